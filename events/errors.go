@@ -1,0 +1,26 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrInvalid is the class of every refusal of this package.
+var ErrInvalid = errors.New("invalid event")
+
+// Invalid says which field of an event was refused and why.
+// Field is a CloudEvents attribute ("id"), a path into the data
+// ("data.message_id"), or "subject token", "body" for what lies outside of both.
+type Invalid struct {
+	Field  string
+	Reason string
+}
+
+func (e *Invalid) Error() string { return e.Field + ": " + e.Reason }
+
+// Is makes errors.Is(err, ErrInvalid) true for every *Invalid.
+func (e *Invalid) Is(target error) bool { return target == ErrInvalid }
+
+func invalid(field, format string, args ...any) error {
+	return &Invalid{Field: field, Reason: fmt.Sprintf(format, args...)}
+}

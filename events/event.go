@@ -1,0 +1,266 @@
+package events
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Event is a CloudEvents envelope with its data. The zero Time means that the
+// producer sent none. Extension values are strings, bools or int32s.
+type Event struct {
+	SpecVersion     string
+	ID              string
+	Source          string
+	Type            string
+	Subject         string // the conversation id, in our vocabulary
+	Time            time.Time
+	DataContentType string
+	DataSchema      string
+	Extensions      map[string]any
+	Data            []byte
+}
+
+// New makes an event of the vocabulary from its payload. It sets the
+// partitionkey extension to the conversation, as the CloudEvents partitioning
+// extension asks. The caller may set Time and further extensions.
+//
+// It returns an [*Invalid] if the payload or an id breaks a rule.
+func New(conversation, source, id string, payload Payload) (Event, error) {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false) // "<" is common in code and would take six bytes
+	if err := encoder.Encode(payload); err != nil {
+		return Event{}, invalid("data", "%v", err)
+	}
+	e := Event{
+		SpecVersion: "1.0", ID: id, Source: source, Type: payload.EventType(), Subject: conversation,
+		DataContentType: "application/json", Data: bytes.TrimSuffix(data.Bytes(), []byte("\n")),
+		Extensions: map[string]any{"partitionkey": conversation},
+	}
+	_, err := Record(e)
+	return e, err
+}
+
+// Extension returns a string extension such as "traceparent", or "".
+func (e *Event) Extension(name string) string {
+	s, _ := e.Extensions[name].(string)
+	return s
+}
+
+// Recorded is a valid event of the vocabulary with its typed payload. Tenant and
+// Seq are known once the log holds it: the subject names the one, the stream
+// gives the other.
+type Recorded struct {
+	Event
+	Tenant  string
+	Seq     uint64
+	Payload Payload
+}
+
+// Record checks an event against the vocabulary and decodes its payload.
+//
+// It returns an [*Invalid]: an attribute is missing or too long, the type is
+// unknown or of a later version, the data is not JSON, not UTF-8, over
+// [MaxEventBytes], or breaks a rule of its type.
+func Record(e Event) (Recorded, error) {
+	if err := e.check(); err != nil {
+		return Recorded{}, err
+	}
+	if e.SpecVersion != "1.0" {
+		return Recorded{}, invalid("specversion", "%q is not accepted, send 1.0", e.SpecVersion)
+	}
+	if e.Subject == "" {
+		return Recorded{}, invalid("subject", "is missing: it names the conversation")
+	}
+	prototype, known := prototypes[e.Type]
+	if !known {
+		return Recorded{}, invalid("type", "%q is not known to this version; known are %s", e.Type, strings.Join(Types(), ", "))
+	}
+	if !isJSON(e.DataContentType) {
+		return Recorded{}, invalid("datacontenttype", "%q is not JSON", e.DataContentType)
+	}
+	if len(e.Data) == 0 {
+		return Recorded{}, invalid("data", "is missing")
+	}
+	p := prototype()
+	if err := json.Unmarshal(e.Data, p); err != nil {
+		return Recorded{}, invalid(jsonField(err), "%s", jsonReason(err))
+	}
+	if bytes.Equal(bytes.TrimSpace(e.Data), []byte("null")) { // which Unmarshal takes for any struct
+		return Recorded{}, invalid("data", "is null, not an object")
+	}
+	if err := p.Validate(); err != nil {
+		return Recorded{}, err
+	}
+	return Recorded{Event: e, Payload: p}, nil
+}
+
+// check holds the rules of CloudEvents and the limits that every event has.
+func (e *Event) check() error {
+	switch e.SpecVersion {
+	case "1.0", "0.3":
+	case "":
+		return invalid("specversion", "is missing")
+	default:
+		return invalid("specversion", "%q is not a version of CloudEvents known here", e.SpecVersion)
+	}
+	for _, a := range []struct {
+		name, value string
+		max         int
+		required    bool
+	}{
+		{"id", e.ID, MaxIDBytes, true},
+		{"source", e.Source, MaxSourceBytes, true},
+		{"type", e.Type, MaxIDBytes, true},
+		{"subject", e.Subject, MaxIDBytes, false},
+		{"datacontenttype", e.DataContentType, MaxSourceBytes, false},
+		{"dataschema", e.DataSchema, MaxSourceBytes, false},
+	} {
+		switch {
+		case a.required && a.value == "":
+			return invalid(a.name, "is missing")
+		case len(a.value) > a.max:
+			return invalid(a.name, "is %d bytes long, the limit is %d", len(a.value), a.max)
+		case !utf8.ValidString(a.value):
+			return invalid(a.name, "is not UTF-8")
+		}
+	}
+	for name, value := range e.Extensions {
+		if err := checkExtension(name, value); err != nil {
+			return err
+		}
+	}
+	if e.SpecVersion == "0.3" && e.Extensions["datacontentencoding"] != nil {
+		return invalid("datacontentencoding", "is not accepted, send CloudEvents 1.0 with data_base64")
+	}
+	if y := e.Time.UTC().Year(); y < 0 || y > 9999 {
+		return invalid("time", "is in the year %d UTC, RFC 3339 knows 0 to 9999", y)
+	}
+	if len(e.Data) > MaxEventBytes {
+		return invalid("body", "is %d bytes long, the limit is %d", len(e.Data), MaxEventBytes)
+	}
+	if isJSON(e.DataContentType) && !utf8.Valid(e.Data) {
+		return invalid("data", "is not UTF-8")
+	}
+	return nil
+}
+
+func checkExtension(name string, value any) error {
+	switch name {
+	case "specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data":
+		return invalid(name, "is a name of CloudEvents itself, no extension can have it")
+	}
+	if !isAttributeName(name) {
+		return invalid(name, "is no attribute name: only lower-case letters and digits are")
+	}
+	if s, ok := value.(string); ok && len(s) > MaxExtensionBytes {
+		return invalid(name, "is %d bytes long, the limit is %d", len(s), MaxExtensionBytes)
+	}
+	return nil
+}
+
+func isAttributeName(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// isJSON tells whether data of this content type is JSON. No content type means
+// JSON, as the CloudEvents JSON format says.
+func isJSON(contentType string) bool {
+	if contentType == "" || contentType == "application/json" {
+		return true
+	}
+	media := mediaType(contentType)
+	return media == "" || media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
+}
+
+// Digest is a hash cut to 16 bytes: an identity or the fingerprint of a content.
+type Digest [16]byte
+
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// IsZero tells whether the digest was never set.
+func (d Digest) IsZero() bool { return d == Digest{} }
+
+// DigestOf hashes parts with SHA-256, each after its length, so that no two
+// different lists of parts have the same bytes.
+func DigestOf(parts ...string) Digest {
+	h := sha256.New()
+	var n [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write([]byte(p))
+	}
+	return Digest(h.Sum(nil)[:16])
+}
+
+// Identity is what makes an event itself: tenant, conversation, source and id.
+// As text it is the event's Nats-Msg-Id. JetStream's message ids are global to a
+// stream; without the tenant one tenant's event would swallow another's.
+func (e *Event) Identity(tenant string) Digest {
+	return DigestOf(tenant, e.Subject, e.Source, e.ID)
+}
+
+// Content is the fingerprint of what an event says: its type and its data
+// without insignificant white space. A repeat has the same content, whatever
+// mode or time it was sent with.
+func (e *Event) Content() Digest {
+	data := e.Data
+	if isJSON(e.DataContentType) && hasSpace(data) {
+		var compact bytes.Buffer
+		compact.Grow(len(data))
+		if json.Compact(&compact, data) == nil {
+			data = compact.Bytes()
+		}
+	}
+	h := sha256.New()
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], uint64(len(e.Type)))
+	h.Write(n[:])
+	h.Write([]byte(e.Type))
+	h.Write(data)
+	return Digest(h.Sum(nil)[:16])
+}
+
+// hasSpace tells whether JSON text has white space outside of its strings. Most
+// data has none, and then needs no compact copy to be hashed.
+func hasSpace(text []byte) bool {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+			if c == '\\' {
+				i++
+			}
+		case c <= ' ':
+			return true
+		}
+	}
+	return false
+}
+
+// Equal compares two envelopes. Times are equal if they are the same instant,
+// data if it is the same bytes.
+func (e *Event) Equal(o *Event) bool {
+	return e.SpecVersion == o.SpecVersion && e.ID == o.ID && e.Source == o.Source && e.Type == o.Type &&
+		e.Subject == o.Subject && e.Time.Equal(o.Time) && e.DataContentType == o.DataContentType &&
+		e.DataSchema == o.DataSchema && maps.Equal(e.Extensions, o.Extensions) && slices.Equal(e.Data, o.Data)
+}
+
+// ConversationID names a conversation: ids are unique within their tenant only.
+type ConversationID struct{ Tenant, ID string }
+
+// Conversation is the conversation that a recorded event belongs to.
+func (r *Recorded) Conversation() ConversationID {
+	return ConversationID{Tenant: r.Tenant, ID: r.Subject}
+}

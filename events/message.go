@@ -1,0 +1,240 @@
+package events
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Content types of the two structured forms.
+const (
+	ContentTypeEvent = "application/cloudevents+json"
+	ContentTypeBatch = "application/cloudevents-batch+json"
+)
+
+// Header names that are not attributes.
+const (
+	headerPrefix      = "ce-"
+	headerContentType = "content-type"
+
+	// HeaderMsgID carries the event's identity; JetStream drops a repeat that
+	// comes within its duplicate window.
+	HeaderMsgID = "Nats-Msg-Id"
+)
+
+// DecodeMessage reads one event from a NATS message or an HTTP request: binary
+// mode if there are ce- headers, structured mode if the content type says so.
+// Header names count without case. The event's Data aliases body in binary mode.
+//
+// It returns an [*Invalid]: neither mode, a batch, a missing, repeated or broken
+// attribute, a body over [MaxEventBytes].
+func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
+	contentType, err := findContentType(header)
+	if err != nil {
+		return Event{}, err
+	}
+	switch media := mediaType(contentType); {
+	case media == ContentTypeEvent:
+		return DecodeStructured(body)
+	case media == ContentTypeBatch:
+		return Event{}, invalid("content-type", "a batch is not one event")
+	case strings.HasPrefix(media, "application/cloudevents"):
+		return Event{}, invalid("content-type", "the format %q is not supported, send %s", media, ContentTypeEvent)
+	}
+	var e Event
+	seen := make([]string, 0, 16)
+	for name, values := range header {
+		if len(name) <= len(headerPrefix) || len(values) == 0 || !strings.EqualFold(name[:len(headerPrefix)], headerPrefix) {
+			continue
+		}
+		attribute := strings.ToLower(name[len(headerPrefix):])
+		if len(values) > 1 {
+			return Event{}, invalid(attribute, "is given %d times", len(values))
+		}
+		if slices.Contains(seen, attribute) { // "ce-id" and "CE-ID"
+			return Event{}, invalid(attribute, "is given 2 times")
+		}
+		seen = append(seen, attribute)
+		value, err := decodeHeader(attribute, values[0])
+		if err != nil {
+			return Event{}, err
+		}
+		if err := e.set(attribute, value); err != nil {
+			return Event{}, err
+		}
+	}
+	if e.SpecVersion == "" && e.ID == "" && e.Type == "" {
+		return Event{}, invalid("content-type", "%q with no ce- headers is no CloudEvent: send binary mode (ce-id, ce-source, …) or %s", contentType, ContentTypeEvent)
+	}
+	e.finish()
+	if e.DataContentType == "" {
+		e.DataContentType = contentType
+	}
+	e.Data = body
+	return e, e.check()
+}
+
+// findContentType is the content-type header, its name in any case.
+func findContentType(header map[string][]string) (string, error) {
+	found := ""
+	for name, values := range header {
+		if len(name) != len(headerContentType) || len(values) == 0 || !strings.EqualFold(name, headerContentType) {
+			continue
+		}
+		if len(values) > 1 || found != "" {
+			return "", invalid(headerContentType, "is given more than once")
+		}
+		found = values[0]
+	}
+	return found, nil
+}
+
+// EncodeMessage writes an event in binary mode, as the NATS protocol binding
+// says. The event must be valid, as [New], [Record] and the decoders make it. An
+// extension that is a bool or an integer becomes text: header values have no type.
+func EncodeMessage(e Event) (header map[string][]string, body []byte) {
+	header = make(map[string][]string, 8+len(e.Extensions))
+	put := func(name, value string) {
+		if value != "" {
+			header[headerPrefix+name] = []string{encodeHeader(value)}
+		}
+	}
+	put("specversion", e.SpecVersion)
+	put("id", e.ID)
+	put("source", e.Source)
+	put("type", e.Type)
+	put("subject", e.Subject)
+	put("datacontenttype", e.DataContentType)
+	if e.SpecVersion == "0.3" {
+		put("schemaurl", e.DataSchema)
+	} else {
+		put("dataschema", e.DataSchema)
+	}
+	if !e.Time.IsZero() {
+		put("time", e.Time.Format(time.RFC3339Nano))
+	}
+	for name, value := range e.Extensions {
+		header[headerPrefix+name] = []string{encodeHeader(extensionText(value))}
+	}
+	return header, e.Data
+}
+
+// set stores an attribute that came as text.
+func (e *Event) set(attribute, value string) error {
+	switch attribute {
+	case "specversion":
+		e.SpecVersion = value
+	case "id":
+		e.ID = value
+	case "source":
+		e.Source = value
+	case "type":
+		e.Type = value
+	case "subject":
+		e.Subject = value
+	case "datacontenttype":
+		e.DataContentType = value
+	case "dataschema":
+		e.DataSchema = value
+	case "time":
+		t, err := time.Parse(time.RFC3339Nano, value)
+		if err != nil {
+			return invalid("time", "%q is not RFC 3339", value)
+		}
+		e.Time = t
+	default:
+		if e.Extensions == nil {
+			e.Extensions = make(map[string]any, 2)
+		}
+		e.Extensions[attribute] = value
+	}
+	return nil
+}
+
+// finish gives the attribute that CloudEvents 0.3 called schemaurl its name of 1.0.
+// In 1.0 an extension may have that name.
+func (e *Event) finish() {
+	if url := e.Extension("schemaurl"); e.SpecVersion == "0.3" && url != "" {
+		e.DataSchema = url
+		delete(e.Extensions, "schemaurl")
+	}
+}
+
+func mediaType(contentType string) string {
+	media, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(media))
+}
+
+// encodeHeader percent-encodes what a header value can't hold: space, double
+// quote, percent and all outside of printable ASCII.
+func encodeHeader(s string) string {
+	clean := true
+	for i := 0; i < len(s) && clean; i++ {
+		clean = isHeaderByte(s[i])
+	}
+	if clean {
+		return s
+	}
+	const hex = "0123456789ABCDEF"
+	out := make([]byte, 0, len(s)+16)
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; isHeaderByte(c) {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(out)
+}
+
+func isHeaderByte(c byte) bool { return 0x21 <= c && c <= 0x7E && c != '"' && c != '%' }
+
+// decodeHeader undoes encodeHeader; as the binding asks it also takes quoted
+// values, lower-case hex and needless escapes.
+func decodeHeader(attribute, s string) (string, error) {
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		s = unquote(s[1 : len(s)-1])
+	}
+	if strings.IndexByte(s, '%') >= 0 {
+		out := make([]byte, 0, len(s))
+		for i := 0; i < len(s); i++ {
+			if s[i] == '%' && i+2 < len(s) {
+				hi, ok1 := anyHex(s[i+1])
+				lo, ok2 := anyHex(s[i+2])
+				if ok1 && ok2 {
+					out = append(out, hi<<4|lo)
+					i += 2
+					continue
+				}
+			}
+			out = append(out, s[i])
+		}
+		s = string(out)
+	}
+	if !utf8.ValidString(s) {
+		return "", invalid(attribute, "is not UTF-8")
+	}
+	return s, nil
+}
+
+func unquote(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+func anyHex(c byte) (byte, bool) {
+	if 'a' <= c && c <= 'f' {
+		c -= 'a' - 'A'
+	}
+	return upperHex(c)
+}

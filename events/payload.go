@@ -1,0 +1,218 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+)
+
+// Payload is the typed body of one event type.
+type Payload interface {
+	// EventType is the CloudEvents type that carries this payload.
+	EventType() string
+	// Validate returns an [*Invalid] that names the first field that breaks a rule.
+	Validate() error
+	// Key is the id by which the payload is unique within its conversation, with
+	// its noun ("message/m1"), or "" if only the event's own identity counts.
+	Key() string
+}
+
+// absent marks a required string that the JSON did not have; "" is a legal
+// content. Decoded JSON is UTF-8 and never holds this byte.
+const absent = "\xffabsent"
+
+// The comments and jsonschema tags below become the schemas in schemas/ (run go
+// generate after a change). What Validate checks and the tags say is the same, as
+// a test proves.
+//
+//go:generate go run ./internal/schemagen
+
+// ConversationStarted opens a conversation and describes it. It is optional: the
+// first event of an unknown conversation creates it.
+type ConversationStarted struct {
+	Title   string   `json:"title,omitempty"`
+	Tags    []string `json:"tags,omitempty"`
+	Agent   string   `json:"agent,omitempty"` // The program that converses, such as claude-code.
+	Model   string   `json:"model,omitempty"`
+	Cwd     string   `json:"cwd,omitempty"` // The directory that relative paths of tool calls start from.
+	Project string   `json:"project,omitempty"`
+	// The size of the agent's context in characters; the thresholds of summaries are shares of it.
+	MaxContextChars int         `json:"max_context_chars,omitempty" jsonschema:"minimum=0"`
+	Profile         string      `json:"profile,omitempty"` // The name of the settings that this conversation uses.
+	BranchedFrom    *BranchedAt `json:"branched_from,omitempty"`
+}
+
+// BranchedAt names the message at which a conversation left another one.
+type BranchedAt struct {
+	ConversationID string `json:"conversation_id" jsonschema:"required,minLength=1,maxLength=512"`
+	MessageID      string `json:"message_id" jsonschema:"required,minLength=1,maxLength=512"`
+}
+
+// ConversationUpdated changes what it names; what it leaves out stays.
+type ConversationUpdated struct {
+	Title  *string   `json:"title,omitempty"`
+	Tags   *[]string `json:"tags,omitempty"`
+	Status string    `json:"status,omitempty" jsonschema:"enum=active,enum=archived"`
+}
+
+// ConversationDeleted makes every projection drop the conversation and refuse
+// what comes later.
+type ConversationDeleted struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// MessageCreated is one message of the conversation. A user message begins a turn.
+type MessageCreated struct {
+	MessageID  string          `json:"message_id" jsonschema:"required,minLength=1,maxLength=512"` // Unique in the conversation.
+	Role       string          `json:"role" jsonschema:"required,enum=user,enum=assistant,enum=system"`
+	Content    string          `json:"content" jsonschema:"required"`
+	Reasoning  string          `json:"reasoning,omitempty"` // What the model thought before it answered.
+	Speaker    string          `json:"speaker,omitempty"`   // The name of who speaks, where a role has several.
+	Session    string          `json:"session,omitempty"`   // The run of the agent that the message belongs to.
+	Model      string          `json:"model,omitempty"`
+	Usage      json.RawMessage `json:"usage,omitempty"` // Token counts as the model's provider gives them, any JSON.
+	References []Reference     `json:"references,omitempty"`
+	Origin     string          `json:"origin,omitempty"` // Where a message comes from that nobody wrote, such as compaction.
+}
+
+// Reference is a piece of code that a message speaks of. Lines count from 1, 0 is
+// unknown.
+type Reference struct {
+	File      string `json:"file" jsonschema:"required,minLength=1"`
+	StartLine int    `json:"start_line,omitempty" jsonschema:"minimum=0"`
+	EndLine   int    `json:"end_line,omitempty" jsonschema:"minimum=0"`
+	Name      string `json:"name,omitempty"`
+}
+
+// ToolCalled says that the agent called a tool. MessageID is the assistant
+// message that asked for it, if the runtime knows.
+type ToolCalled struct {
+	ToolCallID string          `json:"tool_call_id" jsonschema:"required,minLength=1,maxLength=512"` // Unique in the conversation.
+	MessageID  string          `json:"message_id,omitempty" jsonschema:"maxLength=512"`
+	ToolName   string          `json:"tool_name" jsonschema:"required,minLength=1,maxLength=512"`
+	Arguments  json.RawMessage `json:"arguments" jsonschema:"required"` // Any JSON, as a rule an object.
+	Iteration  int             `json:"iteration,omitempty"`
+}
+
+// ToolReturned is the result of a tool call. It may come before its call.
+// Success nil means that the runtime does not know.
+type ToolReturned struct {
+	ToolCallID string          `json:"tool_call_id" jsonschema:"required,minLength=1,maxLength=512"`
+	Success    *bool           `json:"success,omitempty"`
+	Result     json.RawMessage `json:"result" jsonschema:"required"` // A string, or any JSON.
+	Error      string          `json:"error,omitempty"`
+	DurationMS *float64        `json:"duration_ms,omitempty"`
+	Files      []FileOp        `json:"files,omitempty"` // The files that the call touched, if the runtime knows.
+}
+
+// FileOp is a file that a tool touched, as the runtime itself knows it.
+type FileOp struct {
+	Path string `json:"path" jsonschema:"required,minLength=1"`
+	Op   string `json:"op" jsonschema:"required,enum=read,enum=write,enum=edit,enum=search,enum=list"`
+}
+
+// SummaryWritten is a summary of a range of the conversation. Sequences are those
+// of the log.
+type SummaryWritten struct {
+	SummaryID string `json:"summary_id" jsonschema:"required,minLength=1,maxLength=512"`
+	// 1 summarises turns, each higher level the summaries of the one below.
+	Level          int      `json:"level" jsonschema:"required,minimum=1"`
+	FirstSeq       uint64   `json:"first_seq" jsonschema:"required,minimum=1"`
+	LastSeq        uint64   `json:"last_seq" jsonschema:"required,minimum=1"` // Not below first_seq.
+	FirstTurn      int      `json:"first_turn"`
+	LastTurn       int      `json:"last_turn"`            // Not below first_turn.
+	Children       []string `json:"children"`             // The summary_ids that this one consolidates.
+	Supersedes     string   `json:"supersedes,omitempty"` // The summary_id that this one replaces.
+	Conversation   string   `json:"conversation"`         // What was said.
+	Actions        string   `json:"actions"`              // What was done.
+	Findings       []string `json:"findings"`
+	Topics         []string `json:"topics"`
+	Files          []string `json:"files"`
+	Tools          []string `json:"tools"`
+	TurnCount      int      `json:"turn_count"`
+	Method         string   `json:"method" jsonschema:"required,enum=llm,enum=extractive"`
+	FallbackReason string   `json:"fallback_reason,omitempty"` // Why a model was configured and did not write it.
+	Model          string   `json:"model,omitempty"`
+	PromptHash     string   `json:"prompt_hash,omitempty"`
+	CharsIn        int      `json:"chars_in"`
+	CharsOut       int      `json:"chars_out"`
+}
+
+// ToolCondensed is a shorter text for a large tool result, written by a model.
+type ToolCondensed struct {
+	ToolCallID string `json:"tool_call_id" jsonschema:"required,minLength=1,maxLength=512"`
+	Content    string `json:"content" jsonschema:"required"`
+	Model      string `json:"model"`
+	PromptHash string `json:"prompt_hash"`
+	CharsIn    int    `json:"chars_in"`
+	CharsOut   int    `json:"chars_out"`
+}
+
+func (*ConversationStarted) EventType() string { return TypeConversationStarted }
+func (*ConversationUpdated) EventType() string { return TypeConversationUpdated }
+func (*ConversationDeleted) EventType() string { return TypeConversationDeleted }
+func (*MessageCreated) EventType() string      { return TypeMessageCreated }
+func (*ToolCalled) EventType() string          { return TypeToolCalled }
+func (*ToolReturned) EventType() string        { return TypeToolReturned }
+func (*SummaryWritten) EventType() string      { return TypeSummaryWritten }
+func (*ToolCondensed) EventType() string       { return TypeToolCondensed }
+
+func (*ConversationStarted) Key() string { return "" }
+func (*ConversationUpdated) Key() string { return "" }
+func (*ConversationDeleted) Key() string { return "" }
+func (p *MessageCreated) Key() string    { return MessageKey(p.MessageID) }
+func (p *ToolCalled) Key() string        { return ToolCallKey(p.ToolCallID) }
+func (p *ToolReturned) Key() string      { return ToolResultKey(p.ToolCallID) }
+func (p *SummaryWritten) Key() string    { return "summary/" + p.SummaryID }
+func (*ToolCondensed) Key() string       { return "" }
+
+// MessageKey, ToolCallKey and ToolResultKey are the payload keys by which a
+// message, a call and the result of a call are looked up in their conversation.
+func MessageKey(id string) string        { return "message/" + id }
+func ToolCallKey(id string) string       { return "tool_call/" + id }
+func ToolResultKey(callID string) string { return "tool_result/" + callID }
+
+// Text is the result as the agent read it: a JSON string without its quotes, any
+// other JSON as it is.
+func (p *ToolReturned) Text() string {
+	var s string
+	if len(p.Result) > 0 && p.Result[0] == '"' && json.Unmarshal(p.Result, &s) == nil {
+		return s
+	}
+	return string(p.Result)
+}
+
+// jsonField names the field that encoding/json stumbled over.
+func jsonField(err error) string {
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) && typed.Field != "" {
+		return "data." + typed.Field
+	}
+	return "data"
+}
+
+// jsonReason is the message of encoding/json in the words of a producer.
+func jsonReason(err error) string {
+	var typed *json.UnmarshalTypeError
+	if !errors.As(err, &typed) {
+		return "is not JSON: " + strings.TrimPrefix(err.Error(), "json: ")
+	}
+	wanted := "an object"
+	switch typed.Type.Kind() {
+	case reflect.String:
+		wanted = "a string"
+	case reflect.Slice:
+		wanted = "an array"
+	case reflect.Bool:
+		wanted = "true or false"
+	case reflect.Int, reflect.Uint64:
+		wanted = "an integer of 64 bits"
+	case reflect.Float64:
+		wanted = "a number"
+	}
+	if typed.Type.Kind() == reflect.Uint64 {
+		wanted += " that is not negative"
+	}
+	return "is a JSON " + typed.Value + ", not " + wanted
+}

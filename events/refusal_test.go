@@ -1,0 +1,150 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// refusal is what a producer reads: the field, and words of the reason.
+type refusal struct {
+	name   string
+	change func(*message)
+	field  string
+	reason string
+}
+
+// message is a binary message before it is broken.
+type message struct {
+	header map[string][]string
+	body   string
+}
+
+func (m *message) set(name, value string) { m.header[name] = []string{value} }
+
+func validMessage() *message {
+	return &message{
+		header: map[string][]string{
+			"ce-specversion": {"1.0"}, "ce-id": {"1"}, "ce-source": {"s"}, "ce-type": {TypeMessageCreated}, "ce-subject": {"c"},
+			"ce-datacontenttype": {"application/json"},
+		},
+		body: `{"message_id":"m","role":"user","content":"hi"}`,
+	}
+}
+
+func header(name, value string) func(*message) { return func(m *message) { m.set(name, value) } }
+func without(name string) func(*message)       { return func(m *message) { delete(m.header, name) } }
+func body(s string) func(*message)             { return func(m *message) { m.body = s } }
+
+func TestARefusalNamesTheFieldAndTheReason(t *testing.T) {
+	long := strings.Repeat("i", MaxIDBytes+1)
+	for _, c := range []refusal{
+		{"no header at all", func(m *message) { m.header = nil }, "content-type", "is no CloudEvent: send binary mode (ce-id, ce-source, …) or application/cloudevents+json"},
+		{"a batch", header("Content-Type", ContentTypeBatch), "content-type", "a batch is not one event"},
+		{"an Avro event", header("Content-Type", "application/cloudevents+avro"), "content-type", `"application/cloudevents+avro" is not supported`},
+		{"two content types", func(m *message) { m.set("Content-Type", "a/b"); m.set("content-type", "a/b") }, "content-type", "more than once"},
+		{"no specversion", without("ce-specversion"), "specversion", "is missing"},
+		{"no id", without("ce-id"), "id", "is missing"},
+		{"no source", without("ce-source"), "source", "is missing"},
+		{"no type", without("ce-type"), "type", "is missing"},
+		{"no subject", without("ce-subject"), "subject", "is missing: it names the conversation"},
+		{"empty id", header("ce-id", ""), "id", "is missing"},
+		{"empty quoted id", header("ce-id", `""`), "id", "is missing"},
+		{"CloudEvents 0.3", header("ce-specversion", "0.3"), "specversion", "send 1.0"},
+		{"CloudEvents 2.0", header("ce-specversion", "2.0"), "specversion", `"2.0" is not a version of CloudEvents known here`},
+		{"long id", header("ce-id", long), "id", "is 513 bytes long, the limit is 512"},
+		{"long subject", header("ce-subject", long), "subject", "is 513 bytes long, the limit is 512"},
+		{"long type", header("ce-type", long), "type", "is 513 bytes long, the limit is 512"},
+		{"long source", header("ce-source", long+long), "source", "is 1026 bytes long, the limit is 1024"},
+		{"long extension", header("ce-tracestate", strings.Repeat("t", 4097)), "tracestate", "is 4097 bytes long, the limit is 4096"},
+		{"header that is not UTF-8", header("ce-id", "\xff"), "id", "is not UTF-8"},
+		{"escape that is not UTF-8", header("ce-subject", "%C0%A0"), "subject", "is not UTF-8"},
+		{"header twice", func(m *message) { m.header["ce-id"] = []string{"1", "2"} }, "id", "is given 2 times"},
+		{"header twice in other cases", header("CE-ID", "1"), "id", "is given 2 times"},
+		{"extension with a dash", header("ce-my-ext", "x"), "my-ext", "is no attribute name"},
+		{"extension called data", header("ce-data", "x"), "data", "no extension can have it"},
+		{"time in words", header("ce-time", "yesterday"), "time", `"yesterday" is not RFC 3339`},
+		{"time without a zone", header("ce-time", "2025-01-02T03:04:05"), "time", "is not RFC 3339"},
+		{"time after the year 9999", header("ce-time", "9999-12-31T23:59:59-01:00"), "time", "is in the year 10000 UTC"},
+		{"unknown type", header("ce-type", "com.example.t"), "type", `"com.example.t" is not known to this version; known are dev.mneme.conversation.deleted.v1`},
+		{"type of a later version", header("ce-type", "dev.mneme.message.created.v2"), "type", `"dev.mneme.message.created.v2" is not known to this version`},
+		{"text data", header("ce-datacontenttype", "text/plain"), "datacontenttype", `"text/plain" is not JSON`},
+		{"no data", body(""), "data", "is missing"},
+		{"over 8 MiB", body(strings.Repeat(" ", MaxEventBytes+1)), "body", "is 8388609 bytes long, the limit is 8388608"},
+		{"data that is not UTF-8", body("{\"message_id\":\"\xff\"}"), "data", "is not UTF-8"},
+		{"broken JSON", body(`{"message_id":`), "data", "is not JSON: unexpected end of JSON input"},
+		{"no JSON", body(`hello`), "data", "is not JSON: invalid character 'h'"},
+		{"JSON twice", body(`{} {}`), "data", "is not JSON: invalid character '{' after top-level value"},
+		{"null", body(` null `), "data", "is null, not an object"},
+		{"a list", body(`[]`), "data", "is a JSON array, not an object"},
+		{"content in parts", body(`{"message_id":"m","role":"user","content":[]}`), "data.content", "is a JSON array, not a string"},
+		{"no content", body(`{"message_id":"m","role":"user"}`), "data.content", "is missing"},
+		{"no message_id", body(`{"role":"user","content":""}`), "data.message_id", "is missing"},
+		{"long message_id", body(`{"message_id":"` + long + `","role":"user","content":""}`), "data.message_id", "is 513 bytes long, the limit is 512"},
+		{"no role", body(`{"message_id":"m","content":""}`), "data.role", "is missing"},
+		{"a role of another API", body(`{"message_id":"m","role":"tool","content":""}`), "data.role", `"tool" is none of ["user" "assistant" "system"]`},
+		{"reference without a file", body(`{"message_id":"m","role":"user","content":"","references":[{"file":"f"},{}]}`), "data.references[1].file", "is missing"},
+		{"negative line", body(`{"message_id":"m","role":"user","content":"","references":[{"file":"f","end_line":-1}]}`), "data.references[0]", "has a negative line"},
+		{"line with a fraction", body(`{"message_id":"m","role":"user","content":"","references":[{"file":"f","end_line":1.5}]}`), "data.references.end_line", "is a JSON number 1.5, not an integer of 64 bits"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := validMessage()
+			c.change(m)
+			requireRefused(t, c.field, c.reason, decodeAndRecord(m))
+		})
+	}
+	require.NoError(t, decodeAndRecord(validMessage()), "what the table breaks is valid before")
+}
+
+func decodeAndRecord(m *message) error {
+	e, err := DecodeMessage(m.header, []byte(m.body))
+	if err == nil {
+		_, err = Record(e)
+	}
+	return err
+}
+
+func requireRefused(t *testing.T, field, reason string, err error) {
+	t.Helper()
+	got := requireInvalid(t, err)
+	require.Equal(t, field, got.Field, got.Reason)
+	require.Contains(t, got.Reason, reason)
+	require.Equal(t, got.Field+": "+got.Reason, err.Error())
+}
+
+func TestARefusalOfDataNamesTheFieldOfEachType(t *testing.T) {
+	summary := `{"summary_id":"s","level":%d,"first_seq":%d,"last_seq":%d,"first_turn":%d,"last_turn":%d,"method":"%s"}`
+	for _, c := range []struct{ name, eventType, data, field, reason string }{
+		{"context size below 0", TypeConversationStarted, `{"max_context_chars":-1}`, "data.max_context_chars", "is negative"},
+		{"branch of nothing", TypeConversationStarted, `{"branched_from":{}}`, "data.branched_from.conversation_id", "is missing"},
+		{"branch at nothing", TypeConversationStarted, `{"branched_from":{"conversation_id":"c"}}`, "data.branched_from.message_id", "is missing"},
+		{"tags as text", TypeConversationStarted, `{"tags":"a,b"}`, "data.tags", "is a JSON string, not an array"},
+		{"status", TypeConversationUpdated, `{"status":"closed"}`, "data.status", `"closed" is none of ["active" "archived"]`},
+		{"reason as a number", TypeConversationDeleted, `{"reason":1}`, "data.reason", "is a JSON number, not a string"},
+		{"call without its id", TypeToolCalled, `{"tool_name":"n","arguments":{}}`, "data.tool_call_id", "is missing"},
+		{"call without a name", TypeToolCalled, `{"tool_call_id":"t","arguments":{}}`, "data.tool_name", "is missing"},
+		{"call without arguments", TypeToolCalled, `{"tool_call_id":"t","tool_name":"n"}`, "data.arguments", "is missing"},
+		{"result without its id", TypeToolReturned, `{"result":""}`, "data.tool_call_id", "is missing"},
+		{"return without a result", TypeToolReturned, `{"tool_call_id":"t"}`, "data.result", "is missing"},
+		{"success as text", TypeToolReturned, `{"tool_call_id":"t","result":"","success":"yes"}`, "data.success", "is a JSON string, not true or false"},
+		{"file without a path", TypeToolReturned, `{"tool_call_id":"t","result":"","files":[{"op":"read"}]}`, "data.files[0].path", "is missing"},
+		{"file operation", TypeToolReturned, `{"tool_call_id":"t","result":"","files":[{"path":"p","op":"read"},{"path":"p","op":"rm"}]}`, "data.files[1].op", `"rm" is none of ["read" "write" "edit" "search" "list"]`},
+		{"level 0", TypeSummaryWritten, fmt.Sprintf(summary, 0, 1, 1, 1, 1, "llm"), "data.level", "is 0, the lowest is 1"},
+		{"sequence 0", TypeSummaryWritten, fmt.Sprintf(summary, 1, 0, 1, 1, 1, "llm"), "data.first_seq", "0 to 1 is no range of sequences"},
+		{"negative sequence", TypeSummaryWritten, fmt.Sprintf(summary, 1, -1, 1, 1, 1, "llm"), "data.first_seq", "is a JSON number -1, not an integer of 64 bits that is not negative"},
+		{"sequences the wrong way", TypeSummaryWritten, fmt.Sprintf(summary, 1, 5, 4, 1, 1, "llm"), "data.first_seq", "5 to 4 is no range of sequences"},
+		{"turns the wrong way", TypeSummaryWritten, fmt.Sprintf(summary, 1, 1, 1, 3, 2, "llm"), "data.first_turn", "3 to 2 is no range of turns"},
+		{"method", TypeSummaryWritten, fmt.Sprintf(summary, 1, 1, 1, 1, 1, "human"), "data.method", `"human" is none of ["llm" "extractive"]`},
+		{"condensed nothing", TypeToolCondensed, `{"content":""}`, "data.tool_call_id", "is missing"},
+		{"condensed to nothing", TypeToolCondensed, `{"tool_call_id":"t"}`, "data.content", "is missing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := validMessage()
+			m.set("ce-type", c.eventType)
+			m.body = c.data
+			requireRefused(t, c.field, c.reason, decodeAndRecord(m))
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package events
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The two forms of a subject. An agent publishes to the first; the stream maps
+// the conversation to a partition and stores under the second.
+//
+//	mneme.<tenant>.<conversation>.<kind>
+//	ev.<partition>.<tenant>.<conversation>.<kind>
+const (
+	publishPrefix = "mneme."
+	storedPrefix  = "ev."
+
+	// PublishFilter matches every subject an agent publishes to.
+	PublishFilter = "mneme.*.*.*"
+)
+
+// Address is where an event lives: the tokens of its subject, unescaped.
+type Address struct {
+	Partition    int // only in the stored form
+	Tenant       string
+	Conversation string
+	Kind         string
+}
+
+// Subject is the NATS subject to publish an event of this address to. Ids are
+// escaped reversibly, see [Escape].
+//
+// It returns an [*Invalid] if a part is empty, too long or not UTF-8.
+func (a Address) Subject() (string, error) {
+	if err := first(
+		token("tenant", a.Tenant, MaxTenantBytes),
+		token("subject", a.Conversation, MaxIDBytes),
+		token("type", a.Kind, MaxIDBytes)); err != nil {
+		return "", err
+	}
+	return publishPrefix + Escape(a.Tenant) + "." + Escape(a.Conversation) + "." + Escape(a.Kind), nil
+}
+
+// token checks what is to become one token of a subject.
+func token(field, value string, limit int) error {
+	switch {
+	case value == "":
+		return invalid(field, "is missing")
+	case len(value) > limit:
+		return invalid(field, "is %d bytes long, the limit is %d", len(value), limit)
+	case !utf8.ValidString(value):
+		return invalid(field, "is not UTF-8")
+	}
+	return nil
+}
+
+// StoredDestination is the destination of the stream's subject transform for
+// this number of partitions.
+func StoredDestination(partitions int) string {
+	return storedPrefix + "{{partition(" + strconv.Itoa(partitions) + ",1,2)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}"
+}
+
+// PartitionFilter matches every stored event of one partition.
+func PartitionFilter(partition int) string { return storedPrefix + strconv.Itoa(partition) + ".>" }
+
+// ConversationFilter matches every stored event of one conversation, whatever
+// its partition.
+func ConversationFilter(tenant, conversation string) string {
+	return storedPrefix + "*." + Escape(tenant) + "." + Escape(conversation) + ".*"
+}
+
+// ParseSubject reads a stored or published subject. It accepts only what
+// [Address.Subject] and the stream's transform make: each subject has exactly one
+// address and the other way round.
+//
+// It returns an [*Invalid] with the field "subject token".
+func ParseSubject(subject string) (Address, error) {
+	var a Address
+	rest, stored := strings.CutPrefix(subject, storedPrefix)
+	if stored {
+		digits, after, _ := strings.Cut(rest, ".")
+		n, err := strconv.Atoi(digits)
+		if err != nil || strconv.Itoa(n) != digits || n < 0 {
+			return a, invalid("subject token", "%q is no partition", digits)
+		}
+		a.Partition, rest = n, after
+	} else if rest, stored = strings.CutPrefix(subject, publishPrefix); !stored {
+		return a, invalid("subject token", "%q begins with neither %q nor %q", subject, publishPrefix, storedPrefix)
+	}
+	tokens := strings.Split(rest, ".")
+	if len(tokens) != 3 {
+		return a, invalid("subject token", "%q has %d tokens after its prefix, not tenant, conversation and kind", subject, len(tokens))
+	}
+	for i, part := range []struct {
+		to    *string
+		limit int
+	}{{&a.Tenant, MaxTenantBytes}, {&a.Conversation, MaxIDBytes}, {&a.Kind, MaxIDBytes}} {
+		s, err := Unescape(tokens[i])
+		if err == nil {
+			err = token("subject token", s, part.limit)
+		}
+		if err != nil {
+			return Address{}, err
+		}
+		*part.to = s
+	}
+	return a, nil
+}
+
+// Escape makes any text one subject token. Letters, digits and - _ : / @ = + ~
+// stand for themselves; every other byte becomes % and two upper-case hex digits.
+func Escape(s string) string {
+	plain := true
+	for i := 0; i < len(s) && plain; i++ {
+		plain = isTokenByte(s[i])
+	}
+	if plain {
+		return s
+	}
+	const hex = "0123456789ABCDEF"
+	out := make([]byte, 0, len(s)+16)
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; isTokenByte(c) {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(out)
+}
+
+// Unescape is the inverse of [Escape]. It refuses tokens that Escape would not
+// have written, so that no two tokens mean the same text.
+func Unescape(token string) (string, error) {
+	if token == "" {
+		return "", invalid("subject token", "is empty")
+	}
+	out := make([]byte, 0, len(token))
+	for i := 0; i < len(token); i++ {
+		c := token[i]
+		if c == '%' {
+			if i+2 >= len(token) {
+				return "", invalid("subject token", "%q ends inside an escape", token)
+			}
+			hi, ok1 := upperHex(token[i+1])
+			lo, ok2 := upperHex(token[i+2])
+			c = hi<<4 | lo
+			if !ok1 || !ok2 || isTokenByte(c) {
+				return "", invalid("subject token", "%q is not escaped as mneme does it: %%, then two upper-case hex digits, only where needed", token)
+			}
+			i += 2
+		} else if !isTokenByte(c) {
+			return "", invalid("subject token", "%q holds the byte %q, which must be escaped", token, []byte{c})
+		}
+		out = append(out, c)
+	}
+	if !utf8.Valid(out) {
+		return "", invalid("subject token", "%q is not UTF-8", token)
+	}
+	return string(out), nil
+}
+
+func isTokenByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_:/@=+~", c) >= 0
+}
+
+func upperHex(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}

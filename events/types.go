@@ -1,0 +1,73 @@
+package events
+
+import (
+	"sort"
+	"strings"
+)
+
+// The event types of the vocabulary. A published version never changes, except
+// that optional fields may be added to its data.
+const (
+	TypeConversationStarted = "dev.mneme.conversation.started.v1"
+	TypeConversationUpdated = "dev.mneme.conversation.updated.v1"
+	TypeConversationDeleted = "dev.mneme.conversation.deleted.v1"
+	TypeMessageCreated      = "dev.mneme.message.created.v1"
+	TypeToolCalled          = "dev.mneme.tool.called.v1"
+	TypeToolReturned        = "dev.mneme.tool.returned.v1"
+	TypeSummaryWritten      = "dev.mneme.summary.written.v1"
+	TypeToolCondensed       = "dev.mneme.tool.condensed.v1"
+)
+
+// Limits of one event. More is refused, with the limit in the reason.
+const (
+	MaxEventBytes  = 8 << 20 // the body of one event
+	MaxIDBytes     = 512     // a conversation, event, message, tool call or summary id
+	MaxSourceBytes = 1024
+	MaxTenantBytes = 128
+
+	MaxExtensionBytes = 4096 // the value of one extension attribute
+)
+
+// prototypes makes an empty payload for each type of the vocabulary.
+var prototypes = map[string]func() Payload{
+	TypeConversationStarted: func() Payload { return new(ConversationStarted) },
+	TypeConversationUpdated: func() Payload { return new(ConversationUpdated) },
+	TypeConversationDeleted: func() Payload { return new(ConversationDeleted) },
+	TypeMessageCreated:      func() Payload { return &MessageCreated{Content: absent} },
+	TypeToolCalled:          func() Payload { return new(ToolCalled) },
+	TypeToolReturned:        func() Payload { return new(ToolReturned) },
+	TypeSummaryWritten:      func() Payload { return new(SummaryWritten) },
+	TypeToolCondensed:       func() Payload { return &ToolCondensed{Content: absent} },
+}
+
+// Types lists the vocabulary's event types, sorted.
+func Types() []string {
+	types := make([]string, 0, len(prototypes))
+	for t := range prototypes {
+		types = append(types, t)
+	}
+	sort.Strings(types)
+	return types
+}
+
+const typePrefix = "dev.mneme."
+
+// Kind is the last token of an event's subject: the type without its prefix and
+// version, "dev.mneme.message.created.v1" → "message_created". A later version of
+// a type keeps its kind. A type outside the vocabulary has the kind "other".
+func Kind(eventType string) string {
+	rest, ours := strings.CutPrefix(eventType, typePrefix)
+	noun, rest, ok := strings.Cut(rest, ".")
+	verb, version, ok2 := strings.Cut(rest, ".")
+	if !ours || !ok || !ok2 || noun == "" || verb == "" || !isVersion(version) || !isWord(noun) || !isWord(verb) {
+		return "other"
+	}
+	return noun + "_" + verb
+}
+
+func isVersion(s string) bool {
+	digits, ok := strings.CutPrefix(s, "v")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+func isWord(s string) bool { return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == "" }

@@ -1,0 +1,127 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The values that a role, a status, a file operation and a method can take.
+var (
+	roles    = []string{"user", "assistant", "system"}
+	statuses = []string{"active", "archived"}
+	fileOps  = []string{"read", "write", "edit", "search", "list"}
+	methods  = []string{"llm", "extractive"}
+)
+
+func (p *ConversationStarted) Validate() error {
+	if p.MaxContextChars < 0 {
+		return invalid("data.max_context_chars", "is negative")
+	}
+	if b := p.BranchedFrom; b != nil {
+		return first(
+			id("data.branched_from.conversation_id", b.ConversationID),
+			id("data.branched_from.message_id", b.MessageID))
+	}
+	return nil
+}
+
+func (p *ConversationUpdated) Validate() error {
+	if p.Status == "" {
+		return nil
+	}
+	return oneOf("data.status", p.Status, statuses)
+}
+
+func (*ConversationDeleted) Validate() error { return nil }
+
+func (p *MessageCreated) Validate() error {
+	for i, r := range p.References {
+		field := fmt.Sprintf("data.references[%d]", i)
+		switch {
+		case r.File == "":
+			return invalid(field+".file", "is missing")
+		case r.StartLine < 0 || r.EndLine < 0:
+			return invalid(field, "has a negative line")
+		}
+	}
+	return first(id("data.message_id", p.MessageID), oneOf("data.role", p.Role, roles), present("data.content", p.Content))
+}
+
+func (p *ToolCalled) Validate() error {
+	if len(p.Arguments) == 0 {
+		return invalid("data.arguments", "is missing")
+	}
+	return first(id("data.tool_call_id", p.ToolCallID), optionalID("data.message_id", p.MessageID), id("data.tool_name", p.ToolName))
+}
+
+func (p *ToolReturned) Validate() error {
+	if len(p.Result) == 0 {
+		return invalid("data.result", "is missing")
+	}
+	for i, f := range p.Files {
+		field := fmt.Sprintf("data.files[%d]", i)
+		if f.Path == "" {
+			return invalid(field+".path", "is missing")
+		}
+		if err := oneOf(field+".op", f.Op, fileOps); err != nil {
+			return err
+		}
+	}
+	return id("data.tool_call_id", p.ToolCallID)
+}
+
+func (p *SummaryWritten) Validate() error {
+	switch {
+	case p.Level < 1:
+		return invalid("data.level", "is %d, the lowest is 1", p.Level)
+	case p.FirstSeq == 0 || p.LastSeq < p.FirstSeq:
+		return invalid("data.first_seq", "%d to %d is no range of sequences", p.FirstSeq, p.LastSeq)
+	case p.LastTurn < p.FirstTurn:
+		return invalid("data.first_turn", "%d to %d is no range of turns", p.FirstTurn, p.LastTurn)
+	}
+	return first(id("data.summary_id", p.SummaryID), oneOf("data.method", p.Method, methods))
+}
+
+func (p *ToolCondensed) Validate() error {
+	return first(id("data.tool_call_id", p.ToolCallID), present("data.content", p.Content))
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func id(field, value string) error {
+	if value == "" {
+		return invalid(field, "is missing")
+	}
+	return optionalID(field, value)
+}
+
+func optionalID(field, value string) error {
+	if len(value) > MaxIDBytes {
+		return invalid(field, "is %d bytes long, the limit is %d", len(value), MaxIDBytes)
+	}
+	return nil
+}
+
+func present(field, value string) error {
+	if value == absent {
+		return invalid(field, "is missing")
+	}
+	return nil
+}
+
+func oneOf(field, value string, allowed []string) error {
+	if value == "" {
+		return invalid(field, "is missing")
+	}
+	if !slices.Contains(allowed, value) {
+		return invalid(field, "%q is none of %q", value, allowed)
+	}
+	return nil
+}
