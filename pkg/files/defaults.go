@@ -1,0 +1,82 @@
+package files
+
+// editorVerbs are the commands of Anthropic's text editor tool, which OpenHands and
+// SWE-agent offer too.
+var editorVerbs = map[string]Kind{
+	"view": KindRead, "create": KindWrite, "str_replace": KindWrite, "insert": KindWrite, "undo_edit": KindWrite,
+}
+
+// DefaultRules is the table for the tools of Claude Code, Codex, Gemini CLI,
+// OpenHands, SWE-agent, Cline, Roo, pi, OpenCode, the file system MCP server and
+// for the names that agents of one's own usually give their tools (read_file,
+// edit_file, grep_files, brain_search, …). It returns a new value each time.
+func DefaultRules() []Rule {
+	return []Rule{
+		{ // the generic names; Gemini CLI, Codex, Cline and Roo share some of them
+			Tools: []string{"read_file", "read_text_file", "read_media_file", "read_multiple_files", "read_many_files", "view_image", "view_file", "open_file"},
+			Kind:  KindRead, Paths: []string{"path", "file_path", "filePath", "absolute_path", "target_file", "paths", "files"},
+		},
+		{
+			Tools: []string{
+				"write_file", "edit_file", "create_file", "append_file", "write_to_file", "replace_in_file", "replace", "apply_diff",
+				"insert_content", "search_and_replace", "search_replace", "str_replace", "multi_edit",
+			},
+			Kind: KindWrite, Paths: []string{"path", "file_path", "filePath", "target_file", "files"},
+		},
+		{
+			Tools: []string{"move_file", "copy_file"}, // a moved file is gone from its source
+			Kind:  KindWrite, Paths: []string{"destination"},
+		},
+		{
+			Tools: []string{"grep_files", "search_files", "brain_search", "codebase_search", "search_code"},
+			Kind:  KindSearch, Paths: []string{"path", "dir_path"}, Result: FormHits,
+		},
+		{
+			Tools: []string{"glob_files", "list_directory", "list_directory_with_sizes", "list_dir", "list_files", "list_code_definition_names", "directory_tree"},
+			Kind:  KindList, Paths: []string{"path", "dir_path"}, Result: FormNames, Below: true,
+		},
+
+		// Claude Code
+		{Tools: []string{"Read", "NotebookRead"}, Kind: KindRead, Paths: []string{"file_path", "notebook_path", "path", "filePath"}},
+		{Tools: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"}, Kind: KindWrite, Paths: []string{"file_path", "notebook_path", "path", "filePath"}},
+		{Tools: []string{"Grep"}, Kind: KindSearch, Paths: []string{"path", "file_path"}, Result: FormHits},
+		{Tools: []string{"Glob"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormPaths},
+		{Tools: []string{"LS"}, Kind: KindList, Paths: []string{"path"}},
+		{Tools: []string{"LSP"}, Kind: KindSearch, Paths: []string{"filePath", "file_path"}, Result: FormHits},
+
+		// shells, under every name they go by
+		{
+			Tools: []string{
+				"Bash", "shell", "shell_command", "exec_command", "local_shell", "container.exec", "run_shell_command", "execute_bash",
+				"execute_command", "run_command", "run_terminal_cmd", "terminal", "run",
+			},
+			Shell:  []string{"command", "cmd"},
+			Folder: []string{"workdir", "cwd", "directory", "dir_path"},
+		},
+		{Tools: []string{"apply_patch", "applypatch"}, Patch: []string{"input", "patch", "patchText", "command"}},
+
+		// Gemini CLI
+		{Tools: []string{"search_file_content", "grep_search"}, Kind: KindSearch, Paths: []string{"path", "dir_path"}, Result: FormHits, Below: true},
+		{Tools: []string{"glob"}, Kind: KindSearch, Paths: []string{"path", "dir_path"}, Result: FormPaths, Below: true},
+
+		// OpenHands and Anthropic's own names
+		{
+			Tools: []string{"str_replace_editor", "str_replace_based_edit_tool", "file_editor"},
+			Verb:  "command", Verbs: editorVerbs, Paths: []string{"path"}, Result: FormView,
+		},
+
+		// SWE-agent: the call repeats the command line, an edit names no file
+		{Tools: []string{"open"}, Kind: KindRead, Paths: []string{"path"}, Line: "command", Operand: 1, Result: FormOpen},
+		{Tools: []string{"create"}, Kind: KindWrite, Paths: []string{"filename", "path"}, Line: "command", Operand: 1, Result: FormOpen},
+		{Tools: []string{"insert"}, Kind: KindWrite, Paths: []string{"path"}, Result: FormOpen},
+		{Tools: []string{"find_file"}, Kind: KindSearch, Paths: []string{"dir"}, Line: "command", Operand: 2, Result: FormPaths, Below: true},
+		{Tools: []string{"search_file"}, Kind: KindSearch, Paths: []string{"file"}, Line: "command", Operand: 2},
+		{Tools: []string{"search_dir"}, Kind: KindSearch, Paths: []string{"dir"}, Line: "command", Operand: 2, Result: FormHits},
+
+		// pi and OpenCode write their names in lower case; SWE-agent's edit too
+		{Tools: []string{"edit"}, Kind: KindWrite, Paths: []string{"path", "file_path", "filePath"}, Result: FormOpen},
+		{Tools: []string{"grep"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormHits, Below: true},
+		{Tools: []string{"find"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormPaths, Below: true},
+		{Tools: []string{"ls", "list"}, Kind: KindList, Paths: []string{"path"}, Result: FormNames, Below: true},
+	}
+}

@@ -1,0 +1,186 @@
+package files
+
+import (
+	"regexp"
+	"strings"
+)
+
+// extract finds the paths in a result's text, by its form. Each function stops at
+// maxFound paths.
+var extract = map[Form]func(string) []string{
+	FormHits:  hitPaths,
+	FormPaths: linePaths,
+	FormNames: namePaths,
+	FormView:  viewPaths,
+}
+
+// maxFound is more than MaxAccesses, since many hits are of one file.
+const maxFound = 20 * MaxAccesses
+
+var (
+	hitLine     = regexp.MustCompile(`^([^\s:][^:]*|[A-Za-z]:[\\/][^:]*):\d+(?::|$)`) // a.go:12: text, and a.go:3 of a count
+	foundFiles  = regexp.MustCompile(`^Found \d+ files?\b[^:]*$`)                     // after it, a path a line
+	singleFile  = regexp.MustCompile(`(?m)^\d+:`)                                     // a hit without a path: one file was searched
+	bareLine    = regexp.MustCompile(`^\d+[:-]`)
+	numbered    = regexp.MustCompile(`^\s*(?:Line )?\d+\s*[|:]`) // a line of a file, under the file's name
+	contextMark = regexp.MustCompile(`-\d+-`)
+	openHead    = regexp.MustCompile(`^\[File: (.+) \(\d+ lines total\)\]$`)
+	listedName  = regexp.MustCompile(`^\s*\[(?:FILE|DIR|file|dir)\] (.+)$`)
+	sizeSuffix  = regexp.MustCompile(` \([\d.]+ ?(?:bytes|[KMG]?B)\)$`)
+	viewHead    = regexp.MustCompile(`^Here's the files and directories up to \d+ levels deep in (.+?)(?:, excluding hidden items)?:$`)
+)
+
+// hitPaths reads the ways in which search tools name files:
+//
+//	a.go:12: text                  grep, rg, most agents
+//	Found 2 files\na.go\nb.go      Claude Code without content
+//	File: a.go\nL12: text          Gemini CLI
+//	a.go:\n  Line 12: text         OpenCode, language servers
+//	# a.go\n 12 | text             Roo
+//	a.go\n│----                    Cline
+//
+// Lines of context ("a.go-11-text") are left out: their file has a hit as well.
+func hitPaths(text string) []string {
+	lines := splitLines(text)
+	var found []string
+	names, single := false, singleFile.MatchString(text)
+	for i, line := range lines {
+		next := ""
+		if i+1 < len(lines) {
+			next = lines[i+1]
+		}
+		switch m := hitLine.FindStringSubmatch(line); {
+		case single && bareLine.MatchString(line): // the call names the file
+		case foundFiles.MatchString(line):
+			names = true
+		case m != nil:
+			found = appendPath(found, m[1])
+		case strings.HasPrefix(line, "File: "):
+			found = appendPath(found, line[len("File: "):])
+		case strings.HasSuffix(line, ":") && numbered.MatchString(next):
+			found = appendPath(found, line[:len(line)-1])
+		case strings.HasPrefix(line, "# ") && numbered.MatchString(next):
+			found = appendPath(found, line[len("# "):])
+		case strings.HasPrefix(next, "│"):
+			found = appendPath(found, line)
+		case names:
+			found = appendPath(found, line)
+		}
+		if len(found) >= maxFound {
+			break
+		}
+	}
+	return withoutContext(found)
+}
+
+// withoutContext drops the false paths that a line of context makes when its text
+// looks like a hit: "a.go-11-see b.go:7: text".
+func withoutContext(found []string) []string {
+	hits := map[string]bool{}
+	for _, p := range found {
+		hits[p] = true
+	}
+	kept := found[:0]
+	for _, p := range found {
+		isContext := false
+		for _, at := range contextMark.FindAllStringIndex(p, -1) {
+			isContext = isContext || hits[p[:at[0]]]
+		}
+		if !isContext {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// linePaths reads a path a line.
+func linePaths(text string) []string {
+	var found []string
+	for _, line := range splitLines(text) {
+		if !strings.HasSuffix(line, ":") { // a heading
+			found = appendPath(found, line)
+		}
+		if len(found) >= maxFound {
+			break
+		}
+	}
+	return found
+}
+
+// namePaths reads a listing. A bare name may be that of a file without an ending
+// (Makefile) or a remark (empty), so bare lines count only where they look like
+// paths; a name marked [FILE] or [DIR] always does.
+func namePaths(text string) []string {
+	var found []string
+	for _, line := range splitLines(text) {
+		if m := listedName.FindStringSubmatch(line); m != nil {
+			found = append(found, sizeSuffix.ReplaceAllString(m[1], ""))
+		} else if !strings.HasSuffix(line, ":") {
+			found = appendPath(found, sizeSuffix.ReplaceAllString(line, ""))
+		}
+		if len(found) >= maxFound {
+			break
+		}
+	}
+	return found
+}
+
+// viewPaths reads the listing that OpenHands gives when asked to view a folder. The
+// text of a file gives nothing.
+func viewPaths(text string) []string {
+	lines := splitLines(text)
+	if len(lines) > 0 && lines[0] == "OBSERVATION:" {
+		lines = lines[1:]
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	head := viewHead.FindStringSubmatch(lines[0])
+	if head == nil {
+		return nil
+	}
+	found := []string{head[1]}
+	for _, line := range lines[1:min(len(lines), maxFound)] {
+		if strings.HasPrefix(line, head[1]) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// openedFile is the file that SWE-agent says is open, at the top or after a remark.
+func openedFile(text string) string {
+	if len(text) > 4*MaxPathBytes {
+		text = text[:4*MaxPathBytes]
+	}
+	for _, line := range splitLines(text) {
+		if m := openHead.FindStringSubmatch(line); m != nil && rooted(m[1]) {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+func splitLines(text string) []string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimSuffix(l, "\r")
+	}
+	return lines
+}
+
+// appendPath appends what looks like a path: it has a dot or a slash, begins and
+// ends with neither space nor quote, is not only a number, and has none of the
+// characters that text has and paths hardly ever.
+func appendPath(found []string, p string) []string {
+	switch {
+	case p == "" || len(p) > MaxPathBytes || strings.TrimSpace(p) != p:
+	case !strings.ContainsAny(p, `./\`) || strings.Trim(p, "0123456789.-/ ") == "":
+	case strings.ContainsAny(p, "\"'`<>|{}=;*?\t"):
+	case strings.HasSuffix(p, ".") || strings.HasPrefix(p, "[") && !strings.Contains(p, "]/") || strings.HasPrefix(p, "("):
+	case len(found) > 0 && found[len(found)-1] == p:
+	default:
+		return append(found, p)
+	}
+	return found
+}

@@ -1,0 +1,109 @@
+package files
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+)
+
+func TestNormalise(t *testing.T) {
+	for _, c := range []struct{ cwd, path, want string }{
+		{"/w", "a.go", "/w/a.go"},
+		{"/w/", "./x/../a.go", "/w/a.go"},
+		{"/w", "../a.go", "/a.go"},
+		{"/w", "/x//a/", "/x/a"},
+		{"", "./a//b.go", "a/b.go"},
+		{"", "../a", "../a"},
+		{"relative", "a.go", "a.go"},
+		{"/w", "~/a.go", "~/a.go"},
+		{"~/w", "a.go", "~/w/a.go"},
+		{"/w", "a b.go", "/w/a b.go"},
+		{"/w", `C:\x\..\a.go`, `C:\a.go`},
+		{`C:\w`, `sub\a.go`, `C:\w\sub\a.go`},
+		{`C:\w`, `sub/a.go`, `C:\w\sub\a.go`},
+		{"/w", `C:/x/a.go`, `C:\x\a.go`},
+		{"", `\\host\share\a.go`, `\\host\share\a.go`},
+		{"/w", `odd\name`, `/w/odd\name`},
+		{"/w", "https://example.org/a.go", ""},
+		{"/w", "file:///a.go", ""},
+		{"/w", "git+ssh://h/a", ""},
+		{"/w", "a:b", "/w/a:b"},
+		{"/w", "", ""},
+		{"/w", " \t", ""},
+		{"/w", "a\nb", ""},
+		{"/w", "a\x00", ""},
+		{"/w", "\xff", ""},
+		{"/w", strings.Repeat("a", MaxPathBytes), ""},
+	} {
+		assert.Equal(t, c.want, Normalise(c.cwd, c.path), "%q in %q", c.path, c.cwd)
+	}
+}
+
+func TestANormalisedPathStaysAsItIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		path := rapid.StringOfN(rapid.SampledFrom([]rune(`ab./\~: C`)), 0, 24, -1).Draw(t, "path")
+		once := Normalise("/w", path)
+		assert.Equal(t, once, Normalise("/w", once))
+		assert.Equal(t, once, Normalise("/elsewhere", once), "an absolute path does not depend on the folder")
+	})
+}
+
+func TestExcluded(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/w/node_modules/x/index.js": true,
+		"node_modules/x.js":          true,
+		"/w/my_node_modules/x.js":    false,
+		"/tmp/a.go":                  true,
+		"/tmp":                       true,
+		"/w/tmp/a.go":                false,
+		"/w/a.tmp":                   true,
+		"/w/__pycache__/a.py":        true,
+		"/w/.git/HEAD":               true,
+		"/w/.gitignore":              false,
+		"/w/a.go~":                   true,
+		"~/notes.md":                 false,
+		`C:\w\node_modules\a.js`:     true,
+		"/w/src/main.go":             false,
+		"":                           false,
+	} {
+		assert.Equal(t, want, Excluded(path, DefaultExclusions), path)
+	}
+}
+
+func TestExclusionPatterns(t *testing.T) {
+	for _, c := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{"build", "/w/build/a.o", true}, // one element, anywhere
+		{"/w/*.go", "/w/a.go", true},
+		{"/w/*.go", "/w/x/a.go", false},
+		{"/w/**/a.go", "/w/a.go", true},
+		{"/w/**/a.go", "/w/x/y/a.go", true},
+		{"**/x/**/y/**", "/w/x/1/2/y/z", true},
+		{"src/[ab].go", "src/a.go", true},
+		{"[", "/w/[", false},
+		{"", "/w", true}, // the element before the first slash
+	} {
+		assert.Equal(t, c.want, Excluded(c.path, []string{c.pattern}), "%s on %s", c.pattern, c.path)
+	}
+	assert.False(t, Excluded("/w/a.go", nil))
+}
+
+func TestManyStarsDoNotTakeLong(t *testing.T) {
+	assert.False(t, Excluded(strings.Repeat("a/", 500)+"b", []string{strings.Repeat("**/a/", 50) + "c"}))
+}
+
+func TestGroupsComeInTheOrderOfTheirFirstFile(t *testing.T) {
+	got := GroupByDirectory([]Access{{"/w/x/a", KindRead}, {"/w/b", KindWrite}, {"/w/x/c", KindList}, {"d", KindRead}, {`C:\w\e`, KindRead}, {`C:\f`, KindRead}})
+	assert.Equal(t, []Directory{
+		{"/w/x", []Access{{"/w/x/a", KindRead}, {"/w/x/c", KindList}}},
+		{"/w", []Access{{"/w/b", KindWrite}}},
+		{".", []Access{{"d", KindRead}}},
+		{`C:\w`, []Access{{`C:\w\e`, KindRead}}},
+		{`C:\`, []Access{{`C:\f`, KindRead}}},
+	}, got)
+	assert.Empty(t, GroupByDirectory(nil))
+}
