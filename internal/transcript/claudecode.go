@@ -1,0 +1,275 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"mneme/events"
+)
+
+const (
+	claudeCodeAgent  = "Claude Code"
+	claudeCodePrefix = "claude_code:"
+	claudeCodeSource = "import/claude_code"
+)
+
+// claudeLine is a line of Claude Code's transcript. Each type of line has some of
+// its members.
+type claudeLine struct {
+	Type             string          `json:"type"`
+	Subtype          text            `json:"subtype"`
+	UUID             string          `json:"uuid"`
+	SessionID        string          `json:"sessionId"`
+	Timestamp        text            `json:"timestamp"`
+	Cwd              text            `json:"cwd"`
+	IsSidechain      bool            `json:"isSidechain"`
+	IsMeta           bool            `json:"isMeta"`
+	IsCompactSummary bool            `json:"isCompactSummary"`
+	Message          *claudeMessage  `json:"message"`
+	ToolUseResult    json.RawMessage `json:"toolUseResult"`
+	Error            json.RawMessage `json:"error"`
+	Summary          text            `json:"summary"`     // of a line of type summary
+	CustomTitle      text            `json:"customTitle"` // of type custom-title
+	AITitle          text            `json:"aiTitle"`     // of type ai-title
+}
+
+type claudeMessage struct {
+	ID      string          `json:"id"`
+	Model   text            `json:"model"`
+	Content blocks          `json:"content"`
+	Usage   json.RawMessage `json:"usage"`
+}
+
+// claudeCode turns a Claude Code transcript into items. It remembers the session,
+// the open message of the agent (see group) and when unanswered calls were made.
+type claudeCode struct {
+	conversation string // known from the file's name, or from the first line that has it
+	began        string // the first timestamp
+	cwd          string // the first
+	title        string
+	titles       int // how many were set after the start
+	started      bool
+	calls        map[string]time.Time // not yet answered
+	group        group
+}
+
+// maxOpenCalls bounds the memory of unanswered calls. Past it their times are
+// forgotten, and their results have no duration.
+const maxOpenCalls = 10_000
+
+func newClaudeCode(name string) converter {
+	return &claudeCode{conversation: conversationOf(name), calls: make(map[string]time.Time)}
+}
+
+// sessionName is how Claude Code names the file of a session. Tools that keep
+// copies put the day before it and call the session so.
+var sessionName = regexp.MustCompile(`^(\d{4}-\d\d-\d\d-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// conversationOf is the conversation that a file holds by its name, or "". It goes
+// before the lines' sessionId: a resumed session begins with lines of the one
+// before it, which belong to what the agent saw.
+func conversationOf(name string) string {
+	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
+	for _, suffix := range suffixes {
+		if stem, ok := strings.CutSuffix(base, suffix); ok && sessionName.MatchString(stem) {
+			return claudeCodePrefix + stem
+		}
+	}
+	return ""
+}
+
+func (c *claudeCode) end(out *batch) { c.group.close(c, out) }
+
+func (c *claudeCode) value(out *batch, raw []byte) error {
+	var l claudeLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return err
+	}
+	use, known := claudeLines[l.Type]
+	switch {
+	case l.Type == "":
+		return errors.New("type: is missing")
+	case !known:
+		return fmt.Errorf("type: %.64q is not known to this version", l.Type)
+	}
+	if c.conversation == "" && l.SessionID != "" {
+		c.conversation = claudeCodePrefix + l.SessionID
+	}
+	c.began = cmp.Or(c.began, string(l.Timestamp))
+	c.cwd = cmp.Or(c.cwd, string(l.Cwd))
+	if use == nil || l.IsSidechain {
+		return nil
+	}
+	err := use(c, out, &l)
+	c.bound(out)
+	return err
+}
+
+func (c *claudeCode) refuse(out *batch, err error) {
+	c.group.behind(out).refuse(err)
+	c.bound(out)
+}
+
+// bound ends the wait for more of the open message once too much is held.
+func (c *claudeCode) bound(out *batch) {
+	if c.group.bytes+c.group.after.bytes > MaxLineBytes {
+		c.group.close(c, out)
+	}
+}
+
+// claudeLines says what each type of line is for; nil: nothing of the
+// conversation.
+var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) error{
+	"user":         (*claudeCode).user,
+	"assistant":    (*claudeCode).assistant,
+	"system":       (*claudeCode).system,
+	"summary":      (*claudeCode).titled,
+	"custom-title": (*claudeCode).titled,
+	"ai-title":     (*claudeCode).titled,
+
+	"agent-color":           nil,
+	"agent-name":            nil,
+	"agent-setting":         nil,
+	"attachment":            nil,
+	"bridge-session":        nil,
+	"cost-state":            nil,
+	"file-history-snapshot": nil,
+	"last-prompt":           nil,
+	"mode":                  nil,
+	"permission-mode":       nil,
+	"pr-link":               nil,
+	"progress":              nil,
+	"queue-operation":       nil,
+	"tag":                   nil,
+	"worktree-state":        nil,
+}
+
+// start adds the event that opens the conversation before its first other one.
+// It says what the lines up to there say, so that a transcript that has grown
+// begins with the same event.
+func (c *claudeCode) start(out *batch) {
+	if c.started {
+		return
+	}
+	c.started = true
+	out.event(c.conversation, claudeCodeSource, c.conversation, c.began, &events.ConversationStarted{
+		Title: c.title, Agent: claudeCodeAgent, Cwd: c.cwd,
+	})
+}
+
+// titled takes a title. The agent's own counts if there is none yet, since it
+// writes several of the same session; the user's always counts. One that comes
+// after the start is an update.
+func (c *claudeCode) titled(out *batch, l *claudeLine) error {
+	own := string(l.CustomTitle)
+	title := cmp.Or(own, string(l.AITitle), string(l.Summary))
+	if title == "" || title == c.title || own == "" && c.title != "" {
+		return nil
+	}
+	c.title = title
+	if !c.started {
+		return nil
+	}
+	c.titles++
+	c.event(out, "title:"+strconv.Itoa(c.titles), l, &events.ConversationUpdated{Title: &title})
+	return nil
+}
+
+// system takes the requests that the model's server refused. The other subtypes
+// are notices of the program: hooks, durations, boundaries, local commands.
+func (c *claudeCode) system(out *batch, l *claudeLine) error {
+	if l.Subtype != "api_error" {
+		return nil
+	}
+	if l.UUID == "" {
+		return errors.New("uuid: is missing")
+	}
+	c.start(out)
+	c.message(out, "sys:"+l.UUID, l, &events.MessageCreated{Role: "system", Content: "api_error: " + spaced(plain(or(l.Error, "{}")))})
+	return nil
+}
+
+// user takes what the user's side of the conversation holds: results of calls,
+// then text.
+func (c *claudeCode) user(out *batch, l *claudeLine) error {
+	switch {
+	case l.Message == nil:
+		return errors.New("message: is missing")
+	case l.UUID == "":
+		return errors.New("uuid: is missing")
+	}
+	c.start(out)
+	for i := range l.Message.Content {
+		if b := &l.Message.Content[i]; b.Type == "tool_result" {
+			c.result(out, l, b)
+		}
+	}
+	content, any := l.Message.Content.text("tool_result")
+	switch {
+	case !any:
+	case l.IsCompactSummary:
+		c.message(out, "sum:"+l.UUID, l, &events.MessageCreated{Role: "system", Content: content, Origin: originCompaction})
+	case l.IsMeta:
+		c.message(out, "msg:"+l.UUID, l, &events.MessageCreated{Role: "user", Content: content, Origin: originMeta})
+	default:
+		c.message(out, "msg:"+l.UUID, l, &events.MessageCreated{Role: "user", Content: content})
+	}
+	return nil
+}
+
+func (c *claudeCode) message(out *batch, id string, l *claudeLine, m *events.MessageCreated) {
+	m.MessageID = id
+	c.event(out, id, l, m)
+}
+
+// event adds an event of a line, behind the open message if there is one.
+func (c *claudeCode) event(out *batch, id string, l *claudeLine, p events.Payload) {
+	c.group.behind(out).event(c.conversation, claudeCodeSource, id, string(l.Timestamp), p)
+}
+
+func (c *claudeCode) result(out *batch, l *claudeLine, b *block) {
+	content, _ := b.Content.text("")
+	success := b.IsError != "true"
+	p := &events.ToolReturned{ToolCallID: b.ToolUseID, Success: &success, DurationMS: c.duration(l, b.ToolUseID)}
+	p.Result = quote(content)
+	if !success {
+		p.Error = content
+	}
+	c.event(out, resultPrefix+b.ToolUseID, l, p)
+}
+
+// duration is what the tool itself reports, else the time from call to result in
+// whole milliseconds. It is nil if neither is known or the clock ran backwards.
+func (c *claudeCode) duration(l *claudeLine, call string) *float64 {
+	asked, known := c.calls[call]
+	delete(c.calls, call)
+	var own struct {
+		Milliseconds *float64 `json:"durationMs"`
+		Total        *float64 `json:"totalDurationMs"`
+		Seconds      *float64 `json:"durationSeconds"`
+	}
+	if len(l.ToolUseResult) > 0 && l.ToolUseResult[0] == '{' && json.Unmarshal(l.ToolUseResult, &own) == nil {
+		switch {
+		case own.Milliseconds != nil:
+			return own.Milliseconds
+		case own.Total != nil:
+			return own.Total
+		case own.Seconds != nil:
+			ms := *own.Seconds * 1000
+			return &ms
+		}
+	}
+	answered, err := parseTime(string(l.Timestamp))
+	if !known || err != nil || answered.Before(asked) {
+		return nil
+	}
+	ms := float64(answered.Sub(asked).Round(time.Millisecond).Milliseconds())
+	return &ms
+}

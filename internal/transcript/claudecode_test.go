@@ -1,0 +1,157 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+)
+
+const sessionID = "11111111-2222-4333-8444-555555555555"
+
+func shown(t testing.TB, items []Item) (lines []string) {
+	for i, e := range good(t, items) {
+		lines = append(lines, fmt.Sprint(items[i].Line, " ", e.ID, " ", e.Time.Format("05.999"), " ", string(e.Data)))
+	}
+	return lines
+}
+
+func TestAClaudeCodeTranscriptBecomesItsConversation(t *testing.T) {
+	items := readFile(t, "testdata/"+sessionID+".jsonl", Auto)
+	for _, i := range items {
+		assert.Equal(t, "claude_code:"+sessionID, i.Event.Subject)
+		assert.Equal(t, "import/claude_code", i.Event.Source)
+	}
+	assert.Equal(t, []string{
+		`4 claude_code:` + sessionID + ` 00 {"title":"Cart total fixed","agent":"Claude Code","cwd":"/home/lea/shop"}`,
+		`4 msg:u-1 01 {"message_id":"msg:u-1","role":"user","content":"Why is the total <0>?"}`,
+		`5 msg:u-2 01.1 {"message_id":"msg:u-2","role":"user","content":"Text of a skill\n[image]","origin":"meta"}`,
+		`6 msg:a-1 02 {"message_id":"msg:a-1","role":"assistant","content":"I read it.","reasoning":"Look at the cart.","model":"model-a",` +
+			`"usage":{"input_tokens":3,"output_tokens":40,"cache_read_input_tokens":5,"cache_creation_input_tokens":7}}`,
+		`9 toolu_1 04 {"tool_call_id":"toolu_1","message_id":"msg:a-1","tool_name":"Read","arguments":{"file_path":"cart.go"}}`,
+		`11 res:toolu_1 04.25 {"tool_call_id":"toolu_1","success":true,"result":"total := 0","duration_ms":250}`,
+		`12 toolu_2 05 {"tool_call_id":"toolu_2","message_id":"msg:a-1","tool_name":"Search","arguments":{}}`,
+		`14 res:toolu_2 09 {"tool_call_id":"toolu_2","success":false,"result":"no\n[image]","error":"no\n[image]","duration_ms":1500}`,
+		`14 msg:u-4 09 {"message_id":"msg:u-4","role":"user","content":"[Request interrupted by user]"}`,
+		`16 sys:y-2 10 {"message_id":"sys:y-2","role":"system","content":"api_error: {\"status\": 529, \"message\": \"over: \\\"loaded\\\", sorry\"}"}`,
+		`17 sum:u-5 11 {"message_id":"sum:u-5","role":"system","content":"The cart starts at zero.","origin":"compaction"}`,
+		`18 msg:a-5 12 {"message_id":"msg:a-5","role":"assistant","content":"Done.","model":"model-a"}`,
+		`19 title:1 00 {"title":"Cart"}`,
+	}, shown(t, items))
+}
+
+func TestATranscriptThatHasGrownBeginsWithTheSameEvents(t *testing.T) {
+	data, err := os.ReadFile("testdata/" + sessionID + ".jsonl")
+	require.NoError(t, err)
+	whole := shown(t, readAll(t, data, sessionID+".jsonl", Auto))
+	lines := strings.SplitAfter(string(data), "\n")
+	for n := 4; n < len(lines); n++ {
+		part := shown(t, readAll(t, []byte(strings.Join(lines[:n], "")), sessionID+".jsonl", Auto))
+		for i, e := range part {
+			if strings.Contains(e, "msg:a-1 ") { // the agent is still writing it
+				continue
+			}
+			assert.Equal(t, whole[i], e, "after %d lines", n)
+		}
+	}
+}
+
+func TestTheConversationIsNamedByTheFileElseByTheFirstSessionID(t *testing.T) {
+	line := `{"type":"user","uuid":"u","sessionId":"s-7","message":{"content":"hi"}}`
+	for name, want := range map[string]string{
+		sessionID + ".jsonl":                 "claude_code:" + sessionID,
+		"/p/q/" + sessionID + ".jsonl.gz":    "claude_code:" + sessionID,
+		`C:\p\` + sessionID + ".jsonl":       "claude_code:" + sessionID,
+		"2026-01-05-" + sessionID + ".jsonl": "claude_code:2026-01-05-" + sessionID,
+		"copy of " + sessionID + ".jsonl":    "claude_code:s-7",
+		"agent-17.jsonl":                     "claude_code:s-7",
+		"":                                   "claude_code:s-7",
+	} {
+		items := readAll(t, []byte(line), name, Auto)
+		require.Len(t, items, 2, name)
+		assert.Equal(t, want, items[1].Event.Subject, name)
+	}
+}
+
+func TestALateTitleIsAnUpdateAndTheUsersOwnOutranksTheAgents(t *testing.T) {
+	items := readAll(t, []byte(strings.Join([]string{
+		`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`,
+		`{"type":"summary","summary":"One","leafUuid":"l"}`,
+		`{"type":"summary","summary":"Two","leafUuid":"l"}`,
+		`{"type":"custom-title","customTitle":"Mine","sessionId":"s"}`,
+		`{"type":"custom-title","customTitle":"Mine","sessionId":"s"}`,
+		`{"type":"ai-title","aiTitle":"Three","sessionId":"s"}`,
+	}, "\n")), "", "claude-code")
+	var titles []string
+	for _, e := range good(t, items) {
+		if u, ok := e.Payload.(*events.ConversationUpdated); ok {
+			titles = append(titles, e.ID+" "+*u.Title)
+		}
+	}
+	assert.Equal(t, []string{"title:1 One", "title:2 Mine"}, titles)
+}
+
+func TestASideChainAloneIsNoConversation(t *testing.T) {
+	items := readAll(t, []byte(`{"type":"user","uuid":"u","sessionId":"s","isSidechain":true,"message":{"content":"task"}}`), "agent-1.jsonl", Auto)
+	assert.Empty(t, items)
+}
+
+func TestAClaudeCodeLineThatCannotBeUsedIsRefusedInItsPlace(t *testing.T) {
+	items := readAll(t, []byte(strings.Join([]string{
+		`{"type":"assistant","uuid":"a","sessionId":"s","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"X","input":{}}]}}`,
+		`{"type":"telepathy","uuid":"x"}`,
+		`{"type":"user","uuid":"u"}`,
+		`{"type":"user","message":{"content":"hi"}}`,
+		`{"type":"user","uuid":"u","timestamp":"noon","message":{"content":"hi"}}`,
+		`{"type":"user","uuid":"v","message":{"content":[{"type":"tool_result","content":"x"}]}}`,
+		`{"uuid":"w"}`,
+	}, "\n")), "", "claude-code")
+	assert.Equal(t, map[int]string{
+		2: `type: "telepathy" is not known to this version`,
+		3: "message: is missing", 4: "uuid: is missing", 5: `time: "noon" is not RFC 3339`,
+		6: "data.tool_call_id: is missing", 7: "type: is missing",
+	}, refused(items))
+	for i := 1; i < len(items); i++ {
+		assert.LessOrEqual(t, items[i-1].Line, items[i].Line)
+	}
+}
+
+func TestAnOpenMessageIsGivenOnceTooMuchWouldBeHeld(t *testing.T) {
+	big, err := json.Marshal(strings.Repeat("x", 6<<20))
+	require.NoError(t, err)
+	piece := func(uuid, content string) string {
+		return fmt.Sprintf(`{"type":"assistant","uuid":%q,"sessionId":"s","message":{"id":"m","content":[%s]}}`, uuid, content)
+	}
+	lines := []string{piece("a", `{"type":"text","text":"first"}`)}
+	for i := range 4 {
+		lines = append(lines,
+			piece(fmt.Sprint("c", i), fmt.Sprintf(`{"type":"tool_use","id":"t%d","name":"X","input":{}}`, i)),
+			fmt.Sprintf(`{"type":"user","uuid":"r%d","message":{"content":[{"type":"tool_result","tool_use_id":"t%d","content":%s}]}}`, i, i, big))
+	}
+	lines = append(lines, piece("z", `{"type":"text","text":"late"}`))
+	var ids []string
+	for _, e := range good(t, readAll(t, []byte(strings.Join(lines, "\n")), "", Auto)) {
+		ids = append(ids, e.ID)
+		if c, ok := e.Payload.(*events.ToolCalled); ok {
+			assert.Equal(t, "msg:a", c.MessageID)
+		}
+	}
+	assert.Equal(t, []string{"claude_code:s", "msg:a", "t0", "res:t0", "t1", "res:t1", "t2", "res:t2", "t3", "res:t3", "msg:z"}, ids)
+}
+
+func TestTheSameValueHasTheSameBytesHoweverItIsEscaped(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"\u003cb\u003e \/ \n"}`:  `{"a":"<b> / \n"}`,
+		`{"\u00e9":["x\\u003c",1.50]}`: `{"é":["x\\u003c",1.50]}`,
+		`"` + "\u2028" + `"`:           `"\u2028"`,
+		`{"a":"plain \" \\"}`:          `{"a":"plain \" \\"}`,
+	} {
+		assert.Equal(t, want, string(plain([]byte(in))))
+	}
+}

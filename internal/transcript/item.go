@@ -1,0 +1,105 @@
+package transcript
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"mneme/events"
+)
+
+// Item is one event of a recording, or one line of it that was refused: either
+// Event is valid (see [events.Record]) or Err is set.
+type Item struct {
+	Line  int // counts from 1; of a message in several pieces, its first
+	Event events.Event
+	Err   *LineError
+}
+
+// LineError says which line was refused and why. If a rule of the vocabulary
+// refused it, errors.Is(err, [events.ErrInvalid]) holds.
+type LineError struct {
+	Line   int
+	Reason string
+	Err    error // may be nil
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
+func (e *LineError) Unwrap() error { return e.Err }
+
+// itemBytes is about what an item takes beside its data.
+const itemBytes = 512
+
+// batch collects the items that one step of a converter makes.
+type batch struct {
+	line  int // of the items to come
+	items []Item
+	bytes int // that the items take, about
+}
+
+// event adds an event, or its refusal by the vocabulary. at is RFC 3339, with or
+// without a zone (then UTC); "" means that the log has no time.
+func (b *batch) event(conversation, source, id, at string, p events.Payload) {
+	when, err := parseTime(at)
+	if err != nil {
+		b.refuse(err)
+		return
+	}
+	e, err := events.New(conversation, source, id, p)
+	if err != nil {
+		b.refuse(err)
+		return
+	}
+	e.Time = when
+	b.bytes += len(e.Data) + itemBytes
+	b.items = append(b.items, Item{Line: b.line, Event: e})
+}
+
+func (b *batch) refuse(err error) {
+	bad, ok := err.(*LineError)
+	if !ok {
+		bad = &LineError{Line: b.line, Reason: reason(err), Err: err}
+	}
+	b.bytes += itemBytes
+	b.items = append(b.items, Item{Line: b.line, Err: bad})
+}
+
+// take moves the items of o to the end of b.
+func (b *batch) take(o *batch) {
+	b.items = append(b.items, o.items...)
+	o.clear()
+}
+
+func (b *batch) clear() {
+	clear(b.items)
+	b.items, b.bytes = b.items[:0], 0
+}
+
+func parseTime(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("time: %.64q is not RFC 3339", s)
+}
+
+// reason is an error in the words of somebody who looks at the line.
+func reason(err error) string {
+	var syntax *json.SyntaxError
+	var fit *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return "is not JSON: " + syntax.Error()
+	case errors.As(err, &fit) && fit.Field != "":
+		return fit.Field + ": a JSON " + fit.Value + " does not fit here"
+	case errors.As(err, &fit):
+		return "is a JSON " + fit.Value + ", not an object"
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}

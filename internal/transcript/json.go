@@ -1,0 +1,127 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// text is a JSON scalar as text: logs write a session as "3" or as 3. null, an
+// object and an array are "".
+type text string
+
+func (t *text) UnmarshalJSON(raw []byte) error {
+	*t = ""
+	switch raw[0] {
+	case '"':
+		return json.Unmarshal(raw, (*string)(t))
+	case '{', '[', 'n':
+	default:
+		*t = text(raw)
+	}
+	return nil
+}
+
+// texts is a list of texts, or one alone.
+type texts []text
+
+func (t *texts) UnmarshalJSON(raw []byte) error {
+	*t = nil
+	if raw[0] == '[' {
+		return json.Unmarshal(raw, (*[]text)(t))
+	}
+	var one text
+	if err := one.UnmarshalJSON(raw); err != nil || one == "" {
+		return err
+	}
+	*t = texts{one}
+	return nil
+}
+
+// given is raw, or nothing if it is null.
+func given(raw json.RawMessage) json.RawMessage { return or(raw, "") }
+
+// or is raw, or other if raw is absent or null.
+func or(raw json.RawMessage, other string) json.RawMessage {
+	if len(raw) > 0 && string(raw) != "null" {
+		return raw
+	}
+	if other == "" {
+		return nil
+	}
+	return json.RawMessage(other)
+}
+
+// spellings are what can be written in another way: the rest of JSON's escapes
+// has one form.
+var spellings = [][]byte{[]byte(`\u`), []byte(`\/`), []byte("\u2028"), []byte("\u2029")}
+
+// plain writes the strings of valid JSON in the one way in which this package
+// writes strings: logs that hold the same value escape it differently, and what
+// is the same must have the same bytes.
+func plain(raw json.RawMessage) json.RawMessage {
+	if !slices.ContainsFunc(spellings, func(s []byte) bool { return bytes.Contains(raw, s) }) {
+		return raw
+	}
+	whole, out := raw, make([]byte, 0, len(raw))
+	for {
+		open := bytes.IndexByte(raw, '"')
+		if open < 0 {
+			break
+		}
+		end := open + 1
+		for raw[end] != '"' {
+			if raw[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		var s string
+		if json.Unmarshal(raw[open:end+1], &s) != nil {
+			return whole
+		}
+		out = append(append(out, raw[:open]...), quote(s)...)
+		raw = raw[end+1:]
+	}
+	return append(out, raw...)
+}
+
+// quote is a string as JSON, with "<", ">" and "&" as they are.
+func quote(s string) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil { // a string can always be written
+		return nil
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// spaced writes compact JSON with a space after each comma and colon, as the
+// neutral form has it.
+func spaced(raw json.RawMessage) string {
+	var s strings.Builder
+	quoted := false
+	for i := 0; i < len(raw); i++ {
+		switch b := raw[i]; {
+		case quoted && b == '\\' && i+1 < len(raw):
+			s.WriteByte(b)
+			i++
+			s.WriteByte(raw[i])
+			continue
+		case b == '"':
+			quoted = !quoted
+			s.WriteByte(b)
+		case quoted:
+			s.WriteByte(b)
+		case b == ' ' || b == '\t':
+		case b == ',' || b == ':':
+			s.WriteByte(b)
+			s.WriteByte(' ')
+		default:
+			s.WriteByte(b)
+		}
+	}
+	return s.String()
+}

@@ -1,0 +1,147 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"mneme/events"
+)
+
+// neutral reads the neutral form: a line is an event, with the line's own id.
+type neutral struct{}
+
+type neutralLine struct {
+	Kind           string          `json:"kind"`
+	ConversationID string          `json:"conversation_id"`
+	ID             string          `json:"id"`
+	ParentIDs      []string        `json:"parent_ids"`
+	Role           string          `json:"role"`
+	Content        *string         `json:"content"`
+	Reasoning      text            `json:"reasoning"`
+	ToolName       string          `json:"tool_name"`
+	Arguments      json.RawMessage `json:"arguments"`
+	Result         json.RawMessage `json:"result"`
+	Success        *bool           `json:"success"`
+	Error          text            `json:"error"`
+	DurationMS     *float64        `json:"duration_ms"`
+	Time           text            `json:"time"`
+	Meta           struct {
+		Agent   text            `json:"agent"`
+		Model   text            `json:"model"`
+		Cwd     text            `json:"cwd"`
+		Project text            `json:"project"`
+		Titles  texts           `json:"titles"`
+		Speaker text            `json:"speaker"`
+		Session text            `json:"session"`
+		Usage   json.RawMessage `json:"usage"`
+		IsMeta  text            `json:"is_meta"`
+	} `json:"meta"`
+}
+
+// Origins of messages that neither the user nor the model wrote.
+const (
+	originCompaction = "compaction" // the agent's summary of what it no longer sees
+	originMeta       = "meta"       // put in by the agent's program: a skill's text, a caveat
+)
+
+func (neutral) end(*batch)                   {}
+func (neutral) refuse(out *batch, err error) { out.refuse(err) }
+
+func (neutral) value(out *batch, raw []byte) error {
+	var l neutralLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return err
+	}
+	payload, err := l.payload()
+	if err != nil {
+		return err
+	}
+	out.event(l.ConversationID, sourceOf(l.ConversationID), l.ID, string(l.Time), payload)
+	return nil
+}
+
+// payload is the typed body that the line's kind asks for.
+func (l *neutralLine) payload() (events.Payload, error) {
+	switch l.Kind {
+	case "conversation":
+		p := &events.ConversationStarted{
+			Agent: string(l.Meta.Agent), Model: string(l.Meta.Model), Cwd: string(l.Meta.Cwd), Project: string(l.Meta.Project),
+		}
+		if p.Agent == "" {
+			p.Agent = agentOf(l.ConversationID)
+		}
+		if len(l.Meta.Titles) > 0 {
+			p.Title = string(l.Meta.Titles[0])
+		}
+		return p, nil
+	case "message", "summary":
+		p := &events.MessageCreated{
+			MessageID: l.ID, Role: l.Role, Reasoning: string(l.Reasoning), Speaker: string(l.Meta.Speaker),
+			Session: string(l.Meta.Session), Model: string(l.Meta.Model), Usage: given(l.Meta.Usage),
+		}
+		switch {
+		case l.Content != nil:
+			p.Content = *l.Content
+		case l.Role != "assistant": // which may say nothing and just call a tool
+			return nil, fmt.Errorf("content: is missing")
+		}
+		if l.Meta.IsMeta == "true" {
+			p.Origin = originMeta
+		}
+		if l.Kind == "summary" {
+			p.Role, p.Origin = "system", originCompaction
+		}
+		return p, nil
+	case "tool_call":
+		return &events.ToolCalled{
+			ToolCallID: l.ID, MessageID: l.parent(), ToolName: l.ToolName, Arguments: plain(or(l.Arguments, "{}")),
+		}, nil
+	case "tool_result":
+		p := &events.ToolReturned{
+			ToolCallID: l.parent(), Success: l.Success, Result: plain(or(l.Result, `""`)), Error: string(l.Error), DurationMS: l.DurationMS,
+		}
+		if p.ToolCallID == "" {
+			p.ToolCallID = strings.TrimPrefix(l.ID, resultPrefix)
+		}
+		return p, nil
+	case "":
+		return nil, fmt.Errorf("kind: is missing")
+	}
+	return nil, fmt.Errorf("kind: %.64q is none of conversation, message, tool_call, tool_result, summary", l.Kind)
+}
+
+// resultPrefix makes the id of a result's event from that of its call.
+const resultPrefix = "res:"
+
+func (l *neutralLine) parent() string {
+	if len(l.ParentIDs) == 0 {
+		return ""
+	}
+	return l.ParentIDs[0]
+}
+
+// sourceOf is the CloudEvents source of a conversation's events. A conversation
+// whose id names no agent has the source import/neutral.
+func sourceOf(conversation string) string {
+	if agent := agentOf(conversation); agent != "" {
+		return "import/" + agent
+	}
+	return "import/neutral"
+}
+
+// agentOf is the part of a conversation id before its first colon, if it is a
+// word of letters, digits, - and _ that begins with a letter, else "".
+func agentOf(conversation string) string {
+	agent, _, ok := strings.Cut(conversation, ":")
+	if !ok || agent == "" || len(agent) > 64 {
+		return ""
+	}
+	for i, c := range agent {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c != '-' && c != '_' && (c < '0' || c > '9')) {
+			return ""
+		}
+	}
+	return agent
+}

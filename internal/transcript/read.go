@@ -1,0 +1,173 @@
+package transcript
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxUndecided is how many lines [Auto] looks at before it gives up.
+const maxUndecided = 100
+
+// Read yields the items of one recording in the order of its lines; gzip is told
+// by its first bytes. An event's Subject is the conversation, its source import/
+// and the agent, its id the log's own, its Time as logged (zero if it is not).
+//
+// name is the file's name: messages use it, and a Claude Code session is named by
+// it. format is one of [Formats], or [Auto] or "".
+//
+// The same bytes under the same name give the same items. A recording that has
+// grown gives the same items and then more, with one exception: the last message
+// of an agent that was still writing it.
+//
+// Read returns [ErrUnknownFormat] if no format has that name or fits the first
+// lines, ctx's error, the reader's error, or yield's. An empty recording is none.
+func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item) error) error {
+	s := session{name: name, yield: yield}
+	if format != Auto && format != "" {
+		f, err := formatNamed(format)
+		if err != nil {
+			return err
+		}
+		s.to = f.converter(name)
+	}
+	in := newLines(ctx, r)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var l line
+		var err error
+		l.text, l.cut, err = in.next()
+		l.no = in.no
+		if err == io.EOF {
+			return s.end()
+		}
+		if err != nil && !errors.As(err, &l.bad) {
+			return fmt.Errorf("%s: line %d: %w", name, in.no, err)
+		}
+		if err := s.line(l); err != nil {
+			return err
+		}
+	}
+}
+
+type line struct {
+	no   int
+	text []byte
+	cut  bool
+	bad  *LineError
+}
+
+// session is one run of Read.
+type session struct {
+	name  string
+	to    converter // nil until the format is known
+	held  []line    // before it is
+	bytes int       // in held
+	out   batch
+	yield func(Item) error
+}
+
+func (s *session) line(l line) error {
+	if s.to != nil {
+		return s.convert(l)
+	}
+	var f *Format
+	if l.bad == nil {
+		f = detect(l.text)
+		l.text = slices.Clone(l.text)
+	}
+	s.held = append(s.held, l)
+	s.bytes += len(l.text)
+	if f == nil {
+		if len(s.held) >= maxUndecided || s.bytes > MaxLineBytes {
+			return s.undecided()
+		}
+		return nil
+	}
+	s.to = f.converter(s.name)
+	for _, l := range s.held {
+		if err := s.convert(l); err != nil {
+			return err
+		}
+	}
+	s.held = nil
+	return nil
+}
+
+func (s *session) end() error {
+	if s.to == nil {
+		if len(s.held) == 0 {
+			return nil
+		}
+		return s.undecided()
+	}
+	s.to.end(&s.out)
+	return s.flush()
+}
+
+func (s *session) undecided() error {
+	first := s.held[0]
+	why := first.bad
+	if why == nil {
+		why = &LineError{Line: first.no, Reason: fmt.Sprintf("begins %.60q", first.text)}
+	}
+	return fmt.Errorf("%s: %w: it is none of %v; %w", s.name, ErrUnknownFormat, Formats(), why)
+}
+
+func (s *session) flush() error {
+	defer s.out.clear()
+	for _, item := range s.out.items {
+		if err := s.yield(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// convert yields the items of one line. Two values can stand on one line, if the
+// agent was stopped before the newline and started again.
+func (s *session) convert(l line) error {
+	s.out.line = l.no
+	switch {
+	case l.bad != nil:
+		return s.refuse(l.bad)
+	case !utf8.Valid(l.text):
+		return s.refuse(errors.New("is not UTF-8"))
+	}
+	err := s.to.value(&s.out, l.text)
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) || l.text[0] != '{' {
+		return s.refuse(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(l.text)); ; {
+		var value json.RawMessage
+		switch err := d.Decode(&value); {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF) && l.cut:
+			return s.refuse(errCut)
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return s.refuse(syntax)
+		case err != nil:
+			return s.refuse(err)
+		}
+		if err := s.refuse(s.to.value(&s.out, value)); err != nil {
+			return err
+		}
+	}
+}
+
+// refuse adds a refusal, if err is one, and yields what there is.
+func (s *session) refuse(err error) error {
+	if err != nil {
+		s.to.refuse(&s.out, err)
+	}
+	return s.flush()
+}

@@ -1,0 +1,233 @@
+package transcript
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+)
+
+// message is a neutral line.
+func message(id, content string) string {
+	return fmt.Sprintf(`{"kind":"message","conversation_id":"a:1","id":%q,"role":"user","content":%q}`, id, content)
+}
+
+func packed(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := io.WriteString(w, text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+func ids(items []Item) (ids []string) {
+	for _, i := range items {
+		if i.Err == nil {
+			ids = append(ids, i.Event.ID)
+		}
+	}
+	return ids
+}
+
+func TestABadLineIsRefusedAndTheRestIsRead(t *testing.T) {
+	for name, c := range map[string]struct{ bad, reason string }{
+		"not JSON":           {`{"kind":`, "is not JSON: unexpected end of JSON input"},
+		"text":               {`hello`, "is not JSON: invalid character 'h' looking for beginning of value"},
+		"a NUL byte":         {"{\"kind\":\"mess\x00age\"}", "is not JSON: invalid character '\\x00' in string literal"},
+		"NUL bytes alone":    {"\x00\x00\x00", "is not JSON: invalid character '\\x00' looking for beginning of value"},
+		"not UTF-8":          {"{\"kind\":\"\xff\"}", "is not UTF-8"},
+		"an unknown kind":    {`{"kind":"dream","conversation_id":"a:1","id":"x"}`, `kind: "dream" is none of conversation, message, tool_call, tool_result, summary`},
+		"a line of 20 MB":    {message("x", strings.Repeat("x", 20<<20)), fmt.Sprintf("is %d bytes long, the limit is %d", 20<<20+len(message("x", ""))+1, MaxLineBytes)},
+		"too large an event": {message("x", strings.Repeat("x", events.MaxEventBytes)), fmt.Sprintf("body: is %d bytes long, the limit is %d", events.MaxEventBytes+45, events.MaxEventBytes)},
+		"too long an id":     {message(strings.Repeat("i", events.MaxIDBytes+1), ""), fmt.Sprintf("id: is %d bytes long, the limit is %d", events.MaxIDBytes+1, events.MaxIDBytes)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := message("1", "") + "\r\n\n" + c.bad + "\n" + message("2", "") + "\n"
+			for _, format := range []string{"neutral", Auto} {
+				items := readAll(t, []byte(text), "x", format)
+				assert.Equal(t, []string{"1", "2"}, ids(items))
+				assert.Equal(t, map[int]string{3: c.reason}, refused(items))
+			}
+		})
+	}
+}
+
+func TestALineThatTheFileCutsOffIsRefused(t *testing.T) {
+	items := readAll(t, []byte(message("1", "")+"\n"+message("2", "")[:30]), "x", Auto)
+	assert.Equal(t, []string{"1"}, ids(items))
+	assert.Equal(t, map[int]string{2: "the recording ends inside this line"}, refused(items))
+}
+
+func TestALastLineWithoutANewlineIsRead(t *testing.T) {
+	assert.Equal(t, []string{"1", "2"}, ids(readAll(t, []byte("\xef\xbb\xbf"+message("1", "")+"\n"+message("2", "")), "x", Auto)))
+}
+
+func TestTwoValuesOnOneLineAreBothRead(t *testing.T) {
+	items := readAll(t, []byte(message("1", "")+message("2", "")+` {"kind":"?"} ]`+"\n"+message("3", "")), "x", Auto)
+	assert.Equal(t, []string{"1", "2", "3"}, ids(items))
+	assert.Len(t, items, 5)
+	assert.ErrorContains(t, items[3].Err, "line 1: is not JSON")
+}
+
+func TestGzipIsToldByItsFirstBytesNotByTheName(t *testing.T) {
+	text := message("1", "") + "\n" + message("2", "")
+	assert.Equal(t, []string{"1", "2"}, ids(readAll(t, packed(t, text), "plain.jsonl", Auto)))
+	assert.Equal(t, []string{"1", "2"}, ids(readAll(t, []byte(text), "packed.jsonl.gz", Auto)))
+	both := append(packed(t, text+"\n"), packed(t, message("3", ""))...)
+	assert.Equal(t, []string{"1", "2", "3"}, ids(readAll(t, both, "x", Auto)), "members one after the other")
+}
+
+func TestDamagedGzipIsRefusedFromTheLineWhereItBreaks(t *testing.T) {
+	var text strings.Builder
+	for i := range 2000 {
+		text.WriteString(message(fmt.Sprint(i), fmt.Sprintf("%x", i*7919)) + "\n")
+	}
+	whole := packed(t, text.String())
+	last := func(data []byte) (good int, bad *LineError) {
+		items := readAll(t, data, "x", "neutral")
+		for _, i := range items[:len(items)-1] {
+			require.Nil(t, i.Err)
+		}
+		return len(items) - 1, items[len(items)-1].Err
+	}
+	n, bad := last(whole[:len(whole)/2])
+	assert.Greater(t, n, 100)
+	require.NotNil(t, bad)
+	assert.Equal(t, n+1, bad.Line)
+	assert.Equal(t, "the packed data is cut off or damaged here: unexpected EOF", bad.Reason)
+	require.ErrorIs(t, bad, io.ErrUnexpectedEOF)
+
+	n, bad = last(whole[:len(whole)-3])
+	assert.Equal(t, 2000, n)
+	assert.Equal(t, 2001, bad.Line)
+
+	broken := bytes.Clone(whole)
+	broken[len(broken)-6] ^= 1
+	n, bad = last(broken)
+	assert.Equal(t, 2000, n)
+	assert.ErrorIs(t, bad, gzip.ErrChecksum)
+
+	_, bad = last(whole[:5])
+	assert.Equal(t, 1, bad.Line)
+}
+
+func TestAFormatThatIsNamedOrDetectedWronglyIsAnError(t *testing.T) {
+	nothing := func(Item) error { return errors.New("no item was expected") }
+	err := Read(t.Context(), strings.NewReader(message("1", "")), "x", "word", nothing)
+	require.ErrorIs(t, err, ErrUnknownFormat)
+	assert.EqualError(t, err, `unknown transcript format: "word", known are auto, neutral, claude-code`)
+
+	for _, text := range []string{"hello\n", "{}\n{}\n", `{"kind":"x"`, strings.Repeat("1\n", 1000), "\x1f\x8b\x00"} {
+		err := Read(t.Context(), strings.NewReader(text), "notes.txt", Auto, nothing)
+		require.ErrorIs(t, err, ErrUnknownFormat, text)
+		assert.ErrorContains(t, err, "notes.txt: ")
+		assert.ErrorContains(t, err, "line 1: ")
+	}
+	for _, text := range []string{"", "\n \r\n"} {
+		assert.NoError(t, Read(t.Context(), strings.NewReader(text), "x", "", nothing))
+	}
+}
+
+func TestLinesBeforeTheFormatIsKnownAreRefusedInTheirPlace(t *testing.T) {
+	items := readAll(t, []byte("# a comment\n{}\n"+message("1", "")+"\n"), "x", Auto)
+	assert.Equal(t, []string{"1"}, ids(items))
+	assert.Equal(t, 1, items[0].Line)
+	assert.Equal(t, "kind: is missing", items[1].Err.Reason)
+	assert.Equal(t, 3, items[2].Line)
+}
+
+func TestReadEndsWithTheErrorOfItsReaderItsContextOrYield(t *testing.T) {
+	disk := errors.New("disk")
+	text := message("1", "") + "\n" + message("2", "") + "\n"
+	count := 0
+	err := Read(t.Context(), io.MultiReader(strings.NewReader(text), iotest.ErrReader(disk)), "x", Auto, func(Item) error { count++; return nil })
+	require.ErrorIs(t, err, disk)
+	assert.ErrorContains(t, err, "x: line 3: ")
+	assert.Equal(t, 2, count)
+
+	full := errors.New("full")
+	err = Read(t.Context(), strings.NewReader(text), "x", Auto, func(Item) error { return full })
+	assert.ErrorIs(t, err, full)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	err = Read(ctx, strings.NewReader(text), "x", Auto, func(Item) error { cancel(); return nil })
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestAnEndlessLineEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	endless := iotest.DataErrReader(readerFunc(func(p []byte) (int, error) {
+		clear(p)
+		cancel()
+		return len(p), nil
+	}))
+	assert.ErrorIs(t, Read(ctx, endless, "x", "neutral", func(Item) error { return nil }), context.Canceled)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestTheFormatsAreNamedAndDescribed(t *testing.T) {
+	assert.Equal(t, []string{"neutral", "claude-code"}, Formats())
+	for i, f := range Describe() {
+		assert.Equal(t, Formats()[i], f.Name)
+		assert.NotEmpty(t, f.Doc)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	names := append([]string{Auto}, Formats()...)
+	for _, path := range []string{"testdata/neutral.jsonl", "testdata/" + sessionID + ".jsonl"} {
+		data, err := os.ReadFile(path)
+		require.NoError(f, err)
+		for format := range names {
+			f.Add(data, uint8(format))
+		}
+		f.Add(packed(f, string(data)), uint8(0))
+		for _, line := range bytes.Split(data, []byte("\n")) {
+			f.Add(line, uint8(0))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, format uint8) {
+		read := func() (items []Item, err error) {
+			err = Read(context.Background(), bytes.NewReader(data), "x.jsonl", names[int(format)%len(names)], func(i Item) error {
+				items = append(items, i)
+				return nil
+			})
+			return items, err
+		}
+		items, err := read()
+		if err != nil {
+			require.ErrorIs(t, err, ErrUnknownFormat)
+		}
+		line := 1
+		for _, i := range items {
+			require.GreaterOrEqual(t, i.Line, line)
+			line = i.Line
+			if i.Err != nil {
+				require.Equal(t, i.Line, i.Err.Line)
+				require.NotEmpty(t, i.Err.Reason)
+				require.Empty(t, i.Event.ID)
+				continue
+			}
+			_, err := events.Record(i.Event)
+			require.NoError(t, err)
+		}
+		again, _ := read()
+		require.Equal(t, items, again)
+	})
+}

@@ -1,0 +1,198 @@
+package transcript
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/testdata"
+)
+
+// kindOfLine is what a line of the neutral form must become.
+func kindOfLine(row map[string]any) string {
+	switch row["kind"] {
+	case "conversation":
+		return events.TypeConversationStarted
+	case "message":
+		return events.TypeMessageCreated + " " + row["role"].(string)
+	case "summary":
+		return events.TypeMessageCreated + " system compaction"
+	case "tool_call":
+		return events.TypeToolCalled
+	case "tool_result":
+		return events.TypeToolReturned
+	}
+	return "unknown"
+}
+
+func kindOfEvent(e events.Recorded) string {
+	if m, ok := e.Payload.(*events.MessageCreated); ok {
+		kind := e.Type + " " + m.Role
+		if m.Origin == originCompaction {
+			kind += " " + m.Origin
+		}
+		return kind
+	}
+	return e.Type
+}
+
+func TestEveryLineOfTheRecordedNeutralFilesBecomesItsEvent(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "events", "*.jsonl.gz"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			rows := slices.Collect(testdata.Lines[map[string]any](t, path))
+			want, got := map[string]int{}, map[string]int{}
+			conversations, types := map[string]int{}, map[string]int{}
+			for _, row := range rows {
+				want[kindOfLine(row)]++
+				want[row["conversation_id"].(string)]++
+				conversations[row["conversation_id"].(string)]++
+			}
+			recorded := good(t, readFile(t, path, Auto))
+			require.Len(t, recorded, len(rows))
+			for i, e := range recorded {
+				types[e.Type]++
+				got[kindOfEvent(e)]++
+				got[e.Subject]++
+				assert.Equal(t, rows[i]["id"], e.ID, "line %d", i+1)
+			}
+			assert.Empty(t, cmp.Diff(want, got))
+			if filepath.Base(path) == "claude_code.jsonl.gz" {
+				assert.Len(t, conversations, 198)
+				assert.Equal(t, map[string]int{
+					events.TypeConversationStarted: 198, events.TypeMessageCreated: 14_987 + 58,
+					events.TypeToolCalled: 13_590, events.TypeToolReturned: 13_574,
+				}, types)
+			}
+			t.Logf("%d events of %d conversations", len(recorded), len(conversations))
+		})
+	}
+}
+
+var (
+	repeated = regexp.MustCompile(`~\d+"`)
+	address  = regexp.MustCompile(`[A-Za-z0-9._%+\-]+@[A-Za-z0-9.\-]+`)
+)
+
+// What the recorded neutral file has otherwise than the native transcripts. A
+// difference is undone in both before they are compared again.
+var differences = []struct {
+	name string
+	undo func(neutral, native events.Recorded, a, b string) (string, string)
+}{
+	// An id that occurs in two sessions of the file has ~2 there, so that ids are
+	// unique in the file.
+	{"~2", func(_, _ events.Recorded, a, b string) (string, string) {
+		return repeated.ReplaceAllString(a, `"`), b
+	}},
+	// The native transcripts have e-mail addresses masked.
+	{"address", func(_, _ events.Recorded, a, b string) (string, string) {
+		return address.ReplaceAllString(a, "@"), address.ReplaceAllString(b, "@")
+	}},
+	// A title that stands behind the first message is an update here.
+	{"title", func(neutral, _ events.Recorded, a, b string) (string, string) {
+		if p, ok := neutral.Payload.(*events.ConversationStarted); ok {
+			title := string(quote(p.Title))
+			a = strings.Replace(a, `"title":`+title+`,`, "", 1)
+		}
+		return a, b
+	}},
+}
+
+// compare lists by which differences two events are otherwise equal.
+func compare(neutral, native events.Recorded) (names []string) {
+	form := func(e events.Recorded) string {
+		return fmt.Sprint(e.Subject, " ", e.Source, ` "`, e.ID, `" `, e.Time.UTC(), " ", e.Type, " ", string(e.Data))
+	}
+	a, b := form(neutral), form(native)
+	for _, d := range differences {
+		if a == b {
+			return names
+		}
+		if x, y := d.undo(neutral, native, a, b); x != a || y != b {
+			a, b, names = x, y, append(names, d.name)
+		}
+	}
+	if a != b {
+		names = append(names, "another: "+cmp.Diff(a, b))
+	}
+	return names
+}
+
+func TestANativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
+	dir := testdata.Dir(t)
+	neutral := map[string][]events.Recorded{}
+	for _, e := range good(t, readFile(t, filepath.Join(dir, "events", "claude_code.jsonl.gz"), "neutral")) {
+		neutral[e.Subject] = append(neutral[e.Subject], e)
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "native", "claude-code", "*.jsonl.gz"))
+	require.NoError(t, err)
+
+	conversations, same := map[string]int{}, map[string]int{}
+	for _, path := range paths {
+		native := slices.DeleteFunc(good(t, readFile(t, path, Auto)), func(e events.Recorded) bool {
+			return e.Type == events.TypeConversationUpdated
+		})
+		want := neutral[native[0].Subject]
+		require.Len(t, native, len(want), path)
+		var names []string
+		for i := range want {
+			same["events"]++
+			if want[i].ID == native[i].ID {
+				same["identity"]++
+				if want[i].Content() == native[i].Content() {
+					same["content"]++
+				}
+			}
+			names = append(names, compare(want[i], native[i])...)
+		}
+		slices.Sort(names)
+		conversations[strings.Join(slices.Compact(names), ", ")]++
+	}
+	assert.Equal(t, map[string]int{"events": 10_067, "identity": 9_466, "content": 9_403}, same)
+	assert.Equal(t, map[string]int{
+		"":               38,
+		"address":        18,
+		"address, title": 1,
+		"address, ~2":    2,
+		"title":          1,
+	}, conversations)
+}
+
+func TestTheOtherRecordedNativeFormatsAreNamedUnknown(t *testing.T) {
+	dir := testdata.Dir(t)
+	for _, pattern := range []string{"codex/*", "pi/*", "swe-agent/*"} {
+		paths, err := filepath.Glob(filepath.Join(dir, "native", pattern))
+		require.NoError(t, err)
+		for _, path := range paths {
+			f, err := os.Open(path)
+			require.NoError(t, err)
+			defer f.Close()
+			err = Read(t.Context(), f, path, Auto, func(Item) error { return errors.New("no item was expected") })
+			assert.ErrorIs(t, err, ErrUnknownFormat, path)
+		}
+	}
+}
+
+func BenchmarkReadOfTheRecordedNeutralFile(b *testing.B) {
+	data, err := os.ReadFile(filepath.Join(testdata.Dir(b), "events", "claude_code.jsonl.gz"))
+	require.NoError(b, err)
+	b.ReportAllocs()
+	events := 0
+	for b.Loop() {
+		events += len(readAll(b, data, "claude_code.jsonl.gz", "neutral"))
+	}
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}
