@@ -1,0 +1,131 @@
+package natsdeploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Info is what a program needs to know about the stream.
+type Info struct {
+	Partitions int
+	Replicas   int
+	Messages   uint64 // events in the stream
+	FirstSeq   uint64 // sequence of the oldest event; above 1 after an erasure from the front
+	Head       uint64 // sequence of the newest event ever stored, 0 for an empty stream
+	Bytes      uint64 // what the events take, of MaxBytes
+	MaxBytes   int64
+	Created    bool // by this very call
+}
+
+// Apply makes sure that the stream is there and is the one these settings ask
+// for. It creates a missing stream, reads back what the server made of it, and
+// compares every setting. It can be called at any time, by any number of
+// programs at once.
+//
+// It returns an [*IncompatibleError] if the stream is there with other settings,
+// and never changes it. On an [Embedded] server use [Embedded.Apply].
+func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error) {
+	if err := s.check(); err != nil {
+		return Info{}, err
+	}
+	stream, err := js.Stream(ctx, Stream)
+	created := false
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = js.CreateStream(ctx, StreamConfig(s))
+		created = err == nil
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // by another program, just now
+			stream, err = js.Stream(ctx, Stream)
+		}
+	}
+	if err != nil {
+		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
+	}
+	got, err := stream.Info(ctx)
+	if err != nil {
+		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
+	}
+	if err := compare(got.Config, s); err != nil {
+		return Info{}, err
+	}
+	info := describe(got)
+	info.Created = created
+	return info, nil
+}
+
+// Inspect is for programs that must not create: it takes partitions, replicas,
+// size and duplicate window as the stream has them and checks the rest.
+//
+// It returns [ErrNoStream] if the stream is not there, and an
+// [*IncompatibleError] if it is not one that mneme made.
+func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
+	stream, err := js.Stream(ctx, Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return Info{}, ErrNoStream
+	}
+	if err != nil {
+		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
+	}
+	got, err := stream.Info(ctx)
+	if err != nil {
+		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
+	}
+	n, _ := partitions(got.Config) // a transform of another shape fails in compare
+	s := Settings{Partitions: n, Replicas: got.Config.Replicas, DuplicateWindow: got.Config.Duplicates}
+	if err := compare(got.Config, s); err != nil {
+		return Info{}, err
+	}
+	return describe(got), nil
+}
+
+// Resize sets the stream's MaxBytes: the one change of an existing stream that
+// an operator needs in daily life, because a full stream refuses events.
+//
+// It refuses to go below what the stream holds: the server would delete the
+// oldest events to get there, DiscardNew or not. An embedded server refuses more
+// than its share of the disk. Publishing goes on meanwhile; leave it room.
+func Resize(ctx context.Context, js jetstream.JetStream, maxBytes int64) (Info, error) {
+	info, err := Inspect(ctx, js)
+	if err != nil {
+		return Info{}, err
+	}
+	if maxBytes <= 0 || uint64(maxBytes) < info.Bytes {
+		return Info{}, fmt.Errorf("stream %s: cannot shrink to %d bytes, it holds %d", Stream, maxBytes, info.Bytes)
+	}
+	stream, err := js.Stream(ctx, Stream)
+	if err != nil {
+		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.MaxBytes = maxBytes
+	if _, err := js.UpdateStream(ctx, cfg); err != nil {
+		return Info{}, fmt.Errorf("stream %s: resize to %d bytes: %w", Stream, maxBytes, err)
+	}
+	return Inspect(ctx, js)
+}
+
+// check refuses what the server would refuse too, or worse, accept.
+func (s Settings) check() error {
+	if s.Partitions < 0 || s.Partitions > MaxPartitions {
+		return fmt.Errorf("%d partitions: at least 1, at most %d", s.Partitions, MaxPartitions)
+	}
+	if s.MaxBytes < 0 {
+		return fmt.Errorf("a stream of %d bytes: the size must be positive, or 0 for the default", s.MaxBytes)
+	}
+	return nil
+}
+
+func describe(got *jetstream.StreamInfo) Info {
+	n, _ := partitions(got.Config)
+	return Info{
+		Partitions: n,
+		Replicas:   got.Config.Replicas,
+		Messages:   got.State.Msgs,
+		FirstSeq:   got.State.FirstSeq,
+		Head:       got.State.LastSeq,
+		Bytes:      got.State.Bytes,
+		MaxBytes:   got.Config.MaxBytes,
+	}
+}

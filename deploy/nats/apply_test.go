@@ -1,0 +1,213 @@
+package natsdeploy
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+)
+
+func TestApplyCreatesOnceAndIsIdempotent(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{MaxBytes: 1 << 20})
+	js := connect(t, e)
+
+	_, err := Inspect(t.Context(), js)
+	require.ErrorIs(t, err, ErrNoStream)
+
+	s := Settings{Partitions: 8, MaxBytes: 1 << 20, DuplicateWindow: time.Minute}
+	info, err := Apply(t.Context(), js, s)
+	require.NoError(t, err)
+	require.True(t, info.Created)
+	require.Equal(t, 8, info.Partitions)
+	first := config(t, js)
+
+	again, err := Apply(t.Context(), js, s)
+	require.NoError(t, err)
+	require.False(t, again.Created)
+	_, err = Apply(t.Context(), js, Settings{Partitions: 8, DuplicateWindow: time.Minute})
+	require.NoError(t, err, "no size asked for: the stream's own")
+	inspected, err := Inspect(t.Context(), js)
+	require.NoError(t, err)
+	require.Equal(t, again, inspected)
+	require.Equal(t, first, config(t, js))
+}
+
+func TestManyProgramsMayApplyAtOnce(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{})
+	const programs = 8
+	var wg sync.WaitGroup
+	infos, errs := make([]Info, programs), make([]error, programs)
+	for i := range programs {
+		js := connect(t, e)
+		wg.Go(func() { infos[i], errs[i] = Apply(t.Context(), js, Settings{MaxBytes: 1 << 20, Partitions: 1 + i%2}) })
+	}
+	wg.Wait()
+	info, err := Inspect(t.Context(), connect(t, e))
+	require.NoError(t, err)
+	for i := range programs {
+		if 1+i%2 == info.Partitions {
+			require.NoError(t, errs[i])
+		} else {
+			require.ErrorIs(t, errs[i], ErrIncompatible)
+		}
+	}
+}
+
+func TestAStreamWithOtherSettingsIsRefusedAndNotChanged(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		field  string
+		change func(*jetstream.StreamConfig)
+	}{
+		{"schema", func(c *jetstream.StreamConfig) { c.Metadata = map[string]string{schemaKey: "2"} }},
+		{"partitions", func(c *jetstream.StreamConfig) { c.SubjectTransform.Destination = events.StoredDestination(4) }},
+		{"subject_transform", func(c *jetstream.StreamConfig) { c.SubjectTransform = nil }},
+		{"subject_transform", func(c *jetstream.StreamConfig) {
+			c.SubjectTransform.Destination = "ev.{{partition(2,1)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}"
+		}},
+		{"subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"mneme.>"} }},
+		{"retention", func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }},
+		{"max_consumers", func(c *jetstream.StreamConfig) { c.MaxConsumers = 5 }},
+		{"max_msgs", func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 }},
+		{"max_bytes", func(c *jetstream.StreamConfig) { c.MaxBytes *= 2 }},
+		{"max_bytes", func(c *jetstream.StreamConfig) { c.MaxBytes = -1 }},
+		{"discard", func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }},
+		{"discard_new_per_subject", func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject, c.MaxMsgsPerSubject = true, 1 }},
+		{"max_age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
+		{"max_msgs_per_subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 }},
+		{"max_msg_size", func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1 << 20 }},
+		{"storage", func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
+		{"no_ack", func(c *jetstream.StreamConfig) { c.NoAck, c.AllowAtomicPublish = true, false }},
+		{"duplicate_window", func(c *jetstream.StreamConfig) { c.Duplicates = time.Minute }},
+		{"deny_delete", func(c *jetstream.StreamConfig) { c.DenyDelete = true }},
+		{"deny_purge", func(c *jetstream.StreamConfig) { c.DenyPurge = true }},
+		{"allow_rollup_hdrs", func(c *jetstream.StreamConfig) { c.AllowRollup = true }},
+		// The server switches roll-ups on by itself here.
+		{"allow_rollup_hdrs", func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = true, time.Minute }},
+		// The server refuses schedules, and async persistence with batches, beside what we set.
+		{"discard", func(c *jetstream.StreamConfig) { c.AllowMsgSchedules, c.Discard = true, jetstream.DiscardOld }},
+		{"allow_atomic", func(c *jetstream.StreamConfig) {
+			c.PersistMode, c.AllowAtomicPublish = jetstream.AsyncPersistMode, false
+		}},
+		{"compression", func(c *jetstream.StreamConfig) { c.Compression = jetstream.S2Compression }},
+		{"first_seq", func(c *jetstream.StreamConfig) { c.FirstSeq = 100 }},
+		{"republish", func(c *jetstream.StreamConfig) {
+			c.RePublish = &jetstream.RePublish{Source: ">", Destination: "copy.>"}
+		}},
+		{"allow_direct", func(c *jetstream.StreamConfig) { c.AllowDirect = false }},
+		{"consumer_limits", func(c *jetstream.StreamConfig) { c.ConsumerLimits.MaxAckPending = 7 }},
+		{"allow_msg_ttl", func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }},
+		{"allow_atomic", func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = false }},
+		{"allow_batched", func(c *jetstream.StreamConfig) { c.AllowBatchPublish = true }},
+	} {
+		t.Run(tc.field, func(t *testing.T) {
+			t.Parallel()
+			e := start(t, EmbeddedConfig{})
+			js := connect(t, e)
+			s := Settings{Partitions: 2, MaxBytes: 1 << 20}
+			foreign := StreamConfig(s)
+			tc.change(&foreign)
+			_, err := js.CreateStream(t.Context(), foreign)
+			require.NoError(t, err)
+			before := config(t, js)
+
+			_, err = Apply(t.Context(), js, s)
+			require.ErrorIs(t, err, ErrIncompatible)
+			var incompatible *IncompatibleError
+			require.ErrorAs(t, err, &incompatible)
+			require.Equal(t, tc.field, incompatible.Field)
+			require.NotEqual(t, incompatible.Have, incompatible.Want)
+			require.Equal(t, before, config(t, js))
+		})
+	}
+}
+
+func TestEveryFieldOfAStreamIsComparedOrNamedAsTheOperators(t *testing.T) {
+	t.Parallel()
+	fields := reflect.TypeFor[jetstream.StreamConfig]()
+	for i := range fields.NumField() {
+		have := StreamConfig(Settings{})
+		field := reflect.ValueOf(&have).Elem().Field(i)
+		switch field.Kind() {
+		case reflect.Bool:
+			field.SetBool(!field.Bool())
+		case reflect.String:
+			field.SetString("other")
+		case reflect.Int, reflect.Int32, reflect.Int64:
+			field.SetInt(field.Int() + 1)
+		case reflect.Uint64, reflect.Uint8:
+			field.SetUint(field.Uint() + 1)
+		case reflect.Pointer:
+			field.Set(reflect.New(field.Type().Elem()))
+		case reflect.Slice:
+			field.Set(reflect.MakeSlice(field.Type(), 3, 3))
+		case reflect.Struct:
+			have.ConsumerLimits.MaxAckPending = 1
+		case reflect.Map:
+			have.Metadata["other"] = "key"
+		}
+		require.False(t, reflect.DeepEqual(have, StreamConfig(Settings{})), "%s was not changed", fields.Field(i).Name)
+		err := compare(have, Settings{MaxBytes: DefaultMaxBytes})
+		if ungoverned[fields.Field(i).Name] {
+			require.NoError(t, err, fields.Field(i).Name)
+		} else {
+			require.ErrorIs(t, err, ErrIncompatible, fields.Field(i).Name)
+		}
+	}
+}
+
+func TestAnotherNumberOfPartitionsIsRefusedNamingBoth(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{})
+	_, err := e.Apply(t.Context(), Settings{Partitions: 8})
+	require.NoError(t, err)
+	_, err = e.Apply(t.Context(), Settings{})
+	require.ErrorIs(t, err, ErrIncompatible)
+	require.ErrorContains(t, err, "stream AGENT_EVENTS: partitions is 8, this program wants 1: run every program with the stream's number")
+}
+
+func TestReplicasAreCompared(t *testing.T) {
+	t.Parallel() // without a server: more than one replica needs a cluster
+	have := StreamConfig(Settings{Replicas: 3})
+	var incompatible *IncompatibleError
+	require.ErrorAs(t, compare(have, Settings{}), &incompatible)
+	require.Equal(t, IncompatibleError{Field: "num_replicas", Have: "3", Want: "1"}, *incompatible)
+	require.NoError(t, compare(have, Settings{Replicas: 3}))
+}
+
+func TestWhatIsTheOperatorsIsNotCompared(t *testing.T) {
+	t.Parallel()
+	have := StreamConfig(Settings{})
+	have.Description, have.Placement = "ours", &jetstream.Placement{Cluster: "west"}
+	have.Metadata["_nats.ver"] = "2.15.2"
+	require.NoError(t, compare(have, Settings{}))
+}
+
+func TestInspectRefusesAStreamThatMnemeDidNotMake(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{})
+	js := connect(t, e)
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: Stream, Subjects: []string{events.PublishFilter}})
+	require.NoError(t, err)
+	_, err = Inspect(t.Context(), js)
+	require.ErrorIs(t, err, ErrIncompatible)
+	require.ErrorContains(t, err, "schema")
+}
+
+func TestImpossibleSettingsAreRefusedBeforeAnythingIsCreated(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{})
+	for _, s := range []Settings{{Partitions: -1}, {Partitions: MaxPartitions + 1}, {MaxBytes: -1}, {Replicas: 3}, {DuplicateWindow: time.Hour}} {
+		_, err := e.Apply(t.Context(), s)
+		require.Error(t, err, "%+v", s)
+	}
+	_, err := Inspect(t.Context(), connect(t, e))
+	require.ErrorIs(t, err, ErrNoStream)
+}

@@ -1,0 +1,110 @@
+package natsdeploy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// minStream is the smallest stream worth creating: some of the largest events.
+const minStream int64 = 64 << 20
+
+// storeShare is what the server may store in dir: 80 % of what is free there and
+// what it holds already. Where the free space cannot be told, the default.
+func storeShare(dir string) (int64, error) {
+	free, ok := freeBytes(dir)
+	if !ok {
+		return DefaultMaxBytes + storeHeadroom, nil
+	}
+	var held int64
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return ignoreMissing(err)
+		}
+		fi, err := d.Info()
+		if err == nil {
+			held += fi.Size()
+		}
+		return ignoreMissing(err)
+	})
+	return max((free+held)/5*4, 1), err // 0 would mean "the default" to the server
+}
+
+// newStreamSize is the size of a stream that is created on a server with this
+// share of the disk; the read models need about as much again.
+func newStreamSize(share int64) (int64, error) {
+	size := min(DefaultMaxBytes, share/2)
+	if size < minStream {
+		return 0, fmt.Errorf("%w: a new stream would get %d MiB, it needs at least %d", ErrNoSpace, size>>20, minStream>>20)
+	}
+	return size, nil
+}
+
+// holdsEvents reports whether there are message blocks with something in them.
+func holdsEvents(streamDir string) (bool, error) {
+	files, err := os.ReadDir(filepath.Join(streamDir, "msgs"))
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	for _, file := range files {
+		if fi, err := file.Info(); err == nil && filepath.Ext(file.Name()) == ".blk" && fi.Size() > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// syncMetadata makes the stream's existence durable: its files except the
+// message blocks (synced on each write), and every directory from dir's parent
+// down.
+func syncMetadata(dir, streamDir string) error {
+	rel, err := filepath.Rel(dir, streamDir)
+	if err != nil {
+		return err
+	}
+	for rel != "." {
+		rel = filepath.Dir(rel)
+		if err := syncFile(filepath.Join(dir, rel)); err != nil {
+			return err
+		}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := syncFile(filepath.Dir(abs)); err != nil && !errors.Is(err, fs.ErrPermission) { // dir may be all we may open
+		return err
+	}
+	return filepath.WalkDir(streamDir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) == ".blk" {
+			return ignoreMissing(err)
+		}
+		return ignoreMissing(syncFile(path))
+	})
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || fi.IsDir() && runtime.GOOS == "windows" { // which cannot sync directories
+		return err
+	}
+	return f.Sync()
+}
+
+// ignoreMissing: the server renames and removes files while we walk.
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func isAddrInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }

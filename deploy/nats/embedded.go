@@ -1,0 +1,237 @@
+package natsdeploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/gofrs/flock"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// EmbeddedConfig says where and how the in-process server runs.
+type EmbeddedConfig struct {
+	// Dir holds everything the server stores. It is created if missing.
+	Dir string
+	// Listen is "127.0.0.1:4222", a port of 0 takes a free one, no host means
+	// 127.0.0.1 (and not every interface, as elsewhere in Go). Empty: no port at
+	// all, only connections from within the process.
+	Listen string
+	// Logger gets the server's log lines. Nil: nobody does.
+	Logger *slog.Logger
+	// MaxBytes is the size of the stream, 0 for one that suits the disk (see the
+	// package comment). It matters when the stream is created; later another
+	// value than the stream's own is an [*IncompatibleError] of Apply.
+	MaxBytes int64
+}
+
+// Embedded is a NATS server inside this process.
+//
+// It shares the process's memory and fate. Its directory is guarded by a lock
+// file, because two servers on one directory destroy each other's files and
+// nats-server does not prevent it; the lock goes with the process, however it
+// ends. It guards against other servers of this kind only: never point a
+// nats-server of another origin at the directory of a running one, and never
+// keep it on a network file system.
+type Embedded struct {
+	srv      *server.Server
+	log      *slog.Logger
+	dir      string
+	listens  bool
+	maxBytes int64 // asked for by the configuration, or 0
+	maxStore int64
+	lock     *flock.Flock
+	stop     sync.Once
+}
+
+// StartEmbedded starts the server and returns once it accepts connections. The
+// stream is not there before [Embedded.Apply].
+//
+// It returns [ErrNotLoopback], [ErrPortInUse], [ErrDirInUse], or the reason that
+// the server gave. An empty directory takes some 20 ms; after a kill −9 the
+// server reads its newest files again, about 2.5 s per GB. The context is looked
+// at before and after that, the server cannot be interrupted in it.
+func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("embedded NATS: no data directory")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	host, port := "", 0
+	if cfg.Listen != "" {
+		var err error
+		if host, port, err = listenAddress(cfg.Listen); err != nil {
+			return nil, err
+		}
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Embedded{log: cfg.Logger, dir: cfg.Dir, listens: cfg.Listen != "", maxBytes: cfg.MaxBytes, lock: lock}
+	if err := e.start(ctx, host, port); err != nil {
+		e.Stop()
+		return nil, fmt.Errorf("embedded NATS: %w", err)
+	}
+	return e, nil
+}
+
+func (e *Embedded) start(ctx context.Context, host string, port int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var err error
+	if e.maxStore, err = storeShare(e.dir); err != nil {
+		return err
+	}
+	opts := ServerOptions(ServerSettings{StoreDir: e.dir, Host: host, Port: port, MaxStore: e.maxStore})
+	opts.DontListen = !e.listens
+	opts.NoSigs = true // signals belong to the program
+	opts.DisableJetStreamBanner = true
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		return err
+	}
+	e.srv = srv
+	log := newServerLog(e.log)
+	srv.SetLoggerV2(log, log.debug, false, false)
+	srv.Start()
+	if err := log.fatal(); err != nil { // in place of the os.Exit of nats-server
+		return err
+	}
+	return ctx.Err()
+}
+
+// Apply is [Apply] over a connection within the process, and three things more:
+// a new stream gets a size that suits the disk, its files and directories are
+// synced, and it is not created where events lie that the server could not read.
+//
+// It returns also [ErrDamaged] and [ErrNoSpace].
+func (e *Embedded) Apply(ctx context.Context, s Settings) (Info, error) {
+	if s.MaxBytes == 0 {
+		s.MaxBytes = e.maxBytes
+	}
+	nc, err := nats.Connect("", e.InProcess())
+	if err != nil {
+		return Info{}, fmt.Errorf("embedded NATS: %w", err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return Info{}, fmt.Errorf("embedded NATS: %w", err)
+	}
+
+	if _, err := js.Stream(ctx, Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
+		if held, err := holdsEvents(e.streamDir()); err != nil {
+			return Info{}, err
+		} else if held {
+			return Info{}, fmt.Errorf("%w: %s; the server's log says why it left the stream out; restore the directory from a backup, or move it away to begin an empty log", ErrDamaged, e.streamDir())
+		}
+		if s.MaxBytes == 0 {
+			if s.MaxBytes, err = newStreamSize(e.maxStore); err != nil {
+				return Info{}, fmt.Errorf("%w in %s", err, e.dir)
+			}
+		}
+	}
+	info, err := Apply(ctx, js, s)
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == codeStorageExceeded {
+		return Info{}, fmt.Errorf("%w: a stream of %d bytes was asked for, the disk under %s has a share of %d for it", ErrNoSpace, s.MaxBytes, e.dir, e.maxStore)
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	if info.MaxBytes > e.maxStore {
+		e.log.Warn("the disk has less room than the stream may take; events will be refused before the stream is full",
+			"dir", e.dir, "stream_max_bytes", info.MaxBytes, "disk_share_bytes", e.maxStore)
+	}
+	// Each time and not only after creating: a process killed between the two
+	// would leave a stream that the next power cut takes whole.
+	if err := syncMetadata(e.dir, e.streamDir()); err != nil {
+		return Info{}, fmt.Errorf("embedded NATS: sync %s: %w", e.dir, err)
+	}
+	return info, nil
+}
+
+// ClientURL is where other processes connect, "nats://127.0.0.1:4222"; empty if
+// the server does not listen.
+func (e *Embedded) ClientURL() string {
+	if !e.listens {
+		return ""
+	}
+	return e.srv.ClientURL()
+}
+
+// InProcess connects without a port, at half the latency of loopback:
+//
+//	nats.Connect("", e.InProcess())
+func (e *Embedded) InProcess() nats.Option { return nats.InProcessServer(e.srv) }
+
+// Stop closes all connections, writes the server's state and returns when
+// nothing of it runs any more. Every call of it does, whichever came first.
+func (e *Embedded) Stop() {
+	e.stop.Do(func() {
+		if e.srv != nil {
+			e.srv.Shutdown()
+			e.srv.WaitForShutdown()
+		}
+		if err := e.lock.Unlock(); err != nil {
+			e.log.Warn("unlock the data directory", "dir", e.dir, "error", err)
+		}
+	})
+}
+
+func (e *Embedded) streamDir() string {
+	return filepath.Join(e.dir, server.JetStreamStoreDir, server.DEFAULT_GLOBAL_ACCOUNT, "streams", Stream)
+}
+
+func lockDir(dir string) (*flock.Flock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("embedded NATS: data directory: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "nats.lock"))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("embedded NATS: lock %s: %w", lock.Path(), err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("embedded NATS: %w: another server runs on %s; stop it, or use another directory", ErrDirInUse, dir)
+	}
+	return lock, nil
+}
+
+// listenAddress resolves what to listen on to a loopback IP and a port for the
+// server, which knows -1 as "any free one". It tries the port, so that a clash
+// is found before the server reads its files; the server finds what comes in
+// between.
+func listenAddress(listen string) (host string, port int, err error) {
+	addr, err := net.ResolveTCPAddr("tcp", listen)
+	if err != nil {
+		return "", 0, fmt.Errorf("embedded NATS: listen address %q: %w", listen, err)
+	}
+	if addr.IP == nil {
+		addr.IP = net.IPv4(127, 0, 0, 1)
+	}
+	if !addr.IP.IsLoopback() {
+		return "", 0, fmt.Errorf("embedded NATS: %q is %w: there are no access tokens yet, so whoever can reach the port could read and write everything; listen on 127.0.0.1 or [::1]", listen, ErrNotLoopback)
+	}
+	if addr.Port == 0 {
+		return addr.IP.String(), server.RANDOM_PORT, nil
+	}
+	l, err := net.ListenTCP("tcp", addr)
+	if isAddrInUse(err) {
+		return "", 0, fmt.Errorf("embedded NATS: %w: something listens on %s already, perhaps another mneme or a nats-server; stop it, or choose another port (0 takes a free one)", ErrPortInUse, addr)
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("embedded NATS: %w", err)
+	}
+	return addr.IP.String(), addr.Port, l.Close()
+}

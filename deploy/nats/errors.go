@@ -1,0 +1,95 @@
+package natsdeploy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+var (
+	// ErrNoStream: the stream does not exist. Whoever may create it calls [Apply].
+	ErrNoStream = errors.New("no stream " + Stream)
+
+	// ErrIncompatible is the class of every [*IncompatibleError].
+	ErrIncompatible = errors.New("incompatible stream")
+
+	// ErrDamaged: the data directory holds events, but the server left the
+	// stream out at its start, mostly because meta.inf or meta.sum is not whole.
+	// Creating the stream then takes in again what the message files hold, under
+	// its old partitions and sequences and perhaps not all of it. That is for an
+	// operator to do, on a copy, and never for a program to do by itself.
+	ErrDamaged = errors.New("stored events cannot be read")
+
+	// ErrNoSpace: the disk has too little room for a new stream.
+	ErrNoSpace = errors.New("too little disk space")
+
+	// ErrNotLoopback: the address to listen on can be reached from other machines.
+	ErrNotLoopback = errors.New("not a loopback address")
+
+	// ErrPortInUse: another program listens on the address.
+	ErrPortInUse = errors.New("port in use")
+
+	// ErrDirInUse: another server has the data directory open.
+	ErrDirInUse = errors.New("data directory in use")
+)
+
+// IncompatibleError says which setting of the existing stream is not what this
+// program needs. Field is the name as `nats stream info --json` shows it, or
+// "partitions", "schema".
+type IncompatibleError struct {
+	Field string
+	Have  string // the stream's
+	Want  string // this program's
+}
+
+func (e *IncompatibleError) Error() string {
+	return fmt.Sprintf("stream %s: %s is %s, this program wants %s: %s", Stream, e.Field, e.Have, e.Want, e.remedy())
+}
+
+// Is makes errors.Is(err, ErrIncompatible) true for every *IncompatibleError.
+func (e *IncompatibleError) Is(target error) bool { return target == ErrIncompatible }
+
+func (e *IncompatibleError) remedy() string {
+	switch e.Field {
+	case fieldSchema:
+		return "the stream was made by another version of mneme, or by something else; run the version that made it, or another NATS account"
+	case fieldPartitions:
+		return "run every program with the stream's number; another number moves conversations between partitions, so it takes a new stream and a copy of the events"
+	case "max_bytes":
+		return "leave the size unset to take the stream's own, or change the stream on purpose (Resize)"
+	case "num_replicas", "duplicate_window":
+		return "set this program to the stream's value, or change the stream on purpose with `nats stream edit " + Stream + "`"
+	default:
+		return "mneme never changes an existing stream; put the setting back with `nats stream edit " + Stream + "`, or if the server refuses that, copy the events into a stream made by mneme"
+	}
+}
+
+// Codes of the JetStream API that have no constant in the client.
+const (
+	codeInsufficientResources jetstream.ErrorCode = 10023 // the server's store limit
+	codeStorageExceeded       jetstream.ErrorCode = 10047 // a stream larger than what the server has left
+	codeStoreFailed           jetstream.ErrorCode = 10077 // any refusal by the store, the text says which
+)
+
+// IsFull reports whether a publish was refused because the log is full: the
+// stream has reached its MaxBytes (code 10077, "maximum bytes exceeded") or the
+// server its store limit (code 10023, "insufficient resources"). It answers at
+// once, nothing was stored, what is stored stays readable. Publishing again
+// helps only after an operator has made room ([Resize]).
+//
+// A disk that is really full gives no answer at all, so no such error.
+func IsFull(err error) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode {
+	case codeInsufficientResources:
+		return true
+	case codeStoreFailed:
+		return strings.Contains(api.Description, "maximum bytes exceeded")
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package natsdeploy
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+)
+
+// start runs an embedded server until the end of the test.
+func start(t testing.TB, cfg EmbeddedConfig) *Embedded {
+	t.Helper()
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
+	e, err := StartEmbedded(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(e.Stop)
+	return e
+}
+
+// connect gives a client of the server, over its port if it has one.
+func connect(t testing.TB, e *Embedded) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(e.ClientURL(), nats.Option(func(o *nats.Options) error {
+		if !e.listens {
+			return e.InProcess()(o)
+		}
+		return nil
+	}))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	return js
+}
+
+func subject(t testing.TB, tenant, conversation string) string {
+	t.Helper()
+	s, err := events.Address{Tenant: tenant, Conversation: conversation, Kind: "message_created"}.Subject()
+	require.NoError(t, err)
+	return s
+}
+
+func config(t testing.TB, js jetstream.JetStream) jetstream.StreamConfig {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), Stream)
+	require.NoError(t, err)
+	return stream.CachedInfo().Config
+}
