@@ -83,9 +83,9 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 // Resize sets the stream's MaxBytes: the one change of an existing stream that
 // an operator needs in daily life, because a full stream refuses events.
 //
-// It refuses to go below what the stream holds: the server would delete the
-// oldest events to get there, DiscardNew or not. An embedded server refuses more
-// than its share of the disk. Publishing goes on meanwhile; leave it room.
+// It refuses to go below what the stream holds: nothing would be deleted, but
+// every further event refused. An embedded server refuses more than its share of
+// the disk. Publishing goes on meanwhile; leave it room.
 func Resize(ctx context.Context, js jetstream.JetStream, maxBytes int64) (Info, error) {
 	info, err := Inspect(ctx, js)
 	if err != nil {

@@ -55,7 +55,7 @@ type Embedded struct {
 // stream is not there before [Embedded.Apply].
 //
 // It returns [ErrNotLoopback], [ErrPortInUse], [ErrDirInUse], or the reason that
-// the server gave. An empty directory takes some 20 ms; after a kill −9 the
+// the server gave. An empty directory takes a few milliseconds; after a kill −9 the
 // server reads its newest files again, about 2.5 s per GB. The context is looked
 // at before and after that, the server cannot be interrupted in it.
 func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {

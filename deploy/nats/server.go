@@ -29,16 +29,22 @@ const (
 	// client library's parser has room for no more.
 	maxControlLine = 4096
 
-	// PullMaxBytes is what a consumer should ask for at once (the option of that
-	// name in the client), instead of a number of events: it is more than the
-	// largest event, and 500 of those, the client's default, are 4 GB.
-	PullMaxBytes = 16 << 20
+	// PullByteLimit is what a consumer lets the server send ahead, besides its
+	// own limit of n events:
+	//
+	//	jetstream.PullMaxMessagesWithBytesLimit(n, natsdeploy.PullByteLimit)
+	//
+	// Without it 500 of the largest events, 4 GB, are on their way at once. Do not
+	// use jetstream.PullMaxBytes for it: it asks for what is left of its limit,
+	// and stalls (seen: longer than 60 s) when that is less than the next event.
+	PullByteLimit = 16 << 20
 
 	// maxPending is what the server holds for a connection that reads slower
-	// than it is written to; beyond it cuts the connection, and all consumers on
-	// it begin again. Room for 16 consumers' worth of PullMaxBytes; with the
-	// default of 64 MiB eight large events were enough.
-	maxPending = 16 * PullMaxBytes
+	// than it is written to; beyond it the server cuts the connection, and every
+	// consumer on it begins again. Room for 16 consumers with PullByteLimit: 8 of
+	// them over the largest events took 0.9 s and no cut, with the default of
+	// 64 MiB up to 14 s and 6 cuts.
+	maxPending = 16 * PullByteLimit
 
 	// maxMemoryStore is for the buckets kept in memory. The server's default is
 	// three quarters of the machine's.

@@ -111,9 +111,10 @@ func StreamConfig(s Settings) jetstream.StreamConfig {
 		// sync_interval "always" also the fastest way in.
 		AllowAtomicPublish: true,
 
-		// Erasure needs both purge and secure delete (a purge leaves the bytes on
-		// the disk), and a denial could never be taken back. Who may do either
-		// is a matter of the account's permissions.
+		// Erasure needs both: a purge by subject leaves the bytes on the disk,
+		// only a secure delete of each sequence overwrites them. A denial could
+		// never be taken back. Who may do either is for the account's
+		// permissions to say.
 		DenyPurge:  false,
 		DenyDelete: false,
 

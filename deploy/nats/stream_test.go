@@ -89,12 +89,35 @@ func TestTheLargestEventAtTheLongestAddressIsStoredAndReadBack(t *testing.T) {
 
 	consumer, err := js.OrderedConsumer(t.Context(), Stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{got.Subject}})
 	require.NoError(t, err)
-	it, err := consumer.Messages(jetstream.PullMaxBytes(PullMaxBytes))
+	it, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(500, PullByteLimit))
 	require.NoError(t, err)
 	defer it.Stop()
 	delivered, err := it.Next(jetstream.NextContext(t.Context()))
 	require.NoError(t, err)
 	require.Equal(t, msg.Header.Get("Ce-Large"), delivered.Headers().Get("Ce-Large"))
+}
+
+func TestLargeEventsInARowDoNotStallAConsumer(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{Listen: ":0"})
+	js := connect(t, e)
+	_, err := e.Apply(t.Context(), Settings{})
+	require.NoError(t, err)
+	const count = 5
+	body := make([]byte, events.MaxEventBytes)
+	for range count {
+		_, err := js.Publish(t.Context(), subject(t, "t", "c"), body)
+		require.NoError(t, err)
+	}
+	consumer, err := js.OrderedConsumer(t.Context(), Stream, jetstream.OrderedConsumerConfig{})
+	require.NoError(t, err)
+	it, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(500, PullByteLimit))
+	require.NoError(t, err)
+	defer it.Stop()
+	for range count {
+		_, err := it.Next(jetstream.NextMaxWait(10 * time.Second))
+		require.NoError(t, err)
+	}
 }
 
 func TestAnEventOverALimitIsRefusedAndTheConnectionLives(t *testing.T) {
