@@ -1,0 +1,53 @@
+# `make` alone lists the targets.
+.DEFAULT_GOAL := help
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 30s
+
+# The race detector needs a C compiler.
+RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Build, start everything in one process, show an example, serve until Ctrl-C
+	bin/mneme up --example
+
+.PHONY: build
+build: ## Build the programs into bin/
+	$(GO) build -o bin/ ./cmd/... ./examples/scout
+
+.PHONY: test
+test: ## Run all tests; the engine and the services with the race detector where there is a C compiler
+	$(GO) test ./...
+ifeq ($(RACE),yes)
+	CGO_ENABLED=1 $(GO) test -race -short ./pkg/projection/... ./pkg/eventlog/... ./pkg/graph/... ./internal/service/... ./internal/httpapi/... ./internal/importer/...
+else
+	@echo "no C compiler: the race detector did not run"
+endif
+
+.PHONY: lint
+lint: ## Check format, vet, staticcheck, go.mod and generated files
+	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+	$(GO) generate ./... && git diff --exit-code --stat
+
+.PHONY: fuzz
+fuzz: ## Fuzz everything that parses, FUZZTIME (30s) each
+	@for package in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: build ## Measure ingest on transcripts: make bench TRANSCRIPTS="~/.claude/projects"
+	bin/mneme bench ingest $(TRANSCRIPTS)
+
+.PHONY: clean
+clean: ## Remove what was built; data in .mneme stays
+	rm -rf bin

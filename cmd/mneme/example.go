@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"mneme/examples/scout/agent"
+	"mneme/internal/service"
+)
+
+// The question that the example agent answers about the folder it stands in.
+const exampleQuestion = "where is the checkpoint written?"
+
+// exampleChars is the budget of the context that is shown: a screen or two.
+const exampleChars = 6000
+
+// example lets the agent of examples/scout work once if the log is empty, and
+// prints what mneme would show it next.
+func example(ctx context.Context, i *service.Instance, t *terminal) error {
+	conversationID := "scout-example"
+	state, err := i.Log.State(ctx)
+	if err != nil {
+		return err
+	}
+	if state.Head == 0 {
+		fmt.Fprintf(t.out, "\nThe log is empty, so the example agent answers a question about this folder:\n%s\n\n", t.bold(exampleQuestion))
+		answer, err := agent.Run(ctx, agent.Options{
+			Dir: ".", Question: exampleQuestion, Recorder: agent.NewRecorder(i.Log, "default", conversationID),
+			Progress: func(line string) { fmt.Fprintln(t.out, "  "+line) },
+		})
+		if err != nil {
+			return fmt.Errorf("the example agent: %w", err)
+		}
+		state.Head = answer.Seq
+	}
+	last, _, err := i.Log.Last(ctx, "default", conversationID)
+	if err != nil || last == 0 {
+		return err // another conversation made the log; there is no example to show
+	}
+	api := &client{base: i.HTTPURL(), tenant: "default"}
+	body, err := api.raw(ctx, "GET", conversation(conversationID, "/context"), map[string]any{"format": "markdown", "max_chars": exampleChars, "at_least": last}, "", nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "\n%s\n\n%s\n", t.bold("What the agent should see now, in 6,000 characters"), body)
+	fmt.Fprintf(t.out, `%s
+  bin/mneme conversations list
+  bin/mneme files %[2]s
+  bin/mneme context %[2]s --max-chars 2000
+  bin/scout "how does a projector find out that it was fenced?"
+  bin/mneme import ~/.claude/projects
+  bin/mneme verify
+  curl %[3]s/v1/conversations/%[2]s/context?format=markdown
+  curl %[3]s/openapi.json
+`, t.bold("Try next, in another terminal"), conversationID, i.HTTPURL())
+	return nil
+}

@@ -1,0 +1,52 @@
+// Command mneme is the tool of users and operators, and everything in one process:
+// mneme up.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Exit codes.
+const (
+	exitDone = iota
+	exitFailed
+	exitUsage
+	exitDifference
+)
+
+// errDifference is returned by a check that found a difference; it has printed it.
+var errDifference = errors.New("a check found a difference")
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var commands CLI
+	exited := -1
+	parser, err := kong.New(&commands, kong.Name("mneme"), kong.Description(description), kong.UsageOnError(),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }), kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		fmt.Fprintln(stderr, "mneme:", err)
+		return exitFailed
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "mneme: %v (mneme --help lists the commands)\n", err)
+		return exitUsage
+	}
+	return exitCode(parsed.Run(&commands.Globals, &terminal{out: stdout, err: stderr}), stderr)
+}

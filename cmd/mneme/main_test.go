@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/httpapi"
+	"mneme/internal/importer"
+)
+
+func TestImportBringsEveryEventOnceAndVerifyIsEqual(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "recording.jsonl")
+	lines := recording(t, file, 1, 5, 10)
+	s := up(t, filepath.Join(dir, "data"))
+
+	first := read[importer.Report](s, "import", file, "--wait")
+	require.Equal(t, lines, first.Read)
+	require.Equal(t, lines, first.Published)
+	require.Equal(t, 5, first.Conversations)
+	before := read[[]httpapi.Conversation](s, "conversations", "list")
+	require.Len(t, before, 5)
+	verified := read[httpapi.Verification](s, "verify")
+	require.True(t, verified.Equal)
+
+	second := read[importer.Report](s, "import", file, "--wait")
+	require.Equal(t, importer.Report{Read: lines, Duplicate: lines, Conversations: 5}, second, "everything is known the second time")
+	require.Empty(t, cmp.Diff(before, read[[]httpapi.Conversation](s, "conversations", "list")))
+	require.Empty(t, cmp.Diff(verified, read[httpapi.Verification](s, "verify")))
+	require.Zero(t, s.stop())
+
+	again := up(t, filepath.Join(dir, "data"))
+	require.Empty(t, cmp.Diff(before, read[[]httpapi.Conversation](again, "conversations", "list")), "a restart changes nothing")
+}
+
+// A kill -9 in the middle of an import loses nothing that was acknowledged: after
+// another start and another import everything is as if nothing had happened.
+func TestKillDuringImportThenImportAgainEqualsAnUndisturbedRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "recording.jsonl")
+	lines := recording(t, file, 2, 24, 40)
+
+	calm := up(t, filepath.Join(dir, "calm"))
+	require.Equal(t, lines, read[importer.Report](calm, "import", file, "--wait").Published)
+	wantList, wantHashes := contentOf(calm), read[httpapi.Verification](calm, "verify")
+	require.True(t, wantHashes.Equal)
+	calm.kill()
+
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	data, kills, interrupted := filepath.Join(dir, "data"), 0, 0
+	for range 22 {
+		s := up(t, data)
+		path, err := binary()
+		require.NoError(t, err)
+		var errs bytes.Buffer
+		client := exec.Command(path, "import", file, "--json", "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)
+		client.Stderr = &errs
+		require.NoError(t, client.Start())
+		time.Sleep(time.Duration(random.IntN(250)) * time.Millisecond)
+		s.kill()
+		kills++
+		// The client may be waiting for an answer that does not come.
+		waited := make(chan error, 1)
+		go func() { waited <- client.Wait() }()
+		select {
+		case err := <-waited:
+			if err != nil {
+				interrupted++
+				require.Contains(t, errs.String(), "mneme: ", "a failed import says why")
+			}
+		case <-time.After(20 * time.Second):
+			_ = client.Process.Kill()
+			t.Fatal("the import hangs after its server is gone")
+		}
+	}
+	s := up(t, data)
+	report := read[importer.Report](s, "import", file, "--wait")
+	t.Logf("%d kills, %d imports interrupted; the last import found %d of %d known", kills, interrupted, report.Duplicate, report.Read)
+	require.Positive(t, interrupted, "no kill hit an import: the delays are wrong")
+	require.Zero(t, report.Rejected)
+	require.Empty(t, cmp.Diff(wantList, contentOf(s)))
+	got := read[httpapi.Verification](s, "verify")
+	require.True(t, got.Equal)
+	for i, p := range got.Projections {
+		require.Equal(t, wantHashes.Projections[i].Hash, p.Hash, p.Name)
+	}
+}
+
+// contentOf lists conversations without what depends on sequences.
+func contentOf(s *server) map[string]httpapi.Conversation {
+	list := map[string]httpapi.Conversation{}
+	for _, c := range read[[]httpapi.Conversation](s, "conversations", "list") {
+		c.FirstSeq, c.LastSeq = 0, 0
+		list[c.ID] = c
+	}
+	return list
+}
+
+func TestUpRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := up(t, filepath.Join(dir, "data"))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"a data directory in use":   {[]string{"--data", s.ready.Data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, exitFailed, "in use by another process"},
+		"a port in use":             {[]string{"--data", filepath.Join(dir, "b"), "--listen", taken.Addr().String(), "--nats-listen", "127.0.0.1:0"}, exitFailed, "port is in use"},
+		"a NATS port in use":        {[]string{"--data", filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--nats-listen", taken.Addr().String()}, exitFailed, "in use"},
+		"an address off loopback":   {[]string{"--data", filepath.Join(dir, "d"), "--listen", "0.0.0.0:0"}, exitFailed, "loopback only"},
+		"NATS off loopback":         {[]string{"--data", filepath.Join(dir, "e"), "--listen", "127.0.0.1:0", "--nats-listen", "0.0.0.0:0"}, exitFailed, "loopback only"},
+		"no address at all":         {[]string{"--data", filepath.Join(dir, "f"), "--listen", "here"}, exitFailed, "not an address"},
+		"an unknown flag":           {[]string{"--port", "1"}, exitUsage, "--port"},
+		"a store that is not there": {[]string{"--store", "paper"}, exitUsage, "--store"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, code := mneme(t, append([]string{"up"}, c.args...)...)
+			require.Equal(t, c.code, code, stderr)
+			require.Contains(t, stderr, c.says)
+		})
+	}
+}
+
+func TestClientsSayWhatToDoWhenNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "r.jsonl")
+	recording(t, file, 1, 1, 1)
+	for _, args := range [][]string{{"status"}, {"conversations", "list"}, {"verify"}, {"import", file}} {
+		_, stderr, code := mneme(t, append(args, "--url", "http://127.0.0.1:1", "--nats-url", "nats://127.0.0.1:1")...)
+		require.Equal(t, exitFailed, code, "%v", args)
+		require.Contains(t, stderr, "mneme up", "%v", args)
+	}
+	_, stderr, code := mneme(t, "import", filepath.Join(t.TempDir(), "nothing"))
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "nothing")
+}
+
+func TestHelpNamesEveryCommandAndCostsNothing(t *testing.T) {
+	t.Parallel()
+	stdout, _, code := mneme(t, "--help")
+	require.Zero(t, code)
+	for _, command := range []string{"up", "import", "publish", "status", "conversations list", "files", "context", "verify", "failed list", "bench ingest"} {
+		require.Contains(t, stdout, command)
+	}
+}
+
+func TestABrokenTranscriptIsImportedButForItsBadLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "recording.jsonl")
+	lines := recording(t, file, 3, 1, 3)
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	rows := strings.SplitAfter(string(raw), "\n")
+	rows[3] = `{"kind":"message","conversation_id":"testagent:0",` + "\n"
+	rows[5] = `{"kind":"message","conversation_id":"testagent:0","id":"x","role":"robot","content":"?"}` + "\n"
+	broken := strings.Join(rows, "")
+	require.NoError(t, os.WriteFile(file, []byte(broken[:len(broken)-20]), 0o644)) // cut off at the end too
+
+	s := up(t, filepath.Join(dir, "data"))
+	out, stderr, code := s.mneme("import", file, "--wait", "--json")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, `"rejected":3`)
+	for _, where := range []string{"line 4: ", "line 6: ", "role"} {
+		require.Contains(t, stderr, where)
+	}
+	status := read[httpapi.Status](s, "status")
+	require.EqualValues(t, lines-3, status.Stream.Head)
+	require.True(t, read[httpapi.Verification](s, "verify").Equal)
+}
+
+func TestPublishThenReadOwnWrite(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	file := filepath.Join(t.TempDir(), "events.json")
+	require.NoError(t, os.WriteFile(file, []byte(`
+{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"test","id":"1","subject":"a/b.c *> 🦊","data":{"message_id":"m1","role":"user","content":"Where is the fox?"}}
+{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"test","id":"2","subject":"a/b.c *> 🦊","data":{"message_id":"m2","role":"assistant","content":"In the id."}}
+`), 0o644))
+	out, stderr, code := s.mneme("publish", file)
+	require.Zero(t, code, stderr)
+	require.Equal(t, "1 at sequence 1\n2 at sequence 2\n", out)
+
+	out, stderr, code = s.mneme("context", "a/b.c *> 🦊", "--at-least", "2")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "Where is the fox?")
+	require.Contains(t, out, "In the id.")
+
+	_, stderr, code = s.mneme("context", "a/b.c *> 🦊", "--at-least", "99")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "beyond the end of the log")
+	_, stderr, code = s.mneme("context", "nobody")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "not found")
+
+	response, err := http.Get(s.ready.HTTP + "/readyz")
+	require.NoError(t, err)
+	_ = response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+}

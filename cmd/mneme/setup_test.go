@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// binary builds the real program once for all tests of this package.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "mneme-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "mneme")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// server is a running `mneme up`.
+type server struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	ready ready
+	err   *bytes.Buffer
+	ended chan struct{}
+}
+
+// up starts the program on a directory and waits for its line.
+func up(t *testing.T, data string) *server {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	s := &server{t: t, err: &bytes.Buffer{}, ended: make(chan struct{})}
+	s.cmd = exec.Command(path, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	s.cmd.Stderr = s.err
+	out, err := s.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.cmd.Start())
+	line := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(out).ReadString('\n')
+		line <- text
+	}()
+	select {
+	case text := <-line:
+		require.NoError(t, json.Unmarshal([]byte(text), &s.ready), "up printed %q, and on stderr: %s", text, s.err)
+	case <-time.After(30 * time.Second):
+		_ = s.cmd.Process.Kill()
+		t.Fatalf("up is not ready after 30 s; stderr: %s", s.err)
+	}
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.ended)
+	}()
+	t.Cleanup(s.kill)
+	return s
+}
+
+// kill is kill -9.
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.ended
+}
+
+// stop is Ctrl-C; it returns the exit code.
+func (s *server) stop() int {
+	require.NoError(s.t, s.cmd.Process.Signal(os.Interrupt))
+	select {
+	case <-s.ended:
+	case <-time.After(30 * time.Second):
+		s.kill()
+		s.t.Fatal("up did not end within 30 s of an interrupt")
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// mneme runs a client command against the server.
+func (s *server) mneme(args ...string) (stdout, stderr string, code int) {
+	return mneme(s.t, append(args, "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)...)
+}
+
+// read runs a client command that prints JSON and must succeed.
+func read[T any](s *server, args ...string) (answer T) {
+	s.t.Helper()
+	out, stderr, code := s.mneme(append(args, "--json")...)
+	require.Zero(s.t, code, "%v: %s", args, stderr)
+	require.NoError(s.t, json.Unmarshal([]byte(out), &answer), "%v printed %s", args, out)
+	return answer
+}
+
+func mneme(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	cmd := exec.Command(path, args...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// recording writes a recording in the neutral form: conversations with turns of a
+// user message and some steps, each with a call and its result. The same seed
+// writes the same recording. It returns the number of lines.
+func recording(t *testing.T, path string, seed uint64, conversations, turns int) int {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1))
+	var out bytes.Buffer
+	lines := 0
+	write := func(line map[string]any) {
+		raw, err := json.Marshal(line)
+		require.NoError(t, err)
+		out.Write(append(raw, '\n'))
+		lines++
+	}
+	words := strings.Fields("the checkpoint is stored in the transaction of batch and a reader sees projection events by sequence")
+	text := func(n int) string {
+		picked := make([]string, n)
+		for i := range picked {
+			picked[i] = words[random.IntN(len(words))]
+		}
+		return strings.Join(picked, " ")
+	}
+	for c := range conversations {
+		id, n := fmt.Sprintf("testagent:%d", c), 0
+		line := func(kind, event, parent string, more map[string]any) {
+			more["kind"], more["conversation_id"], more["id"], more["seq"] = kind, id, event, n
+			more["time"] = time.Date(2026, 1, 1+c, 0, 0, n, 0, time.UTC).Format(time.RFC3339)
+			if parent != "" {
+				more["parent_ids"] = []string{parent}
+			}
+			n++
+			write(more)
+		}
+		line("conversation", id, "", map[string]any{"meta": map[string]any{"cwd": "/src"}})
+		for turn := range turns {
+			line("message", fmt.Sprintf("u%d-%d", c, turn), "", map[string]any{"role": "user", "content": text(12)})
+			for step := range 1 + random.IntN(4) {
+				key := fmt.Sprintf("%d-%d-%d", c, turn, step)
+				line("message", "a"+key, "", map[string]any{"role": "assistant", "content": text(8), "reasoning": text(20)})
+				line("tool_call", "t"+key, "a"+key, map[string]any{"tool_name": "Read", "arguments": map[string]any{"file_path": fmt.Sprintf("/src/f%d.go", random.IntN(9))}})
+				line("tool_result", "res:t"+key, "t"+key, map[string]any{"tool_name": "Read", "result": text(150), "success": random.IntN(9) > 0})
+			}
+		}
+	}
+	require.NoError(t, os.WriteFile(path, out.Bytes(), 0o644))
+	return lines
+}

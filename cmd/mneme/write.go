@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/internal/importer"
+	"mneme/internal/service"
+	"mneme/internal/transcript"
+	"mneme/pkg/eventlog"
+)
+
+// ImportCmd imports transcripts.
+type ImportCmd struct {
+	Paths  []string `arg:"" name:"path" help:"Files or folders: JSON lines, plain or gzip."`
+	Format string   `help:"auto, neutral or claude-code." default:"auto"`
+	Wait   bool     `help:"Return when the projections have applied everything."`
+}
+
+// Run imports and prints the counts.
+func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	files, err := transcript.Find(c.Paths)
+	if err != nil {
+		return &service.UsageError{Err: err}
+	}
+	if len(files) == 0 {
+		return &service.UsageError{Err: errors.New("no transcripts found there: *.jsonl, *.ndjson, plain or .gz")}
+	}
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	log, err := g.openLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer log.Conn().Close()
+
+	var total int64
+	for _, f := range files {
+		total += f.Size
+	}
+	bar, began := t.progress(total, "importing"), time.Now()
+	report, err := importer.Import(ctx, log, files, importer.Options{
+		Tenant: g.Tenant, Format: c.Format,
+		Lookup: api.lookup,
+		Rejected: func(file string, err error) {
+			_ = bar.Clear()
+			t.say("%s: %v", file, err)
+		},
+		Progress: func(bytes int64, items int) {
+			bar.Describe(fmt.Sprintf("importing, %s events/s", number(int(float64(items)/time.Since(began).Seconds()))))
+			_ = bar.Add64(bytes)
+		},
+	})
+	_ = bar.Finish()
+	if err == nil && c.Wait {
+		err = api.awaitApplied(ctx, report.LastSeq)
+	}
+	if printed := c.print(g, t, report); err == nil {
+		err = printed
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %s events are in the log; import the same files again to go on", number(report.Published))
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nwhat was published before is in the log; import the same files again to go on", err)
+	}
+	return nil
+}
+
+func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
+	if g.JSON {
+		return t.json(r)
+	}
+	_, err := fmt.Fprintf(t.out, "read %s: published %s, known already %s, rejected %s; %s conversations\n",
+		number(r.Read), number(r.Published), number(r.Duplicate), number(r.Rejected), number(r.Conversations))
+	return err
+}
+
+func (g *Globals) openLog(ctx context.Context) (*eventlog.Log, error) {
+	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", g.NATSURL, err)
+	}
+	log, err := eventlog.Open(ctx, conn)
+	if err != nil {
+		conn.Close()
+	}
+	return log, err
+}
+
+// lookup asks the API which events are known.
+func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Known, error) {
+	type identity struct {
+		Conversation string `json:"conversation"`
+		Source       string `json:"source"`
+		ID           string `json:"id"`
+	}
+	var question struct {
+		Events []identity `json:"events"`
+	}
+	for _, e := range list {
+		question.Events = append(question.Events, identity{e.Subject, e.Source, e.ID})
+	}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Events []importer.Known }
+	if err := c.post(ctx, "/v1/events/lookup", "application/json", body, &answer); err != nil {
+		return nil, fmt.Errorf("ask which events are known: %w", err)
+	}
+	if len(answer.Events) != len(list) {
+		return nil, fmt.Errorf("asked for %d events, got %d answers", len(list), len(answer.Events))
+	}
+	return answer.Events, nil
+}
+
+// awaitApplied waits until every projection has applied a sequence.
+func (c *client) awaitApplied(ctx context.Context, seq uint64) error {
+	for {
+		var s httpapi.Status
+		if err := c.get(ctx, "/v1/status", nil, &s); err != nil {
+			return err
+		}
+		behind := false
+		for _, p := range s.Projections {
+			if p.State == "halted" {
+				return fmt.Errorf("%s is halted: %s", p.Name, p.Error)
+			}
+			behind = behind || (p.Lag > 0 && p.Checkpoint < seq) || p.State == "absent"
+		}
+		if !behind {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// PublishCmd publishes events.
+type PublishCmd struct {
+	File string `arg:"" optional:"" default:"-" help:"CloudEvents as JSON: one event, an array, or one a line. - is standard input."`
+}
+
+// Run publishes and prints a line for each event.
+func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	in := io.Reader(os.Stdin)
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return &service.UsageError{Err: err}
+		}
+		defer func() { _ = f.Close() }()
+		in = f
+	}
+	body, err := asBatch(bufio.NewReader(in))
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Events []struct {
+			ID        string `json:"id"`
+			Seq       uint64 `json:"seq"`
+			Duplicate bool   `json:"duplicate"`
+		} `json:"events"`
+		Seq uint64 `json:"seq"`
+	}
+	if err := api.post(ctx, "/v1/events", events.ContentTypeBatch, body, &answer); err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(answer)
+	}
+	for _, e := range answer.Events {
+		known := ""
+		if e.Duplicate {
+			known = " (known already)"
+		}
+		fmt.Fprintf(t.out, "%s at sequence %d%s\n", e.ID, e.Seq, known)
+	}
+	return nil
+}
+
+// asBatch makes one JSON array of an event, an array, or events one after the other.
+func asBatch(in io.Reader) ([]byte, error) {
+	var all []json.RawMessage
+	decoder := json.NewDecoder(in)
+	for {
+		var one json.RawMessage
+		err := decoder.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("event %d is not JSON: %w", len(all)+1, err)
+		}
+		if one = bytes.TrimSpace(one); one[0] == '[' {
+			var batch []json.RawMessage
+			if err := json.Unmarshal(one, &batch); err != nil {
+				return nil, err
+			}
+			all = append(all, batch...)
+			continue
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("there is no event to publish")
+	}
+	return json.Marshal(all)
+}

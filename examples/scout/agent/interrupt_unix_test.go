@@ -1,0 +1,42 @@
+//go:build unix
+
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A command is running when the user interrupts the agent: its call still gets a
+// result, which says so. The command is a script in the place of go that tells
+// through a pipe that it runs, and then does not end by itself.
+func TestInterruptedCommandHasItsResult(t *testing.T) {
+	b := setup(t)
+	bin := t.TempDir()
+	pipe := filepath.Join(bin, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	script := "#!/bin/sh\necho running > '" + pipe + "'\nexec sleep 600\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(script), 0o700))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		_, _ = os.ReadFile(pipe) // until the script has written
+		cancel()
+	}()
+	_, err := Run(ctx, Options{Dir: folder(t, repository()), Question: question, Recorder: b.rec})
+	require.ErrorIs(t, err, context.Canceled)
+
+	list := b.recorded()
+	requirePaired(t, list)
+	vet := results(list, "run_command")
+	require.Len(t, vet, 1)
+	require.False(t, *vet[0].Success)
+	require.Equal(t, "interrupted: context canceled", vet[0].Error)
+}

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Limits of one call.
+const (
+	MaxEntries     = 500             // names that list_directory gives
+	MaxHits        = 200             // lines that grep_files gives, spread over all files that have some
+	MaxReadLines   = 400             // lines that read_file gives
+	MaxLineChars   = 240             // of one line, in a hit and in a file that is read
+	MaxOutputBytes = 16 << 10        // of a command's output, the rest is dropped
+	CommandTimeout = 1 * time.Minute // for one command
+)
+
+// call is a tool call; its JSON are the arguments.
+type call interface {
+	tool() string
+	fmt.Stringer // one line for whoever watches
+}
+
+type (
+	listDirectory struct {
+		Path string `json:"path"`
+	}
+	grepFiles struct {
+		Pattern string `json:"pattern"` // a regular expression, upper and lower case are the same
+		Path    string `json:"path"`
+	}
+	readFile struct {
+		Path      string `json:"path"`
+		StartLine int    `json:"start_line"`
+		EndLine   int    `json:"end_line"`
+	}
+	runCommand struct {
+		Command string `json:"command"`
+	}
+)
+
+func (listDirectory) tool() string { return "list_directory" }
+func (grepFiles) tool() string     { return "grep_files" }
+func (readFile) tool() string      { return "read_file" }
+func (runCommand) tool() string    { return "run_command" }
+
+func (c listDirectory) String() string { return c.tool() + " " + c.Path }
+func (c grepFiles) String() string     { return c.tool() + " " + c.Pattern }
+func (c readFile) String() string {
+	return fmt.Sprintf("%s %s:%d-%d", c.tool(), c.Path, c.StartLine, c.EndLine)
+}
+func (c runCommand) String() string { return c.tool() + " " + c.Command }
+
+// hit is one line that grep_files found.
+type hit struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// toolbox does what is called for, inside one folder: no path and no link leads
+// out of it.
+type toolbox struct {
+	dir        string // absolute
+	root       *os.Root
+	unreadable map[string]bool // files that could not be read
+	cut        bool            // a limit ended a search before the folder did
+}
+
+func openToolbox(dir string) (*toolbox, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder: %w", err)
+	}
+	return &toolbox{dir: dir, root: root, unreadable: map[string]bool{}}, nil
+}
+
+func (t *toolbox) close() { _ = t.root.Close() }
+
+// do makes a call. With a failure there may be a result too, such as the output
+// of a command that failed.
+func (t *toolbox) do(ctx context.Context, c call) (result any, failure error) {
+	switch c := c.(type) {
+	case listDirectory:
+		return text(t.list(c))
+	case grepFiles:
+		pattern, err := regexp.Compile("(?i)" + c.Pattern)
+		if err != nil {
+			return nil, err
+		}
+		hits, err := t.grep(ctx, pattern, neededText(c.Pattern), c.Path)
+		if err != nil {
+			return nil, err
+		}
+		return hits, nil
+	case readFile:
+		return text(t.read(c))
+	case runCommand:
+		return text(t.run(ctx, c))
+	}
+	return nil, fmt.Errorf("there is no tool %s", c.tool())
+}
+
+// text leaves out the result that a failure has none of.
+func text(s string, failure error) (any, error) {
+	if failure != nil && s == "" {
+		return nil, failure
+	}
+	return s, failure
+}
+
+func (t *toolbox) list(c listDirectory) (string, error) {
+	entries, err := fs.ReadDir(t.root.FS(), c.Path)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for i, e := range entries {
+		if i == MaxEntries {
+			fmt.Fprintf(&b, "… and %d more\n", len(entries)-i)
+			break
+		}
+		kind := "[FILE]"
+		if e.IsDir() {
+			kind = "[DIR]"
+		}
+		fmt.Fprintf(&b, "%s %s\n", kind, strings.ToValidUTF8(e.Name(), "�"))
+	}
+	return b.String(), nil
+}
+
+// read gives lines with their numbers and a tab in front.
+func (t *toolbox) read(c readFile) (string, error) {
+	content, err := t.content(c.Path)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
+	first, last := max(c.StartLine, 1), min(c.EndLine, len(lines))
+	if first > last {
+		return "", fmt.Errorf("%s has %d lines, there is none from %d to %d", c.Path, len(lines), c.StartLine, c.EndLine)
+	}
+	var b strings.Builder
+	for n := first; n <= min(last, first+MaxReadLines-1); n++ {
+		fmt.Fprintf(&b, "%d\t%s\n", n, shorten(lines[n-1]))
+	}
+	return b.String(), nil
+}
+
+// run runs go vet and nothing else. It asks no network: what the package needs is
+// on the machine, or the command fails.
+func (t *toolbox) run(ctx context.Context, c runCommand) (string, error) {
+	words := strings.Fields(c.Command)
+	if len(words) < 3 || words[0] != "go" || words[1] != "vet" {
+		return "", fmt.Errorf("%q is not allowed: only go vet is", c.Command)
+	}
+	limited, cancel := context.WithTimeout(ctx, CommandTimeout)
+	defer cancel()
+	var out output
+	cmd := exec.CommandContext(limited, words[0], words[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = t.dir, &out, &out
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local")
+	cmd.WaitDelay = 2 * time.Second // for the children of a command that was stopped
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("interrupted: %w", ctx.Err())
+	case errors.Is(limited.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("stopped after %s", CommandTimeout)
+	}
+	return strings.ToValidUTF8(string(out), "�"), err
+}
+
+// output keeps the first bytes of what is written to it.
+type output []byte
+
+func (o *output) Write(p []byte) (int, error) {
+	*o = append(*o, p[:min(len(p), MaxOutputBytes-len(*o))]...)
+	return len(p), nil
+}
+
+// outcome says in a few words what a call gave.
+func outcome(result any, failure error) string {
+	switch r := result.(type) {
+	case []hit:
+		if failure == nil {
+			return fmt.Sprintf("%s in %s", count(len(r), "hit"), count(len(filesOf(r)), "file"))
+		}
+	case string:
+		if failure == nil {
+			return count(strings.Count(r, "\n"), "line")
+		}
+	}
+	if failure != nil {
+		return "failed: " + firstLine(failure.Error())
+	}
+	return "nothing"
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// filesOf are the files of hits, each once, in their order.
+func filesOf(hits []hit) []string {
+	var list []string
+	for _, h := range hits {
+		if len(list) == 0 || list[len(list)-1] != h.File {
+			list = append(list, h.File)
+		}
+	}
+	return list
+}

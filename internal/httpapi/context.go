@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/pkg/window"
+)
+
+type contextInput struct {
+	ConversationParam
+	AsOfParam
+	WaitParams
+	MaxChars int    `query:"max_chars" minimum:"200" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings included"`
+	Strategy string `query:"strategy" enum:"hybrid,recent,pruned" default:"hybrid" doc:"how to choose"`
+	Format   string `query:"format" enum:"markdown,json" default:"json"`
+	Explain  bool   `query:"explain" doc:"with format=json: say why each part is there"`
+}
+
+type contextOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (a *api) registerContext(h huma.API) {
+	op := operation("read-context", http.MethodGet, "/v1/conversations/{id}/context", "What an agent should see now", "context", 404, 422, 503, 504)
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The context",
+		Content: map[string]*huma.MediaType{
+			"application/json": {Schema: h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[window.Context](), true, "Context")},
+			"text/markdown":    {Schema: &huma.Schema{Type: huma.TypeString}},
+		},
+	}}
+	huma.Register(h, op, a.context)
+}
+
+func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	f, err := a.Models.Files()
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if err := a.await(ctx, in.id(), in.WaitParams, g, f); err != nil {
+		return nil, a.problem(err)
+	}
+	c, err := window.Build(ctx, window.Source{Graph: g, Files: f}, window.Request{
+		Conversation: in.id(), MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf,
+	})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if in.Format == "markdown" {
+		return &contextOutput{ContentType: "text/markdown; charset=utf-8", Body: []byte(c.Markdown())}, nil
+	}
+	if !in.Explain {
+		c.Manifest = nil
+	}
+	body, err := json.Marshal(c)
+	return &contextOutput{ContentType: "application/json", Body: append(body, '\n')}, err
+}

@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/window"
+)
+
+// problem maps an error to its problem document. What is nobody's fault but ours
+// is logged and answered without details.
+func (a *api) problem(err error) error {
+	var invalid *events.Invalid
+	var request *window.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return invalidEvent(invalid, "body")
+	case errors.As(err, &request):
+		return huma.Error422UnprocessableEntity(err.Error(), &huma.ErrorDetail{Location: "query." + request.Field, Message: request.Reason})
+	case errors.Is(err, graph.ErrNotFound):
+		return huma.Error404NotFound(err.Error())
+	case errors.Is(err, eventlog.ErrFull):
+		return huma.NewError(http.StatusInsufficientStorage, "the log is full: nothing was stored; publish again after an operator made room")
+	case errors.Is(err, eventlog.ErrTooLarge):
+		return huma.NewError(http.StatusRequestEntityTooLarge, err.Error())
+	case a.NotReady != nil && errors.Is(err, a.NotReady):
+		return huma.Error503ServiceUnavailable(err.Error())
+	case errors.Is(err, context.Canceled):
+		return huma.NewError(499, "the client went away")
+	case errors.Is(err, context.DeadlineExceeded):
+		return huma.Error504GatewayTimeout("no answer in time: " + err.Error())
+	}
+	var ready huma.StatusError
+	if errors.As(err, &ready) {
+		return err
+	}
+	a.Logger.Error("request failed", "error", err)
+	return huma.Error503ServiceUnavailable("the log or a read model does not answer now; try again")
+}
+
+// invalidEvent is the problem of one refused event. location is where it stands.
+func invalidEvent(err *events.Invalid, location string) error {
+	status := http.StatusUnprocessableEntity
+	switch {
+	case strings.Contains(err.Reason, "the limit is") && (err.Field == "body" || err.Field == "data"):
+		status = http.StatusRequestEntityTooLarge
+	case err.Field == "content-type":
+		status = http.StatusUnsupportedMediaType
+	case err.Field == "body":
+		status = http.StatusBadRequest
+	}
+	return huma.NewError(status, err.Error(), detail(err, location))
+}
+
+func detail(err *events.Invalid, location string) *huma.ErrorDetail {
+	if err.Field != "body" {
+		location += "." + err.Field
+	}
+	return &huma.ErrorDetail{Location: location, Message: err.Reason}
+}
+
+func indexed(i int) string { return fmt.Sprintf("body[%d]", i) }

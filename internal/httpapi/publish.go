@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+// Limits of one request.
+const (
+	maxBatchBytes  = 64 << 20
+	maxBatchEvents = 10_000
+	maxLookups     = 10_000
+)
+
+type publishInput struct {
+	TenantParam
+	RawBody []byte `contentType:"application/cloudevents+json"`
+
+	header map[string][]string
+}
+
+// Resolve keeps the headers: in binary mode they are the event's attributes.
+func (in *publishInput) Resolve(ctx huma.Context) []error {
+	in.header = map[string][]string{}
+	ctx.EachHeader(func(name, value string) { in.header[name] = append(in.header[name], value) })
+	return nil
+}
+
+type published struct {
+	ID        string `json:"id" doc:"the event's id"`
+	Seq       uint64 `json:"seq" doc:"its sequence in the log"`
+	Duplicate bool   `json:"duplicate" doc:"the log knew it already; nothing was stored again"`
+}
+
+type publishOutput struct {
+	Body struct {
+		Events []published `json:"events"`
+		Seq    uint64      `json:"seq" doc:"the highest sequence: read with at_least to see these events"`
+	}
+}
+
+type lookupInput struct {
+	TenantParam
+	Body struct {
+		Events []lookup `json:"events" maxItems:"10000" doc:"identities to look up"`
+	}
+}
+
+type lookup struct {
+	Conversation string `json:"conversation"`
+	Source       string `json:"source"`
+	ID           string `json:"id"`
+}
+
+type lookupOutput struct {
+	Body struct {
+		Events []known `json:"events" doc:"one for each identity asked for, in the same order"`
+	}
+}
+
+type known struct {
+	Seq     uint64 `json:"seq" doc:"sequence of the event with this identity, 0 if none was applied yet"`
+	Content string `json:"content" doc:"fingerprint of its type and data"`
+}
+
+func (a *api) registerEvents(h huma.API) {
+	publish := operation("publish-events", http.MethodPost, "/v1/events", "Publish CloudEvents", "events", 400, 413, 415, 422, 503, 507)
+	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
+		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index."
+	publish.MaxBodyBytes = maxBatchBytes
+	publish.BodyReadTimeout = time.Minute
+	publish.DefaultStatus = http.StatusCreated
+	publish.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		events.ContentTypeEvent: {Schema: &huma.Schema{Type: huma.TypeObject}},
+		events.ContentTypeBatch: {Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeObject}}},
+		"application/json":      {Schema: &huma.Schema{Description: "binary mode: the data of the event; its attributes are ce-… headers"}},
+	}}
+	huma.Register(h, publish, a.publish)
+
+	find := operation("lookup-events", http.MethodPost, "/v1/events/lookup", "Which of these events are known", "events", 422, 503)
+	find.Description = "Answers from the read model: an event that was published a moment ago may not be known yet."
+	find.MaxBodyBytes = 16 << 20
+	huma.Register(h, find, a.lookup)
+}
+
+func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, error) {
+	list, err := decodeBody(in.header, in.RawBody)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &publishOutput{}
+	out.Body.Events = []published{}
+	if len(list) == 0 {
+		return out, nil
+	}
+	acks, err := a.Log.PublishAll(ctx, in.Tenant, list)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	for i, ack := range acks {
+		out.Body.Events = append(out.Body.Events, published{ID: list[i].ID, Seq: ack.Seq, Duplicate: ack.Duplicate})
+		out.Body.Seq = max(out.Body.Seq, ack.Seq)
+	}
+	return out, nil
+}
+
+// decodeBody reads the events of a request and checks them all.
+func decodeBody(header map[string][]string, body []byte) ([]events.Event, error) {
+	contentType := strings.ToLower(strings.TrimSpace(strings.SplitN(strings.Join(header["Content-Type"], ","), ";", 2)[0]))
+	if contentType != events.ContentTypeBatch {
+		e, err := events.DecodeMessage(header, body)
+		if err != nil {
+			return nil, err
+		}
+		_, err = events.Record(e)
+		return []events.Event{e}, err
+	}
+	raw, err := events.SplitBatch(body)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxBatchEvents {
+		return nil, huma.NewError(http.StatusRequestEntityTooLarge, "a batch holds at most 10000 events")
+	}
+	list := make([]events.Event, 0, len(raw))
+	var bad []error
+	status := http.StatusUnprocessableEntity
+	for i, one := range raw {
+		e, err := events.DecodeStructured(one)
+		if err == nil {
+			_, err = events.Record(e)
+		}
+		var invalid *events.Invalid
+		if errors.As(err, &invalid) {
+			bad = append(bad, detail(invalid, indexed(i)))
+			continue
+		}
+		list = append(list, e)
+	}
+	if len(bad) > 0 {
+		return nil, huma.NewError(status, "nothing was published: the events listed under errors are not valid", bad...)
+	}
+	return list, nil
+}
+
+func (a *api) lookup(ctx context.Context, in *lookupInput) (*lookupOutput, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	claims := make([]projection.Claim, len(in.Body.Events))
+	for i, l := range in.Body.Events {
+		e := events.Event{Subject: l.Conversation, Source: l.Source, ID: l.ID}
+		claims[i] = projection.Claim{
+			Conversation: events.ConversationID{Tenant: in.Tenant, ID: l.Conversation},
+			Key:          e.Identity(in.Tenant),
+		}
+	}
+	held, err := g.Holders(ctx, claims)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &lookupOutput{}
+	out.Body.Events = make([]known, len(claims))
+	for i, h := range held {
+		out.Body.Events[i] = known{Seq: h.Seq, Content: h.Content.String()}
+	}
+	return out, nil
+}

@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+// How long at_least waits unless wait_ms says otherwise, and how often it looks if
+// no announcement comes.
+const (
+	defaultWait = 5 * time.Second
+	pollEvery   = 50 * time.Millisecond
+)
+
+// WaitParams let a reader see its own writes.
+type WaitParams struct {
+	AtLeast uint64 `query:"at_least" doc:"answer only when everything of this conversation up to this sequence of the log is applied (read your own write)"`
+	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
+}
+
+// await waits until the projections behind models have applied at_least, as far as
+// it concerns this conversation: up to its own last event.
+func (a *api) await(ctx context.Context, id events.ConversationID, p WaitParams, models ...projection.ReadStore) error {
+	if p.AtLeast == 0 {
+		return nil
+	}
+	state, err := a.Log.State(ctx)
+	if err != nil {
+		return err
+	}
+	if p.AtLeast > state.Head {
+		return huma.Error422UnprocessableEntity(fmt.Sprintf("at_least=%d lies beyond the end of the log, which is %d", p.AtLeast, state.Head),
+			&huma.ErrorDetail{Location: "query.at_least", Message: "beyond the end of the log", Value: p.AtLeast})
+	}
+	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
+	if err != nil {
+		return err
+	}
+	goal := min(p.AtLeast, last)
+	wait := defaultWait
+	if p.WaitMS > 0 {
+		wait = time.Duration(p.WaitMS) * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	names := []string{"graph", "files"}
+	for i, model := range models {
+		err := a.Log.AwaitProgress(ctx, names[i], partition, pollEvery, func() (bool, error) { return applied(ctx, model, partition, goal) })
+		if errors.Is(err, context.DeadlineExceeded) {
+			return huma.NewError(http.StatusGatewayTimeout, fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", names[i], goal, wait))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func applied(ctx context.Context, model projection.ReadStore, partition int, goal uint64) (bool, error) {
+	if goal == 0 {
+		return true, nil
+	}
+	cps, err := model.Checkpoints(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, cp := range cps {
+		if cp.Partition == partition {
+			return cp.Seq >= goal, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,177 @@
+// Package importer brings recorded transcripts into the log. It is idempotent: an
+// event that the log has is not published again, whenever it was published.
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"mneme/events"
+	"mneme/internal/transcript"
+	"mneme/pkg/eventlog"
+)
+
+// Events are published in batches of this many, or of this many bytes.
+const (
+	batchEvents = 1000
+	batchBytes  = 8 << 20
+)
+
+// Known says what the read model holds under an event's identity.
+type Known struct {
+	Seq     uint64 // 0 if nothing
+	Content string // fingerprint, see events.Event.Content
+}
+
+// Options are what an import may be told.
+type Options struct {
+	Tenant string
+	Format string // a format of package transcript, or auto
+	// Lookup tells which events the read model knows, in the same order. Nil asks
+	// nobody: then only the server's duplicate window and the read models drop repeats.
+	Lookup func(context.Context, []events.Event) ([]Known, error)
+	// Rejected is told about each line that could not be imported.
+	Rejected func(file string, err error)
+	// Progress is told how many packed bytes of a file were read since the last call,
+	// and how many events were handled.
+	Progress func(bytes int64, items int)
+}
+
+// Report counts what an import did: Read = Published + Duplicate + Rejected.
+type Report struct {
+	Read          int    `json:"read"`
+	Published     int    `json:"published"`
+	Duplicate     int    `json:"duplicate"`
+	Rejected      int    `json:"rejected"`
+	Conversations int    `json:"conversations"`
+	LastSeq       uint64 `json:"last_seq"` // highest sequence of what was published
+}
+
+// Import publishes the events of files in their order. On an error the report says
+// what is in the log by then; importing the same files again goes on from there.
+func Import(ctx context.Context, log *eventlog.Log, files []transcript.File, o Options) (Report, error) {
+	im := &run{log: log, Options: o, conversations: map[string]bool{}}
+	for _, f := range files {
+		if err := im.file(ctx, f); err != nil {
+			return im.report(), fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	return im.report(), nil
+}
+
+type run struct {
+	log *eventlog.Log
+	Options
+	counts        Report
+	conversations map[string]bool
+	name          string
+	batch         []transcript.Item
+	bytes         int
+}
+
+func (r *run) report() Report {
+	r.counts.Conversations = len(r.conversations)
+	return r.counts
+}
+
+func (r *run) file(ctx context.Context, f transcript.File) error {
+	in, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	r.name = f.Path
+	counted := &countingReader{Reader: in}
+	err = transcript.Read(ctx, counted, f.Path, r.Format, func(item transcript.Item) error {
+		r.counts.Read++
+		if item.Err != nil {
+			r.reject(item.Err)
+			return nil
+		}
+		r.conversations[item.Event.Subject] = true
+		r.batch = append(r.batch, item)
+		r.bytes += len(item.Event.Data)
+		if len(r.batch) < batchEvents && r.bytes < batchBytes {
+			return nil
+		}
+		err := r.flush(ctx)
+		r.progress(counted)
+		return err
+	})
+	if errors.Is(err, transcript.ErrUnknownFormat) {
+		return err
+	}
+	if flushed := r.flush(ctx); err == nil {
+		err = flushed
+	}
+	r.progress(counted)
+	return err
+}
+
+func (r *run) reject(err error) {
+	r.counts.Rejected++
+	if r.Rejected != nil {
+		r.Rejected(r.name, err)
+	}
+}
+
+func (r *run) progress(c *countingReader) {
+	if r.Progress != nil {
+		r.Progress(c.n-c.told, r.counts.Read)
+		c.told = c.n
+	}
+}
+
+// flush publishes what the read model does not know.
+func (r *run) flush(ctx context.Context) error {
+	items := r.batch
+	r.batch, r.bytes = r.batch[:0], 0
+	if len(items) == 0 {
+		return ctx.Err()
+	}
+	list := make([]events.Event, len(items))
+	for i, item := range items {
+		list[i] = item.Event
+	}
+	if r.Lookup != nil {
+		known, err := r.Lookup(ctx, list)
+		if err != nil {
+			return err
+		}
+		list = list[:0]
+		for i, k := range known {
+			switch item := items[i]; {
+			case k.Seq == 0:
+				list = append(list, item.Event)
+			case k.Content == item.Event.Content().String():
+				r.counts.Duplicate++
+			default:
+				r.reject(fmt.Errorf("line %d: the log has another content under the id %q at sequence %d; the first one counts", item.Line, item.Event.ID, k.Seq))
+			}
+		}
+	}
+	acks, err := r.log.PublishAll(ctx, r.Tenant, list)
+	for _, ack := range acks {
+		if ack.Duplicate {
+			r.counts.Duplicate++
+		} else {
+			r.counts.Published++
+		}
+		r.counts.LastSeq = max(r.counts.LastSeq, ack.Seq)
+	}
+	return err
+}
+
+// countingReader counts the packed bytes that were read.
+type countingReader struct {
+	io.Reader
+	n, told int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}

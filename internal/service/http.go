@@ -1,0 +1,88 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"mneme/internal/settings"
+)
+
+// HTTP serves a handler on a loopback address.
+type HTTP struct {
+	listener net.Listener
+	server   *http.Server
+	logger   *slog.Logger
+	stop     sync.Once
+	ended    sync.WaitGroup
+}
+
+// Listen takes the address; a port of 0 takes a free one. It refuses addresses that
+// other machines can reach, and says so if the port is in use.
+func Listen(name, address string, logger *slog.Logger) (*HTTP, error) {
+	if err := settings.Loopback(name, address); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s=%s: the port is in use by another program; end it, or choose another port (:0 takes a free one)", name, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s=%s: %w", name, address, err)
+	}
+	return &HTTP{listener: listener, logger: logger}, nil
+}
+
+// URL is where the server answers.
+func (h *HTTP) URL() string { return "http://" + h.listener.Addr().String() }
+
+// Start begins to answer.
+func (h *HTTP) Start(handler http.Handler) {
+	h.server = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(h.logger.Handler(), slog.LevelWarn),
+	}
+	h.ended.Go(func() {
+		if err := h.server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
+			h.logger.Error("the HTTP server ended", "error", err)
+		}
+	})
+}
+
+// Stop lets requests in flight end, for five seconds at most.
+func (h *HTTP) Stop() {
+	h.stop.Do(func() {
+		if h.server == nil {
+			_ = h.listener.Close()
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := h.server.Shutdown(ctx); err != nil {
+			_ = h.server.Close()
+		}
+		h.ended.Wait()
+	})
+}
+
+// Health serves /healthz (the process runs) and /readyz (its store answers).
+func Health(ready func(context.Context) error) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := ready(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	return mux
+}

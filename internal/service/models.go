@@ -1,0 +1,126 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"mneme/pkg/eventlog"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/projection"
+)
+
+// Models are the read models as a reader sees them. In one process they are the
+// writers' own stores; in a process of its own context-api opens them when they
+// are first asked for, since ingestor and file-tracker make them.
+type Models struct {
+	data string
+
+	mu    sync.Mutex
+	graph *sqlitestore.Graph
+	files *sqlitestore.Files
+	owned bool // close them at the end
+}
+
+// NewModels reads the models below a data directory, which other processes write.
+func NewModels(data string) *Models { return &Models{data: data, owned: true} }
+
+// SharedModels reads from stores that this process writes.
+func SharedModels(data string, g *sqlitestore.Graph, f *sqlitestore.Files) *Models {
+	return &Models{data: data, graph: g, files: f}
+}
+
+// ErrNotThere says that a read model was not made yet.
+var ErrNotThere = errors.New("the read model is not there yet")
+
+// Graph is the read model "graph", or ErrNotThere.
+func (m *Models) Graph() (graph.Reader, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.graph == nil {
+		g, err := sqlitestore.OpenGraphReader(ModelPath(m.data, "graph"))
+		if err != nil {
+			return nil, notThere("graph", "ingestor", err)
+		}
+		m.graph = g
+	}
+	return m.graph, nil
+}
+
+// Files is the read model "files", or ErrNotThere.
+func (m *Models) Files() (graph.FilesReader, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.files == nil {
+		f, err := sqlitestore.OpenFilesReader(ModelPath(m.data, "files"))
+		if err != nil {
+			return nil, notThere("files", "file-tracker", err)
+		}
+		m.files = f
+	}
+	return m.files, nil
+}
+
+func notThere(name, program string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%q: %w: is %s running on this data directory?", name, ErrNotThere, program)
+	}
+	return err
+}
+
+// Close releases what was opened here.
+func (m *Models) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.owned {
+		return nil
+	}
+	var errs []error
+	if m.graph != nil {
+		errs = append(errs, m.graph.Close())
+	}
+	if m.files != nil {
+		errs = append(errs, m.files.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Verify replays the log into scratch stores beside the read models and compares.
+func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) (list []projection.Verification, err error) {
+	g, err := m.Graph()
+	if err != nil {
+		return nil, err
+	}
+	f, err := m.Files()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(m.data, "verify-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	scratchGraph, err := sqlitestore.OpenGraph(ctx, filepath.Join(dir, "graph.db"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, scratchGraph.Close()) }()
+	one, err := projection.Verify(ctx, graph.Projection(), log, g, scratchGraph, func(done, total uint64) { progress("graph", done, total) })
+	if err != nil {
+		return nil, err
+	}
+	scratchFiles, err := sqlitestore.OpenFiles(ctx, filepath.Join(dir, "files.db"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, scratchFiles.Close()) }()
+	two, err := projection.Verify(ctx, graph.FilesProjection(files.DefaultTable()), log, f, scratchFiles, func(done, total uint64) { progress("files", done, total) })
+	return []projection.Verification{one, two}, err
+}

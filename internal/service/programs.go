@@ -1,0 +1,187 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/httpapi"
+	"mneme/internal/settings"
+	"mneme/pkg/eventlog"
+)
+
+// Default addresses of the programs; each has its own, so that all of them can run
+// on one machine.
+const (
+	ContextAPIListen  = "127.0.0.1:8420"
+	IngestorListen    = "127.0.0.1:8421"
+	FileTrackerListen = "127.0.0.1:8422"
+)
+
+// retryEvery is how long a program waits before it asks a server again that is not
+// there yet.
+const retryEvery = time.Second
+
+// Program is the outline of a main function: --help prints usage, an interrupt or
+// SIGTERM ends run, and the exit code is 0 done, 1 failed, 2 wrong usage.
+func Program(name string, usage func(io.Writer) error, run func(context.Context) error) int {
+	for _, arg := range os.Args[1:] {
+		if arg == "--help" || arg == "-h" {
+			if usage(os.Stdout) != nil {
+				return 1
+			}
+			return 0
+		}
+		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: it is configured by environment variables, see %s --help\n", name, arg, name)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		var usage *UsageError
+		if errors.As(err, &usage) {
+			return 2
+		}
+		return 1
+	}
+	return 0
+}
+
+// UsageError is a mistake in the settings.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// RunIngestor is the program ingestor: log → read model "graph".
+func RunIngestor(ctx context.Context) error {
+	return runWorker(ctx, "ingestor", IngestorListen, func(ctx context.Context, log *eventlog.Log, data string, logger *slog.Logger) (*Consumer, error) {
+		c, _, err := NewIngestor(ctx, log, data, logger)
+		return c, err
+	})
+}
+
+// RunFileTracker is the program file-tracker: log → read model "files".
+func RunFileTracker(ctx context.Context) error {
+	return runWorker(ctx, "file-tracker", FileTrackerListen, func(ctx context.Context, log *eventlog.Log, data string, logger *slog.Logger) (*Consumer, error) {
+		c, _, err := NewFileTracker(ctx, log, data, logger)
+		return c, err
+	})
+}
+
+func runWorker(ctx context.Context, name, listen string, open func(context.Context, *eventlog.Log, string, *slog.Logger) (*Consumer, error)) (err error) {
+	s, err := settings.ReadWorker(listen)
+	if err != nil {
+		return &UsageError{err}
+	}
+	logger := settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", name)
+	health, err := Listen("MNEME_LISTEN", s.Listen, logger)
+	if err != nil {
+		return err
+	}
+	defer health.Stop()
+	log, conn, err := openLog(ctx, s.NATSURL, name, logger, func(ctx context.Context, js jetstream.JetStream) error {
+		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	consumer, err := open(ctx, log, s.Data, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, consumer.Stop()) }()
+	consumer.Start()
+	health.Start(Health(consumer.Ready))
+	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "health", health.URL()+"/readyz")
+	<-ctx.Done()
+	logger.Info("stopping")
+	return nil
+}
+
+// RunContextAPI is the program context-api: it serves from the read models that
+// ingestor and file-tracker write to the same data directory.
+func RunContextAPI(ctx context.Context) (err error) {
+	s, err := settings.ReadAPI(ContextAPIListen)
+	if err != nil {
+		return &UsageError{err}
+	}
+	logger := settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", "context-api")
+	server, err := Listen("MNEME_LISTEN", s.Listen, logger)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	if err := os.MkdirAll(filepath.Clean(s.Data), 0o755); err != nil {
+		return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
+	}
+	log, conn, err := openLog(ctx, s.NATSURL, "context-api", logger, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	models := NewModels(s.Data)
+	defer func() { err = errors.Join(err, models.Close()) }()
+	var handler http.Handler = httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", NotReady: ErrNotThere})
+	server.Start(handler)
+	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "http", server.URL())
+	<-ctx.Done()
+	logger.Info("stopping")
+	return nil
+}
+
+// openLog connects to NATS and finds the log, or makes it if apply is given. What
+// is not there yet is waited for; what is there but not right is an error.
+func openLog(ctx context.Context, url, name string, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+	for {
+		log, conn, err := tryOpenLog(ctx, url, name, logger, apply)
+		if err == nil {
+			return log, conn, nil
+		}
+		if conn != nil {
+			conn.Close()
+		}
+		if errors.Is(err, natsdeploy.ErrIncompatible) || errors.Is(err, nats.ErrAuthorization) {
+			return nil, nil, err
+		}
+		logger.Warn("waiting for NATS", "url", url, "error", err)
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("NATS at %s did not come: %w", url, err)
+		}
+	}
+}
+
+func tryOpenLog(ctx context.Context, url, name string, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+	conn, err := eventlog.Connect(url, name, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	if apply != nil {
+		js, err := jetstream.New(conn)
+		if err != nil {
+			return nil, conn, err
+		}
+		if err := apply(ctx, js); err != nil {
+			return nil, conn, err
+		}
+	}
+	log, err := eventlog.Open(ctx, conn)
+	return log, conn, err
+}

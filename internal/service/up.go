@@ -1,0 +1,158 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gofrs/flock"
+	"github.com/nats-io/nats.go"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/httpapi"
+	"mneme/internal/settings"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
+)
+
+// ErrDataInUse says that another process runs on the same data directory.
+var ErrDataInUse = errors.New("the data directory is in use by another process")
+
+// Config is what one process with everything in it needs.
+type Config struct {
+	Data       string // directory; created if missing
+	Listen     string // address of the HTTP API; a port of 0 takes a free one
+	NATSListen string // address for agents that publish over NATS
+	MaxBytes   int64  // size of the log, 0 for one that suits the disk
+	Logger     *slog.Logger
+}
+
+// Instance is mneme in one process: the log, every projector and the API.
+type Instance struct {
+	Log *eventlog.Log
+
+	lock      *flock.Flock
+	server    *natsdeploy.Embedded
+	conn      *nats.Conn
+	consumers []*Consumer
+	http      *HTTP
+}
+
+// Up starts everything in this process and returns once it answers.
+//
+// It returns [ErrDataInUse], an error that names the port in use or the address
+// that is not loopback, and the named errors of deploy/nats and of the stores.
+func Up(ctx context.Context, c Config) (_ *Instance, err error) {
+	if err := errors.Join(settings.Loopback("--listen", c.Listen), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
+		return nil, err
+	}
+	i := &Instance{}
+	defer func() {
+		if err != nil {
+			_ = i.Close()
+		}
+	}()
+	if err := i.lockData(c.Data); err != nil {
+		return nil, err
+	}
+	if i.http, err = Listen("--listen", c.Listen, c.Logger); err != nil {
+		return nil, err
+	}
+	if i.server, err = natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{
+		Dir: filepath.Join(c.Data, "nats"), Listen: c.NATSListen, Logger: c.Logger.With("part", "nats"), MaxBytes: c.MaxBytes,
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes}); err != nil {
+		return nil, err
+	}
+	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
+		return nil, fmt.Errorf("connect to the embedded server: %w", err)
+	}
+	if i.Log, err = eventlog.Open(ctx, i.conn); err != nil {
+		return nil, err
+	}
+	ingestor, graph, err := NewIngestor(ctx, i.Log, c.Data, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	i.consumers = append(i.consumers, ingestor)
+	tracker, files, err := NewFileTracker(ctx, i.Log, c.Data, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	i.consumers = append(i.consumers, tracker)
+	for _, consumer := range i.consumers {
+		consumer.Start()
+	}
+	i.http.Start(httpapi.New(httpapi.Config{
+		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: "sqlite", States: i.Status, NotReady: ErrNotThere,
+	}))
+	return i, nil
+}
+
+// HTTPURL is where the API answers.
+func (i *Instance) HTTPURL() string { return i.http.URL() }
+
+// NATSURL is where agents publish.
+func (i *Instance) NATSURL() string { return i.server.ClientURL() }
+
+// Status reports on every projector.
+func (i *Instance) Status() []projection.Status {
+	var list []projection.Status
+	for _, c := range i.consumers {
+		list = append(list, c.Status()...)
+	}
+	return list
+}
+
+// Close ends everything, readers first, the log last. It is idempotent.
+func (i *Instance) Close() error {
+	var errs []error
+	if i.http != nil {
+		i.http.Stop()
+	}
+	for _, c := range i.consumers {
+		errs = append(errs, c.Stop())
+	}
+	i.consumers = nil
+	if i.conn != nil {
+		i.conn.Close()
+	}
+	if i.server != nil {
+		i.server.Stop()
+	}
+	if i.lock != nil {
+		errs = append(errs, i.lock.Unlock())
+		i.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// lockData makes the data directory this process's own. The lock goes with the
+// process, however it ends; its file says who has it.
+func (i *Instance) lockData(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	path := filepath.Join(dir, "lock")
+	lock := flock.New(path)
+	locked, err := lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("lock the data directory: %w", err)
+	}
+	if !locked {
+		holder := "another process"
+		if raw, err := os.ReadFile(path); err == nil && len(raw) > 0 {
+			holder = "process " + strings.TrimSpace(string(raw))
+		}
+		return fmt.Errorf("%w: %s runs on %s; end it, or choose another directory with --data", ErrDataInUse, holder, dir)
+	}
+	i.lock = lock
+	return os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644)
+}

@@ -1,0 +1,16 @@
+// Package eventlog is the client of the log: the JetStream stream that holds
+// every event, in the order in which it was acknowledged.
+//
+// It publishes, follows one partition in order, and gets single events by
+// sequence. The log is never scanned to answer a request; a scan of one
+// conversation ([Log.Conversation]) is for repair and for operators.
+//
+// What it returns beside events is:
+//
+//	ErrFull        the stream is at its size limit: nothing was stored, publish again after room was made
+//	ErrTooLarge    one event is over the limit of the server
+//	ErrNotFound    no event has this sequence (it was purged, or is beyond the head)
+//	ErrBeyondEnd   a follower was asked to begin after the end of the stream
+//	ErrInterrupted the server was away while events were read: read again from where it stopped
+//	any other      the connection or the server; publish again with the same event: its identity makes a repeat harmless
+package eventlog

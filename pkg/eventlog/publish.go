@@ -1,0 +1,154 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+)
+
+// Limits of one atomic batch. The server allows 1,000 events; the bytes bound
+// what it has to stage.
+const (
+	maxBatchEvents = 1000
+	maxBatchBytes  = 16 << 20
+)
+
+// Ack says where the log holds an event. Duplicate means that the server's
+// duplicate window knew it: nothing new was stored.
+type Ack struct {
+	Seq       uint64
+	Duplicate bool
+}
+
+// Publish stores one event and waits for the acknowledgement. Publishing the same
+// event again is harmless: within the duplicate window the server drops it, later
+// the read models do.
+//
+// It returns an [*events.Invalid], [ErrFull], [ErrTooLarge], or an error of the
+// connection; only after a nil error is the event stored.
+func (l *Log) Publish(ctx context.Context, tenant string, e events.Event) (Ack, error) {
+	msg, err := NewMsg(tenant, e)
+	if err != nil {
+		return Ack{}, err
+	}
+	return l.publish(ctx, msg)
+}
+
+// PublishAll stores events in their order, in atomic batches of up to 1,000: of
+// each batch all is stored or nothing. It is the fastest durable way (one sync of
+// the disk a batch). A batch that holds an event which the duplicate window knows
+// is refused whole by the server; its events are then published one by one.
+//
+// The acks are those of the events stored before an error.
+func (l *Log) PublishAll(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
+	msgs := make([]*nats.Msg, len(list))
+	for i, e := range list {
+		msg, err := NewMsg(tenant, e)
+		if err != nil {
+			return nil, fmt.Errorf("event %d: %w", i, err)
+		}
+		msgs[i] = msg
+	}
+	acks := make([]Ack, 0, len(list))
+	for len(msgs) > 0 {
+		n, bytes := 0, 0
+		for n < len(msgs) && n < maxBatchEvents && (n == 0 || bytes+len(msgs[n].Data) <= maxBatchBytes) {
+			bytes += len(msgs[n].Data)
+			n++
+		}
+		stored, err := l.publishBatch(ctx, msgs[:n])
+		acks = append(acks, stored...)
+		if err != nil {
+			return acks, err
+		}
+		msgs = msgs[n:]
+	}
+	return acks, nil
+}
+
+// NewMsg is the NATS message that carries an event: binary mode, with the subject
+// of its conversation and its identity as Nats-Msg-Id.
+func NewMsg(tenant string, e events.Event) (*nats.Msg, error) {
+	if _, err := events.Record(e); err != nil {
+		return nil, err
+	}
+	subject, err := events.Address{Tenant: tenant, Conversation: e.Subject, Kind: events.Kind(e.Type)}.Subject()
+	if err != nil {
+		return nil, err
+	}
+	header, data := events.EncodeMessage(e)
+	header[events.HeaderMsgID] = []string{e.Identity(tenant).String()}
+	return &nats.Msg{Subject: subject, Header: header, Data: data}, nil
+}
+
+func (l *Log) publish(ctx context.Context, msg *nats.Msg) (Ack, error) {
+	ack, err := l.js.PublishMsg(ctx, msg)
+	if err != nil {
+		return Ack{}, publishError(err)
+	}
+	return Ack{Seq: ack.Sequence, Duplicate: ack.Duplicate}, nil
+}
+
+func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error) {
+	if len(msgs) > 1 {
+		ack, err := jetstreamext.PublishMsgBatch(ctx, l.js, msgs)
+		if err == nil {
+			acks := make([]Ack, len(msgs))
+			for i := range acks {
+				acks[i].Seq = ack.Sequence - uint64(len(msgs)-1-i)
+			}
+			return acks, nil
+		}
+		if !isDuplicateBatch(err) {
+			return nil, publishError(err)
+		}
+		for _, msg := range msgs {
+			msg.Reply = ""
+			for _, name := range []string{jetstreamext.BatchIDHeader, jetstreamext.BatchSeqHeader, jetstreamext.BatchCommitHeader} {
+				msg.Header.Del(name)
+			}
+		}
+	}
+	acks := make([]Ack, 0, len(msgs))
+	for _, msg := range msgs {
+		ack, err := l.publish(ctx, msg)
+		if err != nil {
+			return acks, err
+		}
+		acks = append(acks, ack)
+	}
+	return acks, nil
+}
+
+func isDuplicateBatch(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishDuplicateMsgID
+}
+
+// Codes of the JetStream API for a message and for headers beyond the limits.
+const (
+	codeMessageTooLarge jetstream.ErrorCode = 10054
+	codeHeaderTooLarge  jetstream.ErrorCode = 10097
+)
+
+func isTooLarge(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == codeMessageTooLarge || api.ErrorCode == codeHeaderTooLarge)
+}
+
+func publishError(err error) error {
+	switch {
+	case natsdeploy.IsFull(err):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case errors.Is(err, nats.ErrMaxPayload), isTooLarge(err):
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	return fmt.Errorf("publish: %w", err)
+}

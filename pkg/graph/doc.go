@@ -1,0 +1,18 @@
+// Package graph is the model of the read models and the interfaces behind which
+// a backend keeps them: conversations with their messages, tool calls and results
+// (projection "graph"), and the files that were touched (projection "files").
+//
+//	Conversation ─┬─ Message ── Reference
+//	              ├─ ToolCall ── ToolResult
+//	              └─ Version: title, tags, status …, from one sequence to another
+//	FileAccess: one access of one file by one tool call
+//
+// Both projections are declared here, with reducers that every backend shares. A
+// backend (sqlitestore, later others) loads and saves units of work and answers
+// reads; storetest is the suite that each of them must pass.
+//
+// Rows carry the sequence that made them, and what is overwritten is kept as
+// versions with the sequence that ended them, so every read can be asked as of a
+// sequence. Rows are joined by key (message_id, tool_call_id), so a result may come
+// before its call, and a call before its message.
+package graph

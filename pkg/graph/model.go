@@ -1,0 +1,166 @@
+package graph
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"mneme/events"
+)
+
+// ErrNotFound says that a read model does not have what was asked for: an unknown
+// or deleted conversation, or one that began after the sequence asked as of.
+var ErrNotFound = errors.New("not found")
+
+// MaxBodyBytes is how much of one text a read model holds. The whole text is in
+// the log, one get by sequence away.
+const MaxBodyBytes = 64 << 10
+
+// Body is a text of any length as a read model keeps it.
+type Body struct {
+	Text  string        // the text, or its first MaxBodyBytes cut at a character
+	Bytes int           // of the whole text
+	Chars int           // Unicode code points of the whole text
+	Hash  events.Digest // of the whole text, if Text is not all of it
+}
+
+// NewBody makes the kept form of a text.
+func NewBody(text string) Body {
+	b := Body{Bytes: len(text), Chars: utf8.RuneCountInString(text), Text: cut(text, MaxBodyBytes)}
+	if !b.Whole() {
+		b.Hash = events.DigestOf(text)
+	}
+	return b
+}
+
+// cut shortens a text to a number of bytes, at a character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
+
+// Whole tells whether Text is all of it.
+func (b Body) Whole() bool { return len(b.Text) == b.Bytes }
+
+// Description is what a conversation says of itself. It is kept in versions.
+type Description struct {
+	Title           string
+	Tags            []string
+	Status          string // active, archived
+	Agent           string
+	Model           string
+	Cwd             string
+	Project         string
+	Profile         string
+	MaxContextChars int
+	BranchedFrom    *events.BranchedAt
+}
+
+// Conversation is a conversation with its counts. As of an earlier sequence
+// CreatedAt and UpdatedAt are those of then if its events have a time each, or none;
+// where only some have one, they can be empty.
+type Conversation struct {
+	ID events.ConversationID
+	Description
+	CreatedAt       string // producer's time of the first event that has one, RFC 3339, "" if none
+	UpdatedAt       string // of the last event that has one
+	MessageCount    int
+	TurnCount       int // user messages
+	StepCount       int // assistant messages
+	ToolCallCount   int
+	ToolResultCount int
+	TotalChars      int // code points of all message contents
+	FirstSeq        uint64
+	LastSeq         uint64
+	DeletedSeq      uint64 // 0 unless deleted
+}
+
+// Position is where a row stands.
+type Position struct {
+	Seq  uint64
+	N    int // counts rows of its kind in the conversation, from 1
+	Turn int // user messages up to here; 0 before the first
+	Step int // assistant messages up to here; 0 before the first
+}
+
+// Origin is the event that made a row.
+type Origin struct {
+	EventID string
+	Source  string
+	Time    string // the producer's, RFC 3339, "" if none
+}
+
+// Message is one message. CumChars counts the contents of the conversation up to
+// and with it, in code points.
+type Message struct {
+	Position
+	Origin
+	MessageID  string
+	Role       string
+	Content    Body
+	Reasoning  Body
+	Speaker    string
+	Session    string
+	Model      string
+	Usage      string // JSON, "" if none
+	Via        string // the payload's origin, for example compaction
+	References []events.Reference
+	CumChars   int
+}
+
+// ToolCall is one call of a tool. MessageID may name a message that came later or
+// never.
+type ToolCall struct {
+	Position
+	Origin
+	ToolCallID string
+	MessageID  string
+	ToolName   string
+	Arguments  Body // JSON
+	Iteration  int
+}
+
+// ToolResult is the result of a call. ToolCallID may name a call that came later
+// or never. Success nil means unknown.
+type ToolResult struct {
+	Position
+	Origin
+	ToolCallID string
+	Success    *bool
+	Result     Body
+	Error      string
+	DurationMS *float64
+}
+
+// Entry is a row of the transcript: exactly one of its pointers is set.
+type Entry struct {
+	Message *Message
+	Call    *ToolCall
+	Result  *ToolResult
+}
+
+// Position is where the entry's row stands.
+func (e Entry) Position() Position {
+	switch {
+	case e.Message != nil:
+		return e.Message.Position
+	case e.Call != nil:
+		return e.Call.Position
+	default:
+		return e.Result.Position
+	}
+}
+
+// FileAccess is a file with its newest access.
+type FileAccess struct {
+	Path  string
+	Kind  string // read, write, search, list
+	Tool  string
+	Turn  int
+	Seq   uint64
+	Count int // accesses of this path with this kind, failed calls left out
+}

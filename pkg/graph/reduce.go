@@ -1,0 +1,126 @@
+package graph
+
+import (
+	"slices"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+// Projection declares the read model "graph": conversations, messages, tool calls
+// and results. What depends on the conversation so far (turn, step and the counts)
+// is given at append and never changes.
+//
+// A turn is a user message with everything up to the next user message, all
+// intermediate assistant messages and tool calls included. A step is an assistant
+// message with what follows it up to the next one.
+func Projection() projection.Projection[*Unit] {
+	return projection.Projection[*Unit]{
+		Name:    "graph",
+		Version: 1,
+		Reducers: map[string]projection.Reducer[*Unit]{
+			events.TypeConversationStarted: reduceStarted,
+			events.TypeConversationUpdated: reduceUpdated,
+			events.TypeConversationDeleted: reduceDeleted,
+			events.TypeMessageCreated:      reduceMessage,
+			events.TypeToolCalled:          reduceCall,
+			events.TypeToolReturned:        reduceResult,
+		},
+	}
+}
+
+func reduceStarted(u *Unit, e *events.Recorded) error {
+	p := e.Payload.(*events.ConversationStarted)
+	s := u.touch(e)
+	d := &s.Description
+	set(&d.Title, p.Title)
+	set(&d.Agent, p.Agent)
+	set(&d.Model, p.Model)
+	set(&d.Cwd, p.Cwd)
+	set(&d.Project, p.Project)
+	set(&d.Profile, p.Profile)
+	set(&d.MaxContextChars, p.MaxContextChars)
+	if len(p.Tags) > 0 {
+		d.Tags = slices.Clone(p.Tags)
+	}
+	if p.BranchedFrom != nil {
+		d.BranchedFrom = p.BranchedFrom
+	}
+	u.describe(s, e)
+	return nil
+}
+
+func reduceUpdated(u *Unit, e *events.Recorded) error {
+	p := e.Payload.(*events.ConversationUpdated)
+	s := u.touch(e)
+	if p.Title != nil {
+		s.Title = *p.Title
+	}
+	if p.Tags != nil {
+		s.Tags = slices.Clone(*p.Tags)
+	}
+	set(&s.Status, p.Status)
+	u.describe(s, e)
+	return nil
+}
+
+func reduceDeleted(u *Unit, e *events.Recorded) error {
+	s := u.touch(e)
+	u.drop(s)
+	s.Conversation = Conversation{ID: s.ID, FirstSeq: s.FirstSeq, LastSeq: e.Seq, DeletedSeq: e.Seq}
+	return nil
+}
+
+func reduceMessage(u *Unit, e *events.Recorded) error {
+	p := e.Payload.(*events.MessageCreated)
+	s := u.touch(e)
+	content := NewBody(p.Content)
+	s.MessageCount++
+	s.TotalChars += content.Chars
+	switch p.Role {
+	case "user":
+		s.TurnCount++
+	case "assistant":
+		s.StepCount++
+	}
+	u.Messages = append(u.Messages, Of[State, Message]{s, Message{
+		Position: Position{Seq: e.Seq, N: s.MessageCount, Turn: s.TurnCount, Step: s.StepCount},
+		Origin:   originOf(e), MessageID: p.MessageID, Role: p.Role,
+		Content: content, Reasoning: NewBody(p.Reasoning),
+		Speaker: p.Speaker, Session: p.Session, Model: p.Model, Usage: string(p.Usage), Via: p.Origin,
+		References: p.References, CumChars: s.TotalChars,
+	}})
+	return nil
+}
+
+func reduceCall(u *Unit, e *events.Recorded) error {
+	p := e.Payload.(*events.ToolCalled)
+	s := u.touch(e)
+	s.ToolCallCount++
+	u.Calls = append(u.Calls, Of[State, ToolCall]{s, ToolCall{
+		Position: Position{Seq: e.Seq, N: s.ToolCallCount, Turn: s.TurnCount, Step: s.StepCount},
+		Origin:   originOf(e), ToolCallID: p.ToolCallID, MessageID: p.MessageID, ToolName: p.ToolName,
+		Arguments: NewBody(string(p.Arguments)), Iteration: p.Iteration,
+	}})
+	return nil
+}
+
+func reduceResult(u *Unit, e *events.Recorded) error {
+	p := e.Payload.(*events.ToolReturned)
+	s := u.touch(e)
+	s.ToolResultCount++
+	u.Results = append(u.Results, Of[State, ToolResult]{s, ToolResult{
+		Position: Position{Seq: e.Seq, N: s.ToolResultCount, Turn: s.TurnCount, Step: s.StepCount},
+		Origin:   originOf(e), ToolCallID: p.ToolCallID, Success: p.Success,
+		Result: NewBody(p.Text()), Error: cut(p.Error, MaxBodyBytes), DurationMS: p.DurationMS,
+	}})
+	return nil
+}
+
+// set overwrites a value that the event names.
+func set[T comparable](dst *T, value T) {
+	var none T
+	if value != none {
+		*dst = value
+	}
+}

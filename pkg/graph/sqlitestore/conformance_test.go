@@ -1,0 +1,50 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mneme/pkg/graph/storetest"
+)
+
+func TestGraphConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunGraph(t, storetest.Backend[storetest.GraphStore]{
+		Open: func(ctx context.Context, dir string) (storetest.GraphStore, error) {
+			return OpenGraph(ctx, Path(dir, "graph", 1))
+		},
+		Refuse: refuse("graph", "message", "message_id"),
+	})
+}
+
+func TestFilesConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunFiles(t, storetest.Backend[storetest.FilesStore]{
+		Open: func(ctx context.Context, dir string) (storetest.FilesStore, error) {
+			return OpenFiles(ctx, Path(dir, "files", 1))
+		},
+		Refuse: refuse("files", "file_access", "path"),
+	})
+}
+
+// refuse puts a trigger into the file that refuses rows with a text in a column.
+func refuse(projection, table, column string) func(context.Context, string, string) (func() error, error) {
+	return func(ctx context.Context, dir, text string) (func() error, error) {
+		script := func(s string) error {
+			db, err := sql.Open("sqlite", filepath.Join(dir, projection+"-1.db"))
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			_, err = db.ExecContext(ctx, s)
+			return err
+		}
+		err := script(fmt.Sprintf("CREATE TRIGGER refuse BEFORE INSERT ON %s WHEN NEW.%s = '%s' BEGIN SELECT RAISE(ABORT, 'refused'); END",
+			table, column, strings.ReplaceAll(text, "'", "''")))
+		return func() error { return script("DROP TRIGGER refuse") }, err
+	}
+}

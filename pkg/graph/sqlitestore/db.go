@@ -1,0 +1,365 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/gofrs/flock"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"mneme/pkg/projection"
+)
+
+// ErrLocked says that another process writes to this read model.
+var ErrLocked = errors.New("the read model is in use by another process")
+
+// schemaVersion is the shape of the tables; a file of another one is not opened.
+const schemaVersion = 1
+
+// readers bounds the connections that answer reads.
+const readers = 8
+
+// Path is the file of one generation of a projection's read model.
+func Path(dir, projection string, generation int) string {
+	return filepath.Join(dir, fmt.Sprintf("%s-%d.db", projection, generation))
+}
+
+// db is one file: a writer's connection, unless it was opened to be read only, and
+// a pool of readers.
+type db struct {
+	path string
+	lock *flock.Flock // nil when read only
+
+	write   *sql.DB
+	writer  *conn      // the only connection of write
+	writing sync.Mutex // one transaction at a time
+
+	read   *sql.DB
+	idle   chan *conn // readers that nobody uses; nil stands for one not opened yet
+	closed chan struct{}
+	once   sync.Once
+}
+
+// conn is a connection with the statements that were prepared on it. One goroutine
+// at a time uses it.
+type conn struct {
+	*sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+// openWriter opens or creates a file to write to it.
+func openWriter(ctx context.Context, path, schema string) (_ *db, err error) {
+	d := &db{path: path, closed: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			_ = d.close()
+		}
+	}()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	d.lock = flock.New(path + ".lock")
+	locked, err := d.lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !locked {
+		d.lock = nil
+		return nil, fmt.Errorf("%s: %w", path, ErrLocked)
+	}
+	if d.write, err = sql.Open("sqlite", WriterDSN(path)); err != nil {
+		return nil, err
+	}
+	d.write.SetMaxOpenConns(1)
+	c, err := d.write.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	d.writer = &conn{Conn: c, stmts: map[string]*sql.Stmt{}}
+	var version int
+	if err := c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	switch version {
+	case schemaVersion:
+	case 0:
+		script := "BEGIN IMMEDIATE;" + schema + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", schemaVersion)
+		if _, err := c.ExecContext(ctx, script); err != nil {
+			return nil, fmt.Errorf("create tables in %s: %w", path, err)
+		}
+	default:
+		return nil, fmt.Errorf("%s has tables of version %d, this program makes version %d: %w (stop mneme, delete the file, start again: it is made anew from the log)",
+			path, version, schemaVersion, projection.ErrRebuild)
+	}
+	return d, d.openReaders()
+}
+
+// openReader opens an existing file to read it. It returns an error that is
+// fs.ErrNotExist as long as no writer has made the file.
+func openReader(path string) (*db, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	d := &db{path: path, closed: make(chan struct{})}
+	if err := d.openReaders(); err != nil {
+		return nil, err
+	}
+	var version int
+	if err := d.read.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		_ = d.close()
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if version != schemaVersion {
+		_ = d.close()
+		return nil, fmt.Errorf("%s has tables of version %d, this program reads version %d: %w", path, version, schemaVersion, projection.ErrRebuild)
+	}
+	return d, nil
+}
+
+func (d *db) openReaders() (err error) {
+	d.read, err = sql.Open("sqlite", dsn(d.path, "ro", "busy_timeout(10000)", "query_only(1)", "cache_size(-8000)", "temp_store(memory)"))
+	if err != nil {
+		return err
+	}
+	d.idle = make(chan *conn, readers)
+	for range readers {
+		d.idle <- nil
+	}
+	return nil
+}
+
+// WriterDSN is how a writer opens a file: with every setting that decides how fast
+// and how safely it writes.
+func WriterDSN(path string) string {
+	return dsn(path, "rwc",
+		"journal_mode(wal)", "synchronous(normal)", "busy_timeout(10000)", "cache_size(-32000)",
+		"temp_store(memory)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "foreign_keys(0)")
+}
+
+func dsn(path, mode string, pragmas ...string) string {
+	q := url.Values{"mode": {mode}, "_pragma": pragmas, "_txlock": {"deferred"}}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+// close waits for the transaction in hand and for running reads, and releases the
+// file. It is idempotent, and legal on a half-opened db.
+func (d *db) close() (err error) {
+	d.once.Do(func() { err = d.release() })
+	return err
+}
+
+func (d *db) release() error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	close(d.closed)
+	var errs []error
+	for range cap(d.idle) {
+		if c := <-d.idle; c != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	if d.read != nil {
+		errs = append(errs, d.read.Close())
+	}
+	if d.writer != nil {
+		errs = append(errs, d.writer.close())
+	}
+	if d.write != nil {
+		errs = append(errs, d.write.Close())
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Unlock())
+	}
+	return errors.Join(errs...)
+}
+
+func (d *db) isClosed() error {
+	select {
+	case <-d.closed:
+		return fmt.Errorf("%s is closed", d.path)
+	default:
+		return nil
+	}
+}
+
+// transact runs fn in one write transaction.
+func (d *db) transact(ctx context.Context, fn func() error) (err error) {
+	if d.writer == nil {
+		return fmt.Errorf("%s was opened to be read only", d.path)
+	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if err := errors.Join(d.isClosed(), ctx.Err()); err != nil {
+		return err
+	}
+	if _, err := d.writer.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			if _, rollback := d.writer.exec(ctx, "ROLLBACK"); rollback != nil {
+				err = errors.Join(err, rollback)
+			}
+		}
+	}()
+	if err := fn(); err != nil {
+		return err
+	}
+	_, err = d.writer.exec(ctx, "COMMIT")
+	return err
+}
+
+// snapshot runs reads that must see one state of the file.
+func (d *db) snapshot(ctx context.Context, fn func(q queryer) error) error {
+	var c *conn
+	select {
+	case c = <-d.idle:
+	case <-d.closed:
+		return d.isClosed()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { d.idle <- c }()
+	if err := errors.Join(d.isClosed(), ctx.Err()); err != nil {
+		return err
+	}
+	if c == nil {
+		opened, err := d.read.Conn(ctx)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", d.path, err)
+		}
+		c = &conn{Conn: opened, stmts: map[string]*sql.Stmt{}}
+	}
+	if _, err := c.exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	defer func() { _, _ = c.exec(ctx, "ROLLBACK") }()
+	return fn(func(query string, args ...any) (*sql.Rows, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return c.query(ctx, query, args...)
+	})
+}
+
+// prepare prepares a statement once. Like exec and query it is for the inside of a
+// transaction, and goes without the caller's cancellation: a statement is short,
+// and a driver that watches a context for each one costs more than the statement.
+func (c *conn) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s := c.stmts[query]; s != nil {
+		return s, nil
+	}
+	s, err := c.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %q: %w", query, err)
+	}
+	c.stmts[query] = s
+	return s, nil
+}
+
+func (c *conn) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	ctx = context.WithoutCancel(ctx)
+	s, err := c.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.ExecContext(ctx, args...)
+	return r, classify(err)
+}
+
+func (c *conn) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	ctx = context.WithoutCancel(ctx)
+	s, err := c.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	return rows, classify(err)
+}
+
+func (c *conn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.Conn.Close())...)
+}
+
+// queryer runs one query, in a transaction of the writer or on a reader's snapshot.
+type queryer func(query string, args ...any) (*sql.Rows, error)
+
+// each calls scan for every row of a query.
+func each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// classify maps SQLite's refusals of data to projection.ErrRejected.
+func classify(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
+			return fmt.Errorf("%w: %w", projection.ErrRejected, err)
+		}
+	}
+	return err
+}
+
+// insertion is a table to insert into, many rows a statement.
+type insertion struct {
+	into    string // table (columns)
+	width   int    // number of columns
+	ignored string // conflict clause, "" for none
+}
+
+// RowsPerStatement is how many rows one INSERT carries: with 32 the cost of a
+// statement no longer shows, with more the statements get slow to prepare.
+const RowsPerStatement = 32
+
+func (ins insertion) statement(rows int) string {
+	row := "(" + strings.TrimSuffix(strings.Repeat("?,", ins.width), ",") + ")"
+	return "INSERT INTO " + ins.into + " VALUES " + strings.TrimSuffix(strings.Repeat(row+",", rows), ",") + " " + ins.ignored
+}
+
+// insert writes n rows whose values add appends, and returns how many were written.
+func (c *conn) insert(ctx context.Context, ins insertion, n int, add func(args []any, i int) []any) (written int64, err error) {
+	args := make([]any, 0, min(n, RowsPerStatement)*ins.width)
+	for i := 0; i < n; {
+		size := 1
+		if n-i >= RowsPerStatement {
+			size = RowsPerStatement
+		}
+		args = args[:0]
+		for k := range size {
+			args = add(args, i+k)
+		}
+		r, err := c.exec(ctx, ins.statement(size), args...)
+		if err != nil {
+			return written, err
+		}
+		affected, err := r.RowsAffected()
+		if err != nil {
+			return written, err
+		}
+		written += affected
+		i += size
+	}
+	return written, nil
+}

@@ -1,0 +1,294 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+// store is what both projections' stores have in common: positions, claims and
+// failed events.
+type store struct {
+	*db
+	projection string
+}
+
+// Close releases the file. The store can't be used afterwards.
+func (s *store) Close() error { return s.close() }
+
+// Acquire implements projection.Store.
+func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) (cp projection.Checkpoint, err error) {
+	err = s.transact(ctx, func() error {
+		if cp, err = readCheckpoint(s.inside(ctx), partition); err != nil {
+			return err
+		}
+		if cp.Fingerprint != "" && cp.Fingerprint != fingerprint {
+			return fmt.Errorf("%w: %s was built as %s, this program makes %s; stop mneme, delete %s, start again: it is made anew from the log",
+				projection.ErrRebuild, s.projection, cp.Fingerprint, fingerprint, s.path)
+		}
+		cp.Partition, cp.Fingerprint = partition, fingerprint
+		cp.Epoch++
+		return s.advance(ctx, cp)
+	})
+	return cp, err
+}
+
+// Halt implements projection.Store.
+func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason string) error {
+	return s.transact(ctx, func() error {
+		cp, err := readCheckpoint(s.inside(ctx), partition)
+		if err != nil {
+			return err
+		}
+		if cp.Epoch != epoch {
+			return projection.ErrFenced
+		}
+		cp.Halted = reason
+		return s.advance(ctx, cp)
+	})
+}
+
+// inside runs queries on the writer's connection, inside of its transaction.
+func (s *store) inside(ctx context.Context) queryer {
+	return func(query string, args ...any) (*sql.Rows, error) { return s.writer.query(ctx, query, args...) }
+}
+
+const checkpointColumns = "partition, epoch, seq, event, fingerprint, applied, duplicates, halted"
+
+func readCheckpoint(q queryer, partition int) (cp projection.Checkpoint, err error) {
+	rows, err := q("SELECT "+checkpointColumns+" FROM checkpoint WHERE partition = ?", partition)
+	err = each(rows, err, func(rows *sql.Rows) error { return scanCheckpoint(rows, &cp) })
+	return cp, err
+}
+
+func scanCheckpoint(rows *sql.Rows, cp *projection.Checkpoint) error {
+	return rows.Scan(&cp.Partition, &cp.Epoch, &cp.Seq, blob(&cp.Event), &cp.Fingerprint, &cp.Applied, &cp.Duplicates, &cp.Halted)
+}
+
+func (s *store) advance(ctx context.Context, cp projection.Checkpoint) error {
+	_, err := s.writer.exec(ctx, "INSERT INTO checkpoint ("+checkpointColumns+`) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (partition) DO UPDATE SET
+		epoch = excluded.epoch, seq = excluded.seq, event = excluded.event, fingerprint = excluded.fingerprint,
+		applied = excluded.applied, duplicates = excluded.duplicates, halted = excluded.halted`,
+		cp.Partition, cp.Epoch, cp.Seq, cp.Event[:], cp.Fingerprint, cp.Applied, cp.Duplicates, cp.Halted)
+	return err
+}
+
+// Checkpoints implements projection.ReadStore.
+func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		rows, err := q("SELECT " + checkpointColumns + " FROM checkpoint ORDER BY partition")
+		return each(rows, err, func(rows *sql.Rows) error {
+			var cp projection.Checkpoint
+			err := scanCheckpoint(rows, &cp)
+			list = append(list, cp)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Failed implements projection.ReadStore.
+func (s *store) Failed(ctx context.Context, after uint64, limit int) (list []projection.Failed, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+		return each(rows, err, func(rows *sql.Rows) error {
+			f := projection.Failed{Projection: s.projection}
+			err := rows.Scan(&f.Seq, &f.Conversation.Tenant, &f.Conversation.ID, &f.EventID, &f.Type, &f.Class, &f.Reason)
+			list = append(list, f)
+			return err
+		})
+	})
+	return list, err
+}
+
+// CountFailed implements projection.ReadStore.
+func (s *store) CountFailed(ctx context.Context) (n int, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		rows, err := q("SELECT count(*) FROM failed")
+		return each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })
+	})
+	return n, err
+}
+
+// Holders implements projection.ReadStore.
+func (s *store) Holders(ctx context.Context, claims []projection.Claim) (held map[int]projection.Claim, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		keys := map[events.ConversationID]int64{}
+		for _, claim := range claims {
+			if _, ok := keys[claim.Conversation]; !ok {
+				rows, err := q("SELECT c FROM conversation WHERE tenant = ? AND id = ?", claim.Conversation.Tenant, claim.Conversation.ID)
+				var c int64
+				if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) }); err != nil {
+					return err
+				}
+				keys[claim.Conversation] = c
+			}
+		}
+		held, err = holders(q, keys, claims)
+		return err
+	})
+	return held, err
+}
+
+// holders looks up who holds the keys of claims.
+func holders(q queryer, keys map[events.ConversationID]int64, claims []projection.Claim) (map[int]projection.Claim, error) {
+	held := map[int]projection.Claim{}
+	for i, claim := range claims {
+		rows, err := q("SELECT seq, content FROM identity WHERE c = ? AND key = ?", keys[claim.Conversation], claim.Key[:])
+		err = each(rows, err, func(rows *sql.Rows) error {
+			h := projection.Claim{Conversation: claim.Conversation, Key: claim.Key}
+			err := rows.Scan(&h.Seq, blob(&h.Content))
+			held[i] = h
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+// tx is the part of a transaction that both projections share. It remembers the
+// numbers of the conversations it has seen, and gives new ones.
+type tx struct {
+	*store
+	partition int
+	keys      map[events.ConversationID]int64
+	next      int64 // the next free number, 0 while unknown
+}
+
+func (s *store) newTx(partition int) tx {
+	return tx{store: s, partition: partition, keys: map[events.ConversationID]int64{}}
+}
+
+// Checkpoint implements projection.Tx. The transaction holds SQLite's only write
+// lock already.
+func (t *tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
+	return readCheckpoint(t.inside(ctx), t.partition)
+}
+
+// Advance implements projection.Tx.
+func (t *tx) Advance(ctx context.Context, cp projection.Checkpoint) error { return t.advance(ctx, cp) }
+
+// key is the number of a conversation; a new one is given if it has none.
+func (t *tx) key(ctx context.Context, id events.ConversationID) (int64, error) {
+	if c := t.keys[id]; c != 0 {
+		return c, nil
+	}
+	if t.next == 0 {
+		rows, err := t.writer.query(ctx, "SELECT coalesce(max(c), 0) + 1 FROM conversation")
+		if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&t.next) }); err != nil {
+			return 0, err
+		}
+	}
+	t.keys[id] = t.next
+	t.next++
+	return t.keys[id], nil
+}
+
+// Claim implements projection.Tx. Almost always every key is free and all are taken
+// at once. If not, that is undone and the events are gone through one by one.
+func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
+	for _, c := range claims {
+		if _, err := t.key(ctx, c.Conversation); err != nil {
+			return nil, err
+		}
+	}
+	written, err := t.claim(ctx, claims)
+	if err != nil || written == int64(len(claims)) {
+		return nil, err
+	}
+	for _, c := range claims {
+		if written == 0 {
+			break
+		}
+		if _, err := t.writer.exec(ctx, "DELETE FROM identity WHERE c = ? AND key = ? AND seq = ?", t.keys[c.Conversation], c.Key[:], c.Seq); err != nil {
+			return nil, err
+		}
+	}
+	held := map[int]projection.Claim{}
+	for first, end := 0, 0; first < len(claims); first = end {
+		for end = first + 1; end < len(claims) && claims[end].Seq == claims[first].Seq; {
+			end++
+		}
+		others, err := holders(t.inside(ctx), t.keys, claims[first:end])
+		if err != nil {
+			return nil, err
+		}
+		for i, other := range others {
+			held[first+i] = other
+		}
+		if len(others) == 0 {
+			if _, err := t.claim(ctx, claims[first:end]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return held, nil
+}
+
+func (t *tx) claim(ctx context.Context, claims []projection.Claim) (written int64, err error) {
+	return t.writer.insert(ctx, insertion{"identity (c, key, seq, content)", 4, "ON CONFLICT DO NOTHING"}, len(claims), func(args []any, i int) []any {
+		c := &claims[i]
+		return append(args, t.keys[c.Conversation], c.Key[:], c.Seq, c.Content[:])
+	})
+}
+
+// Fail implements projection.Tx.
+func (t *tx) Fail(ctx context.Context, failed []projection.Failed) error {
+	_, err := t.writer.insert(ctx, insertion{"failed (seq, tenant, conversation, event_id, type, class, reason)", 7, "ON CONFLICT DO NOTHING"}, len(failed), func(args []any, i int) []any {
+		f := &failed[i]
+		return append(args, f.Seq, clean(f.Conversation.Tenant), clean(f.Conversation.ID), clean(f.EventID), clean(f.Type), string(f.Class), clean(f.Reason))
+	})
+	return err
+}
+
+// drop deletes a conversation's rows from tables, its claims and, if all is set,
+// its failed events and itself.
+func (t *tx) drop(ctx context.Context, id events.ConversationID, c int64, all bool, tables ...string) error {
+	for _, table := range append(tables, "identity") {
+		if _, err := t.writer.exec(ctx, "DELETE FROM "+table+" WHERE c = ?", c); err != nil {
+			return err
+		}
+	}
+	if !all {
+		return nil
+	}
+	if _, err := t.writer.exec(ctx, "DELETE FROM failed WHERE tenant = ? AND conversation = ?", id.Tenant, id.ID); err != nil {
+		return err
+	}
+	_, err := t.writer.exec(ctx, "DELETE FROM conversation WHERE c = ?", c)
+	delete(t.keys, id)
+	t.next = 0
+	return err
+}
+
+// find reads the number of a conversation, 0 if it has none.
+func (t *tx) find(ctx context.Context, id events.ConversationID) (c int64, err error) {
+	rows, err := t.writer.query(ctx, "SELECT c FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
+	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) })
+	return c, err
+}
+
+// clean makes what an invalid event said of itself fit for a text column.
+func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// blobScanner scans a BLOB of 16 bytes, or an empty one, into a digest.
+type blobScanner struct{ dst *events.Digest }
+
+func blob(dst *events.Digest) *blobScanner { return &blobScanner{dst} }
+
+// Scan implements sql.Scanner.
+func (b *blobScanner) Scan(value any) error {
+	raw, ok := value.([]byte)
+	if !ok || (len(raw) != len(b.dst) && len(raw) != 0) {
+		return fmt.Errorf("not a digest: %T of %d bytes", value, len(raw))
+	}
+	*b.dst = events.Digest{}
+	copy(b.dst[:], raw)
+	return nil
+}

@@ -1,0 +1,207 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// Graph is the read model "graph" in SQLite.
+type Graph struct{ store }
+
+var _ graph.Store = (*Graph)(nil)
+
+// OpenGraph opens or creates a read model to write to it, and locks it.
+// It returns [ErrLocked] or projection.ErrRebuild, see the package comment.
+func OpenGraph(ctx context.Context, path string) (*Graph, error) {
+	d, err := openWriter(ctx, path, graphSchema)
+	if err != nil {
+		return nil, err
+	}
+	return &Graph{store{d, "graph"}}, nil
+}
+
+// OpenGraphReader opens a read model that another process writes. As long as that
+// process has not made it, the error is fs.ErrNotExist.
+func OpenGraphReader(path string) (*Graph, error) {
+	d, err := openReader(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Graph{store{d, "graph"}}, nil
+}
+
+// Update implements projection.Store.
+func (g *Graph) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.Unit]) error) error {
+	return g.transact(ctx, func() error { return fn(&graphTx{g.newTx(partition)}) })
+}
+
+type graphTx struct{ tx }
+
+// Load implements projection.Tx.
+func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Unit, error) {
+	u := graph.NewUnit()
+	for _, e := range list {
+		id := e.Conversation()
+		if _, ok := u.States[id]; ok {
+			continue
+		}
+		s, err := t.load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		u.States[id] = s
+		if s.Key != 0 {
+			t.keys[id] = s.Key
+		}
+	}
+	return u, nil
+}
+
+func (t *graphTx) load(ctx context.Context, id events.ConversationID) (*graph.State, error) {
+	s := &graph.State{}
+	rows, err := t.writer.query(ctx, selectConversation, id.Tenant, id.ID)
+	err = each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &s.Key, &s.Conversation) })
+	return s, err
+}
+
+var graphTables = []string{"message", "reference", "tool_call", "tool_result", "version"}
+
+// Drop implements projection.Tx.
+func (t *graphTx) Drop(ctx context.Context, id events.ConversationID) error {
+	c, err := t.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	return t.drop(ctx, id, c, true, graphTables...)
+}
+
+// Save implements projection.Tx.
+func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
+	for id, s := range u.States {
+		if !s.Touched {
+			continue
+		}
+		c, err := t.key(ctx, id)
+		if err != nil {
+			return err
+		}
+		s.Key = c
+		if s.Dropped {
+			if err := t.drop(ctx, id, c, false, graphTables...); err != nil {
+				return err
+			}
+		}
+		_, err = t.writer.exec(ctx, `INSERT INTO conversation (c, tenant, id, created_at, updated_at, message_count, turn_count, step_count,
+			tool_call_count, tool_result_count, total_chars, first_seq, last_seq, deleted_seq) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+			ON CONFLICT (c) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at,
+			message_count = excluded.message_count, turn_count = excluded.turn_count, step_count = excluded.step_count,
+			tool_call_count = excluded.tool_call_count, tool_result_count = excluded.tool_result_count, total_chars = excluded.total_chars,
+			last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq`,
+			c, id.Tenant, id.ID, s.CreatedAt, s.UpdatedAt, s.MessageCount, s.TurnCount, s.StepCount,
+			s.ToolCallCount, s.ToolResultCount, s.TotalChars, s.FirstSeq, s.LastSeq, s.DeletedSeq)
+		if err != nil {
+			return err
+		}
+	}
+	for _, save := range []func(context.Context, *graph.Unit) error{t.saveVersions, t.saveMessages, t.saveReferences, t.saveCalls, t.saveResults} {
+		if err := save(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *graphTx) saveVersions(ctx context.Context, u *graph.Unit) error {
+	for _, v := range u.Versions {
+		d := &v.Row
+		if v.State.Ended {
+			v.State.Ended = false // by the first of its new versions
+			if _, err := t.writer.exec(ctx, "UPDATE version SET ended = ? WHERE c = ? AND ended = 0", d.Seq, v.State.Key); err != nil {
+				return err
+			}
+		}
+		_, err := t.writer.exec(ctx, `INSERT INTO version (c, seq, ended, time, title, tags, status, agent, model, cwd, project, profile, max_context_chars, branched_from)
+			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+			v.State.Key, d.Seq, d.Ended, d.Time, d.Title, marshal(d.Tags), d.Status, d.Agent, d.Model, d.Cwd, d.Project, d.Profile, d.MaxContextChars, marshal(d.BranchedFrom))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *graphTx) saveMessages(ctx context.Context, u *graph.Unit) error {
+	_, err := t.writer.insert(ctx, insertion{into: "message (c, " + messageColumns + ")", width: 25}, len(u.Messages), func(args []any, i int) []any {
+		m := &u.Messages[i].Row
+		args = appendHead(args, u.Messages[i].State.Key, m.Position, m.Origin)
+		args = append(args, m.MessageID, m.Role)
+		args = appendBody(args, &m.Content)
+		args = appendBody(args, &m.Reasoning)
+		return append(args, m.Speaker, m.Session, m.Model, m.Usage, m.Via, m.CumChars, len(m.References))
+	})
+	return err
+}
+
+func (t *graphTx) saveReferences(ctx context.Context, u *graph.Unit) error {
+	for _, m := range u.Messages {
+		refs := m.Row.References
+		_, err := t.writer.insert(ctx, insertion{into: "reference (seq, i, c, file, start_line, end_line, name)", width: 7}, len(refs), func(args []any, i int) []any {
+			return append(args, m.Row.Seq, i, m.State.Key, refs[i].File, refs[i].StartLine, refs[i].EndLine, refs[i].Name)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *graphTx) saveCalls(ctx context.Context, u *graph.Unit) error {
+	_, err := t.writer.insert(ctx, insertion{into: "tool_call (c, " + callColumns + ")", width: 16}, len(u.Calls), func(args []any, i int) []any {
+		c := &u.Calls[i].Row
+		args = appendHead(args, u.Calls[i].State.Key, c.Position, c.Origin)
+		args = append(args, c.ToolCallID, c.MessageID, c.ToolName)
+		args = appendBody(args, &c.Arguments)
+		return append(args, c.Iteration)
+	})
+	return err
+}
+
+func (t *graphTx) saveResults(ctx context.Context, u *graph.Unit) error {
+	_, err := t.writer.insert(ctx, insertion{into: "tool_result (c, " + resultColumns + ")", width: 16}, len(u.Results), func(args []any, i int) []any {
+		r := &u.Results[i].Row
+		args = appendHead(args, u.Results[i].State.Key, r.Position, r.Origin)
+		args = append(args, r.ToolCallID, nullable(r.Success))
+		args = appendBody(args, &r.Result)
+		return append(args, r.Error, nullable(r.DurationMS))
+	})
+	return err
+}
+
+func appendHead(args []any, c int64, p graph.Position, o graph.Origin) []any {
+	return append(args, c, p.Seq, p.N, p.Turn, p.Step, o.EventID, o.Source, o.Time)
+}
+
+func appendBody(args []any, b *graph.Body) []any {
+	return append(args, b.Text, b.Bytes, b.Chars, b.Hash[:])
+}
+
+func nullable[T any](v *T) any {
+	if v == nil {
+		return nil
+	}
+	return *v
+}
+
+// marshal stores a list or an optional object; nothing is stored as "".
+func marshal(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil || string(raw) == "null" {
+		return ""
+	}
+	return string(raw)
+}

@@ -1,0 +1,111 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// Hashes implements projection.ReadStore.
+func (g *Graph) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
+	return g.eachConversation(ctx, func(q queryer, id events.ConversationID) error {
+		h, err := graphHash(q, id)
+		if err != nil {
+			return err
+		}
+		return yield(h)
+	})
+}
+
+// Hash implements projection.ReadStore.
+func (g *Graph) Hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
+	err = g.snapshot(ctx, func(q queryer) error {
+		h, err = graphHash(q, id)
+		return err
+	})
+	return h, err
+}
+
+// eachConversation calls fn for each conversation, by tenant and id, on one state
+// of the file. SQLite compares text bytewise, as Go does.
+func (s *store) eachConversation(ctx context.Context, fn func(queryer, events.ConversationID) error) error {
+	return s.snapshot(ctx, func(q queryer) error {
+		var ids []events.ConversationID
+		rows, err := q("SELECT tenant, id FROM conversation ORDER BY tenant, id")
+		if err := each(rows, err, func(rows *sql.Rows) error {
+			var id events.ConversationID
+			err := rows.Scan(&id.Tenant, &id.ID)
+			ids = append(ids, id)
+			return err
+		}); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if err := fn(q, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func graphHash(q queryer, id events.ConversationID) (projection.ConversationHash, error) {
+	h := projection.ConversationHash{Conversation: id}
+	var key int64
+	var c graph.Conversation
+	rows, err := q(selectConversation, id.Tenant, id.ID)
+	if err := each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &key, &c) }); err != nil || key == 0 {
+		return h, err
+	}
+	hasher := graph.NewHasher(id)
+	hasher.Conversation(c)
+	rows, err = q("SELECT v.ended, '','',v.time,'',0,0,0,0,0,0,0,0,0, "+descriptionColumns+" FROM version AS v WHERE v.c = ? ORDER BY v.seq", key)
+	if err := each(rows, err, func(rows *sql.Rows) error {
+		var v graph.Version
+		var ended int64
+		var described graph.Conversation
+		err := scanConversation(rows, &ended, &described)
+		v.Ended, v.Time, v.Description = uint64(ended), described.CreatedAt, described.Description
+		hasher.Version(v)
+		return err
+	}); err != nil {
+		return h, err
+	}
+	const page = 500
+	for after := uint64(0); ; {
+		list, err := messages(q, "SELECT "+messageColumns+" FROM message WHERE c = ? AND seq > ? ORDER BY seq LIMIT ?", key, after, page)
+		if err != nil {
+			return h, err
+		}
+		for _, m := range list {
+			hasher.Message(m)
+			after = m.Seq
+		}
+		if len(list) < page {
+			break
+		}
+	}
+	rows, err = q("SELECT "+callColumns+" FROM tool_call WHERE c = ? ORDER BY seq", key)
+	if err := each(rows, err, func(rows *sql.Rows) error {
+		var c graph.ToolCall
+		err := scanCall(rows, &c)
+		hasher.Call(c)
+		return err
+	}); err != nil {
+		return h, err
+	}
+	rows, err = q("SELECT "+resultColumns+" FROM tool_result WHERE c = ? ORDER BY seq", key)
+	if err := each(rows, err, func(rows *sql.Rows) error {
+		var r graph.ToolResult
+		err := scanResult(rows, &r)
+		hasher.Result(r)
+		return err
+	}); err != nil {
+		return h, err
+	}
+	h.LastSeq, h.Hash = c.LastSeq, hasher.Sum()
+	return h, nil
+}

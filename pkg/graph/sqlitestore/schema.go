@@ -1,0 +1,105 @@
+package sqlitestore
+
+// engineSchema is what every projection's file has. Conversations are numbered;
+// identity holds the claimed keys (see projection.Claim).
+const engineSchema = `
+CREATE TABLE checkpoint (
+  partition INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, seq INTEGER NOT NULL, event BLOB NOT NULL,
+  fingerprint TEXT NOT NULL, applied INTEGER NOT NULL, duplicates INTEGER NOT NULL, halted TEXT NOT NULL
+);
+CREATE TABLE failed (
+  seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, conversation TEXT NOT NULL,
+  event_id TEXT NOT NULL, type TEXT NOT NULL, class TEXT NOT NULL, reason TEXT NOT NULL
+);
+CREATE INDEX failed_by_conversation ON failed (tenant, conversation);
+CREATE TABLE identity (
+  c INTEGER NOT NULL, key BLOB NOT NULL, seq INTEGER NOT NULL, content BLOB NOT NULL,
+  PRIMARY KEY (c, key)
+) WITHOUT ROWID;
+`
+
+// graphSchema is the read model "graph".
+const graphSchema = engineSchema + `
+CREATE TABLE conversation (
+  c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
+  created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
+  message_count INTEGER NOT NULL, turn_count INTEGER NOT NULL, step_count INTEGER NOT NULL,
+  tool_call_count INTEGER NOT NULL, tool_result_count INTEGER NOT NULL, total_chars INTEGER NOT NULL,
+  first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
+  UNIQUE (tenant, id)
+);
+CREATE INDEX conversation_by_activity ON conversation (tenant, last_seq) WHERE deleted_seq = 0;
+CREATE TABLE version (
+  c INTEGER NOT NULL, seq INTEGER NOT NULL, ended INTEGER NOT NULL, time TEXT NOT NULL,
+  title TEXT NOT NULL, tags TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
+  cwd TEXT NOT NULL, project TEXT NOT NULL, profile TEXT NOT NULL, max_context_chars INTEGER NOT NULL,
+  branched_from TEXT NOT NULL,
+  PRIMARY KEY (c, seq)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX version_now ON version (c) WHERE ended = 0;
+CREATE TABLE message (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, n INTEGER NOT NULL, turn INTEGER NOT NULL, step INTEGER NOT NULL,
+  event_id TEXT NOT NULL, source TEXT NOT NULL, time TEXT NOT NULL,
+  message_id TEXT NOT NULL, role TEXT NOT NULL,
+  content TEXT NOT NULL, content_bytes INTEGER NOT NULL, content_chars INTEGER NOT NULL, content_hash BLOB NOT NULL,
+  reasoning TEXT NOT NULL, reasoning_bytes INTEGER NOT NULL, reasoning_chars INTEGER NOT NULL, reasoning_hash BLOB NOT NULL,
+  speaker TEXT NOT NULL, session TEXT NOT NULL, model TEXT NOT NULL, usage TEXT NOT NULL, via TEXT NOT NULL,
+  cum_chars INTEGER NOT NULL, reference_count INTEGER NOT NULL
+);
+CREATE INDEX message_by_conversation ON message (c, seq);
+CREATE INDEX message_by_role ON message (c, role, seq);
+CREATE TABLE reference (
+  seq INTEGER NOT NULL, i INTEGER NOT NULL, c INTEGER NOT NULL,
+  file TEXT NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, name TEXT NOT NULL,
+  PRIMARY KEY (seq, i)
+) WITHOUT ROWID;
+CREATE INDEX reference_by_conversation ON reference (c, seq);
+CREATE TABLE tool_call (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, n INTEGER NOT NULL, turn INTEGER NOT NULL, step INTEGER NOT NULL,
+  event_id TEXT NOT NULL, source TEXT NOT NULL, time TEXT NOT NULL,
+  tool_call_id TEXT NOT NULL, message_id TEXT NOT NULL, tool_name TEXT NOT NULL,
+  arguments TEXT NOT NULL, arguments_bytes INTEGER NOT NULL, arguments_chars INTEGER NOT NULL, arguments_hash BLOB NOT NULL,
+  iteration INTEGER NOT NULL
+);
+CREATE INDEX tool_call_by_conversation ON tool_call (c, seq);
+CREATE TABLE tool_result (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, n INTEGER NOT NULL, turn INTEGER NOT NULL, step INTEGER NOT NULL,
+  event_id TEXT NOT NULL, source TEXT NOT NULL, time TEXT NOT NULL,
+  tool_call_id TEXT NOT NULL, success INTEGER,
+  result TEXT NOT NULL, result_bytes INTEGER NOT NULL, result_chars INTEGER NOT NULL, result_hash BLOB NOT NULL,
+  error TEXT NOT NULL, duration_ms REAL
+);
+CREATE INDEX tool_result_by_conversation ON tool_result (c, seq);
+`
+
+// filesSchema is the read model "files". superseded is the sequence of a newer
+// access of the same path and kind, revoked that of the result which says that the
+// call failed; 0 where there is none. An access with neither is current, and only
+// its count is kept up to date. Indexes leave out what reads as of now never need,
+// so that failing again and again on one file costs nothing.
+const filesSchema = engineSchema + `
+CREATE TABLE conversation (
+  c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
+  cwd TEXT NOT NULL, turn_count INTEGER NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
+  UNIQUE (tenant, id)
+);
+CREATE TABLE tracked_call (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, tool_call_id TEXT NOT NULL, tool TEXT NOT NULL,
+  arguments TEXT NOT NULL, cwd TEXT NOT NULL, turn INTEGER NOT NULL
+);
+CREATE INDEX tracked_call_by_id ON tracked_call (c, tool_call_id);
+CREATE TABLE early_result (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, tool_call_id TEXT NOT NULL, failed INTEGER NOT NULL,
+  result TEXT NOT NULL, files TEXT NOT NULL
+);
+CREATE INDEX early_result_by_id ON early_result (c, tool_call_id);
+CREATE TABLE file_access (
+  a INTEGER PRIMARY KEY, c INTEGER NOT NULL, seq INTEGER NOT NULL, rank INTEGER NOT NULL,
+  path TEXT NOT NULL, kind TEXT NOT NULL, tool TEXT NOT NULL, turn INTEGER NOT NULL, call INTEGER NOT NULL,
+  count INTEGER NOT NULL, superseded INTEGER NOT NULL, revoked INTEGER NOT NULL
+);
+CREATE INDEX file_access_by_conversation ON file_access (c, seq, rank);
+CREATE INDEX file_access_now ON file_access (c, seq, rank) WHERE superseded = 0 AND revoked = 0;
+CREATE INDEX file_access_by_path ON file_access (c, path, kind, a) WHERE revoked = 0;
+CREATE INDEX file_access_by_call ON file_access (c, call) WHERE revoked = 0;
+`

@@ -1,0 +1,90 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// GraphStore is a backend of the projection "graph".
+type GraphStore interface {
+	graph.Store
+	io.Closer
+}
+
+// FilesStore is a backend of the projection "files".
+type FilesStore interface {
+	graph.FilesStore
+	io.Closer
+}
+
+// Backend is how the suite reaches a backend.
+type Backend[S any] struct {
+	// Open opens the store that belongs to a directory, and makes it if it is not
+	// there. Opened again after Close it has what it had. A backend that keeps
+	// nothing in directories takes the path as a name.
+	Open func(ctx context.Context, dir string) (S, error)
+	// Refuse makes the store of a directory refuse data as one of its own rules
+	// would: in "graph" a message with this id, in "files" an access of this path.
+	// Undo makes it accept them again.
+	Refuse func(ctx context.Context, dir, text string) (undo func() error, err error)
+	// Without are the cases to leave out, each with the reason.
+	Without map[string]string
+}
+
+// RunGraph runs every case for the projection "graph".
+func RunGraph(t *testing.T, b Backend[GraphStore]) {
+	w := workshop[*graph.Unit, GraphStore]{backend: b, projection: graph.Projection()}
+	w.run(t, append(engineCases(w, graphData), graphCases(w)...))
+}
+
+// RunFiles runs every case for the projection "files".
+func RunFiles(t *testing.T, b Backend[FilesStore]) {
+	w := workshop[*graph.FilesUnit, FilesStore]{backend: b, projection: graph.FilesProjection(files.DefaultTable())}
+	w.run(t, append(engineCases(w, filesData), filesCases(w)...))
+}
+
+// namedCase is one case; its name says the behaviour.
+type namedCase struct {
+	name string
+	run  func(t *testing.T)
+}
+
+// store is what the suite needs of any backend.
+type store[U projection.Unit] interface {
+	projection.Store[U]
+	io.Closer
+}
+
+// workshop makes benches of one backend and projection.
+type workshop[U projection.Unit, S store[U]] struct {
+	backend    Backend[S]
+	projection projection.Projection[U]
+}
+
+func (w workshop[U, S]) run(t *testing.T, cases []namedCase) {
+	known := map[string]bool{}
+	for _, c := range cases {
+		known[c.name] = true
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			if reason := w.backend.Without[c.name]; reason != "" {
+				fmt.Fprintf(os.Stderr, "!!! %s IS LEFT OUT: %s\n", t.Name(), reason)
+				t.Skip(reason)
+			}
+			c.run(t)
+		})
+	}
+	for name := range w.backend.Without {
+		if !known[name] {
+			t.Errorf("the backend leaves out a case that does not exist: %q", name)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+// data are payloads for the cases that both projections share.
+type data struct {
+	// nth changes the read model, each n in another way.
+	nth func(n int) events.Payload
+	// refused is what Backend.Refuse refuses for a text.
+	refused func(text string) events.Payload
+}
+
+var (
+	graphData = data{
+		nth:     func(n int) events.Payload { return message(fmt.Sprintf("m%d", n), "user", "hello") },
+		refused: func(text string) events.Payload { return message(text, "user", "hello") },
+	}
+	filesData = data{
+		nth:     func(n int) events.Payload { return read(fmt.Sprintf("k%d", n), fmt.Sprintf("/%d", n)) },
+		refused: func(text string) events.Payload { return read("of "+text, text) },
+	}
+)
+
+func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []namedCase {
+	cases := []namedCase{
+		{"an empty store has a checkpoint of nothing", func(t *testing.T) {
+			b := w.bench(t)
+			require.Equal(t, projection.Checkpoint{Epoch: 1, Fingerprint: w.projection.Fingerprint()}, b.cp)
+			require.Equal(t, contents{Checkpoint: projection.Checkpoint{Fingerprint: w.projection.Fingerprint()}}, b.contents())
+			require.Zero(t, b.hash(id("c")).Hash)
+		}},
+		{"partitions have checkpoints of their own", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.Add("c", d.nth(1))
+			b.apply(h.Messages)
+			other, err := b.store.Acquire(b.ctx, 3, w.projection.Fingerprint())
+			require.NoError(t, err)
+			require.Equal(t, projection.Checkpoint{Partition: 3, Epoch: 1, Fingerprint: w.projection.Fingerprint()}, other)
+			list, err := b.store.Checkpoints(b.ctx)
+			require.NoError(t, err)
+			require.Equal(t, []projection.Checkpoint{b.cp, other}, list)
+		}},
+		{"an older owner is fenced and changes nothing", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.Add("c", d.nth(1))
+			b.apply(h.Messages)
+			older := b.cp
+			b.acquire()
+			require.Equal(t, older.Epoch+1, b.cp.Epoch)
+			before := b.contents()
+			h.Add("c", d.nth(2))
+			_, err := w.projection.Apply(b.ctx, b.store, older, h.Messages)
+			require.ErrorIs(t, err, projection.ErrFenced)
+			require.ErrorIs(t, b.store.Halt(b.ctx, 0, older.Epoch, "late"), projection.ErrFenced)
+			require.Equal(t, before, b.contents())
+			b.apply(h.Messages)
+			require.NotEqual(t, before, b.contents())
+		}},
+		{"another fingerprint needs a rebuild", func(t *testing.T) {
+			b := w.bench(t)
+			_, err := b.store.Acquire(b.ctx, 0, "another/v1/00000000")
+			require.ErrorIs(t, err, projection.ErrRebuild)
+			require.ErrorContains(t, err, w.projection.Fingerprint())
+			list, err := b.store.Checkpoints(b.ctx)
+			require.NoError(t, err)
+			require.Equal(t, []projection.Checkpoint{b.cp}, list, "the owner is not fenced by it")
+		}},
+		{"the reason for a halt is kept until it is cleared", func(t *testing.T) {
+			b := w.bench(t)
+			require.NoError(t, b.store.Halt(b.ctx, 0, b.cp.Epoch, "the log lost its tail"))
+			b.reopen()
+			require.Equal(t, "the log lost its tail", b.cp.Halted)
+			require.NoError(t, b.store.Halt(b.ctx, 0, b.cp.Epoch, ""))
+			require.Empty(t, b.contents().Checkpoint.Halted)
+		}},
+		{"an error leaves nothing behind", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.Add("c", d.nth(1))
+			before := b.contents()
+			enough := errors.New("enough")
+			err := b.store.Update(b.ctx, 0, func(tx projection.Tx[U]) error {
+				require.NoError(t, tx.Fail(b.ctx, []projection.Failed{{Seq: 1, Conversation: id("c")}}))
+				require.NoError(t, tx.Advance(b.ctx, projection.Checkpoint{Epoch: b.cp.Epoch, Seq: 9}))
+				_, err := tx.Claim(b.ctx, []projection.Claim{{Conversation: id("c"), Key: events.DigestOf("key"), Seq: 1}})
+				require.NoError(t, err)
+				return enough
+			})
+			require.ErrorIs(t, err, enough)
+			require.Equal(t, before, b.contents())
+			b.apply(h.Messages)
+			require.EqualValues(t, 1, b.cp.Applied)
+		}},
+		{"data that the store refuses is bisected down to its event", func(t *testing.T) {
+			b := w.bench(t)
+			undo, err := b.backend.Refuse(b.ctx, b.dir, "/refused")
+			require.NoError(t, err)
+			h := NewHistory()
+			for n := range 50 {
+				h.Add("c", d.nth(n))
+			}
+			seq := h.Add("c", d.refused("/refused"))
+			for n := range 50 {
+				h.Add("d", d.nth(n))
+			}
+			b.apply(h.Messages)
+			failed := b.failed()
+			require.Len(t, failed, 1)
+			require.Equal(t, seq, failed[0].Seq)
+			require.Equal(t, projection.ClassError, failed[0].Class)
+			require.ErrorContains(t, errors.New(failed[0].Reason), "refuse")
+			require.EqualValues(t, 100, b.cp.Applied)
+			require.Equal(t, h.Next-1, b.cp.Seq)
+
+			// Once it is accepted a repair of its conversation brings it in.
+			require.NoError(t, undo())
+			other := w.bench(t)
+			other.apply(h.Messages)
+			require.NotEqual(t, other.hash(id("c")).Hash, b.hash(id("c")).Hash)
+			b.drop(id("c"))
+			b.rewind(0)
+			b.apply(h.Messages[:51])
+			require.Empty(t, b.failed())
+			require.Equal(t, other.hash(id("c")), b.hash(id("c")))
+		}},
+		{"an event whose reducer fails or panics is listed and the rest applied", func(t *testing.T) {
+			b := w.bench(t)
+			b.projection = failing(w.projection)
+			h := NewHistory()
+			for n := range 30 {
+				eventID := fmt.Sprintf("e%d", n)
+				switch n {
+				case 7:
+					eventID = "fail"
+				case 19:
+					eventID = "panic"
+				}
+				h.AddAs("c", eventID, d.nth(n))
+			}
+			b.apply(h.Messages)
+			failed := b.failed()
+			require.Len(t, failed, 2)
+			require.Equal(t, projection.Failed{
+				Projection: w.projection.Name, Seq: 8, Conversation: id("c"), EventID: "fail", Type: d.nth(0).EventType(),
+				Class: projection.ClassError, Reason: "this can't be applied",
+			}, failed[0])
+			require.Contains(t, failed[1].Reason, "a defect")
+			require.EqualValues(t, 28, b.cp.Applied)
+			require.EqualValues(t, 30, b.cp.Seq)
+
+			// What was not applied holds no identity: it is no duplicate of itself.
+			b.projection = w.projection
+			h.AddAs("c", "fail", d.nth(7))
+			b.apply(h.Messages)
+			require.EqualValues(t, 29, b.cp.Applied)
+			require.Zero(t, b.cp.Duplicates)
+		}},
+		{"a message that is no event is listed with the reason", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.Add("c", d.nth(1))
+			h.AddRaw("ev.0.t.c.message_created", nil, []byte("\xff\x00"))
+			h.AddRaw("ev.0.t.%zz.message_created", map[string][]string{"ce-id": {"\xff"}}, nil)
+			h.Add("c", d.nth(2))
+			b.apply(h.Messages)
+			failed := b.failed()
+			require.Len(t, failed, 2)
+			require.Equal(t, id("c"), failed[0].Conversation)
+			require.Equal(t, projection.ClassInvalid, failed[0].Class)
+			require.Contains(t, failed[0].Reason, "content-type")
+			require.Zero(t, failed[1].Conversation)
+			require.Contains(t, failed[1].Reason, "subject token")
+			require.EqualValues(t, 2, b.cp.Applied)
+		}},
+		{"failed events are read in pages", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			for range 5 {
+				h.AddRaw("ev.0.t.c.message_created", nil, nil)
+			}
+			b.apply(h.Messages)
+			page, err := b.store.Failed(b.ctx, 2, 2)
+			require.NoError(t, err)
+			require.Len(t, page, 2)
+			require.EqualValues(t, 3, page[0].Seq)
+			require.EqualValues(t, 4, page[1].Seq)
+		}},
+		{"a drop takes rows, claims, failed events and the tombstone of one conversation", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.Add("c", d.nth(1))
+			h.Add("d", d.nth(1))
+			h.AddRaw("ev.0.t.c.message_created", nil, nil)
+			h.Add("c", &events.ConversationDeleted{})
+			h.Add("c", d.nth(2))
+			b.apply(h.Messages)
+			require.Len(t, b.failed(), 2)
+			kept := b.hash(id("d"))
+			b.drop(id("c"))
+			require.Empty(t, b.failed())
+			require.Equal(t, []projection.ConversationHash{kept}, b.contents().Hashes)
+			require.Zero(t, b.tombstone(id("c")))
+			b.drop(id("never seen"))
+			require.Equal(t, []projection.ConversationHash{kept}, b.contents().Hashes)
+		}},
+		{"events of other types move the checkpoint only", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.Add("c", &events.ToolCondensed{ToolCallID: "k", Content: "x"})
+			b.apply(h.Messages)
+			require.EqualValues(t, 1, b.cp.Seq)
+			require.Zero(t, b.cp.Applied)
+			require.Empty(t, b.contents().Hashes)
+		}},
+		{"the hash depends on the order", func(t *testing.T) {
+			a, b := w.bench(t), w.bench(t)
+			one, two := NewHistory(), NewHistory()
+			one.AddAs("c", "e1", d.nth(1))
+			one.AddAs("c", "e2", d.nth(2))
+			two.AddAs("c", "e2", d.nth(2))
+			two.AddAs("c", "e1", d.nth(1))
+			a.apply(one.Messages)
+			b.apply(two.Messages)
+			require.NotEqual(t, a.hash(id("c")).Hash, b.hash(id("c")).Hash)
+		}},
+		{"a batch of any size is one batch", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			for n := range 2345 {
+				h.Add(fmt.Sprint(n%7), d.nth(n))
+			}
+			b.apply(h.Messages)
+			require.EqualValues(t, 2345, b.cp.Applied)
+			require.Len(t, b.contents().Hashes, 7)
+		}},
+	}
+	return append(append(cases, identityCases(w, d)...), lawCases(w)...)
+}
+
+// failing is a projection whose reducers fail for the event ids "fail" and "panic".
+func failing[U projection.Unit](p projection.Projection[U]) projection.Projection[U] {
+	reducers := maps.Clone(p.Reducers)
+	for eventType, reduce := range reducers {
+		reducers[eventType] = func(u U, e *events.Recorded) error {
+			if err := reduce(u, e); err != nil {
+				return err
+			}
+			switch e.ID {
+			case "fail":
+				return errors.New("this can't be applied")
+			case "panic":
+				panic("a defect")
+			}
+			return nil
+		}
+	}
+	p.Reducers = reducers
+	return p
+}

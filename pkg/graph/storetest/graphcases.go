@@ -1,0 +1,232 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+type graphShop = workshop[*graph.Unit, GraphStore]
+
+func graphCases(w graphShop) []namedCase {
+	cases := []namedCase{
+		asOfGraph(w),
+		{"the first event creates the conversation, whatever it is", func(t *testing.T) {
+			for _, p := range []events.Payload{
+				message("m", "assistant", "x"), read("k", "/a"), result("k", "x", true),
+				&events.ConversationUpdated{}, &events.ConversationStarted{},
+			} {
+				b := graphBench{w.bench(t)}
+				h := NewHistory()
+				h.Next = 7
+				h.Add("c", p)
+				b.apply(h.Messages)
+				c := b.conversation("c")
+				require.Equal(t, "active", c.Status, p.EventType())
+				require.EqualValues(t, 7, c.FirstSeq)
+				require.EqualValues(t, 7, c.LastSeq)
+			}
+		}},
+		{"started describes the conversation, late and twice too", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("c", message("m1", "user", "x"))
+			h.Add("c", &events.ConversationStarted{Title: "one", Tags: []string{"a", "b"}, Agent: "agent", Model: "model", Cwd: "/w", Project: "p",
+				MaxContextChars: 5, Profile: "fast", BranchedFrom: &events.BranchedAt{ConversationID: "root", MessageID: "m"}})
+			h.Add("c", &events.ConversationStarted{Title: "two"})
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				require.Equal(t, graph.Description{
+					Title: "two", Tags: []string{"a", "b"}, Status: "active", Agent: "agent", Model: "model", Cwd: "/w", Project: "p",
+					MaxContextChars: 5, Profile: "fast", BranchedFrom: &events.BranchedAt{ConversationID: "root", MessageID: "m"},
+				}, b.conversation("c").Description)
+				require.Equal(t, "one", b.conversationAsOf("c", 2).Title)
+				require.Equal(t, graph.Description{Status: "active"}, b.conversationAsOf("c", 1).Description)
+			})
+		}},
+		{"updated changes only what it names", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("c", &events.ConversationStarted{Title: "title", Tags: []string{"a"}, Agent: "agent"})
+			h.Add("c", &events.ConversationUpdated{Status: "archived"})
+			h.Add("c", &events.ConversationUpdated{Title: pointer("")})
+			h.Add("c", &events.ConversationUpdated{Tags: &[]string{}})
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				require.Equal(t, graph.Description{Title: "title", Tags: []string{"a"}, Agent: "agent", Status: "archived"}, b.conversationAsOf("c", 2).Description)
+				require.Equal(t, graph.Description{Tags: []string{"a"}, Agent: "agent", Status: "archived"}, b.conversationAsOf("c", 3).Description)
+				c := b.conversation("c")
+				require.Empty(t, c.Tags)
+				require.Equal(t, "agent", c.Agent)
+			})
+		}},
+		{"a read before the first event or of nobody's conversation finds nothing", func(t *testing.T) {
+			b := graphBench{w.bench(t)}
+			h := NewHistory()
+			h.Next = 5
+			h.Add("c", message("m", "user", "x"))
+			b.apply(h.Messages)
+			_, err := b.store.Conversation(b.ctx, id("c"), 4)
+			require.ErrorIs(t, err, graph.ErrNotFound)
+			for _, unknown := range []events.ConversationID{id("nobody"), {Tenant: "u", ID: "c"}, {}} {
+				_, err = b.store.Conversation(b.ctx, unknown, graph.Latest)
+				require.ErrorIs(t, err, graph.ErrNotFound)
+				_, err = b.store.Messages(b.ctx, unknown, graph.MessageQuery{})
+				require.ErrorIs(t, err, graph.ErrNotFound)
+				_, err = b.store.Transcript(b.ctx, unknown, 0, 0)
+				require.ErrorIs(t, err, graph.ErrNotFound)
+				_, err = b.store.Calls(b.ctx, unknown, []string{"k"}, graph.Latest)
+				require.ErrorIs(t, err, graph.ErrNotFound)
+				_, err = b.store.Results(b.ctx, unknown, []string{"k"}, graph.Latest)
+				require.ErrorIs(t, err, graph.ErrNotFound)
+			}
+		}},
+		{"nothing of a deleted conversation can be read", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("c", message("m", "user", "x"))
+			h.Add("c", read("k", "/a"))
+			h.Add("c", &events.ConversationDeleted{})
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				for asOf := range uint64(4) {
+					_, err := b.store.Conversation(b.ctx, id("c"), asOf)
+					require.ErrorIs(t, err, graph.ErrNotFound)
+				}
+				_, err := b.store.Calls(b.ctx, id("c"), []string{"k"}, graph.Latest)
+				require.ErrorIs(t, err, graph.ErrNotFound)
+				list, err := b.store.Conversations(b.ctx, "t", graph.ConversationQuery{})
+				require.NoError(t, err)
+				require.Empty(t, list)
+			})
+		}},
+		{"times that run backwards are data, order is the log's", func(t *testing.T) {
+			h := NewHistory()
+			at := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.FixedZone("", 3600))
+			for i := range 3 {
+				h.Time = at.Add(-time.Duration(i) * time.Hour)
+				h.Add("c", message("m"+strings.Repeat("x", i), "user", "x"))
+			}
+			h.Time = time.Time{}
+			h.Add("c", message("untimed", "user", "x"))
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				list := b.messages("c", graph.MessageQuery{})
+				require.Equal(t, []string{"", "2026-03-01T09:00:00.123456789Z", "2026-03-01T10:00:00.123456789Z", "2026-03-01T11:00:00.123456789Z"},
+					[]string{list[0].Time, list[1].Time, list[2].Time, list[3].Time})
+				c := b.conversation("c")
+				require.Equal(t, "2026-03-01T11:00:00.123456789Z", c.CreatedAt)
+				require.Equal(t, "2026-03-01T09:00:00.123456789Z", c.UpdatedAt)
+			})
+		}},
+		{"texts may hold anything", func(t *testing.T) {
+			odd := []string{"", "nul\x00in the middle\x00", "\x00", "é€😀", "e\u0301", "\u202E", "\uFFFD", "\uFEFFbom", "a\r\n\tb", "</s>", "\u2028", "\U0010FFFF", strings.Repeat("\x00", 100)}
+			h := NewHistory()
+			for i, s := range odd {
+				m := message("m"+strings.Repeat("i", i), "assistant", s)
+				m.Reasoning, m.Speaker, m.Session, m.Model, m.Origin = s, s, s, s, s
+				if s != "" {
+					m.References = []events.Reference{{File: s, StartLine: 1, EndLine: 2, Name: s}}
+				}
+				h.Add("c", m)
+			}
+			h.Add("c", &events.ConversationStarted{Title: odd[1], Tags: odd})
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				list := b.messages("c", graph.MessageQuery{})
+				for i, s := range odd {
+					m := list[len(odd)-1-i]
+					for _, got := range []string{m.Content.Text, m.Reasoning.Text, m.Speaker, m.Session, m.Model, m.Via} {
+						require.Equal(t, s, got)
+					}
+					require.Equal(t, graph.NewBody(s), m.Content)
+					if s != "" {
+						require.Equal(t, []events.Reference{{File: s, StartLine: 1, EndLine: 2, Name: s}}, m.References)
+					}
+				}
+				require.Equal(t, odd, b.conversation("c").Tags)
+				require.Equal(t, odd[1], b.conversation("c").Title)
+			})
+		}},
+		{"a long body is cut at a character and keeps the size of the whole", func(t *testing.T) {
+			long := "x" + strings.Repeat("é", graph.MaxBodyBytes)
+			h := NewHistory()
+			m := message("m", "user", long)
+			m.Reasoning = long
+			h.Add("c", m)
+			h.Add("c", call("k", "t", `"`+long+`"`))
+			h.Add("c", result("k", long, true))
+			exact := strings.Repeat("x", graph.MaxBodyBytes)
+			h.Add("c", message("m2", "user", exact))
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				list := b.messages("c", graph.MessageQuery{})
+				require.Equal(t, exact, list[0].Content.Text)
+				require.True(t, list[0].Content.Whole())
+				for _, body := range []graph.Body{list[1].Content, list[1].Reasoning, b.results("c", "k")["k"].Result} {
+					require.Equal(t, long[:graph.MaxBodyBytes-1], body.Text, "an é has two bytes")
+					require.Equal(t, len(long), body.Bytes)
+					require.Equal(t, graph.MaxBodyBytes+1, body.Chars)
+					require.Equal(t, events.DigestOf(long), body.Hash)
+					require.False(t, body.Whole())
+				}
+				require.Equal(t, len(long)+2, b.calls("c", "k")["k"].Arguments.Bytes)
+				require.Equal(t, 2*graph.MaxBodyBytes+1, b.conversation("c").TotalChars)
+			})
+		}},
+		{"a message comes back with all it has", func(t *testing.T) {
+			b := graphBench{w.bench(t)}
+			h := NewHistory()
+			h.Time = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+			h.Next = 3
+			m := &events.MessageCreated{
+				MessageID: "m", Role: "assistant", Content: "content", Reasoning: "reasoning", Speaker: "speaker", Session: "session", Model: "model",
+				Usage: []byte(`{"input":1}`), Origin: "compaction", References: []events.Reference{{File: "a.go", StartLine: 1, EndLine: 2, Name: "f"}, {File: "b.go"}},
+			}
+			h.AddAs("c", "event", m)
+			b.apply(h.Messages)
+			require.Equal(t, []graph.Message{{
+				Position: graph.Position{Seq: 3, N: 1, Turn: 0, Step: 1}, Origin: graph.Origin{EventID: "event", Source: "storetest", Time: "2026-03-01T12:00:00Z"},
+				MessageID: "m", Role: "assistant", Content: graph.NewBody("content"), Reasoning: graph.NewBody("reasoning"), Speaker: "speaker",
+				Session: "session", Model: "model", Usage: `{"input":1}`, Via: "compaction", References: m.References, CumChars: 7,
+			}}, b.messages("c", graph.MessageQuery{}))
+		}},
+		{"what has other content has another hash", func(t *testing.T) {
+			variants := []events.Payload{
+				message("m", "user", "x"), message("m", "assistant", "x"), message("m", "user", "y"), message("m2", "user", "x"),
+				&events.MessageCreated{MessageID: "m", Role: "user", Content: "x", Reasoning: "r"},
+				&events.MessageCreated{MessageID: "m", Role: "user", Content: "x", References: []events.Reference{{File: "f"}}},
+				call("k", "t", `{}`), call("k", "t", `[]`), call("k", "t2", `{}`),
+				&events.ToolCalled{ToolCallID: "k", ToolName: "t", Arguments: []byte(`{}`), MessageID: "m"},
+				result("k", "x", true), result("k", "x", false), &events.ToolReturned{ToolCallID: "k", Result: []byte(`"x"`)},
+				&events.ToolReturned{ToolCallID: "k", Result: []byte(`"x"`), DurationMS: pointer(0.0)},
+				&events.ConversationStarted{}, &events.ConversationStarted{Title: "x"}, &events.ConversationStarted{Tags: []string{"x"}},
+				&events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "x", MessageID: "y"}},
+				&events.ConversationUpdated{Status: "archived"}, &events.ConversationDeleted{},
+			}
+			seen := map[events.Digest]int{}
+			for i, p := range variants {
+				b := graphBench{w.bench(t)}
+				h := NewHistory()
+				h.Add("c", p)
+				b.apply(h.Messages)
+				hash := b.hash(id("c")).Hash
+				require.NotContains(t, seen, hash, "%d and %d", seen[hash], i)
+				seen[hash] = i
+			}
+		}},
+		{"a read stops when nobody wants it any more", func(t *testing.T) {
+			b := graphBench{w.bench(t)}
+			h := NewHistory()
+			realistic(h, "c", 20)
+			b.apply(h.Messages)
+			enough := errors.New("enough")
+			ctx, cancel := context.WithCancel(b.ctx)
+			cancel()
+			_, err := b.store.Messages(ctx, id("c"), graph.MessageQuery{})
+			require.Error(t, err)
+			require.ErrorIs(t, b.store.Hashes(b.ctx, func(projection.ConversationHash) error { return enough }), enough)
+			require.Len(t, b.messages("c", graph.MessageQuery{}), 50)
+		}},
+	}
+	return append(append(cases, turnCases(w)...), listCases(w)...)
+}

@@ -1,0 +1,186 @@
+package storetest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
+)
+
+// inOneBatchAndInMany runs a check for both ways to apply a history.
+func inOneBatchAndInMany[U projection.Unit, S store[U]](t *testing.T, w workshop[U, S], h *History, check func(t *testing.T, b *bench[U, S])) {
+	t.Helper()
+	t.Run("in one batch", func(t *testing.T) {
+		b := w.bench(t)
+		b.apply(h.Messages)
+		check(t, b)
+	})
+	t.Run("in many batches", func(t *testing.T) {
+		b := w.bench(t)
+		for i := range h.Messages {
+			b.apply(h.Messages[i : i+1])
+		}
+		check(t, b)
+	})
+}
+
+func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []namedCase {
+	return []namedCase{
+		{"a known event is dropped and counted", func(t *testing.T) {
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e2", d.nth(2))
+			h.AddAs("c", "e1", d.nth(1))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, 2, b.cp.Applied)
+				require.EqualValues(t, 1, b.cp.Duplicates)
+				require.Empty(t, b.failed())
+			})
+		}},
+		{"a known event with other content is dropped and listed", func(t *testing.T) {
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.nth(2))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, 1, b.cp.Applied)
+				require.Zero(t, b.cp.Duplicates)
+				failed := b.failed()
+				require.Len(t, failed, 1)
+				require.EqualValues(t, 2, failed[0].Seq)
+				require.Equal(t, projection.ClassInvalid, failed[0].Class)
+				require.Contains(t, failed[0].Reason, "sequence 1")
+			})
+		}},
+		{"a known payload under another event id is dropped and counted", func(t *testing.T) {
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e2", d.nth(1))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, 1, b.cp.Applied)
+				require.EqualValues(t, 1, b.cp.Duplicates)
+			})
+		}},
+		{"an event that is refused takes no id from those after it", func(t *testing.T) {
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.nth(2)) // refused: e1 has other content
+			h.AddAs("c", "e3", d.nth(2)) // the payload is new
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, 2, b.cp.Applied)
+				require.Zero(t, b.cp.Duplicates)
+				require.Len(t, b.failed(), 1)
+			})
+		}},
+		{"ids are unique within their conversation and tenant only", func(t *testing.T) {
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("d", "e1", d.nth(1))
+			h.Tenant = "u"
+			h.AddAs("c", "e1", d.nth(1))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, 3, b.cp.Applied)
+				require.Len(t, b.contents().Hashes, 3)
+			})
+		}},
+		{"the same id from another source is another event", func(t *testing.T) {
+			h := NewHistory()
+			for i, source := range []string{"a", "b"} {
+				e, err := events.New("c", source, "e1", d.nth(i))
+				require.NoError(t, err)
+				h.AddEvent(e)
+			}
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) { require.EqualValues(t, 2, b.cp.Applied) })
+		}},
+		{"white space, time and extensions do not make other content", func(t *testing.T) {
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			e, err := events.New("c", "storetest", "e1", d.nth(1))
+			require.NoError(t, err)
+			e.Data = append([]byte(" "), e.Data...)
+			e.Extensions["traceparent"] = "x"
+			h.AddEvent(e)
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) { require.EqualValues(t, 1, b.cp.Duplicates) })
+		}},
+		{"holders of keys can be asked for", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			b.apply(h.Messages)
+			m := eventlog.Message{Seq: 1, Subject: h.Messages[0].Subject, Header: h.Messages[0].Header, Data: h.Messages[0].Data}
+			e, _, err := m.Decode()
+			require.NoError(t, err)
+			claims := []projection.Claim{
+				{Conversation: id("c"), Key: events.DigestOf("free")},
+				{Conversation: id("c"), Key: e.Identity("t")},
+				{Conversation: id("c"), Key: projection.PayloadKey(id("c"), e.Payload.Key())},
+				{Conversation: id("nobody"), Key: e.Identity("t")},
+			}
+			held, err := b.store.Holders(b.ctx, claims)
+			require.NoError(t, err)
+			require.Len(t, held, 2)
+			require.Equal(t, projection.Claim{Conversation: id("c"), Key: e.Identity("t"), Content: e.Content(), Seq: 1}, held[1])
+			require.EqualValues(t, 1, held[2].Seq)
+		}},
+		{"a deleted conversation leaves a tombstone, and what comes later is refused and listed", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("c", d.nth(1))
+			h.Add("d", d.nth(1))
+			h.Add("c", &events.ConversationDeleted{Reason: "asked for"})
+			h.Add("c", d.nth(2))
+			h.Add("c", &events.ConversationStarted{Title: "again"})
+			h.Add("d", d.nth(2))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, 3, b.tombstone(id("c")))
+				require.EqualValues(t, 4, b.cp.Applied)
+				failed := b.failed()
+				require.Len(t, failed, 2)
+				for i, f := range failed {
+					require.EqualValues(t, 4+i, f.Seq)
+					require.Equal(t, projection.ClassInvalid, f.Class)
+					require.Contains(t, f.Reason, "deleted at sequence 3")
+				}
+				h := b.hash(id("c"))
+				require.NotZero(t, h.Hash)
+				require.EqualValues(t, 3, h.LastSeq)
+				require.EqualValues(t, 6, b.hash(id("d")).LastSeq)
+			})
+		}},
+		{"a conversation that was never seen can be deleted", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("c", &events.ConversationDeleted{})
+			h.Add("c", d.nth(1))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, 1, b.tombstone(id("c")))
+				require.Len(t, b.failed(), 1)
+			})
+		}},
+		{"ids may hold anything", func(t *testing.T) {
+			odd := []string{
+				"a.b.c", "with space", "*", ">", "a*b>", "%", "%41", "😀", "é", "e\u0301", "日本語", "\u2028", "A", "a", "'; DROP TABLE conversation; --",
+				"back`tick", `"quoted"`, `\`, "line\nbreak", "nul\x00byte", strings.Repeat("x", 500), strings.Repeat("é", 250), "\u202Ertl", "\uFFFD",
+			}
+			h := NewHistory()
+			for i, s := range odd {
+				h.AddAs(s, s, d.nth(i))
+				h.AddAs(s, s, d.nth(i))
+			}
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
+				require.EqualValues(t, len(odd), b.cp.Applied, "%v", b.failed())
+				require.EqualValues(t, len(odd), b.cp.Duplicates)
+				c := b.contents()
+				require.Len(t, c.Hashes, len(odd))
+				for i, h := range c.Hashes {
+					require.Contains(t, odd, h.Conversation.ID)
+					require.Equal(t, h, b.hash(h.Conversation))
+					if i > 0 {
+						require.Less(t, c.Hashes[i-1].Conversation.ID, h.Conversation.ID, "sorted bytewise")
+					}
+				}
+			})
+		}},
+	}
+}

@@ -1,0 +1,123 @@
+package graph
+
+import (
+	"time"
+
+	"mneme/events"
+)
+
+// State is a conversation in a unit of work: as it was loaded, and as the
+// reducers have changed it since.
+type State struct {
+	Conversation
+	Key     int64 // the backend's own key of the conversation, 0 while it has none
+	Touched bool  // something changed: save it
+	Dropped bool  // delete what was stored of it before saving
+	Ended   bool  // the stored current version ends at the first of Versions
+}
+
+// Unit is the unit of work of the projection "graph". Rows are in order of their
+// sequences.
+type Unit struct {
+	States   map[events.ConversationID]*State
+	Messages []Of[State, Message]
+	Calls    []Of[State, ToolCall]
+	Results  []Of[State, ToolResult]
+	Versions []Of[State, Version]
+}
+
+// Of is a new row with the state of the conversation it belongs to.
+type Of[S, R any] struct {
+	State *S
+	Row   R
+}
+
+// Version is a description from the sequence that made it to the one that ended
+// it; Ended 0 means that it is current.
+type Version struct {
+	Seq   uint64
+	Ended uint64
+	Time  string // of the event that made it, as in Origin
+	Description
+}
+
+// NewUnit makes an empty unit; the backend adds the states it has loaded.
+func NewUnit() *Unit { return &Unit{States: map[events.ConversationID]*State{}} }
+
+// Tombstone implements projection.Unit.
+func (u *Unit) Tombstone(id events.ConversationID) uint64 {
+	if s := u.States[id]; s != nil {
+		return s.DeletedSeq
+	}
+	return 0
+}
+
+// touch finds or begins the conversation of an event and notes that it moved on.
+func (u *Unit) touch(e *events.Recorded) *State {
+	id := e.Conversation()
+	s := u.States[id]
+	if s == nil {
+		s = &State{}
+		u.States[id] = s
+	}
+	if s.FirstSeq == 0 {
+		s.ID, s.FirstSeq = id, e.Seq
+		s.Status = "active"
+		u.Versions = append(u.Versions, Of[State, Version]{s, Version{Seq: e.Seq, Time: timeText(e), Description: s.Description}})
+	}
+	s.LastSeq = e.Seq
+	s.Touched = true
+	if at := timeText(e); at != "" {
+		if s.CreatedAt == "" {
+			s.CreatedAt = at
+		}
+		s.UpdatedAt = at
+	}
+	return s
+}
+
+// describe makes a new version of the conversation's description.
+func (u *Unit) describe(s *State, e *events.Recorded) {
+	for i := range u.Versions {
+		if v := &u.Versions[i]; v.State == s && v.Row.Ended == 0 {
+			if v.Row.Seq == e.Seq { // the version that this event began
+				v.Row.Description = s.Description
+				return
+			}
+			v.Row.Ended = e.Seq
+		}
+	}
+	s.Ended = true
+	u.Versions = append(u.Versions, Of[State, Version]{s, Version{Seq: e.Seq, Time: timeText(e), Description: s.Description}})
+}
+
+// drop forgets what the unit holds of a conversation and marks what is stored.
+func (u *Unit) drop(s *State) {
+	u.Messages = without(u.Messages, s)
+	u.Calls = without(u.Calls, s)
+	u.Results = without(u.Results, s)
+	u.Versions = without(u.Versions, s)
+	s.Dropped = true
+}
+
+func without[S, R any](rows []Of[S, R], s *S) []Of[S, R] {
+	kept := rows[:0]
+	for _, r := range rows {
+		if r.State != s {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func originOf(e *events.Recorded) Origin {
+	return Origin{EventID: e.ID, Source: e.Source, Time: timeText(e)}
+}
+
+// timeText is the producer's time as a read model keeps it: RFC 3339 in UTC.
+func timeText(e *events.Recorded) string {
+	if e.Time.IsZero() {
+		return ""
+	}
+	return e.Time.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,241 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+)
+
+// entry is one message of the log, decoded away from the writer.
+type entry struct {
+	seq     uint64
+	pending uint64
+	message eventlog.Message // for its digest, if it ends a batch
+	event   events.Recorded
+	conv    events.ConversationID
+	invalid error // why event is not valid
+	reduced bool  // the projection has a reducer for it
+	content events.Digest
+	keys    [2]events.Digest // identity, payload key
+	nkeys   int
+}
+
+// decode does per event what needs no store: decoding, validation and hashing.
+func (p *Projection[U]) decode(m eventlog.Message) *entry {
+	e := &entry{seq: m.Seq, pending: m.Pending, message: m}
+	var address events.Address
+	e.event, address, e.invalid = m.Decode()
+	e.conv = events.ConversationID{Tenant: address.Tenant, ID: address.Conversation}
+	if e.invalid != nil {
+		return e
+	}
+	if _, e.reduced = p.Reducers[e.event.Type]; !e.reduced {
+		return e
+	}
+	e.content = e.event.Content()
+	e.keys[0], e.nkeys = e.event.Identity(e.conv.Tenant), 1
+	if key := e.event.Payload.Key(); key != "" {
+		e.keys[1], e.nkeys = PayloadKey(e.conv, key), 2
+	}
+	return e
+}
+
+// PayloadKey is the claim key of a payload that is unique within its conversation
+// (see [events.Payload]).
+func PayloadKey(id events.ConversationID, key string) events.Digest {
+	return events.DigestOf("payload", id.Tenant, id.ID, key)
+}
+
+// poison is an event whose reducer failed. The unit it left behind is unusable.
+type poison struct {
+	seq uint64
+	err error
+}
+
+func (p *poison) Error() string { return fmt.Sprintf("event at sequence %d: %v", p.seq, p.err) }
+func (p *poison) Unwrap() error { return p.err }
+
+// outcome counts what a batch did.
+type outcome struct {
+	checkpoint Checkpoint
+	applied    int
+	duplicates int
+	failed     int
+}
+
+// reduceIn runs a batch in one transaction that is already fenced: everything
+// between the checkpoint and the commit. skip holds events that failed before.
+func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry, skip map[uint64]error) (out outcome, err error) {
+	var list []*events.Recorded
+	for _, e := range entries {
+		if e.invalid == nil && e.reduced && skip[e.seq] == nil {
+			list = append(list, &e.event)
+		}
+	}
+	var failed []Failed
+	fail := func(e *entry, class Class, reason string) {
+		failed = append(failed, Failed{
+			Projection: p.Name, Seq: e.seq, Conversation: e.conv, EventID: e.event.ID, Type: e.event.Type, Class: class, Reason: reason,
+		})
+	}
+
+	u, err := tx.Load(ctx, list)
+	if err != nil {
+		return out, err
+	}
+	var claims []Claim
+	for _, e := range entries {
+		if e.invalid == nil && e.reduced && skip[e.seq] == nil && u.Tombstone(e.conv) == 0 {
+			for _, key := range e.keys[:e.nkeys] {
+				claims = append(claims, Claim{Conversation: e.conv, Key: key, Content: e.content, Seq: e.seq})
+			}
+		}
+	}
+	held, err := tx.Claim(ctx, claims)
+	if err != nil {
+		return out, err
+	}
+
+	next := 0 // index of the entry's first claim
+	for _, e := range entries {
+		if e.invalid != nil {
+			fail(e, ClassInvalid, e.invalid.Error())
+			continue
+		}
+		if !e.reduced {
+			continue
+		}
+		if err := skip[e.seq]; err != nil {
+			fail(e, ClassError, err.Error())
+			continue
+		}
+		claimed := next < len(claims) && claims[next].Seq == e.seq
+		var holder Claim
+		if claimed {
+			holder = firstHolder(held, next, e.nkeys, e.seq)
+			next += e.nkeys
+		}
+		switch deleted := u.Tombstone(e.conv); {
+		case deleted != 0:
+			fail(e, ClassInvalid, fmt.Sprintf("the conversation was deleted at sequence %d", deleted))
+		case holder.Seq == 0:
+			if err := p.reduce(u, &e.event); err != nil {
+				return out, &poison{seq: e.seq, err: err}
+			}
+			out.applied++
+		case holder.Content == e.content:
+			out.duplicates++
+		default:
+			fail(e, ClassInvalid, fmt.Sprintf("the event at sequence %d has the same identity and other content; the first one counts", holder.Seq))
+		}
+	}
+	out.failed = len(failed)
+	if err := tx.Save(ctx, u); err != nil {
+		return out, err
+	}
+	return out, tx.Fail(ctx, failed)
+}
+
+// firstHolder finds another event that holds one of the n claims from index i on.
+func firstHolder(held map[int]Claim, i, n int, seq uint64) Claim {
+	for k := i; k < i+n; k++ {
+		if h, ok := held[k]; ok && h.Seq != seq {
+			return h
+		}
+	}
+	return Claim{}
+}
+
+// reduce calls the reducer; a panic is an error of this event.
+func (p *Projection[U]) reduce(u U, e *events.Recorded) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("reducer panicked: %v", r)
+		}
+	}()
+	return p.Reducers[e.Type](u, e)
+}
+
+// Apply brings messages of one partition, in their order, into a store that was
+// acquired with cp, as a projector would, and returns the new checkpoint. It is
+// for replays into stores that no projector drives.
+func (p *Projection[U]) Apply(ctx context.Context, s Store[U], cp Checkpoint, messages []eventlog.Message) (Checkpoint, error) {
+	for len(messages) > 0 {
+		n := min(len(messages), maxBatchEvents)
+		entries := make([]*entry, n)
+		for i, m := range messages[:n] {
+			entries[i] = p.decode(m)
+		}
+		out, err := p.apply(ctx, s, cp, entries, nil)
+		if err != nil {
+			return cp, err
+		}
+		cp, messages = out.checkpoint, messages[n:]
+	}
+	return cp, nil
+}
+
+// apply brings a batch into the store in one transaction, or, where the data is
+// refused, in several. entries are in order of their sequences, at least one.
+func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, entries []*entry, skip map[uint64]error) (outcome, error) {
+	if skip == nil {
+		skip = map[uint64]error{}
+	}
+	for {
+		out, err := p.applyOnce(ctx, s, cp, entries, skip)
+		var bad *poison
+		switch {
+		case err == nil:
+			return out, nil
+		case errors.As(err, &bad):
+			skip[bad.seq] = bad.err
+		case errors.Is(err, ErrRejected) && len(entries) == 1 && skip[entries[0].seq] == nil:
+			skip[entries[0].seq] = err
+		case errors.Is(err, ErrRejected) && len(entries) > 1:
+			middle := len(entries) / 2
+			first, err := p.apply(ctx, s, cp, entries[:middle], skip)
+			if err != nil {
+				return first, err
+			}
+			second, err := p.apply(ctx, s, cp, entries[middle:], skip)
+			second.applied += first.applied
+			second.duplicates += first.duplicates
+			second.failed += first.failed
+			return second, err
+		default:
+			return out, err
+		}
+	}
+}
+
+func (p *Projection[U]) applyOnce(ctx context.Context, s Store[U], mine Checkpoint, entries []*entry, skip map[uint64]error) (out outcome, err error) {
+	err = s.Update(ctx, mine.Partition, func(tx Tx[U]) error {
+		cp, err := tx.Checkpoint(ctx)
+		if err != nil {
+			return err
+		}
+		if cp.Epoch != mine.Epoch {
+			return ErrFenced
+		}
+		rest := entries
+		for len(rest) > 0 && rest[0].seq <= cp.Seq {
+			rest = rest[1:]
+		}
+		if out = (outcome{checkpoint: cp}); len(rest) == 0 {
+			return nil
+		}
+		if out, err = p.reduceIn(ctx, tx, rest, skip); err != nil {
+			return err
+		}
+		last := rest[len(rest)-1]
+		cp.Seq, cp.Event = last.seq, last.message.Digest()
+		cp.Applied += uint64(out.applied)
+		cp.Duplicates += uint64(out.duplicates)
+		out.checkpoint = cp
+		return tx.Advance(ctx, cp)
+	})
+	return out, err
+}

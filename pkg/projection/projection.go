@@ -1,0 +1,78 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mneme/events"
+)
+
+// Errors by which a store steers the engine; see the package comment.
+var (
+	ErrFenced   = errors.New("another process has taken over this partition")
+	ErrRejected = errors.New("the store refuses this data")
+	ErrRebuild  = errors.New("rebuild needed")
+)
+
+// Unit is a unit of work: the state that a store loaded for one batch, and the
+// changes that reducers made to it.
+type Unit interface {
+	// Tombstone is the sequence of the event that deleted a conversation, 0 if it
+	// is not deleted. It must follow the changes made to the unit.
+	Tombstone(events.ConversationID) uint64
+}
+
+// Reducer applies one event to a unit of work. It must be pure and must not keep
+// the event. An error means that this event can't be applied, now or ever; the
+// unit is then thrown away and the batch is reduced again without the event.
+type Reducer[U Unit] func(u U, e *events.Recorded) error
+
+// Projection declares a read model.
+type Projection[U Unit] struct {
+	// Name is short and stable: it names files, labels and metrics.
+	Name string
+	// Version counts the shapes of the read model. Another version is built anew.
+	Version int
+	// Settings is the fingerprint of what reducers depend on beside the event.
+	// Settings that only affect reading don't belong here.
+	Settings string
+	// Reducers by event type. Events of other types move the checkpoint only.
+	Reducers map[string]Reducer[U]
+}
+
+// Fingerprint tells by which declaration a read model was built. It is stored
+// beside the checkpoint; another one at start is [ErrRebuild].
+func (p *Projection[U]) Fingerprint() string {
+	d := events.DigestOf(p.Name, strconv.Itoa(p.Version), p.Settings, strings.Join(p.Types(), " "))
+	return fmt.Sprintf("%s/v%d/%s", p.Name, p.Version, d.String()[:8])
+}
+
+// Types lists the event types that the projection reduces, sorted.
+func (p *Projection[U]) Types() []string {
+	types := make([]string, 0, len(p.Reducers))
+	for t := range p.Reducers {
+		types = append(types, t)
+	}
+	slices.Sort(types)
+	return types
+}
+
+// Validate finds mistakes in a declaration: no name, no version, a type that the
+// vocabulary does not have.
+func (p *Projection[U]) Validate() error {
+	if p.Name == "" || strings.Trim(p.Name, "abcdefghijklmnopqrstuvwxyz-") != "" {
+		return fmt.Errorf("projection name %q: only lower-case letters and hyphens", p.Name)
+	}
+	if p.Version < 1 {
+		return fmt.Errorf("projection %s: version %d, the first is 1", p.Name, p.Version)
+	}
+	for _, t := range p.Types() {
+		if !slices.Contains(events.Types(), t) {
+			return fmt.Errorf("projection %s: unknown event type %q", p.Name, t)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,315 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+)
+
+// State is where a projector is on its partition.
+type State string
+
+const (
+	StateIdle       State = "idle"
+	StateCatchingUp State = "catching up"
+	StateLive       State = "live"
+	StateHalted     State = "halted"
+)
+
+// Status is what a projector says about one of its partitions.
+type Status struct {
+	Projection string
+	Partition  int
+	State      State
+	Checkpoint Checkpoint
+	Lag        uint64 // events of the partition not yet applied, as the server last said
+	Error      string // the store's present trouble, or why the projector halted
+}
+
+// The size of a batch. There is no waiting to fill one: what is there is applied.
+const (
+	maxBatchEvents = 1000
+	maxBatchBytes  = 8 << 20
+)
+
+// How long a projector waits before it tries a store or a server again.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// Projector drives a projection on all partitions of the log. It needs to be the
+// only one on its store, which a lock on the data directory ensures; if it is not,
+// the fence keeps the read model right and the older one ends.
+type Projector[U Unit] struct {
+	projection Projection[U]
+	log        *eventlog.Log
+	store      Store[U]
+	slog       *slog.Logger
+
+	mu       sync.Mutex
+	statuses []Status
+	requests []chan request
+	cancel   context.CancelFunc
+	ended    sync.WaitGroup
+}
+
+// request asks the goroutine that owns a partition to do something between two batches.
+type request struct {
+	do   func(ctx context.Context, cp Checkpoint) error
+	done chan error
+}
+
+// NewProjector makes a projector; Start sets it going.
+func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], logger *slog.Logger) (*Projector[U], error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	pr := &Projector[U]{projection: p, log: log, store: store, slog: logger.With("projection", p.Name)}
+	for n := range log.Partitions() {
+		pr.statuses = append(pr.statuses, Status{Projection: p.Name, Partition: n, State: StateIdle})
+		pr.requests = append(pr.requests, make(chan request))
+	}
+	return pr, nil
+}
+
+// Name is the projection's name.
+func (p *Projector[U]) Name() string { return p.projection.Name }
+
+// Start begins to drive every partition. A second Start does nothing.
+func (p *Projector[U]) Start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cancel != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	for n := range p.statuses {
+		p.ended.Go(func() { p.own(ctx, n) })
+	}
+}
+
+// Stop finishes the batches in hand and waits for the goroutines. It is
+// idempotent and legal before Start.
+func (p *Projector[U]) Stop() {
+	p.mu.Lock()
+	cancel := p.cancel
+	if cancel == nil {
+		p.cancel = func() {}
+	}
+	p.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	p.ended.Wait()
+}
+
+// Status reports on each partition.
+func (p *Projector[U]) Status() []Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Status(nil), p.statuses...)
+}
+
+func (p *Projector[U]) update(partition int, change func(*Status)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.statuses[partition])
+}
+
+// own drives one partition until ctx ends or the projector halts. Trouble with
+// the store or the server is waited out.
+func (p *Projector[U]) own(ctx context.Context, partition int) {
+	logger := p.slog.With("partition", partition)
+	backoff := minBackoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := p.drive(ctx, partition)
+		if ctx.Err() != nil {
+			break
+		}
+		var halt *haltError
+		if errors.As(err, &halt) || errors.Is(err, ErrRebuild) || errors.Is(err, ErrFenced) {
+			logger.Error("projector halted", "error", err)
+			p.update(partition, func(s *Status) { s.State, s.Error = StateHalted, err.Error() })
+			return
+		}
+		logger.Warn("projector waits and tries again", "error", err, "after", backoff)
+		p.update(partition, func(s *Status) { s.State, s.Error = StateCatchingUp, err.Error() })
+		if time.Since(began) > maxBackoff {
+			backoff = minBackoff
+		}
+		select {
+		case <-time.After(backoff):
+		case <-ctx.Done():
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+	p.update(partition, func(s *Status) { s.State = StateIdle })
+}
+
+// haltError is a reason to stop for good: the log and the read model do not belong together.
+type haltError struct{ reason string }
+
+func (e *haltError) Error() string { return e.reason }
+
+// drive takes the partition over and applies its events until something fails.
+func (p *Projector[U]) drive(ctx context.Context, partition int) error {
+	cp, err := p.store.Acquire(ctx, partition, p.projection.Fingerprint())
+	if err != nil {
+		return err
+	}
+	if err := p.checkTail(ctx, cp); err != nil {
+		var halt *haltError
+		if errors.As(err, &halt) {
+			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
+		}
+		return err
+	}
+	if cp.Halted != "" {
+		if err := p.store.Halt(ctx, partition, cp.Epoch, ""); err != nil {
+			return err
+		}
+		cp.Halted = ""
+	}
+	goal, err := p.log.LastOf(ctx, partition)
+	if err != nil {
+		return err
+	}
+	follower, err := p.log.Follow(ctx, partition, cp.Seq+1)
+	if err != nil {
+		return err
+	}
+	defer follower.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches := p.projection.decodeAll(ctx, follower)
+
+	p.update(partition, func(s *Status) {
+		s.State, s.Checkpoint, s.Error, s.Lag = StateCatchingUp, cp, "", follower.Pending()
+		if cp.Seq >= goal {
+			s.State = StateLive
+		}
+	})
+	for {
+		var batch []*entry
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-follower.Interrupted():
+			return eventlog.ErrInterrupted
+		case r := <-p.requests[partition]:
+			r.done <- r.do(ctx, cp)
+			continue
+		case batch = <-batches:
+		}
+		out, err := p.projection.apply(ctx, p.store, cp, batch, nil)
+		if err != nil {
+			return err
+		}
+		cp = out.checkpoint
+		if out.failed > 0 {
+			p.slog.Warn("events were skipped", "partition", partition, "count", out.failed, "up to", cp.Seq)
+		}
+		p.update(partition, func(s *Status) {
+			s.Checkpoint, s.Lag = cp, batch[len(batch)-1].pending
+			if cp.Seq >= goal {
+				s.State = StateLive
+			}
+		})
+		if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
+			return fmt.Errorf("announce progress: %w", err)
+		}
+	}
+}
+
+// decodeAll decodes beside the writer, in order. It hands over what is there as
+// soon as the writer is ready for it, and holds one batch at most until then.
+func (p *Projection[U]) decodeAll(ctx context.Context, follower *eventlog.Follower) <-chan []*entry {
+	batches := make(chan []*entry)
+	go func() {
+		var batch []*entry
+		size := 0
+		for {
+			in, out := follower.C(), batches
+			if len(batch) == 0 {
+				out = nil
+			}
+			if len(batch) >= maxBatchEvents || size >= maxBatchBytes {
+				in = nil
+			}
+			select {
+			case m := <-in:
+				batch = append(batch, p.decode(m))
+				size += len(m.Data)
+			case out <- batch:
+				batch, size = nil, 0
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return batches
+}
+
+// checkTail makes sure that the log still holds what the checkpoint says was
+// applied. After a power loss sequences can be used again for other events.
+func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
+	if cp.Seq == 0 {
+		return nil
+	}
+	state, err := p.log.State(ctx)
+	if err != nil {
+		return err
+	}
+	if cp.Seq > state.Head {
+		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Rebuild %s from this log, or restore the log",
+			state.Head, p.projection.Name, cp.Seq, p.projection.Name)}
+	}
+	message, err := p.log.Get(ctx, cp.Seq)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return nil // purged since
+	}
+	if err != nil {
+		return err
+	}
+	if message.Digest() != cp.Event {
+		return &haltError{fmt.Sprintf("sequence %d holds another event than the one that %s has applied: the log lost its tail and was written again, or this is another log. Rebuild %s from this log",
+			cp.Seq, p.projection.Name, p.projection.Name)}
+	}
+	return nil
+}
+
+// Repair makes one conversation anew in one transaction: its rows are deleted and
+// its events up to the checkpoint are applied again from the log, in order. It is
+// how a failed event is tried again. It returns how many events were applied and
+// how many failed.
+func (p *Projector[U]) Repair(ctx context.Context, id events.ConversationID) (applied, failed int, err error) {
+	_, partition, err := p.log.Last(ctx, id.Tenant, id.ID)
+	if err != nil {
+		return 0, 0, err
+	}
+	r := request{done: make(chan error, 1), do: func(ctx context.Context, cp Checkpoint) error {
+		out, err := p.projection.repair(ctx, p.log, p.store, cp, id)
+		applied, failed = out.applied, out.failed
+		return err
+	}}
+	select {
+	case p.requests[partition] <- r:
+	case <-ctx.Done():
+		return 0, 0, fmt.Errorf("repair %q: the projector is not running: %w", id.ID, ctx.Err())
+	}
+	select {
+	case err := <-r.done:
+		return applied, failed, err
+	case <-ctx.Done():
+		return 0, 0, ctx.Err()
+	}
+}

@@ -1,0 +1,307 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+)
+
+// repair drops a conversation and applies its events up to the checkpoint again.
+func (p *Projection[U]) repair(ctx context.Context, log *eventlog.Log, s Store[U], mine Checkpoint, id events.ConversationID) (outcome, error) {
+	var entries []*entry
+	err := log.Conversation(ctx, id.Tenant, id.ID, mine.Seq, func(m eventlog.Message) error {
+		entries = append(entries, p.decode(m))
+		return nil
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	skip := map[uint64]error{}
+	size := maxBatchEvents
+	for {
+		out, err := p.repairOnce(ctx, s, mine, id, entries, size, skip)
+		var bad *poison
+		switch {
+		case errors.As(err, &bad):
+			skip[bad.seq] = bad.err
+		case errors.Is(err, ErrRejected) && size > 1:
+			size = 1 // one by one, to see which event is refused
+		default:
+			return out, err
+		}
+	}
+}
+
+// repairOnce is one attempt, in one transaction, size events at a time.
+func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpoint, id events.ConversationID, entries []*entry, size int, skip map[uint64]error) (total outcome, err error) {
+	err = s.Update(ctx, mine.Partition, func(tx Tx[U]) error {
+		total = outcome{}
+		cp, err := tx.Checkpoint(ctx)
+		if err != nil {
+			return err
+		}
+		if cp.Epoch != mine.Epoch {
+			return ErrFenced
+		}
+		if err := tx.Drop(ctx, id); err != nil {
+			return err
+		}
+		for rest := entries; len(rest) > 0; {
+			n := min(len(rest), size)
+			out, err := p.reduceIn(ctx, tx, rest[:n], skip)
+			if errors.Is(err, ErrRejected) && n == 1 && skip[rest[0].seq] == nil {
+				return &poison{seq: rest[0].seq, err: err}
+			}
+			if err != nil {
+				return err
+			}
+			total.applied += out.applied
+			total.duplicates += out.duplicates
+			total.failed += out.failed
+			rest = rest[n:]
+		}
+		return nil
+	})
+	return total, err
+}
+
+// Difference is a conversation whose rows are not what its events make.
+type Difference struct {
+	Conversation events.ConversationID
+	Stored       events.Digest // zero: the read model does not have it
+	Replayed     events.Digest // zero: the log does not have it
+}
+
+// Verification is the result of [Verify].
+type Verification struct {
+	Projection    string
+	Hash          events.Digest // over the replayed conversations' hashes, in order
+	Conversations int
+	Events        uint64 // events replayed
+	Differences   []Difference
+}
+
+// Equal tells whether the read model is what the log makes.
+func (v *Verification) Equal() bool { return len(v.Differences) == 0 }
+
+// Verify replays the log into an empty scratch store, up to the checkpoints of
+// the read model, and compares conversation by conversation. Events that the read
+// model lists with class error are left out of the replay too. Conversations that
+// moved meanwhile are read again, each at the position that it has by then. A
+// repair that runs at the same time can show as a difference: verify again.
+//
+// progress, if not nil, is told how many sequences of how many are replayed.
+func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, model ReadStore, scratch Store[U], progress func(done, total uint64)) (Verification, error) {
+	v := Verification{Projection: p.Name}
+	replays := make([]*replay[U], log.Partitions())
+	for n := range replays {
+		r, err := newReplay(ctx, p, log, scratch, n)
+		if err != nil {
+			return v, err
+		}
+		defer r.follower.Stop()
+		replays[n] = r
+	}
+	cps, err := model.Checkpoints(ctx)
+	if err != nil {
+		return v, err
+	}
+	for _, cp := range cps {
+		if cp.Partition >= len(replays) {
+			return v, fmt.Errorf("the read model has a partition %d, the log has %d partitions", cp.Partition, len(replays))
+		}
+		if err := replays[cp.Partition].upTo(ctx, cp.Seq, model, progress); err != nil {
+			return v, err
+		}
+	}
+	suspects, err := compareAll(ctx, model, scratch)
+	if err != nil {
+		return v, err
+	}
+	for _, id := range suspects {
+		_, partition, err := log.Last(ctx, id.Tenant, id.ID)
+		if err != nil {
+			return v, err
+		}
+		d, err := compareOne(ctx, id, model, replays[partition])
+		if err != nil {
+			return v, err
+		}
+		if d.Stored != d.Replayed {
+			v.Differences = append(v.Differences, d)
+		}
+	}
+	for _, r := range replays {
+		v.Events += r.applied
+	}
+	v.Hash, v.Conversations, err = total(ctx, scratch)
+	return v, err
+}
+
+// compareOne compares a conversation at the position that it has in the read model.
+// A hash covers the conversation up to its LastSeq, so two hashes with the same one
+// can be compared, however far each store has come.
+func compareOne[U Unit](ctx context.Context, id events.ConversationID, model ReadStore, r *replay[U]) (Difference, error) {
+	for again := false; ; again = true {
+		stored, err := model.Hash(ctx, id)
+		if err != nil {
+			return Difference{}, err
+		}
+		if err := r.upTo(ctx, stored.LastSeq, model, nil); err != nil {
+			return Difference{}, err
+		}
+		replayed, err := r.store.Hash(ctx, id)
+		if err != nil {
+			return Difference{}, err
+		}
+		// A replay that is ahead has only been where the read model was before it.
+		// Read once more, the read model is there too, or it is wrong.
+		if again || replayed.LastSeq <= stored.LastSeq {
+			return Difference{Conversation: id, Stored: stored.Hash, Replayed: replayed.Hash}, nil
+		}
+	}
+}
+
+// replay applies one partition to a scratch store.
+type replay[U Unit] struct {
+	projection Projection[U]
+	log        *eventlog.Log
+	store      Store[U]
+	follower   *eventlog.Follower
+	cp         Checkpoint
+	applied    uint64
+	held       *entry // read, but beyond the goal
+}
+
+func newReplay[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, s Store[U], partition int) (*replay[U], error) {
+	cp, err := s.Acquire(ctx, partition, p.Fingerprint())
+	if err != nil {
+		return nil, err
+	}
+	follower, err := log.Follow(ctx, partition, cp.Seq+1)
+	if err != nil {
+		return nil, err
+	}
+	return &replay[U]{projection: p, log: log, store: s, follower: follower, cp: cp}, nil
+}
+
+// upTo replays up to and including a sequence that the read model has applied.
+func (r *replay[U]) upTo(ctx context.Context, goal uint64, model ReadStore, progress func(done, total uint64)) error {
+	if r.cp.Seq >= goal {
+		return nil
+	}
+	skip, err := skipped(ctx, model)
+	if err != nil {
+		return err
+	}
+	last, err := r.log.LastOf(ctx, r.cp.Partition)
+	if err != nil {
+		return err
+	}
+	goal = min(goal, last) // what lay behind it was purged
+	for r.cp.Seq < goal {
+		batch, err := r.batch(ctx, goal)
+		if err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			return nil
+		}
+		out, err := r.projection.apply(ctx, r.store, r.cp, batch, skip)
+		if err != nil {
+			return err
+		}
+		r.cp = out.checkpoint
+		r.applied += uint64(out.applied)
+		if progress != nil {
+			progress(r.cp.Seq, goal)
+		}
+	}
+	return nil
+}
+
+// batch reads events up to the goal; it is empty if the next one lies beyond it.
+func (r *replay[U]) batch(ctx context.Context, goal uint64) (batch []*entry, err error) {
+	for size := 0; len(batch) < maxBatchEvents && size < maxBatchBytes; {
+		e := r.held
+		r.held = nil
+		if e == nil {
+			select {
+			case m := <-r.follower.C():
+				e = r.projection.decode(m)
+			case <-r.follower.Interrupted():
+				return nil, eventlog.ErrInterrupted
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		if e.seq > goal {
+			r.held = e
+			break
+		}
+		batch = append(batch, e)
+		size += len(e.message.Data)
+		if e.seq == goal || e.pending == 0 {
+			break
+		}
+	}
+	return batch, nil
+}
+
+// skipped are the events that the read model could not take.
+func skipped(ctx context.Context, model ReadStore) (map[uint64]error, error) {
+	skip := map[uint64]error{}
+	for after := uint64(0); ; {
+		page, err := model.Failed(ctx, after, 1000)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range page {
+			if f.Class == ClassError {
+				skip[f.Seq] = errors.New(f.Reason)
+			}
+			after = f.Seq
+		}
+		if len(page) < 1000 {
+			return skip, nil
+		}
+	}
+}
+
+// compareAll returns the conversations whose hashes differ, sorted.
+func compareAll(ctx context.Context, model, scratch ReadStore) ([]events.ConversationID, error) {
+	stored := map[events.ConversationID]events.Digest{}
+	err := model.Hashes(ctx, func(h ConversationHash) error {
+		stored[h.Conversation] = h.Hash
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var differ []events.ConversationID
+	err = scratch.Hashes(ctx, func(h ConversationHash) error {
+		if stored[h.Conversation] != h.Hash {
+			differ = append(differ, h.Conversation)
+		}
+		delete(stored, h.Conversation)
+		return nil
+	})
+	for id := range stored {
+		differ = append(differ, id)
+	}
+	sortIDs(differ)
+	return differ, err
+}
+
+// total is one hash over all conversations of a store.
+func total(ctx context.Context, s ReadStore) (events.Digest, int, error) {
+	var parts []string
+	err := s.Hashes(ctx, func(h ConversationHash) error {
+		parts = append(parts, h.Conversation.Tenant, h.Conversation.ID, h.Hash.String())
+		return nil
+	})
+	return events.DigestOf(parts...), len(parts) / 3, err
+}

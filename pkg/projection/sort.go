@@ -1,0 +1,16 @@
+package projection
+
+import (
+	"cmp"
+	"slices"
+
+	"mneme/events"
+)
+
+// sortIDs orders conversations by tenant and id, bytewise: the order of strings is
+// made in Go, never by a backend.
+func sortIDs(ids []events.ConversationID) {
+	slices.SortFunc(ids, func(a, b events.ConversationID) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
+	})
+}

@@ -1,0 +1,108 @@
+package window
+
+import (
+	"context"
+
+	"mneme/pkg/graph"
+)
+
+// The anchors are the two messages that always survive: the newest user message
+// and the first instruction.
+
+// findAnchors reads the newest and the first user message.
+func (b *builder) findAnchors(ctx context.Context) error {
+	list, err := b.messages(ctx, "user", b.end, 1)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	b.newest = &list[0]
+	if b.newest.Turn == 1 {
+		b.first = b.newest
+		return nil
+	}
+	b.first, err = b.oldest(ctx, "user")
+	return err
+}
+
+// oneAnchor tells whether the newest user message is also the first.
+func (b *builder) oneAnchor() bool { return b.first == nil || b.first == b.newest }
+
+// cutAnchors gives the texts of both anchors for room characters: whole if they
+// fit, otherwise cut, but the shorter one only if it takes more than half.
+func (b *builder) cutAnchors(room int) (newest, first string) {
+	room = max(0, room)
+	if b.oneAnchor() {
+		return cut(b.newest.Content, room, b.newest.Seq), ""
+	}
+	n, f := bodyCost(b.newest.Content), bodyCost(b.first.Content)
+	half := room / 2
+	switch {
+	case n+f <= room:
+	case n <= half:
+		f = room - n
+	case f <= half:
+		n = room - f
+	default:
+		n, f = half, room-half
+	}
+	return cut(b.newest.Content, n, b.newest.Seq), cut(b.first.Content, f, b.first.Seq)
+}
+
+// messageText is a message's text, at most piece characters long unless it is an
+// anchor.
+func (b *builder) messageText(m *graph.Message, piece int) string {
+	if b.newest != nil && (m.Seq == b.newest.Seq || m.Seq == b.first.Seq) {
+		piece = bodyCost(m.Content)
+	}
+	return cut(m.Content, piece, m.Seq)
+}
+
+// bodyCost is what a body takes that is not cut. Of one that the read model holds
+// in part only, the mark is counted too.
+func bodyCost(body graph.Body) int {
+	n := textCost(body.Text)
+	if !body.Whole() {
+		n += 3 * maxMark
+	}
+	return n
+}
+
+// setAnchors makes the items of both anchors as the queries and the recent turns
+// show them.
+func (b *builder) setAnchors() {
+	if b.newest == nil || b.newestItem.Kind != "" {
+		return
+	}
+	room := b.req.MaxChars - headingCost(turnsHeading) - b.messageItem(b.newest, "").Chars - 1 - b.markCost()
+	if !b.oneAnchor() {
+		room -= headingCost(queriesHeading) + b.queryItem(b.first, "").Chars
+	}
+	newest, first := b.cutAnchors(room)
+	b.newestItem = b.messageItem(b.newest, newest)
+	if !b.oneAnchor() {
+		b.firstItem = b.queryItem(b.first, first)
+	}
+}
+
+// markCost is what the mark for left out steps of the newest turn can take.
+func (b *builder) markCost() int {
+	return leftOutSteps(b.conversation.StepCount - b.newest.Step).Chars
+}
+
+// reserveNewest is what the recent turns need for the newest user message.
+func reserveNewest(b *builder) int {
+	if b.newest == nil {
+		return 0
+	}
+	b.setAnchors()
+	return headingCost(turnsHeading) + b.newestItem.Chars + b.markCost()
+}
+
+// reserveFirst is what the queries need for the first instruction.
+func reserveFirst(b *builder) int {
+	if b.newest == nil || b.oneAnchor() {
+		return 0
+	}
+	b.setAnchors()
+	return headingCost(queriesHeading) + b.firstItem.Chars
+}

@@ -1,0 +1,86 @@
+package window
+
+import (
+	"fmt"
+	"strings"
+
+	"mneme/pkg/graph"
+)
+
+// maxMark is more than the longest mark of cut takes.
+const maxMark = 120
+
+// share is a part of the budget in characters.
+func share(budget, percent int) int { return budget * percent / 100 }
+
+// pieceOf is how long one text may be in so much room: a quarter.
+func pieceOf(room int) int { return max(room/4, minPiece) }
+
+// minPiece is the length below which texts are not shortened further.
+const minPiece = 60
+
+// textCost is what a text takes in the Markdown: writeText, counted.
+func textCost(text string) int {
+	text = plain(text)
+	n := length(text)
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] == '\n' && text[i+1] != '\n' {
+			n++
+		}
+	}
+	return n
+}
+
+// cut shortens a text so that it takes at most room characters in the Markdown,
+// with a mark at its end. A text that the read model holds only in part gets the
+// mark too. Nothing but "…" fits in very little room.
+func cut(b graph.Body, room int, seq uint64) string {
+	if b.Whole() && (2*b.Chars <= room || textCost(b.Text) <= room) {
+		return b.Text
+	}
+	text := plain(b.Text)
+	// The longest form of the mark, so that the shorter one fits as well.
+	mark := func(left int) string {
+		return fmt.Sprintf("[… %d of %d characters left out; whole: sequence %d in the log]", left, b.Chars, seq)
+	}
+	if room < 3*length(mark(b.Chars)) {
+		mark = func(int) string { return "[… cut]" }
+	}
+	room -= length(mark(b.Chars)) + 2 // and the newline and the tab before it
+	if room < 0 {
+		return prefix("…", room+length(mark(b.Chars))+2)
+	}
+	kept := fitting(text, room)
+	return kept + "\n" + mark(b.Chars-length(kept))
+}
+
+// fitting is the longest prefix of a plain text that takes at most room characters
+// in the Markdown. Newlines at its end are left out.
+func fitting(text string, room int) string {
+	n := 0
+	newline := false
+	for i, r := range text {
+		if n++; newline && r != '\n' {
+			n++
+		}
+		if newline = r == '\n'; n > room {
+			return strings.TrimRight(text[:i], "\n")
+		}
+	}
+	return text
+}
+
+// prefix is the first n characters of s.
+func prefix(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// suffix is the last n characters of s.
+func suffix(s string, n int) string {
+	return s[len(prefix(s, max(0, length(s)-n))):]
+}

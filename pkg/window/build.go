@@ -1,0 +1,147 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"mneme/events"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+)
+
+// The budget of a context, in Unicode code points.
+const (
+	DefaultMaxChars = 100_000
+	MinMaxChars     = 200 // below, two cut messages with their headings would not fit
+	MaxMaxChars     = 10_000_000
+)
+
+// Strategies of a request, see the package comment.
+const (
+	StrategyHybrid = "hybrid"
+	StrategyRecent = "recent"
+	StrategyPruned = "pruned"
+)
+
+// Request says which context to build.
+type Request struct {
+	Conversation events.ConversationID
+	MaxChars     int      // Unicode code points, headings included; 0 means DefaultMaxChars
+	Strategy     string   // "" means hybrid
+	AsOf         uint64   // a sequence; 0 means latest
+	Exclude      []string // patterns of files to leave out; nil means files.DefaultExclusions
+}
+
+// InvalidError says which field of a request was refused and why.
+type InvalidError struct {
+	Field  string
+	Reason string
+}
+
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
+
+// Strategies lists the names of the strategies, sorted.
+func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
+
+func (r Request) withDefaults() (Request, error) {
+	if r.MaxChars == 0 {
+		r.MaxChars = DefaultMaxChars
+	}
+	if r.MaxChars < MinMaxChars || r.MaxChars > MaxMaxChars {
+		return r, &InvalidError{"max_chars", fmt.Sprintf("%d is not between %d and %d", r.MaxChars, MinMaxChars, MaxMaxChars)}
+	}
+	if r.Strategy == "" {
+		r.Strategy = StrategyHybrid
+	}
+	if _, ok := strategies[r.Strategy]; !ok {
+		return r, &InvalidError{"strategy", fmt.Sprintf("%q is not known; there are %s", r.Strategy, strings.Join(Strategies(), ", "))}
+	}
+	if r.AsOf == 0 {
+		r.AsOf = graph.Latest
+	}
+	if r.Exclude == nil {
+		r.Exclude = files.DefaultExclusions
+	}
+	return r, nil
+}
+
+// Build builds a context. It returns an [*InvalidError] or graph.ErrNotFound, see
+// the package comment.
+func Build(ctx context.Context, src Source, req Request) (*Context, error) {
+	req, err := req.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{src: src, req: req}
+	if b.conversation, err = src.Graph.Conversation(ctx, req.Conversation, req.AsOf); err != nil {
+		return nil, fmt.Errorf("context of a conversation: %w", err)
+	}
+	b.end = min(req.AsOf, b.conversation.LastSeq) + 1
+	if err := b.findAnchors(ctx); err != nil {
+		return nil, fmt.Errorf("context of conversation %q: %w", req.Conversation.ID, err)
+	}
+	list := strategies[req.Strategy]
+	filled, err := b.fill(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("context of conversation %q: %w", req.Conversation.ID, err)
+	}
+	return b.assemble(list, filled), nil
+}
+
+// builder is one run of Build.
+type builder struct {
+	src          Source
+	req          Request // with its defaults
+	conversation graph.Conversation
+	end          uint64 // everything below this sequence is seen
+
+	// The two messages that survive, see anchors.go. Nil if the conversation has no
+	// user message, the same if it has one.
+	newest, first         *graph.Message
+	newestItem, firstItem Item
+
+	used       int    // by the sections collected so far
+	queriesEnd uint64 // user messages below this sequence are not in the recent turns
+}
+
+// fill collects the sections, in their order of collection.
+func (b *builder) fill(ctx context.Context, list []section) ([]filled, error) {
+	out := make([]filled, len(list))
+	left := b.req.MaxChars
+	reserved := make([]int, len(list))
+	for i, s := range list {
+		if s.reserve != nil {
+			reserved[i] = s.reserve(b)
+			left -= reserved[i]
+		}
+	}
+	for turn := 1; turn <= len(list); turn++ {
+		i := slices.IndexFunc(list, func(s section) bool { return s.collected == turn })
+		s := list[i]
+		room := share(b.req.MaxChars, s.share)
+		if s.rest {
+			room = left
+			for _, later := range list {
+				if later.collected > turn {
+					room -= share(b.req.MaxChars, later.share)
+				}
+			}
+			room = max(0, room)
+		}
+		// left is negative if an earlier section had no need of this one's reserve
+		room = max(0, min(room, left)+reserved[i])
+		f, err := s.collect(ctx, b, s, room)
+		if err != nil {
+			return nil, err
+		}
+		f.room = room
+		f.used = sectionCost(s.heading, f.items)
+		left += reserved[i] - f.used
+		b.used += f.used
+		out[i] = f
+	}
+	return out, nil
+}

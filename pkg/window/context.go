@@ -1,0 +1,136 @@
+package window
+
+import "mneme/pkg/graph"
+
+// Context is what an agent should see now. Sections hold it as data, [Context.Markdown]
+// as text.
+type Context struct {
+	Tenant       string    `json:"tenant"`
+	Conversation string    `json:"conversation_id"`
+	Title        string    `json:"title,omitempty"`
+	Strategy     string    `json:"strategy"`
+	MaxChars     int       `json:"max_chars"`
+	Chars        int       `json:"chars"` // of the Markdown, in Unicode code points
+	AsOf         uint64    `json:"as_of"` // the sequence that it was read as of
+	Sections     []Section `json:"sections"`
+	Manifest     *Manifest `json:"manifest,omitempty"`
+}
+
+// Section is a section that has something to show.
+type Section struct {
+	Name    string `json:"name"`
+	Heading string `json:"heading"`
+	Items   []Item `json:"items"`
+}
+
+// Kinds of items.
+const (
+	KindQuery      = "query"       // a user message in the list of queries
+	KindMessage    = "message"     // a message in the conversation
+	KindToolCall   = "tool_call"   // a call with its result, if it has one
+	KindToolResult = "tool_result" // a result that never had a call
+	KindLeftOut    = "left_out"    // a mark where something was left out
+	KindFile       = "file"        // a file with its access
+)
+
+// Item is one thing that a section shows. Which fields are set depends on Kind.
+// A shortened text holds a mark that says so, and WholeChars or ResultWholeChars is
+// its length before.
+type Item struct {
+	Kind    string `json:"kind"`
+	Turn    int    `json:"turn"`
+	Step    int    `json:"step"`
+	Seq     uint64 `json:"seq,omitempty"`
+	EventID string `json:"event_id,omitempty"`
+
+	Role    string `json:"role,omitempty"`
+	Speaker string `json:"speaker,omitempty"`
+	Origin  string `json:"origin,omitempty"` // where a message comes from that nobody wrote
+	Text    string `json:"text,omitempty"`
+
+	ToolCallID       string  `json:"tool_call_id,omitempty"`
+	ToolName         string  `json:"tool_name,omitempty"`
+	Arguments        string  `json:"arguments,omitempty"` // JSON, unless it was shortened
+	Result           *string `json:"result,omitempty"`    // absent if there is none yet
+	ResultSeq        uint64  `json:"result_seq,omitempty"`
+	ResultEventID    string  `json:"result_event_id,omitempty"`
+	Success          *bool   `json:"success,omitempty"` // absent means unknown
+	Error            string  `json:"error,omitempty"`
+	ResultWholeChars int     `json:"result_whole_chars,omitempty"`
+
+	Path   string `json:"path,omitempty"`
+	Access string `json:"access,omitempty"` // read, write, search, list
+
+	WholeChars int `json:"whole_chars,omitempty"`
+	Chars      int `json:"chars"` // that the item takes in the Markdown
+}
+
+// minCharsForNames is the budget below which speakers and origins are not shown:
+// they would take the room of what was said.
+const minCharsForNames = 600
+
+// messageItem shows a message with a text that may be shortened.
+func (b *builder) messageItem(m *graph.Message, text string) Item {
+	it := Item{
+		Kind: KindMessage, Turn: m.Turn, Step: m.Step, Seq: m.Seq, EventID: m.EventID,
+		Role: m.Role, Text: text, WholeChars: wholeChars(m.Content, text),
+	}
+	if b.req.MaxChars >= minCharsForNames {
+		it.Speaker, it.Origin = m.Speaker, m.Via
+	}
+	return it.measured()
+}
+
+// queryItem shows a user message in the list of queries.
+func (b *builder) queryItem(m *graph.Message, text string) Item {
+	it := b.messageItem(m, text)
+	it.Kind = KindQuery
+	return it.measured()
+}
+
+// callItem shows a call with its result, each text at most piece characters long;
+// a result over condenseAbove that is old is condensed.
+func callItem(c *call, piece int, old func(seq uint64) bool) Item {
+	it := Item{
+		Kind: KindToolCall, Turn: c.Turn, Step: c.Step, Seq: c.Seq, EventID: c.EventID,
+		ToolCallID: c.ToolCallID, ToolName: c.ToolName, Arguments: cut(c.Arguments, piece, c.Seq),
+	}
+	it.WholeChars = wholeChars(c.Arguments, it.Arguments)
+	if c.result != nil {
+		it.setResult(c.result, piece, old(c.result.Seq))
+	}
+	return it.measured()
+}
+
+// resultItem shows a result that never had a call.
+func resultItem(r *graph.ToolResult, piece int, old func(seq uint64) bool) Item {
+	it := Item{
+		Kind: KindToolResult, Turn: r.Turn, Step: r.Step, Seq: r.Seq, EventID: r.EventID, ToolCallID: r.ToolCallID,
+	}
+	it.setResult(r, piece, old(r.Seq))
+	it.ResultSeq, it.ResultEventID = 0, "" // they are the item's own
+	return it.measured()
+}
+
+func (it *Item) setResult(r *graph.ToolResult, piece int, old bool) {
+	text := shortResult(r.Result, piece, old, r.Seq)
+	it.Result, it.Success = &text, r.Success
+	it.ResultSeq, it.ResultEventID = r.Seq, r.EventID
+	it.ResultWholeChars = wholeChars(r.Result, text)
+	if r.Error != r.Result.Text {
+		it.Error = shortResult(graph.NewBody(r.Error), piece, old, r.Seq)
+	}
+}
+
+// wholeChars is the length of a text that was shortened, 0 if it was not.
+func wholeChars(b graph.Body, shown string) int {
+	if shown == b.Text && b.Whole() {
+		return 0
+	}
+	return b.Chars
+}
+
+func (it Item) measured() Item {
+	it.Chars = it.cost()
+	return it
+}

@@ -1,0 +1,55 @@
+// Package window builds the context: what an agent should see now, in so many
+// characters. It only reads, through [Source], and the same input gives the same
+// bytes.
+//
+// # Sections
+//
+// A context is a list of sections, each with its share of the budget; the table
+// stands in sections.go, one list for each strategy. What a section does not use
+// goes on to the next.
+//
+//	strategy  sections
+//	hybrid    last user queries 5 %, recent turns 5 % and all that is left, recently accessed files 5 %
+//	recent    last user queries 5 %, recent turns with all that is left
+//	pruned    the conversation whole up to 10 messages, else the first one, a bridge and the last 9
+//
+// # Rules
+//
+//   - Never over the budget, in Unicode code points of the Markdown, headings and
+//     marks included.
+//   - The newest user message and the first instruction (the first user message)
+//     always survive. They are cut, with a mark, only if they alone exceed the
+//     budget; what they need is set aside before anything else is collected.
+//   - A call is never split from its result: a result stands with its call or not
+//     at all. A call that has no result, and a result that never had a call, are
+//     shown as such.
+//   - Nothing appears twice. Recent turns are the newest turns, without a gap, and
+//     carry their turn numbers; the last user queries go on where they end. Among
+//     the queries the first instruction is always one, unless its turn is a recent
+//     one. User messages that nobody wrote (an origin such as meta) are no queries.
+//   - No one text eats a section: in recent turns each message, each call's
+//     arguments and each result takes at most a quarter of the room, the two user
+//     messages above excepted. Results over 1,000 characters that are older than
+//     the last 3 messages are condensed to 800.
+//   - Reads are bounded by the budget, not by the length of the conversation:
+//     newest first, by pages, until the budget is full. The first instruction is
+//     found by a search over sequences.
+//
+// A context as of the latest sequence is read as of the conversation's last event,
+// so what is appended meanwhile does not mix in. Files come from another read
+// model, which may be a moment ahead or behind.
+//
+// # Texts inside of Markdown
+//
+// Every line of a text but its first begins with a tab, and each text begins
+// behind a label ("**User**: "). In Markdown a line after a tab is an indented
+// block or goes on with its paragraph, so a heading, a fence or a forged label in a
+// message means nothing; and a line without a tab is always this package's own.
+// CR and CR LF become LF; newlines before and behind a text are not shown.
+//
+// # Errors
+//
+//   - [*InvalidError]: the request breaks a rule; it names the field
+//   - graph.ErrNotFound: no such conversation, or not yet as of that sequence
+//   - anything else: the store's trouble
+package window

@@ -1,0 +1,90 @@
+package window
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// Manifest says how a context came about.
+type Manifest struct {
+	Strategy string            `json:"strategy"`
+	AsOf     uint64            `json:"as_of"`
+	Budget   int               `json:"budget"`
+	Used     int               `json:"used"` // of the Markdown, in Unicode code points
+	Hash     string            `json:"hash"` // SHA-256 of the Markdown, hex
+	Sections []SectionManifest `json:"sections"`
+}
+
+// SectionManifest says what a section could have and what it took. The Used of
+// all sections add up to that of the manifest.
+type SectionManifest struct {
+	Name     string    `json:"name"`
+	Share    int       `json:"share"`  // percent of the budget
+	Budget   int       `json:"budget"` // characters it could have: its share, what others left, and what was set aside for it
+	Used     int       `json:"used"`
+	Items    int       `json:"items"`
+	Dropped  []Dropped `json:"dropped"`
+	EventIDs []string  `json:"event_ids"` // of the events that it shows, in the order of the page
+}
+
+// Dropped says what a section left out and why. The parts of a turn that is left
+// out are not counted once more.
+type Dropped struct {
+	What   string `json:"what"` // steps, turns, messages, queries, files, accesses
+	Count  int    `json:"count"`
+	Reason string `json:"reason"`
+}
+
+const reasonBudget = "over the budget"
+
+// drop notes what was left out; the same twice is added up.
+func (f *filled) drop(what string, count int, reason string) {
+	if count <= 0 {
+		return
+	}
+	for i := range f.dropped {
+		if d := &f.dropped[i]; d.What == what && d.Reason == reason {
+			d.Count += count
+			return
+		}
+	}
+	f.dropped = append(f.dropped, Dropped{what, count, reason})
+}
+
+// assemble puts the sections on the page and writes the manifest.
+func (b *builder) assemble(list []section, all []filled) *Context {
+	c := &Context{
+		Tenant: b.req.Conversation.Tenant, Conversation: b.req.Conversation.ID, Title: b.conversation.Title,
+		Strategy: b.req.Strategy, MaxChars: b.req.MaxChars, AsOf: b.end - 1, Sections: []Section{},
+	}
+	m := &Manifest{Strategy: c.Strategy, AsOf: c.AsOf, Budget: c.MaxChars}
+	for i, s := range list {
+		f := all[i]
+		sm := SectionManifest{
+			Name: s.name, Share: s.share, Budget: f.room, Used: f.used, Items: len(f.items), Dropped: f.dropped, EventIDs: []string{},
+		}
+		if sm.Dropped == nil {
+			sm.Dropped = []Dropped{}
+		}
+		for _, it := range f.items {
+			for _, id := range []string{it.EventID, it.ResultEventID} {
+				if id != "" {
+					sm.EventIDs = append(sm.EventIDs, id)
+				}
+			}
+		}
+		if len(f.items) > 0 {
+			if len(c.Sections) == 0 {
+				sm.Used-- // no newline parts the first section from another
+			}
+			c.Sections = append(c.Sections, Section{Name: s.name, Heading: s.heading, Items: f.items})
+		}
+		m.Sections = append(m.Sections, sm)
+	}
+	text := c.Markdown()
+	hash := sha256.Sum256([]byte(text))
+	m.Hash = hex.EncodeToString(hash[:])
+	m.Used = length(text)
+	c.Chars, c.Manifest = m.Used, m
+	return c
+}

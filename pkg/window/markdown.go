@@ -1,0 +1,190 @@
+package window
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Markdown writes the context as an agent reads it. It is made from Sections
+// alone.
+func (c *Context) Markdown() string {
+	var w strings.Builder
+	for i := range c.Sections {
+		if i > 0 {
+			w.WriteByte('\n')
+		}
+		c.Sections[i].write(&w)
+	}
+	return w.String()
+}
+
+// write writes the heading and the items, each after a blank line; files stand in
+// groups, a line each.
+func (s *Section) write(w *strings.Builder) {
+	w.WriteString(s.Heading)
+	w.WriteByte('\n')
+	group := ""
+	for i := range s.Items {
+		it := &s.Items[i]
+		if it.Kind != KindFile {
+			w.WriteByte('\n')
+		} else if it.Access != group {
+			group = it.Access
+			w.WriteString(groupHeading(group))
+		}
+		it.write(w)
+		w.WriteByte('\n')
+	}
+}
+
+// groupHeading opens a group of files, after a blank line.
+func groupHeading(access string) string { return "\n**" + fileGroups[access] + ":**\n" }
+
+// sectionCost is what a section takes in the Markdown with the newline that parts
+// it from the one before. A section without items is not shown.
+func sectionCost(heading string, items []Item) int {
+	if len(items) == 0 {
+		return 0
+	}
+	n := headingCost(heading)
+	group := ""
+	for i := range items {
+		if items[i].Kind == KindFile && items[i].Access != group {
+			group = items[i].Access
+			n += length(groupHeading(group))
+		}
+		n += items[i].Chars
+	}
+	return n
+}
+
+func headingCost(heading string) int { return length(heading) + 2 }
+
+// cost is what an item takes in the Markdown, with its line ends.
+func (it *Item) cost() int {
+	var w strings.Builder
+	it.write(&w)
+	if it.Kind == KindFile {
+		return length(w.String()) + 1
+	}
+	return length(w.String()) + 2
+}
+
+// write writes an item without the line end behind it.
+func (it *Item) write(w *strings.Builder) {
+	switch it.Kind {
+	case KindQuery:
+		w.WriteString("[Turn " + strconv.Itoa(it.Turn) + "] ")
+		writeText(w, it.Text)
+	case KindMessage:
+		if it.Role == "user" {
+			w.WriteString("[Turn " + strconv.Itoa(it.Turn) + "]\n")
+		}
+		w.WriteString("**" + roleNames[it.Role] + "**")
+		for _, s := range []string{it.Speaker, it.Origin} {
+			if s != "" {
+				w.WriteString(" (" + clip(oneLine(s), maxSpeakerChars) + ")")
+			}
+		}
+		w.WriteByte(':')
+		writeSpaced(w, it.Text)
+	case KindToolCall:
+		w.WriteString("Tool used: " + oneLine(it.ToolName) + " ")
+		writeText(w, it.Arguments)
+		if w.WriteByte('\n'); it.Result == nil {
+			w.WriteString("No result.")
+			return
+		}
+		it.writeResult(w, "Result")
+	case KindToolResult:
+		it.writeResult(w, "Result without a call")
+	case KindLeftOut:
+		if it.Role != "" {
+			w.WriteString("**" + roleNames[it.Role] + "**: ")
+		}
+		w.WriteString(it.Text)
+	case KindFile:
+		w.WriteString("- " + oneLine(it.Path))
+		if it.Access == "read" || it.Access == "write" {
+			w.WriteString(" (via " + oneLine(it.ToolName) + ", Turn " + strconv.Itoa(it.Turn) + ")")
+		}
+	}
+}
+
+var roleNames = map[string]string{"user": "User", "assistant": "Assistant", "system": "System"}
+
+func (it *Item) writeResult(w *strings.Builder, label string) {
+	w.WriteString(label)
+	if it.Success != nil && !*it.Success {
+		w.WriteString(" (failed)")
+	}
+	w.WriteByte(':')
+	if writeSpaced(w, *it.Result); *it.Result == "" && it.Error == "" {
+		w.WriteString(" (empty)")
+	}
+	if it.Error != "" {
+		w.WriteString("\nError: ")
+		writeText(w, it.Error)
+	}
+}
+
+// writeSpaced writes a text after a space, unless there is none.
+func writeSpaced(w *strings.Builder, text string) {
+	if plain(text) != "" {
+		w.WriteByte(' ')
+		writeText(w, text)
+	}
+}
+
+// writeText writes a text whose lines after the first begin with a tab, see the
+// package comment.
+func writeText(w *strings.Builder, text string) {
+	text = plain(text)
+	for {
+		line, rest, more := strings.Cut(text, "\n")
+		w.WriteString(line)
+		if !more {
+			return
+		}
+		w.WriteByte('\n')
+		if rest != "" && rest[0] != '\n' {
+			w.WriteByte('\t')
+		}
+		text = rest
+	}
+}
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// plain is a text with LF as its only line end, and none before or behind it.
+func plain(text string) string {
+	if strings.IndexByte(text, '\r') >= 0 {
+		text = lineEnds.Replace(text)
+	}
+	return strings.Trim(text, "\n")
+}
+
+// What is shown of a name: of a tool or file, of a speaker or an origin.
+const (
+	maxNameChars    = 512
+	maxSpeakerChars = 60
+)
+
+// oneLine is a name on one line.
+func oneLine(name string) string {
+	if strings.ContainsAny(name, "\r\n") {
+		name = strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(name)
+	}
+	return clip(name, maxNameChars)
+}
+
+// clip cuts a text to n characters, the last of which then is "…".
+func clip(s string, n int) string {
+	if length(s) <= n {
+		return s
+	}
+	return prefix(s, n-1) + "…"
+}
+
+func length(s string) int { return utf8.RuneCountInString(s) }

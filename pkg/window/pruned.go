@@ -1,0 +1,166 @@
+package window
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// What pruning keeps, in messages.
+const (
+	prunedWhole  = 10 // a conversation up to this long is shown whole
+	prunedNewest = 9  // of a longer one the newest, beside the first
+)
+
+// kept is a message that pruning keeps, with the calls of its step.
+type kept struct {
+	n     int // the message's number in the conversation, 0 for calls without a message
+	seq   uint64
+	items []Item
+}
+
+// collectPruned shows a conversation whole if it has up to 10 messages and they
+// fit, else the first message, the bridge, and the newest 9 or as many as fit. The
+// first instruction and the newest user message are kept in any case, and each gap
+// has its bridge. A message comes with its calls and their results, but for a first
+// message that is the assistant's.
+func collectPruned(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
+	room -= headingCost(s.heading)
+	piece := pieceOf(room)
+	w, err := b.load(ctx, piece, func(messages, chars int) bool {
+		return messages > prunedWhole || chars > room+room/4
+	})
+	if err != nil {
+		return f, err
+	}
+	if b.conversation.MessageCount <= prunedWhole && w.complete {
+		for i := range w.steps {
+			f.items = append(f.items, b.items(w, &w.steps[i], piece)...)
+		}
+		if cost(f.items) <= room {
+			return f, nil
+		}
+		f.items = nil
+	}
+	room -= b.gaps() * bridge(b.conversation.MessageCount).Chars
+	list, err := b.heads(ctx, room, piece)
+	if err != nil {
+		return f, err
+	}
+	list = b.newestWithin(w, list, room, piece)
+	shown, last := 0, 0
+	for _, k := range list {
+		if k.n > last+1 && (last > 0 || b.leadShown()) {
+			f.items = append(f.items, bridge(k.n-last-1))
+		}
+		if k.n > 0 {
+			last = k.n
+			shown++
+		}
+		f.items = append(f.items, k.items...)
+	}
+	if rest := b.conversation.MessageCount - last; rest > 0 && last > 0 {
+		f.items = append(f.items, bridge(rest))
+	}
+	f.drop("messages", b.conversation.MessageCount-shown, reasonBudget)
+	return f, nil
+}
+
+// gaps is how many gaps there can be: before the first instruction, between it and
+// the newest user message, behind that.
+func (b *builder) gaps() int {
+	if b.newest == nil {
+		return 1
+	}
+	n := 0
+	if b.first.N > 1 && b.leadShown() {
+		n++
+	}
+	if b.newest.N > b.first.N+1 {
+		n++
+	}
+	if b.newest.N < b.conversation.MessageCount {
+		n++
+	}
+	return n
+}
+
+// leadShown tells whether there is room for what comes before the first
+// instruction, as a message or as a bridge.
+func (b *builder) leadShown() bool { return b.newest == nil || b.req.MaxChars >= minCharsForNames }
+
+// heads are the messages that are kept wherever they stand: the anchors, and the
+// first message, if it is another one and fits.
+func (b *builder) heads(ctx context.Context, room, piece int) (heads []kept, err error) {
+	if b.newest != nil {
+		texts := room - b.messageItem(b.newest, "").Chars - 1
+		if !b.oneAnchor() {
+			texts -= b.messageItem(b.first, "").Chars + 1
+		}
+		newest, first := b.cutAnchors(texts)
+		heads = append(heads, kept{b.newest.N, b.newest.Seq, []Item{b.messageItem(b.newest, newest)}})
+		if !b.oneAnchor() {
+			heads = append(heads, kept{b.first.N, b.first.Seq, []Item{b.messageItem(b.first, first)}})
+		}
+		if b.first.N == 1 || !b.leadShown() {
+			return heads, nil
+		}
+	}
+	m, err := b.oldest(ctx, "")
+	if err != nil || m == nil {
+		return heads, err
+	}
+	for _, h := range heads {
+		room -= cost(h.items)
+	}
+	if it := b.messageItem(m, cut(m.Content, piece, m.Seq)); it.Chars <= room {
+		heads = append(heads, kept{m.N, m.Seq, []Item{it}})
+	}
+	return heads, nil
+}
+
+// newestWithin adds the newest messages that fit to those that are kept already,
+// and gives them all in order.
+func (b *builder) newestWithin(w *window, list []kept, room, piece int) []kept {
+	for _, k := range list {
+		room -= cost(k.items)
+	}
+	messages := 0
+	for i := len(w.steps) - 1; i >= 0 && messages < prunedNewest; i-- {
+		s := &w.steps[i]
+		k := kept{seq: s.seq}
+		if s.message != nil {
+			k.n = s.message.N
+			messages++
+		}
+		at := slices.IndexFunc(list, func(h kept) bool { return h.seq == s.seq })
+		if at >= 0 && len(s.calls) == 0 {
+			continue
+		}
+		before := 0 // what it takes already
+		if at >= 0 {
+			before = cost(list[at].items)
+		}
+		k.items = b.items(w, s, piece)
+		if i == len(w.steps)-1 && cost(k.items) > room+before {
+			k.items = b.itemsWithin(w, s, piece/2, room+before)
+		}
+		if k.items == nil || cost(k.items) > room+before {
+			break
+		}
+		room -= cost(k.items) - before
+		if at >= 0 {
+			list[at] = k
+		} else {
+			list = append(list, k)
+		}
+	}
+	slices.SortFunc(list, func(a, b kept) int { return cmp.Compare(a.seq, b.seq) })
+	return list
+}
+
+// bridge marks a gap.
+func bridge(n int) Item {
+	return Item{Kind: KindLeftOut, Role: "system", Text: fmt.Sprintf("… [%d messages in between left out] …", n)}.measured()
+}

@@ -1,0 +1,59 @@
+package window
+
+import "context"
+
+// queryRowChars is how many characters of room allow one more row to be read:
+// user messages that are no queries must not make the read unbounded.
+const queryRowChars = 50
+
+// collectQueries lists the user messages before the recent turns: the first
+// instruction, and the newest others that fit. The recent turns show theirs
+// themselves.
+func collectQueries(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
+	if b.oneAnchor() || b.queriesEnd <= b.first.Seq {
+		return f, nil
+	}
+	first := b.firstItem
+	room -= headingCost(s.heading) + first.Chars
+	piece := pieceOf(room)
+	others := 0      // user messages left out between the first and the oldest listed
+	var items []Item // newest first
+	rows := 10 + room/queryRowChars
+reading:
+	for before := b.queriesEnd; rows > 0; {
+		page := min(rows, 50)
+		list, err := b.messages(ctx, "user", before, page)
+		if err != nil {
+			return f, err
+		}
+		for i := range list {
+			m := &list[i]
+			if m.Seq == b.first.Seq {
+				others = 0
+				break reading
+			}
+			others = m.Turn - 2
+			if m.Via != "" {
+				f.drop("queries", 1, "not written by the user: "+clip(oneLine(m.Via), maxSpeakerChars))
+				continue
+			}
+			it := b.queryItem(m, cut(m.Content, piece, m.Seq))
+			if it.Chars > room {
+				others++
+				break reading
+			}
+			room -= it.Chars
+			items = append(items, it)
+		}
+		if rows -= page; len(list) < page {
+			break
+		}
+		before = list[len(list)-1].Seq
+	}
+	f.items = append(f.items, first)
+	for i := len(items) - 1; i >= 0; i-- {
+		f.items = append(f.items, items[i])
+	}
+	f.drop("queries", others, reasonBudget)
+	return f, nil
+}

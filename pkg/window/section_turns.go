@@ -1,0 +1,194 @@
+package window
+
+import (
+	"context"
+	"fmt"
+
+	"mneme/pkg/graph"
+)
+
+// turn is a user message with everything up to the next one, as far as it was read.
+type turn struct {
+	number int
+	user   *graph.Message // nil in what comes before the first user message
+	steps  []step         // oldest first, without the user message
+	whole  bool           // all its steps are here
+	before int            // steps of the conversation before this turn
+	last   int            // steps of the conversation up to its end
+}
+
+// recentTurns is what collectTurns shows.
+type recentTurns struct {
+	items  []Item
+	oldest *turn // nil if none is shown
+	shown  int   // turns
+	steps  int   // left out of the oldest turn
+}
+
+// collectTurns shows the newest turns raw: whole ones, and of the oldest its user
+// message and its newest whole steps.
+func collectTurns(ctx context.Context, b *builder, s section, room int) (filled, error) {
+	unused := b.req.MaxChars - b.used
+	w, err := b.load(ctx, pieceOf(unused), func(_, chars int) bool { return chars > unused+unused/4 })
+	if err != nil {
+		return filled{}, err
+	}
+	list, err := b.turnsOf(ctx, w)
+	if err != nil || len(list) == 0 {
+		return filled{}, err
+	}
+	shown := recentTurns{}
+	all := false
+	if list[0].number <= 1 {
+		// if the first turn is shown, there are no other queries and no reserve is needed
+		shown = b.fitTurns(w, list, unused-headingCost(s.heading))
+		all = shown.oldest != nil && shown.oldest.number <= 1
+	}
+	if !all {
+		shown = b.fitTurns(w, list, room-headingCost(s.heading))
+	}
+	f := filled{items: shown.items}
+	b.queriesEnd = b.end
+	if shown.oldest != nil {
+		b.queriesEnd = 0
+		if shown.oldest.user != nil {
+			b.queriesEnd = shown.oldest.user.Seq
+		}
+		f.drop("steps", shown.steps, reasonBudget)
+	}
+	f.drop("turns", b.conversation.TurnCount-shown.shown, reasonBudget)
+	return f, nil
+}
+
+// turnsOf groups the steps of a window, oldest turn first.
+func (b *builder) turnsOf(ctx context.Context, w *window) ([]turn, error) {
+	var list []turn
+	for _, s := range w.steps {
+		if len(list) == 0 || list[len(list)-1].number != s.turn {
+			list = append(list, turn{number: s.turn, whole: len(list) > 0 || w.complete, last: b.conversation.StepCount})
+		}
+		t := &list[len(list)-1]
+		if s.message != nil && s.message.Role == "user" {
+			t.user, t.before, t.whole = s.message, s.message.Step, true
+			continue
+		}
+		t.steps = append(t.steps, s)
+	}
+	for i := range list[:max(0, len(list)-1)] {
+		if next := list[i+1].user; next != nil {
+			list[i].last = next.Step
+		}
+	}
+	if len(list) == 0 && b.newest != nil { // nothing read but a part of one large step
+		list = []turn{{number: b.newest.Turn, last: b.conversation.StepCount}}
+	}
+	if len(list) > 0 && list[0].user == nil && list[0].number > 0 {
+		oldest := &list[0]
+		if oldest.number == b.newest.Turn {
+			oldest.user = b.newest
+		} else {
+			found, err := b.messages(ctx, "user", list[1].user.Seq, 1)
+			if err != nil || len(found) == 0 {
+				return nil, err
+			}
+			oldest.user = &found[0]
+		}
+		oldest.before = oldest.user.Step
+	}
+	return list, nil
+}
+
+// fitTurns shows turns in room characters, newest first, until one does not fit.
+func (b *builder) fitTurns(w *window, list []turn, room int) (out recentTurns) {
+	piece := pieceOf(room)
+	for i := len(list) - 1; i >= 0; i-- {
+		t := &list[i]
+		items, left, ok := b.fitTurn(w, t, room, piece)
+		if !ok {
+			break
+		}
+		room -= cost(items)
+		out.items = append(items, out.items...)
+		out.oldest, out.steps = t, left
+		if t.number > 0 {
+			out.shown++
+		}
+		if left != 0 {
+			break
+		}
+	}
+	return out
+}
+
+// fitTurn shows a turn in room characters: whole, or its user message, a mark and
+// its newest whole steps; left is how many steps are left out, -1 if it is only
+// something that is no step. The newest turn is shown in any case, an older one
+// only with a step.
+func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, left int, ok bool) {
+	newest := b.newest == nil || t.number == b.newest.Turn
+	var head []Item
+	if t.user != nil {
+		head = append(head, b.userItem(t.user, piece))
+	}
+	room -= cost(head)
+	mark := leftOutSteps(t.last - t.before).Chars
+	from := len(t.steps) // steps[from:] are shown
+	for ; from > 0; from-- {
+		s := &t.steps[from-1]
+		need := mark
+		if from == 1 && t.whole {
+			need = 0
+		}
+		shown := b.items(w, s, piece)
+		if newest && from == len(t.steps) && cost(shown)+need > room {
+			shown = b.itemsWithin(w, s, piece/2, room-need)
+		}
+		if shown == nil || cost(shown)+need > room {
+			break
+		}
+		room -= cost(shown)
+		items = append(shown, items...)
+	}
+	if from == 0 && t.whole {
+		return append(head, items...), 0, room >= 0 || newest
+	}
+	if !newest && len(items) == 0 || newest && t.user == nil && len(items) == 0 {
+		return nil, 0, false
+	}
+	left = t.missing(from)
+	items = append(append(head, leftOutSteps(left)), items...)
+	if left == 0 {
+		left = -1
+	}
+	return items, left, true
+}
+
+// missing counts the steps of a turn before steps[from].
+func (t *turn) missing(from int) int {
+	for _, s := range t.steps[from:] {
+		if s.message != nil && s.message.Role == "assistant" {
+			return s.step - t.before - 1
+		}
+	}
+	return t.last - t.before
+}
+
+// userItem shows a user message in recent turns.
+func (b *builder) userItem(m *graph.Message, piece int) Item {
+	if m.Seq == b.newest.Seq {
+		return b.newestItem
+	}
+	return b.messageItem(m, b.messageText(m, piece))
+}
+
+// leftOutSteps marks where earlier steps of a turn are left out.
+func leftOutSteps(n int) Item {
+	text := fmt.Sprintf("[… %d earlier steps of this turn left out]", n)
+	switch n {
+	case 0:
+		text = "[… the beginning of this turn left out]"
+	case 1:
+		text = "[… 1 earlier step of this turn left out]"
+	}
+	return Item{Kind: KindLeftOut, Text: text}.measured()
+}

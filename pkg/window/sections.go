@@ -1,0 +1,72 @@
+package window
+
+import "context"
+
+// Names of the sections.
+const (
+	SectionQueries = "last_user_queries"
+	SectionTurns   = "recent_turns"
+	SectionFiles   = "recently_accessed_files"
+	SectionPruned  = "conversation"
+)
+
+// Headings of the sections that hold an anchor.
+const (
+	queriesHeading = "## Last User Queries"
+	turnsHeading   = "## Recent Conversation (Raw)"
+)
+
+// section declares one section of a context.
+type section struct {
+	name      string
+	heading   string
+	share     int  // percent of the budget
+	rest      bool // takes what the others leave beside its share
+	collected int  // its turn in collection; its place in the list is its place on the page
+	// reserve is what the section needs for the messages that must survive, on top
+	// of its share; nil for nothing.
+	reserve func(b *builder) int
+	// collect fills the section in room characters, its heading included.
+	collect func(ctx context.Context, b *builder, s section, room int) (filled, error)
+}
+
+// filled is what a section has collected, in the order of the page.
+type filled struct {
+	items   []Item
+	dropped []Dropped
+	room    int
+	used    int
+}
+
+var (
+	queries = section{
+		name: SectionQueries, heading: queriesHeading,
+		share: 5, rest: true, reserve: reserveFirst, collect: collectQueries,
+	}
+	turns = section{
+		name: SectionTurns, heading: turnsHeading,
+		share: 5, rest: true, reserve: reserveNewest, collect: collectTurns,
+	}
+	accessed = section{
+		name: SectionFiles, heading: "## Recently Accessed Files",
+		share: 5, collect: collectFiles,
+	}
+	pruned = section{
+		name: SectionPruned, heading: "## Conversation",
+		rest: true, collect: collectPruned,
+	}
+)
+
+// strategies lists the sections of each strategy as they stand on the page.
+var strategies = map[string][]section{
+	StrategyHybrid: {queries.in(3), turns.in(2), accessed.in(1)},
+	StrategyRecent: {queries.in(2), turns.in(1)},
+	StrategyPruned: {pruned.in(1)},
+}
+
+// in gives a section its turn in collection. The queries come after the turns
+// because they leave out what the turns show.
+func (s section) in(turn int) section {
+	s.collected = turn
+	return s
+}

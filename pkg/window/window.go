@@ -1,0 +1,253 @@
+package window
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"mneme/pkg/graph"
+)
+
+// window is the newest end of a conversation, as far as it was read.
+type window struct {
+	steps    []step // oldest first
+	complete bool   // it begins where the conversation begins
+	oldFrom  uint64 // results below this sequence are older than the last freshMessages messages
+}
+
+// step is what is shown or left out together: an assistant message with its calls
+// and their results. A message of another role is a step alone, and so are calls
+// and results that follow one without an assistant message of their turn.
+type step struct {
+	message *graph.Message // nil if there is none
+	calls   []call
+	results []graph.ToolResult // that never had a call
+	turn    int
+	step    int // assistant messages up to here
+	seq     uint64
+}
+
+type call struct {
+	graph.ToolCall
+	result *graph.ToolResult // nil if there is none
+}
+
+// old tells whether a result is old enough to be condensed.
+func (w *window) old(seq uint64) bool { return seq < w.oldFrom }
+
+// load reads the transcript, newest first, until enough says so for the number of
+// messages read and about how many characters the entries take, or until the
+// conversation begins. piece is what one text takes at most.
+func (b *builder) load(ctx context.Context, piece int, enough func(messages, chars int) bool) (*window, error) {
+	w := &window{}
+	var entries []graph.Entry // newest first
+	messages, chars := 0, 0
+	page := pageSize(b.req.MaxChars)
+	for before := b.end; !w.complete && !enough(messages, chars); {
+		list, err := b.src.Graph.Transcript(ctx, b.req.Conversation, before, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			if chars += estimate(e, piece, w.oldFrom != 0); e.Message == nil {
+				continue
+			}
+			if messages++; messages == freshMessages {
+				w.oldFrom = e.Message.Seq
+			}
+		}
+		entries = append(entries, list...)
+		if w.complete = len(list) < page; !w.complete {
+			before = list[len(list)-1].Position().Seq
+		}
+	}
+	slices.Reverse(entries)
+	return w, b.join(ctx, w, entries)
+}
+
+// pageSize is how many entries are read at once: about as many as the budget
+// holds, since an entry of an agent takes some 400 characters.
+func pageSize(maxChars int) int { return min(max(maxChars/400, 32), 256) }
+
+// estimate is about what an entry takes in the Markdown, rather less than more.
+func estimate(e graph.Entry, piece int, old bool) int {
+	switch {
+	case e.Message != nil:
+		return min(e.Message.Content.Chars, piece) + 16
+	case e.Call != nil:
+		return min(e.Call.Arguments.Chars, piece) + 14
+	case old && e.Result.Result.Chars > condenseAbove:
+		return min(condensedChars, piece) / 2
+	}
+	return min(e.Result.Result.Chars, piece) + 10
+}
+
+// joint is a place in the conversation: a turn, and a step within it.
+type joint struct{ turn, step int }
+
+// join makes steps of entries, which are oldest first. A call belongs to the
+// assistant message that it names, otherwise to the one before it; a result to its
+// call.
+//
+// What comes before the oldest message of a user or assistant that was read is a
+// part of a step that was not, so it is left out; a result whose call was not read
+// goes with its call.
+func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) error {
+	steps := map[joint]*step{}
+	byID := map[string]*step{}
+	calls := map[string]*graph.ToolCall{}
+	begin := w.begin(entries)
+	var list []*step
+	add := func(s step) *step {
+		list = append(list, &s)
+		return &s
+	}
+	for _, e := range entries {
+		if m := e.Message; m != nil && m.Seq >= begin {
+			s := add(step{message: m, turn: m.Turn, step: m.Step, seq: m.Seq})
+			if m.Role == "assistant" {
+				byID[m.MessageID] = s
+				steps[joint{m.Turn, m.Step}] = s
+			}
+		} else if e.Call != nil {
+			calls[e.Call.ToolCallID] = e.Call
+		}
+	}
+	// place finds the step of a call or result that names no message.
+	place := func(p graph.Position) *step {
+		if p.Seq < begin {
+			return nil
+		}
+		at := joint{p.Turn, p.Step}
+		if steps[at] == nil {
+			steps[at] = add(step{turn: p.Turn, step: p.Step, seq: p.Seq})
+		}
+		return steps[at]
+	}
+
+	results, err := b.resultsOf(ctx, entries, calls)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch {
+		case e.Call != nil:
+			s := byID[e.Call.MessageID]
+			if s == nil {
+				s = place(e.Call.Position)
+			}
+			if s != nil {
+				s.calls = append(s.calls, call{*e.Call, results.of[e.Call.ToolCallID]})
+			}
+		case e.Result != nil && results.alone[e.Result.ToolCallID]:
+			if s := place(e.Result.Position); s != nil {
+				s.results = append(s.results, *e.Result)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *step) int { return cmp.Compare(a.seq, b.seq) })
+	for _, s := range list {
+		w.steps = append(w.steps, *s)
+	}
+	return nil
+}
+
+// begin is the sequence from which on the entries, oldest first, make whole steps.
+func (w *window) begin(entries []graph.Entry) uint64 {
+	if w.complete {
+		return 0
+	}
+	first := graph.Latest
+	for _, e := range entries {
+		if e.Message == nil {
+			continue
+		}
+		if e.Message.Role != "system" {
+			return e.Message.Seq
+		}
+		first = min(first, e.Message.Seq)
+	}
+	return first
+}
+
+// resultsOfCalls are the results by the ids of their calls.
+type resultsOfCalls struct {
+	of    map[string]*graph.ToolResult
+	alone map[string]bool // results that never had a call
+}
+
+// resultsOf finds the results of calls: among the entries, or, if a result came
+// before its call, further back. Of results without a call among the entries it
+// finds out whether they have one further back.
+func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls map[string]*graph.ToolCall) (resultsOfCalls, error) {
+	out := resultsOfCalls{map[string]*graph.ToolResult{}, map[string]bool{}}
+	var without, early []string
+	for _, e := range entries {
+		if e.Result == nil {
+			continue
+		}
+		out.of[e.Result.ToolCallID] = e.Result
+		if calls[e.Result.ToolCallID] == nil {
+			without = append(without, e.Result.ToolCallID)
+		}
+	}
+	for _, e := range entries {
+		if e.Call != nil && out.of[e.Call.ToolCallID] == nil {
+			early = append(early, e.Call.ToolCallID)
+		}
+	}
+	if len(early) > 0 {
+		found, err := b.src.Graph.Results(ctx, b.req.Conversation, early, b.end-1)
+		if err != nil {
+			return out, err
+		}
+		for id, r := range found {
+			out.of[id] = &r
+		}
+	}
+	if len(without) > 0 {
+		found, err := b.src.Graph.Calls(ctx, b.req.Conversation, without, b.end-1)
+		if err != nil {
+			return out, err
+		}
+		for _, id := range without {
+			_, has := found[id]
+			out.alone[id] = !has
+		}
+	}
+	return out, nil
+}
+
+// items shows a step, each text at most piece characters long.
+func (b *builder) items(w *window, s *step, piece int) []Item {
+	var items []Item
+	if s.message != nil {
+		items = append(items, b.messageItem(s.message, b.messageText(s.message, piece)))
+	}
+	for i := range s.calls {
+		items = append(items, callItem(&s.calls[i], piece, w.old))
+	}
+	for i := range s.results {
+		items = append(items, resultItem(&s.results[i], piece, w.old))
+	}
+	return items
+}
+
+// itemsWithin shows the newest step in any case: with shorter texts if it does not
+// fit otherwise. It gives nil if even those do not fit.
+func (b *builder) itemsWithin(w *window, s *step, piece, room int) []Item {
+	for ; piece >= minPiece; piece /= 2 {
+		if items := b.items(w, s, piece); cost(items) <= room {
+			return items
+		}
+	}
+	return nil
+}
+
+func cost(items []Item) int {
+	n := 0
+	for i := range items {
+		n += items[i].Chars
+	}
+	return n
+}
