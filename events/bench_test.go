@@ -1,6 +1,7 @@
 package events
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -10,17 +11,73 @@ import (
 
 // realistic is a message.created with 1 KiB of data.
 func realistic(b *testing.B) Event {
-	e, err := New("conv-7f3a9c", "agent/claude-code", "0196f1de-7c53-7e1f-9e3a-2f6f4f1f5a10", &MessageCreated{
-		MessageID: "msg-0196f1de", Role: "assistant", Model: "claude-sonnet-4",
-		Content: strings.Repeat("The test waits for a \"fixed\" port.\nI make it :0. ", 17),
-		Usage:   []byte(`{"input_tokens":1834,"output_tokens":97}`),
-	})
+	return measured(b, TypeMessageCreated, `{"message_id":"msg-0196f1de","role":"assistant","content":`+
+		quoted(strings.Repeat("The test waits for a \"fixed\" port.\nI make it :0. ", 17))+
+		`,"model":"claude-sonnet-4","usage":{"input_tokens":1834,"output_tokens":97}}`)
+}
+
+// realisticResult is a tool.returned with 1.5 KiB of data, as a grep gives it.
+func realisticResult(b *testing.B) Event {
+	return measured(b, TypeToolReturned, `{"tool_call_id":"toolu_01A9","success":true,"result":`+
+		quoted(strings.Repeat("upload/server_test.go:41:\tlistener, err := net.Listen(\"tcp\", \":8080\")\n", 18))+
+		`,"duration_ms":412.5}`)
+}
+
+func realisticCall(b *testing.B) Event {
+	return measured(b, TypeToolCalled, `{"tool_call_id":"toolu_01A9","message_id":"msg-0196f1de","tool_name":"Edit",`+
+		`"arguments":{"file_path":"/src/upload/server_test.go","old_string":"net.Listen(\"tcp\", \":8080\")",`+
+		`"new_string":"net.Listen(\"tcp\", \":0\")","replace_all":true},"iteration":3}`)
+}
+
+func quoted(s string) string {
+	raw, _ := json.Marshal(s)
+	return string(raw)
+}
+
+func measured(b *testing.B, eventType, data string) Event {
+	e := Event{
+		SpecVersion: "1.0", ID: "0196f1de-7c53-7e1f-9e3a-2f6f4f1f5a10", Source: "agent/claude-code", Type: eventType, Subject: "conv-7f3a9c",
+		Time: time.Date(2025, 3, 14, 9, 26, 53, 589e6, time.UTC), DataContentType: "application/json", Data: []byte(data),
+		Extensions: map[string]any{"partitionkey": "conv-7f3a9c", "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+	}
+	_, err := Record(e)
 	require.NoError(b, err)
-	e.Time = time.Date(2025, 3, 14, 9, 26, 53, 589e6, time.UTC)
-	e.Extensions["traceparent"] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	b.ReportAllocs()
-	b.SetBytes(int64(len(e.Data)))
+	b.SetBytes(int64(len(data)))
 	return e
+}
+
+func BenchmarkRecord(b *testing.B) {
+	for name, example := range map[string]func(*testing.B) Event{
+		"message": realistic, "result": realisticResult, "call": realisticCall,
+	} {
+		b.Run(name, func(b *testing.B) {
+			e := example(b)
+			for b.Loop() {
+				if _, err := Record(e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkIngest is all that ingest asks of this package for one result.
+func BenchmarkIngest(b *testing.B) {
+	header, body := EncodeMessage(realisticResult(b))
+	for b.Loop() {
+		e, err := DecodeMessage(header, body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, err := Record(e)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.Identity("default")
+		r.Content()
+		r.Payload.(*ToolReturned).Text()
+	}
 }
 
 func BenchmarkDecodeAndRecordBinary(b *testing.B) {

@@ -1,11 +1,9 @@
 package events
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -34,18 +32,16 @@ type Event struct {
 //
 // It returns an [*Invalid] if the payload or an id breaks a rule.
 func New(conversation, source, id string, payload Payload) (Event, error) {
-	var data bytes.Buffer
-	encoder := json.NewEncoder(&data)
-	encoder.SetEscapeHTML(false) // "<" is common in code and would take six bytes
-	if err := encoder.Encode(payload); err != nil {
+	data, err := marshal(payload)
+	if err != nil {
 		return Event{}, invalid("data", "%v", err)
 	}
 	e := Event{
 		SpecVersion: "1.0", ID: id, Source: source, Type: payload.EventType(), Subject: conversation,
-		DataContentType: "application/json", Data: bytes.TrimSuffix(data.Bytes(), []byte("\n")),
+		DataContentType: "application/json", Data: data,
 		Extensions: map[string]any{"partitionkey": conversation},
 	}
-	_, err := Record(e)
+	_, err = Record(e)
 	return e, err
 }
 
@@ -91,13 +87,7 @@ func Record(e Event) (Recorded, error) {
 		return Recorded{}, invalid("data", "is missing")
 	}
 	p := prototype()
-	if err := json.Unmarshal(e.Data, p); err != nil {
-		return Recorded{}, invalid(jsonField(err), "%s", jsonReason(err))
-	}
-	if bytes.Equal(bytes.TrimSpace(e.Data), []byte("null")) { // which Unmarshal takes for any struct
-		return Recorded{}, invalid("data", "is null, not an object")
-	}
-	if err := p.Validate(); err != nil {
+	if err := decode(e.Data, p); err != nil {
 		return Recorded{}, err
 	}
 	return Recorded{Event: e, Payload: p}, nil
@@ -112,26 +102,14 @@ func (e *Event) check() error {
 	default:
 		return invalid("specversion", "%q is not a version of CloudEvents known here", e.SpecVersion)
 	}
-	for _, a := range []struct {
-		name, value string
-		max         int
-		required    bool
-	}{
-		{"id", e.ID, MaxIDBytes, true},
-		{"source", e.Source, MaxSourceBytes, true},
-		{"type", e.Type, MaxIDBytes, true},
-		{"subject", e.Subject, MaxIDBytes, false},
-		{"datacontenttype", e.DataContentType, MaxSourceBytes, false},
-		{"dataschema", e.DataSchema, MaxSourceBytes, false},
-	} {
-		switch {
-		case a.required && a.value == "":
-			return invalid(a.name, "is missing")
-		case len(a.value) > a.max:
-			return invalid(a.name, "is %d bytes long, the limit is %d", len(a.value), a.max)
-		case !utf8.ValidString(a.value):
-			return invalid(a.name, "is not UTF-8")
-		}
+	if err := first(
+		token("id", e.ID, MaxIDBytes),
+		token("source", e.Source, MaxSourceBytes),
+		token("type", e.Type, MaxIDBytes),
+		bounded("subject", e.Subject, MaxIDBytes),
+		bounded("datacontenttype", e.DataContentType, MaxSourceBytes),
+		bounded("dataschema", e.DataSchema, MaxSourceBytes)); err != nil {
+		return err
 	}
 	for name, value := range e.Extensions {
 		if err := checkExtension(name, value); err != nil {
@@ -168,7 +146,12 @@ func checkExtension(name string, value any) error {
 }
 
 func isAttributeName(s string) bool {
-	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // isJSON tells whether data of this content type is JSON. No content type means
@@ -193,13 +176,20 @@ func (d Digest) IsZero() bool { return d == Digest{} }
 // different lists of parts have the same bytes.
 func DigestOf(parts ...string) Digest {
 	h := sha256.New()
-	var n [8]byte
+	var room [512]byte // a long part goes through in pieces: it is not copied as a whole
 	for _, p := range parts {
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write([]byte(p))
+		piece := binary.BigEndian.AppendUint64(room[:0], uint64(len(p)))
+		for {
+			n := min(len(p), len(room)-len(piece))
+			h.Write(append(piece, p[:n]...))
+			if p = p[n:]; p == "" {
+				break
+			}
+			piece = room[:0]
+		}
 	}
-	return Digest(h.Sum(nil)[:16])
+	var sum [sha256.Size]byte
+	return Digest(h.Sum(sum[:0])[:16])
 }
 
 // Identity is what makes an event itself: tenant, conversation, source and id.
@@ -214,39 +204,15 @@ func (e *Event) Identity(tenant string) Digest {
 // mode or time it was sent with.
 func (e *Event) Content() Digest {
 	data := e.Data
-	if isJSON(e.DataContentType) && hasSpace(data) {
-		var compact bytes.Buffer
-		compact.Grow(len(data))
-		if json.Compact(&compact, data) == nil {
-			data = compact.Bytes()
-		}
+	if isJSON(e.DataContentType) {
+		data = compact(data)
 	}
 	h := sha256.New()
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(e.Type)))
-	h.Write(n[:])
-	h.Write([]byte(e.Type))
+	var room [64]byte // for a type of the vocabulary
+	h.Write(append(binary.BigEndian.AppendUint64(room[:0], uint64(len(e.Type))), e.Type...))
 	h.Write(data)
-	return Digest(h.Sum(nil)[:16])
-}
-
-// hasSpace tells whether JSON text has white space outside of its strings. Most
-// data has none, and then needs no compact copy to be hashed.
-func hasSpace(text []byte) bool {
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-			if c == '\\' {
-				i++
-			}
-		case c <= ' ':
-			return true
-		}
-	}
-	return false
+	var sum [sha256.Size]byte
+	return Digest(h.Sum(sum[:0])[:16])
 }
 
 // Equal compares two envelopes. Times are equal if they are the same instant,

@@ -1,6 +1,8 @@
 package events
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -67,6 +69,10 @@ func requireSoundDecode(t *testing.T, e Event, err error) {
 	}
 	if _, err := Record(e); err != nil {
 		requireInvalid(t, err)
+	}
+	var compacted bytes.Buffer
+	if json.Compact(&compacted, e.Data) == nil {
+		require.Equal(t, compacted.String(), string(compact(e.Data)))
 	}
 	require.Equal(t, e.Content(), e.Content())
 }

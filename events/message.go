@@ -30,9 +30,22 @@ const (
 // It returns an [*Invalid]: neither mode, a batch, a missing, repeated or broken
 // attribute, a body over [MaxEventBytes].
 func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
-	contentType, err := findContentType(header)
-	if err != nil {
-		return Event{}, err
+	var e Event
+	var contentType string
+	var broken error // of binary mode: structured mode pays no heed to attributes in the header
+	seen := make([]string, 0, 16)
+	for name, values := range header {
+		switch attribute, ours := attributeName(name); {
+		case len(values) == 0:
+		case ours && broken == nil:
+			broken = e.setHeader(attribute, values, seen)
+			seen = append(seen, attribute)
+		case strings.EqualFold(name, headerContentType):
+			if len(values) > 1 || contentType != "" {
+				return Event{}, invalid(headerContentType, "is given more than once")
+			}
+			contentType = values[0]
+		}
 	}
 	switch media := mediaType(contentType); {
 	case media == ContentTypeEvent:
@@ -41,28 +54,8 @@ func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 		return Event{}, invalid("content-type", "a batch is not one event")
 	case strings.HasPrefix(media, "application/cloudevents"):
 		return Event{}, invalid("content-type", "the format %q is not supported, send %s", media, ContentTypeEvent)
-	}
-	var e Event
-	seen := make([]string, 0, 16)
-	for name, values := range header {
-		if len(name) <= len(headerPrefix) || len(values) == 0 || !strings.EqualFold(name[:len(headerPrefix)], headerPrefix) {
-			continue
-		}
-		attribute := strings.ToLower(name[len(headerPrefix):])
-		if len(values) > 1 {
-			return Event{}, invalid(attribute, "is given %d times", len(values))
-		}
-		if slices.Contains(seen, attribute) { // "ce-id" and "CE-ID"
-			return Event{}, invalid(attribute, "is given 2 times")
-		}
-		seen = append(seen, attribute)
-		value, err := decodeHeader(attribute, values[0])
-		if err != nil {
-			return Event{}, err
-		}
-		if err := e.set(attribute, value); err != nil {
-			return Event{}, err
-		}
+	case broken != nil:
+		return Event{}, broken
 	}
 	if e.SpecVersion == "" && e.ID == "" && e.Type == "" {
 		return Event{}, invalid("content-type", "%q with no ce- headers is no CloudEvent: send binary mode (ce-id, ce-source, …) or %s", contentType, ContentTypeEvent)
@@ -75,19 +68,28 @@ func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 	return e, e.check()
 }
 
-// findContentType is the content-type header, its name in any case.
-func findContentType(header map[string][]string) (string, error) {
-	found := ""
-	for name, values := range header {
-		if len(name) != len(headerContentType) || len(values) == 0 || !strings.EqualFold(name, headerContentType) {
-			continue
-		}
-		if len(values) > 1 || found != "" {
-			return "", invalid(headerContentType, "is given more than once")
-		}
-		found = values[0]
+// attributeName is the attribute that a ce- header carries; false if it is none.
+func attributeName(header string) (string, bool) {
+	if len(header) <= len(headerPrefix) || !strings.EqualFold(header[:len(headerPrefix)], headerPrefix) {
+		return "", false
 	}
-	return found, nil
+	return strings.ToLower(header[len(headerPrefix):]), true
+}
+
+// setHeader stores an attribute that came as a header, unless it was seen before
+// ("ce-id" and "CE-ID").
+func (e *Event) setHeader(attribute string, values, seen []string) error {
+	if len(values) > 1 {
+		return invalid(attribute, "is given %d times", len(values))
+	}
+	if slices.Contains(seen, attribute) {
+		return invalid(attribute, "is given 2 times")
+	}
+	value, err := decodeHeader(attribute, values[0])
+	if err != nil {
+		return err
+	}
+	return e.set(attribute, value)
 }
 
 // EncodeMessage writes an event in binary mode, as the NATS protocol binding

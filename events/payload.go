@@ -1,11 +1,6 @@
 package events
 
-import (
-	"encoding/json"
-	"errors"
-	"reflect"
-	"strings"
-)
+import "encoding/json"
 
 // Payload is the typed body of one event type.
 type Payload interface {
@@ -92,18 +87,18 @@ type ToolCalled struct {
 	MessageID  string          `json:"message_id,omitempty" jsonschema:"maxLength=512"`
 	ToolName   string          `json:"tool_name" jsonschema:"required,minLength=1,maxLength=512"`
 	Arguments  json.RawMessage `json:"arguments" jsonschema:"required"` // Any JSON, as a rule an object.
-	Iteration  int             `json:"iteration,omitempty"`
+	Iteration  int             `json:"iteration,omitempty" jsonschema:"minimum=0"`
 }
 
 // ToolReturned is the result of a tool call. It may come before its call.
 // Success nil means that the runtime does not know.
 type ToolReturned struct {
-	ToolCallID string          `json:"tool_call_id" jsonschema:"required,minLength=1,maxLength=512"`
-	Success    *bool           `json:"success,omitempty"`
-	Result     json.RawMessage `json:"result" jsonschema:"required"` // A string, or any JSON.
-	Error      string          `json:"error,omitempty"`
-	DurationMS *float64        `json:"duration_ms,omitempty"`
-	Files      []FileOp        `json:"files,omitempty"` // The files that the call touched, if the runtime knows.
+	ToolCallID string   `json:"tool_call_id" jsonschema:"required,minLength=1,maxLength=512"`
+	Success    *bool    `json:"success,omitempty"`
+	Result     Result   `json:"result,omitzero" jsonschema:"required"` // A string, or any JSON.
+	Error      string   `json:"error,omitempty"`
+	DurationMS *float64 `json:"duration_ms,omitempty" jsonschema:"minimum=0"`
+	Files      []FileOp `json:"files,omitempty"` // The files that the call touched, if the runtime knows.
 }
 
 // FileOp is a file that a tool touched, as the runtime itself knows it.
@@ -121,32 +116,32 @@ type SummaryWritten struct {
 	FirstSeq       uint64   `json:"first_seq" jsonschema:"required,minimum=1"`
 	LastSeq        uint64   `json:"last_seq" jsonschema:"required,minimum=1"` // Not below first_seq.
 	FirstTurn      int      `json:"first_turn"`
-	LastTurn       int      `json:"last_turn"`            // Not below first_turn.
-	Children       []string `json:"children"`             // The summary_ids that this one consolidates.
-	Supersedes     string   `json:"supersedes,omitempty"` // The summary_id that this one replaces.
-	Conversation   string   `json:"conversation"`         // What was said.
-	Actions        string   `json:"actions"`              // What was done.
+	LastTurn       int      `json:"last_turn"`                          // Not below first_turn.
+	Children       []string `json:"children"`                           // The summary_ids that this one consolidates.
+	Supersedes     string   `json:"supersedes,omitempty"`               // The summary_id that this one replaces.
+	Conversation   string   `json:"conversation" jsonschema:"required"` // What was said.
+	Actions        string   `json:"actions"`                            // What was done.
 	Findings       []string `json:"findings"`
 	Topics         []string `json:"topics"`
 	Files          []string `json:"files"`
 	Tools          []string `json:"tools"`
-	TurnCount      int      `json:"turn_count"`
+	TurnCount      int      `json:"turn_count" jsonschema:"minimum=0"`
 	Method         string   `json:"method" jsonschema:"required,enum=llm,enum=extractive"`
 	FallbackReason string   `json:"fallback_reason,omitempty"` // Why a model was configured and did not write it.
 	Model          string   `json:"model,omitempty"`
 	PromptHash     string   `json:"prompt_hash,omitempty"`
-	CharsIn        int      `json:"chars_in"`
-	CharsOut       int      `json:"chars_out"`
+	CharsIn        int      `json:"chars_in" jsonschema:"minimum=0"`
+	CharsOut       int      `json:"chars_out" jsonschema:"minimum=0"`
 }
 
 // ToolCondensed is a shorter text for a large tool result, written by a model.
 type ToolCondensed struct {
 	ToolCallID string `json:"tool_call_id" jsonschema:"required,minLength=1,maxLength=512"`
 	Content    string `json:"content" jsonschema:"required"`
-	Model      string `json:"model"`
+	Model      string `json:"model" jsonschema:"required,minLength=1"`
 	PromptHash string `json:"prompt_hash"`
-	CharsIn    int    `json:"chars_in"`
-	CharsOut   int    `json:"chars_out"`
+	CharsIn    int    `json:"chars_in" jsonschema:"minimum=0"`
+	CharsOut   int    `json:"chars_out" jsonschema:"minimum=0"`
 }
 
 func (*ConversationStarted) EventType() string { return TypeConversationStarted }
@@ -173,46 +168,5 @@ func MessageKey(id string) string        { return "message/" + id }
 func ToolCallKey(id string) string       { return "tool_call/" + id }
 func ToolResultKey(callID string) string { return "tool_result/" + callID }
 
-// Text is the result as the agent read it: a JSON string without its quotes, any
-// other JSON as it is.
-func (p *ToolReturned) Text() string {
-	var s string
-	if len(p.Result) > 0 && p.Result[0] == '"' && json.Unmarshal(p.Result, &s) == nil {
-		return s
-	}
-	return string(p.Result)
-}
-
-// jsonField names the field that encoding/json stumbled over.
-func jsonField(err error) string {
-	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) && typed.Field != "" {
-		return "data." + typed.Field
-	}
-	return "data"
-}
-
-// jsonReason is the message of encoding/json in the words of a producer.
-func jsonReason(err error) string {
-	var typed *json.UnmarshalTypeError
-	if !errors.As(err, &typed) {
-		return "is not JSON: " + strings.TrimPrefix(err.Error(), "json: ")
-	}
-	wanted := "an object"
-	switch typed.Type.Kind() {
-	case reflect.String:
-		wanted = "a string"
-	case reflect.Slice:
-		wanted = "an array"
-	case reflect.Bool:
-		wanted = "true or false"
-	case reflect.Int, reflect.Uint64:
-		wanted = "an integer of 64 bits"
-	case reflect.Float64:
-		wanted = "a number"
-	}
-	if typed.Type.Kind() == reflect.Uint64 {
-		wanted += " that is not negative"
-	}
-	return "is a JSON " + typed.Value + ", not " + wanted
-}
+// Text is the result as the agent read it, see [Result.Text].
+func (p *ToolReturned) Text() string { return p.Result.Text() }

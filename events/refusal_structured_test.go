@@ -45,6 +45,18 @@ func TestARefusalOfStructuredModeNamesTheFieldAndTheReason(t *testing.T) {
 	}
 }
 
+func TestStructuredModePaysNoHeedToAttributesInTheHeader(t *testing.T) {
+	header := map[string][]string{
+		"content-type": {ContentTypeEvent + "; charset=utf-8"}, "ce-id": {"1", "2"}, "CE-Time": {"yesterday"}, "ce-source": {"%ff"},
+	}
+	body := []byte(`{"specversion":"1.0","id":"3","source":"s","type":"t","data": {"a":1} }`)
+	e, err := DecodeMessage(header, body)
+	require.NoError(t, err)
+	require.True(t, e.Equal(&Event{SpecVersion: "1.0", ID: "3", Source: "s", Type: "t", Data: []byte(`{"a":1}`)}))
+	clear(body)
+	require.Equal(t, `{"a":1}`, string(e.Data), "it does not alias the body")
+}
+
 func TestSplitBatchRefusesWhatIsNoArray(t *testing.T) {
 	for body, reason := range map[string]string{``: "is no JSON array", `{}`: "is no JSON array", `null`: "is null", `[1`: "is no JSON array"} {
 		_, err := SplitBatch([]byte(body))

@@ -74,7 +74,18 @@ func TestARefusalNamesTheFieldAndTheReason(t *testing.T) {
 		{"no data", body(""), "data", "is missing"},
 		{"over 8 MiB", body(strings.Repeat(" ", MaxEventBytes+1)), "body", "is 8388609 bytes long, the limit is 8388608"},
 		{"data that is not UTF-8", body("{\"message_id\":\"\xff\"}"), "data", "is not UTF-8"},
-		{"broken JSON", body(`{"message_id":`), "data", "is not JSON: unexpected end of JSON input"},
+		{"broken JSON", body(`{"message_id":`), "data.message_id", "is not JSON: unexpected EOF after byte 14"},
+		{"broken escape", body(`{"message_id":"m","content":"\x"}`), "data.content", "is not JSON: invalid escape sequence `\\x` in string after byte 29"},
+		{"half of an object", body(`{"message_id":"m","usage":{"a":[1,{"b":2`), "data.usage.a[1]", "is not JSON: unexpected EOF"},
+		{"member twice", body(`{"message_id":"m","role":"user","content":"","role":"user"}`), "data.role", "is given 2 times"},
+		{"unknown member twice", body(`{"message_id":"m","x":1,"role":"user","content":"","x":2}`), "data.x", "is given 2 times"},
+		{"member twice in any JSON", body(`{"message_id":"m","role":"user","content":"","usage":{"a":[{"b":1,"b":2}]}}`), "data.usage.a[0].b", "is given 2 times"},
+		{"long member twice", body(`{"message_id":"m","` + strings.Repeat("é", 500) + `":1,"` + strings.Repeat("é", 500) + `":1}`), "data." + strings.Repeat("é", 125) + "…", "is given 2 times"},
+		{"member in another case", body(`{"Message_ID":"m","role":"user","content":""}`), "data.message_id", "is missing"},
+		{"null content", body(`{"message_id":"m","role":"user","content":null}`), "data.content", "is missing"},
+		{"null in the place of an id", body(`{"message_id":null,"role":"user","content":""}`), "data.message_id", "is missing"},
+		{"integer beyond 64 bits", body(`{"message_id":"m","role":"user","content":"","references":[{"file":"f"},{"file":"f","start_line":9223372036854775808}]}`), "data.references[1].start_line", "is a JSON number 9223372036854775808, not an integer of 64 bits"},
+		{"white space", body(" \n"), "data", "is not JSON: unexpected EOF"},
 		{"no JSON", body(`hello`), "data", "is not JSON: invalid character 'h'"},
 		{"JSON twice", body(`{} {}`), "data", "is not JSON: invalid character '{' after top-level value"},
 		{"null", body(` null `), "data", "is null, not an object"},
@@ -87,7 +98,7 @@ func TestARefusalNamesTheFieldAndTheReason(t *testing.T) {
 		{"a role of another API", body(`{"message_id":"m","role":"tool","content":""}`), "data.role", `"tool" is none of ["user" "assistant" "system"]`},
 		{"reference without a file", body(`{"message_id":"m","role":"user","content":"","references":[{"file":"f"},{}]}`), "data.references[1].file", "is missing"},
 		{"negative line", body(`{"message_id":"m","role":"user","content":"","references":[{"file":"f","end_line":-1}]}`), "data.references[0]", "has a negative line"},
-		{"line with a fraction", body(`{"message_id":"m","role":"user","content":"","references":[{"file":"f","end_line":1.5}]}`), "data.references.end_line", "is a JSON number 1.5, not an integer of 64 bits"},
+		{"line with a fraction", body(`{"message_id":"m","role":"user","content":"","references":[{"file":"f","end_line":1.5}]}`), "data.references[0].end_line", "is a JSON number 1.5, not an integer of 64 bits"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := validMessage()
@@ -115,7 +126,8 @@ func requireRefused(t *testing.T, field, reason string, err error) {
 }
 
 func TestARefusalOfDataNamesTheFieldOfEachType(t *testing.T) {
-	summary := `{"summary_id":"s","level":%d,"first_seq":%d,"last_seq":%d,"first_turn":%d,"last_turn":%d,"method":"%s"}`
+	summary := `{"summary_id":"s","level":%d,"first_seq":%d,"last_seq":%d,"first_turn":%d,"last_turn":%d,"method":"%s","conversation":""}`
+	condensed := `{"tool_call_id":"t","content":"","model":"m","chars_in":%d,"chars_out":%d}`
 	for _, c := range []struct{ name, eventType, data, field, reason string }{
 		{"context size below 0", TypeConversationStarted, `{"max_context_chars":-1}`, "data.max_context_chars", "is negative"},
 		{"branch of nothing", TypeConversationStarted, `{"branched_from":{}}`, "data.branched_from.conversation_id", "is missing"},
@@ -137,6 +149,19 @@ func TestARefusalOfDataNamesTheFieldOfEachType(t *testing.T) {
 		{"sequences the wrong way", TypeSummaryWritten, fmt.Sprintf(summary, 1, 5, 4, 1, 1, "llm"), "data.first_seq", "5 to 4 is no range of sequences"},
 		{"turns the wrong way", TypeSummaryWritten, fmt.Sprintf(summary, 1, 1, 1, 3, 2, "llm"), "data.first_turn", "3 to 2 is no range of turns"},
 		{"method", TypeSummaryWritten, fmt.Sprintf(summary, 1, 1, 1, 1, 1, "human"), "data.method", `"human" is none of ["llm" "extractive"]`},
+		{"no conversation", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":1,"last_seq":1,"method":"llm"}`, "data.conversation", "is missing"},
+		{"null conversation", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":1,"last_seq":1,"method":"llm","conversation":null}`, "data.conversation", "is missing"},
+		{"negative turn count", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":1,"last_seq":1,"method":"llm","conversation":"","turn_count":-1}`, "data.turn_count", "is negative"},
+		{"negative input of a summary", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":1,"last_seq":1,"method":"llm","conversation":"","chars_in":-1}`, "data.chars_in", "is negative"},
+		{"negative output of a summary", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":1,"last_seq":1,"method":"llm","conversation":"","chars_out":-1}`, "data.chars_out", "is negative"},
+		{"negative iteration", TypeToolCalled, `{"tool_call_id":"t","tool_name":"n","arguments":{},"iteration":-1}`, "data.iteration", "is negative"},
+		{"negative duration", TypeToolReturned, `{"tool_call_id":"t","result":"","duration_ms":-0.5}`, "data.duration_ms", "is negative"},
+		{"duration beyond a double", TypeToolReturned, `{"tool_call_id":"t","result":"","duration_ms":1e999}`, "data.duration_ms", "is a JSON number 1e999, not a number of double precision"},
+		{"broken result", TypeToolReturned, `{"tool_call_id":"t","result":{"a":[1,tru]}}`, "data.result.a[1]", "is not JSON: invalid character ']' in literal true"},
+		{"result with a member twice", TypeToolReturned, `{"tool_call_id":"t","result":{"a":1,"a":1}}`, "data.result.a", "is given 2 times"},
+		{"condensed by nobody", TypeToolCondensed, `{"tool_call_id":"t","content":""}`, "data.model", "is missing"},
+		{"negative input of a condensation", TypeToolCondensed, fmt.Sprintf(condensed, -1, 0), "data.chars_in", "is negative"},
+		{"negative output of a condensation", TypeToolCondensed, fmt.Sprintf(condensed, 0, -1), "data.chars_out", "is negative"},
 		{"condensed nothing", TypeToolCondensed, `{"content":""}`, "data.tool_call_id", "is missing"},
 		{"condensed to nothing", TypeToolCondensed, `{"tool_call_id":"t"}`, "data.content", "is missing"},
 	} {

@@ -10,9 +10,9 @@ var schemas embed.FS
 //
 // A schema can't say everything that [Record] checks: last_seq and last_turn are
 // not below their first_, ids are limited in bytes where the schema counts
-// characters, and an integer written as 1.0 or beyond 64 bits is none here. The other way
-// round, Record is more lenient than the schema in what encoding/json forgives:
-// member names in another case, and null inside of a list of strings.
+// characters, an integer written as 1.0 or beyond 64 bits is none here, and no
+// member may be given twice. The other way round, Record is more lenient in one
+// thing: null inside of a list of strings is "".
 func Schema(eventType string) ([]byte, bool) {
 	if _, known := prototypes[eventType]; !known {
 		return nil, false

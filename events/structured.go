@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 
 	ce "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/cloudevents/sdk-go/v2/types"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // DecodeStructured reads one event in the CloudEvents JSON format. An attribute
@@ -64,52 +66,58 @@ func DecodeStructured(body []byte) (Event, error) {
 	return e, e.check()
 }
 
-// splitObject is one JSON object as its members. Unlike json.Unmarshal it refuses
-// a name that comes twice, which two readers could understand differently.
-func splitObject(body []byte) (map[string]json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	broken := func(err error) error {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return invalid("body", "is no JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	switch t, err := d.Token(); {
-	case err != nil:
-		return nil, broken(err)
-	case t != json.Delim('{'):
+// splitObject is one JSON object as its members, which alias body. It refuses a
+// name that comes twice, which two readers could understand differently. What is
+// inside of the data is not its business: Record has a path for it.
+func splitObject(body []byte) (map[string]jsontext.Value, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	switch d.PeekKind() {
+	case jsontext.KindBeginObject, jsontext.KindInvalid:
+	default:
 		return nil, invalid("body", "is JSON, but no object")
 	}
-	members := make(map[string]json.RawMessage, 12)
-	for d.More() {
-		t, err := d.Token()
+	if _, err := d.ReadToken(); err != nil {
+		return nil, brokenObject(err)
+	}
+	members := make(map[string]jsontext.Value, 12)
+	for d.PeekKind() != jsontext.KindEndObject {
+		token, err := d.ReadToken()
 		if err != nil {
-			return nil, broken(err)
+			return nil, brokenObject(err)
 		}
-		name, _ := t.(string) // nothing else can stand here
+		name := token.String()
 		if name == "" {
 			return nil, invalid("body", "has a member without a name")
 		}
 		if _, twice := members[name]; twice {
 			return nil, invalid(name, "is given 2 times")
 		}
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return nil, broken(err)
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, brokenObject(err)
 		}
-		members[name] = raw
+		end := int(d.InputOffset())
+		members[name] = body[end-len(value) : end : end]
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, broken(err)
+	if _, err := d.ReadToken(); err != nil {
+		return nil, brokenObject(err)
 	}
-	if _, err := d.Token(); err != io.EOF {
+	if _, err := d.ReadToken(); err != io.EOF {
 		return nil, invalid("body", "goes on after its JSON object")
 	}
 	return members, nil
 }
 
+func brokenObject(err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		return invalid("body", "is no JSON object: %v after byte %d", syntax.Err, syntax.ByteOffset)
+	}
+	return invalid("body", "is no JSON object: %v", io.ErrUnexpectedEOF) // nothing at all
+}
+
 // setMember stores an attribute that came as JSON.
-func (e *Event) setMember(name string, raw json.RawMessage) error {
+func (e *Event) setMember(name string, raw jsontext.Value) error {
 	var text string
 	switch c := raw[0]; {
 	case !isAttributeName(name):
@@ -145,9 +153,9 @@ func (e *Event) setMember(name string, raw json.RawMessage) error {
 
 // setData stores the data member: JSON as it is, any other type as the text of a
 // JSON string.
-func (e *Event) setData(raw json.RawMessage) error {
+func (e *Event) setData(raw jsontext.Value) error {
 	if raw == nil || isJSON(e.DataContentType) {
-		e.Data = raw
+		e.Data = bytes.Clone(raw)
 		return nil
 	}
 	var text *string
@@ -160,7 +168,7 @@ func (e *Event) setData(raw json.RawMessage) error {
 	return nil
 }
 
-func (e *Event) setBase64(raw json.RawMessage) error {
+func (e *Event) setBase64(raw jsontext.Value) error {
 	if e.SpecVersion == "0.3" {
 		return invalid("data_base64", "is not known to CloudEvents 0.3, send 1.0")
 	}

@@ -41,11 +41,17 @@ func (a Address) Subject() (string, error) {
 	return publishPrefix + Escape(a.Tenant) + "." + Escape(a.Conversation) + "." + Escape(a.Kind), nil
 }
 
-// token checks what is to become one token of a subject.
+// token checks what is to become one token of a subject, or must be there as one.
 func token(field, value string, limit int) error {
-	switch {
-	case value == "":
+	if value == "" {
 		return invalid(field, "is missing")
+	}
+	return bounded(field, value, limit)
+}
+
+// bounded checks what may be empty.
+func bounded(field, value string, limit int) error {
+	switch {
 	case len(value) > limit:
 		return invalid(field, "is %d bytes long, the limit is %d", len(value), limit)
 	case !utf8.ValidString(value):

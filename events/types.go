@@ -36,7 +36,7 @@ var prototypes = map[string]func() Payload{
 	TypeMessageCreated:      func() Payload { return &MessageCreated{Content: absent} },
 	TypeToolCalled:          func() Payload { return new(ToolCalled) },
 	TypeToolReturned:        func() Payload { return new(ToolReturned) },
-	TypeSummaryWritten:      func() Payload { return new(SummaryWritten) },
+	TypeSummaryWritten:      func() Payload { return &SummaryWritten{Conversation: absent} },
 	TypeToolCondensed:       func() Payload { return &ToolCondensed{Content: absent} },
 }
 

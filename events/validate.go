@@ -14,8 +14,8 @@ var (
 )
 
 func (p *ConversationStarted) Validate() error {
-	if p.MaxContextChars < 0 {
-		return invalid("data.max_context_chars", "is negative")
+	if err := notNegative("data.max_context_chars", p.MaxContextChars); err != nil {
+		return err
 	}
 	if b := p.BranchedFrom; b != nil {
 		return first(
@@ -51,12 +51,19 @@ func (p *ToolCalled) Validate() error {
 	if len(p.Arguments) == 0 {
 		return invalid("data.arguments", "is missing")
 	}
-	return first(id("data.tool_call_id", p.ToolCallID), optionalID("data.message_id", p.MessageID), id("data.tool_name", p.ToolName))
+	return first(
+		id("data.tool_call_id", p.ToolCallID),
+		optionalID("data.message_id", p.MessageID),
+		id("data.tool_name", p.ToolName),
+		notNegative("data.iteration", p.Iteration))
 }
 
 func (p *ToolReturned) Validate() error {
-	if len(p.Result) == 0 {
+	if p.Result.IsZero() {
 		return invalid("data.result", "is missing")
+	}
+	if ms := p.DurationMS; ms != nil && *ms < 0 {
+		return invalid("data.duration_ms", "is negative")
 	}
 	for i, f := range p.Files {
 		field := fmt.Sprintf("data.files[%d]", i)
@@ -79,11 +86,22 @@ func (p *SummaryWritten) Validate() error {
 	case p.LastTurn < p.FirstTurn:
 		return invalid("data.first_turn", "%d to %d is no range of turns", p.FirstTurn, p.LastTurn)
 	}
-	return first(id("data.summary_id", p.SummaryID), oneOf("data.method", p.Method, methods))
+	return first(
+		id("data.summary_id", p.SummaryID),
+		present("data.conversation", p.Conversation),
+		notNegative("data.turn_count", p.TurnCount),
+		oneOf("data.method", p.Method, methods),
+		notNegative("data.chars_in", p.CharsIn),
+		notNegative("data.chars_out", p.CharsOut))
 }
 
 func (p *ToolCondensed) Validate() error {
-	return first(id("data.tool_call_id", p.ToolCallID), present("data.content", p.Content))
+	return first(
+		id("data.tool_call_id", p.ToolCallID),
+		present("data.content", p.Content),
+		nonEmpty("data.model", p.Model),
+		notNegative("data.chars_in", p.CharsIn),
+		notNegative("data.chars_out", p.CharsOut))
 }
 
 func first(errs ...error) error {
@@ -96,10 +114,15 @@ func first(errs ...error) error {
 }
 
 func id(field, value string) error {
+	return first(nonEmpty(field, value), optionalID(field, value))
+}
+
+// nonEmpty refuses a text that is empty.
+func nonEmpty(field, value string) error {
 	if value == "" {
 		return invalid(field, "is missing")
 	}
-	return optionalID(field, value)
+	return nil
 }
 
 func optionalID(field, value string) error {
@@ -109,9 +132,17 @@ func optionalID(field, value string) error {
 	return nil
 }
 
+// present refuses a text that is not there; it may be empty.
 func present(field, value string) error {
 	if value == absent {
 		return invalid(field, "is missing")
+	}
+	return nil
+}
+
+func notNegative(field string, value int) error {
+	if value < 0 {
+		return invalid(field, "is negative")
 	}
 	return nil
 }

@@ -260,7 +260,7 @@ func TestFilesOfACallAreListedAndTakenBackIfItFailed(t *testing.T) {
 	b.publish(structured("c1", "2", &events.ToolCalled{ToolCallID: "t1", ToolName: "read_file", Arguments: json.RawMessage(`{"path":"/src/a.go"}`)}))
 	b.publish(structured("c1", "3", &events.ToolCalled{ToolCallID: "t2", ToolName: "edit_file", Arguments: json.RawMessage(`{"path":"/src/b.go"}`)}))
 	seq := b.publish(structured("c1", "4", &events.ToolCalled{ToolCallID: "t3", ToolName: "read_file", Arguments: json.RawMessage(`{"path":"/src/none.go"}`)})).Seq
-	failed := b.publish(structured("c1", "5", &events.ToolReturned{ToolCallID: "t3", Success: &no, Result: json.RawMessage(`"no such file"`)})).Seq
+	failed := b.publish(structured("c1", "5", &events.ToolReturned{ToolCallID: "t3", Success: &no, Result: events.TextResult("no such file")})).Seq
 
 	paths := func(query string) (list []string) {
 		var answer struct{ Files []httpapi.File }

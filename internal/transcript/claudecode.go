@@ -238,7 +238,7 @@ func (c *claudeCode) result(out *batch, l *claudeLine, b *block) {
 	content, _ := b.Content.text("")
 	success := b.IsError != "true"
 	p := &events.ToolReturned{ToolCallID: b.ToolUseID, Success: &success, DurationMS: c.duration(l, b.ToolUseID)}
-	p.Result = quote(content)
+	p.Result = events.TextResult(content)
 	if !success {
 		p.Error = content
 	}

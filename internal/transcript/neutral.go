@@ -99,7 +99,7 @@ func (l *neutralLine) payload() (events.Payload, error) {
 		}, nil
 	case "tool_result":
 		p := &events.ToolReturned{
-			ToolCallID: l.parent(), Success: l.Success, Result: plain(or(l.Result, `""`)), Error: string(l.Error), DurationMS: l.DurationMS,
+			ToolCallID: l.parent(), Success: l.Success, Result: events.JSONResult(plain(or(l.Result, `""`))), Error: string(l.Error), DurationMS: l.DurationMS,
 		}
 		if p.ToolCallID == "" {
 			p.ToolCallID = strings.TrimPrefix(l.ID, resultPrefix)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -43,6 +44,12 @@ func generate() (map[string][]byte, error) {
 		Anonymous: true, ExpandedStruct: true, DoNotReference: true,
 		AllowAdditionalProperties:  true, // the vocabulary is open
 		RequiredFromJSONSchemaTags: true,
+		Mapper: func(t reflect.Type) *jsonschema.Schema {
+			if t == reflect.TypeFor[events.Result]() {
+				return new(jsonschema.Schema) // any JSON
+			}
+			return nil
+		},
 	}
 	if err := reflector.AddGoComments("mneme/events", ".", jsonschema.WithFullComment()); err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func TestResultsAreWhatTheFileTrackerReads(t *testing.T) {
 	}
 	for _, hits := range results(list, "grep_files") {
 		var parsed []hit
-		require.NoError(t, json.Unmarshal(hits.Result, &parsed))
+		require.NoError(t, json.Unmarshal([]byte(hits.Text()), &parsed))
 		for _, h := range parsed {
 			require.NotContains(t, h.File, "node_modules")
 			require.NotContains(t, h.File, "vendor")

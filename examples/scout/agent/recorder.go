@@ -97,7 +97,7 @@ func (r *Recorder) Return(ctx context.Context, id string, result any, failure er
 		return 0, fmt.Errorf("result of call %s: %w", id, err)
 	}
 	success, ms := failure == nil, float64(took.Microseconds())/1000
-	returned := events.ToolReturned{ToolCallID: id, Success: &success, Result: text, DurationMS: &ms}
+	returned := events.ToolReturned{ToolCallID: id, Success: &success, Result: events.JSONResult(text), DurationMS: &ms}
 	if failure != nil {
 		returned.Error = failure.Error()
 	}

@@ -1,0 +1,111 @@
+package events
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
+
+// decoding says how data is read. It is what encoding/json/v2 does (names count
+// with their case, none may be given twice) apart from two habits of version 1:
+//   - half of a surrogate pair, as an agent in JavaScript writes it when it cuts a
+//     text ("\ud83d"), becomes U+FFFD; bytes that are not UTF-8 are refused before,
+//   - null is the same as leaving the member out, so that a required text is
+//     missing and not "".
+var decoding = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsonv1.MergeWithLegacySemantics(true))
+
+// decode reads data, UTF-8, into an empty payload and validates it.
+func decode(data []byte, p Payload) error {
+	if err := jsonv2.Unmarshal(data, p, decoding); err != nil {
+		return refused(err)
+	}
+	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // which Unmarshal takes for any struct
+		return invalid("data", "is null, not an object")
+	}
+	return p.Validate()
+}
+
+// refused turns an error of the JSON package into the words of a producer.
+func refused(err error) error {
+	var syntax *jsontext.SyntacticError
+	var typed *jsonv2.SemanticError
+	switch {
+	case errors.As(err, &syntax) && errors.Is(syntax.Err, jsontext.ErrDuplicateName):
+		return invalid(dataPath(syntax.JSONPointer), "is given 2 times")
+	case errors.As(err, &syntax):
+		return invalid(dataPath(syntax.JSONPointer), "is not JSON: %v after byte %d", syntax.Err, syntax.ByteOffset)
+	case errors.As(err, &typed) && typed.GoType != nil:
+		return invalid(dataPath(typed.JSONPointer), "is %s, not %s", given(typed), wanted(typed.GoType))
+	}
+	return invalid("data", "is not JSON: %v", err)
+}
+
+// maxPathBytes is where the path of a refusal is cut: names come from the producer.
+const maxPathBytes = 256
+
+// dataPath is a JSON pointer as a path into the data: "/references/0/file" becomes
+// "data.references[0].file".
+func dataPath(pointer jsontext.Pointer) string {
+	var path strings.Builder
+	path.WriteString("data")
+	for token := range pointer.Tokens() {
+		if token != "" && strings.Trim(token, "0123456789") == "" {
+			path.WriteString("[" + token + "]")
+		} else {
+			path.WriteString("." + token)
+		}
+		if path.Len() > maxPathBytes {
+			end := maxPathBytes
+			for !utf8.RuneStart(path.String()[end]) {
+				end--
+			}
+			return path.String()[:end] + "…"
+		}
+	}
+	return path.String()
+}
+
+// given names the JSON that stands where something else is wanted.
+func given(e *jsonv2.SemanticError) string {
+	switch e.JSONKind {
+	case jsontext.KindString:
+		return "a JSON string"
+	case jsontext.KindNumber:
+		if 0 < len(e.JSONValue) && len(e.JSONValue) <= 64 {
+			return "a JSON number " + string(e.JSONValue)
+		}
+		return "a JSON number"
+	case jsontext.KindBeginObject, jsontext.KindEndObject:
+		return "a JSON object"
+	case jsontext.KindBeginArray, jsontext.KindEndArray:
+		return "a JSON array"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "a JSON boolean"
+	}
+	return "a JSON " + e.JSONKind.String()
+}
+
+// wanted names what can become a Go value of this type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "an integer of 64 bits"
+	case reflect.Uint64:
+		return "an integer of 64 bits that is not negative"
+	case reflect.Float64:
+		return "a number of double precision"
+	}
+	return "an object"
+}

@@ -1,0 +1,138 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Result is what a tool gave back: a text, or any other JSON. The zero Result is
+// none at all, which [ToolReturned] refuses.
+type Result struct {
+	form resultForm
+	text string // as the agent read it
+}
+
+type resultForm byte
+
+const (
+	noResult resultForm = iota
+	textResult
+	jsonResult
+)
+
+// TextResult is a result that is a text.
+func TextResult(text string) Result { return Result{textResult, text} }
+
+// JSONResult is a result of any JSON; a JSON string is the same as its
+// [TextResult]. No bytes are no result; [New] refuses what is not JSON.
+func JSONResult(raw []byte) Result {
+	var r Result
+	if len(raw) > 0 && r.UnmarshalJSON(raw) != nil {
+		return Result{jsonResult, string(raw)}
+	}
+	return r
+}
+
+// Text is the result as the agent read it: a JSON string without its quotes, any
+// other JSON without its white space. It costs nothing.
+func (r Result) Text() string { return r.text }
+
+// IsZero tells whether there is no result. A text that is empty is one.
+func (r Result) IsZero() bool { return r.form == noResult }
+
+// UnmarshalJSONFrom is how Record reads a result.
+func (r *Result) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch {
+	case value[0] != '"':
+		*r = Result{jsonResult, string(compact(value))}
+	case bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value):
+		*r = TextResult(string(value[1 : len(value)-1]))
+	default:
+		// The value was checked when it was read. All that is left to report is half
+		// of a surrogate pair, which has become U+FFFD.
+		text, _ := jsontext.AppendUnquote(nil, value)
+		*r = TextResult(string(text))
+	}
+	return nil
+}
+
+// UnmarshalJSON is for encoding/json.
+func (r *Result) UnmarshalJSON(raw []byte) error { return jsonv2.Unmarshal(raw, r, decoding) }
+
+// MarshalJSON writes a text as [New] writes every other: without escapes for HTML.
+func (r Result) MarshalJSON() ([]byte, error) {
+	switch r.form {
+	case textResult:
+		return marshal(r.text)
+	case jsonResult:
+		return []byte(r.text), nil
+	}
+	return []byte("null"), nil
+}
+
+// marshal writes JSON without a line break at its end, and "<" as it is: it is
+// common in code and would take six bytes.
+func marshal(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// compact is JSON without insignificant white space: the same bytes if it has
+// none, or if it is no JSON.
+func compact(text []byte) []byte {
+	if !hasSpace(text) {
+		return text
+	}
+	var out bytes.Buffer
+	out.Grow(len(text))
+	if json.Compact(&out, text) != nil {
+		return text
+	}
+	return out.Bytes()
+}
+
+// hasSpace tells whether JSON text has white space outside of its strings. Most
+// data has none, and then needs no compact copy.
+func hasSpace(text []byte) bool {
+	for len(text) > 0 {
+		outside, rest, quoted := bytes.Cut(text, []byte{'"'})
+		for _, c := range outside {
+			if c <= ' ' {
+				return true
+			}
+		}
+		if !quoted {
+			return false
+		}
+		text = afterString(rest)
+	}
+	return false
+}
+
+// afterString is what follows the quote that ends a JSON string, nil if none does.
+func afterString(text []byte) []byte {
+	for {
+		quote := bytes.IndexByte(text, '"')
+		if quote < 0 {
+			return nil
+		}
+		slashes := quote - len(bytes.TrimRight(text[:quote], `\`))
+		text = text[quote+1:]
+		if slashes%2 == 0 {
+			return text
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package events
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestAResultIsWhatTheAgentRead(t *testing.T) {
+	for _, c := range []struct{ json, text, again string }{
+		{`""`, "", `""`},
+		{`"plain"`, "plain", `"plain"`},
+		{`"a\tb\n\"c\" \\ \/ \u003c\u00e9\ud83d\ude00"`, "a\tb\n\"c\" \\ / <é😀", `"a\tb\n\"c\" \\ / <é😀"`},
+		{`"cut \ud83d"`, "cut \ufffd", "\"cut \ufffd\""},
+		{`"line\u2028separator"`, "line\u2028separator", `"line\u2028separator"`},
+		{`null`, "null", `null`},
+		{`false`, "false", `false`},
+		{`1.50e+3`, "1.50e+3", `1.50e+3`},
+		{`{"a":"\u003c /"}`, `{"a":"\u003c /"}`, `{"a":"\u003c /"}`},
+		{"{ \"a\" : [ 1,\n2 ] }", `{"a":[1,2]}`, `{"a":[1,2]}`},
+	} {
+		e, _ := golden(t, TypeToolReturned)
+		e.Data = []byte(`{"tool_call_id":"t","result":` + c.json + `}`)
+		recorded, err := Record(e)
+		require.NoError(t, err, c.json)
+		p := recorded.Payload.(*ToolReturned)
+		require.Equal(t, c.text, p.Text())
+		require.False(t, p.Result.IsZero())
+		require.Equal(t, p.Result, JSONResult([]byte(c.json)))
+
+		made, err := New("c", "s", "1", &ToolReturned{ToolCallID: "t", Result: p.Result})
+		require.NoError(t, err)
+		require.Equal(t, `{"tool_call_id":"t","result":`+c.again+`}`, string(made.Data))
+
+		var v1 ToolReturned
+		require.NoError(t, json.Unmarshal(e.Data, &v1), "encoding/json reads it too")
+		require.Equal(t, p, &v1)
+	}
+}
+
+func TestAResultThatIsMissingOrNoJSONIsRefused(t *testing.T) {
+	for _, none := range []Result{{}, JSONResult(nil)} {
+		require.True(t, none.IsZero())
+		_, err := New("c", "s", "1", &ToolReturned{ToolCallID: "t", Result: none})
+		requireRefused(t, "data.result", "is missing", err)
+	}
+	for _, broken := range []string{"{", `"a`, "a", `{}{}`, " "} {
+		_, err := New("c", "s", "1", &ToolReturned{ToolCallID: "t", Result: JSONResult([]byte(broken))})
+		require.Equal(t, "data", requireInvalid(t, err).Field, broken)
+	}
+}
+
+func TestEveryTextComesBackAsAResult(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		text := genText(0, 200).Draw(r, "text")
+		made, err := New("c", "s", "1", &ToolReturned{ToolCallID: "t", Result: TextResult(text)})
+		require.NoError(r, err)
+		recorded, err := Record(made)
+		require.NoError(r, err)
+		require.Equal(r, text, recorded.Payload.(*ToolReturned).Text())
+		require.Equal(r, TextResult(text), recorded.Payload.(*ToolReturned).Result)
+	})
+}
+
+func TestEveryJSONComesBackAsAResultWithoutItsWhiteSpace(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		raw := genJSON(rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(r, "space")).Draw(r, "json")
+		var result Result
+		if err := result.UnmarshalJSON(raw); err != nil {
+			require.ErrorContains(r, err, "duplicate object member name")
+			r.Skip("a name was drawn twice")
+		}
+		require.Equal(r, string(compact(raw)), result.Text())
+		require.Equal(r, result, JSONResult(raw))
+		again, err := json.Marshal(ToolReturned{ToolCallID: "t", Result: result})
+		require.NoError(r, err)
+		var back ToolReturned
+		require.NoError(r, json.Unmarshal(again, &back))
+		require.JSONEq(r, result.Text(), back.Text())
+	})
+}
