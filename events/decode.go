@@ -13,7 +13,8 @@ import (
 )
 
 // decoding says how data is read. It is what encoding/json/v2 does (names count
-// with their case, none may be given twice) apart from two habits of version 1:
+// with their case, no member of the payload may be given twice) apart from two
+// habits of version 1:
 //   - half of a surrogate pair, as an agent in JavaScript writes it when it cuts a
 //     text ("\ud83d"), becomes U+FFFD; bytes that are not UTF-8 are refused before,
 //   - null is the same as leaving the member out, so that a required text is
@@ -22,13 +23,24 @@ var decoding = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsonv1.MergeW
 
 // decode reads data, UTF-8, into an empty payload and validates it.
 func decode(data []byte, p Payload) error {
-	if err := jsonv2.Unmarshal(data, p, decoding); err != nil {
+	err := jsonv2.Unmarshal(data, p, decoding)
+	if insideTwice(err) {
+		err = jsonv2.Unmarshal(data, p, decoding, jsontext.AllowDuplicateNames(true))
+	}
+	if err != nil {
 		return refused(err)
 	}
 	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // which Unmarshal takes for any struct
 		return invalid("data", "is null, not an object")
 	}
 	return p.Validate()
+}
+
+// insideTwice tells whether a name is given twice below the payload's own members.
+// What a model wrote as arguments, or a tool gave back, is a fact and kept as it is.
+func insideTwice(err error) bool {
+	var syntax *jsontext.SyntacticError
+	return errors.As(err, &syntax) && errors.Is(syntax.Err, jsontext.ErrDuplicateName) && strings.Count(string(syntax.JSONPointer), "/") > 1
 }
 
 // refused turns an error of the JSON package into the words of a producer.

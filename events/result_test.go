@@ -81,3 +81,21 @@ func TestEveryJSONComesBackAsAResultWithoutItsWhiteSpace(t *testing.T) {
 		require.JSONEq(r, result.Text(), back.Text())
 	})
 }
+
+// Models do write a name twice; what they wrote is a fact.
+func TestANameGivenTwiceInsideArgumentsIsKeptAsItIs(t *testing.T) {
+	for _, c := range []struct{ eventType, data string }{
+		{TypeToolCalled, `{"tool_call_id":"t","tool_name":"x","arguments":{"path":"a","path":"b"}}`},
+		{TypeToolReturned, `{"tool_call_id":"t","result":{"a":1,"a":2}}`},
+	} {
+		e := Event{SpecVersion: "1.0", ID: "1", Source: "s", Type: c.eventType, Subject: "c", Data: []byte(c.data)}
+		recorded, err := Record(e)
+		require.NoError(t, err)
+		switch p := recorded.Payload.(type) {
+		case *ToolCalled:
+			require.Equal(t, `{"path":"a","path":"b"}`, string(p.Arguments))
+		case *ToolReturned:
+			require.Equal(t, `{"a":1,"a":2}`, p.Text())
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (l *neutralLine) payload() (events.Payload, error) {
 		}, nil
 	case "tool_result":
 		p := &events.ToolReturned{
-			ToolCallID: l.parent(), Success: l.Success, Result: events.JSONResult(plain(or(l.Result, `""`))), Error: string(l.Error), DurationMS: l.DurationMS,
+			ToolCallID: l.parent(), Success: l.Success, Result: events.JSONResult(plain(or(l.Result, `""`))), Error: string(l.Error), DurationMS: l.duration(),
 		}
 		if p.ToolCallID == "" {
 			p.ToolCallID = strings.TrimPrefix(l.ID, resultPrefix)
@@ -113,6 +113,14 @@ func (l *neutralLine) payload() (events.Payload, error) {
 
 // resultPrefix makes the id of a result's event from that of its call.
 const resultPrefix = "res:"
+
+// duration is what was logged; a clock that was set back meanwhile is no duration.
+func (l *neutralLine) duration() *float64 {
+	if l.DurationMS != nil && *l.DurationMS < 0 {
+		return nil
+	}
+	return l.DurationMS
+}
 
 func (l *neutralLine) parent() string {
 	if len(l.ParentIDs) == 0 {
