@@ -4,13 +4,11 @@ package bench
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	natsdeploy "mneme/deploy/nats"
@@ -90,7 +88,7 @@ func RunIngest(ctx context.Context, paths []string, rounds int, say func(string)
 		ComparedTo: "a bare loader that writes the same decoded rows into the same SQLite tables and indexes, without log, engine and checkpoint",
 	}
 	var ingest, loader []float64
-	var rows *table
+	var rows *readModel
 	for round := range rounds {
 		path := filepath.Join(dir, fmt.Sprintf("graph-%d.db", round))
 		took, err := ingestOnce(ctx, log, path, state.Head, quiet)
@@ -148,158 +146,4 @@ func median(values []float64) float64 {
 		return (sorted[n/2-1] + sorted[n/2]) / 2
 	}
 	return sorted[len(sorted)/2]
-}
-
-// table is the content of a read model: for each table its rows, by sequence.
-type table struct {
-	names   []string
-	inserts map[string]string // table → INSERT without VALUES
-	width   map[string]int
-	rows    map[string][]row
-}
-
-type row struct {
-	seq    uint64
-	values []any
-}
-
-// seqOf is the column that tells with which event a row was written.
-var seqOf = map[string]string{"conversation": "first_seq"}
-
-func readRows(ctx context.Context, path string) (*table, error) {
-	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = db.Close() }()
-	t := &table{inserts: map[string]string{}, width: map[string]int{}, rows: map[string][]row{}}
-	for _, name := range []string{"conversation", "version", "identity", "message", "reference", "tool_call", "tool_result"} {
-		by := seqOf[name]
-		if by == "" {
-			by = "seq"
-		}
-		if err := t.read(ctx, db, name, by); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
-}
-
-func (t *table) read(ctx context.Context, db *sql.DB, name, by string) error {
-	found, err := db.QueryContext(ctx, "SELECT "+by+", * FROM "+name+" ORDER BY "+by)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = found.Close() }()
-	columns, err := found.Columns()
-	if err != nil {
-		return err
-	}
-	t.names = append(t.names, name)
-	t.width[name] = len(columns) - 1
-	t.inserts[name] = "INSERT INTO " + name + " (" + strings.Join(columns[1:], ", ") + ") VALUES "
-	for found.Next() {
-		r := row{values: make([]any, len(columns)-1)}
-		dst := []any{&r.seq}
-		for i := range r.values {
-			dst = append(dst, &r.values[i])
-		}
-		if err := found.Scan(dst...); err != nil {
-			return err
-		}
-		t.rows[name] = append(t.rows[name], r)
-	}
-	return found.Err()
-}
-
-// load writes all rows into a new file and returns how long it took.
-func (t *table) load(ctx context.Context, path string) (time.Duration, error) {
-	empty, err := sqlitestore.OpenGraph(ctx, path) // makes the tables
-	if err != nil {
-		return 0, err
-	}
-	if err := empty.Close(); err != nil {
-		return 0, err
-	}
-	db, err := sql.Open("sqlite", sqlitestore.WriterDSN(path))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = db.Close() }()
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = conn.Close() }()
-	l := &bareLoader{conn: conn, ctx: context.WithoutCancel(ctx), stmts: map[string]*sql.Stmt{}}
-
-	began := time.Now()
-	next := map[string]int{}
-	for last := uint64(loaderBatch); ; last += loaderBatch {
-		left := false
-		if _, err := l.exec("BEGIN IMMEDIATE"); err != nil {
-			return 0, err
-		}
-		for _, name := range t.names {
-			rows := t.rows[name][next[name]:]
-			n, _ := slices.BinarySearchFunc(rows, last+1, func(r row, seq uint64) int {
-				if r.seq < seq {
-					return -1
-				}
-				return 1
-			})
-			if err := l.insert(t.inserts[name], t.width[name], rows[:n]); err != nil {
-				return 0, err
-			}
-			next[name] += n
-			left = left || n < len(rows)
-		}
-		if _, err := l.exec("COMMIT"); err != nil {
-			return 0, err
-		}
-		if !left {
-			return time.Since(began), nil
-		}
-	}
-}
-
-type bareLoader struct {
-	conn  *sql.Conn
-	ctx   context.Context
-	stmts map[string]*sql.Stmt
-	args  []any
-}
-
-func (l *bareLoader) exec(query string, args ...any) (sql.Result, error) {
-	s := l.stmts[query]
-	if s == nil {
-		var err error
-		if s, err = l.conn.PrepareContext(l.ctx, query); err != nil {
-			return nil, err
-		}
-		l.stmts[query] = s
-	}
-	return s.ExecContext(l.ctx, args...)
-}
-
-// insert writes rows as many a statement as the store does.
-func (l *bareLoader) insert(into string, width int, rows []row) error {
-	one := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
-	many := into + strings.TrimSuffix(strings.Repeat(one+",", sqlitestore.RowsPerStatement), ",")
-	for len(rows) > 0 {
-		n, query := 1, into+one
-		if len(rows) >= sqlitestore.RowsPerStatement {
-			n, query = sqlitestore.RowsPerStatement, many
-		}
-		l.args = l.args[:0]
-		for _, r := range rows[:n] {
-			l.args = append(l.args, r.values...)
-		}
-		if _, err := l.exec(query, l.args...); err != nil {
-			return err
-		}
-		rows = rows[n:]
-	}
-	return nil
 }

@@ -56,7 +56,7 @@ func show(c graph.Conversation) Conversation {
 // File is a touched file as the API shows it.
 type File struct {
 	Path  string `json:"path"`
-	Kind  string `json:"kind" enum:"read,write,search,list" doc:"write if it was ever modified, else the kind of the latest access"`
+	Kind  string `json:"kind" enum:"read,write,search,list" doc:"the strongest of its accesses: write, read, search, list"`
 	Tool  string `json:"tool" doc:"tool of the latest access"`
 	Turn  int    `json:"turn" doc:"turn of the latest access"`
 	Seq   uint64 `json:"seq" doc:"sequence of the latest access"`
@@ -186,30 +186,19 @@ func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
 		return nil, a.problem(err)
 	}
 	out := &filesOutput{}
-	out.Body.Files = mergeByPath(accesses, in.All, in.Limit)
+	out.Body.Files = touched(accesses, in.All, in.Limit)
 	return out, nil
 }
 
-// mergeByPath makes one row of a path's kinds. accesses are newest first, so the
-// first of a path is its latest; modified outranks whatever came later.
-func mergeByPath(accesses []graph.FileAccess, all bool, limit int) []File {
-	list, at := []File{}, map[string]int{}
-	for _, a := range accesses {
-		if !all && files.Excluded(a.Path, files.DefaultExclusions) {
-			continue
-		}
-		i, seen := at[a.Path]
-		if !seen {
-			at[a.Path] = len(list)
-			list = append(list, File{Path: a.Path, Kind: a.Kind, Tool: a.Tool, Turn: a.Turn, Seq: a.Seq, Count: a.Count})
-			continue
-		}
-		list[i].Count += a.Count
-		if a.Kind == string(files.KindWrite) {
-			list[i].Kind = a.Kind
+// touched makes the API's rows of accesses.
+func touched(accesses []graph.FileAccess, all bool, limit int) []File {
+	list := []File{}
+	for _, f := range graph.MergeByPath(accesses) {
+		if len(list) < limit && (all || !files.Excluded(f.Path, files.DefaultExclusions)) {
+			list = append(list, File{Path: f.Path, Kind: f.Strongest.Kind, Tool: f.Latest.Tool, Turn: f.Latest.Turn, Seq: f.Latest.Seq, Count: f.Count})
 		}
 	}
-	return list[:min(len(list), limit)]
+	return list
 }
 
 func encodeCursor(seq uint64) string {

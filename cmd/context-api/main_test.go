@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/pkg/eventlog"
+)
+
+// program is one of mneme's programs, running.
+type program struct {
+	cmd *exec.Cmd
+	err bytes.Buffer
+}
+
+func start(t *testing.T, bin, name, listen, nats, data string) *program {
+	t.Helper()
+	p := &program{cmd: exec.Command(filepath.Join(bin, name))}
+	p.cmd.Env = append(os.Environ(), "MNEME_LISTEN="+listen, "MNEME_NATS_URL="+nats, "MNEME_DATA="+data)
+	p.cmd.Stderr = &p.err
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
+	return p
+}
+
+// freePort is an address that nobody listens on now.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// eventually asks until the answer is good or time is up.
+func eventually(t *testing.T, url string, good func(status int, body string) bool) string {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	last := ""
+	for time.Now().Before(deadline) {
+		response, err := http.Get(url)
+		if err == nil {
+			body, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if last = fmt.Sprintf("%d %s", response.StatusCode, body); good(response.StatusCode, string(body)) {
+				return string(body)
+			}
+		} else {
+			last = err.Error()
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("%s: last answer: %s", url, last)
+	return ""
+}
+
+func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
+	t.Parallel()
+	bin, data := t.TempDir(), t.TempDir()
+	out, err := exec.Command("go", "build", "-o", bin, "../ingestor", "../file-tracker", "../context-api").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
+	require.NoError(t, err)
+	defer server.Stop()
+	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})
+	require.NoError(t, err)
+
+	// The reader comes first: it lives, but is not ready before the models are there.
+	address := freePort(t)
+	api := start(t, bin, "context-api", address, server.ClientURL(), data)
+	url := "http://" + address
+	eventually(t, url+"/healthz", func(status int, _ string) bool { return status == http.StatusOK })
+	eventually(t, url+"/readyz", func(status int, body string) bool {
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "absent")
+	})
+	ingestor := start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)
+	tracker := start(t, bin, "file-tracker", "127.0.0.1:0", server.ClientURL(), data)
+	eventually(t, url+"/readyz", func(status int, _ string) bool { return status == http.StatusOK })
+
+	conn, err := nats.Connect(server.ClientURL())
+	require.NoError(t, err)
+	defer conn.Close()
+	log, err := eventlog.Open(t.Context(), conn)
+	require.NoError(t, err)
+	publish := func(id, text string) uint64 {
+		e, err := events.New("c1", "test", id, &events.MessageCreated{MessageID: id, Role: "user", Content: text})
+		require.NoError(t, err)
+		ack, err := log.Publish(context.Background(), "default", e)
+		require.NoError(t, err)
+		return ack.Seq
+	}
+	context := func(seq uint64) string {
+		return eventually(t, fmt.Sprintf("%s/v1/conversations/c1/context?format=markdown&at_least=%d", url, seq), func(status int, _ string) bool { return status == http.StatusOK })
+	}
+	require.Contains(t, context(publish("m1", "first words")), "first words")
+
+	// A second ingestor on the same directory is refused; the first one goes on.
+	second := start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)
+	require.Error(t, second.cmd.Wait())
+	require.Contains(t, second.err.String(), "in use by another process")
+
+	// SIGTERM ends each program in order; another start goes on where it was.
+	for _, p := range []*program{ingestor, tracker} {
+		require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, p.cmd.Wait(), p.err.String())
+	}
+	seq := publish("m2", "written while nobody listened")
+	start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)
+	start(t, bin, "file-tracker", "127.0.0.1:0", server.ClientURL(), data)
+	require.Contains(t, context(seq), "written while nobody listened")
+	require.NoError(t, api.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, api.cmd.Wait(), api.err.String())
+}
+
+func TestABadVariableIsNamed(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", bin, "../ingestor", "../context-api").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, c := range []struct{ program, variable, value, says string }{
+		{"ingestor", "MNEME_PARTITIONS", "many", `MNEME_PARTITIONS="many"`},
+		{"ingestor", "MNEME_PARTITIONS", "99", "MNEME_PARTITIONS=99"},
+		{"ingestor", "MNEME_NATS_URL", "here", "MNEME_NATS_URL"},
+		{"context-api", "MNEME_LISTEN", "0.0.0.0:80", "loopback only"},
+		{"context-api", "MNEME_LOG_LEVEL", "loud", "MNEME_LOG_LEVEL"},
+		{"context-api", "MNEME_LOG_FORMAT", "xml", "MNEME_LOG_FORMAT"},
+	} {
+		cmd := exec.Command(filepath.Join(bin, c.program))
+		cmd.Env = append(os.Environ(), c.variable+"="+c.value)
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%s", out)
+		require.Contains(t, string(out), c.says)
+	}
+	help, err := exec.Command(filepath.Join(bin, "ingestor"), "--help").Output()
+	require.NoError(t, err)
+	for _, variable := range []string{"MNEME_NATS_URL", "MNEME_DATA", "MNEME_LISTEN", "MNEME_LOG_LEVEL"} {
+		require.Contains(t, string(help), variable)
+	}
+}

@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/pkg/graph/sqlitestore"
+)
+
+// readModel is the content of a read model: for each table its rows, by sequence.
+type readModel struct {
+	names   []string
+	inserts map[string]string // table → INSERT without VALUES
+	width   map[string]int
+	rows    map[string][]row
+}
+
+type row struct {
+	seq    uint64
+	values []value
+}
+
+// value is one decoded column. Like a loader of typed rows, this one makes the
+// driver's arguments of them when it writes.
+type value struct {
+	kind byte // i, f, s, b, or 0 for NULL
+	i    int64
+	f    float64
+	s    string
+	b    []byte
+}
+
+// Scan implements sql.Scanner.
+func (v *value) Scan(src any) error {
+	switch src := src.(type) {
+	case nil:
+		*v = value{}
+	case int64:
+		*v = value{kind: 'i', i: src}
+	case float64:
+		*v = value{kind: 'f', f: src}
+	case string:
+		*v = value{kind: 's', s: src}
+	case []byte:
+		*v = value{kind: 'b', b: slices.Clone(src)}
+	default:
+		return fmt.Errorf("a column of type %T", src)
+	}
+	return nil
+}
+
+func (v *value) arg() any {
+	switch v.kind {
+	case 'i':
+		return v.i
+	case 'f':
+		return v.f
+	case 's':
+		return v.s
+	case 'b':
+		return v.b
+	}
+	return nil
+}
+
+// seqOf is the column that tells with which event a row was written.
+var seqOf = map[string]string{"conversation": "first_seq"}
+
+func readRows(ctx context.Context, path string) (*readModel, error) {
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }()
+	m := &readModel{inserts: map[string]string{}, width: map[string]int{}, rows: map[string][]row{}}
+	for _, name := range []string{"conversation", "version", "identity", "message", "reference", "tool_call", "tool_result"} {
+		by := seqOf[name]
+		if by == "" {
+			by = "seq"
+		}
+		if err := m.read(ctx, db, name, by); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *readModel) read(ctx context.Context, db *sql.DB, name, by string) error {
+	found, err := db.QueryContext(ctx, "SELECT "+by+", * FROM "+name+" ORDER BY "+by)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = found.Close() }()
+	columns, err := found.Columns()
+	if err != nil {
+		return err
+	}
+	m.names = append(m.names, name)
+	m.width[name] = len(columns) - 1
+	m.inserts[name] = "INSERT INTO " + name + " (" + strings.Join(columns[1:], ", ") + ") VALUES "
+	for found.Next() {
+		r := row{values: make([]value, len(columns)-1)}
+		dst := []any{&r.seq}
+		for i := range r.values {
+			dst = append(dst, &r.values[i])
+		}
+		if err := found.Scan(dst...); err != nil {
+			return err
+		}
+		m.rows[name] = append(m.rows[name], r)
+	}
+	return found.Err()
+}
+
+// load writes all rows into a new file and returns how long it took.
+func (m *readModel) load(ctx context.Context, path string) (time.Duration, error) {
+	empty, err := sqlitestore.OpenGraph(ctx, path) // makes the tables
+	if err != nil {
+		return 0, err
+	}
+	if err := empty.Close(); err != nil {
+		return 0, err
+	}
+	db, err := sql.Open("sqlite", sqlitestore.WriterDSN(path))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	l := &bareLoader{conn: conn, ctx: context.WithoutCancel(ctx), stmts: map[string]*sql.Stmt{}}
+
+	began := time.Now()
+	next := map[string]int{}
+	for last := uint64(loaderBatch); ; last += loaderBatch {
+		left := false
+		if _, err := l.exec("BEGIN IMMEDIATE"); err != nil {
+			return 0, err
+		}
+		for _, name := range m.names {
+			rows := m.rows[name][next[name]:]
+			n, _ := slices.BinarySearchFunc(rows, last+1, func(r row, seq uint64) int {
+				if r.seq < seq {
+					return -1
+				}
+				return 1
+			})
+			if err := l.insert(m.inserts[name], m.width[name], rows[:n]); err != nil {
+				return 0, err
+			}
+			next[name] += n
+			left = left || n < len(rows)
+		}
+		if _, err := l.exec("COMMIT"); err != nil {
+			return 0, err
+		}
+		if !left {
+			return time.Since(began), nil
+		}
+	}
+}
+
+type bareLoader struct {
+	conn  *sql.Conn
+	ctx   context.Context
+	stmts map[string]*sql.Stmt
+	args  []any
+}
+
+func (l *bareLoader) exec(query string, args ...any) (sql.Result, error) {
+	s := l.stmts[query]
+	if s == nil {
+		var err error
+		if s, err = l.conn.PrepareContext(l.ctx, query); err != nil {
+			return nil, err
+		}
+		l.stmts[query] = s
+	}
+	return s.ExecContext(l.ctx, args...)
+}
+
+// insert writes rows as many a statement as the store does.
+func (l *bareLoader) insert(into string, width int, rows []row) error {
+	one := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
+	many := into + strings.TrimSuffix(strings.Repeat(one+",", sqlitestore.RowsPerStatement), ",")
+	for len(rows) > 0 {
+		n, query := 1, into+one
+		if len(rows) >= sqlitestore.RowsPerStatement {
+			n, query = sqlitestore.RowsPerStatement, many
+		}
+		l.args = l.args[:0]
+		for _, r := range rows[:n] {
+			for i := range r.values {
+				l.args = append(l.args, r.values[i].arg())
+			}
+		}
+		if _, err := l.exec(query, l.args...); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
