@@ -297,3 +297,35 @@ func TestTheOpenAPIDocumentDescribesEveryPath(t *testing.T) {
 		require.Contains(t, doc.Paths, path)
 	}
 }
+
+func TestAFullLogAnswersAtOnceAndKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
+	i, err := service.Up(t.Context(), service.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, i.Close()) }()
+	b := &bundle{t, i}
+	event := map[string]string{"Content-Type": events.ContentTypeEvent}
+	var last uint64
+	for n := 0; ; n++ {
+		require.Less(t, n, 20, "the log does not fill up")
+		body := structured("c1", fmt.Sprint(n), message(fmt.Sprint("m", n), "user", fmt.Sprint(n)+strings.Repeat(" x", 50_000)))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.HTTPURL()+"/v1/events", bytes.NewReader(body))
+		require.NoError(t, err)
+		request.Header.Set("Content-Type", events.ContentTypeEvent)
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusInsufficientStorage {
+			p := b.refused(http.StatusInsufficientStorage, http.MethodPost, "/v1/events", event, string(body))
+			require.Contains(t, p.Detail, "nothing was stored")
+			break
+		}
+		require.Equal(t, http.StatusCreated, response.StatusCode)
+		last++
+	}
+	var c httpapi.Conversation
+	b.get(fmt.Sprintf("/v1/conversations/c1?at_least=%d", last), &c)
+	require.EqualValues(t, last, c.MessageCount)
+}
