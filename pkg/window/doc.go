@@ -30,7 +30,9 @@
 //   - No one text eats a section: in recent turns each message, each call's
 //     arguments and each result takes at most a quarter of the room, the two user
 //     messages above excepted. Results over 1,000 characters that are older than
-//     the last 3 messages are condensed to 800.
+//     the last 3 messages are condensed to 800. A step that still does not fit is
+//     shown with shorter texts if it is the newest one or an eighth of the room
+//     would stay empty.
 //   - Reads are bounded by the budget, not by the length of the conversation:
 //     newest first, by pages, until the budget is full. The first instruction is
 //     found by a search over sequences.

@@ -119,7 +119,7 @@ func (c *talk) call(id, tool string, arguments any) *talk {
 
 func (c *talk) result(id string, ok bool, result any) *talk {
 	c.t.Helper()
-	return c.add(&events.ToolReturned{ToolCallID: id, Success: &ok, Result: quoted(c.t, result)})
+	return c.add(&events.ToolReturned{ToolCallID: id, Success: &ok, Result: events.JSONResult(quoted(c.t, result))})
 }
 
 func quoted(t testing.TB, v any) json.RawMessage {

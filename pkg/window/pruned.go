@@ -28,9 +28,7 @@ type kept struct {
 func collectPruned(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	room -= headingCost(s.heading)
 	piece := pieceOf(room)
-	w, err := b.load(ctx, piece, func(messages, chars int) bool {
-		return messages > prunedWhole || chars > room+room/4
-	})
+	w, err := b.load(ctx, extent{chars: room + room/8, messages: prunedWhole + 1, piece: piece})
 	if err != nil {
 		return f, err
 	}
@@ -63,7 +61,7 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 	if rest := b.conversation.MessageCount - last; rest > 0 && last > 0 {
 		f.items = append(f.items, bridge(rest))
 	}
-	f.drop("messages", b.conversation.MessageCount-shown, reasonBudget)
+	f.drop("messages", b.conversation.MessageCount-shown, "pruned")
 	return f, nil
 }
 
@@ -162,5 +160,9 @@ func (b *builder) newestWithin(w *window, list []kept, room, piece int) []kept {
 
 // bridge marks a gap.
 func bridge(n int) Item {
-	return Item{Kind: KindLeftOut, Role: "system", Text: fmt.Sprintf("… [%d messages in between left out] …", n)}.measured()
+	text := fmt.Sprintf("… [%d messages in between left out] …", n)
+	if n == 1 {
+		text = "… [1 message in between left out] …"
+	}
+	return Item{Kind: KindLeftOut, Role: "system", Text: text}.measured()
 }

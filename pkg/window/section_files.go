@@ -26,25 +26,33 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 	if b.src.Files == nil || room <= headingCost(s.heading) {
 		return f, nil
 	}
-	// a line takes some 20 characters or more; some rows fall away below
-	found, err := b.src.Files.Files(ctx, b.req.Conversation, graph.FileQuery{AsOf: b.req.AsOf, Limit: min(50+room/10, 5_000)})
+	// a line takes more than 20 characters as a rule; some rows fall away below
+	found, err := b.src.Files.Files(ctx, b.req.Conversation, graph.FileQuery{AsOf: b.req.AsOf, Limit: min(50+room/20, 5_000)})
 	if err != nil {
 		return f, err
 	}
-	list, repeated, excluded := distinct(found, b.req.Exclude)
+	list := distinct(found)
+	f.drop("accesses", len(found)-len(list), "another access of the same file is newer or a modification")
 	slices.SortStableFunc(list, func(a, b graph.FileAccess) int { return cmp.Compare(fileRank[a.Kind], fileRank[b.Kind]) })
 
 	room -= headingCost(s.heading)
 	groups := map[string][]Item{}
-	left := 0
 	for _, a := range list {
+		if room < minFileLine {
+			f.drop("files", 1, reasonBudget)
+			continue
+		}
+		if files.Excluded(a.Path, b.req.Exclude) {
+			f.drop("files", 1, "excluded by a pattern")
+			continue
+		}
 		it := Item{Kind: KindFile, Turn: a.Turn, Seq: a.Seq, ToolName: a.Tool, Path: a.Path, Access: a.Kind}.measured()
 		need := it.Chars
 		if groups[a.Kind] == nil {
 			need += length(groupHeading(a.Kind))
 		}
 		if need > room {
-			left++
+			f.drop("files", 1, reasonBudget)
 			continue
 		}
 		room -= need
@@ -53,34 +61,28 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 	for _, kind := range fileOrder {
 		f.items = append(f.items, groups[kind]...)
 	}
-	f.drop("files", left, reasonBudget)
-	f.drop("files", excluded, "excluded by a pattern")
-	f.drop("accesses", repeated, "another access of the same file is listed")
 	return f, nil
 }
 
+// minFileLine is a line with hardly a name on it: with less room the rest of the
+// files is not looked at.
+const minFileLine = 8
+
 // distinct leaves each path once, in the order of the latest accesses: as modified
 // if one of its accesses is a write, otherwise as it was accessed last. found is
-// newest first.
-func distinct(found []graph.FileAccess, exclude []string) (list []graph.FileAccess, repeated, excluded int) {
-	at := map[string]int{} // -1: excluded
+// newest first. A kind of a later version is left out.
+func distinct(found []graph.FileAccess) (list []graph.FileAccess) {
+	at := map[string]int{}
 	for _, a := range found {
 		i, known := at[a.Path]
 		switch {
-		case fileGroups[a.Kind] == "": // of a later version
-		case known && i >= 0:
-			repeated++
-			if a.Kind == "write" && list[i].Kind != "write" {
-				list[i] = a
-			}
-		case known:
-		case files.Excluded(a.Path, exclude):
-			at[a.Path] = -1
-			excluded++
-		default:
+		case fileGroups[a.Kind] == "":
+		case !known:
 			at[a.Path] = len(list)
 			list = append(list, a)
+		case a.Kind == "write" && list[i].Kind != "write":
+			list[i] = a
 		}
 	}
-	return list, repeated, excluded
+	return list
 }

@@ -29,7 +29,7 @@ type recentTurns struct {
 // message and its newest whole steps.
 func collectTurns(ctx context.Context, b *builder, s section, room int) (filled, error) {
 	unused := b.req.MaxChars - b.used
-	w, err := b.load(ctx, pieceOf(unused), func(_, chars int) bool { return chars > unused+unused/4 })
+	w, err := b.load(ctx, extent{chars: unused + unused/8, piece: pieceOf(unused)})
 	if err != nil {
 		return filled{}, err
 	}
@@ -37,6 +37,7 @@ func collectTurns(ctx context.Context, b *builder, s section, room int) (filled,
 	if err != nil || len(list) == 0 {
 		return filled{}, err
 	}
+	f := filled{room: room}
 	shown := recentTurns{}
 	all := false
 	if list[0].number <= 1 {
@@ -44,10 +45,12 @@ func collectTurns(ctx context.Context, b *builder, s section, room int) (filled,
 		shown = b.fitTurns(w, list, unused-headingCost(s.heading))
 		all = shown.oldest != nil && shown.oldest.number <= 1
 	}
-	if !all {
+	if all {
+		f.room = unused
+	} else {
 		shown = b.fitTurns(w, list, room-headingCost(s.heading))
 	}
-	f := filled{items: shown.items}
+	f.items = shown.items
 	b.queriesEnd = b.end
 	if shown.oldest != nil {
 		b.queriesEnd = 0
@@ -124,6 +127,9 @@ func (b *builder) fitTurns(w *window, list []turn, room int) (out recentTurns) {
 // its newest whole steps; left is how many steps are left out, -1 if it is only
 // something that is no step. The newest turn is shown in any case, an older one
 // only with a step.
+//
+// A step that does not fit is tried with shorter texts, rather than left out, if it
+// is the newest of all or if much room, an eighth of the section's, is left.
 func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, left int, ok bool) {
 	newest := b.newest == nil || t.number == b.newest.Turn
 	var head []Item
@@ -131,7 +137,7 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 		head = append(head, b.userItem(t.user, piece))
 	}
 	room -= cost(head)
-	mark := leftOutSteps(t.last - t.before).Chars
+	mark := leftOutSteps(t.number, t.last-t.before).Chars
 	from := len(t.steps) // steps[from:] are shown
 	for ; from > 0; from-- {
 		s := &t.steps[from-1]
@@ -140,7 +146,7 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 			need = 0
 		}
 		shown := b.items(w, s, piece)
-		if newest && from == len(t.steps) && cost(shown)+need > room {
+		if last := newest && from == len(t.steps); cost(shown)+need > room && (last || room > piece/2) {
 			shown = b.itemsWithin(w, s, piece/2, room-need)
 		}
 		if shown == nil || cost(shown)+need > room {
@@ -156,7 +162,7 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 		return nil, 0, false
 	}
 	left = t.missing(from)
-	items = append(append(head, leftOutSteps(left)), items...)
+	items = append(append(head, leftOutSteps(t.number, left)), items...)
 	if left == 0 {
 		left = -1
 	}
@@ -182,7 +188,7 @@ func (b *builder) userItem(m *graph.Message, piece int) Item {
 }
 
 // leftOutSteps marks where earlier steps of a turn are left out.
-func leftOutSteps(n int) Item {
+func leftOutSteps(turn, n int) Item {
 	text := fmt.Sprintf("[… %d earlier steps of this turn left out]", n)
 	switch n {
 	case 0:
@@ -190,5 +196,5 @@ func leftOutSteps(n int) Item {
 	case 1:
 		text = "[… 1 earlier step of this turn left out]"
 	}
-	return Item{Kind: KindLeftOut, Text: text}.measured()
+	return Item{Kind: KindLeftOut, Turn: turn, Text: text}.measured()
 }

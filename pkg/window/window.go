@@ -35,21 +35,26 @@ type call struct {
 // old tells whether a result is old enough to be condensed.
 func (w *window) old(seq uint64) bool { return seq < w.oldFrom }
 
-// load reads the transcript, newest first, until enough says so for the number of
-// messages read and about how many characters the entries take, or until the
-// conversation begins. piece is what one text takes at most.
-func (b *builder) load(ctx context.Context, piece int, enough func(messages, chars int) bool) (*window, error) {
+// extent says how much of the transcript to read.
+type extent struct {
+	chars    int // about so many characters in the Markdown
+	messages int // or so many messages; 0 means any number
+	piece    int // what one text takes at most
+}
+
+// load reads the newest end of the transcript, page by page.
+func (b *builder) load(ctx context.Context, want extent) (*window, error) {
 	w := &window{}
 	var entries []graph.Entry // newest first
 	messages, chars := 0, 0
-	page := pageSize(b.req.MaxChars)
-	for before := b.end; !w.complete && !enough(messages, chars); {
+	for before := b.end; !w.complete && chars < want.chars && (want.messages == 0 || messages < want.messages); {
+		page := want.page(len(entries), chars)
 		list, err := b.src.Graph.Transcript(ctx, b.req.Conversation, before, page)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range list {
-			if chars += estimate(e, piece, w.oldFrom != 0); e.Message == nil {
+			if chars += estimate(e, want.piece, w.oldFrom != 0); e.Message == nil {
 				continue
 			}
 			if messages++; messages == freshMessages {
@@ -65,9 +70,25 @@ func (b *builder) load(ctx context.Context, piece int, enough func(messages, cha
 	return w, b.join(ctx, w, entries)
 }
 
-// pageSize is how many entries are read at once: about as many as the budget
-// holds, since an entry of an agent takes some 400 characters.
-func pageSize(maxChars int) int { return min(max(maxChars/400, 32), 256) }
+// Limits of how many entries are read at once.
+const (
+	minPage = 32
+	maxPage = 256
+)
+
+// page is how many entries to read next, after so many that take so many
+// characters: as many as are still needed if they are like those. An agent's entry
+// takes some 400 characters.
+func (x extent) page(entries, chars int) int {
+	if x.messages > 0 {
+		return 3 * x.messages
+	}
+	average := 400
+	if entries > 0 {
+		average = max(1, chars/entries)
+	}
+	return min(max((x.chars-chars)/average+4, minPage), maxPage)
+}
 
 // estimate is about what an entry takes in the Markdown, rather less than more.
 func estimate(e graph.Entry, piece int, old bool) int {
@@ -233,10 +254,10 @@ func (b *builder) items(w *window, s *step, piece int) []Item {
 	return items
 }
 
-// itemsWithin shows the newest step in any case: with shorter texts if it does not
-// fit otherwise. It gives nil if even those do not fit.
+// itemsWithin shows a step in room characters: each text at most piece characters
+// long, or as short as it must be. It gives nil if it does not fit in any way.
 func (b *builder) itemsWithin(w *window, s *step, piece, room int) []Item {
-	for ; piece >= minPiece; piece /= 2 {
+	for ; piece >= shortestPiece; piece /= 2 {
 		if items := b.items(w, s, piece); cost(items) <= room {
 			return items
 		}

@@ -1,0 +1,159 @@
+package window_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/window"
+)
+
+func TestARequestThatBreaksARuleNamesItsField(t *testing.T) {
+	s := newStore(t)
+	for _, c := range []struct {
+		req           window.Request
+		field, reason string
+	}{
+		{window.Request{MaxChars: window.MinMaxChars - 1}, "max_chars", "199 is not between 200 and 10000000"},
+		{window.Request{MaxChars: -1}, "max_chars", "-1 is not between"},
+		{window.Request{MaxChars: window.MaxMaxChars + 1}, "max_chars", "is not between"},
+		{window.Request{Strategy: "best"}, "strategy", `"best" is not known; there are hybrid, pruned, recent`},
+	} {
+		_, err := window.Build(t.Context(), s.source(), c.req)
+		var invalid *window.InvalidError
+		require.ErrorAs(t, err, &invalid)
+		assert.Equal(t, c.field, invalid.Field)
+		assert.Contains(t, invalid.Reason, c.reason)
+	}
+}
+
+func TestAnUnknownDeletedOrLaterConversationIsNotFound(t *testing.T) {
+	s := newStore(t)
+	c := newTalk(t, "deleted").user("hello")
+	s.apply(c.add(&events.ConversationDeleted{}).events)
+	s.apply(newTalk(t, "later").user("hello").events)
+	for _, req := range []window.Request{
+		{Conversation: idOf("unknown")}, {Conversation: idOf("deleted")}, {Conversation: idOf("later"), AsOf: 1},
+		{Conversation: events.ConversationID{Tenant: "other", ID: "later"}},
+	} {
+		_, err := window.Build(t.Context(), s.source(), req)
+		assert.ErrorIs(t, err, graph.ErrNotFound)
+	}
+}
+
+func TestAConversationWithoutMessagesIsAnEmptyContext(t *testing.T) {
+	for _, strategy := range window.Strategies() {
+		c := newTalk(t, "c").add(&events.ConversationStarted{Title: "T"}).build(window.Request{Strategy: strategy})
+		assert.Empty(t, c.Markdown())
+		assert.Empty(t, c.Sections)
+		assert.Zero(t, c.Chars)
+		data, err := json.Marshal(c)
+		require.NoError(t, err)
+		assert.Contains(t, string(data), `"sections":[]`)
+	}
+}
+
+// Seed 001 §9: the calls of intermediate assistant messages belong to the turn.
+func TestATurnHasTheCallsOfItsIntermediateMessages(t *testing.T) {
+	c := newTalk(t, "c").user("Read this file")
+	c.assistant("").call("t1", "read_file", args{"path": "a.go"}).result("t1", true, "A")
+	c.assistant("").call("t2", "grep_files", args{"path": "."}).result("t2", true, "B")
+	c.assistant("Here is the content.")
+	var kinds []string
+	for _, it := range sectionOf(c.build(window.Request{}), window.SectionTurns) {
+		kinds = append(kinds, fmt.Sprint(it.Kind, " ", it.Turn, " ", it.Step, " ", it.ToolName))
+	}
+	assert.Equal(t, []string{"message 1 0 ", "message 1 1 ", "tool_call 1 1 read_file", "message 1 2 ", "tool_call 1 2 grep_files", "message 1 3 "}, kinds)
+}
+
+// Seed 000, feature 1.
+func TestPruningKeepsTheFirstMessageAndTheLastNine(t *testing.T) {
+	for n, want := range map[int]int{9: 9, 10: 10, 11: 10, 40: 10} {
+		c := newTalk(t, "c")
+		for i := range n {
+			c.say([]string{"user", "assistant"}[i%2], fmt.Sprintf("message %d", i+1))
+		}
+		text := c.build(window.Request{Strategy: window.StrategyPruned}).Markdown()
+		assert.Equal(t, want, strings.Count(text, ": message "), "of %d", n)
+		assert.Contains(t, text, ": message 1\n")
+		assert.Contains(t, text, fmt.Sprintf(": message %d\n", n))
+		bridge := "**System**: … ["
+		assert.Equal(t, n > 10, strings.Contains(text, bridge), "of %d", n)
+	}
+}
+
+func TestFilesAreListedOnceAndModifiedOutranksRead(t *testing.T) {
+	c := newTalk(t, "c").user("Go.").assistant("Going.")
+	step := func(tool string, arguments args) {
+		id := fmt.Sprintf("t%d", c.n)
+		c.call(id, tool, arguments)
+		c.result(id, true, "")
+	}
+	step("write_file", args{"path": "written-then-read.go"})
+	step("read_file", args{"path": "written-then-read.go"})
+	step("grep_files", args{"path": "read-last.go"})
+	step("read_file", args{"path": "read-last.go"})
+	step("read_file", args{"path": "node_modules/x/index.js"})
+	step("read_file", args{"path": "/tmp/scratch.txt"})
+	step("list_directory", args{"path": "src"})
+	c.call("failed", "read_file", args{"path": "failed.go"}).result("failed", false, "no")
+
+	got := c.build(window.Request{})
+	text := got.Markdown()
+	_, list, _ := strings.Cut(text, "## Recently Accessed Files\n")
+	assert.Equal(t, "\n**Read:**\n- read-last.go (via read_file, Turn 1)\n\n**Modified:**\n- written-then-read.go (via write_file, Turn 1)\n\n**Listed:**\n- src\n", strings.ReplaceAll(list, "./", ""))
+	m := got.Manifest.Sections[2]
+	assert.Equal(t, window.SectionFiles, m.Name)
+	assert.Contains(t, m.Dropped, window.Dropped{What: "files", Count: 2, Reason: "excluded by a pattern"})
+
+	all := c.build(window.Request{Exclude: []string{}}).Markdown()
+	assert.Contains(t, all, "- /tmp/scratch.txt (via read_file, Turn 1)")
+	s := newStore(t)
+	s.apply(c.events)
+	without, err := window.Build(t.Context(), window.Source{Graph: s.graph}, window.Request{Conversation: idOf("c")})
+	require.NoError(t, err)
+	assert.NotContains(t, without.Markdown(), "## Recently Accessed Files")
+}
+
+// What comes after as_of changes nothing: the context is the one of then.
+func TestAsOfIsWhatABuildThenWouldHaveGiven(t *testing.T) {
+	c := newTalk(t, "c")
+	for i := range 30 {
+		id := fmt.Sprintf("t%d", i)
+		c.user(fmt.Sprintf("Question %d", i)).assistant("Looking.").call(id, "read_file", args{"path": id}).result(id, true, "ok").assistant("Done.")
+	}
+	s := newStore(t)
+	then := map[string]*window.Context{}
+	for n, e := range c.events {
+		s.apply([]events.Event{e})
+		for _, strategy := range window.Strategies() {
+			now, err := window.Build(t.Context(), s.source(), window.Request{Conversation: idOf("c"), MaxChars: 1_500, Strategy: strategy})
+			require.NoError(t, err)
+			then[fmt.Sprint(strategy, n+1)] = now
+		}
+	}
+	for n := range c.events {
+		for _, strategy := range window.Strategies() {
+			now, err := window.Build(t.Context(), s.source(), window.Request{Conversation: idOf("c"), MaxChars: 1_500, Strategy: strategy, AsOf: uint64(n + 1)})
+			require.NoError(t, err)
+			assert.Equal(t, then[fmt.Sprint(strategy, n+1)], now)
+		}
+	}
+}
+
+// A step is shown with all its calls or left out, even if only its end was read.
+func TestAStepThatIsTooLargeIsLeftOutWhole(t *testing.T) {
+	c := newTalk(t, "c").user("Call them all.").assistant("All at once.")
+	for i := range 300 {
+		c.call(fmt.Sprintf("t%d", i), "run", args{"text": strings.Repeat("x", 500)})
+	}
+	got := c.build(window.Request{MaxChars: 5_000})
+	assert.Equal(t, "## Recent Conversation (Raw)\n\n[Turn 1]\n**User**: Call them all.\n\n[… 1 earlier step of this turn left out]\n", got.Markdown())
+	assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
+}

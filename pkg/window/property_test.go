@@ -1,0 +1,167 @@
+package window_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"mneme/events"
+	"mneme/pkg/window"
+)
+
+var words = rapid.SampledFrom([]string{
+	"word", "# Heading", "## Last User Queries", "```", "**User**: forged", "[Turn 3] forged", "\n", "\n\n", "\r", "\r\n", "\t", "---", "> q",
+	"Tool used: x", "é日本🎉", "No result.", "error: it broke", "src/a.go", " ", "<!--", "- list",
+})
+
+// texts are short, long or empty, and full of what could be taken for structure.
+var texts = rapid.Custom(func(t *rapid.T) string {
+	text := strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "words"), rapid.SampledFrom([]string{" ", "", "\n"}).Draw(t, "between"))
+	switch rapid.IntRange(0, 19).Draw(t, "length") {
+	case 0, 1, 2:
+		return strings.Repeat(text+".\n", rapid.IntRange(2, 150).Draw(t, "times"))
+	case 3:
+		return strings.Repeat("x", rapid.IntRange(1_000, 70_000).Draw(t, "n"))
+	}
+	return text
+})
+
+// conversations draws a conversation with calls before their messages, results
+// before their calls, results without calls and calls without results.
+func conversations(t *rapid.T, id string) []events.Event {
+	var list []events.Event
+	add := func(p events.Payload) {
+		e, err := events.New(id, "test", fmt.Sprintf("e%d", len(list)), p)
+		if err != nil {
+			t.Fatalf("event: %v", err)
+		}
+		list = append(list, e)
+	}
+	if rapid.Bool().Draw(t, "started") {
+		add(&events.ConversationStarted{Title: "T", Cwd: "/repo"})
+	}
+	n := rapid.IntRange(0, rapid.SampledFrom([]int{3, 15, 60, 200}).Draw(t, "size")).Draw(t, "events")
+	var messages, open []string
+	pick := func(list []string) string {
+		if len(list) == 0 || rapid.IntRange(0, 9).Draw(t, "known") == 0 {
+			return fmt.Sprintf("unknown%d", len(messages))
+		}
+		newest := rapid.IntRange(0, min(3, len(list)-1)).Draw(t, "back")
+		return list[len(list)-1-newest]
+	}
+	returned := map[string]bool{}
+	result := func(call string) {
+		if returned[call] {
+			return
+		}
+		returned[call] = true
+		p := &events.ToolReturned{ToolCallID: call, Result: events.TextResult(texts.Draw(t, "result"))}
+		if ok := rapid.IntRange(0, 2).Draw(t, "success"); ok < 2 {
+			success := ok == 1
+			p.Success = &success
+		}
+		if rapid.IntRange(0, 4).Draw(t, "error") == 0 {
+			p.Error = texts.Draw(t, "error text")
+		}
+		add(p)
+	}
+	for range n {
+		switch rapid.IntRange(0, 11).Draw(t, "what") {
+		case 0, 1:
+			add(&events.MessageCreated{MessageID: fmt.Sprintf("m%d", len(list)), Role: "user", Content: texts.Draw(t, "user"),
+				Origin: rapid.SampledFrom([]string{"", "", "", "meta"}).Draw(t, "origin"), Speaker: rapid.SampledFrom([]string{"", "Ann", strings.Repeat("long ", 40)}).Draw(t, "speaker")})
+		case 2:
+			add(&events.MessageCreated{MessageID: fmt.Sprintf("m%d", len(list)), Role: "system", Content: texts.Draw(t, "system")})
+		case 3, 4, 5:
+			messages = append(messages, fmt.Sprintf("m%d", len(list)))
+			add(&events.MessageCreated{MessageID: messages[len(messages)-1], Role: "assistant", Content: texts.Draw(t, "assistant")})
+		case 6, 7, 8:
+			call := fmt.Sprintf("c%d", len(list))
+			p := &events.ToolCalled{ToolCallID: call, ToolName: rapid.SampledFrom([]string{"read_file", "edit_file", "grep_files", "run"}).Draw(t, "tool"),
+				Arguments: json.RawMessage(mustJSON(args{"path": fmt.Sprintf("src/%d.go", rapid.IntRange(0, 30).Draw(t, "file")), "text": texts.Draw(t, "argument")}))}
+			if rapid.IntRange(0, 3).Draw(t, "names its message") > 0 {
+				p.MessageID = pick(messages)
+			}
+			if rapid.IntRange(0, 14).Draw(t, "result first") == 0 {
+				result(call)
+			}
+			open = append(open, call)
+			add(p)
+		case 9: // now and then of a call that comes later
+			if rapid.IntRange(0, 4).Draw(t, "early") == 0 {
+				result(fmt.Sprintf("c%d", len(list)+rapid.IntRange(1, 60).Draw(t, "how early")))
+				continue
+			}
+			fallthrough
+		default:
+			result(pick(open))
+		}
+	}
+	return list
+}
+
+func mustJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func TestRulesHoldForAnyConversation(t *testing.T) {
+	s := newStore(t)
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		id := fmt.Sprintf("c%d", n)
+		list := conversations(rt, id)
+		first := s.apply(list)
+		if len(list) == 0 {
+			return
+		}
+		for range 4 {
+			req := window.Request{
+				Conversation: idOf(id),
+				Strategy:     rapid.SampledFrom(window.Strategies()).Draw(rt, "strategy"),
+				MaxChars: rapid.OneOf(rapid.Just(window.MinMaxChars), rapid.IntRange(200, 1_000), rapid.IntRange(200, 20_000),
+					rapid.Just(window.DefaultMaxChars), rapid.Just(1_000_000)).Draw(rt, "max"),
+			}
+			if rapid.IntRange(0, 3).Draw(rt, "past") == 0 {
+				req.AsOf = first + rapid.Uint64Range(0, uint64(len(list)-1)).Draw(rt, "as of")
+			}
+			c, err := window.Build(t.Context(), s.source(), req)
+			require.NoError(rt, err)
+			tr := truthOf(list, first, req.AsOf)
+			require.NoError(rt, checkRules(c, tr), "%s %d as of %d\n%s", req.Strategy, req.MaxChars, req.AsOf, c.Markdown())
+			require.NoError(rt, checkSame(t, s.source(), req, c))
+			if req.Strategy != window.StrategyPruned && c.MaxChars == 1_000_000 {
+				require.NoError(rt, checkWhole(c, tr))
+			}
+		}
+	})
+}
+
+// checkWhole: with room for everything, everything is shown.
+func checkWhole(c *window.Context, tr truth) error {
+	shown := map[uint64]bool{}
+	for _, it := range sectionOf(c, window.SectionTurns) {
+		shown[it.Seq], shown[it.ResultSeq] = true, true
+	}
+	for _, m := range tr.messages {
+		if !shown[m.seq] {
+			return fmt.Errorf("message %d is not shown", m.seq)
+		}
+	}
+	for _, seqs := range []map[string]uint64{tr.calls, tr.results} {
+		for id, seq := range seqs {
+			if !shown[seq] {
+				return fmt.Errorf("call or result %s at %d is not shown", id, seq)
+			}
+		}
+	}
+	return nil
+}

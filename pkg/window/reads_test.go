@@ -1,0 +1,167 @@
+package window_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/window"
+)
+
+// counting is a source that counts the rows it gives.
+type counting struct {
+	window.Graph
+	files window.Files
+	rows  int
+	reads int
+}
+
+func (s *counting) source() window.Source { return window.Source{Graph: s, Files: s} }
+
+func (s *counting) count(rows int) { s.rows, s.reads = s.rows+rows, s.reads+1 }
+
+func (s *counting) Messages(ctx context.Context, id events.ConversationID, q graph.MessageQuery) ([]graph.Message, error) {
+	list, err := s.Graph.Messages(ctx, id, q)
+	s.count(len(list))
+	return list, err
+}
+
+func (s *counting) Transcript(ctx context.Context, id events.ConversationID, before uint64, limit int) ([]graph.Entry, error) {
+	list, err := s.Graph.Transcript(ctx, id, before, limit)
+	s.count(len(list))
+	return list, err
+}
+
+func (s *counting) Results(ctx context.Context, id events.ConversationID, ids []string, asOf uint64) (map[string]graph.ToolResult, error) {
+	s.count(len(ids))
+	return s.Graph.Results(ctx, id, ids, asOf)
+}
+
+func (s *counting) Calls(ctx context.Context, id events.ConversationID, ids []string, asOf uint64) (map[string]graph.ToolCall, error) {
+	s.count(len(ids))
+	return s.Graph.Calls(ctx, id, ids, asOf)
+}
+
+func (s *counting) Files(ctx context.Context, id events.ConversationID, q graph.FileQuery) ([]graph.FileAccess, error) {
+	list, err := s.files.Files(ctx, id, q)
+	s.count(len(list))
+	return list, err
+}
+
+// steady is a conversation of turns that are all alike: 10 rows each.
+func steady(t testing.TB, id string, turns int) []events.Event {
+	c := newTalk(t, id)
+	for i := range turns {
+		c.user(fmt.Sprintf("Question %06d: %s", i, strings.Repeat("what ", 20)))
+		for k := range 3 {
+			call := fmt.Sprintf("%06d-%d", i, k)
+			c.assistant("I look at it. " + strings.Repeat("word ", 30))
+			c.call(call, "read_file", args{"path": fmt.Sprintf("src/%03d.go", (i*3+k)%500)})
+			c.result(call, true, strings.Repeat("line of code\n", 60))
+		}
+	}
+	return c.events
+}
+
+// oneTurn is a single turn of many steps after a short one.
+func oneTurn(t testing.TB, id string, steps int) []events.Event {
+	c := newTalk(t, id)
+	c.user("The plan.")
+	c.user("Do it all.")
+	for i := range steps {
+		call := fmt.Sprintf("%06d", i)
+		c.assistant("Next. " + strings.Repeat("word ", 30))
+		c.call(call, "run", args{"command": "make"})
+		c.result(call, true, strings.Repeat("line of output\n", 60))
+	}
+	return c.events
+}
+
+func TestALongConversationReadsNoMoreRowsThanAShortOne(t *testing.T) {
+	s := newStore(t)
+	s.apply(steady(t, "short", 200))
+	s.apply(steady(t, "long", 2_000))
+	s.apply(oneTurn(t, "short turn", 700))
+	s.apply(oneTurn(t, "long turn", 6_700))
+	for _, pair := range [][2]string{{"short", "long"}, {"short turn", "long turn"}} {
+		for _, strategy := range window.Strategies() {
+			for _, budget := range []int{500, 10_000, 100_000} {
+				t.Run(fmt.Sprint(pair[1], " ", strategy, " ", budget), func(t *testing.T) {
+					var rows, reads [2]int
+					for i, id := range pair {
+						src := &counting{Graph: s.graph, files: s.files}
+						c, err := window.Build(t.Context(), src.source(), window.Request{Conversation: idOf(id), MaxChars: budget, Strategy: strategy})
+						require.NoError(t, err)
+						if strategy != window.StrategyPruned { // which shows 10 messages
+							assert.Greater(t, c.Chars, budget*8/10, "the budget is used")
+						}
+						for _, m := range c.Manifest.Sections {
+							assert.LessOrEqual(t, m.Used, m.Budget, m.Name)
+						}
+						rows[i], reads[i] = src.rows, src.reads
+					}
+					t.Logf("rows %v, reads %v", rows, reads)
+					assert.LessOrEqual(t, rows[1], rows[0])
+					assert.LessOrEqual(t, reads[1], reads[0])
+				})
+			}
+		}
+	}
+}
+
+// The first instruction is found where other conversations' events lie between,
+// and behind any number of messages of other roles.
+func TestTheFirstInstructionIsFoundWithFewReads(t *testing.T) {
+	s := newStore(t)
+	c := newTalk(t, "wanted")
+	c.add(&events.ConversationStarted{Title: "T"})
+	s.apply(c.events)
+	s.apply(steady(t, "other", 500))
+	c.events = nil
+	for range 300 {
+		c.say("system", "notice")
+	}
+	c.user("The first instruction.")
+	s.apply(c.events)
+	s.apply(steady(t, "another", 500))
+	c = newTalk(t, "wanted")
+	c.n = 100_000
+	for i := range 400 {
+		c.user(fmt.Sprintf("Question %d. %s", i, strings.Repeat("why ", 50)))
+		c.assistant("Because.")
+	}
+	s.apply(c.events)
+	for _, strategy := range window.Strategies() {
+		src := &counting{Graph: s.graph, files: s.files}
+		got, err := window.Build(t.Context(), src.source(), window.Request{Conversation: idOf("wanted"), MaxChars: 2_000, Strategy: strategy})
+		require.NoError(t, err)
+		assert.Contains(t, got.Markdown(), "[Turn 1]")
+		assert.Contains(t, got.Markdown(), "The first instruction.")
+		assert.Less(t, src.reads, 60)
+		t.Logf("%s: %d rows in %d reads", strategy, src.rows, src.reads)
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	s := newStore(b)
+	s.apply(steady(b, "short", 200))
+	s.apply(steady(b, "long", 10_000))
+	for _, id := range []string{"short", "long"} {
+		for _, budget := range []int{10_000, 100_000} {
+			b.Run(fmt.Sprint(id, "/", budget), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := window.Build(b.Context(), s.source(), window.Request{Conversation: idOf(id), MaxChars: budget}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

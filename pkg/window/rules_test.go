@@ -1,0 +1,296 @@
+package window_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/window"
+)
+
+// truth is what a conversation holds as of a sequence, told from its events alone.
+type truth struct {
+	messages []said
+	calls    map[string]uint64 // sequence by tool_call_id
+	asked    map[string]string // message_id by tool_call_id
+	results  map[string]uint64
+}
+
+type said struct {
+	*events.MessageCreated
+	seq  uint64
+	turn int
+}
+
+func truthOf(list []events.Event, first, asOf uint64) truth {
+	tr := truth{calls: map[string]uint64{}, asked: map[string]string{}, results: map[string]uint64{}}
+	turn := 0
+	for i, e := range list {
+		seq := first + uint64(i)
+		if asOf != 0 && seq > asOf {
+			break
+		}
+		r, err := events.Record(e)
+		if err != nil {
+			continue
+		}
+		switch p := r.Payload.(type) {
+		case *events.MessageCreated:
+			if p.Role == "user" {
+				turn++
+			}
+			tr.messages = append(tr.messages, said{p, seq, turn})
+		case *events.ToolCalled:
+			tr.calls[p.ToolCallID] = seq
+			tr.asked[p.ToolCallID] = p.MessageID
+		case *events.ToolReturned:
+			tr.results[p.ToolCallID] = seq
+		}
+	}
+	return tr
+}
+
+func (tr truth) role(role string) (list []said) {
+	for _, m := range tr.messages {
+		if m.Role == role {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// asShown is a text as the Markdown shows it, written down once more.
+func asShown(text string) string {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i := range lines[1:] {
+		if lines[i+1] != "" {
+			lines[i+1] = "\t" + lines[i+1]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ours is what a line without a tab may begin with.
+var ours = regexp.MustCompile(`^(## (Last User Queries|Recent Conversation \(Raw\)|Recently Accessed Files|Conversation)$|\[Turn \d+\]( |$)|\*\*(User|Assistant|System)\*\*( \(.*\))?:|Tool used: |Result(:| \(failed\):)|No result\.$|Result without a call|Error: |\[… |\*\*(Read|Modified|Found in searches|Listed):\*\*$|- )`)
+
+// checkRules checks every rule of the package comment on one context. It returns
+// what is wrong.
+func checkRules(c *window.Context, tr truth) error {
+	text := c.Markdown()
+	if n := utf8.RuneCountInString(text); n > c.MaxChars || n != c.Manifest.Used || n != c.Chars {
+		return fmt.Errorf("%d characters, the budget is %d, the manifest says %d", n, c.MaxChars, c.Manifest.Used)
+	}
+	used := 0
+	for _, s := range c.Manifest.Sections {
+		used += s.Used
+		if s.Used > s.Budget {
+			return fmt.Errorf("section %s used %d of %d", s.Name, s.Used, s.Budget)
+		}
+	}
+	if used != c.Manifest.Used {
+		return fmt.Errorf("the sections used %d, the context %d", used, c.Manifest.Used)
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if line != "" && line[0] != '\t' && !ours.MatchString(line) {
+			return fmt.Errorf("the line %q is not marked as a text's", line)
+		}
+	}
+	for _, check := range []func(*window.Context, truth) error{checkAnchors, checkOnce, checkPairs, checkSteps, checkGapless, checkLeftOut} {
+		if err := check(c, tr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkAnchors: the first instruction and the newest user message are there, whole
+// unless they alone exceed the budget.
+func checkAnchors(c *window.Context, tr truth) error {
+	users := tr.role("user")
+	if len(users) == 0 {
+		return nil
+	}
+	first, newest := users[0], users[len(users)-1]
+	// headings, labels and marks around them
+	alone := utf8.RuneCountInString(asShown(newest.Content)) + 300
+	if first.seq != newest.seq {
+		alone += utf8.RuneCountInString(asShown(first.Content))
+	}
+	for _, m := range []said{first, newest} {
+		i := slices.IndexFunc(itemsOf(c), func(it window.Item) bool { return it.Seq == m.seq })
+		if i < 0 {
+			return fmt.Errorf("the user message at %d is not shown", m.seq)
+		}
+		it := itemsOf(c)[i]
+		if !strings.Contains(c.Markdown(), asShown(it.Text)) {
+			return fmt.Errorf("the text of item %d is not in the Markdown", m.seq)
+		}
+		if it.Text != m.Content && (alone <= c.MaxChars || !strings.Contains(it.Text, "…")) && len(m.Content) <= 64<<10 {
+			return fmt.Errorf("the user message at %d is cut to %q, but both take %d of %d", m.seq, it.Text, alone, c.MaxChars)
+		}
+	}
+	return nil
+}
+
+// checkOnce: no event and no file is shown twice.
+func checkOnce(c *window.Context, _ truth) error {
+	seen := map[string]bool{}
+	for _, it := range itemsOf(c) {
+		for _, key := range []string{"event " + it.EventID, "event " + it.ResultEventID, "file " + it.Path} {
+			if key != "event " && key != "file " && seen[key] {
+				return fmt.Errorf("%s is shown twice", key)
+			}
+			seen[key] = true
+		}
+	}
+	return nil
+}
+
+// checkPairs: a call is shown with its result if it has one, and a result alone
+// only if it never had a call.
+func checkPairs(c *window.Context, tr truth) error {
+	for _, it := range itemsOf(c) {
+		switch it.Kind {
+		case window.KindToolCall:
+			if seq := tr.results[it.ToolCallID]; seq != it.ResultSeq || (seq != 0) != (it.Result != nil) {
+				return fmt.Errorf("the result of call %s is at %d, shown at %d", it.ToolCallID, seq, it.ResultSeq)
+			}
+		case window.KindToolResult:
+			if seq := tr.calls[it.ToolCallID]; seq != 0 {
+				return fmt.Errorf("the result of call %s is shown without it", it.ToolCallID)
+			}
+		}
+	}
+	return nil
+}
+
+// checkSteps: a message in recent turns has all its calls, and a call has the
+// message that it names or the one before it in its turn.
+func checkSteps(c *window.Context, tr truth) error {
+	shown := map[uint64]bool{}
+	for _, it := range sectionOf(c, window.SectionTurns) {
+		shown[it.Seq] = true
+	}
+	byID := map[string]uint64{}
+	for _, m := range tr.role("assistant") {
+		byID[m.MessageID] = m.seq
+	}
+	for id, seq := range tr.calls {
+		var before uint64
+		for _, m := range tr.messages {
+			if m.seq > seq {
+				break
+			}
+			if m.Role == "user" {
+				before = 0
+			} else if m.Role == "assistant" {
+				before = m.seq
+			}
+		}
+		named := byID[tr.asked[id]]
+		if named != 0 && shown[named] && !shown[seq] {
+			return fmt.Errorf("message %d is shown without its call %s at %d", named, id, seq)
+		}
+		if shown[seq] && (named == 0 || !shown[named]) && before != 0 && !shown[before] {
+			return fmt.Errorf("call %s at %d is shown without message %d or %d", id, seq, named, before)
+		}
+	}
+	return nil
+}
+
+// checkGapless: recent turns end with the newest message, follow each other in
+// order, and leave out nothing in between.
+func checkGapless(c *window.Context, tr truth) error {
+	var shown []uint64
+	for _, it := range sectionOf(c, window.SectionTurns) {
+		if it.Kind == window.KindMessage {
+			shown = append(shown, it.Seq)
+		}
+	}
+	if !slices.IsSorted(shown) {
+		return fmt.Errorf("messages out of order: %v", shown)
+	}
+	// after a mark or the oldest user message everything is there
+	list := sectionOf(c, window.SectionTurns)
+	from := 0
+	for i, it := range list {
+		if it.Kind == window.KindLeftOut {
+			from = i + 1
+		}
+	}
+	if from == len(list) { // nothing but the newest user message and a mark
+		return nil
+	}
+	i := slices.IndexFunc(list[from:], func(it window.Item) bool { return it.Kind == window.KindMessage })
+	if i < 0 {
+		return nil
+	}
+	at := slices.IndexFunc(tr.messages, func(m said) bool { return m.seq == list[from+i].Seq })
+	for _, m := range tr.messages[at:] {
+		if !slices.Contains(shown, m.seq) {
+			return fmt.Errorf("message %d is missing between others", m.seq)
+		}
+	}
+	return nil
+}
+
+var leftOut = regexp.MustCompile(`\[… (\d+) earlier steps? of this turn left out\]`)
+
+// checkLeftOut: a turn's mark counts the steps that are missing.
+func checkLeftOut(c *window.Context, tr truth) error {
+	shown, turn, count := map[uint64]bool{}, -1, ""
+	for _, it := range sectionOf(c, window.SectionTurns) {
+		shown[it.Seq] = true
+		if m := leftOut.FindStringSubmatch(it.Text); it.Kind == window.KindLeftOut && m != nil {
+			turn, count = it.Turn, m[1]
+		}
+	}
+	missing := 0
+	for _, m := range tr.messages {
+		if m.turn == turn && m.Role == "assistant" && !shown[m.seq] {
+			missing++
+		}
+	}
+	if turn >= 0 && fmt.Sprint(missing) != count {
+		return fmt.Errorf("%d steps of turn %d are left out, the mark says %s", missing, turn, count)
+	}
+	return nil
+}
+
+// checkSame: the same request gives the same bytes.
+func checkSame(t testing.TB, s window.Source, req window.Request, c *window.Context) error {
+	again, err := window.Build(t.Context(), s, req)
+	require.NoError(t, err)
+	a, err := json.Marshal(c)
+	require.NoError(t, err)
+	b, err := json.Marshal(again)
+	require.NoError(t, err)
+	if string(a) != string(b) || c.Markdown() != again.Markdown() {
+		return fmt.Errorf("two builds of one request differ")
+	}
+	return nil
+}
+
+func itemsOf(c *window.Context) (list []window.Item) {
+	for _, s := range c.Sections {
+		list = append(list, s.Items...)
+	}
+	return list
+}
+
+func sectionOf(c *window.Context, name string) []window.Item {
+	for _, s := range c.Sections {
+		if s.Name == name {
+			return s.Items
+		}
+	}
+	return nil
+}
