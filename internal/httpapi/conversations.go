@@ -190,11 +190,13 @@ func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
 	return out, nil
 }
 
+var excluded = files.Exclude(files.DefaultExclusions)
+
 // touched makes the API's rows of accesses.
 func touched(accesses []graph.FileAccess, all bool, limit int) []File {
 	list := []File{}
 	for _, f := range graph.MergeByPath(accesses) {
-		if len(list) < limit && (all || !files.Excluded(f.Path, files.DefaultExclusions)) {
+		if len(list) < limit && (all || !excluded(f.Path)) {
 			list = append(list, File{Path: f.Path, Kind: f.Strongest.Kind, Tool: f.Latest.Tool, Turn: f.Latest.Turn, Seq: f.Latest.Seq, Count: f.Count})
 		}
 	}

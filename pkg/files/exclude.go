@@ -2,11 +2,12 @@ package files
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
 // DefaultExclusions are the patterns of temporary and generated files that a
-// reader leaves out unless told otherwise. For [Excluded].
+// reader leaves out unless told otherwise. For [Exclude].
 var DefaultExclusions = []string{
 	"/tmp/**", "/private/tmp/**", "/var/tmp/**", "/var/folders/**", "/private/var/folders/**", "**/AppData/Local/Temp/**",
 	"/dev/**", "/proc/**", "/sys/**",
@@ -17,56 +18,77 @@ var DefaultExclusions = []string{
 	"*.min.js", "*.min.css", "*.js.map", "*.css.map",
 }
 
-// Excluded tells whether one of the patterns matches a normalised path.
+// Exclude makes a test whether one of the patterns matches a normalised path. It
+// is safe for concurrent use.
 //
 // A pattern without a slash matches any one element of the path ("*.tmp",
 // "__pycache__"), as in a .gitignore. One with a slash matches the whole path, where ** stands
 // for any number of elements; it matches a folder's name as well as what lies in
 // it ("/tmp/**" matches /tmp). *, ? and [a-z] do not cross a slash. The letters' case
 // counts. An ill-formed pattern matches nothing.
-func Excluded(p string, patterns []string) bool {
-	if windows(p) {
-		p = strings.ReplaceAll(p, `\`, "/")
-	}
-	elements := strings.Split(p, "/")
+func Exclude(patterns []string) func(path string) bool {
+	var whole [][]element
+	var single []element
 	for _, pattern := range patterns {
-		if strings.Contains(pattern, "/") {
-			if matchElements(strings.Split(pattern, "/"), elements) {
-				return true
-			}
+		if !strings.Contains(pattern, "/") {
+			single = append(single, newElement(pattern))
 			continue
 		}
-		for _, e := range elements {
-			if matchElement(pattern, e) {
+		var elements []element
+		for part := range strings.SplitSeq(pattern, "/") {
+			elements = append(elements, newElement(part))
+		}
+		whole = append(whole, elements)
+	}
+	return func(p string) bool {
+		if windows(p) {
+			p = strings.ReplaceAll(p, `\`, "/")
+		}
+		elements := strings.Split(p, "/")
+		for _, pattern := range single {
+			if slices.ContainsFunc(elements, pattern.match) {
 				return true
 			}
 		}
+		return slices.ContainsFunc(whole, func(pattern []element) bool { return matchElements(pattern, elements) })
 	}
-	return false
+}
+
+// element is one element of a pattern.
+type element struct {
+	pattern string
+	literal bool // stands for itself
+}
+
+func newElement(pattern string) element {
+	return element{pattern, !strings.ContainsAny(pattern, `*?[\`)}
+}
+
+func (e element) match(name string) bool {
+	if e.literal {
+		return e.pattern == name
+	}
+	ok, err := path.Match(e.pattern, name)
+	return err == nil && ok
 }
 
 // matchElements matches from the end to the start: ends[i] tells whether the
 // patterns looked at so far match elements[i:]. The work is the product of the two
 // lengths, however many ** there are.
-func matchElements(patterns, elements []string) bool {
+func matchElements(patterns []element, elements []string) bool {
 	n := len(elements)
 	ends := make([]bool, n+1)
 	ends[n] = true
 	for k := len(patterns) - 1; k >= 0; k-- {
 		next := make([]bool, n+1)
 		for i := n; i >= 0; i-- {
-			if patterns[k] == "**" {
+			if patterns[k].pattern == "**" {
 				next[i] = ends[i] || i < n && next[i+1]
 			} else {
-				next[i] = i < n && ends[i+1] && matchElement(patterns[k], elements[i])
+				next[i] = i < n && ends[i+1] && patterns[k].match(elements[i])
 			}
 		}
 		ends = next
 	}
 	return ends[0]
-}
-
-func matchElement(pattern, element string) bool {
-	ok, err := path.Match(pattern, element)
-	return err == nil && ok
 }

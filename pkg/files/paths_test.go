@@ -68,7 +68,7 @@ func TestExcluded(t *testing.T) {
 		"/w/src/main.go":             false,
 		"":                           false,
 	} {
-		assert.Equal(t, want, Excluded(path, DefaultExclusions), path)
+		assert.Equal(t, want, Exclude(DefaultExclusions)(path), path)
 	}
 }
 
@@ -87,13 +87,13 @@ func TestExclusionPatterns(t *testing.T) {
 		{"[", "/w/[", false},
 		{"", "/w", true}, // the element before the first slash
 	} {
-		assert.Equal(t, c.want, Excluded(c.path, []string{c.pattern}), "%s on %s", c.pattern, c.path)
+		assert.Equal(t, c.want, Exclude([]string{c.pattern})(c.path), "%s on %s", c.pattern, c.path)
 	}
-	assert.False(t, Excluded("/w/a.go", nil))
+	assert.False(t, Exclude(nil)("/w/a.go"))
 }
 
 func TestManyStarsDoNotTakeLong(t *testing.T) {
-	assert.False(t, Excluded(strings.Repeat("a/", 500)+"b", []string{strings.Repeat("**/a/", 50) + "c"}))
+	assert.False(t, Exclude([]string{strings.Repeat("**/a/", 50) + "c"})(strings.Repeat("a/", 500)+"b"))
 }
 
 func TestGroupsComeInTheOrderOfTheirFirstFile(t *testing.T) {

@@ -62,9 +62,6 @@ func (r Request) withDefaults() (Request, error) {
 	if r.AsOf == 0 {
 		r.AsOf = graph.Latest
 	}
-	if r.Exclude == nil {
-		r.Exclude = files.DefaultExclusions
-	}
 	return r, nil
 }
 
@@ -75,7 +72,10 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{src: src, req: req}
+	b := &builder{src: src, req: req, excluded: excludedByDefault}
+	if req.Exclude != nil {
+		b.excluded = files.Exclude(req.Exclude)
+	}
 	if b.conversation, err = src.Graph.Conversation(ctx, req.Conversation, req.AsOf); err != nil {
 		return nil, fmt.Errorf("context of a conversation: %w", err)
 	}
@@ -91,12 +91,15 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 	return b.assemble(list, filled), nil
 }
 
+var excludedByDefault = files.Exclude(files.DefaultExclusions)
+
 // builder is one run of Build.
 type builder struct {
 	src          Source
 	req          Request // with its defaults
 	conversation graph.Conversation
-	end          uint64 // everything below this sequence is seen
+	excluded     func(path string) bool // files to leave out
+	end          uint64                 // everything below this sequence is seen
 
 	// The two messages that survive, see anchors.go. Nil if the conversation has no
 	// user message, the same if it has one.

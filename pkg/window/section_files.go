@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"mneme/pkg/files"
 	"mneme/pkg/graph"
 )
 
@@ -20,8 +19,9 @@ var (
 // file tells more than one that was only read, and that more than a hit.
 var fileRank = map[string]int{"write": 0, "read": 1, "search": 2, "list": 3}
 
-// collectFiles lists the files that tools touched, each once, with its latest
-// access; a file that was modified is listed as modified, whatever came after.
+// collectFiles lists the files that tools touched, each once, as what tells most of
+// it: modified before read, read before found. Within a group the file with the
+// latest access comes first.
 func collectFiles(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	if b.src.Files == nil || room <= headingCost(s.heading) {
 		return f, nil
@@ -31,18 +31,25 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 	if err != nil {
 		return f, err
 	}
-	list := distinct(found)
-	f.drop("accesses", len(found)-len(list), "another access of the same file is newer or a modification")
-	slices.SortStableFunc(list, func(a, b graph.FileAccess) int { return cmp.Compare(fileRank[a.Kind], fileRank[b.Kind]) })
+	list := graph.MergeByPath(found)
+	f.drop("accesses", len(found)-len(list), "another access of the same file tells more")
+	slices.SortStableFunc(list, func(a, b graph.TouchedFile) int {
+		return cmp.Compare(fileRank[a.Strongest.Kind], fileRank[b.Strongest.Kind])
+	})
 
 	room -= headingCost(s.heading)
 	groups := map[string][]Item{}
-	for _, a := range list {
+	for _, file := range list {
+		a := file.Strongest
 		if room < minFileLine {
 			f.drop("files", 1, reasonBudget)
 			continue
 		}
-		if files.Excluded(a.Path, b.req.Exclude) {
+		if a.Path == b.conversation.Cwd {
+			f.drop("files", 1, "the working directory itself")
+			continue
+		}
+		if b.excluded(a.Path) {
 			f.drop("files", 1, "excluded by a pattern")
 			continue
 		}
@@ -67,22 +74,3 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 // minFileLine is a line with hardly a name on it: with less room the rest of the
 // files is not looked at.
 const minFileLine = 8
-
-// distinct leaves each path once, in the order of the latest accesses: as modified
-// if one of its accesses is a write, otherwise as it was accessed last. found is
-// newest first. A kind of a later version is left out.
-func distinct(found []graph.FileAccess) (list []graph.FileAccess) {
-	at := map[string]int{}
-	for _, a := range found {
-		i, known := at[a.Path]
-		switch {
-		case fileGroups[a.Kind] == "":
-		case !known:
-			at[a.Path] = len(list)
-			list = append(list, a)
-		case a.Kind == "write" && list[i].Kind != "write":
-			list[i] = a
-		}
-	}
-	return list
-}
