@@ -20,7 +20,8 @@ type Reader interface {
 	Conversations(ctx context.Context, tenant string, q ConversationQuery) ([]Conversation, error)
 	// Conversation reads one conversation as of a sequence, or ErrNotFound.
 	Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (Conversation, error)
-	// Messages reads messages with a sequence below q.Before, newest first.
+	// Messages reads messages with a sequence below q.Before, newest first unless
+	// asked otherwise.
 	Messages(ctx context.Context, id events.ConversationID, q MessageQuery) ([]Message, error)
 	// Transcript reads messages, calls and results with a sequence below before,
 	// newest first, at most limit of them.
@@ -40,9 +41,10 @@ type ConversationQuery struct {
 
 // MessageQuery selects messages.
 type MessageQuery struct {
-	Before uint64 // a sequence; 0 means all
-	Limit  int    // 0 means 50
-	Role   string // only this role
+	Before      uint64 // a sequence; 0 means all
+	Limit       int    // 0 means 50
+	Role        string // only this role
+	OldestFirst bool   // begin at the other end
 }
 
 // FilesReader answers questions about touched files.

@@ -32,9 +32,18 @@ const (
 
 	selectMessages = "SELECT " + messageColumns + " FROM message WHERE c = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
 	selectByRole   = "SELECT " + messageColumns + " FROM message WHERE c = ? AND role = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
-	selectCalls    = "SELECT " + callColumns + " FROM tool_call WHERE c = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
-	selectResults  = "SELECT " + resultColumns + " FROM tool_result WHERE c = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
-	selectList     = "SELECT " + conversationColumns + ` FROM conversation AS k JOIN version AS v ON v.c = k.c AND v.ended = 0
+	selectOldest   = "SELECT " + messageColumns + " FROM message WHERE c = ? AND seq < ? ORDER BY seq LIMIT ?"
+	selectOldestBy = "SELECT " + messageColumns + " FROM message WHERE c = ? AND role = ? AND seq < ? ORDER BY seq LIMIT ?"
+
+	// INDEXED BY, or a range of sequences could be read across all conversations.
+	selectMessageSeqs  = "SELECT seq FROM message WHERE c = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+	selectCallSeqs     = "SELECT seq FROM tool_call WHERE c = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+	selectResultSeqs   = "SELECT seq FROM tool_result WHERE c = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+	selectMessagesFrom = "SELECT " + messageColumns + " FROM message INDEXED BY message_by_conversation WHERE c = ? AND seq >= ? AND seq < ?"
+	selectCallsFrom    = "SELECT " + callColumns + " FROM tool_call INDEXED BY tool_call_by_conversation WHERE c = ? AND seq >= ? AND seq < ?"
+	selectResultsFrom  = "SELECT " + resultColumns + " FROM tool_result INDEXED BY tool_result_by_conversation WHERE c = ? AND seq >= ? AND seq < ?"
+
+	selectList = "SELECT " + conversationColumns + ` FROM conversation AS k JOIN version AS v ON v.c = k.c AND v.ended = 0
 		WHERE k.deleted_seq = 0 AND k.tenant = ? AND k.last_seq < ? AND (? = '' OR v.status = ?) ORDER BY k.last_seq DESC LIMIT ?`
 )
 
@@ -144,31 +153,41 @@ func (g *Graph) Messages(ctx context.Context, id events.ConversationID, q graph.
 		if err != nil {
 			return err
 		}
+		any, byRole := selectMessages, selectByRole
+		if q.OldestFirst {
+			any, byRole = selectOldest, selectOldestBy
+		}
 		if q.Role != "" {
-			list, err = messages(query, selectByRole, key, q.Role, before(q.Before), limit(q.Limit))
+			list, err = messages(query, byRole, key, q.Role, before(q.Before), limit(q.Limit))
 		} else {
-			list, err = messages(query, selectMessages, key, before(q.Before), limit(q.Limit))
+			list, err = messages(query, any, key, before(q.Before), limit(q.Limit))
 		}
 		return err
 	})
 	return list, err
 }
 
-// Transcript implements graph.Reader.
+// Transcript implements graph.Reader. It finds out first, in the indexes alone,
+// which rows are the newest: their texts are what costs.
 func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, beforeSeq uint64, n int) (list []graph.Entry, err error) {
 	err = g.snapshot(ctx, func(q queryer) error {
 		key, _, err := conversation(q, id)
 		if err != nil {
 			return err
 		}
-		found, err := messages(q, selectMessages, key, before(beforeSeq), limit(n))
+		end := before(beforeSeq)
+		first, err := nthNewest(q, key, end, limit(n))
+		if err != nil {
+			return err
+		}
+		found, err := messages(q, selectMessagesFrom, key, first, end)
 		if err != nil {
 			return err
 		}
 		for i := range found {
 			list = append(list, graph.Entry{Message: &found[i]})
 		}
-		rows, err := q(selectCalls, key, before(beforeSeq), limit(n))
+		rows, err := q(selectCallsFrom, key, first, end)
 		if err := each(rows, err, func(rows *sql.Rows) error {
 			var c graph.ToolCall
 			list = append(list, graph.Entry{Call: &c})
@@ -176,7 +195,7 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, before
 		}); err != nil {
 			return err
 		}
-		rows, err = q(selectResults, key, before(beforeSeq), limit(n))
+		rows, err = q(selectResultsFrom, key, first, end)
 		return each(rows, err, func(rows *sql.Rows) error {
 			var r graph.ToolResult
 			list = append(list, graph.Entry{Result: &r})
@@ -184,7 +203,29 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, before
 		})
 	})
 	slices.SortFunc(list, func(a, b graph.Entry) int { return cmp.Compare(b.Position().Seq, a.Position().Seq) })
-	return list[:min(len(list), limit(n))], err
+	return list, err
+}
+
+// nthNewest is the sequence of the n-th newest row below end, or of the oldest one
+// if there are fewer.
+func nthNewest(q queryer, key int64, end uint64, n int) (uint64, error) {
+	var seqs []uint64
+	for _, query := range []string{selectMessageSeqs, selectCallSeqs, selectResultSeqs} {
+		rows, err := q(query, key, end, n)
+		if err := each(rows, err, func(rows *sql.Rows) error {
+			var seq uint64
+			err := rows.Scan(&seq)
+			seqs = append(seqs, seq)
+			return err
+		}); err != nil {
+			return 0, err
+		}
+	}
+	if len(seqs) == 0 {
+		return end, nil
+	}
+	slices.Sort(seqs)
+	return seqs[max(0, len(seqs)-n)], nil
 }
 
 // Results implements graph.Reader.

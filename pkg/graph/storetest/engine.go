@@ -218,7 +218,7 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		{"events of other types move the checkpoint only", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.Add("c", &events.ToolCondensed{ToolCallID: "k", Content: "x"})
+			h.Add("c", &events.ToolCondensed{ToolCallID: "k", Content: "x", Model: "m"})
 			b.apply(h.Messages)
 			require.EqualValues(t, 1, b.cp.Seq)
 			require.Zero(t, b.cp.Applied)

@@ -101,7 +101,7 @@ func filesCases(w filesShop) []namedCase {
 		}),
 		told("an unknown outcome is an access", func(h *History) {
 			h.Add("c", read("k1", "/a"))
-			h.Add("c", &events.ToolReturned{ToolCallID: "k1", Result: []byte(`"?"`)})
+			h.Add("c", &events.ToolReturned{ToolCallID: "k1", Result: events.JSONResult([]byte(`"?"`))})
 		}, map[uint64][]string{2: {"read /a (Read, turn 0, seq 1, 1x)"}}),
 		told("a result adds hits at its own sequence, the first of them the newest", func(h *History) {
 			h.Add("c", grep("k1", "/src"))
@@ -124,10 +124,10 @@ func filesCases(w filesShop) []namedCase {
 			h.Add("c", read("k1", "a"))
 			h.Add("c", grep("k2", "/w"))
 			h.Add("c", &events.ConversationStarted{Cwd: "/v"})
-			h.Add("c", result("k2", "b:1: x\n", true))
+			h.Add("c", result("k2", "b.go:1: x\n", true))
 		}, map[uint64][]string{
 			1: {"read a (Read, turn 0, seq 1, 1x)"},
-			6: {"search /w/b (Grep, turn 0, seq 6, 1x)", "search /w (Grep, turn 0, seq 4, 1x)", "read /w/a (Read, turn 0, seq 3, 1x)", "read a (Read, turn 0, seq 1, 1x)"},
+			6: {"search /w/b.go (Grep, turn 0, seq 6, 1x)", "search /w (Grep, turn 0, seq 4, 1x)", "read /w/a (Read, turn 0, seq 3, 1x)", "read a (Read, turn 0, seq 1, 1x)"},
 		}),
 		told("a tool that nobody knows touches what its runtime reports", func(h *History) {
 			h.Add("c", call("k1", "magic", `{"file_path":"/no"}`))

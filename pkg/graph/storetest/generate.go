@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -89,17 +88,15 @@ func payload(r *rapid.T) events.Payload {
 	}
 }
 
-// realistic makes a conversation as agents have them: turns of one user message and
-// some steps, each an assistant message with calls and results.
+// realistic adds turns to a conversation as agents make them: a user message and some
+// steps, each an assistant message with a call and its result.
 func realistic(h *History, conversation string, turns int) {
-	n := 0
-	for turn := range turns {
-		h.Add(conversation, message(fmt.Sprintf("u%d", turn), "user", "Please look into the failing test and fix it."))
+	for range turns {
+		h.Add(conversation, message(fmt.Sprintf("u%d", h.Next), "user", "Please look into the failing test and fix it."))
 		for step := range 4 {
-			n++
-			h.Add(conversation, message(fmt.Sprintf("a%d-%d", turn, step), "assistant", "I will read the file first, then change what is wrong in it."))
-			callID := fmt.Sprintf("k%d", n)
-			path := fmt.Sprintf("/src/pkg/file%d.go", n%23)
+			h.Add(conversation, message(fmt.Sprintf("a%d", h.Next), "assistant", "I will read the file first, then change what is wrong in it."))
+			callID := fmt.Sprintf("k%d", h.Next)
+			path := fmt.Sprintf("/src/pkg/file%d.go", h.Next%23)
 			switch step {
 			case 0:
 				h.Add(conversation, grep(callID, "/src"))
@@ -112,21 +109,18 @@ func realistic(h *History, conversation string, turns int) {
 			for line := range 30 {
 				text = fmt.Appendf(text, "%s:%d: func example(ctx context.Context) error {\n", path, line)
 			}
-			raw, _ := json.Marshal(string(text))
-			h.Add(conversation, &events.ToolReturned{ToolCallID: callID, Result: raw, Success: pointer(step != 3)})
+			h.Add(conversation, result(callID, string(text), step != 3))
 		}
 	}
 }
 
-// Realistic is a history of many conversations side by side, for benchmarks.
+// Realistic is a history of conversations side by side, for benchmarks.
 func Realistic(conversations, turns int) *History {
 	h := NewHistory()
 	h.Time = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for turn := range turns {
+	for range turns {
 		for c := range conversations {
-			part := &History{Tenant: h.Tenant, Next: h.Next, Time: h.Time}
-			realistic(part, fmt.Sprintf("conversation-%d-%d", turn/50, c), 1)
-			h.Messages, h.Next, h.Time = append(h.Messages, part.Messages...), part.Next, part.Time
+			realistic(h, fmt.Sprintf("conversation-%d", c), 1)
 		}
 	}
 	return h

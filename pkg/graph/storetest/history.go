@@ -71,8 +71,7 @@ func call(id, tool, arguments string) *events.ToolCalled {
 }
 
 func result(id, text string, success bool) *events.ToolReturned {
-	raw, _ := json.Marshal(text)
-	return &events.ToolReturned{ToolCallID: id, Result: raw, Success: &success}
+	return &events.ToolReturned{ToolCallID: id, Result: events.TextResult(text), Success: &success}
 }
 
 // read, write and grep are calls of file tools as Claude Code names them.

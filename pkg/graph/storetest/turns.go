@@ -137,8 +137,8 @@ func turnCases(w graphShop) []namedCase {
 		{"calls and results come back with all they have", func(t *testing.T) {
 			h := NewHistory()
 			h.AddAs("c", "one", &events.ToolCalled{ToolCallID: "k", MessageID: "m", ToolName: "run", Arguments: []byte(`{"a": 1}`), Iteration: 4})
-			h.AddAs("c", "two", &events.ToolReturned{ToolCallID: "k", Success: pointer(false), Result: []byte(`{"x":[1]}`), Error: "exit 1", DurationMS: pointer(1.25)})
-			h.AddAs("c", "three", &events.ToolReturned{ToolCallID: "k2", Result: []byte(`null`)})
+			h.AddAs("c", "two", &events.ToolReturned{ToolCallID: "k", Success: pointer(false), Result: events.JSONResult([]byte(`{"x":[1]}`)), Error: "exit 1", DurationMS: pointer(1.25)})
+			h.AddAs("c", "three", &events.ToolReturned{ToolCallID: "k2", Result: events.JSONResult([]byte(`null`))})
 			bothWays(t, w, h, func(t *testing.T, b graphBench) {
 				require.Equal(t, map[string]graph.ToolCall{"k": {
 					Position: graph.Position{Seq: 1, N: 1}, Origin: graph.Origin{EventID: "one", Source: "storetest"},

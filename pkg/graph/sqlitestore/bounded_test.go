@@ -1,0 +1,225 @@
+package sqlitestore
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"modernc.org/sqlite"
+
+	"mneme/events"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/storetest"
+	"mneme/pkg/projection"
+)
+
+// What an append and a read of the newest N cost must not depend on how long the
+// conversation is. It is proved on the plans of the statements that are really
+// used, and on the number of pages that SQLite looks at.
+
+// stores are both stores, with the history that goes into them.
+type stores struct {
+	graph   *Graph
+	files   *Files
+	graphCP projection.Checkpoint
+	filesCP projection.Checkpoint
+	history *storetest.History
+}
+
+func openStores(t *testing.T) *stores {
+	t.Helper()
+	s := &stores{history: storetest.NewHistory()}
+	var err error
+	dir := t.TempDir()
+	s.graph, err = OpenGraph(t.Context(), Path(dir, "graph", 1))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.graph.Close()) })
+	s.files, err = OpenFiles(t.Context(), Path(dir, "files", 1))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.files.Close()) })
+	s.graphCP, err = s.graph.Acquire(t.Context(), 0, graphProjection.Fingerprint())
+	require.NoError(t, err)
+	s.filesCP, err = s.files.Acquire(t.Context(), 0, filesProjection.Fingerprint())
+	require.NoError(t, err)
+	return s
+}
+
+var (
+	graphProjection = graph.Projection()
+	filesProjection = graph.FilesProjection(files.DefaultTable())
+)
+
+func (s *stores) apply(t *testing.T) {
+	t.Helper()
+	var err error
+	s.graphCP, err = graphProjection.Apply(t.Context(), s.graph, s.graphCP, s.history.Messages)
+	require.NoError(t, err)
+	s.filesCP, err = filesProjection.Apply(t.Context(), s.files, s.filesCP, s.history.Messages)
+	require.NoError(t, err)
+	s.history.Messages = nil
+}
+
+func (s *stores) add(conversation string, p events.Payload) { s.history.Add(conversation, p) }
+
+// everything is one event of each kind, with what makes each of them do the most.
+func (s *stores) everything(c string) {
+	n := int(s.history.Next)
+	no := false
+	title := fmt.Sprint("title", n)
+	s.add(c, &events.ConversationStarted{Title: title, Cwd: "/w"})
+	s.add(c, &events.ConversationUpdated{Title: &title})
+	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "hello", References: []events.Reference{{File: "f"}}})
+	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("k", n), ToolName: "Grep", Arguments: []byte(`{"path":"/w"}`)})
+	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("k", n), Result: events.JSONResult([]byte(`"a.go:1: x"`))})
+	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("f", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/a.go"}`)})
+	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("f", n), Result: events.JSONResult([]byte(`"no"`)), Success: &no})
+	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("e", n), Result: events.JSONResult([]byte(`"early"`))})
+	s.history.AddAs(c, "again", &events.MessageCreated{MessageID: "again", Role: "user"}) // a duplicate from the second time on
+	s.history.AddAs(c, "clash", &events.MessageCreated{MessageID: "clash", Role: "user", Content: title})
+}
+
+// newest is every read of the newest N.
+func (s *stores) newest(t *testing.T, c string) {
+	t.Helper()
+	ctx, id := t.Context(), events.ConversationID{Tenant: "t", ID: c}
+	conversation, err := s.graph.Conversation(ctx, id, graph.Latest)
+	require.NoError(t, err)
+	_, err = s.graph.Conversation(ctx, id, conversation.LastSeq-1)
+	require.NoError(t, err)
+	list, err := s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, list, 10)
+	_, err = s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 10, Role: "user", Before: list[2].Seq})
+	require.NoError(t, err)
+	entries, err := s.graph.Transcript(ctx, id, 0, 10)
+	require.NoError(t, err)
+	require.Len(t, entries, 10)
+	_, err = s.graph.Calls(ctx, id, []string{"k1"}, graph.Latest)
+	require.NoError(t, err)
+	_, err = s.graph.Results(ctx, id, []string{"k1"}, graph.Latest)
+	require.NoError(t, err)
+	_, err = s.graph.Conversations(ctx, "t", graph.ConversationQuery{Limit: 1})
+	require.NoError(t, err)
+	_, err = s.graph.Holders(ctx, []projection.Claim{{Conversation: id}})
+	require.NoError(t, err)
+	_, err = s.files.Files(ctx, id, graph.FileQuery{Limit: 1})
+	require.NoError(t, err)
+}
+
+func TestEveryStatementOfAppendsAndNewestReadsIsASeek(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	for range 10 {
+		s.everything("c")
+		s.everything("gone")
+		s.apply(t)
+	}
+	s.add("gone", &events.ConversationDeleted{})
+	s.apply(t)
+	s.newest(t, "c")
+	for _, d := range []*db{s.graph.db, s.files.db} {
+		statements := slices.Collect(maps.Keys(d.writer.stmts))
+		for range cap(d.idle) {
+			c := <-d.idle
+			if c != nil {
+				statements = slices.AppendSeq(statements, maps.Keys(c.stmts))
+			}
+			d.idle <- c
+		}
+		require.Greater(t, len(statements), 15)
+		for _, statement := range statements {
+			for _, step := range plan(t, d.writer, statement) {
+				search := strings.HasPrefix(step, "SEARCH ") && (strings.Contains(step, " USING ") || step == "SEARCH conversation")
+				if !search && step != "SCALAR SUBQUERY 1" && step != "SCAN 32-ROW VALUES CLAUSE" {
+					t.Errorf("%q in the plan of\n%s", step, statement)
+				}
+			}
+		}
+	}
+}
+
+// plan is how SQLite carries a statement out.
+func plan(t *testing.T, c *conn, statement string) (steps []string) {
+	t.Helper()
+	switch statement {
+	case "BEGIN", "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK":
+		return nil
+	}
+	rows, err := c.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
+	require.NoError(t, each(rows, err, func(rows *sql.Rows) error {
+		var id, parent, unused int
+		var step string
+		err := rows.Scan(&id, &parent, &unused, &step)
+		steps = append(steps, step)
+		return err
+	}), statement)
+	return steps
+}
+
+func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	rounds := 2500 // of ten events
+	if testing.Short() {
+		rounds = 300
+	}
+	for n := range rounds {
+		s.everything("long")
+		if n%(rounds/10) == 0 {
+			s.everything("short")
+			s.everything("warm")
+		}
+	}
+	s.apply(t)
+	s.newest(t, "warm")
+	cost := func(c string, do func(c string)) int {
+		before := s.pages(t)
+		do(c)
+		return s.pages(t) - before
+	}
+	for name, do := range map[string]func(c string){
+		"newest reads": func(c string) { s.newest(t, c) },
+		"append":       func(c string) { s.everything(c); s.apply(t) },
+	} {
+		do("warm") // prepares the statements
+		short, long := cost("short", do), cost("long", do)
+		t.Logf("%s: %d pages in the short conversation, %d in the long one", name, short, long)
+		require.Positive(t, short)
+		// Trees are looked at from their roots, so it is the same but for the page
+		// that a position happens to lie on.
+		require.LessOrEqual(t, float64(long), 1.2*float64(short), name)
+	}
+}
+
+// pages counts the pages that the connections have looked at so far.
+func (s *stores) pages(t *testing.T) (n int) {
+	t.Helper()
+	count := func(c *conn) {
+		require.NoError(t, c.Raw(func(driver any) error {
+			for _, op := range []sqlite.DBStatusOp{sqlite.DBStatusCacheHit, sqlite.DBStatusCacheMiss} {
+				pages, _, err := driver.(sqlite.DBStatus).Status(op, false)
+				if err != nil {
+					return err
+				}
+				n += pages
+			}
+			return nil
+		}))
+	}
+	for _, d := range []*db{s.graph.db, s.files.db} {
+		count(d.writer)
+		for range cap(d.idle) {
+			c := <-d.idle
+			if c != nil {
+				count(c)
+			}
+			d.idle <- c
+		}
+	}
+	return n
+}

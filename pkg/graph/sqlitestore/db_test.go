@@ -1,0 +1,170 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/storetest"
+	"mneme/pkg/projection"
+)
+
+func TestAFileHasOneWriter(t *testing.T) {
+	t.Parallel()
+	path := Path(t.TempDir(), "graph", 1)
+	first, err := OpenGraph(t.Context(), path)
+	require.NoError(t, err)
+	_, err = OpenGraph(t.Context(), path)
+	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorContains(t, err, path)
+	require.NoError(t, first.Close())
+	require.NoError(t, first.Close(), "twice")
+	second, err := OpenGraph(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+}
+
+func TestAFileOfOtherTablesNeedsARebuild(t *testing.T) {
+	t.Parallel()
+	path := Path(t.TempDir(), "files", 1)
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "PRAGMA user_version = 99")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	_, err = OpenFiles(t.Context(), path)
+	require.ErrorIs(t, err, projection.ErrRebuild)
+	require.ErrorContains(t, err, "delete the file")
+	_, err = OpenFilesReader(path)
+	require.ErrorIs(t, err, projection.ErrRebuild)
+}
+
+func TestAReaderSeesWhatTheWriterCommits(t *testing.T) {
+	t.Parallel()
+	path := Path(filepath.Join(t.TempDir(), "a dir?with#odd%41 names"), "graph", 1)
+	_, err := OpenGraphReader(path)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	writer, err := OpenGraph(t.Context(), path)
+	require.NoError(t, err)
+	require.FileExists(t, path)
+	reader, err := OpenGraphReader(path)
+	require.NoError(t, err)
+	defer reader.Close()
+
+	h := storetest.NewHistory()
+	h.Add("c", &events.ConversationStarted{Title: "one"})
+	cp, err := writer.Acquire(t.Context(), 0, graphProjection.Fingerprint())
+	require.NoError(t, err)
+	_, err = graphProjection.Apply(t.Context(), writer, cp, h.Messages)
+	require.NoError(t, err)
+	title := func(s *Graph) string {
+		c, err := s.Conversation(t.Context(), events.ConversationID{Tenant: "t", ID: "c"}, graph.Latest)
+		require.NoError(t, err)
+		return c.Title
+	}
+	require.Equal(t, "one", title(reader))
+	_, err = reader.Acquire(t.Context(), 0, "x")
+	require.ErrorContains(t, err, "read only")
+
+	// The file can be read when its writer is gone, by new readers too.
+	require.NoError(t, writer.Close())
+	require.Equal(t, "one", title(reader))
+	require.NoError(t, reader.Close())
+	again, err := OpenGraphReader(path)
+	require.NoError(t, err)
+	require.Equal(t, "one", title(again))
+	require.NoError(t, again.Close())
+}
+
+func TestAClosedStoreSaysSo(t *testing.T) {
+	t.Parallel()
+	s, err := OpenGraph(t.Context(), Path(t.TempDir(), "graph", 1))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_, err = s.Acquire(t.Context(), 0, "x")
+	require.ErrorContains(t, err, "is closed")
+	_, err = s.CountFailed(t.Context())
+	require.ErrorContains(t, err, "is closed")
+}
+
+func TestCloseWaitsForReads(t *testing.T) {
+	t.Parallel()
+	s, err := OpenGraph(t.Context(), Path(t.TempDir(), "graph", 1))
+	require.NoError(t, err)
+	reading, closed := make(chan struct{}), make(chan error, 1)
+	err = s.snapshot(t.Context(), func(q queryer) error {
+		go func() {
+			close(reading)
+			closed <- s.Close()
+		}()
+		<-reading
+		select {
+		case <-closed:
+			return os.ErrClosed
+		case <-time.After(20 * time.Millisecond):
+		}
+		rows, err := q("SELECT count(*) FROM message")
+		return each(rows, err, func(*sql.Rows) error { return nil })
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-closed)
+}
+
+func TestMoreReadersThanConnectionsWaitTheirTurn(t *testing.T) {
+	t.Parallel()
+	s, err := OpenGraph(t.Context(), Path(t.TempDir(), "graph", 1))
+	require.NoError(t, err)
+	defer s.Close()
+	release, held := make(chan struct{}), make(chan struct{})
+	done := make(chan error)
+	for range readers {
+		go func() {
+			done <- s.snapshot(t.Context(), func(q queryer) error {
+				held <- struct{}{}
+				<-release
+				rows, err := q("SELECT count(*) FROM failed") // prepared while all connections are taken
+				return each(rows, err, func(*sql.Rows) error { return nil })
+			})
+		}()
+	}
+	for range readers {
+		<-held
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = s.CountFailed(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	close(release)
+	for range readers {
+		require.NoError(t, <-done)
+	}
+	_, err = s.CountFailed(t.Context())
+	require.NoError(t, err)
+}
+
+func TestAReadSeesOneStateOfTheFile(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	s.everything("c")
+	s.apply(t)
+	count := func(q queryer) (n int) {
+		rows, err := q("SELECT count(*) FROM message")
+		require.NoError(t, each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) }))
+		return n
+	}
+	require.NoError(t, s.graph.snapshot(t.Context(), func(q queryer) error {
+		before := count(q)
+		s.everything("c")
+		s.apply(t)
+		require.Equal(t, before, count(q))
+		return nil
+	}))
+}
