@@ -37,14 +37,14 @@ const retryEvery = time.Second
 // Program is the outline of a main function: --help prints usage, an interrupt or
 // SIGTERM ends run, and the exit code is 0 done, 1 failed, 2 wrong usage.
 func Program(name string, usage func(io.Writer) error, run func(context.Context) error) int {
-	for _, arg := range os.Args[1:] {
-		if arg == "--help" || arg == "-h" {
+	if args := os.Args[1:]; len(args) > 0 {
+		if args[0] == "--help" || args[0] == "-h" {
 			if usage(os.Stdout) != nil {
 				return 1
 			}
 			return 0
 		}
-		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: it is configured by environment variables, see %s --help\n", name, arg, name)
+		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: it is configured by environment variables, see %s --help\n", name, args[0], name)
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
