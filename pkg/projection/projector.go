@@ -231,24 +231,34 @@ func (p *Projector[U]) drive(ctx context.Context, partition int) error {
 }
 
 // decodeAll decodes beside the writer, in order. It hands over what is there as
-// soon as the writer is ready for it, and holds one batch at most until then.
+// soon as the writer is ready for it and nothing more has been delivered, and holds
+// one batch at most until then.
 func (p *Projection[U]) decodeAll(ctx context.Context, follower *eventlog.Follower) <-chan []*entry {
 	batches := make(chan []*entry)
 	go func() {
 		var batch []*entry
 		size := 0
+		take := func(m eventlog.Message) {
+			batch = append(batch, p.decode(m))
+			size += len(m.Data)
+		}
 		for {
 			in, out := follower.C(), batches
-			if len(batch) == 0 {
-				out = nil
-			}
 			if len(batch) >= maxBatchEvents || size >= maxBatchBytes {
 				in = nil
 			}
+			select { // what is delivered already goes with this batch
+			case m := <-in:
+				take(m)
+				continue
+			default:
+			}
+			if len(batch) == 0 {
+				out = nil
+			}
 			select {
 			case m := <-in:
-				batch = append(batch, p.decode(m))
-				size += len(m.Data)
+				take(m)
 			case out <- batch:
 				batch, size = nil, 0
 			case <-ctx.Done():
