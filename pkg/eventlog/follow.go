@@ -16,7 +16,7 @@ import (
 
 // followMessages is how many events a follower holds in memory at most, before its
 // reader takes them; natsdeploy.PullByteLimit bounds their bytes.
-const followMessages = 2000
+const followMessages = 5000
 
 // Follower delivers the events of one partition in order, each once, from a
 // sequence on and without end. When the server made it lose its place (it was
@@ -46,7 +46,11 @@ func (l *Log) Follow(ctx context.Context, partition int, from uint64) (*Follower
 	if from > state.Head+1 {
 		return nil, fmt.Errorf("follow from sequence %d, the log ends at %d: %w", from, state.Head, ErrBeyondEnd)
 	}
-	f, err := l.consume(ctx, events.PartitionFilter(partition), from)
+	filter := []string{events.PartitionFilter(partition)}
+	if l.partitions == 1 {
+		filter = nil // everything: the server then need not look each subject up
+	}
+	f, err := l.consume(ctx, filter, from)
 	if err != nil {
 		return nil, fmt.Errorf("follow partition %d: %w", partition, err)
 	}
@@ -71,9 +75,9 @@ func (f *Follower) Stop() {
 	})
 }
 
-func (l *Log) consume(ctx context.Context, filter string, from uint64) (*Follower, error) {
+func (l *Log) consume(ctx context.Context, filter []string, from uint64) (*Follower, error) {
 	consumer, err := l.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{filter},
+		FilterSubjects: filter,
 		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:    max(from, 1),
 	})
@@ -81,16 +85,17 @@ func (l *Log) consume(ctx context.Context, filter string, from uint64) (*Followe
 		return nil, err
 	}
 	info := consumer.CachedInfo()
-	f := &Follower{c: make(chan Message), done: make(chan struct{}), interrupted: make(chan struct{}), pending: info.NumPending}
-	lost := false
+	f := &Follower{c: make(chan Message, 256), done: make(chan struct{}), interrupted: make(chan struct{}), pending: info.NumPending}
+	var lost sync.Once
 	f.consume, err = consumer.Consume(func(msg jetstream.Msg) {
 		meta, err := msg.Metadata()
-		if err != nil || lost {
-			return // not a message of the stream, or one that comes too late
+		if err != nil {
+			return // not a message of the stream
 		}
-		if meta.Consumer != info.Name { // the client has quietly made another consumer
-			lost = true
-			close(f.interrupted)
+		if meta.Consumer != info.Name {
+			// The client has quietly made another consumer. It runs beside the first
+			// one, which may still hold a message: taking from both would change the order.
+			lost.Do(func() { close(f.interrupted) })
 			return
 		}
 		select {
@@ -108,7 +113,7 @@ func (l *Log) Conversation(ctx context.Context, tenant, conversation string, upT
 	if err != nil || last == 0 || upTo == 0 {
 		return err
 	}
-	f, err := l.consume(ctx, events.ConversationFilter(tenant, conversation), 1)
+	f, err := l.consume(ctx, []string{events.ConversationFilter(tenant, conversation)}, 1)
 	if err != nil {
 		return fmt.Errorf("read conversation %q: %w", conversation, err)
 	}
@@ -143,6 +148,9 @@ func (l *Log) Announce(projection string, partition int, seq uint64) error {
 	return l.conn.Publish(progressSubject(projection, partition), []byte(strconv.FormatUint(seq, 10)))
 }
 
+// flushTimeout is how long the server may take to confirm a subscription.
+const flushTimeout = 10 * time.Second
+
 // AwaitProgress calls reached whenever a projection announces progress on a
 // partition, and every poll interval, until it returns true or ctx ends.
 func (l *Log) AwaitProgress(ctx context.Context, projection string, partition int, poll time.Duration, reached func() (bool, error)) error {
@@ -157,7 +165,9 @@ func (l *Log) AwaitProgress(ctx context.Context, projection string, partition in
 		return fmt.Errorf("await progress of %s: %w", projection, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := l.conn.FlushWithContext(ctx); err != nil {
+	flushing, cancel := context.WithTimeout(ctx, flushTimeout) // it refuses a context without a deadline
+	defer cancel()
+	if err := l.conn.FlushWithContext(flushing); err != nil {
 		return fmt.Errorf("await progress of %s: %w", projection, err)
 	}
 	ticker := time.NewTicker(poll)

@@ -76,6 +76,9 @@ func (l *Log) State(ctx context.Context) (State, error) {
 // Get reads the event at a sequence by a direct get, about 0.1 ms.
 // It returns [ErrNotFound] if there is none.
 func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
+	if seq == 0 { // which the server would take for an empty request
+		return Message{}, fmt.Errorf("sequence 0: %w", ErrNotFound)
+	}
 	raw, err := l.stream.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return Message{}, fmt.Errorf("sequence %d: %w", seq, ErrNotFound)

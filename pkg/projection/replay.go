@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mneme/events"
 	"mneme/pkg/eventlog"
@@ -98,12 +99,11 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 	v := Verification{Projection: p.Name}
 	replays := make([]*replay[U], log.Partitions())
 	for n := range replays {
-		r, err := newReplay(ctx, p, log, scratch, n)
+		cp, err := scratch.Acquire(ctx, n, p.Fingerprint())
 		if err != nil {
 			return v, err
 		}
-		defer r.follower.Stop()
-		replays[n] = r
+		replays[n] = &replay[U]{projection: p, log: log, store: scratch, cp: cp}
 	}
 	cps, err := model.Checkpoints(ctx)
 	if err != nil {
@@ -170,22 +170,8 @@ type replay[U Unit] struct {
 	projection Projection[U]
 	log        *eventlog.Log
 	store      Store[U]
-	follower   *eventlog.Follower
 	cp         Checkpoint
 	applied    uint64
-	held       *entry // read, but beyond the goal
-}
-
-func newReplay[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, s Store[U], partition int) (*replay[U], error) {
-	cp, err := s.Acquire(ctx, partition, p.Fingerprint())
-	if err != nil {
-		return nil, err
-	}
-	follower, err := log.Follow(ctx, partition, cp.Seq+1)
-	if err != nil {
-		return nil, err
-	}
-	return &replay[U]{projection: p, log: log, store: s, follower: follower, cp: cp}, nil
 }
 
 // upTo replays up to and including a sequence that the read model has applied.
@@ -197,18 +183,46 @@ func (r *replay[U]) upTo(ctx context.Context, goal uint64, model ReadStore, prog
 	if err != nil {
 		return err
 	}
-	last, err := r.log.LastOf(ctx, r.cp.Partition)
-	if err != nil {
-		return err
-	}
-	goal = min(goal, last) // what lay behind it was purged
-	for r.cp.Seq < goal {
-		batch, err := r.batch(ctx, goal)
+	for {
+		last, err := r.log.LastOf(ctx, r.cp.Partition)
 		if err != nil {
 			return err
 		}
-		if len(batch) == 0 {
+		goal = min(goal, last) // what lay behind it was purged
+		if r.cp.Seq >= goal {
 			return nil
+		}
+		err = r.follow(ctx, goal, skip, progress)
+		if err == nil || !errors.Is(err, eventlog.ErrInterrupted) {
+			return err
+		}
+	}
+}
+
+// follow replays until the goal is reached or passed.
+func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]error, progress func(done, total uint64)) error {
+	follower, err := r.log.Follow(ctx, r.cp.Partition, r.cp.Seq+1)
+	if err != nil {
+		return err
+	}
+	defer follower.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for batches := r.projection.decodeAll(ctx, follower); r.cp.Seq < goal; {
+		var batch []*entry
+		select {
+		case batch = <-batches:
+		case <-follower.Interrupted():
+			return eventlog.ErrInterrupted
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		passed := slices.IndexFunc(batch, func(e *entry) bool { return e.seq > goal })
+		if passed == 0 {
+			return nil
+		}
+		if passed > 0 {
+			batch = batch[:passed]
 		}
 		out, err := r.projection.apply(ctx, r.store, r.cp, batch, skip)
 		if err != nil {
@@ -219,36 +233,11 @@ func (r *replay[U]) upTo(ctx context.Context, goal uint64, model ReadStore, prog
 		if progress != nil {
 			progress(r.cp.Seq, goal)
 		}
+		if passed > 0 {
+			return nil
+		}
 	}
 	return nil
-}
-
-// batch reads events up to the goal; it is empty if the next one lies beyond it.
-func (r *replay[U]) batch(ctx context.Context, goal uint64) (batch []*entry, err error) {
-	for size := 0; len(batch) < maxBatchEvents && size < maxBatchBytes; {
-		e := r.held
-		r.held = nil
-		if e == nil {
-			select {
-			case m := <-r.follower.C():
-				e = r.projection.decode(m)
-			case <-r.follower.Interrupted():
-				return nil, eventlog.ErrInterrupted
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		}
-		if e.seq > goal {
-			r.held = e
-			break
-		}
-		batch = append(batch, e)
-		size += len(e.message.Data)
-		if e.seq == goal || e.pending == 0 {
-			break
-		}
-	}
-	return batch, nil
 }
 
 // skipped are the events that the read model could not take.

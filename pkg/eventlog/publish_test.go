@@ -1,0 +1,181 @@
+package eventlog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+)
+
+func TestAPublishedEventIsStoredUnderItsConversation(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{Partitions: 4})
+	for i, conversation := range []string{"c", "a.b c*>", "é😀\n", strings.Repeat("x", 500)} {
+		e := b.events(conversation, 1, "hello \x00 é")[0]
+		ack, err := b.log.Publish(t.Context(), "ten.ant", e)
+		require.NoError(t, err)
+		require.Equal(t, Ack{Seq: uint64(i + 1)}, ack)
+		m, err := b.log.Get(t.Context(), ack.Seq)
+		require.NoError(t, err)
+		got, address, err := m.Decode()
+		require.NoError(t, err)
+		require.Equal(t, "ten.ant", address.Tenant)
+		require.Equal(t, conversation, address.Conversation)
+		require.True(t, e.Equal(&got.Event))
+		require.Equal(t, ack.Seq, got.Seq)
+
+		last, partition, err := b.log.Last(t.Context(), "ten.ant", conversation)
+		require.NoError(t, err)
+		require.Equal(t, ack.Seq, last)
+		require.Equal(t, address.Partition, partition)
+		seq, err := b.log.LastOf(t.Context(), partition)
+		require.NoError(t, err)
+		require.Equal(t, ack.Seq, seq)
+	}
+}
+
+func TestARepeatIsAcknowledgedAsADuplicate(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	e := b.events("c", 1, "x")[0]
+	first, err := b.log.Publish(t.Context(), "t", e)
+	require.NoError(t, err)
+	again, err := b.log.Publish(t.Context(), "t", e)
+	require.NoError(t, err)
+	require.Equal(t, Ack{Seq: first.Seq, Duplicate: true}, again)
+	other, err := b.log.Publish(t.Context(), "u", e)
+	require.NoError(t, err)
+	require.False(t, other.Duplicate, "another tenant's event is another event")
+}
+
+func TestPublishAllKeepsTheOrderOverManyBatches(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	list := b.events("c", 2500, "x")
+	acks, err := b.log.PublishAll(t.Context(), "t", list)
+	require.NoError(t, err)
+	require.Len(t, acks, 2500)
+	for i, ack := range acks {
+		require.Equal(t, Ack{Seq: uint64(i + 1)}, ack)
+	}
+	for _, i := range []int{0, 999, 1000, 2499} {
+		m, err := b.log.Get(t.Context(), uint64(i+1))
+		require.NoError(t, err)
+		got, _, err := m.Decode()
+		require.NoError(t, err)
+		require.Equal(t, list[i].ID, got.ID)
+	}
+	none, err := b.log.PublishAll(t.Context(), "t", nil)
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
+
+func TestPublishAllOfABatchWithADuplicateStoresTheRest(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	list := b.events("c", 10, "x")
+	known, err := b.log.Publish(t.Context(), "t", list[4])
+	require.NoError(t, err)
+	acks, err := b.log.PublishAll(t.Context(), "t", list)
+	require.NoError(t, err)
+	require.Len(t, acks, 10)
+	for i, ack := range acks {
+		require.Equal(t, i == 4, ack.Duplicate)
+		m, err := b.log.Get(t.Context(), ack.Seq)
+		require.NoError(t, err)
+		got, _, err := m.Decode()
+		require.NoError(t, err)
+		require.Equal(t, list[i].ID, got.ID)
+	}
+	require.Equal(t, known.Seq, acks[4].Seq)
+	state, err := b.log.State(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 10, state.Messages)
+
+	again, err := b.log.PublishAll(t.Context(), "t", list)
+	require.NoError(t, err)
+	for i := range again {
+		require.Equal(t, Ack{Seq: acks[i].Seq, Duplicate: true}, again[i])
+	}
+}
+
+func TestTheSameEventTwiceInOneBatchIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	list := b.events("c", 3, "x")
+	acks, err := b.log.PublishAll(t.Context(), "t", append(list, list[0]))
+	require.NoError(t, err)
+	require.Len(t, acks, 4)
+	state, err := b.log.State(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 3, state.Messages)
+	require.True(t, acks[3].Duplicate)
+}
+
+func TestBigBodiesAreStoredWhole(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	list := b.events("c", 5, strings.Repeat("é", 3<<20)) // 6 MiB each: several batches by size
+	acks, err := b.log.PublishAll(t.Context(), "t", list)
+	require.NoError(t, err)
+	require.Len(t, acks, 5)
+	m, err := b.log.Get(t.Context(), acks[4].Seq)
+	require.NoError(t, err)
+	require.Equal(t, list[4].Data, m.Data)
+}
+
+func TestABadEventPublishesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	list := b.events("c", 3, "x")
+	list[1].ID = ""
+	_, err := b.log.PublishAll(t.Context(), "t", list)
+	require.ErrorIs(t, err, events.ErrInvalid)
+	require.ErrorContains(t, err, "event 1: id: is missing")
+	_, err = b.log.Publish(t.Context(), "", list[0])
+	require.ErrorIs(t, err, events.ErrInvalid)
+	state, err := b.log.State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, State{}, State{First: state.First, Head: state.Head, Messages: state.Messages})
+}
+
+func TestAnEventBeyondTheServersLimitsIsTooLarge(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	e := b.events("c", 1, "x")[0]
+	for i := range 20 { // headers of more than 64 KiB
+		e.Extensions[fmt.Sprint("x", i)] = strings.Repeat("y", events.MaxExtensionBytes)
+	}
+	_, err := b.log.Publish(t.Context(), "t", e)
+	require.ErrorIs(t, err, ErrTooLarge)
+	_, err = b.log.PublishAll(t.Context(), "t", append(b.events("c", 2, "x"), e))
+	require.ErrorIs(t, err, ErrTooLarge)
+	state, err := b.log.State(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, state.Messages)
+}
+
+func TestAFullLogSaysSoAndStoresNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{MaxBytes: 1 << 20})
+	content := strings.Repeat("x", 100<<10)
+	var err error
+	stored := uint64(0)
+	for err == nil {
+		if _, err = b.log.Publish(t.Context(), "t", b.events("c", 1, content)[0]); err == nil {
+			stored++
+		}
+	}
+	require.ErrorIs(t, err, ErrFull)
+	require.Positive(t, stored)
+	_, err = b.log.PublishAll(t.Context(), "t", b.events("c", 3, content))
+	require.ErrorIs(t, err, ErrFull)
+	state, err := b.log.State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, stored, state.Messages)
+	require.Equal(t, stored, state.Head)
+}
