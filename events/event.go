@@ -68,27 +68,42 @@ type Recorded struct {
 // [MaxEventBytes], or breaks a rule of its type.
 func Record(e Event) (Recorded, error) {
 	if err := e.check(); err != nil {
-		return Recorded{}, err
+		return Recorded{Event: e}, err
 	}
+	return record(e)
+}
+
+// RecordMessage is [DecodeMessage] and [Record] in one. Beside an error it returns
+// what could be read of the envelope, for whoever lists the refused event.
+func RecordMessage(header map[string][]string, body []byte) (Recorded, error) {
+	e, err := DecodeMessage(header, body)
+	if err != nil {
+		return Recorded{Event: e}, err
+	}
+	return record(e)
+}
+
+// record checks an event whose envelope is valid against the vocabulary.
+func record(e Event) (Recorded, error) {
 	if e.SpecVersion != "1.0" {
-		return Recorded{}, invalid("specversion", "%q is not accepted, send 1.0", e.SpecVersion)
+		return Recorded{Event: e}, invalid("specversion", "%q is not accepted, send 1.0", e.SpecVersion)
 	}
 	if e.Subject == "" {
-		return Recorded{}, invalid("subject", "is missing: it names the conversation")
+		return Recorded{Event: e}, invalid("subject", "is missing: it names the conversation")
 	}
 	prototype, known := prototypes[e.Type]
 	if !known {
-		return Recorded{}, invalid("type", "%q is not known to this version; known are %s", e.Type, strings.Join(Types(), ", "))
+		return Recorded{Event: e}, invalid("type", "%q is not known to this version; known are %s", e.Type, strings.Join(Types(), ", "))
 	}
 	if !isJSON(e.DataContentType) {
-		return Recorded{}, invalid("datacontenttype", "%q is not JSON", e.DataContentType)
+		return Recorded{Event: e}, invalid("datacontenttype", "%q is not JSON", e.DataContentType)
 	}
 	if len(e.Data) == 0 {
-		return Recorded{}, invalid("data", "is missing")
+		return Recorded{Event: e}, invalid("data", "is missing")
 	}
 	p := prototype()
 	if err := decode(e.Data, p); err != nil {
-		return Recorded{}, err
+		return Recorded{Event: e}, err
 	}
 	return Recorded{Event: e, Payload: p}, nil
 }

@@ -30,19 +30,15 @@ type Ingest struct {
 	LoaderPS   float64   `json:"loader_events_per_s"` // median
 	Ratio      float64   `json:"ratio"`               // median of the pairs' ratios
 	Ratios     []float64 `json:"ratios"`
-	BatchRows  int       `json:"loader_batch_events"`
+	Batches    int       `json:"batches"` // transactions of the last round
 	ComparedTo string    `json:"compared_to"`
 }
-
-// loaderBatch is how many events the bare loader writes in a transaction: what the
-// engine's batches grow to when it has a backlog.
-const loaderBatch = 1000
 
 // RunIngest publishes transcripts to a log of its own and measures how fast the
 // projection "graph" applies them, against a bare loader: it writes the very rows
 // that the projection wrote, read into memory before, into the same tables with the
-// same indexes and settings and as many events a transaction, but reads no log,
-// decodes nothing and knows no engine. Both run rounds times, in turns.
+// same indexes and settings in the same transactions, but reads no log, decodes
+// nothing and knows no engine. Both run rounds times, in turns.
 func RunIngest(ctx context.Context, paths []string, rounds int, say func(string)) (out Ingest, err error) {
 	dir, err := os.MkdirTemp("", "mneme-bench-")
 	if err != nil {
@@ -83,27 +79,22 @@ func RunIngest(ctx context.Context, paths []string, rounds int, say func(string)
 		return out, err
 	}
 	out = Ingest{
-		Machine: ThisMachine(), Events: state.Messages, MB: float64(state.Bytes) / 1e6, BatchRows: loaderBatch,
+		Machine: ThisMachine(), Events: state.Messages, MB: float64(state.Bytes) / 1e6,
 		PublishPS:  float64(report.Published) / time.Since(began).Seconds(),
-		ComparedTo: "a bare loader that writes the same decoded rows into the same SQLite tables and indexes, without log, engine and checkpoint",
+		ComparedTo: "a bare loader that writes the same decoded rows into the same SQLite tables and indexes in the same batches, without log, engine and checkpoint",
 	}
 	var ingest, loader []float64
-	var rows *readModel
 	for round := range rounds {
 		path := filepath.Join(dir, fmt.Sprintf("graph-%d.db", round))
-		took, err := ingestOnce(ctx, log, path, state.Head, quiet)
+		took, ends, err := ingestOnce(ctx, log, path, state.Head, quiet)
 		if err != nil {
 			return out, err
 		}
-		if rows == nil {
-			if rows, err = readRows(ctx, path); err != nil {
-				return out, err
-			}
-		}
-		loaded, err := rows.load(ctx, filepath.Join(dir, fmt.Sprintf("bare-%d.db", round)))
+		loaded, err := loadOnce(ctx, ends, path, filepath.Join(dir, fmt.Sprintf("bare-%d.db", round)))
 		if err != nil {
 			return out, err
 		}
+		out.Batches = len(ends)
 		n := float64(out.Events)
 		ingest, loader = append(ingest, n/took.Seconds()), append(loader, n/loaded.Seconds())
 		out.Ratios = append(out.Ratios, loaded.Seconds()/took.Seconds())
@@ -113,31 +104,44 @@ func RunIngest(ctx context.Context, paths []string, rounds int, say func(string)
 	return out, nil
 }
 
-// ingestOnce applies the whole log to a new store and returns how long it took.
-func ingestOnce(ctx context.Context, log *eventlog.Log, path string, head uint64, logger *slog.Logger) (time.Duration, error) {
+// ingestOnce applies the whole log to a new store. It returns how long that took and
+// with which sequences the engine's transactions ended.
+func ingestOnce(ctx context.Context, log *eventlog.Log, path string, head uint64, logger *slog.Logger) (took time.Duration, ends []uint64, err error) {
 	store, err := sqlitestore.OpenGraph(ctx, path)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer func() { _ = store.Close() }()
-	projector, err := projection.NewProjector(graph.Projection(), log, store, logger)
+	p := graph.Projection()
+	projector, err := projection.NewProjector(p, log, store, logger)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
+	done := make(chan struct{})
+	stop, err := log.WatchProgress(ctx, p.Name, 0, func(seq uint64) {
+		if ends = append(ends, seq); seq == head {
+			close(done)
+		}
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer stop()
 	began := time.Now()
 	projector.Start()
 	defer projector.Stop()
-	for projector.Status()[0].Checkpoint.Seq < head {
-		if s := projector.Status()[0]; s.Error != "" {
-			return 0, fmt.Errorf("the projector stopped: %s", s.Error)
-		}
+	for {
 		select {
-		case <-time.After(time.Millisecond):
+		case <-done:
+			return time.Since(began), ends, nil
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return 0, nil, ctx.Err()
+		case <-time.After(time.Second):
+			if s := projector.Status()[0]; s.Error != "" {
+				return 0, nil, fmt.Errorf("the projector stopped: %s", s.Error)
+			}
 		}
 	}
-	return time.Since(began), nil
 }
 
 func median(values []float64) float64 {

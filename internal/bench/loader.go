@@ -4,12 +4,27 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"runtime"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
 	"mneme/pkg/graph/sqlitestore"
 )
+
+// loadOnce writes the rows of one file into another and returns how long the writing
+// took. The rows are let go afterwards: a heap that holds them would slow down
+// whatever is measured next.
+func loadOnce(ctx context.Context, ends []uint64, from, to string) (time.Duration, error) {
+	defer runtime.GC()
+	rows, err := readRows(ctx, from)
+	if err != nil {
+		return 0, err
+	}
+	runtime.GC()
+	return rows.load(ctx, ends, to)
+}
 
 // readModel is the content of a read model: for each table its rows, by sequence.
 type readModel struct {
@@ -116,8 +131,9 @@ func (m *readModel) read(ctx context.Context, db *sql.DB, name, by string) error
 	return found.Err()
 }
 
-// load writes all rows into a new file and returns how long it took.
-func (m *readModel) load(ctx context.Context, path string) (time.Duration, error) {
+// load writes all rows into a new file, in transactions that end with the sequences
+// given, and returns how long it took.
+func (m *readModel) load(ctx context.Context, ends []uint64, path string) (time.Duration, error) {
 	empty, err := sqlitestore.OpenGraph(ctx, path) // makes the tables
 	if err != nil {
 		return 0, err
@@ -140,32 +156,23 @@ func (m *readModel) load(ctx context.Context, path string) (time.Duration, error
 
 	began := time.Now()
 	next := map[string]int{}
-	for last := uint64(loaderBatch); ; last += loaderBatch {
-		left := false
+	for _, last := range ends {
 		if _, err := l.exec("BEGIN IMMEDIATE"); err != nil {
 			return 0, err
 		}
 		for _, name := range m.names {
 			rows := m.rows[name][next[name]:]
-			n, _ := slices.BinarySearchFunc(rows, last+1, func(r row, seq uint64) int {
-				if r.seq < seq {
-					return -1
-				}
-				return 1
-			})
+			n := sort.Search(len(rows), func(i int) bool { return rows[i].seq > last })
 			if err := l.insert(m.inserts[name], m.width[name], rows[:n]); err != nil {
 				return 0, err
 			}
 			next[name] += n
-			left = left || n < len(rows)
 		}
 		if _, err := l.exec("COMMIT"); err != nil {
 			return 0, err
 		}
-		if !left {
-			return time.Since(began), nil
-		}
 	}
+	return time.Since(began), nil
 }
 
 type bareLoader struct {

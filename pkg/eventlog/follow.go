@@ -151,25 +151,45 @@ func (l *Log) Announce(projection string, partition int, seq uint64) error {
 // flushTimeout is how long the server may take to confirm a subscription.
 const flushTimeout = 10 * time.Second
 
-// AwaitProgress calls reached whenever a projection announces progress on a
+// WatchProgress calls announced with each checkpoint that a projection announces
+// for a partition, one call at a time, until stop is called. Announcements can be
+// lost with the connection.
+func (l *Log) WatchProgress(ctx context.Context, projection string, partition int, announced func(seq uint64)) (stop func(), err error) {
+	sub, err := l.conn.Subscribe(progressSubject(projection, partition), func(m *nats.Msg) {
+		if seq, err := strconv.ParseUint(string(m.Data), 10, 64); err == nil {
+			announced(seq)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch progress of %s: %w", projection, err)
+	}
+	stop = func() { _ = sub.Unsubscribe() }
+	flushing, cancel := context.WithTimeout(ctx, flushTimeout) // it refuses a context without a deadline
+	defer cancel()
+	if err := l.conn.FlushWithContext(flushing); err != nil {
+		stop()
+		return nil, fmt.Errorf("watch progress of %s: %w", projection, err)
+	}
+	return stop, nil
+}
+
+// AwaitProgress asks reached at once, whenever a projection announces progress on a
 // partition, and every poll interval, until it returns true or ctx ends.
 func (l *Log) AwaitProgress(ctx context.Context, projection string, partition int, poll time.Duration, reached func() (bool, error)) error {
+	if ok, err := reached(); ok || err != nil {
+		return err
+	}
 	wake := make(chan struct{}, 1)
-	sub, err := l.conn.Subscribe(progressSubject(projection, partition), func(*nats.Msg) {
+	stop, err := l.WatchProgress(ctx, projection, partition, func(uint64) {
 		select {
 		case wake <- struct{}{}:
 		default: // it is awake
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("await progress of %s: %w", projection, err)
+		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }()
-	flushing, cancel := context.WithTimeout(ctx, flushTimeout) // it refuses a context without a deadline
-	defer cancel()
-	if err := l.conn.FlushWithContext(flushing); err != nil {
-		return fmt.Errorf("await progress of %s: %w", projection, err)
-	}
+	defer stop()
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	for {

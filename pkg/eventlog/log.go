@@ -127,20 +127,16 @@ type Message struct {
 	Pending uint64 // events of the partition behind this one when it was delivered
 }
 
-// Decode reads the event of a message. The address may be set although the event
-// could not be decoded: err is then an [*events.Invalid].
+// Decode reads the event of a message. If the event is not valid err is an
+// [*events.Invalid], and the address and the envelope are as far as they can be read.
 func (m *Message) Decode() (events.Recorded, events.Address, error) {
 	address, err := events.ParseSubject(m.Subject)
 	if err != nil {
 		return events.Recorded{}, address, err
 	}
-	e, err := events.DecodeMessage(m.Header, m.Data)
+	r, err := events.RecordMessage(m.Header, m.Data)
 	if err != nil {
-		return events.Recorded{}, address, err
-	}
-	r, err := events.Record(e)
-	if err != nil {
-		return events.Recorded{}, address, err
+		return r, address, err
 	}
 	if r.Subject != address.Conversation {
 		return r, address, &events.Invalid{Field: "subject", Reason: fmt.Sprintf("%q was published under the conversation %q", r.Subject, address.Conversation)}

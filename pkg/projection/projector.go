@@ -38,6 +38,11 @@ const (
 	maxBatchBytes  = 8 << 20
 )
 
+// aheadBatches is how many batches may be decoded and waiting for the writer: enough
+// to bridge a checkpoint of the store, few enough to bound memory (each has at most
+// maxBatchBytes).
+const aheadBatches = 1
+
 // How long a projector waits before it tries a store or a server again.
 const (
 	minBackoff = 50 * time.Millisecond
@@ -230,37 +235,37 @@ func (p *Projector[U]) drive(ctx context.Context, partition int) error {
 	}
 }
 
-// decodeAll decodes beside the writer, in order. It hands over what is there as
-// soon as the writer is ready for it and nothing more has been delivered, and holds
-// one batch at most until then.
+// decodeAll decodes beside the writer, in order. The writer gets what is there as
+// soon as it is ready for it; while it is busy the batch grows, and when it is full
+// the next ones begin.
 func (p *Projection[U]) decodeAll(ctx context.Context, follower *eventlog.Follower) <-chan []*entry {
 	batches := make(chan []*entry)
 	go func() {
-		var batch []*entry
-		size := 0
+		var queue [][]*entry // all full but the last
+		size := 0            // of the last
 		take := func(m eventlog.Message) {
-			batch = append(batch, p.decode(m))
+			if n := len(queue); n == 0 || len(queue[n-1]) >= maxBatchEvents || size >= maxBatchBytes {
+				queue, size = append(queue, make([]*entry, 0, maxBatchEvents)), 0
+			}
+			last := &queue[len(queue)-1]
+			*last = append(*last, p.decode(m))
 			size += len(m.Data)
 		}
 		for {
-			in, out := follower.C(), batches
-			if len(batch) >= maxBatchEvents || size >= maxBatchBytes {
+			in := follower.C()
+			if len(queue) > aheadBatches {
 				in = nil
 			}
-			select { // what is delivered already goes with this batch
-			case m := <-in:
-				take(m)
-				continue
-			default:
-			}
-			if len(batch) == 0 {
-				out = nil
+			var out chan<- []*entry
+			var first []*entry
+			if len(queue) > 0 {
+				out, first = batches, queue[0]
 			}
 			select {
 			case m := <-in:
 				take(m)
-			case out <- batch:
-				batch, size = nil, 0
+			case out <- first:
+				queue = append(queue[:0], queue[1:]...)
 			case <-ctx.Done():
 				return
 			}
