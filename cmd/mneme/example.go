@@ -12,7 +12,7 @@ import (
 const exampleQuestion = "where is the checkpoint written?"
 
 // exampleChars is the budget of the context that is shown: a screen or two.
-const exampleChars = 6000
+const exampleChars = 8000
 
 // example lets the agent of examples/scout work once if the log is empty, and
 // prints what mneme would show it next.
@@ -42,7 +42,7 @@ func example(ctx context.Context, i *service.Instance, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "\n%s\n\n%s\n", t.bold("What the agent should see now, in 6,000 characters"), body)
+	fmt.Fprintf(t.out, "\n%s\n\n%s\n", t.bold("What the agent should see now, in 8,000 characters"), body)
 	fmt.Fprintf(t.out, `%s
   bin/mneme conversations list
   bin/mneme files %[2]s
