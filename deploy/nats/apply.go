@@ -80,32 +80,6 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 	return describe(got), nil
 }
 
-// Resize sets the stream's MaxBytes: the one change of an existing stream that
-// an operator needs in daily life, because a full stream refuses events.
-//
-// It refuses to go below what the stream holds: nothing would be deleted, but
-// every further event refused. An embedded server refuses more than its share of
-// the disk. Publishing goes on meanwhile; leave it room.
-func Resize(ctx context.Context, js jetstream.JetStream, maxBytes int64) (Info, error) {
-	info, err := Inspect(ctx, js)
-	if err != nil {
-		return Info{}, err
-	}
-	if maxBytes <= 0 || uint64(maxBytes) < info.Bytes {
-		return Info{}, fmt.Errorf("stream %s: cannot shrink to %d bytes, it holds %d", Stream, maxBytes, info.Bytes)
-	}
-	stream, err := js.Stream(ctx, Stream)
-	if err != nil {
-		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
-	}
-	cfg := stream.CachedInfo().Config
-	cfg.MaxBytes = maxBytes
-	if _, err := js.UpdateStream(ctx, cfg); err != nil {
-		return Info{}, fmt.Errorf("stream %s: resize to %d bytes: %w", Stream, maxBytes, err)
-	}
-	return Inspect(ctx, js)
-}
-
 // check refuses what the server would refuse too, or worse, accept.
 func (s Settings) check() error {
 	if s.Partitions < 0 || s.Partitions > MaxPartitions {

@@ -189,8 +189,7 @@ func TestANewStreamLeavesAFifthOfTheDiskAndAnExistingOneKeepsItsSize(t *testing.
 	require.NoError(t, err)
 	require.Equal(t, min(DefaultMaxBytes, e.maxStore/2), info.MaxBytes)
 
-	_, err = Resize(t.Context(), connect(t, e), 1<<20)
-	require.NoError(t, err)
+	resize(t, connect(t, e), 1<<20)
 	info, err = e.Apply(t.Context(), Settings{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1<<20, info.MaxBytes)

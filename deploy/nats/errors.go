@@ -58,7 +58,7 @@ func (e *IncompatibleError) remedy() string {
 	case fieldPartitions:
 		return "run every program with the stream's number; another number moves conversations between partitions, so it takes a new stream and a copy of the events"
 	case "max_bytes":
-		return "leave the size unset to take the stream's own, or change the stream on purpose (Resize)"
+		return "leave the size unset to take the stream's own, or change the stream on purpose: nats stream edit AGENT_EVENTS --max-bytes"
 	case "num_replicas", "duplicate_window":
 		return "set this program to the stream's value, or change the stream on purpose with `nats stream edit " + Stream + "`"
 	default:
@@ -77,7 +77,7 @@ const (
 // stream has reached its MaxBytes (code 10077, "maximum bytes exceeded") or the
 // server its store limit (code 10023, "insufficient resources"). It answers at
 // once, nothing was stored, what is stored stays readable. Publishing again
-// helps only after an operator has made room ([Resize]).
+// helps only after an operator has made room: nats stream edit --max-bytes.
 //
 // A disk that is really full gives no answer at all, so no such error.
 func IsFull(err error) bool {

@@ -51,3 +51,17 @@ func config(t testing.TB, js jetstream.JetStream) jetstream.StreamConfig {
 	require.NoError(t, err)
 	return stream.CachedInfo().Config
 }
+
+// resize is what an operator does to a full stream: nats stream edit --max-bytes.
+func resize(t *testing.T, js jetstream.JetStream, maxBytes int64) Info {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), Stream)
+	require.NoError(t, err)
+	cfg := stream.CachedInfo().Config
+	cfg.MaxBytes = maxBytes
+	_, err = js.UpdateStream(t.Context(), cfg)
+	require.NoError(t, err)
+	info, err := Inspect(t.Context(), js)
+	require.NoError(t, err)
+	return info
+}

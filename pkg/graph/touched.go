@@ -12,6 +12,9 @@ type TouchedFile struct {
 	Count     int // accesses of all kinds
 }
 
+// Strength orders kinds of access: the higher tells more of a file.
+func Strength(kind string) int { return strength[kind] }
+
 var strength = map[string]int{string(files.KindWrite): 4, string(files.KindRead): 3, string(files.KindSearch): 2, string(files.KindList): 1}
 
 // MergeByPath makes one file of a path's kinds. accesses are newest first, as

@@ -15,12 +15,8 @@ var (
 	fileOrder  = []string{"read", "write", "search", "list"}
 )
 
-// fileRank says which files have the room first if it does not suffice: a modified
-// file tells more than one that was only read, and that more than a hit.
-var fileRank = map[string]int{"write": 0, "read": 1, "search": 2, "list": 3}
-
 // collectFiles lists the files that tools touched, each once, as what tells most of
-// it: modified before read, read before found. Within a group the file with the
+// it: modified before read, read before found, which has the room first. Within a group the file with the
 // latest access comes first.
 func collectFiles(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	if b.src.Files == nil || room <= headingCost(s.heading) {
@@ -34,7 +30,7 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 	list := graph.MergeByPath(found)
 	f.drop("accesses", len(found)-len(list), "another access of the same file tells more")
 	slices.SortStableFunc(list, func(a, b graph.TouchedFile) int {
-		return cmp.Compare(fileRank[a.Strongest.Kind], fileRank[b.Strongest.Kind])
+		return cmp.Compare(graph.Strength(b.Strongest.Kind), graph.Strength(a.Strongest.Kind))
 	})
 
 	room -= headingCost(s.heading)
