@@ -31,8 +31,10 @@ type Config struct {
 	Log    *eventlog.Log
 	Models Models
 	Logger *slog.Logger
-	// Store is the name of the backend, for status.
-	Store string
+	// Store is the name of the backend, Generation the build of the read models that
+	// it serves; for status.
+	Store      string
+	Generation int
 	// States reports what projectors in this process are doing. Nil in a process
 	// without projectors: states are then derived from the checkpoints.
 	States func() []projection.Status

@@ -160,8 +160,9 @@ func TestBadRequestsGetAProblemThatNamesTheField(t *testing.T) {
 		body         string
 		location     string
 	}{
+		"a past to come":         {422, "GET", "/v1/conversations/c1?as_of=99", nil, "", "query.as_of"},
 		"malformed JSON":         {400, "POST", "/v1/events", event, "{", ""},
-		"no event at all":        {415, "POST", "/v1/events", map[string]string{"Content-Type": "text/plain"}, "hello", "body"},
+		"no event at all":        {415, "POST", "/v1/events", map[string]string{"Content-Type": "text/plain"}, "hello", "header.content-type"},
 		"a missing attribute":    {422, "POST", "/v1/events", event, `{"specversion":"1.0","type":"t","source":"s"}`, "body.id"},
 		"an unknown type":        {422, "POST", "/v1/events", event, `{"specversion":"1.0","type":"t","source":"s","id":"1","subject":"c","data":{}}`, "body.type"},
 		"a later version":        {422, "POST", "/v1/events", event, strings.Replace(string(structured("c", "1", message("m", "user", ""))), "created.v1", "created.v2", 1), "body.type"},
@@ -320,7 +321,7 @@ func TestAFullLogAnswersAtOnceAndKeepsWhatItHas(t *testing.T) {
 		_ = response.Body.Close()
 		if response.StatusCode == http.StatusInsufficientStorage {
 			p := b.refused(http.StatusInsufficientStorage, http.MethodPost, "/v1/events", event, string(body))
-			require.Contains(t, p.Detail, "nothing was stored")
+			require.Contains(t, p.Detail, "0 of 1 events were stored")
 			break
 		}
 		require.Equal(t, http.StatusCreated, response.StatusCode)
@@ -329,4 +330,48 @@ func TestAFullLogAnswersAtOnceAndKeepsWhatItHas(t *testing.T) {
 	var c httpapi.Conversation
 	b.get(fmt.Sprintf("/v1/conversations/c1?at_least=%d", last), &c)
 	require.EqualValues(t, last, c.MessageCount)
+}
+
+func TestOfARequestTheLogTookInPartTheProblemSaysHowMuch(t *testing.T) {
+	t.Parallel()
+	i, err := service.Up(t.Context(), service.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 2 << 20, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, i.Close()) }()
+	b := &bundle{t, i}
+	var batch []string
+	for n := range 3000 {
+		batch = append(batch, string(structured("c1", fmt.Sprint(n), message(fmt.Sprint("m", n), "user", strings.Repeat("x", 700)))))
+	}
+	p := b.refused(http.StatusInsufficientStorage, http.MethodPost, "/v1/events", map[string]string{"Content-Type": events.ContentTypeBatch}, "["+strings.Join(batch, ",")+"]")
+	state, err := i.Log.State(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, state.Head)
+	require.Contains(t, p.Detail, fmt.Sprintf("%d of 3000 events were stored", state.Head))
+}
+
+func TestARefusedBodyIsNotSentBack(t *testing.T) {
+	b := setup(t)
+	var text string
+	b.do(http.StatusBadRequest, http.MethodPost, "/v1/events", map[string]string{"Content-Type": events.ContentTypeEvent}, bytes.Repeat([]byte("g"), 5<<20), &text)
+	require.Less(t, len(text), 2000)
+}
+
+func TestLookupOfADeletedConversationAnswersItsTombstone(t *testing.T) {
+	b := setup(t)
+	b.publish(structured("c1", "1", message("m1", "user", "x")))
+	deleted := b.publish(structured("c1", "2", &events.ConversationDeleted{})).Seq
+	var p problem
+	b.do(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/c1?at_least=%d", deleted), nil, nil, &p)
+	var answer struct {
+		Events []struct {
+			Seq     uint64
+			Content string
+		}
+	}
+	b.do(http.StatusOK, http.MethodPost, "/v1/events/lookup", map[string]string{"Content-Type": "application/json"},
+		[]byte(`{"events":[{"conversation":"c1","source":"test","id":"1"}]}`), &answer)
+	require.Equal(t, deleted, answer.Events[0].Seq)
+	require.Empty(t, answer.Events[0].Content)
 }

@@ -47,7 +47,7 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.await(ctx, in.id(), in.WaitParams, g, f); err != nil {
+	if err := a.await(ctx, in.id(), in.WaitParams, in.AsOfParam, graphModel(g), filesModel(f)); err != nil {
 		return nil, a.problem(err)
 	}
 	c, err := window.Build(ctx, window.Source{Graph: g, Files: f}, window.Request{

@@ -156,7 +156,7 @@ func (a *api) show(ctx context.Context, in *showInput) (*showOutput, error) {
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.await(ctx, in.id(), in.WaitParams, g); err != nil {
+	if err := a.await(ctx, in.id(), in.WaitParams, in.AsOfParam, graphModel(g)); err != nil {
 		return nil, a.problem(err)
 	}
 	c, err := g.Conversation(ctx, in.id(), in.seq())
@@ -175,7 +175,7 @@ func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.await(ctx, in.id(), in.WaitParams, g, f); err != nil {
+	if err := a.await(ctx, in.id(), in.WaitParams, in.AsOfParam, graphModel(g), filesModel(f)); err != nil {
 		return nil, a.problem(err)
 	}
 	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {

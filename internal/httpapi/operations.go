@@ -77,6 +77,8 @@ type VerifiedProjection struct {
 	Equal         bool         `json:"equal"`
 	Conversations int          `json:"conversations"`
 	Events        uint64       `json:"events"`
+	UpTo          uint64       `json:"up_to" doc:"sequence up to which was compared: what the projection has applied"`
+	Behind        uint64       `json:"behind" doc:"events of the log that the projection has not applied yet"`
 	Differences   []Difference `json:"differences,omitempty"`
 }
 
@@ -123,11 +125,15 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	return out, nil
 }
 
+// model is a read model by the name of its projection.
 type model struct {
 	name  string
 	store projection.ReadStore
 	err   error // why the store is not there
 }
+
+func graphModel(s projection.ReadStore) model { return model{name: "graph", store: s} }
+func filesModel(s projection.ReadStore) model { return model{name: "files", store: s} }
 
 func (a *api) models() []model {
 	g, errGraph := a.Models.Graph()
@@ -137,7 +143,7 @@ func (a *api) models() []model {
 
 func (a *api) projectionStatus(ctx context.Context, m model, running map[int]projection.Status) ([]ProjectionStatus, error) {
 	if m.err != nil {
-		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: 1, State: "absent", Error: m.err.Error()}}, nil
+		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: a.Generation, State: "absent", Error: m.err.Error()}}, nil
 	}
 	cps, err := m.store.Checkpoints(ctx)
 	if err != nil {
@@ -154,7 +160,7 @@ func (a *api) projectionStatus(ctx context.Context, m model, running map[int]pro
 			return nil, err
 		}
 		s := ProjectionStatus{
-			Name: m.name, Store: a.Store, Generation: 1, Partition: cp.Partition, State: string(projection.StateLive),
+			Name: m.name, Store: a.Store, Generation: a.Generation, Partition: cp.Partition, State: string(projection.StateLive),
 			Checkpoint: cp.Seq, Applied: cp.Applied, Duplicates: cp.Duplicates, Failed: failed, Error: cp.Halted,
 		}
 		if last > cp.Seq {
@@ -207,7 +213,7 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 	}
 	out := &verifyOutput{Body: Verification{Equal: true, Projections: []VerifiedProjection{}}}
 	for _, v := range list {
-		p := VerifiedProjection{Name: v.Projection, Hash: v.Hash.String(), Equal: v.Equal(), Conversations: v.Conversations, Events: v.Events}
+		p := VerifiedProjection{Name: v.Projection, Hash: v.Hash.String(), Equal: v.Equal(), Conversations: v.Conversations, Events: v.Events, UpTo: v.UpTo, Behind: v.Behind}
 		for _, d := range v.Differences {
 			p.Differences = append(p.Differences, Difference{
 				Tenant: d.Conversation.Tenant, Conversation: d.Conversation.ID, Stored: d.Stored.String(), Replayed: d.Replayed.String(),

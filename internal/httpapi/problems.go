@@ -28,7 +28,7 @@ func (a *api) problem(err error) error {
 	case errors.Is(err, graph.ErrNotFound):
 		return huma.Error404NotFound(err.Error())
 	case errors.Is(err, eventlog.ErrFull):
-		return huma.NewError(http.StatusInsufficientStorage, "the log is full: nothing was stored; publish again after an operator made room")
+		return huma.NewError(http.StatusInsufficientStorage, "the log is full: publish again after an operator made room")
 	case errors.Is(err, eventlog.ErrTooLarge):
 		return huma.NewError(http.StatusRequestEntityTooLarge, err.Error())
 	case a.NotReady != nil && errors.Is(err, a.NotReady):
@@ -46,6 +46,16 @@ func (a *api) problem(err error) error {
 	return huma.Error503ServiceUnavailable("the log or a read model does not answer now; try again")
 }
 
+// partly is the problem of a request of which the log has stored some events.
+func (a *api) partly(err error, stored, asked int) error {
+	problem := a.problem(err)
+	var model *huma.ErrorModel
+	if errors.As(problem, &model) {
+		model.Detail = fmt.Sprintf("%d of %d events were stored, the first ones. %s", stored, asked, model.Detail)
+	}
+	return problem
+}
+
 // invalidEvent is the problem of one refused event. location is where it stands.
 func invalidEvent(err *events.Invalid, location string) error {
 	status := http.StatusUnprocessableEntity
@@ -61,7 +71,11 @@ func invalidEvent(err *events.Invalid, location string) error {
 }
 
 func detail(err *events.Invalid, location string) *huma.ErrorDetail {
-	if err.Field != "body" {
+	switch err.Field {
+	case "body":
+	case "content-type":
+		location = "header.content-type"
+	default:
 		location += "." + err.Field
 	}
 	return &huma.ErrorDetail{Location: location, Message: err.Reason}

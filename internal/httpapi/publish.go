@@ -17,7 +17,6 @@ import (
 const (
 	maxBatchBytes  = 64 << 20
 	maxBatchEvents = 10_000
-	maxLookups     = 10_000
 )
 
 type publishInput struct {
@@ -67,14 +66,17 @@ type lookupOutput struct {
 }
 
 type known struct {
-	Seq     uint64 `json:"seq" doc:"sequence of the event with this identity, 0 if none was applied yet"`
-	Content string `json:"content" doc:"fingerprint of its type and data"`
+	Seq     uint64 `json:"seq" doc:"sequence of the event with this identity, 0 if none was applied yet; of the event that deleted the conversation, if it is deleted"`
+	Content string `json:"content" doc:"fingerprint of its type and data; empty if the conversation is deleted"`
 }
 
 func (a *api) registerEvents(h huma.API) {
 	publish := operation("publish-events", http.MethodPost, "/v1/events", "Publish CloudEvents", "events", 400, 413, 415, 422, 503, 507)
 	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
-		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index."
+		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
+		"Up to 1,000 events of up to 16 MiB are stored all or none, if the log knew none of them before; of more than that a part can be stored when the log refuses the rest: the problem then says how many. " +
+		"Publishing the same events again is harmless."
+	publish.SkipValidateBody = true // events decode it, and say better what is wrong
 	publish.MaxBodyBytes = maxBatchBytes
 	publish.BodyReadTimeout = time.Minute
 	publish.DefaultStatus = http.StatusCreated
@@ -103,7 +105,7 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	}
 	acks, err := a.Log.PublishAll(ctx, in.Tenant, list)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, a.partly(err, len(acks), len(list))
 	}
 	for i, ack := range acks {
 		out.Body.Events = append(out.Body.Events, published{ID: list[i].ID, Seq: ack.Seq, Duplicate: ack.Duplicate})
@@ -132,7 +134,6 @@ func decodeBody(header map[string][]string, body []byte) ([]events.Event, error)
 	}
 	list := make([]events.Event, 0, len(raw))
 	var bad []error
-	status := http.StatusUnprocessableEntity
 	for i, one := range raw {
 		e, err := events.DecodeStructured(one)
 		if err == nil {
@@ -146,7 +147,7 @@ func decodeBody(header map[string][]string, body []byte) ([]events.Event, error)
 		list = append(list, e)
 	}
 	if len(bad) > 0 {
-		return nil, huma.NewError(status, "nothing was published: the events listed under errors are not valid", bad...)
+		return nil, huma.NewError(http.StatusUnprocessableEntity, "nothing was published: the events listed under errors are not valid", bad...)
 	}
 	return list, nil
 }
@@ -171,7 +172,10 @@ func (a *api) lookup(ctx context.Context, in *lookupInput) (*lookupOutput, error
 	out := &lookupOutput{}
 	out.Body.Events = make([]known, len(claims))
 	for i, h := range held {
-		out.Body.Events[i] = known{Seq: h.Seq, Content: h.Content.String()}
+		out.Body.Events[i].Seq = h.Seq
+		if !h.Content.IsZero() {
+			out.Body.Events[i].Content = h.Content.String()
+		}
 	}
 	return out, nil
 }

@@ -26,36 +26,41 @@ type WaitParams struct {
 	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
 }
 
-// await waits until the projections behind models have applied at_least, as far as
-// it concerns this conversation: up to its own last event.
-func (a *api) await(ctx context.Context, id events.ConversationID, p WaitParams, models ...projection.ReadStore) error {
-	if p.AtLeast == 0 {
+// await waits until models have applied at_least, as far as it concerns this
+// conversation: up to its own last event. What is asked for as of a sequence must be
+// applied up to it too, or the answer would be another one a moment later.
+func (a *api) await(ctx context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models ...model) error {
+	if p.AtLeast == 0 && past.AsOf == 0 {
 		return nil
 	}
 	state, err := a.Log.State(ctx)
 	if err != nil {
 		return err
 	}
-	if p.AtLeast > state.Head {
-		return huma.Error422UnprocessableEntity(fmt.Sprintf("at_least=%d lies beyond the end of the log, which is %d", p.AtLeast, state.Head),
-			&huma.ErrorDetail{Location: "query.at_least", Message: "beyond the end of the log", Value: p.AtLeast})
+	for _, asked := range []struct {
+		name string
+		seq  uint64
+	}{{"at_least", p.AtLeast}, {"as_of", past.AsOf}} {
+		if asked.seq > state.Head {
+			return huma.Error422UnprocessableEntity(fmt.Sprintf("%s=%d lies beyond the end of the log, which is %d", asked.name, asked.seq, state.Head),
+				&huma.ErrorDetail{Location: "query." + asked.name, Message: "beyond the end of the log", Value: asked.seq})
+		}
 	}
 	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
 	if err != nil {
 		return err
 	}
-	goal := min(p.AtLeast, last)
+	goal := min(max(p.AtLeast, past.AsOf), last)
 	wait := defaultWait
 	if p.WaitMS > 0 {
 		wait = time.Duration(p.WaitMS) * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	names := []string{"graph", "files"}
-	for i, model := range models {
-		err := a.Log.AwaitProgress(ctx, names[i], partition, pollEvery, func() (bool, error) { return applied(ctx, model, partition, goal) })
+	for _, m := range models {
+		err := a.Log.AwaitProgress(ctx, m.name, partition, pollEvery, func() (bool, error) { return applied(ctx, m.store, partition, goal) })
 		if errors.Is(err, context.DeadlineExceeded) {
-			return huma.NewError(http.StatusGatewayTimeout, fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", names[i], goal, wait))
+			return huma.NewError(http.StatusGatewayTimeout, fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", m.name, goal, wait))
 		}
 		if err != nil {
 			return err

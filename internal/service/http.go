@@ -73,16 +73,19 @@ func (h *HTTP) Stop() {
 	})
 }
 
-// Health serves /healthz (the process runs) and /readyz (its store answers).
-func Health(ready func(context.Context) error) http.Handler {
+// Health serves /healthz (the process runs) and /readyz (its store answers). State
+// and lag are in the body; they don't make a program unready.
+func Health(c *Consumer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := ready(r.Context()); err != nil {
+		if err := c.Ready(r.Context()); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		fmt.Fprintln(w, "ready")
+		for _, s := range c.Status() {
+			fmt.Fprintf(w, "%s partition %d: %s, checkpoint %d, lag %d %s\n", s.Projection, s.Partition, s.State, s.Checkpoint.Seq, s.Lag, s.Error)
+		}
 	})
 	return mux
 }

@@ -91,6 +91,18 @@ func (m *Models) Close() error {
 	return errors.Join(errs...)
 }
 
+// scratchPrefix begins the names of the directories that a verification works in.
+const scratchPrefix = "verify-"
+
+// removeScratch removes what a verification left behind whose process was killed.
+func removeScratch(data string) error {
+	left, err := filepath.Glob(filepath.Join(data, scratchPrefix+"*"))
+	for _, dir := range left {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
+}
+
 // Verify replays the log into scratch stores beside the read models and compares.
 func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) (list []projection.Verification, err error) {
 	g, err := m.Graph()
@@ -101,7 +113,7 @@ func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(pr
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(m.data, "verify-")
+	dir, err := os.MkdirTemp(m.data, scratchPrefix)
 	if err != nil {
 		return nil, err
 	}

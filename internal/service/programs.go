@@ -107,7 +107,7 @@ func runWorker(ctx context.Context, name, listen string, open func(context.Conte
 	}
 	defer func() { err = errors.Join(err, consumer.Stop()) }()
 	consumer.Start()
-	health.Start(Health(consumer.Ready))
+	health.Start(Health(consumer))
 	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "health", health.URL()+"/readyz")
 	<-ctx.Done()
 	logger.Info("stopping")
@@ -137,7 +137,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer conn.Close()
 	models := NewModels(s.Data)
 	defer func() { err = errors.Join(err, models.Close()) }()
-	var handler http.Handler = httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", NotReady: ErrNotThere})
+	var handler http.Handler = httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", Generation: generation, NotReady: ErrNotThere})
 	server.Start(handler)
 	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "http", server.URL())
 	<-ctx.Done()

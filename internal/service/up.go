@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/nats-io/nats.go"
@@ -29,7 +30,9 @@ type Config struct {
 	Listen     string // address of the HTTP API; a port of 0 takes a free one
 	NATSListen string // address for agents that publish over NATS
 	MaxBytes   int64  // size of the log, 0 for one that suits the disk
-	Logger     *slog.Logger
+	// DuplicateWindow is how long the server drops repeats, 0 for two minutes.
+	DuplicateWindow time.Duration
+	Logger          *slog.Logger
 }
 
 // Instance is mneme in one process: the log, every projector and the API.
@@ -49,7 +52,7 @@ type Instance struct {
 // that is not loopback, and the named errors of deploy/nats and of the stores.
 func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := errors.Join(settings.Loopback("--listen", c.Listen), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
-		return nil, err
+		return nil, &UsageError{err}
 	}
 	i := &Instance{}
 	defer func() {
@@ -60,6 +63,9 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := i.lockData(c.Data); err != nil {
 		return nil, err
 	}
+	if err := removeScratch(c.Data); err != nil {
+		return nil, err
+	}
 	if i.http, err = Listen("--listen", c.Listen, c.Logger); err != nil {
 		return nil, err
 	}
@@ -68,7 +74,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if _, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes}); err != nil {
+	if _, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes, DuplicateWindow: c.DuplicateWindow}); err != nil {
 		return nil, err
 	}
 	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
@@ -91,7 +97,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: "sqlite", States: i.Status, NotReady: ErrNotThere,
+		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: "sqlite", Generation: generation, States: i.Status, NotReady: ErrNotThere,
 	}))
 	return i, nil
 }

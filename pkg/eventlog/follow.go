@@ -2,9 +2,11 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,13 +25,24 @@ const followMessages = 5000
 // restarted, the connection was lost) it delivers nothing more and says so: the
 // reader then looks whether the log still holds what it has read, and follows again
 // from there. The log of a server that lost power may have lost its tail.
+//
+// The same happens at a message that the NATS client takes for one of its protocol
+// and does not deliver. The first event is read in another way, so each follower
+// delivers at least one event if there is one, and the next one passes the message.
 type Follower struct {
 	c           chan Message
 	done        chan struct{}
 	stopped     sync.Once
 	interrupted chan struct{}
+	lost        sync.Once // closes interrupted
 	pending     uint64
+	log         *Log
+	name        string // of the consumer
+	consumer    jetstream.Consumer
 	consume     jetstream.ConsumeContext
+	arrived     atomic.Uint64 // messages that came from the consumer
+	taken       atomic.Uint64 // of those, the ones that C has taken
+	last        atomic.Uint64 // sequence of the last one
 }
 
 // Follow begins at the first event of the partition with a sequence of at least
@@ -46,11 +59,11 @@ func (l *Log) Follow(ctx context.Context, partition int, from uint64) (*Follower
 	if from > state.Head+1 {
 		return nil, fmt.Errorf("follow from sequence %d, the log ends at %d: %w", from, state.Head, ErrBeyondEnd)
 	}
-	filter := []string{events.PartitionFilter(partition)}
+	filter := events.PartitionFilter(partition)
 	if l.partitions == 1 {
-		filter = nil // everything: the server then need not look each subject up
+		filter = everything // the server then need not look each subject up
 	}
-	f, err := l.consume(ctx, filter, from)
+	f, err := l.follow(ctx, filter, from)
 	if err != nil {
 		return nil, fmt.Errorf("follow partition %d: %w", partition, err)
 	}
@@ -72,39 +85,142 @@ func (f *Follower) Stop() {
 	f.stopped.Do(func() {
 		close(f.done)
 		f.consume.Stop()
+		go func() {
+			f.log.deleteConsumer(f.name)
+			if name := f.consumer.CachedInfo().Name; name != f.name {
+				f.log.deleteConsumer(name)
+			}
+		}()
 	})
 }
 
-func (l *Log) consume(ctx context.Context, filter []string, from uint64) (*Follower, error) {
-	consumer, err := l.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: filter,
-		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:    max(from, 1),
-	})
-	if err != nil {
+func (f *Follower) interrupt() { f.lost.Do(func() { close(f.interrupted) }) }
+
+const everything = ">"
+
+// follow reads the first message by itself, and with it a run of messages that no
+// consumer delivers, and starts a consumer behind it.
+func (l *Log) follow(ctx context.Context, filter string, from uint64) (*Follower, error) {
+	f := &Follower{c: make(chan Message, 256), done: make(chan struct{}), interrupted: make(chan struct{}), log: l}
+	var first []Message
+	from = max(from, 1)
+	for len(first) < cap(f.c) {
+		m, err := l.next(ctx, filter, from)
+		if errors.Is(err, ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		first, from = append(first, m), m.Seq+1
+		if !m.control() {
+			break
+		}
+	}
+	f.last.Store(from - 1)
+
+	config := jetstream.OrderedConsumerConfig{
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       from,
+		InactiveThreshold: inactiveThreshold,
+	}
+	if filter != everything {
+		config.FilterSubjects = []string{filter}
+	}
+	var err error
+	if f.consumer, err = l.stream.OrderedConsumer(ctx, config); err != nil {
 		return nil, err
 	}
-	info := consumer.CachedInfo()
-	f := &Follower{c: make(chan Message, 256), done: make(chan struct{}), interrupted: make(chan struct{}), pending: info.NumPending}
-	var lost sync.Once
-	f.consume, err = consumer.Consume(func(msg jetstream.Msg) {
-		meta, err := msg.Metadata()
-		if err != nil {
-			return // not a message of the stream
-		}
-		if meta.Consumer != info.Name {
-			// The client has quietly made another consumer. It runs beside the first
-			// one, which may still hold a message: taking from both would change the order.
-			lost.Do(func() { close(f.interrupted) })
+	info := f.consumer.CachedInfo()
+	f.name, f.pending = info.Name, info.NumPending+uint64(len(first))
+	for i, m := range first {
+		m.Pending = f.pending - uint64(i) - 1
+		f.c <- m
+	}
+	f.consume, err = f.consumer.Consume(f.deliver, jetstream.PullMaxMessagesWithBytesLimit(followMessages, natsdeploy.PullByteLimit))
+	if err != nil {
+		l.deleteConsumer(f.name)
+		return nil, err
+	}
+	go f.watch()
+	return f, nil
+}
+
+func (f *Follower) deliver(msg jetstream.Msg) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return // not a message of the stream
+	}
+	if meta.Consumer != f.name {
+		// The client has quietly made another consumer. It runs beside the first
+		// one, which may still hold a message: taking from both would change the order.
+		f.interrupt()
+		return
+	}
+	f.arrived.Add(1)
+	f.last.Store(meta.Sequence.Stream)
+	select {
+	case f.c <- Message{Seq: meta.Sequence.Stream, Subject: msg.Subject(), Header: msg.Headers(), Data: msg.Data(), Pending: meta.NumPending}:
+		f.taken.Add(1)
+	case <-f.done:
+	}
+}
+
+// How often watch looks whether the client has made another consumer, and after how
+// many looks at a silent consumer it asks the server about it, and believes it.
+const (
+	watchInterval = 250 * time.Millisecond
+	askAfter      = 8
+	believeAfter  = 4
+)
+
+// watch interrupts a follower whose consumer is not the one that it began with, or
+// has something to deliver that does not come.
+func (f *Follower) watch() {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	var arrived uint64 // as it was at the last tick
+	quiet, behind := 0, false
+	for {
+		select {
+		case <-ticker.C:
+		case <-f.interrupted:
+			return
+		case <-f.done:
 			return
 		}
-		select {
-		case f.c <- Message{Seq: meta.Sequence.Stream, Subject: msg.Subject(), Header: msg.Headers(), Data: msg.Data(), Pending: meta.NumPending}:
-		case <-f.done:
+		if f.consumer.CachedInfo().Name != f.name {
+			f.interrupt()
+			return
 		}
-	}, jetstream.PullMaxMessagesWithBytesLimit(followMessages, natsdeploy.PullByteLimit))
-	return f, err
+		if n := f.arrived.Load(); n != arrived || n != f.taken.Load() { // the reader is busy
+			arrived, quiet, behind = n, 0, false
+			continue
+		}
+		quiet++
+		switch {
+		case behind && quiet == believeAfter:
+			f.interrupt()
+			return
+		case !behind && quiet == askAfter:
+			quiet, behind = 0, f.behind()
+		}
+	}
 }
+
+// behind asks the server whether there is a message that has not arrived.
+func (f *Follower) behind() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	info, err := f.consumer.Info(ctx)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return true
+	}
+	return err == nil && (info.NumPending > 0 || info.Delivered.Stream > f.last.Load())
+}
+
+// askTimeout is how long the server may take to tell about a consumer.
+const askTimeout = 2 * time.Second
 
 // Conversation reads all events of one conversation up to and including a
 // sequence, in order. It scans the stream: 0.4 s a million events.
@@ -113,28 +229,47 @@ func (l *Log) Conversation(ctx context.Context, tenant, conversation string, upT
 	if err != nil || last == 0 || upTo == 0 {
 		return err
 	}
-	f, err := l.consume(ctx, []string{events.ConversationFilter(tenant, conversation)}, 1)
-	if err != nil {
-		return fmt.Errorf("read conversation %q: %w", conversation, err)
-	}
-	defer f.Stop()
-	for {
-		select {
-		case m := <-f.c:
-			if m.Seq <= upTo {
-				if err := yield(m); err != nil {
-					return err
-				}
-			}
-			if m.Seq >= min(last, upTo) {
-				return nil
-			}
-		case <-f.interrupted:
-			return fmt.Errorf("read conversation %q: %w", conversation, ErrInterrupted)
-		case <-ctx.Done():
-			return ctx.Err()
+	upTo = min(upTo, last)
+	for from := uint64(1); from <= upTo; {
+		if from, err = l.scan(ctx, events.ConversationFilter(tenant, conversation), from, upTo, yield); err != nil {
+			return fmt.Errorf("read conversation %q: %w", conversation, err)
 		}
 	}
+	return nil
+}
+
+// scan reads from one sequence up to another, or until it is interrupted, and
+// returns where to go on.
+func (l *Log) scan(ctx context.Context, filter string, from, upTo uint64, yield func(Message) error) (uint64, error) {
+	f, err := l.follow(ctx, filter, from)
+	if err != nil {
+		return from, err
+	}
+	defer f.Stop()
+	if f.Pending() == 0 {
+		return upTo + 1, nil // purged meanwhile
+	}
+	for from <= upTo {
+		var m Message
+		select {
+		case m = <-f.c:
+		default:
+			select {
+			case m = <-f.c:
+			case <-f.interrupted:
+				return from, nil
+			case <-ctx.Done():
+				return from, ctx.Err()
+			}
+		}
+		if m.Seq <= upTo {
+			if err := yield(m); err != nil {
+				return from, err
+			}
+		}
+		from = m.Seq + 1
+	}
+	return from, nil
 }
 
 // progressSubject is where a projector announces its checkpoints. It lies outside

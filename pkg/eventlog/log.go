@@ -30,6 +30,7 @@ type Log struct {
 	js         jetstream.JetStream
 	stream     jetstream.Stream
 	partitions int
+	batches    chan struct{} // the atomic batches in flight
 }
 
 // Open finds the stream behind a connection. It does not create it; that is the
@@ -47,7 +48,7 @@ func Open(ctx context.Context, conn *nats.Conn) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", natsdeploy.Stream, err)
 	}
-	return &Log{conn: conn, js: js, stream: stream, partitions: info.Partitions}, nil
+	return &Log{conn: conn, js: js, stream: stream, partitions: info.Partitions, batches: make(chan struct{}, maxBatches)}, nil
 }
 
 // Partitions is the number of partitions that the stream maps conversations to.
@@ -71,51 +72,6 @@ func (l *Log) State(ctx context.Context) (State, error) {
 	}
 	s := info.State
 	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes}, nil
-}
-
-// Get reads the event at a sequence by a direct get, about 0.1 ms.
-// It returns [ErrNotFound] if there is none.
-func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
-	if seq == 0 { // which the server would take for an empty request
-		return Message{}, fmt.Errorf("sequence 0: %w", ErrNotFound)
-	}
-	raw, err := l.stream.GetMsg(ctx, seq)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return Message{}, fmt.Errorf("sequence %d: %w", seq, ErrNotFound)
-	}
-	if err != nil {
-		return Message{}, fmt.Errorf("get sequence %d: %w", seq, err)
-	}
-	return Message{Seq: raw.Sequence, Subject: raw.Subject, Header: raw.Header, Data: raw.Data}, nil
-}
-
-// Last is the sequence of the newest event of a conversation, 0 if it has none,
-// and the partition that holds it.
-func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64, partition int, err error) {
-	raw, err := l.stream.GetLastMsgForSubject(ctx, events.ConversationFilter(tenant, conversation))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, 0, nil
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("last event of conversation %q: %w", conversation, err)
-	}
-	address, err := events.ParseSubject(raw.Subject)
-	if err != nil {
-		return 0, 0, err
-	}
-	return raw.Sequence, address.Partition, nil
-}
-
-// LastOf is the sequence of the newest event of a partition, 0 if it has none.
-func (l *Log) LastOf(ctx context.Context, partition int) (uint64, error) {
-	raw, err := l.stream.GetLastMsgForSubject(ctx, events.PartitionFilter(partition))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("last event of partition %d: %w", partition, err)
-	}
-	return raw.Sequence, nil
 }
 
 // Message is one message of the stream as it is stored.
@@ -159,7 +115,7 @@ func (m *Message) Digest() events.Digest {
 	}
 	sort.Strings(names)
 	parts := make([]string, 0, 2+2*len(names))
-	parts = append(parts, m.Subject)
+	parts = append(parts, string([]rune(m.Subject))) // what is no UTF-8 is read as U+FFFD where it went through JSON
 	for _, name := range names {
 		parts = append(parts, name, strings.Join(m.Header[name], "\x00"))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,6 +20,16 @@ import (
 const (
 	maxBatchEvents = 1000
 	maxBatchBytes  = 16 << 20
+)
+
+// maxBatches bounds the atomic batches in flight. The server refuses more than 50,
+// from all of its clients.
+const maxBatches = 16
+
+// How long to wait before a batch that the server had no room for is tried again.
+const (
+	minBatchWait = 5 * time.Millisecond
+	maxBatchWait = 500 * time.Millisecond
 )
 
 // Ack says where the log holds an event. Duplicate means that the server's
@@ -98,7 +110,7 @@ func (l *Log) publish(ctx context.Context, msg *nats.Msg) (Ack, error) {
 
 func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error) {
 	if len(msgs) > 1 {
-		ack, err := jetstreamext.PublishMsgBatch(ctx, l.js, msgs)
+		ack, err := l.publishAtomic(ctx, msgs)
 		if err == nil {
 			acks := make([]Ack, len(msgs))
 			for i := range acks {
@@ -125,6 +137,33 @@ func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error)
 		acks = append(acks, ack)
 	}
 	return acks, nil
+}
+
+// publishAtomic publishes one atomic batch. When too many are in flight it waits.
+func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (*jetstreamext.BatchAck, error) {
+	select {
+	case l.batches <- struct{}{}:
+		defer func() { <-l.batches }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	for wait := minBatchWait; ; wait = min(2*wait, maxBatchWait) {
+		ack, err := jetstreamext.PublishMsgBatch(ctx, l.js, msgs)
+		if !isTooManyBatches(err) {
+			return ack, err
+		}
+		select {
+		case <-time.After(wait/2 + rand.N(wait)):
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+func isTooManyBatches(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) &&
+		(api.ErrorCode == jetstreamext.JSErrCodeAtomicPublishTooManyInflight || api.ErrorCode == jetstreamext.JSErrCodeBatchPublishTooManyInflight)
 }
 
 func isDuplicateBatch(err error) bool {

@@ -61,15 +61,25 @@ type Projector[U Unit] struct {
 	mu       sync.Mutex
 	statuses []Status
 	requests []chan request
+	gone     []chan struct{} // closed when nobody will take a partition's requests any more
 	cancel   context.CancelFunc
 	ended    sync.WaitGroup
 }
 
 // request asks the goroutine that owns a partition to do something between two batches.
 type request struct {
-	do   func(ctx context.Context, cp Checkpoint) error
-	done chan error
+	do   func(ctx context.Context, cp Checkpoint) (outcome, error)
+	done chan answer
 }
+
+type answer struct {
+	out outcome
+	err error
+}
+
+// ErrNotRunning is returned for a request to a projector that was not started, was
+// stopped, or is halted.
+var ErrNotRunning = errors.New("the projector is not running")
 
 // NewProjector makes a projector; Start sets it going.
 func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], logger *slog.Logger) (*Projector[U], error) {
@@ -80,6 +90,7 @@ func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], lo
 	for n := range log.Partitions() {
 		pr.statuses = append(pr.statuses, Status{Projection: p.Name, Partition: n, State: StateIdle})
 		pr.requests = append(pr.requests, make(chan request))
+		pr.gone = append(pr.gone, make(chan struct{}))
 	}
 	return pr, nil
 }
@@ -97,7 +108,10 @@ func (p *Projector[U]) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	for n := range p.statuses {
-		p.ended.Go(func() { p.own(ctx, n) })
+		p.ended.Go(func() {
+			defer close(p.gone[n])
+			p.own(ctx, n)
+		})
 	}
 }
 
@@ -108,6 +122,9 @@ func (p *Projector[U]) Stop() {
 	cancel := p.cancel
 	if cancel == nil {
 		p.cancel = func() {}
+		for _, gone := range p.gone {
+			close(gone)
+		}
 	}
 	p.mu.Unlock()
 	if cancel != nil {
@@ -135,7 +152,7 @@ func (p *Projector[U]) own(ctx context.Context, partition int) {
 	logger := p.slog.With("partition", partition)
 	backoff := minBackoff
 	for ctx.Err() == nil {
-		began := time.Now()
+		began, seq := time.Now(), p.Status()[partition].Checkpoint.Seq
 		err := p.drive(ctx, partition)
 		if ctx.Err() != nil {
 			break
@@ -148,7 +165,7 @@ func (p *Projector[U]) own(ctx context.Context, partition int) {
 		}
 		logger.Warn("projector waits and tries again", "error", err, "after", backoff)
 		p.update(partition, func(s *Status) { s.State, s.Error = StateCatchingUp, err.Error() })
-		if time.Since(began) > maxBackoff {
+		if time.Since(began) > maxBackoff || p.Status()[partition].Checkpoint.Seq > seq {
 			backoff = minBackoff
 		}
 		select {
@@ -211,7 +228,8 @@ func (p *Projector[U]) drive(ctx context.Context, partition int) error {
 		case <-follower.Interrupted():
 			return eventlog.ErrInterrupted
 		case r := <-p.requests[partition]:
-			r.done <- r.do(ctx, cp)
+			out, err := r.do(ctx, cp)
+			r.done <- answer{out, err}
 			continue
 		case batch = <-batches:
 		}
@@ -305,26 +323,40 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 // Repair makes one conversation anew in one transaction: its rows are deleted and
 // its events up to the checkpoint are applied again from the log, in order. It is
 // how a failed event is tried again. It returns how many events were applied and
-// how many failed.
+// how many failed, or [ErrNotRunning].
 func (p *Projector[U]) Repair(ctx context.Context, id events.ConversationID) (applied, failed int, err error) {
+	p.mu.Lock()
+	started := p.cancel != nil
+	p.mu.Unlock()
+	if !started {
+		return 0, 0, fmt.Errorf("repair %q: %w", id.ID, ErrNotRunning)
+	}
 	_, partition, err := p.log.Last(ctx, id.Tenant, id.ID)
 	if err != nil {
 		return 0, 0, err
 	}
-	r := request{done: make(chan error, 1), do: func(ctx context.Context, cp Checkpoint) error {
-		out, err := p.projection.repair(ctx, p.log, p.store, cp, id)
-		applied, failed = out.applied, out.failed
-		return err
+	r := request{done: make(chan answer, 1), do: func(ctx context.Context, cp Checkpoint) (outcome, error) {
+		return p.projection.repair(ctx, p.log, p.store, cp, id)
 	}}
 	select {
-	case p.requests[partition] <- r:
+	case p.requests[partition] <- r: // which is answered in any case
+	case <-p.gone[partition]:
+		return 0, 0, fmt.Errorf("repair %q: %w", id.ID, errors.Join(ErrNotRunning, p.trouble(partition)))
 	case <-ctx.Done():
-		return 0, 0, fmt.Errorf("repair %q: the projector is not running: %w", id.ID, ctx.Err())
+		return 0, 0, fmt.Errorf("repair %q: %w", id.ID, errors.Join(ctx.Err(), p.trouble(partition)))
 	}
 	select {
-	case err := <-r.done:
-		return applied, failed, err
+	case a := <-r.done:
+		return a.out.applied, a.out.failed, a.err
 	case <-ctx.Done():
 		return 0, 0, ctx.Err()
 	}
+}
+
+// trouble is the error in a partition's status.
+func (p *Projector[U]) trouble(partition int) error {
+	if s := p.Status()[partition]; s.Error != "" {
+		return errors.New(s.Error)
+	}
+	return nil
 }

@@ -82,6 +82,8 @@ type Verification struct {
 	Hash          events.Digest // over the replayed conversations' hashes, in order
 	Conversations int
 	Events        uint64 // events replayed
+	UpTo          uint64 // the last sequence replayed: what the read model had applied
+	Behind        uint64 // events of the log above the read model's checkpoints at the end: not applied yet, so not compared
 	Differences   []Difference
 }
 
@@ -136,9 +138,34 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 	}
 	for _, r := range replays {
 		v.Events += r.applied
+		v.UpTo = max(v.UpTo, r.cp.Seq)
 	}
-	v.Hash, v.Conversations, err = total(ctx, scratch)
+	if v.Hash, v.Conversations, err = total(ctx, scratch); err != nil {
+		return v, err
+	}
+	v.Behind, err = behind(ctx, log, model)
 	return v, err
+}
+
+// behind counts the events of the log that a read model has not applied.
+func behind(ctx context.Context, log *eventlog.Log, model ReadStore) (uint64, error) {
+	cps, err := model.Checkpoints(ctx)
+	if err != nil {
+		return 0, err
+	}
+	applied := make([]uint64, log.Partitions())
+	for _, cp := range cps {
+		applied[cp.Partition] = cp.Seq
+	}
+	total := uint64(0)
+	for n, seq := range applied {
+		count, err := log.CountAfter(ctx, n, seq)
+		if err != nil {
+			return 0, err
+		}
+		total += count
+	}
+	return total, nil
 }
 
 // compareOne compares a conversation at the position that it has in the read model.

@@ -54,7 +54,8 @@ type Claim struct {
 type Store[U Unit] interface {
 	// Acquire takes over a partition: in one transaction it raises the epoch, which
 	// fences every earlier owner, and reads the checkpoint. The fingerprint is stored
-	// with the first checkpoint; if another one is there Acquire returns ErrRebuild.
+	// with the first checkpoint; if another one is there Acquire records the reason as
+	// Halt would, leaves the epoch as it is, and returns ErrRebuild.
 	Acquire(ctx context.Context, partition int, fingerprint string) (Checkpoint, error)
 	// Update runs fn in one transaction of a partition and commits if it returns nil.
 	// A backend may run fn again if its transaction was disturbed.
@@ -95,7 +96,8 @@ type ReadStore interface {
 	Failed(ctx context.Context, after uint64, limit int) ([]Failed, error)
 	// CountFailed counts failed events.
 	CountFailed(ctx context.Context) (int, error)
-	// Holders returns who holds these keys, by index; free keys are left out.
+	// Holders returns who holds these keys, by index; free keys are left out. In a
+	// deleted conversation the tombstone holds every key, without a Content.
 	Holders(ctx context.Context, claims []Claim) (map[int]Claim, error)
 	// Hashes yields the hash of each conversation, sorted by tenant and id. Hashes
 	// are made from event identities and the order within the conversation, not

@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,18 +23,24 @@ func (s *store) Close() error { return s.close() }
 
 // Acquire implements projection.Store.
 func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) (cp projection.Checkpoint, err error) {
+	var rebuild error
 	err = s.transact(ctx, func() error {
 		if cp, err = readCheckpoint(s.inside(ctx), partition); err != nil {
 			return err
 		}
 		if cp.Fingerprint != "" && cp.Fingerprint != fingerprint {
-			return fmt.Errorf("%w: %s was built as %s, this program makes %s; stop mneme, delete %s, start again: it is made anew from the log",
+			rebuild = fmt.Errorf("%w: %s was built as %s, this program makes %s; stop mneme, delete %s, start again: it is made anew from the log",
 				projection.ErrRebuild, s.projection, cp.Fingerprint, fingerprint, s.path)
+			cp.Halted = rebuild.Error()
+			return s.advance(ctx, cp) // for whoever asks the store, and nothing else
 		}
 		cp.Partition, cp.Fingerprint = partition, fingerprint
 		cp.Epoch++
 		return s.advance(ctx, cp)
 	})
+	if rebuild != nil {
+		return projection.Checkpoint{}, errors.Join(rebuild, err)
+	}
 	return cp, err
 }
 
@@ -117,19 +124,29 @@ func (s *store) CountFailed(ctx context.Context) (n int, err error) {
 // Holders implements projection.ReadStore.
 func (s *store) Holders(ctx context.Context, claims []projection.Claim) (held map[int]projection.Claim, err error) {
 	err = s.snapshot(ctx, func(q queryer) error {
-		keys := map[events.ConversationID]int64{}
+		keys, deleted := map[events.ConversationID]int64{}, map[events.ConversationID]uint64{}
 		for _, claim := range claims {
-			if _, ok := keys[claim.Conversation]; !ok {
-				rows, err := q("SELECT c FROM conversation WHERE tenant = ? AND id = ?", claim.Conversation.Tenant, claim.Conversation.ID)
-				var c int64
-				if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) }); err != nil {
-					return err
-				}
-				keys[claim.Conversation] = c
+			id := claim.Conversation
+			if _, ok := keys[id]; ok {
+				continue
+			}
+			var c int64
+			var tombstone uint64
+			rows, err := q("SELECT c, deleted_seq FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
+			if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c, &tombstone) }); err != nil {
+				return err
+			}
+			keys[id], deleted[id] = c, tombstone
+		}
+		if held, err = holders(q, keys, claims); err != nil {
+			return err
+		}
+		for i, claim := range claims {
+			if seq := deleted[claim.Conversation]; seq != 0 {
+				held[i] = projection.Claim{Conversation: claim.Conversation, Key: claim.Key, Seq: seq}
 			}
 		}
-		held, err = holders(q, keys, claims)
-		return err
+		return nil
 	})
 	return held, err
 }

@@ -1,0 +1,169 @@
+package eventlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+)
+
+// Get reads the event at a sequence, about 0.1 ms.
+// It returns [ErrNotFound] if there is none.
+func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
+	if seq == 0 { // which the server would take for an empty request
+		return Message{}, fmt.Errorf("sequence 0: %w", ErrNotFound)
+	}
+	m, err := l.get(ctx, getRequest{Seq: seq})
+	if err != nil {
+		return Message{}, fmt.Errorf("get sequence %d: %w", seq, err)
+	}
+	return m, nil
+}
+
+// Last is the sequence of the newest event of a conversation, 0 if it has none,
+// and the partition that holds it.
+func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64, partition int, err error) {
+	m, err := l.get(ctx, getRequest{LastFor: events.ConversationFilter(tenant, conversation)})
+	if errors.Is(err, ErrNotFound) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("last event of conversation %q: %w", conversation, err)
+	}
+	address, err := events.ParseSubject(m.Subject)
+	if err != nil {
+		return 0, 0, err
+	}
+	return m.Seq, address.Partition, nil
+}
+
+// LastOf is the sequence of the newest event of a partition, 0 if it has none.
+func (l *Log) LastOf(ctx context.Context, partition int) (uint64, error) {
+	m, err := l.get(ctx, getRequest{LastFor: events.PartitionFilter(partition)})
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("last event of partition %d: %w", partition, err)
+	}
+	return m.Seq, nil
+}
+
+// next reads the first message that matches a subject filter at or after a
+// sequence. It returns [ErrNotFound] if there is none.
+func (l *Log) next(ctx context.Context, subjectFilter string, fromSeq uint64) (Message, error) {
+	return l.get(ctx, getRequest{Seq: max(fromSeq, 1), NextFor: subjectFilter})
+}
+
+type getRequest struct {
+	Seq     uint64 `json:"seq,omitempty"`
+	LastFor string `json:"last_by_subj,omitempty"`
+	NextFor string `json:"next_by_subj,omitempty"`
+}
+
+type getResponse struct {
+	Error   *jetstream.APIError `json:"error"`
+	Message *struct {
+		Subject string `json:"subject"`
+		Seq     uint64 `json:"seq"`
+		Header  []byte `json:"hdrs"`
+		Data    []byte `json:"data"`
+	} `json:"message"`
+}
+
+// get asks for one message in the JSON form of the API. A direct get and a consumer
+// hand a message over as it is, and the client takes one that looks like its
+// protocol (see [Message.control]) for an answer of the server.
+func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
+	options := l.js.Options()
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, options.DefaultTimeout)
+		defer cancel()
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return Message{}, err
+	}
+	reply, err := l.conn.RequestWithContext(ctx, apiPrefix(options)+"STREAM.MSG.GET."+natsdeploy.Stream, body)
+	if err != nil {
+		return Message{}, err
+	}
+	var response getResponse
+	if err := json.Unmarshal(reply.Data, &response); err != nil {
+		return Message{}, fmt.Errorf("the server's answer: %w", err)
+	}
+	switch {
+	case response.Error != nil && response.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return Message{}, ErrNotFound
+	case response.Error != nil:
+		return Message{}, response.Error
+	case response.Message == nil:
+		return Message{}, errors.New("the server's answer holds no message")
+	}
+	stored := response.Message
+	m := Message{Seq: stored.Seq, Subject: stored.Subject, Data: stored.Data}
+	if len(stored.Header) > 0 {
+		// Headers that can't be decoded are none, as for a consumer.
+		m.Header, _ = nats.DecodeHeadersMsg(stored.Header)
+	}
+	return m, nil
+}
+
+func apiPrefix(options jetstream.JetStreamOptions) string {
+	switch {
+	case options.APIPrefix != "":
+		return strings.TrimSuffix(options.APIPrefix, ".") + "."
+	case options.Domain != "":
+		return "$JS." + options.Domain + ".API."
+	}
+	return jetstream.DefaultAPIPrefix
+}
+
+// control tells whether the client takes the message for one of the protocol, as a
+// heartbeat is, when it is delivered as it is. No event is such a message, but
+// anyone who may publish can store one.
+func (m *Message) control() bool { return len(m.Data) == 0 && m.Header.Get("Status") != "" }
+
+// CountAfter counts the events of a partition with a sequence above seq.
+func (l *Log) CountAfter(ctx context.Context, partition int, seq uint64) (uint64, error) {
+	last, err := l.LastOf(ctx, partition)
+	if err != nil || last <= seq {
+		return 0, err
+	}
+	consumer, err := l.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject:     events.PartitionFilter(partition),
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       seq + 1,
+		AckPolicy:         jetstream.AckNonePolicy,
+		InactiveThreshold: inactiveThreshold,
+		MemoryStorage:     true,
+		Replicas:          1,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count the events of partition %d: %w", partition, err)
+	}
+	info := consumer.CachedInfo()
+	l.deleteConsumer(info.Name)
+	return info.NumPending, nil
+}
+
+// Consumers that are not deleted are dropped by the server after this time.
+const inactiveThreshold = 15 * time.Second
+
+// deleteTimeout bounds an attempt to delete a consumer. The server drops it anyway.
+const deleteTimeout = 2 * time.Second
+
+func (l *Log) deleteConsumer(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
+	defer cancel()
+	_ = l.stream.DeleteConsumer(ctx, name)
+}
