@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"mneme/internal/bench"
+	"mneme/internal/service"
 )
 
 // BenchCmd groups the measurements.
@@ -15,16 +17,22 @@ type BenchCmd struct {
 // BenchIngestCmd measures ingest.
 type BenchIngestCmd struct {
 	Paths  []string `arg:"" name:"path" help:"Transcripts to measure with, for example ~/.claude/projects."`
-	Rounds int      `help:"Rounds of each, in turns." default:"5"`
+	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
 }
 
 // Run measures and prints the figures.
 func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if c.Rounds < 1 {
+		return &service.UsageError{Err: fmt.Errorf("--rounds %d: one is the least", c.Rounds)}
+	}
 	r, err := bench.RunIngest(ctx, c.Paths, c.Rounds, func(line string) {
 		if isTerminal(t.err) {
 			t.say("%s", line)
 		}
 	})
+	if errors.Is(err, bench.ErrNoEvents) {
+		return &service.UsageError{Err: err}
+	}
 	if err != nil {
 		return err
 	}

@@ -6,13 +6,19 @@ import (
 	"io"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"mneme/internal/service"
+	"mneme/internal/transcript"
 )
 
 const description = `Event-sourced memory for AI agents.
 
 Agents publish what they do as CloudEvents; mneme keeps the log and answers what an agent should see now.
 Begin with: mneme up`
+
+// variables are what tags of commands name by ${}.
+var variables = kong.Vars{"formats": strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ",")}
 
 // Globals are flags that every command has.
 type Globals struct {
@@ -34,13 +40,13 @@ type CLI struct {
 	Files         FilesCmd         `cmd:"" help:"List the files that a conversation touched, the newest access first."`
 	Context       ContextCmd       `cmd:"" help:"Print what an agent should see now of a conversation."`
 	Verify        VerifyCmd        `cmd:"" help:"Replay the log and compare it with the read models. Exit code 3 if they differ."`
-	Failed        FailedCmd        `cmd:"" help:"Events that a projection skipped."`
+	Failed        FailedCmd        `cmd:"" help:"Events that a projection skipped, of all tenants."`
 	Bench         BenchCmd         `cmd:"" help:"Measure on this machine."`
 }
 
 // FailedCmd groups what can be done about failed events.
 type FailedCmd struct {
-	List FailedListCmd `cmd:"" help:"List them with the reason."`
+	List FailedListCmd `cmd:"" help:"List them with the reason, of all tenants."`
 }
 
 // ConversationsCmd groups what can be asked about conversations.

@@ -28,10 +28,15 @@ func (g *Globals) client() (*client, error) {
 
 // conversation is the path of a conversation, or of something below it.
 func conversation(id, below string) string {
-	return "/v1/conversations/" + url.PathEscape(id) + below
+	escaped := url.PathEscape(id)
+	if id == "." || id == ".." { // in a path they would mean folders
+		escaped = strings.ReplaceAll(id, ".", "%2E")
+	}
+	return "/v1/conversations/" + escaped + below
 }
 
-// get reads a JSON answer. Parameters that are "" or 0 are left out.
+// get reads a JSON answer. Parameters that are unset are left out: "", false, and a
+// sequence of 0.
 func (c *client) get(ctx context.Context, path string, parameters map[string]any, answer any) error {
 	body, err := c.raw(ctx, http.MethodGet, path, parameters, "", nil)
 	if err != nil {
@@ -52,8 +57,8 @@ func (c *client) post(ctx context.Context, path, contentType string, body []byte
 func (c *client) raw(ctx context.Context, method, path string, parameters map[string]any, contentType string, body []byte) ([]byte, error) {
 	query := url.Values{}
 	for name, value := range parameters {
-		if text := fmt.Sprint(value); text != "" && text != "0" && text != "false" {
-			query.Set(name, text)
+		if value != "" && value != false && value != uint64(0) {
+			query.Set(name, fmt.Sprint(value))
 		}
 	}
 	if strings.HasPrefix(path, "/v1/conversations") || strings.HasPrefix(path, "/v1/events") {
@@ -84,7 +89,8 @@ func (c *client) raw(ctx context.Context, method, path string, parameters map[st
 	return answer, nil
 }
 
-// problem is an error answer as one message, with the places that it names.
+// problem is an error answer as one message, with the places that it names. It is
+// wrong usage if all of them are parameters: those come from flags.
 func problem(status int, body []byte) error {
 	var p struct {
 		Title  string
@@ -98,10 +104,15 @@ func problem(status int, body []byte) error {
 	if text == "" {
 		text = p.Title
 	}
+	usage := status == http.StatusUnprocessableEntity && len(p.Errors) > 0
 	for _, e := range p.Errors {
+		usage = usage && strings.HasPrefix(e.Location, "query.")
 		if line := e.Location + ": " + e.Message; !strings.Contains(text, e.Message) {
 			text += "\n  " + line
 		}
+	}
+	if usage {
+		return &service.UsageError{Err: errors.New(text)}
 	}
 	return errors.New(text)
 }

@@ -34,7 +34,7 @@ var errDifference = errors.New("a check found a difference")
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var commands CLI
 	exited := -1
-	parser, err := kong.New(&commands, kong.Name("mneme"), kong.Description(description), kong.UsageOnError(),
+	parser, err := kong.New(&commands, variables, kong.Name("mneme"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(stderr, "mneme:", err)

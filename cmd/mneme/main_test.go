@@ -2,12 +2,16 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -127,9 +131,9 @@ func TestUpRefusesWhatCannotWork(t *testing.T) {
 		"a data directory in use":   {[]string{"--data", s.ready.Data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, exitFailed, "in use by another process"},
 		"a port in use":             {[]string{"--data", filepath.Join(dir, "b"), "--listen", taken.Addr().String(), "--nats-listen", "127.0.0.1:0"}, exitFailed, "port is in use"},
 		"a NATS port in use":        {[]string{"--data", filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--nats-listen", taken.Addr().String()}, exitFailed, "in use"},
-		"an address off loopback":   {[]string{"--data", filepath.Join(dir, "d"), "--listen", "0.0.0.0:0"}, exitFailed, "loopback only"},
-		"NATS off loopback":         {[]string{"--data", filepath.Join(dir, "e"), "--listen", "127.0.0.1:0", "--nats-listen", "0.0.0.0:0"}, exitFailed, "loopback only"},
-		"no address at all":         {[]string{"--data", filepath.Join(dir, "f"), "--listen", "here"}, exitFailed, "not an address"},
+		"an address off loopback":   {[]string{"--data", filepath.Join(dir, "d"), "--listen", "0.0.0.0:0"}, exitUsage, "loopback only"},
+		"NATS off loopback":         {[]string{"--data", filepath.Join(dir, "e"), "--listen", "127.0.0.1:0", "--nats-listen", "0.0.0.0:0"}, exitUsage, "loopback only"},
+		"no address at all":         {[]string{"--data", filepath.Join(dir, "f"), "--listen", "here"}, exitUsage, "not an address"},
 		"an unknown flag":           {[]string{"--port", "1"}, exitUsage, "--port"},
 		"a store that is not there": {[]string{"--store", "paper"}, exitUsage, "--store"},
 	} {
@@ -207,7 +211,7 @@ func TestPublishThenReadOwnWrite(t *testing.T) {
 	require.Contains(t, out, "In the id.")
 
 	_, stderr, code = s.mneme("context", "a/b.c *> 🦊", "--at-least", "99")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "beyond the end of the log")
 	_, stderr, code = s.mneme("context", "nobody")
 	require.Equal(t, exitFailed, code)
@@ -217,4 +221,114 @@ func TestPublishThenReadOwnWrite(t *testing.T) {
 	require.NoError(t, err)
 	_ = response.Body.Close()
 	require.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+func TestWhatAFlagSaysWronglyIsWrongUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := up(t, filepath.Join(dir, "data"))
+	file, empty := filepath.Join(dir, "recording.jsonl"), filepath.Join(dir, "empty.jsonl")
+	recording(t, file, 1, 1, 2)
+	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o644))
+	read[importer.Report](s, "import", file, "--wait")
+
+	for says, args := range map[string][]string{
+		"--strategy must be one of": {"context", "testagent:0", "--strategy", "foo"},
+		"expected number >= 200":    {"context", "testagent:0", "--max-chars", "100"},
+		"query.max_chars":           {"context", "testagent:0", "--max-chars", "0"},
+		"query.limit":               {"files", "testagent:0", "--limit", "0"},
+		"beyond the end of the log": {"files", "testagent:0", "--as-of", "9999"},
+		"--format must be one of":   {"import", file, "--format", "word"},
+		"--rounds 0":                {"bench", "ingest", file, "--rounds", "0"},
+		"no events":                 {"bench", "ingest", empty},
+	} {
+		_, stderr, code := s.mneme(args...)
+		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
+		require.Contains(t, stderr, says, "%v", args)
+	}
+}
+
+func TestAFolderIsImportedButForTheFilesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "folder")
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	bad := filepath.Join(folder, "a.jsonl")
+	require.NoError(t, os.WriteFile(bad, []byte("hello\n"), 0o644))
+	lines := recording(t, filepath.Join(folder, "b.jsonl"), 1, 1, 2)
+	s := up(t, filepath.Join(dir, "data"))
+	gone := filepath.Join(dir, "gone")
+
+	out, stderr, code := s.mneme("import", folder, gone, "--wait", "--json")
+	require.Equal(t, exitFailed, code)
+	var report importer.Report
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
+	require.Equal(t, lines, report.Published)
+	require.Equal(t, 1, strings.Count(stderr, bad), stderr)
+	require.Contains(t, stderr, "unknown transcript format")
+	require.Equal(t, 1, strings.Count(stderr, gone), stderr)
+	require.NotContains(t, stderr, "import the same files again")
+}
+
+func TestConversationsMayBeNamedLikeFolders(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	file := filepath.Join(t.TempDir(), "events.json")
+	for i, id := range []string{".", "..", "...", "a/../b"} {
+		text := fmt.Sprintf(`{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"test","id":"1","subject":%q,"data":{"message_id":"m1","role":"user","content":"I am %d"}}`, id, i)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+		_, stderr, code := s.mneme("publish", file)
+		require.Zero(t, code, stderr)
+		out, stderr, code := s.mneme("context", id, "--at-least", strconv.Itoa(i+1))
+		require.Zero(t, code, stderr)
+		require.Contains(t, out, fmt.Sprint("I am ", i))
+		require.Equal(t, id, read[httpapi.Conversation](s, "conversations", "show", id).ID)
+	}
+}
+
+func TestFailedListAsksForEveryPageOfEveryProjection(t *testing.T) {
+	t.Parallel()
+	held := map[string]uint64{"graph": 2000, "files": 3}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := r.FormValue("projection")
+		after, _ := strconv.ParseUint(r.FormValue("after"), 10, 64)
+		limit, err := strconv.ParseUint(r.FormValue("limit"), 10, 64)
+		if err != nil || limit < 1 || limit > 1000 {
+			http.Error(w, "limit", http.StatusUnprocessableEntity)
+			return
+		}
+		page := map[string][]httpapi.FailedEvent{"failed": {}}
+		for seq := after + 1; seq <= min(after+limit, held[name]); seq++ {
+			page["failed"] = append(page["failed"], httpapi.FailedEvent{Projection: name, Seq: seq})
+		}
+		_ = json.NewEncoder(w).Encode(page)
+	}))
+	defer server.Close()
+	for want, args := range map[int][]string{
+		2003: nil,
+		3:    {"--projection", "files"},
+		1503: {"--limit", "1500"},
+		500:  {"--projection", "graph", "--after", "1500"},
+		1000: {"--projection", "graph", "--limit", "1000"},
+	} {
+		out, stderr, code := mneme(t, append([]string{"failed", "list", "--json", "--url", server.URL}, args...)...)
+		require.Zero(t, code, stderr)
+		var list []httpapi.FailedEvent
+		require.NoError(t, json.Unmarshal([]byte(out), &list))
+		require.Len(t, list, want, "%v", args)
+	}
+}
+
+func TestVerifySaysHowFarItCompared(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(httpapi.Verification{Equal: true, Projections: []httpapi.VerifiedProjection{
+			{Name: "graph", Equal: true, Hash: "a", UpTo: 7, Behind: 1200}, {Name: "files", Equal: true, Hash: "b", UpTo: 9},
+		}})
+	}))
+	defer server.Close()
+	out, stderr, code := mneme(t, "verify", "--url", server.URL)
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "graph: equal up to sequence 7; 1,200 events are not applied yet, hash a")
+	require.Contains(t, out, "files: equal, hash b")
 }

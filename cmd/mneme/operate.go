@@ -65,6 +65,9 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			if !p.Equal {
 				verdict = fmt.Sprintf("DIFFERS in %d conversations", len(p.Differences))
 			}
+			if p.Behind > 0 {
+				verdict += fmt.Sprintf(" up to sequence %d; %s events are not applied yet", p.UpTo, number(p.Behind))
+			}
 			fmt.Fprintf(t.out, "%s: %s, hash %s, %s conversations, %s events\n", p.Name, verdict, p.Hash, number(p.Conversations), number(p.Events))
 			for _, d := range p.Differences {
 				fmt.Fprintf(t.out, "  %s %s\n", d.Tenant, d.Conversation)
@@ -81,7 +84,7 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 type FailedListCmd struct {
 	Projection string `help:"Only of this projection." enum:",graph,files" default:""`
 	After      uint64 `help:"Only above this sequence." placeholder:"SEQ"`
-	Limit      int    `help:"At most this many of each projection." default:"100"`
+	Limit      int    `help:"At most this many of each projection; 0 means all." default:"0"`
 }
 
 // Run prints the list.
@@ -90,16 +93,43 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if err != nil {
 		return err
 	}
-	var answer struct{ Failed []httpapi.FailedEvent }
-	if err := api.get(ctx, "/v1/failed", map[string]any{"projection": c.Projection, "after": c.After, "limit": c.Limit}, &answer); err != nil {
-		return err
+	projections := []string{"graph", "files"}
+	if c.Projection != "" {
+		projections = []string{c.Projection}
+	}
+	list := []httpapi.FailedEvent{}
+	for _, projection := range projections {
+		some, err := c.of(ctx, api, projection)
+		if err != nil {
+			return err
+		}
+		list = append(list, some...)
 	}
 	if g.JSON {
-		return t.json(answer.Failed)
+		return t.json(list)
 	}
-	rows := make([][]string, len(answer.Failed))
-	for i, f := range answer.Failed {
+	rows := make([][]string, len(list))
+	for i, f := range list {
 		rows[i] = []string{f.Projection, strconv.FormatUint(f.Seq, 10), f.Class, f.Tenant, f.Conversation, f.Type, f.EventID, f.Reason}
 	}
 	return t.table([]string{"PROJECTION", "SEQ", "CLASS", "TENANT", "CONVERSATION", "TYPE", "EVENT", "REASON"}, rows)
+}
+
+// of lists the failed events of one projection, page by page.
+func (c *FailedListCmd) of(ctx context.Context, api *client, projection string) (list []httpapi.FailedEvent, err error) {
+	for after := c.After; ; {
+		size := 1000
+		if c.Limit > 0 {
+			size = min(size, c.Limit-len(list))
+		}
+		var page struct{ Failed []httpapi.FailedEvent }
+		if err := api.get(ctx, "/v1/failed", map[string]any{"projection": projection, "after": after, "limit": size}, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Failed...)
+		if len(page.Failed) < size || len(list) == c.Limit {
+			return list, nil
+		}
+		after = list[len(list)-1].Seq
+	}
 }

@@ -109,7 +109,7 @@ func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 type ContextCmd struct {
 	ID       string `arg:"" help:"The conversation."`
 	MaxChars int    `help:"Budget in Unicode code points, headings included." default:"100000"`
-	Strategy string `help:"How to choose: hybrid, recent or pruned." default:"hybrid"`
+	Strategy string `help:"How to choose: hybrid, recent or pruned." enum:"hybrid,recent,pruned" default:"hybrid"`
 	Format   string `help:"markdown or json." enum:"markdown,json" default:"markdown"`
 	Explain  bool   `help:"With --format json: say why each part is there."`
 	AsOf     uint64 `help:"As of this sequence of the log." placeholder:"SEQ"`

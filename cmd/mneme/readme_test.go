@@ -34,7 +34,7 @@ func TestTheReadmesCommandsExist(t *testing.T) {
 			if len(args) == 0 || args[0] != "mneme" {
 				continue
 			}
-			parser, err := kong.New(&CLI{}, kong.BindTo(t.Context(), (*context.Context)(nil)))
+			parser, err := kong.New(&CLI{}, variables, kong.BindTo(t.Context(), (*context.Context)(nil)))
 			require.NoError(t, err)
 			_, err = parser.Parse(args[1:])
 			require.NoError(t, err, line)

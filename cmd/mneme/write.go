@@ -22,16 +22,16 @@ import (
 
 // ImportCmd imports transcripts.
 type ImportCmd struct {
-	Paths  []string `arg:"" name:"path" help:"Files or folders: JSON lines, plain or gzip."`
-	Format string   `help:"auto, neutral or claude-code." default:"auto"`
+	Paths  []string `arg:"" name:"path" help:"Files or folders: JSON lines, plain or gzip. In a folder, a message at the end of a recording that changed in the last two minutes is left for the next import: it may still be written."`
+	Format string   `help:"How they are written: ${enum}." enum:"${formats}" default:"auto"`
 	Wait   bool     `help:"Return when the projections have applied everything."`
 }
 
 // Run imports and prints the counts.
 func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	files, err := transcript.Find(c.Paths)
-	if err != nil {
-		return &service.UsageError{Err: err}
+	files, unfound := transcript.Find(c.Paths)
+	if len(files) == 0 && unfound != nil {
+		return &service.UsageError{Err: unfound}
 	}
 	if len(files) == 0 {
 		return &service.UsageError{Err: errors.New("no transcripts found there: *.jsonl, *.ndjson, plain or .gz")}
@@ -64,24 +64,36 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		},
 	})
 	_ = bar.Finish()
-	if err == nil && c.Wait {
+	var unread error // of some files; the others were imported
+	if errors.Is(err, importer.ErrUnread) {
+		unread, err = err, nil
+	}
+	imported := err == nil
+	if imported && c.Wait {
 		err = api.awaitApplied(ctx, report.LastSeq)
 	}
 	if printed := c.print(g, t, report); err == nil {
 		err = printed
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted: %s events are in the log; import the same files again to go on", number(report.Published))
-	}
-	if err != nil {
+	case !imported && report.Published > 0:
 		return fmt.Errorf("%w\nwhat was published before is in the log; import the same files again to go on", err)
+	case err != nil:
+		return err
+	case unread == nil && unfound != nil:
+		unread = importer.ErrUnread
 	}
-	return nil
+	return errors.Join(unread, unfound)
 }
 
 func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
 	if g.JSON {
 		return t.json(r)
+	}
+	if r.HeldBack > 0 {
+		t.say("%s events of messages that may still be written were held back; import again later", number(r.HeldBack))
 	}
 	_, err := fmt.Fprintf(t.out, "read %s: published %s, known already %s, rejected %s; %s conversations\n",
 		number(r.Read), number(r.Published), number(r.Duplicate), number(r.Rejected), number(r.Conversations))

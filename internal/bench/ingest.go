@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,6 +20,9 @@ import (
 	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
 )
+
+// ErrNoEvents says that there is nothing to measure with.
+var ErrNoEvents = errors.New("no events found there")
 
 // Ingest is the result of [RunIngest].
 type Ingest struct {
@@ -38,7 +42,8 @@ type Ingest struct {
 // projection "graph" applies them, against a bare loader: it writes the very rows
 // that the projection wrote, read into memory before, into the same tables with the
 // same indexes and settings in the same transactions, but reads no log, decodes
-// nothing and knows no engine. Both run rounds times, in turns.
+// nothing and knows no engine. Both run rounds times, one at least, in turns. Without
+// events it returns [ErrNoEvents].
 func RunIngest(ctx context.Context, paths []string, rounds int, say func(string)) (out Ingest, err error) {
 	dir, err := os.MkdirTemp("", "mneme-bench-")
 	if err != nil {
@@ -65,18 +70,27 @@ func RunIngest(ctx context.Context, paths []string, rounds int, say func(string)
 	}
 
 	files, err := transcript.Find(paths)
+	if len(files) == 0 {
+		return out, errors.Join(ErrNoEvents, err)
+	}
 	if err != nil {
 		return out, err
 	}
 	say("publishing")
 	began := time.Now()
 	report, err := importer.Import(ctx, log, files, importer.Options{Tenant: "bench", Format: transcript.Auto})
+	if errors.Is(err, importer.ErrUnread) && report.Published == 0 {
+		return out, errors.Join(ErrNoEvents, err)
+	}
 	if err != nil {
 		return out, err
 	}
 	state, err := log.State(ctx)
 	if err != nil {
 		return out, err
+	}
+	if state.Head == 0 {
+		return out, ErrNoEvents
 	}
 	out = Ingest{
 		Machine: ThisMachine(), Events: state.Messages, MB: float64(state.Bytes) / 1e6,

@@ -7,6 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"strings"
+	"sync"
+	"time"
 
 	"mneme/events"
 	"mneme/internal/transcript"
@@ -19,10 +23,19 @@ const (
 	batchBytes  = 8 << 20
 )
 
+// stillWritten is how long after its last change a recording may be one that its
+// agent still writes. It counts for plain files in a folder that is imported; a file
+// that is named, or packed, is taken as it is.
+const stillWritten = 2 * time.Minute
+
+// ErrUnread says that files could not be read, or not to their end. The other files
+// were imported.
+var ErrUnread = errors.New("not everything could be read")
+
 // Known says what the read model holds under an event's identity.
 type Known struct {
-	Seq     uint64 // 0 if nothing
-	Content string // fingerprint, see events.Event.Content
+	Seq     uint64 // 0 if nothing; of a deleted conversation the one of its deletion
+	Content string // fingerprint, see events.Event.Content; "" of a deleted conversation
 }
 
 // Options are what an import may be told.
@@ -32,31 +45,44 @@ type Options struct {
 	// Lookup tells which events the read model knows, in the same order. Nil asks
 	// nobody: then only the server's duplicate window and the read models drop repeats.
 	Lookup func(context.Context, []events.Event) ([]Known, error)
-	// Rejected is told about each line that could not be imported.
+	// Rejected is told about each line that could not be imported, and once about each
+	// deleted conversation.
 	Rejected func(file string, err error)
 	// Progress is told how many packed bytes of a file were read since the last call,
 	// and how many events were handled.
 	Progress func(bytes int64, items int)
 }
 
-// Report counts what an import did: Read = Published + Duplicate + Rejected.
+// Report counts what an import did: Read = Published + Duplicate + Rejected + HeldBack.
 type Report struct {
 	Read          int    `json:"read"`
 	Published     int    `json:"published"`
 	Duplicate     int    `json:"duplicate"`
 	Rejected      int    `json:"rejected"`
+	HeldBack      int    `json:"held_back"` // of messages that may still be written
 	Conversations int    `json:"conversations"`
 	LastSeq       uint64 `json:"last_seq"` // highest sequence of what was published
 }
 
-// Import publishes the events of files in their order. On an error the report says
-// what is in the log by then; importing the same files again goes on from there.
+// Import publishes the events of files in their order. A file that can't be read is
+// passed over; the error is then [ErrUnread] with the reasons, one a line.
+//
+// On another error the report says what is in the log by then; importing the same
+// files again goes on from there.
 func Import(ctx context.Context, log *eventlog.Log, files []transcript.File, o Options) (Report, error) {
-	im := &run{log: log, Options: o, conversations: map[string]bool{}}
+	im := &run{log: log, Options: o, conversations: map[string]bool{}, deleted: map[string]bool{}}
+	unread := []error{ErrUnread}
 	for _, f := range files {
-		if err := im.file(ctx, f); err != nil {
+		bad, err := im.file(ctx, f)
+		if err != nil {
 			return im.report(), fmt.Errorf("%s: %w", f.Path, err)
 		}
+		if bad != nil {
+			unread = append(unread, bad)
+		}
+	}
+	if len(unread) > 1 {
+		return im.report(), errors.Join(unread...)
 	}
 	return im.report(), nil
 }
@@ -66,6 +92,7 @@ type run struct {
 	Options
 	counts        Report
 	conversations map[string]bool
+	deleted       map[string]bool // conversations of which that was said
 	name          string
 	batch         []transcript.Item
 	bytes         int
@@ -76,16 +103,30 @@ func (r *run) report() Report {
 	return r.counts
 }
 
-func (r *run) file(ctx context.Context, f transcript.File) error {
+// file imports one file. unread, which names the file, says why it could not be read
+// or not to its end; err ends the import.
+func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	in, err := f.Open()
 	if err != nil {
-		return err
+		return err, nil
 	}
 	defer func() { _ = in.Close() }()
+	// Asked for once the end was read: what is old then was not written meanwhile.
+	growing := sync.OnceValue(func() bool {
+		if f.Named || strings.HasSuffix(strings.ToLower(f.Path), ".gz") {
+			return false
+		}
+		info, err := in.Stat()
+		return err == nil && time.Since(info.ModTime()) < stillWritten
+	})
 	r.name = f.Path
 	counted := &countingReader{Reader: in}
-	err = transcript.Read(ctx, counted, f.Path, r.Format, func(item transcript.Item) error {
+	unread = transcript.Read(ctx, counted, f.Path, r.Format, func(item transcript.Item) error {
 		r.counts.Read++
+		if item.Open && growing() {
+			r.counts.HeldBack++
+			return nil
+		}
 		if item.Err != nil {
 			r.reject(item.Err)
 			return nil
@@ -96,18 +137,18 @@ func (r *run) file(ctx context.Context, f transcript.File) error {
 		if len(r.batch) < batchEvents && r.bytes < batchBytes {
 			return nil
 		}
-		err := r.flush(ctx)
+		err = r.flush(ctx)
 		r.progress(counted)
 		return err
 	})
-	if errors.Is(err, transcript.ErrUnknownFormat) {
-		return err
-	}
-	if flushed := r.flush(ctx); err == nil {
-		err = flushed
+	if err == nil {
+		err = r.flush(ctx)
 	}
 	r.progress(counted)
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return unread, nil
 }
 
 func (r *run) reject(err error) {
@@ -147,6 +188,11 @@ func (r *run) flush(ctx context.Context) error {
 				list = append(list, item.Event)
 			case k.Content == item.Event.Content().String():
 				r.counts.Duplicate++
+			case k.Content == "" && r.deleted[item.Event.Subject]:
+				r.counts.Rejected++
+			case k.Content == "":
+				r.deleted[item.Event.Subject] = true
+				r.reject(fmt.Errorf("conversation %q was deleted at sequence %d; its events are not imported again", item.Event.Subject, k.Seq))
 			default:
 				r.reject(fmt.Errorf("line %d: the log has another content under the id %q at sequence %d; the first one counts", item.Line, item.Event.ID, k.Seq))
 			}
@@ -173,5 +219,9 @@ type countingReader struct {
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += int64(n)
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err // whoever reports it names the file
+	}
 	return n, err
 }

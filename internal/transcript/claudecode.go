@@ -85,7 +85,15 @@ func conversationOf(name string) string {
 	return ""
 }
 
-func (c *claudeCode) end(out *batch) { c.group.close(c, out) }
+// end gives the open message and what was held behind it. All of that is open: the
+// agent may add to the message, and then the rest comes behind what it becomes.
+func (c *claudeCode) end(out *batch) {
+	first := len(out.items)
+	c.group.close(c, out)
+	for i := range out.items[first:] {
+		out.items[first+i].Open = true
+	}
+}
 
 func (c *claudeCode) value(out *batch, raw []byte) error {
 	var l claudeLine
@@ -113,7 +121,9 @@ func (c *claudeCode) value(out *batch, raw []byte) error {
 }
 
 func (c *claudeCode) refuse(out *batch, err error) {
-	c.group.behind(out).refuse(err)
+	out = c.group.behind(out)
+	out.refuse(err)
+	out.items[len(out.items)-1].Open = errors.Is(err, errCut)
 	c.bound(out)
 }
 

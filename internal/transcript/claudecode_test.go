@@ -155,3 +155,27 @@ func TestTheSameValueHasTheSameBytesHoweverItIsEscaped(t *testing.T) {
 		assert.Equal(t, want, string(plain([]byte(in))))
 	}
 }
+
+func TestWhatTheEndOfTheFileFinishedIsOpen(t *testing.T) {
+	lines := []string{
+		`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`,
+		`{"type":"assistant","uuid":"a","sessionId":"s","message":{"id":"m","content":[{"type":"text","text":"one"}]}}`,
+		`{"type":"assistant","uuid":"b","sessionId":"s","message":{"id":"n","content":[{"type":"text","text":"two"}]}}`,
+		`{"type":"assistant","uuid":"c","sessionId":"s","message":{"id":"n","content":[{"type":"tool_use","id":"t","name":"X","input":{}}]}}`,
+		`{"type":"user","uuid":"r","sessionId":"s","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}`,
+		`{"type":"assistant","uu`,
+	}
+	open := func(text string) (lines []int) {
+		for _, i := range readAll(t, []byte(text), "", Auto) {
+			if i.Open {
+				lines = append(lines, i.Line)
+			}
+		}
+		return lines
+	}
+	assert.Equal(t, []int{3, 4, 5, 6}, open(strings.Join(lines, "\n")))
+	assert.Equal(t, []int{2}, open(strings.Join(lines[:2], "\n")))
+	assert.Equal(t, []int{2}, open(lines[0]+"\n"+lines[5]))
+	assert.Empty(t, open(lines[0]))
+	assert.Empty(t, open(message("1", "")+"\n"+message("2", "")[:30]), "the neutral form has no open messages")
+}

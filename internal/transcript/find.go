@@ -14,6 +14,8 @@ import (
 type File struct {
 	Path string
 	Size int64 // bytes on disk, packed or not
+	// Named tells that the file itself was asked for, not a folder that it lies in.
+	Named bool
 }
 
 // Open opens the file for [Read], which unpacks it.
@@ -54,7 +56,7 @@ func find(path string) (files []File, err error) {
 	case err != nil:
 		return nil, err
 	case info.Mode().IsRegular():
-		return []File{{Path: path, Size: info.Size()}}, nil
+		return []File{{Path: path, Size: info.Size(), Named: true}}, nil
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s: is neither a file nor a folder", path)
 	}
@@ -62,6 +64,10 @@ func find(path string) (files []File, err error) {
 	walked := fs.WalkDir(os.DirFS(path), ".", func(name string, _ fs.DirEntry, err error) error {
 		full := filepath.Join(path, filepath.FromSlash(name))
 		if err != nil {
+			var inner *fs.PathError // its path is the one below path
+			if errors.As(err, &inner) {
+				err = inner.Err
+			}
 			errs = append(errs, fmt.Errorf("%s: %w", full, err))
 			return nil
 		}

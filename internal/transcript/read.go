@@ -23,7 +23,7 @@ const maxUndecided = 100
 //
 // The same bytes under the same name give the same items. A recording that has
 // grown gives the same items and then more, with one exception: the last message
-// of an agent that was still writing it.
+// of an agent that was still writing it. It and what follows it have Item.Open.
 //
 // Read returns [ErrUnknownFormat] if no format has that name or fits the first
 // lines, ctx's error, the reader's error, or yield's. An empty recording is none.
