@@ -22,8 +22,8 @@ var variables = kong.Vars{"formats": strings.Join(append([]string{transcript.Aut
 
 // Globals are flags that every command has.
 type Globals struct {
-	URL     string `help:"The HTTP API." default:"http://127.0.0.1:8420" env:"MNEME_URL" placeholder:"URL"`
-	NATSURL string `help:"The NATS server, for commands that publish." name:"nats-url" default:"nats://127.0.0.1:4222" env:"MNEME_NATS_URL" placeholder:"URL"`
+	URL     string `help:"The HTTP API." default:"http://127.0.0.1:8420" env:"MNEME_URL"`
+	NATSURL string `help:"The NATS server, for commands that publish." name:"nats-url" default:"nats://127.0.0.1:4222" env:"MNEME_NATS_URL"`
 	Tenant  string `help:"The tenant." default:"default" env:"MNEME_TENANT"`
 	JSON    bool   `help:"Print JSON, for scripts." name:"json"`
 }

@@ -10,11 +10,11 @@ import (
 
 // UpCmd runs everything in one process.
 type UpCmd struct {
-	Data       string `help:"Directory for the log and the read models; created if missing." default:".mneme" env:"MNEME_DATA" placeholder:"DIR"`
-	Listen     string `help:"Address of the HTTP API; port 0 takes a free one. Loopback only, until there are tokens." default:"127.0.0.1:8420" env:"MNEME_LISTEN" placeholder:"ADDRESS"`
-	NATSListen string `help:"Address for agents that publish over NATS." name:"nats-listen" default:"127.0.0.1:4222" env:"MNEME_NATS_LISTEN" placeholder:"ADDRESS"`
+	Data       string `help:"Directory for the log and the read models; created if missing." default:".mneme" env:"MNEME_DATA"`
+	Listen     string `help:"Address of the HTTP API; port 0 takes a free one. Loopback only, until there are tokens." default:"127.0.0.1:8420" env:"MNEME_LISTEN"`
+	NATSListen string `help:"Address for agents that publish over NATS." name:"nats-listen" default:"127.0.0.1:4222" env:"MNEME_NATS_LISTEN"`
 	Store      string `help:"Where the read models are kept." enum:"sqlite" default:"sqlite" env:"MNEME_STORE"`
-	LogSize    int64  `help:"Size of the log in bytes when it is created; 0 for one that suits the disk." default:"0" env:"MNEME_LOG_SIZE" placeholder:"BYTES"`
+	LogSize    int64  `help:"Size of the log in bytes when it is created; 0 for one that suits the disk." default:"0" env:"MNEME_LOG_SIZE"`
 	LogLevel   string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"warn" env:"MNEME_LOG_LEVEL"`
 	LogFormat  string `help:"text or json." enum:"text,json" default:"text" env:"MNEME_LOG_FORMAT"`
 	Example    bool   `help:"If the log is empty let the example agent answer a question about this folder, and show its context."`
