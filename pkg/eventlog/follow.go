@@ -212,11 +212,15 @@ func (f *Follower) watch() {
 func (f *Follower) behind() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	info, err := f.consumer.Info(ctx)
+	consumer, err := f.log.stream.Consumer(ctx, f.name) // f.consumer would hold up a delivery meanwhile
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return true
 	}
-	return err == nil && (info.NumPending > 0 || info.Delivered.Stream > f.last.Load())
+	if err != nil {
+		return false
+	}
+	info := consumer.CachedInfo()
+	return info.NumPending > 0 || info.Delivered.Stream > f.last.Load()
 }
 
 // askTimeout is how long the server may take to tell about a consumer.

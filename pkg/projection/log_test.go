@@ -225,7 +225,7 @@ func TestRepairLeavesOutWhatTheStoreRefuses(t *testing.T) {
 // sql changes the read model by hand.
 func (b *bench) sql(script string) {
 	b.t.Helper()
-	db, err := sql.Open("sqlite", b.path)
+	db, err := sql.Open("sqlite", "file:"+b.path+"?_pragma=busy_timeout(10000)")
 	require.NoError(b.t, err)
 	defer db.Close()
 	_, err = db.ExecContext(b.t.Context(), script)

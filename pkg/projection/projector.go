@@ -49,6 +49,9 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
+// drainTime is enough to decode what an interrupted follower has delivered.
+const drainTime = 50 * time.Millisecond
+
 // Projector drives a projection on all partitions of the log. It needs to be the
 // only one on its store, which a lock on the data directory ensures; if it is not,
 // the fence keeps the read model right and the older one ends.
@@ -226,7 +229,11 @@ func (p *Projector[U]) drive(ctx context.Context, partition int) error {
 		case <-ctx.Done():
 			return nil
 		case <-follower.Interrupted():
-			return eventlog.ErrInterrupted
+			select {
+			case batch = <-batches: // delivered before, and valid
+			case <-time.After(drainTime):
+				return eventlog.ErrInterrupted
+			}
 		case r := <-p.requests[partition]:
 			out, err := r.do(ctx, cp)
 			r.done <- answer{out, err}

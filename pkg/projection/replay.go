@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"mneme/events"
 	"mneme/pkg/eventlog"
@@ -240,7 +241,11 @@ func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]err
 		select {
 		case batch = <-batches:
 		case <-follower.Interrupted():
-			return eventlog.ErrInterrupted
+			select {
+			case batch = <-batches: // delivered before, and valid
+			case <-time.After(drainTime):
+				return eventlog.ErrInterrupted
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

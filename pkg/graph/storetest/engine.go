@@ -70,12 +70,14 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		}},
 		{"another fingerprint needs a rebuild", func(t *testing.T) {
 			b := w.bench(t)
-			_, err := b.store.Acquire(b.ctx, 0, "another/v1/00000000")
-			require.ErrorIs(t, err, projection.ErrRebuild)
-			require.ErrorContains(t, err, w.projection.Fingerprint())
+			_, refused := b.store.Acquire(b.ctx, 0, "another/v1/00000000")
+			require.ErrorIs(t, refused, projection.ErrRebuild)
+			require.ErrorContains(t, refused, w.projection.Fingerprint())
 			list, err := b.store.Checkpoints(b.ctx)
 			require.NoError(t, err)
-			require.Equal(t, []projection.Checkpoint{b.cp}, list, "the owner is not fenced by it")
+			halted := b.cp
+			halted.Halted = refused.Error()
+			require.Equal(t, []projection.Checkpoint{halted}, list, "whoever asks the store sees why; the owner is not fenced by it")
 		}},
 		{"the reason for a halt is kept until it is cleared", func(t *testing.T) {
 			b := w.bench(t)

@@ -1,0 +1,211 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+)
+
+// controls are messages that the NATS client takes for those of its protocol.
+var controls = map[string]string{"100": "Idle Heartbeat", "404": "No Messages", "408": "Request Timeout", "409": "Consumer Deleted", "503": ""}
+
+func (b *bench) control(conversation, status string) uint64 {
+	b.t.Helper()
+	msg := nats.NewMsg("mneme.t." + conversation + ".message_created")
+	msg.Header.Set("Status", status)
+	if controls[status] != "" {
+		msg.Header.Set("Description", controls[status])
+	}
+	ack, err := b.log.js.PublishMsg(b.t.Context(), msg)
+	require.NoError(b.t, err)
+	return ack.Sequence
+}
+
+func TestAMessageThatLooksLikeTheProtocolIsReadLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	for status := range controls {
+		t.Run(status, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, natsdeploy.Settings{})
+			last := uint64(0)
+			for range 2 {
+				b.control("c", status)
+				b.publish("c", 2)
+				b.control("c", status)
+				last = b.control("c", status)
+			}
+			require.EqualValues(t, 10, last)
+
+			m, err := b.log.Get(t.Context(), last)
+			require.NoError(t, err)
+			require.Equal(t, status, m.Header.Get("Status"))
+			require.Empty(t, m.Data)
+			seq, _, err := b.log.Last(t.Context(), "t", "c")
+			require.NoError(t, err)
+			require.Equal(t, last, seq)
+			seq, err = b.log.LastOf(t.Context(), 0)
+			require.NoError(t, err)
+			require.Equal(t, last, seq)
+
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			defer cancel()
+			next := uint64(1)
+			require.NoError(t, b.log.Conversation(ctx, "t", "c", last, func(m Message) error {
+				require.Equal(t, next, m.Seq)
+				next++
+				return nil
+			}))
+			require.EqualValues(t, last+1, next)
+
+			for next = 1; next <= last; {
+				f, err := b.log.Follow(ctx, 0, next)
+				require.NoError(t, err)
+				require.EqualValues(t, last-next+1, f.Pending())
+				before := next
+				for lost := false; !lost && next <= last; {
+					select {
+					case m := <-f.C():
+						require.Equal(t, next, m.Seq)
+						require.EqualValues(t, last-next, m.Pending)
+						got, err := b.log.Get(ctx, m.Seq)
+						require.NoError(t, err)
+						require.Equal(t, got.Digest(), m.Digest())
+						next++
+					case <-f.Interrupted():
+						lost = len(f.C()) == 0
+					case <-ctx.Done():
+						require.NoError(t, ctx.Err())
+					}
+				}
+				f.Stop()
+				require.Greater(t, next, before, "each follower makes progress")
+			}
+		})
+	}
+}
+
+func TestASilentFollowerSaysThatAMessageIsWithheld(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	b.publish("c", 1)
+	f, err := b.log.Follow(t.Context(), 0, 1)
+	require.NoError(t, err)
+	defer f.Stop()
+	require.EqualValues(t, 1, b.next(f).Seq)
+	select {
+	case <-f.Interrupted():
+		require.Fail(t, "interrupted with nothing behind")
+	case <-time.After(4 * time.Second):
+	}
+	b.control("c", "100")
+	select {
+	case <-f.Interrupted():
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "not interrupted")
+	}
+}
+
+func TestAnyBytesInASubjectOrAHeaderCanBeRead(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	b.publish("c", 1)
+	_, err := b.log.js.PublishMsg(t.Context(), &nats.Msg{Subject: "mneme.t.c\xff\xfe.message_created", Data: []byte("\xff")})
+	require.NoError(t, err)
+	f, err := b.log.Follow(t.Context(), 0, 1)
+	require.NoError(t, err)
+	defer f.Stop()
+	for seq := range uint64(2) {
+		m := b.next(f)
+		got, err := b.log.Get(t.Context(), seq+1)
+		require.NoError(t, err)
+		require.Equal(t, got.Digest(), m.Digest())
+	}
+}
+
+func TestCountAfter(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{Partitions: 2})
+	for n := range 10 {
+		b.publish(fmt.Sprint("c", n), 3)
+	}
+	total := uint64(0)
+	for partition := range 2 {
+		all, err := b.log.CountAfter(t.Context(), partition, 0)
+		require.NoError(t, err)
+		total += all
+		n, err := b.log.CountAfter(t.Context(), partition, 1<<40)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		last, err := b.log.LastOf(t.Context(), partition)
+		require.NoError(t, err)
+		n, err = b.log.CountAfter(t.Context(), partition, last-1)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n)
+	}
+	require.EqualValues(t, 30, total)
+}
+
+func TestAStoppedFollowerLeavesNoConsumer(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	b.publish("c", 3)
+	for range 3 {
+		f, err := b.log.Follow(t.Context(), 0, 1)
+		require.NoError(t, err)
+		b.next(f)
+		f.Stop()
+	}
+	require.Eventually(t, func() bool {
+		info, err := b.log.stream.Info(t.Context())
+		return err == nil && info.State.Consumers == 0
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestManyBatchesAtATimeAllSucceed(t *testing.T) {
+	t.Parallel()
+	for name, logs := range map[string]int{"one client": 1, "more than the server admits": 8} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, natsdeploy.Settings{})
+			clients := []*Log{b.log}
+			for len(clients) < logs {
+				conn, err := nats.Connect(b.server.ClientURL())
+				require.NoError(t, err)
+				t.Cleanup(conn.Close)
+				l, err := Open(t.Context(), conn)
+				require.NoError(t, err)
+				clients = append(clients, l)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			defer cancel()
+			errs := make([]error, 200)
+			var all sync.WaitGroup
+			for i := range errs {
+				list := b.events(fmt.Sprint("c", i), 20, "x")
+				all.Go(func() { _, errs[i] = clients[i%logs].PublishAll(ctx, "t", list) })
+			}
+			all.Wait()
+			for _, err := range errs {
+				require.NoError(t, err)
+			}
+			state, err := b.log.State(ctx)
+			require.NoError(t, err)
+			require.EqualValues(t, 4000, state.Messages)
+		})
+	}
+}
+
+func TestAPIPrefix(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "$JS.API.", apiPrefix(jetstream.JetStreamOptions{}))
+	require.Equal(t, "other.", apiPrefix(jetstream.JetStreamOptions{APIPrefix: "other"}))
+	require.Equal(t, "$JS.hub.API.", apiPrefix(jetstream.JetStreamOptions{Domain: "hub"}))
+}

@@ -1,0 +1,178 @@
+package projection_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/projection"
+)
+
+// TestAMessageThatLooksLikeTheProtocolStopsNothing publishes messages that the NATS
+// client takes for its own and does not deliver.
+func TestAMessageThatLooksLikeTheProtocolStopsNothing(t *testing.T) {
+	t.Parallel()
+	for status, description := range map[string]string{"100": "Idle Heartbeat", "404": "No Messages", "409": "Consumer Deleted"} {
+		t.Run(status, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, 1)
+			poison := func() {
+				b.raw("mneme.t.c.message_created", map[string]string{"Status": status, "Description": description}, "")
+			}
+			check := func(applied, failed int) {
+				t.Helper()
+				require.Len(t, b.failed(), failed)
+				for _, f := range b.failed() {
+					require.Equal(t, projection.ClassInvalid, f.Class)
+				}
+				require.EqualValues(t, applied, b.checkpoint().Applied)
+				v := b.verify(graph.Projection())
+				require.True(t, v.Equal())
+				require.Zero(t, v.Behind)
+				require.Equal(t, b.checkpoint().Seq, v.UpTo)
+			}
+			poison() // the first
+			b.message("c")
+			pr := b.start(graph.Projection())
+			b.awaitAll(pr)
+			check(1, 1)
+			b.message("c")
+			poison() // in the middle, while it runs
+			b.message("c")
+			b.message("d")
+			b.awaitAll(pr)
+			check(4, 2)
+			poison() // the last
+			b.awaitAll(pr)
+			check(4, 3)
+			applied, failed, err := pr.Repair(t.Context(), events.ConversationID{Tenant: "t", ID: "c"})
+			require.NoError(t, err)
+			require.Equal(t, []int{3, 3}, []int{applied, failed})
+			check(4, 3)
+			pr.Stop()
+
+			b.message("c")
+			poison() // while it does not
+			poison()
+			b.message("c")
+			pr = b.start(graph.Projection())
+			b.awaitAll(pr)
+			check(6, 5)
+			pr.Stop()
+			pr = b.start(graph.Projection()) // behind it
+			await(t, pr, "is live", isLive)
+			b.awaitSeq(pr, 0, b.message("c"))
+		})
+	}
+}
+
+func TestVerifyTellsWhatIsNotAppliedYet(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	b.many(100, 7)
+	require.EqualValues(t, 100, b.verify(graph.Projection()).Behind, "nothing is applied")
+	b.applied()
+	v := b.verify(graph.Projection())
+	require.Zero(t, v.Behind)
+	require.EqualValues(t, 100, v.UpTo)
+	b.many(20, 7)
+	v = b.verify(graph.Projection())
+	require.True(t, v.Equal())
+	require.EqualValues(t, 20, v.Behind)
+	require.EqualValues(t, 100, v.UpTo)
+}
+
+func TestVerifyLeavesNoConsumers(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	b.many(100, 7)
+	pr := b.start(graph.Projection())
+	b.awaitAll(pr)
+	for range 3 {
+		b.verify(graph.Projection())
+	}
+	stream, err := b.jetstream().Stream(t.Context(), natsdeploy.Stream)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		info, err := stream.Info(t.Context())
+		return err == nil && info.State.Consumers == 2
+	}, 10*time.Second, 10*time.Millisecond, "those of the projector")
+}
+
+func TestRepairNeedsARunningProjector(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	b.message("c")
+	repair := func(pr *projector) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, _, err := pr.Repair(ctx, events.ConversationID{Tenant: "t", ID: "c"})
+		return err
+	}
+	never, err := projection.NewProjector(graph.Projection(), b.log, b.store, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.ErrorIs(t, repair(never), projection.ErrNotRunning)
+	never.Stop()
+	require.ErrorIs(t, repair(never), projection.ErrNotRunning)
+
+	pr := b.start(graph.Projection())
+	b.awaitAll(pr)
+	require.NoError(t, repair(pr))
+	pr.Stop()
+	require.ErrorIs(t, repair(pr), projection.ErrNotRunning)
+
+	other := graph.Projection()
+	other.Version++
+	pr = b.start(other)
+	err = repair(pr) // it ends while the request waits, or has ended
+	require.ErrorIs(t, err, projection.ErrNotRunning)
+	require.ErrorContains(t, err, "rebuild")
+}
+
+func TestARepairThatIsGivenUpHasNoResult(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	b.many(500, 1)
+	pr := b.start(graph.Projection())
+	b.awaitAll(pr)
+	for n := range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*time.Millisecond)
+		applied, failed, err := pr.Repair(ctx, events.ConversationID{Tenant: "t", ID: "c0"})
+		cancel()
+		if err != nil {
+			require.Equal(t, []int{0, 0}, []int{applied, failed})
+		} else {
+			require.Equal(t, []int{500, 0}, []int{applied, failed})
+		}
+	}
+}
+
+func TestAHaltAtAnotherDeclarationIsVisibleInTheStore(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	b.message("c")
+	b.applied()
+	before := b.checkpoint()
+	other := graph.Projection()
+	other.Version++
+	pr := b.start(other)
+	await(t, pr, "is halted", isHalted)
+	reader, err := sqlitestore.OpenGraphReader(b.path)
+	require.NoError(t, err)
+	defer reader.Close()
+	list, err := reader.Checkpoints(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, pr.Status()[0].Error, list[0].Halted)
+	list[0].Halted = ""
+	require.Equal(t, []projection.Checkpoint{before}, list)
+	pr.Stop()
+	b.applied()
+	require.Empty(t, b.checkpoint().Halted)
+}
