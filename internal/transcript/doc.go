@@ -5,7 +5,7 @@
 //
 // # Formats
 //
-// The formats are a table, see [Describe]; [Auto] chooses by the first lines.
+// The formats are a table; [Auto] chooses by the first lines.
 //
 //   - neutral: one JSON object a line with kind, conversation_id, id, parent_ids,
 //     seq, role, content, reasoning, tool_name, arguments, result, success, error,

@@ -65,9 +65,6 @@ func Formats() []string {
 	return names
 }
 
-// Describe gives the table of formats.
-func Describe() []Format { return append([]Format(nil), formats...) }
-
 func formatNamed(name string) (*Format, error) {
 	for i := range formats {
 		if formats[i].Name == name {

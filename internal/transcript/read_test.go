@@ -183,7 +183,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestTheFormatsAreNamedAndDescribed(t *testing.T) {
 	assert.Equal(t, []string{"neutral", "claude-code"}, Formats())
-	for i, f := range Describe() {
+	for i, f := range formats {
 		assert.Equal(t, Formats()[i], f.Name)
 		assert.NotEmpty(t, f.Doc)
 	}

@@ -29,8 +29,8 @@
 // so the caller records FromCall's accesses at the call, takes them back if the
 // result says that the call failed, and asks FromResult only for one that did not.
 //
-// Exclusion patterns ([Excluded]) and grouping ([GroupByDirectory]) belong to
-// reading: they may change without a rebuild.
+// Exclusion patterns ([Exclude]) belong to reading: they may change without a
+// rebuild.
 //
 // # Limits
 //

@@ -84,14 +84,3 @@ func cleanWindows(p string) string {
 	cleaned := path.Clean("/" + strings.ReplaceAll(rest, `\`, "/"))
 	return root + strings.ReplaceAll(cleaned, "/", `\`)
 }
-
-// folder is the directory of a normalised path.
-func folder(p string) string {
-	if windows(p) {
-		if i := strings.LastIndexByte(p, '\\'); i > 2 {
-			return p[:i]
-		}
-		return p[:min(3, len(p))]
-	}
-	return path.Dir(p)
-}

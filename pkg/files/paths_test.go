@@ -95,15 +95,3 @@ func TestExclusionPatterns(t *testing.T) {
 func TestManyStarsDoNotTakeLong(t *testing.T) {
 	assert.False(t, Exclude([]string{strings.Repeat("**/a/", 50) + "c"})(strings.Repeat("a/", 500)+"b"))
 }
-
-func TestGroupsComeInTheOrderOfTheirFirstFile(t *testing.T) {
-	got := GroupByDirectory([]Access{{"/w/x/a", KindRead}, {"/w/b", KindWrite}, {"/w/x/c", KindList}, {"d", KindRead}, {`C:\w\e`, KindRead}, {`C:\f`, KindRead}})
-	assert.Equal(t, []Directory{
-		{"/w/x", []Access{{"/w/x/a", KindRead}, {"/w/x/c", KindList}}},
-		{"/w", []Access{{"/w/b", KindWrite}}},
-		{".", []Access{{"d", KindRead}}},
-		{`C:\w`, []Access{{`C:\w\e`, KindRead}}},
-		{`C:\`, []Access{{`C:\f`, KindRead}}},
-	}, got)
-	assert.Empty(t, GroupByDirectory(nil))
-}

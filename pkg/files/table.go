@@ -100,13 +100,6 @@ func DefaultTable() *Table { return NewTable(DefaultRules()) }
 // derived accesses must be rebuilt.
 func (t *Table) Fingerprint() string { return t.fingerprint }
 
-// NeedsResult tells whether FromResult can find more than what the runtime
-// reported. The caller then keeps the call, see [Table.Keep].
-func (t *Table) NeedsResult(tool string) bool {
-	r, known := t.rule(tool)
-	return known && r.Result != FormNone
-}
-
 func (t *Table) rule(tool string) (*Rule, bool) {
 	for _, prefix := range mcpPrefixes {
 		tool = strings.TrimPrefix(tool, prefix)
