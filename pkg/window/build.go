@@ -77,7 +77,7 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 		b.excluded = files.Exclude(req.Exclude)
 	}
 	if b.conversation, err = src.Graph.Conversation(ctx, req.Conversation, req.AsOf); err != nil {
-		return nil, fmt.Errorf("context of a conversation: %w", err)
+		return nil, err
 	}
 	b.end = min(req.AsOf, b.conversation.LastSeq) + 1
 	if err := b.findAnchors(ctx); err != nil {
