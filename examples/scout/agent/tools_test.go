@@ -75,21 +75,6 @@ func TestToolsFail(t *testing.T) {
 	}
 }
 
-func TestUnreadableFileIsToldAndPassedOver(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	dir := folder(t, repository())
-	path := filepath.Join(dir, "store/closed.go")
-	require.NoError(t, os.WriteFile(path, []byte("package store\n"), 0))
-	if _, err := os.ReadFile(path); err == nil {
-		t.Skip("this user reads every file, whatever its mode")
-	}
-	answer := b.ask(dir, question)
-	require.Equal(t, "store/position.go", answer.Places[0].File)
-	require.Contains(t, answer.Text, "1 file could not be read.")
-	requirePaired(t, b.recorded())
-}
-
 func TestHitsAreSpreadOverAllFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{}
