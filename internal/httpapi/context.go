@@ -39,15 +39,8 @@ func (a *api) registerContext(h huma.API) {
 }
 
 func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, error) {
-	g, err := a.Models.Graph()
+	g, f, err := a.both(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
-	}
-	f, err := a.Models.Files()
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	if err := a.await(ctx, in.id(), in.WaitParams, in.AsOfParam, graphModel(g), filesModel(f)); err != nil {
 		return nil, a.problem(err)
 	}
 	c, err := window.Build(ctx, window.Source{Graph: g, Files: f}, window.Request{

@@ -166,16 +166,22 @@ func (a *api) show(ctx context.Context, in *showInput) (*showOutput, error) {
 	return &showOutput{Body: show(c)}, nil
 }
 
-func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
+// both gives the two read models, once they have applied what is asked for.
+func (a *api) both(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, graph.FilesReader, error) {
 	g, err := a.Models.Graph()
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, nil, err
 	}
 	f, err := a.Models.Files()
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, nil, err
 	}
-	if err := a.await(ctx, in.id(), in.WaitParams, in.AsOfParam, graphModel(g), filesModel(f)); err != nil {
+	return g, f, a.await(ctx, id, wait, past, graphModel(g), filesModel(f))
+}
+
+func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
+	g, f, err := a.both(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
 		return nil, a.problem(err)
 	}
 	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {

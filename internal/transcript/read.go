@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"slices"
 	"unicode/utf8"
 )
@@ -118,7 +119,7 @@ func (s *session) undecided() error {
 	if why == nil {
 		why = &LineError{Line: first.no, Reason: fmt.Sprintf("begins %.60q", first.text)}
 	}
-	return fmt.Errorf("%s: %w: it is none of %v; %w", s.name, ErrUnknownFormat, Formats(), why)
+	return fmt.Errorf("%s: %w: it is none of %s; %w", s.name, ErrUnknownFormat, strings.Join(Formats(), ", "), why)
 }
 
 func (s *session) flush() error {
