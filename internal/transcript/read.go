@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
