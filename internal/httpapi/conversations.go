@@ -141,12 +141,12 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 		return nil, a.problem(err)
 	}
 	out := &listOutput{}
-	out.Body.Conversations = make([]Conversation, len(found))
-	for i, c := range found {
+	out.Body.Conversations = make([]Conversation, len(found.Rows))
+	for i, c := range found.Rows {
 		out.Body.Conversations[i] = show(c)
 	}
-	if len(found) == in.Limit {
-		out.Body.NextCursor = encodeCursor(found[len(found)-1].LastSeq)
+	if found.Next != 0 {
+		out.Body.NextCursor = encodeCursor(found.Next)
 	}
 	return out, nil
 }

@@ -66,17 +66,22 @@ type Description struct {
 type Conversation struct {
 	ID events.ConversationID
 	Description
-	CreatedAt       string // producer's time of the first event that has one, RFC 3339, "" if none
-	UpdatedAt       string // of the last event that has one
+	Counts
+	CreatedAt  string // producer's time of the first event that has one, RFC 3339, "" if none
+	UpdatedAt  string // of the last event that has one
+	FirstSeq   uint64
+	DeletedSeq uint64 // 0 unless deleted
+}
+
+// Counts is how far a conversation has come. They only grow.
+type Counts struct {
 	MessageCount    int
 	TurnCount       int // user messages
 	StepCount       int // assistant messages
 	ToolCallCount   int
 	ToolResultCount int
 	TotalChars      int // code points of all message contents
-	FirstSeq        uint64
 	LastSeq         uint64
-	DeletedSeq      uint64 // 0 unless deleted
 }
 
 // Position is where a row stands.

@@ -67,7 +67,7 @@ func reduceUpdated(u *Unit, e *events.Recorded) error {
 func reduceDeleted(u *Unit, e *events.Recorded) error {
 	s := u.touch(e)
 	u.drop(s)
-	s.Conversation = Conversation{ID: s.ID, FirstSeq: s.FirstSeq, LastSeq: e.Seq, DeletedSeq: e.Seq}
+	s.Conversation = Conversation{ID: s.ID, FirstSeq: s.FirstSeq, Counts: Counts{LastSeq: e.Seq}, DeletedSeq: e.Seq}
 	return nil
 }
 

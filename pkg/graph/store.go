@@ -11,40 +11,51 @@ import (
 const Latest = ^uint64(0)
 
 // Reader answers questions about conversations, messages and tools. Every read
-// sees one consistent state. Newest-first reads cost the same whatever the length
-// of the conversation.
+// sees one consistent state, and costs the same whatever the length of the
+// conversation. What can be made of these reads is made by functions of this
+// package ([Turns], [Steps], [ToolCalls]), not by backends.
 type Reader interface {
 	projection.ReadStore
-	// Conversations lists a tenant's conversations, the one with the newest event
-	// first. Deleted ones are left out.
-	Conversations(ctx context.Context, tenant string, q ConversationQuery) ([]Conversation, error)
+	// Conversations lists a tenant's conversations, newest first. Deleted ones are
+	// left out. A call examines at most [MaxExamined] conversations: a page may hold
+	// fewer than asked for, even none, although there are more.
+	Conversations(ctx context.Context, tenant string, q ConversationQuery) (Page[Conversation], error)
 	// Conversation reads one conversation as of a sequence, or ErrNotFound.
 	Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (Conversation, error)
-	// Messages reads messages with a sequence below q.Before, newest first unless
-	// asked otherwise.
+	// Counts reads how far a conversation had come at each of these sequences, in
+	// their order; the zero value before its first event.
+	Counts(ctx context.Context, id events.ConversationID, seqs []uint64) ([]Counts, error)
+	// Messages reads messages, newest first unless asked otherwise.
 	Messages(ctx context.Context, id events.ConversationID, q MessageQuery) ([]Message, error)
-	// Transcript reads messages, calls and results with a sequence below before,
-	// newest first, at most limit of them.
-	Transcript(ctx context.Context, id events.ConversationID, before uint64, limit int) ([]Entry, error)
-	// Results reads the results of calls, by tool_call_id, as of a sequence.
-	Results(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]ToolResult, error)
+	// Transcript reads messages, calls and results, newest first unless asked
+	// otherwise.
+	Transcript(ctx context.Context, id events.ConversationID, q TranscriptQuery) ([]Entry, error)
+	// MessagesByID reads messages by message_id, as of a sequence.
+	MessagesByID(ctx context.Context, id events.ConversationID, messageIDs []string, asOf uint64) (map[string]Message, error)
 	// Calls reads calls by tool_call_id, as of a sequence.
 	Calls(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]ToolCall, error)
+	// Results reads the results of calls, by tool_call_id, as of a sequence.
+	Results(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]ToolResult, error)
 }
 
-// ConversationQuery selects conversations. The zero value selects the newest 50.
-type ConversationQuery struct {
-	Limit  int    // 0 means 50
-	Before uint64 // only those whose newest event has a lower sequence; 0 means all
-	Status string // only this status
-}
-
-// MessageQuery selects messages.
+// MessageQuery selects messages. A range of sequences is a state of the past too:
+// Before S+1 is as of S.
 type MessageQuery struct {
-	Before      uint64 // a sequence; 0 means all
+	From        uint64 // only sequences from this one on
+	Before      uint64 // only sequences below this one; 0 means all
 	Limit       int    // 0 means 50
 	Role        string // only this role
+	Turn        int    // only the user message that begins this turn, whatever Role says
 	OldestFirst bool   // begin at the other end
+}
+
+// TranscriptQuery selects rows of all kinds, or calls alone.
+type TranscriptQuery struct {
+	From        uint64 // only sequences from this one on
+	Before      uint64 // only sequences below this one; 0 means all
+	Limit       int    // 0 means 50
+	OldestFirst bool   // begin at the other end
+	CallsOnly   bool   // neither messages nor results
 }
 
 // FilesReader answers questions about touched files.

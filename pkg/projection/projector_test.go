@@ -233,7 +233,7 @@ func TestReadersOfManyConversationsDoNotBlockEachOther(t *testing.T) {
 	for n := range readers { // more than there are connections, none of which has read anything yet
 		go func() {
 			id := events.ConversationID{Tenant: "t", ID: fmt.Sprintf("c%d", n%5)}
-			_, err := reader.Transcript(t.Context(), id, 0, 10)
+			_, err := reader.Transcript(t.Context(), id, graph.TranscriptQuery{Limit: 10})
 			errs <- err
 		}()
 	}

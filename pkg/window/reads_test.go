@@ -32,8 +32,8 @@ func (s *counting) Messages(ctx context.Context, id events.ConversationID, q gra
 	return list, err
 }
 
-func (s *counting) Transcript(ctx context.Context, id events.ConversationID, before uint64, limit int) ([]graph.Entry, error) {
-	list, err := s.Graph.Transcript(ctx, id, before, limit)
+func (s *counting) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) ([]graph.Entry, error) {
+	list, err := s.Graph.Transcript(ctx, id, q)
 	s.count(len(list))
 	return list, err
 }

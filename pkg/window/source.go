@@ -11,7 +11,7 @@ import (
 type Graph interface {
 	Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error)
 	Messages(ctx context.Context, id events.ConversationID, q graph.MessageQuery) ([]graph.Message, error)
-	Transcript(ctx context.Context, id events.ConversationID, before uint64, limit int) ([]graph.Entry, error)
+	Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) ([]graph.Entry, error)
 	Results(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]graph.ToolResult, error)
 	Calls(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]graph.ToolCall, error)
 }

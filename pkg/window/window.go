@@ -49,7 +49,7 @@ func (b *builder) load(ctx context.Context, want extent) (*window, error) {
 	messages, chars := 0, 0
 	for before := b.end; !w.complete && chars < want.chars && (want.messages == 0 || messages < want.messages); {
 		page := want.page(len(entries), chars)
-		list, err := b.src.Graph.Transcript(ctx, b.req.Conversation, before, page)
+		list, err := b.src.Graph.Transcript(ctx, b.req.Conversation, graph.TranscriptQuery{Before: before, Limit: page})
 		if err != nil {
 			return nil, err
 		}

@@ -101,9 +101,12 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 			ON CONFLICT (c) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at,
 			message_count = excluded.message_count, turn_count = excluded.turn_count, step_count = excluded.step_count,
 			tool_call_count = excluded.tool_call_count, tool_result_count = excluded.tool_result_count, total_chars = excluded.total_chars,
-			last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq`,
+			last_seq = excluded.last_seq`,
 			c, id.Tenant, id.ID, s.CreatedAt, s.UpdatedAt, s.MessageCount, s.TurnCount, s.StepCount,
 			s.ToolCallCount, s.ToolResultCount, s.TotalChars, s.FirstSeq, s.LastSeq, s.DeletedSeq)
+		if err == nil && s.DeletedSeq != 0 { // apart, or every save would write all indexes that know deleted_seq
+			_, err = t.writer.exec(ctx, "UPDATE conversation SET deleted_seq = ? WHERE c = ?", s.DeletedSeq, c)
+		}
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ CREATE TABLE conversation (
   UNIQUE (tenant, id)
 );
 CREATE INDEX conversation_by_activity ON conversation (tenant, last_seq) WHERE deleted_seq = 0;
+CREATE INDEX conversation_by_creation ON conversation (tenant, first_seq) WHERE deleted_seq = 0;
 CREATE TABLE version (
   c INTEGER NOT NULL, seq INTEGER NOT NULL, ended INTEGER NOT NULL, time TEXT NOT NULL,
   title TEXT NOT NULL, tags TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
@@ -48,6 +49,7 @@ CREATE TABLE message (
 );
 CREATE INDEX message_by_conversation ON message (c, seq);
 CREATE INDEX message_by_role ON message (c, role, seq);
+CREATE INDEX message_by_turn ON message (c, turn) WHERE role = 'user';
 CREATE TABLE reference (
   seq INTEGER NOT NULL, i INTEGER NOT NULL, c INTEGER NOT NULL,
   file TEXT NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, name TEXT NOT NULL,

@@ -34,7 +34,7 @@ func view(b *bench[*graph.Unit, GraphStore], id events.ConversationID, asOf uint
 	require.NoError(b.t, err)
 	v.Messages, err = b.store.Messages(b.ctx, id, graph.MessageQuery{Before: before, Limit: 1000})
 	require.NoError(b.t, err)
-	v.Transcript, err = b.store.Transcript(b.ctx, id, before, 1000)
+	v.Transcript, err = b.store.Transcript(b.ctx, id, graph.TranscriptQuery{Before: before, Limit: 1000})
 	require.NoError(b.t, err)
 	v.Calls, err = b.store.Calls(b.ctx, id, callIDs, asOf)
 	require.NoError(b.t, err)

@@ -77,7 +77,7 @@ func graphCases(w graphShop) []namedCase {
 				require.ErrorIs(t, err, graph.ErrNotFound)
 				_, err = b.store.Messages(b.ctx, unknown, graph.MessageQuery{})
 				require.ErrorIs(t, err, graph.ErrNotFound)
-				_, err = b.store.Transcript(b.ctx, unknown, 0, 0)
+				_, err = b.store.Transcript(b.ctx, unknown, graph.TranscriptQuery{})
 				require.ErrorIs(t, err, graph.ErrNotFound)
 				_, err = b.store.Calls(b.ctx, unknown, []string{"k"}, graph.Latest)
 				require.ErrorIs(t, err, graph.ErrNotFound)
@@ -99,7 +99,7 @@ func graphCases(w graphShop) []namedCase {
 				require.ErrorIs(t, err, graph.ErrNotFound)
 				list, err := b.store.Conversations(b.ctx, "t", graph.ConversationQuery{})
 				require.NoError(t, err)
-				require.Empty(t, list)
+				require.Empty(t, list.Rows)
 			})
 		}},
 		{"times that run backwards are data, order is the log's", func(t *testing.T) {

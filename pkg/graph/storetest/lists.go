@@ -13,7 +13,7 @@ import (
 // listCases are about reads of many rows: order, filter, cursor.
 func listCases(w graphShop) []namedCase {
 	titles := func(b graphBench, tenant string, q graph.ConversationQuery) (ids []string) {
-		for _, c := range must(b.store.Conversations(b.ctx, tenant, q))(b.t) {
+		for _, c := range must(b.store.Conversations(b.ctx, tenant, q))(b.t).Rows {
 			ids = append(ids, c.ID.ID)
 		}
 		return ids
@@ -41,14 +41,13 @@ func listCases(w graphShop) []namedCase {
 			b.apply(h.Messages)
 			require.Len(t, titles(b, "t", graph.ConversationQuery{}), 50)
 			var all []string
-			for before := uint64(0); ; {
-				page := must(b.store.Conversations(b.ctx, "t", graph.ConversationQuery{Limit: 7, Before: before}))(t)
-				if len(page) == 0 {
-					break
-				}
-				for _, c := range page {
+			for q := (graph.ConversationQuery{Limit: 7}); ; {
+				page := must(b.store.Conversations(b.ctx, "t", q))(t)
+				for _, c := range page.Rows {
 					all = append(all, c.ID.ID)
-					before = c.LastSeq
+				}
+				if q.Before = page.Next; q.Before == 0 {
+					break
 				}
 			}
 			require.Len(t, all, 120)

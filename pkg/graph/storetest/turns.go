@@ -41,7 +41,7 @@ func (b graphBench) messages(c string, q graph.MessageQuery) []graph.Message {
 
 func (b graphBench) transcript(c string, before uint64, limit int) []graph.Entry {
 	b.t.Helper()
-	return must(b.store.Transcript(b.ctx, id(c), before, limit))(b.t)
+	return must(b.store.Transcript(b.ctx, id(c), graph.TranscriptQuery{Before: before, Limit: limit}))(b.t)
 }
 
 func (b graphBench) calls(c string, ids ...string) map[string]graph.ToolCall {
