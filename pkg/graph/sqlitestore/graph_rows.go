@@ -213,6 +213,7 @@ func messagesOf(q queryer, read func() (*sql.Rows, error)) (list []graph.Message
 		var references int
 		err := scanMessage(rows, &m, &references)
 		if references > 0 {
+			m.References = make([]events.Reference, references)
 			at[m.Seq] = len(list)
 			referring = append(referring, m.Seq)
 		}
@@ -221,14 +222,13 @@ func messagesOf(q queryer, read func() (*sql.Rows, error)) (list []graph.Message
 	}); err != nil || len(referring) == 0 {
 		return list, err
 	}
-	rows, err = q(`SELECT r.seq, r.file, r.start_line, r.end_line, r.name FROM json_each(?) AS k
-		CROSS JOIN reference AS r ON r.seq = k.value ORDER BY k.key, r.i`, marshal(referring))
+	rows, err = q("SELECT r.seq, r.i, r.file, r.start_line, r.end_line, r.name FROM json_each(?) AS k CROSS JOIN reference AS r ON r.seq = k.value", marshal(referring))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var seq uint64
+		var i int
 		var r events.Reference
-		err := rows.Scan(&seq, &r.File, &r.StartLine, &r.EndLine, &r.Name)
-		m := &list[at[seq]]
-		m.References = append(m.References, r)
+		err := rows.Scan(&seq, &i, &r.File, &r.StartLine, &r.EndLine, &r.Name)
+		list[at[seq]].References[i] = r
 		return err
 	})
 	return list, err
