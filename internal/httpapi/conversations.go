@@ -2,15 +2,12 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
-	"strconv"
-	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme/events"
-	"mneme/pkg/files"
 	"mneme/pkg/graph"
 )
 
@@ -53,26 +50,34 @@ func show(c graph.Conversation) Conversation {
 	}
 }
 
-// File is a touched file as the API shows it.
-type File struct {
-	Path  string `json:"path"`
-	Kind  string `json:"kind" enum:"read,write,search,list" doc:"the strongest of its accesses: write, read, search, list"`
-	Tool  string `json:"tool" doc:"tool of the latest access"`
-	Turn  int    `json:"turn" doc:"turn of the latest access"`
-	Seq   uint64 `json:"seq" doc:"sequence of the latest access"`
-	Count int    `json:"count" doc:"accesses of all kinds"`
-}
-
 type listInput struct {
 	TenantParam
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
-	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
-	Status string `query:"status" enum:"active,archived"`
+	WaitParams
+	PageParams
+	Order         string    `query:"order" enum:"activity,created" default:"activity" doc:"newest event first, or newest first event first, which stays as it is while conversations move on"`
+	Status        string    `query:"status" enum:"active,archived"`
+	Tags          []string  `query:"tag,explode" maxItems:"100" doc:"with this tag; with all of them, if given more than once"`
+	Agent         string    `query:"agent"`
+	Project       string    `query:"project"`
+	BranchOf      string    `query:"branch_of" doc:"only branches of this conversation"`
+	CreatedAfter  time.Time `query:"created_after" doc:"producer's time of the first event that has one: this or later"`
+	CreatedBefore time.Time `query:"created_before" doc:"earlier than this"`
+	UpdatedAfter  time.Time `query:"updated_after" doc:"producer's time of the newest event that has one: this or later"`
+	UpdatedBefore time.Time `query:"updated_before" doc:"earlier than this"`
+}
+
+// scope is the list that a cursor of this input belongs to.
+func (in *listInput) scope() scope {
+	parts := []string{in.Tenant, in.Order, in.Status, in.Agent, in.Project, in.BranchOf}
+	for _, t := range []time.Time{in.CreatedAfter, in.CreatedBefore, in.UpdatedAfter, in.UpdatedBefore} {
+		parts = append(parts, t.UTC().Format(time.RFC3339Nano))
+	}
+	return scopeOf("list-conversations", append(parts, in.Tags...)...)
 }
 
 type listOutput struct {
 	Body struct {
-		Conversations []Conversation `json:"conversations" doc:"the one with the newest event first"`
+		Conversations []Conversation `json:"conversations" doc:"in the order asked for"`
 		NextCursor    string         `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
 	}
 }
@@ -107,28 +112,15 @@ type showInput struct {
 
 type showOutput struct{ Body Conversation }
 
-type filesInput struct {
-	ConversationParam
-	AsOfParam
-	WaitParams
-	Limit int  `query:"limit" minimum:"1" maximum:"10000" default:"200"`
-	All   bool `query:"all" doc:"also temporary and generated files"`
-}
-
-type filesOutput struct {
-	Body struct {
-		Files []File `json:"files" doc:"the newest access first"`
-	}
-}
-
 func (a *api) registerConversations(h huma.API) {
-	huma.Register(h, operation("list-conversations", http.MethodGet, "/v1/conversations", "List conversations", "conversations", 422, 503), a.list)
+	list := operation("list-conversations", http.MethodGet, "/v1/conversations", "List conversations", "conversations", 422, 503, 504)
+	list.Description = "at_least waits until everything up to that sequence is applied, whatever its conversation. " + pagesDoc
+	huma.Register(h, list, a.list)
 	huma.Register(h, operation("show-conversation", http.MethodGet, "/v1/conversations/{id}", "Show a conversation", "conversations", 404, 422, 503, 504), a.show)
-	huma.Register(h, operation("list-files", http.MethodGet, "/v1/conversations/{id}/files", "List the files that a conversation touched", "conversations", 404, 422, 503, 504), a.files)
 }
 
 func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
-	before, err := decodeCursor(in.Cursor)
+	before, err := in.scope().start(in.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -136,27 +128,27 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	found, err := g.Conversations(ctx, in.Tenant, graph.ConversationQuery{Limit: in.Limit, Before: before, Status: in.Status})
+	if err := a.awaitAll(ctx, in.WaitParams, graphModel(g)); err != nil {
+		return nil, a.problem(err)
+	}
+	found, err := g.Conversations(ctx, in.Tenant, graph.ConversationQuery{
+		Limit: in.Limit, Created: in.Order == "created", Before: before,
+		Status: in.Status, Tags: in.Tags, Agent: in.Agent, Project: in.Project, BranchOf: in.BranchOf,
+		CreatedAt: graph.TimeRange{After: in.CreatedAfter, Before: in.CreatedBefore},
+		UpdatedAt: graph.TimeRange{After: in.UpdatedAfter, Before: in.UpdatedBefore},
+	})
 	if err != nil {
 		return nil, a.problem(err)
 	}
 	out := &listOutput{}
-	out.Body.Conversations = make([]Conversation, len(found.Rows))
-	for i, c := range found.Rows {
-		out.Body.Conversations[i] = show(c)
-	}
-	if found.Next != 0 {
-		out.Body.NextCursor = encodeCursor(found.Next)
-	}
+	out.Body.Conversations = each(found.Rows, show)
+	out.Body.NextCursor = in.scope().next(found.Next)
 	return out, nil
 }
 
 func (a *api) show(ctx context.Context, in *showInput) (*showOutput, error) {
-	g, err := a.Models.Graph()
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
-	}
-	if err := a.await(ctx, in.id(), in.WaitParams, in.AsOfParam, graphModel(g)); err != nil {
 		return nil, a.problem(err)
 	}
 	c, err := g.Conversation(ctx, in.id(), in.seq())
@@ -164,64 +156,4 @@ func (a *api) show(ctx context.Context, in *showInput) (*showOutput, error) {
 		return nil, a.problem(err)
 	}
 	return &showOutput{Body: show(c)}, nil
-}
-
-// both gives the two read models, once they have applied what is asked for.
-func (a *api) both(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, graph.FilesReader, error) {
-	g, err := a.Models.Graph()
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := a.Models.Files()
-	if err != nil {
-		return nil, nil, err
-	}
-	return g, f, a.await(ctx, id, wait, past, graphModel(g), filesModel(f))
-}
-
-func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
-	g, f, err := a.both(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {
-		return nil, a.problem(err)
-	}
-	accesses, err := f.Files(ctx, in.id(), graph.FileQuery{AsOf: in.AsOf, Limit: 4 * in.Limit})
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	out := &filesOutput{}
-	out.Body.Files = touched(accesses, in.All, in.Limit)
-	return out, nil
-}
-
-var excluded = files.Exclude(files.DefaultExclusions)
-
-// touched makes the API's rows of accesses.
-func touched(accesses []graph.FileAccess, all bool, limit int) []File {
-	list := []File{}
-	for _, f := range graph.MergeByPath(accesses) {
-		if len(list) < limit && (all || !excluded(f.Path)) {
-			list = append(list, File{Path: f.Path, Kind: f.Strongest.Kind, Tool: f.Latest.Tool, Turn: f.Latest.Turn, Seq: f.Latest.Seq, Count: f.Count})
-		}
-	}
-	return list
-}
-
-func encodeCursor(seq uint64) string {
-	return base64.RawURLEncoding.EncodeToString([]byte("s" + strconv.FormatUint(seq, 10)))
-}
-
-func decodeCursor(cursor string) (uint64, error) {
-	if cursor == "" {
-		return 0, nil
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if digits, ok := strings.CutPrefix(string(raw), "s"); err == nil && ok {
-		if seq, err := strconv.ParseUint(digits, 10, 63); err == nil && seq > 0 {
-			return seq, nil
-		}
-	}
-	return 0, huma.Error422UnprocessableEntity("the cursor is not one that this API gave", &huma.ErrorDetail{Location: "query.cursor", Message: "not a cursor", Value: cursor})
 }

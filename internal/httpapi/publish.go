@@ -91,6 +91,8 @@ func (a *api) registerEvents(h huma.API) {
 	find.Description = "Answers from the read model: an event that was published a moment ago may not be known yet."
 	find.MaxBodyBytes = 16 << 20
 	huma.Register(h, find, a.lookup)
+
+	a.registerEvent(h)
 }
 
 func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, error) {

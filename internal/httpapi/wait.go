@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme/events"
+	"mneme/pkg/graph"
 	"mneme/pkg/projection"
 )
 
@@ -26,6 +27,28 @@ type WaitParams struct {
 	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
 }
 
+// graph gives the read model "graph", once it has applied what is asked for.
+func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return nil, err
+	}
+	return g, a.await(ctx, id, wait, past, graphModel(g))
+}
+
+// both gives the two read models, once they have applied what is asked for.
+func (a *api) both(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, graph.FilesReader, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := a.Models.Files()
+	if err != nil {
+		return nil, nil, err
+	}
+	return g, f, a.await(ctx, id, wait, past, graphModel(g), filesModel(f))
+}
+
 // await waits until models have applied at_least, as far as it concerns this
 // conversation: up to its own last event. What is asked for as of a sequence must be
 // applied up to it too, or the answer would be another one a moment later.
@@ -33,6 +56,48 @@ func (a *api) await(ctx context.Context, id events.ConversationID, p WaitParams,
 	if p.AtLeast == 0 && past.AsOf == 0 {
 		return nil
 	}
+	if err := a.inLog(ctx, p, past); err != nil {
+		return err
+	}
+	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.wait())
+	defer cancel()
+	for _, m := range models {
+		if err := a.awaitPartition(ctx, p, m, partition, min(max(p.AtLeast, past.AsOf), last)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitAll waits until a model has applied at_least whatever its conversation: in
+// each partition up to that partition's own last event.
+func (a *api) awaitAll(ctx context.Context, p WaitParams, m model) error {
+	if p.AtLeast == 0 {
+		return nil
+	}
+	if err := a.inLog(ctx, p, AsOfParam{}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.wait())
+	defer cancel()
+	for partition := range a.Log.Partitions() {
+		last, err := a.Log.LastOf(ctx, partition)
+		if err != nil {
+			return err
+		}
+		if err := a.awaitPartition(ctx, p, m, partition, min(p.AtLeast, last)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inLog refuses sequences beyond the end of the log.
+func (a *api) inLog(ctx context.Context, p WaitParams, past AsOfParam) error {
 	state, err := a.Log.State(ctx)
 	if err != nil {
 		return err
@@ -46,27 +111,22 @@ func (a *api) await(ctx context.Context, id events.ConversationID, p WaitParams,
 				&huma.ErrorDetail{Location: "query." + asked.name, Message: "beyond the end of the log", Value: asked.seq})
 		}
 	}
-	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
-	if err != nil {
-		return err
-	}
-	goal := min(max(p.AtLeast, past.AsOf), last)
-	wait := defaultWait
-	if p.WaitMS > 0 {
-		wait = time.Duration(p.WaitMS) * time.Millisecond
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	for _, m := range models {
-		err := a.Log.AwaitProgress(ctx, m.name, partition, pollEvery, func() (bool, error) { return applied(ctx, m.store, partition, goal) })
-		if errors.Is(err, context.DeadlineExceeded) {
-			return huma.NewError(http.StatusGatewayTimeout, fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", m.name, goal, wait))
-		}
-		if err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+func (p WaitParams) wait() time.Duration {
+	if p.WaitMS > 0 {
+		return time.Duration(p.WaitMS) * time.Millisecond
+	}
+	return defaultWait
+}
+
+func (a *api) awaitPartition(ctx context.Context, p WaitParams, m model, partition int, goal uint64) error {
+	err := a.Log.AwaitProgress(ctx, m.name, partition, pollEvery, func() (bool, error) { return applied(ctx, m.store, partition, goal) })
+	if errors.Is(err, context.DeadlineExceeded) {
+		return huma.NewError(http.StatusGatewayTimeout, fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", m.name, goal, p.wait()))
+	}
+	return err
 }
 
 func applied(ctx context.Context, model projection.ReadStore, partition int, goal uint64) (bool, error) {

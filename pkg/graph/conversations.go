@@ -5,17 +5,6 @@ import (
 	"time"
 )
 
-// MaxExamined is how many rows a call looks at to find those that a filter lets
-// through.
-const MaxExamined = 2000
-
-// Page is a part of a list. Next is where the next page goes on, in the terms of
-// the query; 0 means that there is no more.
-type Page[T any] struct {
-	Rows []T
-	Next uint64
-}
-
 // ConversationQuery selects conversations. The zero value selects the newest 50.
 type ConversationQuery struct {
 	Limit int // 0 means 50

@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+type eventInput struct {
+	TenantParam
+	Seq uint64 `path:"seq" minimum:"1" doc:"sequence in the log"`
+}
+
+type eventOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (a *api) registerEvent(h huma.API) {
+	show := operation("show-event", http.MethodGet, "/v1/events/{seq}", "Show an event of the log", "events", 404, 422, 503, 504)
+	show.Description = "The whole event as it was published, in structured mode. What belongs to another tenant or to a deleted conversation is not found."
+	show.Responses = map[string]*huma.Response{"200": {
+		Description: "The event",
+		Content:     map[string]*huma.MediaType{events.ContentTypeEvent: {Schema: &huma.Schema{Type: huma.TypeObject}}},
+	}}
+	huma.Register(h, show, a.event)
+}
+
+func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
+	missing := huma.Error404NotFound(fmt.Sprintf("the log holds no event of this tenant at sequence %d", in.Seq))
+	stored, err := a.Log.Get(ctx, in.Seq)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	recorded, address, invalid := stored.Decode()
+	if address.Tenant != in.Tenant { // also if the subject can't be read
+		return nil, missing
+	}
+	deleted, err := a.deleted(ctx, events.ConversationID{Tenant: in.Tenant, ID: address.Conversation})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if deleted {
+		return nil, missing
+	}
+	if invalid != nil {
+		return nil, huma.Error404NotFound(fmt.Sprintf("what the log holds at sequence %d is no event that can be read: %v", in.Seq, invalid))
+	}
+	body, err := events.EncodeStructured(recorded.Event)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	return &eventOutput{ContentType: events.ContentTypeEvent, Body: append(body, '\n')}, nil
+}
+
+// deleted tells whether a conversation has a tombstone: that holds every key of it,
+// without a content.
+func (a *api) deleted(ctx context.Context, id events.ConversationID) (bool, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return false, err
+	}
+	held, err := g.Holders(ctx, []projection.Claim{{Conversation: id}})
+	if err != nil {
+		return false, err
+	}
+	tombstone, ok := held[0]
+	return ok && tombstone.Content.IsZero(), nil
+}
+
+// source reads the payload of the event that made a row. What the log holds at its
+// sequence must be that event, or the read model was made from another log.
+func source[P events.Payload](ctx context.Context, a *api, tenant string, p graph.Position, o graph.Origin) (payload P, err error) {
+	stored, err := a.Log.Get(ctx, p.Seq)
+	if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+		return payload, err
+	}
+	if err == nil {
+		recorded, _, invalid := stored.Decode()
+		var ok bool
+		payload, ok = recorded.Payload.(P)
+		if invalid == nil && ok && recorded.Tenant == tenant && recorded.Source == o.Source && recorded.ID == o.EventID {
+			return payload, nil
+		}
+	}
+	return payload, changed(p.Seq)
+}
+
+// whole is a body with all of its text, which the event that made its row holds.
+func whole(b graph.Body, text string, seq uint64) (graph.Body, error) {
+	if !b.Whole() && events.DigestOf(text) != b.Hash {
+		return b, changed(seq)
+	}
+	return graph.Body{Text: text, Bytes: len(text), Chars: b.Chars}, nil
+}
+
+func changed(seq uint64) error {
+	return huma.Error503ServiceUnavailable(fmt.Sprintf("the log no longer holds at sequence %d what the read model was made from: see mneme status and mneme verify", seq))
+}

@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+)
+
+// File is a touched file as the API shows it.
+type File struct {
+	Path  string `json:"path"`
+	Kind  string `json:"kind" enum:"read,write,search,list" doc:"the strongest of its accesses: write, read, search, list"`
+	Tool  string `json:"tool" doc:"tool of the latest access"`
+	Turn  int    `json:"turn" doc:"turn of the latest access"`
+	Seq   uint64 `json:"seq" doc:"sequence of the latest access"`
+	Count int    `json:"count" doc:"accesses of all kinds"`
+}
+
+// Directory is a directory with the files in it that were touched.
+type Directory struct {
+	Path  string `json:"path"`
+	Files []File `json:"files" doc:"the newest access first"`
+}
+
+type filesInput struct {
+	ConversationParam
+	AsOfParam
+	WaitParams
+	Limit   int      `query:"limit" minimum:"1" maximum:"10000" default:"200"`
+	All     bool     `query:"all" doc:"also temporary and generated files"`
+	Kinds   []string `query:"kind,explode" enum:"write,read,search,list" maxItems:"4" doc:"only files whose strongest access is of this kind; of one of them, if given more than once"`
+	GroupBy string   `query:"group_by" enum:"directory" doc:"answer directories with their files, the one with the newest access first"`
+}
+
+type filesOutput struct {
+	Body struct {
+		Files       []File      `json:"files,omitzero" doc:"the newest access first"`
+		Directories []Directory `json:"directories,omitzero" doc:"with group_by=directory, instead of files"`
+	}
+}
+
+func (a *api) registerFiles(h huma.API) {
+	huma.Register(h, operation("list-files", http.MethodGet, "/v1/conversations/{id}/files", "List the files that a conversation touched", "conversations", 404, 422, 503, 504), a.files)
+}
+
+func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
+	g, f, err := a.both(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {
+		return nil, a.problem(err)
+	}
+	list, err := in.read(ctx, f, in.id())
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &filesOutput{}
+	if in.GroupBy == "directory" {
+		out.Body.Directories = directories(list)
+	} else {
+		out.Body.Files = list
+	}
+	return out, nil
+}
+
+// maxAccesses bounds how many accesses are read for one answer.
+const maxAccesses = 40_000
+
+// read finds the files that are asked for. How many accesses that takes is not known
+// before: other files may have been touched since, and one file has up to four kinds.
+func (in *filesInput) read(ctx context.Context, f graph.FilesReader, id events.ConversationID) ([]File, error) {
+	for n := 4 * in.Limit; ; n = min(4*n, maxAccesses) {
+		accesses, err := f.Files(ctx, id, graph.FileQuery{AsOf: in.AsOf, Limit: n})
+		if err != nil {
+			return nil, err
+		}
+		list := []File{}
+		for _, file := range graph.MergeByPath(accesses) {
+			if len(list) < in.Limit && in.wants(file) {
+				list = append(list, File{
+					Path: file.Path, Kind: file.Strongest.Kind, Tool: file.Latest.Tool, Turn: file.Latest.Turn, Seq: file.Latest.Seq, Count: file.Count,
+				})
+			}
+		}
+		if len(list) == in.Limit || len(accesses) < n || n == maxAccesses {
+			return list, nil
+		}
+	}
+}
+
+var excluded = files.Exclude(files.DefaultExclusions)
+
+func (in *filesInput) wants(f graph.TouchedFile) bool {
+	return (in.All || !excluded(f.Path)) && (len(in.Kinds) == 0 || slices.Contains(in.Kinds, f.Strongest.Kind))
+}
+
+// directories groups files, in their order.
+func directories(list []File) []Directory {
+	groups := []Directory{}
+	at := map[string]int{}
+	for _, f := range list {
+		dir := path.Dir(f.Path)
+		i, seen := at[dir]
+		if !seen {
+			i = len(groups)
+			at[dir] = i
+			groups = append(groups, Directory{Path: dir})
+		}
+		groups[i].Files = append(groups[i].Files, f)
+	}
+	return groups
+}

@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// Row is where a message, call or result stands, and the event that made it.
+type Row struct {
+	Seq     uint64 `json:"seq" doc:"sequence in the log"`
+	Turn    int    `json:"turn" doc:"user messages up to here"`
+	Step    int    `json:"step" doc:"assistant messages up to here"`
+	EventID string `json:"event_id"`
+	Source  string `json:"source"`
+	Time    string `json:"time,omitempty" doc:"the producer's, RFC 3339"`
+}
+
+func rowOf(p graph.Position, o graph.Origin) Row {
+	return Row{Seq: p.Seq, Turn: p.Turn, Step: p.Step, EventID: o.EventID, Source: o.Source, Time: o.Time}
+}
+
+// Extent tells how long a text is of which only the beginning is shown.
+type Extent struct {
+	Truncated bool `json:"truncated,omitempty" doc:"the text is only a beginning: ask for this one alone to get all of it"`
+	Bytes     int  `json:"bytes,omitempty" doc:"of the whole text, if it is truncated"`
+	Chars     int  `json:"chars,omitempty" doc:"code points of the whole text, if it is truncated"`
+}
+
+func extentOf(b graph.Body) Extent {
+	if b.Whole() {
+		return Extent{}
+	}
+	return Extent{Truncated: true, Bytes: b.Bytes, Chars: b.Chars}
+}
+
+// Message is a message as the API shows it. Extent is that of the content.
+type Message struct {
+	Row
+	MessageID string `json:"message_id"`
+	Role      string `json:"role" enum:"user,assistant,system"`
+	Content   string `json:"content"`
+	Extent
+	Reasoning          string             `json:"reasoning,omitempty"`
+	ReasoningTruncated bool               `json:"reasoning_truncated,omitempty" doc:"the reasoning is only a beginning: ask for this message alone to get all of it"`
+	Speaker            string             `json:"speaker,omitempty"`
+	Session            string             `json:"session,omitempty"`
+	Model              string             `json:"model,omitempty"`
+	Usage              json.RawMessage    `json:"usage,omitempty"`
+	Origin             string             `json:"origin,omitempty" doc:"how it came to be if nobody wrote it, for example compaction"`
+	References         []events.Reference `json:"references,omitempty"`
+	ToolCalls          []ToolCall         `json:"tool_calls,omitempty" doc:"with include_tool_calls: the calls of an assistant message"`
+	MoreToolCalls      bool               `json:"more_tool_calls,omitempty" doc:"it has more calls than are shown: list the steps or the tool calls of its turn"`
+}
+
+func showMessage(m graph.Message, reasoning bool) Message {
+	shown := Message{
+		Row: rowOf(m.Position, m.Origin), MessageID: m.MessageID, Role: m.Role, Content: m.Content.Text, Extent: extentOf(m.Content),
+		Speaker: m.Speaker, Session: m.Session, Model: m.Model, Usage: json.RawMessage(m.Usage), Origin: m.Via, References: m.References,
+	}
+	if reasoning {
+		shown.Reasoning, shown.ReasoningTruncated = m.Reasoning.Text, !m.Reasoning.Whole()
+	}
+	return shown
+}
+
+type messagesInput struct {
+	RowsParams
+	Role      string `query:"role" enum:"user,assistant,system"`
+	ToolCalls bool   `query:"include_tool_calls" doc:"under each assistant message the calls that follow it, with their results"`
+	Reasoning bool   `query:"include_reasoning" doc:"with the model's thinking"`
+}
+
+type messagesOutput struct {
+	Body struct {
+		Messages   []Message `json:"messages"`
+		NextCursor string    `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+	}
+}
+
+type messageInput struct {
+	ConversationParam
+	AsOfParam
+	WaitParams
+	MessageID string `path:"message_id" doc:"percent-encoded"`
+}
+
+type messageOutput struct{ Body Message }
+
+func (a *api) registerMessages(h huma.API) {
+	list := operation("list-messages", http.MethodGet, "/v1/conversations/{id}/messages", "List the messages of a conversation", "messages", 404, 422, 503, 504)
+	list.Description = pagesDoc
+	huma.Register(h, list, a.messages)
+	show := operation("show-message", http.MethodGet, "/v1/conversations/{id}/messages/{message_id}", "Show a message with its whole texts", "messages", 404, 422, 503, 504)
+	huma.Register(h, show, a.message)
+}
+
+func (a *api) messages(ctx context.Context, in *messagesInput) (*messagesOutput, error) {
+	q, scope, err := in.rows("list-messages", in.Role, strconv.FormatBool(in.ToolCalls))
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	page, err := graph.Messages(ctx, g, in.id(), graph.MessageListQuery{ListQuery: q, Role: in.Role, Calls: in.ToolCalls})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &messagesOutput{}
+	out.Body.Messages = each(page.Rows, func(m graph.MessageWithCalls) Message {
+		shown := showMessage(m.Message, in.Reasoning)
+		shown.ToolCalls, shown.MoreToolCalls = each(m.Calls, showUse), m.MoreCalls
+		return shown
+	})
+	out.Body.NextCursor = scope.next(page.Next)
+	return out, nil
+}
+
+func (a *api) message(ctx context.Context, in *messageInput) (*messageOutput, error) {
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {
+		return nil, a.problem(err)
+	}
+	found, err := g.MessagesByID(ctx, in.id(), []string{in.MessageID}, in.seq())
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	m, ok := found[in.MessageID]
+	if !ok {
+		return nil, a.problem(fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound))
+	}
+	if !m.Content.Whole() || !m.Reasoning.Whole() {
+		p, err := source[*events.MessageCreated](ctx, a, in.Tenant, m.Position, m.Origin)
+		if err == nil {
+			m.Content, err = whole(m.Content, p.Content, m.Seq)
+		}
+		if err == nil {
+			m.Reasoning, err = whole(m.Reasoning, p.Reasoning, m.Seq)
+		}
+		if err != nil {
+			return nil, a.problem(err)
+		}
+	}
+	return &messageOutput{Body: showMessage(m, true)}, nil
+}

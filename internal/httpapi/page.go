@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+const pagesDoc = "A page may hold fewer rows than limit, even none, although there are more: what one request looks at is bounded. Only next_cursor says whether there is more."
+
+// PageParams select a part of a list.
+type PageParams struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"at most so many rows"`
+	Cursor string `query:"cursor" doc:"next_cursor of the page before, with the same order and filters"`
+}
+
+// RowsParams select a part of a list of what a conversation holds.
+type RowsParams struct {
+	ConversationParam
+	AsOfParam
+	WaitParams
+	PageParams
+	Order string `query:"order" enum:"newest,oldest" default:"newest" doc:"which end of the conversation comes first"`
+}
+
+// rows is the query of a list, and the scope of its cursors. filters are what the
+// list has beside RowsParams.
+func (p *RowsParams) rows(operation string, filters ...string) (graph.ListQuery, scope, error) {
+	s := scopeOf(operation, append([]string{p.Tenant, p.ID, p.Order, strconv.FormatUint(p.AsOf, 10)}, filters...)...)
+	start, err := s.start(p.Cursor)
+	return graph.ListQuery{AsOf: p.AsOf, Start: start, Limit: p.Limit, OldestFirst: p.Order == "oldest"}, s, err
+}
+
+// scope is the list that a cursor belongs to: an operation with its order and
+// filters. In another list the position in a cursor would mean something else.
+type scope [8]byte
+
+func scopeOf(operation string, parts ...string) (s scope) {
+	digest := events.DigestOf(append([]string{operation}, parts...)...)
+	copy(s[:], digest[:])
+	return s
+}
+
+// next is the cursor of the next page, "" if there is none.
+func (s scope) next(position uint64) string {
+	if position == 0 {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(s[:], position))
+}
+
+// start is the position in a cursor, 0 if there is no cursor. A cursor of another
+// list is refused.
+func (s scope) start(cursor string) (uint64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err == nil && len(raw) == 16 && scope(raw[:8]) == s {
+		if position := binary.BigEndian.Uint64(raw[8:]); position > 0 {
+			return position, nil
+		}
+	}
+	return 0, huma.Error422UnprocessableEntity("the cursor is not one that this list gave for this order and these filters",
+		&huma.ErrorDetail{Location: "query.cursor", Message: "not a cursor of this list", Value: cursor})
+}
+
+// Optional is a parameter whose zero value is not the same as none.
+type Optional[T any] struct {
+	Value T
+	Given bool
+}
+
+// Schema implements huma.SchemaProvider.
+func (Optional[T]) Schema(r huma.Registry) *huma.Schema {
+	return huma.SchemaFromType(r, reflect.TypeFor[T]())
+}
+
+// Receiver implements huma.ParamWrapper.
+func (o *Optional[T]) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
+
+// OnParamSet implements huma.ParamReactor.
+func (o *Optional[T]) OnParamSet(given bool, _ any) { o.Given = given }
+
+// pointer is the value, nil if none was given.
+func (o *Optional[T]) pointer() *T {
+	if !o.Given {
+		return nil
+	}
+	return &o.Value
+}
+
+// TurnParam selects what lies in one turn.
+type TurnParam struct {
+	Turn Optional[int] `query:"turn" minimum:"0" doc:"only of this turn; 0 is what comes before the first user message"`
+}
+
+func (p *TurnParam) filter() string {
+	if p.Turn.Given {
+		return strconv.Itoa(p.Turn.Value)
+	}
+	return ""
+}
+
+// each makes the rows that the API shows; never nil, which would be null in JSON.
+func each[A, B any](rows []A, show func(A) B) []B {
+	list := make([]B, len(rows))
+	for i, r := range rows {
+		list[i] = show(r)
+	}
+	return list
+}

@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// ToolCall is a tool call as the API shows it. Extent is that of the arguments.
+type ToolCall struct {
+	Row
+	ToolCallID string          `json:"tool_call_id"`
+	MessageID  string          `json:"message_id,omitempty" doc:"the message that the call names"`
+	ToolName   string          `json:"tool_name"`
+	Arguments  json.RawMessage `json:"arguments,omitempty" doc:"JSON; if it is truncated, a string with the beginning of it"`
+	Extent
+	Iteration int         `json:"iteration,omitempty"`
+	Result    *ToolResult `json:"result,omitempty" doc:"absent while there is none"`
+}
+
+// ToolResult is a tool result as the API shows it. Extent is that of the result.
+type ToolResult struct {
+	Row
+	ToolCallID string `json:"tool_call_id"`
+	Success    *bool  `json:"success" doc:"null if it is unknown"`
+	Result     string `json:"result" doc:"the text, or JSON as text"`
+	Extent
+	Error      string   `json:"error,omitempty"`
+	DurationMS *float64 `json:"duration_ms,omitempty"`
+}
+
+func showUse(u graph.ToolUse) ToolCall {
+	c := u.Call
+	shown := ToolCall{
+		Row: rowOf(c.Position, c.Origin), ToolCallID: c.ToolCallID, MessageID: c.MessageID, ToolName: c.ToolName,
+		Arguments: json.RawMessage(c.Arguments.Text), Extent: extentOf(c.Arguments), Iteration: c.Iteration,
+	}
+	if shown.Truncated {
+		shown.Arguments, _ = json.Marshal(c.Arguments.Text) // of a string it can't fail
+	}
+	if u.Result != nil {
+		r := showResult(*u.Result)
+		shown.Result = &r
+	}
+	return shown
+}
+
+func showResult(r graph.ToolResult) ToolResult {
+	return ToolResult{
+		Row: rowOf(r.Position, r.Origin), ToolCallID: r.ToolCallID, Success: r.Success, Result: r.Result.Text, Extent: extentOf(r.Result),
+		Error: r.Error, DurationMS: r.DurationMS,
+	}
+}
+
+type callsInput struct {
+	RowsParams
+	TurnParam
+	Tool    string `query:"tool" doc:"only calls of the tool with this name"`
+	Success string `query:"success" enum:"true,false,unknown,pending" doc:"unknown: the result does not say; pending: there is no result"`
+}
+
+type callsOutput struct {
+	Body struct {
+		ToolCalls  []ToolCall `json:"tool_calls"`
+		NextCursor string     `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+	}
+}
+
+type callInput struct {
+	ConversationParam
+	AsOfParam
+	WaitParams
+	ToolCallID string `path:"tool_call_id" doc:"percent-encoded"`
+}
+
+type callOutput struct{ Body ToolCall }
+
+func (a *api) registerToolCalls(h huma.API) {
+	list := operation("list-tool-calls", http.MethodGet, "/v1/conversations/{id}/tool-calls", "List the tool calls of a conversation with their results", "tool calls", 404, 422, 503, 504)
+	list.Description = pagesDoc
+	huma.Register(h, list, a.toolCalls)
+	show := operation("show-tool-call", http.MethodGet, "/v1/conversations/{id}/tool-calls/{tool_call_id}", "Show a tool call and its result with their whole texts", "tool calls", 404, 422, 503, 504)
+	huma.Register(h, show, a.toolCall)
+}
+
+func (a *api) toolCalls(ctx context.Context, in *callsInput) (*callsOutput, error) {
+	q, scope, err := in.rows("list-tool-calls", in.TurnParam.filter(), in.Tool, in.Success)
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	page, err := graph.ToolCalls(ctx, g, in.id(), graph.CallQuery{
+		ListQuery: q, Tool: in.Tool, Outcome: graph.Outcome(in.Success), Turn: in.Turn.pointer(),
+	})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &callsOutput{}
+	out.Body.ToolCalls = each(page.Rows, showUse)
+	out.Body.NextCursor = scope.next(page.Next)
+	return out, nil
+}
+
+func (a *api) toolCall(ctx context.Context, in *callInput) (*callOutput, error) {
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {
+		return nil, a.problem(err)
+	}
+	ids := []string{in.ToolCallID}
+	calls, err := g.Calls(ctx, in.id(), ids, in.seq())
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	results, err := g.Results(ctx, in.id(), ids, in.seq())
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	call, ok := calls[in.ToolCallID]
+	if !ok {
+		return nil, a.problem(fmt.Errorf("tool call %q of conversation %q: %w", in.ToolCallID, in.ID, graph.ErrNotFound))
+	}
+	u := graph.ToolUse{Call: call}
+	if !call.Arguments.Whole() {
+		p, err := source[*events.ToolCalled](ctx, a, in.Tenant, call.Position, call.Origin)
+		if err == nil {
+			u.Call.Arguments, err = whole(call.Arguments, string(p.Arguments), call.Seq)
+		}
+		if err != nil {
+			return nil, a.problem(err)
+		}
+	}
+	if r, ok := results[in.ToolCallID]; ok {
+		u.Result = &r
+		if !r.Result.Whole() || len(r.Error) > graph.MaxBodyBytes-utf8.UTFMax { // the error may have been cut
+			p, err := source[*events.ToolReturned](ctx, a, in.Tenant, r.Position, r.Origin)
+			if err == nil {
+				r.Error = p.Error
+				r.Result, err = whole(r.Result, p.Text(), r.Seq)
+			}
+			if err != nil {
+				return nil, a.problem(err)
+			}
+		}
+	}
+	return &callOutput{Body: showUse(u)}, nil
+}

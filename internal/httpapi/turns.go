@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/pkg/graph"
+)
+
+// Turn is a turn as the API shows it.
+type Turn struct {
+	Number          int      `json:"number" doc:"from 1; 0 is what comes before the first user message"`
+	UserMessage     *Message `json:"user_message,omitempty" doc:"the message that begins the turn; turn 0 has none"`
+	FirstSeq        uint64   `json:"first_seq"`
+	LastSeq         uint64   `json:"last_seq" doc:"its newest event"`
+	Time            string   `json:"time,omitempty" doc:"the user message's, RFC 3339"`
+	MessageCount    int      `json:"message_count"`
+	StepCount       int      `json:"step_count" doc:"assistant messages"`
+	ToolCallCount   int      `json:"tool_call_count"`
+	ToolResultCount int      `json:"tool_result_count"`
+	TotalChars      int      `json:"total_chars" doc:"code points of all message contents"`
+}
+
+func showTurn(t graph.Turn) Turn {
+	shown := Turn{
+		Number: t.Number, FirstSeq: t.FirstSeq, LastSeq: t.Counts.LastSeq, MessageCount: t.Counts.MessageCount, StepCount: t.Counts.StepCount,
+		ToolCallCount: t.Counts.ToolCallCount, ToolResultCount: t.Counts.ToolResultCount, TotalChars: t.Counts.TotalChars,
+	}
+	if t.User != nil {
+		m := showMessage(*t.User, false)
+		shown.UserMessage, shown.Time = &m, m.Time
+	}
+	return shown
+}
+
+// Step is a step as the API shows it.
+type Step struct {
+	Turn      int          `json:"turn"`
+	Number    int          `json:"number" doc:"assistant messages of the conversation up to here"`
+	Message   *Message     `json:"message,omitempty" doc:"the assistant message; absent if the calls of a turn come before its first one, or if the message is on the page before or after"`
+	ToolCalls []ToolCall   `json:"tool_calls" doc:"the calls that follow the message, in order, with their results"`
+	Results   []ToolResult `json:"results,omitempty" doc:"results whose call is not known"`
+	Continued bool         `json:"continued,omitempty" doc:"the step did not fit: the next page begins with more of it"`
+}
+
+type turnsInput struct{ RowsParams }
+
+type turnsOutput struct {
+	Body struct {
+		Turns      []Turn `json:"turns"`
+		NextCursor string `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+	}
+}
+
+type stepsInput struct {
+	RowsParams
+	TurnParam
+	Reasoning bool `query:"include_reasoning" doc:"with the model's thinking"`
+}
+
+type stepsOutput struct {
+	Body struct {
+		Steps      []Step `json:"steps"`
+		NextCursor string `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+	}
+}
+
+func (a *api) registerTurns(h huma.API) {
+	turns := operation("list-turns", http.MethodGet, "/v1/conversations/{id}/turns", "List the turns of a conversation", "turns", 404, 422, 503, 504)
+	turns.Description = "A turn is a user message with everything up to the next one. " + pagesDoc
+	huma.Register(h, turns, a.turns)
+	steps := operation("list-steps", http.MethodGet, "/v1/conversations/{id}/steps", "List the steps of a conversation or of a turn", "turns", 404, 422, 503, 504)
+	steps.Description = "A step is an assistant message with the calls that follow it in the log, up to the next message of an assistant or a user; which message a call names is in its message_id. Every call is in one step. " + pagesDoc
+	huma.Register(h, steps, a.steps)
+}
+
+func (a *api) turns(ctx context.Context, in *turnsInput) (*turnsOutput, error) {
+	q, scope, err := in.rows("list-turns")
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	page, err := graph.Turns(ctx, g, in.id(), q)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &turnsOutput{}
+	out.Body.Turns = each(page.Rows, showTurn)
+	out.Body.NextCursor = scope.next(page.Next)
+	return out, nil
+}
+
+func (a *api) steps(ctx context.Context, in *stepsInput) (*stepsOutput, error) {
+	q, scope, err := in.rows("list-steps", in.TurnParam.filter())
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	page, err := graph.Steps(ctx, g, in.id(), graph.StepQuery{ListQuery: q, Turn: in.Turn.pointer()})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &stepsOutput{}
+	out.Body.Steps = each(page.Rows, func(s graph.Step) Step {
+		shown := Step{Turn: s.Turn, Number: s.Number, ToolCalls: each(s.Calls, showUse), Continued: s.Continued}
+		if s.Message != nil {
+			m := showMessage(*s.Message, in.Reasoning)
+			shown.Message = &m
+		}
+		if len(s.Results) > 0 {
+			shown.Results = each(s.Results, showResult)
+		}
+		return shown
+	})
+	out.Body.NextCursor = scope.next(page.Next)
+	return out, nil
+}

@@ -1,0 +1,172 @@
+package graph
+
+import (
+	"context"
+	"slices"
+
+	"mneme/events"
+)
+
+// Step is an assistant message with the calls that follow it in the log, up to the
+// next message of an assistant or a user, and the results of those calls.
+//
+// Calls of a turn that come before its first assistant message are a step without a
+// message, with the number of the step before.
+type Step struct {
+	Turn    int
+	Number  int
+	Message *Message
+	Calls   []ToolUse
+	Results []ToolResult // whose call is not there
+	// Continued says that the step did not fit: the next page begins with more of the
+	// same turn and number.
+	Continued bool
+}
+
+// StepQuery selects steps.
+type StepQuery struct {
+	ListQuery
+	Turn *int // only of this turn
+}
+
+// place is where a step stands.
+type place struct{ turn, step int }
+
+func placeOf(p Position) place { return place{p.Turn, p.Step} }
+
+func (p place) before(other place) bool {
+	return p.turn < other.turn || p.turn == other.turn && p.step < other.step
+}
+
+// Steps lists steps. All calls of a conversation are in them, each once.
+func Steps(ctx context.Context, r Reader, id events.ConversationID, q StepQuery) (page Page[Step], err error) {
+	_, s, err := q.open(ctx, r, id)
+	if err != nil {
+		return page, err
+	}
+	if err := s.within(ctx, r, id, q.Turn); err != nil {
+		return page, err
+	}
+	entries, next, cut, err := readSteps(ctx, r, id, s, q.Limit)
+	if err != nil {
+		return page, err
+	}
+	page.Next = next
+	if page.Rows, err = join(ctx, r, id, entries, q); err != nil || !cut {
+		return page, err
+	}
+	// Is what comes next of the step that was cut, or of another?
+	s.advance(next)
+	rest, err := r.Transcript(ctx, id, TranscriptQuery{From: s.from, Before: s.before, Limit: 1, OldestFirst: s.oldestFirst})
+	if n := len(page.Rows); err == nil && len(rest) > 0 && n > 0 {
+		p := rest[0].Position()
+		page.Rows[n-1].Continued = p.Turn == page.Rows[n-1].Turn && p.Step == page.Rows[n-1].Number
+	}
+	return page, err
+}
+
+// readSteps reads the entries of up to limit steps, in the order of the list. cut
+// says that the limits of a page ended it, maybe within a step.
+func readSteps(ctx context.Context, r Reader, id events.ConversationID, s span, limit int) (list []Entry, next uint64, cut bool, err error) {
+	steps, examined, bytes := 0, 0, 0
+	var last place
+	for !s.empty() {
+		size := min(4*(limit+1), chunk, MaxExamined-examined)
+		entries, err := r.Transcript(ctx, id, TranscriptQuery{From: s.from, Before: s.before, Limit: size, OldestFirst: s.oldestFirst})
+		if err != nil {
+			return nil, 0, false, err
+		}
+		for _, e := range entries {
+			p := e.Position()
+			s.advance(s.past(p.Seq))
+			if e.Message != nil && e.Message.Role != "assistant" {
+				continue // no part of a step
+			}
+			if steps == 0 || placeOf(p) != last {
+				if steps == limit {
+					return list, s.at(p.Seq), false, nil
+				}
+				steps, last = steps+1, placeOf(p)
+			}
+			list = append(list, e)
+			bytes += e.bytes()
+		}
+		if len(entries) < size {
+			return list, 0, false, nil
+		}
+		if examined += size; examined == MaxExamined || bytes > maxPageBytes {
+			return list, s.past(entries[size-1].Position().Seq), true, nil
+		}
+	}
+	return list, 0, false, nil
+}
+
+func (e Entry) bytes() int {
+	switch {
+	case e.Message != nil:
+		return len(e.Message.Content.Text) + len(e.Message.Reasoning.Text)
+	case e.Call != nil:
+		return len(e.Call.Arguments.Text)
+	default:
+		return len(e.Result.Result.Text) + len(e.Result.Error)
+	}
+}
+
+// join makes steps of their entries, with the results of their calls from wherever
+// they stand.
+func join(ctx context.Context, r Reader, id events.ConversationID, entries []Entry, q StepQuery) (steps []Step, err error) {
+	calls, results := map[string]bool{}, map[string]ToolResult{}
+	for _, e := range entries {
+		if e.Call != nil {
+			calls[e.Call.ToolCallID] = true
+		} else if e.Result != nil {
+			results[e.Result.ToolCallID] = *e.Result
+		}
+	}
+	var noResult, noCall []string
+	for _, e := range entries {
+		if e.Call != nil && results[e.Call.ToolCallID].Seq == 0 {
+			noResult = append(noResult, e.Call.ToolCallID)
+		} else if e.Result != nil && !calls[e.Result.ToolCallID] {
+			noCall = append(noCall, e.Result.ToolCallID)
+		}
+	}
+	elsewhere, err := r.Results(ctx, id, noResult, q.AsOf)
+	if err != nil {
+		return nil, err
+	}
+	for callID, result := range elsewhere {
+		results[callID] = result
+	}
+	called, err := r.Calls(ctx, id, noCall, q.AsOf)
+	if err != nil {
+		return nil, err
+	}
+	if !q.OldestFirst {
+		slices.Reverse(entries)
+	}
+	for _, e := range entries {
+		p := e.Position()
+		if n := len(steps); n == 0 || placeOf(p) != (place{steps[n-1].Turn, steps[n-1].Number}) {
+			steps = append(steps, Step{Turn: p.Turn, Number: p.Step})
+		}
+		s := &steps[len(steps)-1]
+		switch {
+		case e.Message != nil:
+			s.Message = e.Message
+		case e.Call != nil:
+			u := ToolUse{Call: *e.Call}
+			if result, ok := results[u.Call.ToolCallID]; ok {
+				u.Result = &result
+			}
+			s.Calls = append(s.Calls, u)
+		case !calls[e.Result.ToolCallID] && called[e.Result.ToolCallID].Seq == 0:
+			s.Results = append(s.Results, *e.Result)
+		}
+	}
+	if !q.OldestFirst {
+		slices.Reverse(steps)
+	}
+	// What is left of a step if all that is in it is results of calls in other steps.
+	return slices.DeleteFunc(steps, func(s Step) bool { return s.Message == nil && len(s.Calls)+len(s.Results) == 0 }), nil
+}

@@ -1,0 +1,92 @@
+package graph
+
+import (
+	"context"
+	"slices"
+
+	"mneme/events"
+)
+
+// Turn is a user message with everything up to the next one. Turn 0 is what comes
+// before the first user message, and has none.
+type Turn struct {
+	Number   int
+	User     *Message
+	FirstSeq uint64
+	Counts   Counts // of this turn alone; LastSeq is its newest event
+}
+
+// Turns lists the turns of a conversation. What a turn holds is the difference of
+// the counts at its ends, so a turn of thousands of rows is listed as fast as any.
+// Turn 0 is listed if there is a message, a call or a result in it.
+func Turns(ctx context.Context, r Reader, id events.ConversationID, q ListQuery) (page Page[Turn], err error) {
+	c, s, err := q.open(ctx, r, id)
+	if err != nil {
+		return page, err
+	}
+	users, more, err := s.messages(ctx, r, id, "user", q.Limit+1)
+	if err != nil {
+		return page, err
+	}
+	list := make([]Turn, 0, len(users)+1)
+	for i := range users {
+		list = append(list, Turn{Number: users[i].Turn, User: &users[i], FirstSeq: users[i].Seq})
+	}
+	keep := q.Limit
+	if more { // the last one only says where the one before it ends
+		keep = min(keep, len(list)-1)
+	}
+	zero := Turn{FirstSeq: c.FirstSeq}
+	switch {
+	case c.FirstSeq >= s.before:
+	case q.OldestFirst && q.Start == 0:
+		list = slices.Insert(list, 0, zero)
+	case !q.OldestFirst && !more:
+		list = append(list, zero)
+	}
+	if err := countTurns(ctx, r, id, s, list); err != nil {
+		return page, err
+	}
+	list = slices.DeleteFunc(list, func(t Turn) bool { return t.User == nil && t.Counts.empty() })
+	if len(list) > keep {
+		list = list[:keep]
+		page.Next = s.past(list[keep-1].FirstSeq)
+	}
+	page.Rows = list
+	return page, nil
+}
+
+// countTurns fills in the counts of neighbouring turns that end where the span does.
+func countTurns(ctx context.Context, r Reader, id events.ConversationID, s span, list []Turn) error {
+	if len(list) == 0 {
+		return nil
+	}
+	ends := []uint64{s.before - 1}
+	for _, t := range list {
+		ends = append(ends, t.FirstSeq-1)
+	}
+	slices.Sort(ends)
+	counts, err := r.Counts(ctx, id, ends)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		at, _ := slices.BinarySearch(ends, list[i].FirstSeq-1)
+		list[i].Counts = counts[at+1].since(counts[at])
+	}
+	return nil
+}
+
+// since is what was added to earlier counts.
+func (c Counts) since(earlier Counts) Counts {
+	c.MessageCount -= earlier.MessageCount
+	c.TurnCount -= earlier.TurnCount
+	c.StepCount -= earlier.StepCount
+	c.ToolCallCount -= earlier.ToolCallCount
+	c.ToolResultCount -= earlier.ToolResultCount
+	c.TotalChars -= earlier.TotalChars
+	return c
+}
+
+// empty tells whether there is no message, call or result.
+func (c Counts) empty() bool { return c.MessageCount+c.ToolCallCount+c.ToolResultCount == 0 }
