@@ -42,7 +42,7 @@ type Step struct {
 	Message   *Message     `json:"message,omitempty" doc:"the assistant message; absent if the calls of a turn come before its first one, or if the message is on the page before or after"`
 	ToolCalls []ToolCall   `json:"tool_calls" doc:"the calls that follow the message, in order, with their results"`
 	Results   []ToolResult `json:"results,omitempty" doc:"results whose call is not known"`
-	Continued bool         `json:"continued,omitempty" doc:"the step did not fit: the next page begins with more of it"`
+	Continued bool         `json:"continued,omitempty" doc:"the page ended within the step: if the next page begins with the same turn and number, that is more of it"`
 }
 
 type turnsInput struct{ RowsParams }

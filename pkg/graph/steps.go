@@ -18,8 +18,8 @@ type Step struct {
 	Message *Message
 	Calls   []ToolUse
 	Results []ToolResult // whose call is not there
-	// Continued says that the step did not fit: the next page begins with more of the
-	// same turn and number.
+	// Continued says that the page ended within the step: if the next page begins with
+	// the same turn and number, that is more of it.
 	Continued bool
 }
 

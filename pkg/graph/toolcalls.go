@@ -18,7 +18,7 @@ type Outcome string
 // The outcomes of a call.
 const (
 	Succeeded Outcome = "true"
-	FailedUse Outcome = "false"
+	Failed    Outcome = "false"
 	Unknown   Outcome = "unknown" // its result does not say
 	Pending   Outcome = "pending" // it has no result
 )
@@ -33,7 +33,7 @@ func (u *ToolUse) Outcome() Outcome {
 	case *u.Result.Success:
 		return Succeeded
 	default:
-		return FailedUse
+		return Failed
 	}
 }
 

@@ -36,13 +36,15 @@ func Turns(ctx context.Context, r Reader, id events.ConversationID, q ListQuery)
 	if more { // the last one only says where the one before it ends
 		keep = min(keep, len(list)-1)
 	}
-	zero := Turn{FirstSeq: c.FirstSeq}
-	switch {
-	case c.FirstSeq >= s.before:
-	case q.OldestFirst && q.Start == 0:
-		list = slices.Insert(list, 0, zero)
-	case !q.OldestFirst && !more:
-		list = append(list, zero)
+	// Turn 0 is at the end of the list that this page begins or ends with.
+	if zero := (Turn{FirstSeq: c.FirstSeq}); q.OldestFirst && q.Start == 0 {
+		if len(list) == 0 || zero.FirstSeq < list[0].FirstSeq {
+			list = slices.Insert(list, 0, zero)
+		}
+	} else if !q.OldestFirst && !more && zero.FirstSeq < s.before {
+		if len(list) == 0 || zero.FirstSeq < list[len(list)-1].FirstSeq {
+			list = append(list, zero)
+		}
 	}
 	if err := countTurns(ctx, r, id, s, list); err != nil {
 		return page, err

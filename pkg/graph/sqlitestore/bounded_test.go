@@ -123,6 +123,18 @@ func (s *stores) newest(t *testing.T, c string) {
 		}
 		_, err = s.graph.Conversations(ctx, "t", graph.ConversationQuery{Limit: 1, Created: oldest})
 		require.NoError(t, err)
+		q := graph.ListQuery{Limit: 3, OldestFirst: oldest}
+		turns, err := graph.Turns(ctx, s.graph, id, q)
+		require.NoError(t, err)
+		require.Len(t, turns.Rows, 3)
+		_, err = graph.Steps(ctx, s.graph, id, graph.StepQuery{ListQuery: q, Turn: &turns.Rows[1].Number})
+		require.NoError(t, err)
+		calls, err := graph.ToolCalls(ctx, s.graph, id, graph.CallQuery{ListQuery: q})
+		require.NoError(t, err)
+		require.Len(t, calls.Rows, 3)
+		messages, err := graph.Messages(ctx, s.graph, id, graph.MessageListQuery{ListQuery: q, Calls: true})
+		require.NoError(t, err)
+		require.Len(t, messages.Rows, 3)
 	}
 	_, err = s.graph.Holders(ctx, []projection.Claim{{Conversation: id}})
 	require.NoError(t, err)
@@ -216,6 +228,32 @@ func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
 		// that a position happens to lie on.
 		require.LessOrEqual(t, float64(long), 1.2*float64(short), name)
 	}
+}
+
+func TestATurnOfThousandsOfRowsIsListedAtTheCostOfAShortOne(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	for c, calls := range map[string]int{"short": 30, "giant": 3000, "warm": 30} {
+		s.add(c, &events.MessageCreated{MessageID: "u1", Role: "user"})
+		for i := range calls {
+			s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint(i), ToolName: "run", Arguments: []byte(`{}`)})
+			s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint(i), Result: events.TextResult("done")})
+		}
+		s.add(c, &events.MessageCreated{MessageID: "u2", Role: "user"})
+	}
+	s.apply(t)
+	cost := func(c string) int {
+		before := s.pages(t)
+		page, err := graph.Turns(t.Context(), s.graph, events.ConversationID{Tenant: "t", ID: c}, graph.ListQuery{})
+		require.NoError(t, err)
+		require.Len(t, page.Rows, 2)
+		return s.pages(t) - before
+	}
+	cost("warm") // prepares the statements
+	short, giant := cost("short"), cost("giant")
+	t.Logf("%d pages for the short turn, %d for the giant one", short, giant)
+	require.Positive(t, short)
+	require.LessOrEqual(t, float64(giant), 1.2*float64(short))
 }
 
 // pages counts the pages that the connections have looked at so far.

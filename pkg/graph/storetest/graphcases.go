@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,5 +229,5 @@ func graphCases(w graphShop) []namedCase {
 			require.Len(t, b.messages("c", graph.MessageQuery{}), 50)
 		}},
 	}
-	return append(append(cases, turnCases(w)...), listCases(w)...)
+	return slices.Concat(cases, turnCases(w), listCases(w), conversationCases(w), pagingCases(w))
 }
