@@ -295,7 +295,9 @@ func TestTheOpenAPIDocumentDescribesEveryPath(t *testing.T) {
 	}
 	b.get("/openapi.json", &doc)
 	require.True(t, strings.HasPrefix(doc.OpenAPI, "3.1"))
-	for _, path := range []string{"/v1/events", "/v1/conversations", "/v1/conversations/{id}", "/v1/conversations/{id}/files", "/v1/conversations/{id}/context", "/v1/status", "/v1/failed", "/v1/verify"} {
+	for _, path := range []string{"/v1/events", "/v1/conversations", "/v1/conversations/{id}", "/v1/conversations/{id}/files", "/v1/conversations/{id}/context",
+		"/v1/events/{seq}", "/v1/conversations/{id}/messages", "/v1/conversations/{id}/messages/{message_id}", "/v1/conversations/{id}/turns", "/v1/conversations/{id}/steps",
+		"/v1/conversations/{id}/tool-calls", "/v1/conversations/{id}/tool-calls/{tool_call_id}", "/v1/status", "/v1/failed", "/v1/verify"} {
 		require.Contains(t, doc.Paths, path)
 	}
 }

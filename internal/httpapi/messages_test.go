@@ -1,0 +1,156 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/pkg/graph"
+)
+
+func messageIDs(list []httpapi.Message) (ids []string) {
+	for _, m := range list {
+		ids = append(ids, m.MessageID)
+	}
+	return ids
+}
+
+func TestMessagesAreListedInBothOrdersByRoleAndAsOf(t *testing.T) {
+	b := setup(t)
+	seq := b.session("c1")
+	read := func(query string) []string {
+		return messageIDs(all[httpapi.Message](b, fmt.Sprintf("/v1/conversations/c1/messages?limit=2&at_least=%d&%s", seq, query), "messages"))
+	}
+	require.Equal(t, []string{"a3", "u2", "a2", "a1", "u1", "s1"}, read(""))
+	require.Equal(t, []string{"s1", "u1", "a1", "a2", "u2", "a3"}, read("order=oldest"))
+	require.Equal(t, []string{"a3", "a2", "a1"}, read("role=assistant"))
+	require.Equal(t, []string{"a1", "u1", "s1"}, read("as_of=4"))
+}
+
+func TestMessagesShowCallsAndReasoningIfAsked(t *testing.T) {
+	b := setup(t)
+	seq := b.session("c1")
+	path := fmt.Sprintf("/v1/conversations/c1/messages?order=oldest&limit=2&at_least=%d", seq)
+	for _, m := range all[httpapi.Message](b, path, "messages") {
+		require.Empty(t, m.ToolCalls)
+		require.Empty(t, m.Reasoning)
+	}
+	var got []string
+	for _, m := range all[httpapi.Message](b, path+"&include_tool_calls=true&include_reasoning=true", "messages") {
+		for _, c := range m.ToolCalls {
+			got = append(got, fmt.Sprint(m.MessageID, " ", c.ToolCallID, " ", c.Result != nil))
+		}
+		require.Equal(t, m.MessageID == "a1", m.Reasoning == "where could it be")
+	}
+	require.Equal(t, []string{"a1 k1 true", "a2 k2 true", "a3 k4 false"}, got)
+	var past struct{ Messages []httpapi.Message }
+	b.get("/v1/conversations/c1/messages?include_tool_calls=true&as_of=4", &past)
+	require.Nil(t, past.Messages[0].ToolCalls[0].Result, "it came later")
+}
+
+func TestALongTextIsCutInListsAndWholeAlone(t *testing.T) {
+	b := setup(t)
+	long := strings.Repeat("é", graph.MaxBodyBytes)
+	m := message("m/1 ü", "assistant", long)
+	m.Reasoning = long + "r"
+	failed := result("k1", long+"result", false)
+	failed.Error = long + "error"
+	seq := b.batch("a/b c", m, call("k1", "run", `"`+long+`"`), failed)
+	base := "/v1/conversations/" + url.PathEscape("a/b c")
+	at := fmt.Sprintf("&at_least=%d", seq)
+
+	listed := all[httpapi.Message](b, base+"/messages?include_tool_calls=true&include_reasoning=true"+at, "messages")[0]
+	require.Equal(t, long[:graph.MaxBodyBytes], listed.Content)
+	require.Equal(t, httpapi.Extent{Truncated: true, Bytes: len(long), Chars: graph.MaxBodyBytes}, listed.Extent)
+	require.True(t, listed.ReasoningTruncated)
+	listedCall := listed.ToolCalls[0]
+	require.True(t, listedCall.Truncated)
+	require.Equal(t, byte('"'), listedCall.Arguments[0], "the beginning of JSON, in a string")
+	require.Equal(t, len(long)+len("result"), listedCall.Result.Bytes)
+
+	var whole httpapi.Message
+	b.get(base+"/messages/"+url.PathEscape("m/1 ü"), &whole)
+	require.Equal(t, []string{long, long + "r"}, []string{whole.Content, whole.Reasoning})
+	require.Equal(t, httpapi.Extent{}, whole.Extent)
+	var wholeCall httpapi.ToolCall
+	b.get(base+"/tool-calls/k1", &wholeCall)
+	require.JSONEq(t, `"`+long+`"`, string(wholeCall.Arguments))
+	require.Equal(t, []string{long + "result", long + "error"}, []string{wholeCall.Result.Result, wholeCall.Result.Error})
+	require.False(t, wholeCall.Truncated || wholeCall.Result.Truncated)
+
+	var past httpapi.ToolCall
+	b.get(base+fmt.Sprintf("/tool-calls/k1?as_of=%d", seq-1), &past)
+	require.Nil(t, past.Result)
+	b.refused(http.StatusNotFound, http.MethodGet, base+"/tool-calls/k2", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, base+fmt.Sprintf("/tool-calls/k1?as_of=%d", seq-2), nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, base+"/messages/m1", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/nobody/messages/m1", nil, "")
+}
+
+func TestAWholeTextIsNotMadeUpIfTheLogNoLongerHasIt(t *testing.T) {
+	b := setup(t)
+	seq := b.batch("c1", message("short", "user", "x"), message("long", "user", strings.Repeat("x", graph.MaxBodyBytes+1)))
+	b.get(fmt.Sprintf("/v1/conversations/c1/messages/long?at_least=%d", seq), nil)
+	conn, err := nats.Connect(b.NATSURL())
+	require.NoError(t, err)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(t.Context(), seq))
+	p := b.refused(http.StatusServiceUnavailable, http.MethodGet, "/v1/conversations/c1/messages/long", nil, "")
+	require.Contains(t, p.Detail, fmt.Sprintf("sequence %d", seq))
+	b.get("/v1/conversations/c1/messages/short", nil)
+}
+
+func TestAnEventIsShownAsItWasPublished(t *testing.T) {
+	b := setup(t)
+	body := []byte(`{"specversion":"1.0","id":"1","source":"test","type":"dev.mneme.message.created.v1","subject":"c1","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","time":"2026-03-01T12:00:00Z","datacontenttype":"application/json","data":{"message_id":"m1","role":"user","content":"hello"}}`)
+	seq := b.publish(body).Seq
+	var shown string
+	b.get(fmt.Sprintf("/v1/events/%d", seq), &shown)
+	require.JSONEq(t, string(body), shown)
+	again := b.publish([]byte(shown))
+	require.True(t, again.Events[0].Duplicate)
+}
+
+func TestNoEventIsShownOfAnotherTenantOrADeletedConversation(t *testing.T) {
+	b := setup(t)
+	first := b.publish(structured("c1", "1", message("m1", "user", "secret"))).Seq
+	path := fmt.Sprintf("/v1/events/%d", first)
+	b.get(path, nil)
+	b.refused(http.StatusNotFound, http.MethodGet, path+"?tenant=other", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/99", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/18446744073709551615", nil, "")
+
+	deleted := b.publish(structured("c1", "2", &events.ConversationDeleted{Reason: "secret"})).Seq
+	late := b.publish(structured("c1", "3", message("m2", "user", "secret"))).Seq
+	b.get(fmt.Sprintf("/v1/conversations?at_least=%d", late), nil)
+	for _, seq := range []uint64{first, deleted, late} {
+		p := b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/events/%d", seq), nil, "")
+		require.NotContains(t, p.Detail, "secret")
+	}
+}
+
+func TestAnEventNobodyCanReadIsNotFoundWithTheReason(t *testing.T) {
+	b := setup(t)
+	conn, err := nats.Connect(b.NATSURL())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.RequestMsg(&nats.Msg{Subject: "mneme.default.c1.message_created", Data: []byte("{"), Header: nats.Header{"Content-Type": {events.ContentTypeEvent}}}, nats.DefaultTimeout)
+	require.NoError(t, err)
+	p := b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/1", nil, "")
+	require.Contains(t, p.Detail, "JSON")
+	p = b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/1?tenant=other", nil, "")
+	require.NotContains(t, p.Detail, "JSON")
+}

@@ -1,0 +1,81 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/httpapi"
+	"mneme/internal/importer"
+	"mneme/internal/testdata"
+	"mneme/internal/transcript"
+)
+
+// counts are what the lists of a conversation add up to.
+type counts struct{ Messages, Steps, Calls, Results, Chars int }
+
+func TestTheListsOfRecordedSessionsAddUpToTheirCounts(t *testing.T) {
+	dir := filepath.Join(testdata.Dir(t), "events")
+	b := setup(t)
+	agents := []string{"pi", "codex", "gemini_cli", "openhands", "swe_agent"}
+	if !testing.Short() {
+		agents = append(agents, "claude_code")
+	}
+	for _, agent := range agents {
+		found, err := transcript.Find([]string{filepath.Join(dir, agent+".jsonl.gz")})
+		require.NoError(t, err)
+		report, err := importer.Import(t.Context(), b.Log, found, importer.Options{Tenant: agent, Format: "neutral"})
+		require.NoError(t, err)
+		conversations := all[httpapi.Conversation](b, fmt.Sprintf("/v1/conversations?limit=7&wait_ms=60000&at_least=%d&tenant=%s", report.LastSeq, agent), "conversations")
+		require.Len(t, conversations, report.Conversations)
+		begin, turns, orphans := time.Now(), 0, 0
+		for _, c := range conversations {
+			of := func(list string) string {
+				return "/v1/conversations/" + url.PathEscape(c.ID) + "/" + list + "?tenant=" + agent
+			}
+			want := counts{c.MessageCount, c.StepCount, c.ToolCallCount, c.ToolResultCount, c.TotalChars}
+			var sum, inSteps counts
+			numbered := map[int]int{} // calls by turn
+			for _, turn := range all[httpapi.Turn](b, of("turns")+"&limit=3", "turns") {
+				sum = counts{sum.Messages + turn.MessageCount, sum.Steps + turn.StepCount, sum.Calls + turn.ToolCallCount, sum.Results + turn.ToolResultCount, sum.Chars + turn.TotalChars}
+				require.NotContains(t, numbered, turn.Number)
+				numbered[turn.Number] = turn.ToolCallCount
+				turns++
+			}
+			require.Equal(t, want, sum, "turns of %s", c.ID)
+
+			seen := map[string]bool{}
+			for _, s := range all[httpapi.Step](b, of("steps")+"&limit=100&order=oldest", "steps") {
+				if s.Message != nil {
+					inSteps.Steps++
+				}
+				for _, call := range s.ToolCalls {
+					require.False(t, seen[call.ToolCallID], "twice: %s", call.ToolCallID)
+					seen[call.ToolCallID] = true
+					numbered[s.Turn]--
+					if inSteps.Calls++; call.Result != nil {
+						inSteps.Results++
+					}
+				}
+				inSteps.Results += len(s.Results)
+				orphans += len(s.Results)
+			}
+			require.Equal(t, counts{Steps: c.StepCount, Calls: c.ToolCallCount, Results: c.ToolResultCount}, inSteps, "steps of %s", c.ID)
+			for turn, left := range numbered {
+				require.Zero(t, left, "calls of turn %d of %s that are in no step of it", turn, c.ID)
+			}
+
+			for _, call := range all[httpapi.ToolCall](b, of("tool-calls")+"&limit=100", "tool_calls") {
+				require.True(t, seen[call.ToolCallID])
+				delete(seen, call.ToolCallID)
+			}
+			require.Empty(t, seen, "calls of steps that are not listed")
+			require.Len(t, all[httpapi.Message](b, of("messages")+"&limit=50&include_tool_calls=true", "messages"), c.MessageCount)
+		}
+		t.Logf("%s: %d conversations, %d turns, %d results without a call, in %v", agent, len(conversations), turns, orphans, time.Since(begin).Round(time.Millisecond))
+	}
+}
