@@ -21,6 +21,7 @@ import (
 
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
+	"mneme/internal/mnemetest"
 )
 
 func TestImportBringsEveryEventOnceAndVerifyIsEqual(t *testing.T) {
@@ -69,7 +70,7 @@ func TestKillDuringImportThenImportAgainEqualsAnUndisturbedRun(t *testing.T) {
 	data, kills, interrupted := filepath.Join(dir, "data"), 0, 0
 	for range 22 {
 		s := up(t, data)
-		path, err := binary()
+		path, err := mnemetest.Binary()
 		require.NoError(t, err)
 		var errs bytes.Buffer
 		client := exec.Command(path, "import", file, "--json", "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -9,94 +8,33 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme/internal/mnemetest"
 )
 
-// binary builds the real program once for all tests of this package.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "mneme-test-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "mneme")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { mnemetest.Main(m) }
 
 // server is a running `mneme up`.
 type server struct {
+	*mnemetest.Server
 	t     *testing.T
-	cmd   *exec.Cmd
 	ready ready
-	err   *bytes.Buffer
-	ended chan struct{}
 }
 
 // up starts the program on a directory and waits for its line.
 func up(t *testing.T, data string) *server {
 	t.Helper()
-	path, err := binary()
-	require.NoError(t, err)
-	s := &server{t: t, err: &bytes.Buffer{}, ended: make(chan struct{})}
-	s.cmd = exec.Command(path, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
-	s.cmd.Stderr = s.err
-	out, err := s.cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, s.cmd.Start())
-	line := make(chan string, 1)
-	go func() {
-		text, _ := bufio.NewReader(out).ReadString('\n')
-		line <- text
-	}()
-	select {
-	case text := <-line:
-		require.NoError(t, json.Unmarshal([]byte(text), &s.ready), "up printed %q, and on stderr: %s", text, s.err)
-	case <-time.After(30 * time.Second):
-		_ = s.cmd.Process.Kill()
-		t.Fatalf("up is not ready after 30 s; stderr: %s", s.err)
-	}
-	go func() {
-		_ = s.cmd.Wait()
-		close(s.ended)
-	}()
-	t.Cleanup(s.kill)
-	return s
+	s := mnemetest.Up(t, data)
+	return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
 }
 
-// kill is kill -9.
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	<-s.ended
-}
-
-// stop is Ctrl-C; it returns the exit code.
-func (s *server) stop() int {
-	require.NoError(s.t, s.cmd.Process.Signal(os.Interrupt))
-	select {
-	case <-s.ended:
-	case <-time.After(30 * time.Second):
-		s.kill()
-		s.t.Fatal("up did not end within 30 s of an interrupt")
-	}
-	return s.cmd.ProcessState.ExitCode()
-}
+func (s *server) kill()     { s.Kill() }
+func (s *server) stop() int { return s.Stop() }
 
 // mneme runs a client command against the server.
 func (s *server) mneme(args ...string) (stdout, stderr string, code int) {
@@ -114,7 +52,7 @@ func read[T any](s *server, args ...string) (answer T) {
 
 func mneme(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	path, err := binary()
+	path, err := mnemetest.Binary()
 	require.NoError(t, err)
 	cmd := exec.Command(path, args...)
 	var out, errs strings.Builder

@@ -1,0 +1,116 @@
+// Package mnemetest runs the real program for tests: built once, as a process of its
+// own on free ports, ended with the test.
+package mnemetest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// How long the program may take to be ready and to end.
+const patience = 30 * time.Second
+
+// built is the folder of what [Binary] built.
+var built string
+
+// Binary builds the program once for all tests of a package, and returns its path.
+// The package's TestMain must call [Main].
+var Binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "mneme-test-")
+	if err != nil {
+		return "", err
+	}
+	built = dir
+	path := filepath.Join(dir, "mneme")
+	out, err := exec.Command("go", "build", "-o", path, "mneme/cmd/mneme").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Main runs the tests of a package and removes what [Binary] built.
+func Main(m *testing.M) {
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(code)
+}
+
+// Server is a running `mneme up`.
+type Server struct {
+	HTTP string `json:"http"`
+	NATS string `json:"nats"`
+	Data string `json:"data"`
+
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	ended  chan struct{}
+}
+
+// Up starts the program on a directory and waits until it is ready.
+func Up(t *testing.T, data string) *Server {
+	t.Helper()
+	path, err := Binary()
+	require.NoError(t, err)
+	s := &Server{t: t, ended: make(chan struct{})}
+	s.cmd = exec.Command(path, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	s.cmd.Stderr = &s.stderr
+	out, err := s.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.cmd.Start())
+	line := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(out).ReadString('\n')
+		line <- text
+	}()
+	select {
+	case text := <-line:
+		require.NoError(t, json.Unmarshal([]byte(text), s), "up printed %q, and on stderr: %s", text, &s.stderr)
+	case <-time.After(patience):
+		_ = s.cmd.Process.Kill()
+		t.Fatalf("up is not ready after %s; stderr: %s", patience, &s.stderr)
+	}
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.ended)
+	}()
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Kill is kill -9.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.ended
+}
+
+// Stop is Ctrl-C; it returns the exit code.
+func (s *Server) Stop() int {
+	require.NoError(s.t, s.cmd.Process.Signal(os.Interrupt))
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		s.Kill()
+		s.t.Fatalf("up did not end within %s of an interrupt", patience)
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// Stderr is what an ended program wrote there.
+func (s *Server) Stderr() string {
+	<-s.ended
+	return s.stderr.String()
+}
