@@ -23,12 +23,31 @@ build: ## Build the programs into bin/
 test: ## Run all tests; the engine and the services with the race detector where there is a C compiler
 	@if [ -d "$${MNEME_TEST_DATA:-../shared/data}" ]; then echo "recorded sessions: used"; \
 	else echo "recorded sessions: not found, the tests that need them are skipped (MNEME_TEST_DATA names their folder)"; fi
+	@mkdir -p .cache; for language in python javascript; do \
+	  if $(MAKE) .cache/$$language/installed >.cache/$$language.log 2>&1; then echo "$$language client: tested"; \
+	  else echo "$$language client: not tested, its packages could not be installed, .cache/$$language.log says why"; fi; \
+	done
 	$(GO) test ./...
 ifeq ($(RACE),yes)
 	CGO_ENABLED=1 $(GO) test -race -short ./pkg/projection/... ./pkg/eventlog/... ./pkg/graph/... ./internal/httpapi/... ./internal/importer/...
 else
 	@echo "no C compiler: the race detector did not run"
 endif
+
+# The packages that the clients in other languages need, from the registries that pip
+# and npm are set to on this machine.
+.cache/python/installed: examples/python/requirements.txt
+.cache/schemathesis/installed: test/openapi/requirements.txt
+.cache/python/installed .cache/schemathesis/installed:
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --timeout 15 --retries 2 -r $<
+	touch $@
+
+.cache/javascript/installed: examples/javascript/package-lock.json examples/javascript/package.json
+	rm -rf $(@D) && mkdir -p $(@D)
+	cp examples/javascript/package.json examples/javascript/package-lock.json $(@D)
+	cd $(@D) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
+	touch $@
 
 .PHONY: lint
 lint: ## Check format, vet, staticcheck, go.mod and generated files
