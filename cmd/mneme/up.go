@@ -28,8 +28,14 @@ type ready struct {
 	Store string `json:"store"`
 }
 
+// Help is what --help says below the summary.
+func (*UpCmd) Help() string {
+	return "The Go heap is kept near 400 MiB, the process below 600 MB. GOMEMLIMIT sets another limit for the heap; GOMEMLIMIT=off sets none."
+}
+
 // Run serves until it is interrupted.
 func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	service.LimitMemory()
 	instance, err := service.Up(ctx, service.Config{
 		Data: c.Data, Listen: c.Listen, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat),

@@ -73,7 +73,7 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
 	}
 	n, _ := partitions(got.Config) // a transform of another shape fails in compare
-	s := Settings{Partitions: n, Replicas: got.Config.Replicas, DuplicateWindow: got.Config.Duplicates}
+	s := Settings{Partitions: n, Replicas: got.Config.Replicas}
 	if err := compare(got.Config, s); err != nil {
 		return Info{}, err
 	}

@@ -30,8 +30,8 @@ func TestApplyCreatesOnceAndIsIdempotent(t *testing.T) {
 	again, err := Apply(t.Context(), js, s)
 	require.NoError(t, err)
 	require.False(t, again.Created)
-	_, err = Apply(t.Context(), js, Settings{Partitions: 8, DuplicateWindow: time.Minute})
-	require.NoError(t, err, "no size asked for: the stream's own")
+	_, err = Apply(t.Context(), js, Settings{Partitions: 8})
+	require.NoError(t, err, "neither size nor window asked for: the stream's own")
 	inspected, err := Inspect(t.Context(), js)
 	require.NoError(t, err)
 	require.Equal(t, again, inspected)
@@ -111,7 +111,7 @@ func TestAStreamWithOtherSettingsIsRefusedAndNotChanged(t *testing.T) {
 			t.Parallel()
 			e := start(t, EmbeddedConfig{})
 			js := connect(t, e)
-			s := Settings{Partitions: 2, MaxBytes: 1 << 20}
+			s := Settings{Partitions: 2, MaxBytes: 1 << 20, DuplicateWindow: DefaultDuplicateWindow}
 			foreign := StreamConfig(s)
 			tc.change(&foreign)
 			_, err := js.CreateStream(t.Context(), foreign)
@@ -154,7 +154,7 @@ func TestEveryFieldOfAStreamIsComparedOrNamedAsTheOperators(t *testing.T) {
 			have.Metadata["other"] = "key"
 		}
 		require.False(t, reflect.DeepEqual(have, StreamConfig(Settings{})), "%s was not changed", fields.Field(i).Name)
-		err := compare(have, Settings{MaxBytes: DefaultMaxBytes})
+		err := compare(have, Settings{MaxBytes: DefaultMaxBytes, DuplicateWindow: DefaultDuplicateWindow})
 		if ungoverned[fields.Field(i).Name] {
 			require.NoError(t, err, fields.Field(i).Name)
 		} else {

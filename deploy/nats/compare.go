@@ -32,6 +32,9 @@ func compare(have jetstream.StreamConfig, s Settings) error {
 	if v := have.Metadata[schemaKey]; v != schemaVersion {
 		return &IncompatibleError{Field: fieldSchema, Have: strconv.Quote(v), Want: strconv.Quote(schemaVersion)}
 	}
+	if s.DuplicateWindow == 0 {
+		s.DuplicateWindow = have.Duplicates
+	}
 	s = s.withDefaults()
 	if n, ok := partitions(have); ok && n != s.Partitions {
 		return &IncompatibleError{Field: fieldPartitions, Have: strconv.Itoa(n), Want: strconv.Itoa(s.Partitions)}

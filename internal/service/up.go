@@ -30,7 +30,7 @@ type Config struct {
 	Listen     string // address of the HTTP API; a port of 0 takes a free one
 	NATSListen string // address for agents that publish over NATS
 	MaxBytes   int64  // size of the log, 0 for one that suits the disk
-	// DuplicateWindow is how long the server drops repeats, 0 for two minutes.
+	// DuplicateWindow is how long the server drops repeats, 0 for 30 s.
 	DuplicateWindow time.Duration
 	Logger          *slog.Logger
 }

@@ -18,7 +18,7 @@ import (
 
 // followMessages is how many events a follower holds in memory at most, before its
 // reader takes them; natsdeploy.PullByteLimit bounds their bytes.
-const followMessages = 5000
+const followMessages = 1000
 
 // Follower delivers the events of one partition in order, each once, from a
 // sequence on and without end. When the server made it lose its place (it was

@@ -155,12 +155,8 @@ func TestEveryStatementOfAppendsAndNewestReadsIsASeek(t *testing.T) {
 	s.newest(t, "c")
 	for _, d := range []*db{s.graph.db, s.files.db} {
 		statements := slices.Collect(maps.Keys(d.writer.stmts))
-		for range cap(d.idle) {
-			c := <-d.idle
-			if c != nil {
-				statements = slices.AppendSeq(statements, maps.Keys(c.stmts))
-			}
-			d.idle <- c
+		for _, c := range d.idle {
+			statements = slices.AppendSeq(statements, maps.Keys(c.stmts))
 		}
 		require.Greater(t, len(statements), 15)
 		for _, statement := range statements {
@@ -273,12 +269,8 @@ func (s *stores) pages(t *testing.T) (n int) {
 	}
 	for _, d := range []*db{s.graph.db, s.files.db} {
 		count(d.writer)
-		for range cap(d.idle) {
-			c := <-d.idle
-			if c != nil {
-				count(c)
-			}
-			d.idle <- c
+		for _, c := range d.idle {
+			count(c)
 		}
 	}
 	return n

@@ -27,6 +27,14 @@ const schemaVersion = 2
 // readers bounds the connections that answer reads.
 const readers = 8
 
+// The cache of a connection, in KiB of pages. It lies outside of the Go heap, and the
+// allocator of the driver takes twice as much: a page and its header are given room
+// for two pages.
+const (
+	readerCache = "cache_size(-4000)"
+	writerCache = "cache_size(-16000)"
+)
+
 // Path is the file of one generation of a projection's read model.
 func Path(dir, projection string, generation int) string {
 	return filepath.Join(dir, fmt.Sprintf("%s-%d.db", projection, generation))
@@ -43,7 +51,9 @@ type db struct {
 	writing sync.Mutex // one transaction at a time
 
 	read   *sql.DB
-	idle   chan *conn // readers that nobody uses; nil stands for one not opened yet
+	free   chan struct{} // one for each reader that may still be taken
+	mu     sync.Mutex
+	idle   []*conn // opened readers that nobody uses
 	closed chan struct{}
 	once   sync.Once
 }
@@ -125,13 +135,13 @@ func openReader(path string) (*db, error) {
 }
 
 func (d *db) openReaders() (err error) {
-	d.read, err = sql.Open("sqlite", dsn(d.path, "ro", "busy_timeout(10000)", "query_only(1)", "cache_size(-8000)", "temp_store(memory)"))
+	d.read, err = sql.Open("sqlite", dsn(d.path, "ro", "busy_timeout(10000)", "query_only(1)", readerCache, "temp_store(memory)"))
 	if err != nil {
 		return err
 	}
-	d.idle = make(chan *conn, readers)
+	d.free = make(chan struct{}, readers)
 	for range readers {
-		d.idle <- nil
+		d.free <- struct{}{}
 	}
 	return nil
 }
@@ -140,7 +150,7 @@ func (d *db) openReaders() (err error) {
 // and how safely it writes.
 func WriterDSN(path string) string {
 	return dsn(path, "rwc",
-		"journal_mode(wal)", "synchronous(normal)", "busy_timeout(10000)", "cache_size(-32000)",
+		"journal_mode(wal)", "synchronous(normal)", "busy_timeout(10000)", writerCache,
 		"temp_store(memory)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "foreign_keys(0)")
 }
 
@@ -161,10 +171,11 @@ func (d *db) release() error {
 	defer d.writing.Unlock()
 	close(d.closed)
 	var errs []error
-	for range cap(d.idle) {
-		if c := <-d.idle; c != nil {
-			errs = append(errs, c.close())
-		}
+	for range cap(d.free) {
+		<-d.free
+	}
+	for _, c := range d.idle {
+		errs = append(errs, c.close())
 	}
 	if d.read != nil {
 		errs = append(errs, d.read.Close())
@@ -219,25 +230,22 @@ func (d *db) transact(ctx context.Context, fn func() error) (err error) {
 
 // snapshot runs reads that must see one state of the file.
 func (d *db) snapshot(ctx context.Context, fn func(q queryer) error) error {
-	var c *conn
 	select {
-	case c = <-d.idle:
+	case <-d.free:
+		defer func() { d.free <- struct{}{} }()
 	case <-d.closed:
 		return d.isClosed()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { d.idle <- c }()
 	if err := errors.Join(d.isClosed(), ctx.Err()); err != nil {
 		return err
 	}
-	if c == nil {
-		opened, err := d.read.Conn(ctx)
-		if err != nil {
-			return fmt.Errorf("open %s: %w", d.path, err)
-		}
-		c = &conn{Conn: opened, stmts: map[string]*sql.Stmt{}}
+	c, err := d.reader(ctx)
+	if err != nil {
+		return err
 	}
+	defer d.put(c)
 	if _, err := c.exec(ctx, "BEGIN"); err != nil {
 		return err
 	}
@@ -248,6 +256,29 @@ func (d *db) snapshot(ctx context.Context, fn func(q queryer) error) error {
 		}
 		return c.query(ctx, query, args...)
 	})
+}
+
+// reader takes the reader that was used last, whose cache is the warmest, or opens
+// one. So there are only as many caches as there ever were reads at the same time.
+func (d *db) reader(ctx context.Context) (*conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if last := len(d.idle) - 1; last >= 0 {
+		c := d.idle[last]
+		d.idle = d.idle[:last]
+		return c, nil
+	}
+	opened, err := d.read.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", d.path, err)
+	}
+	return &conn{Conn: opened, stmts: map[string]*sql.Stmt{}}, nil
+}
+
+func (d *db) put(c *conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.idle = append(d.idle, c)
 }
 
 // prepare prepares a statement once. Like exec and query it is for the inside of a
