@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"time"
 
 	"mneme/internal/bench"
 	"mneme/internal/service"
@@ -11,40 +13,106 @@ import (
 
 // BenchCmd groups the measurements.
 type BenchCmd struct {
-	Ingest BenchIngestCmd `cmd:"" help:"How fast events are applied, against a bare loader that writes the same rows."`
+	Ingest  BenchIngestCmd  `cmd:"" help:"How fast events are applied, against a bare loader that writes the same rows."`
+	Latency BenchLatencyCmd `cmd:"" help:"How soon a published event can be read, at an even rate."`
+	Replay  BenchReplayCmd  `cmd:"" help:"How fast the read models are rebuilt, against a bare ordered consumer."`
+	Context BenchContextCmd `cmd:"" help:"How long a context takes; with transcripts also memory, start and long conversations."`
 }
 
 // BenchIngestCmd measures ingest.
 type BenchIngestCmd struct {
-	Paths  []string `arg:"" name:"path" help:"Transcripts to measure with, for example ~/.claude/projects."`
+	Paths  []string `arg:"" name:"path" help:"Transcripts to measure with, as import takes them, for example ~/.claude/projects."`
 	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
+}
+
+// Help is what --help says below the summary.
+func (*BenchIngestCmd) Help() string {
+	return `The transcripts are published to a log of its own in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the very same rows, held in memory, into empty tables with the same indexes and settings in the same transactions. The ratio is the median over the rounds.`
 }
 
 // Run measures and prints the figures.
 func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if c.Rounds < 1 {
-		return &service.UsageError{Err: fmt.Errorf("--rounds %d: one is the least", c.Rounds)}
+	if err := atLeast("--rounds", c.Rounds, 1); err != nil {
+		return err
 	}
-	r, err := bench.RunIngest(ctx, c.Paths, c.Rounds, func(line string) {
-		if isTerminal(t.err) {
-			t.say("%s", line)
-		}
+	r, err := bench.RunIngest(ctx, c.Paths, c.Rounds, t.status)
+	if err := t.measured(ctx, err); err != nil {
+		return err
+	}
+	return t.report(g, r, []figure{
+		{"machine", machine(r.Machine)},
+		{"events", fmt.Sprintf("%s (%.0f MB)", number(r.Events), r.MB)},
+		{"publish", perSecond(r.PublishPS) + ", reading the transcripts included, synced to disk"},
+		{"ingest", fmt.Sprintf("%s (median), %s transactions", perSecond(r.IngestPS), number(r.Batches))},
+		{"bare loader", perSecond(r.LoaderPS) + " (median): " + r.ComparedTo},
+		{"ratio", ratios(r.Ratio, r.Ratios)},
 	})
-	if errors.Is(err, bench.ErrNoEvents) {
+}
+
+// BenchReplayCmd measures rebuilds.
+type BenchReplayCmd struct {
+	Paths  []string `arg:"" name:"path" help:"Transcripts to measure with, as import takes them."`
+	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
+}
+
+// Help is what --help says below the summary.
+func (*BenchReplayCmd) Help() string {
+	return `The transcripts are published to a log of its own in a temporary directory. In each round a bare ordered consumer reads the whole stream and does nothing with it; then the engine rebuilds "files", then "graph", from the same stream over the same connection, each into an empty store. The consumer runs once before to warm up. The ratios are the medians over the rounds.`
+}
+
+// Run measures and prints the figures.
+func (c *BenchReplayCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if err := atLeast("--rounds", c.Rounds, 1); err != nil {
+		return err
+	}
+	r, err := bench.RunReplay(ctx, c.Paths, c.Rounds, t.status)
+	if err := t.measured(ctx, err); err != nil {
+		return err
+	}
+	return t.report(g, r, []figure{
+		{"machine", machine(r.Machine)},
+		{"events", fmt.Sprintf("%s (%.0f MB)", number(r.Events), r.MB)},
+		{"bare consumer", perSecond(r.BarePS) + " (median): " + r.ComparedTo},
+		{"files", fmt.Sprintf("%s (median), ratio %s", perSecond(r.FilesPS), ratios(r.FilesRatio, r.FilesRatios))},
+		{"graph", fmt.Sprintf("%s (median), ratio %s", perSecond(r.GraphPS), ratios(r.GraphRatio, r.GraphRatios))},
+	})
+}
+
+// BenchLatencyCmd measures from publish to read.
+type BenchLatencyCmd struct {
+	Paths  []string      `arg:"" name:"path" help:"Transcripts to publish, as import takes them; as many events as the rate and the time need."`
+	Rate   int           `help:"Events published a second." default:"500"`
+	Reads  int           `help:"How many of them a second are read back." default:"50"`
+	WarmUp time.Duration `help:"Time before the measurement." default:"5s"`
+	For    time.Duration `help:"Time of the measurement." default:"30s"`
+}
+
+// Help is what --help says below the summary.
+func (*BenchLatencyCmd) Help() string {
+	return `"mneme up" is started as a process of its own on an empty temporary directory. Sixteen publishers write conversations side by side over NATS, an event at a time, each waiting for its acknowledgement. The schedule is even and open: an event is due when it is due, however slow the server is, and every time is counted from then on, so that a stall is counted for each event that it delays. Of some events the conversation is read over HTTP with at_least, of as many its context with the default budget. "late" is how much behind its schedule the publisher itself was: a machine that is too busy to measure shows there.`
+}
+
+// Run measures and prints the figures.
+func (c *BenchLatencyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if err := errors.Join(atLeast("--rate", c.Rate, 1), atLeast("--reads", c.Reads, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0)); err != nil {
 		return &service.UsageError{Err: err}
 	}
+	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return t.json(r)
+	r, err := bench.RunLatency(ctx, c.Paths, bench.LatencyOptions{Executable: self, Rate: c.Rate, Reads: c.Reads, WarmUp: c.WarmUp, For: c.For}, t.status)
+	if err := t.measured(ctx, err); err != nil {
+		return err
 	}
-	fmt.Fprintf(t.out, `machine     %s, %d cores, %s/%s, %s
-events      %s (%.0f MB)
-publish     %.0f events/s, synced to disk
-ingest      %.0f events/s (median)
-bare loader %.0f events/s (median): %s
-ratio       %.2f (median of %d pairs: %.2f)
-`, r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Arch, r.Machine.Go, number(r.Events), r.MB, r.PublishPS, r.IngestPS, r.LoaderPS, r.ComparedTo, r.Ratio, len(r.Ratios), r.Ratios)
-	return nil
+	return t.report(g, r, []figure{
+		{"machine", machine(r.Machine)},
+		{"events", fmt.Sprintf("%s of %s conversations", number(r.Events), number(r.Conversations))},
+		{"pace", fmt.Sprintf("%.0f events/s, %d asked for", r.Pace, r.Rate)},
+		{"late", quantiles(r.Late)},
+		{"acknowledged", quantiles(r.Acknowledged)},
+		{"readable", quantiles(r.Readable) + ": GET /v1/conversations/ID?at_least=SEQ"},
+		{"context", quantiles(r.Context) + ": GET /v1/conversations/ID/context?at_least=SEQ"},
+		{"resident", mb(r.ResidentMB) + " at the end"},
+	})
 }

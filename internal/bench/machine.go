@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -13,18 +14,46 @@ type Machine struct {
 	Cores int    `json:"cores"`
 	CPU   string `json:"cpu,omitempty"`
 	Go    string `json:"go"`
+	// Load is how many processes wanted a core in the minute before the measurement
+	// (load average); nil where the system does not tell.
+	Load *float64 `json:"load_average"`
 }
 
 // ThisMachine describes the machine that runs this process.
 func ThisMachine() Machine {
 	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
-	if raw, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(raw)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				m.CPU = strings.TrimSpace(value)
-				break
-			}
+	m.CPU = procField("/proc/cpuinfo", "model name")
+	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
+		var load float64
+		if _, err := fmt.Sscan(string(raw), &load); err == nil {
+			m.Load = &load
 		}
 	}
 	return m
+}
+
+// procField is the value of the first line "name : value" of a file, "" if there is
+// none.
+func procField(path, field string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(raw)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == field {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// memory is a field of a process's status in MB, such as VmRSS, what it has resident;
+// nil where the system does not tell.
+func memory(pid int, field string) *float64 {
+	var kb float64
+	if _, err := fmt.Sscan(procField(fmt.Sprintf("/proc/%d/status", pid), field), &kb); err != nil {
+		return nil
+	}
+	mb := kb * 1024 / 1e6
+	return &mb
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"mneme/internal/bench"
+	"mneme/internal/service"
+)
+
+// BenchContextCmd measures contexts, and the program as its operator sees it.
+type BenchContextCmd struct {
+	Paths         []string `arg:"" optional:"" name:"path" help:"Transcripts to import into an empty server of its own; without any the running server at --url is read as it is."`
+	MaxChars      int      `help:"Budget of a context." default:"100000"`
+	Conversations int      `help:"Conversations to read at most, spread evenly over all." default:"200"`
+	Rounds        int      `help:"How often each is read, after once to warm up." default:"5"`
+	Short         int      `help:"Turns of the short conversation that one of ten times as many, if there is any, is compared with." default:"100"`
+}
+
+// Help is what --help says below the summary.
+func (*BenchContextCmd) Help() string {
+	return `With transcripts: "mneme up" is started as a process of its own on an empty temporary directory, "mneme import --wait" brings them in, then it is interrupted and started again, killed and started again; each time it is measured how long it takes from starting the process to the line that says where it answers, and what it has resident.
+
+Then contexts are read over HTTP (format json, not packed), one after the other. If there is a long conversation, its last turns are published again as a conversation of their own, and both are read by turns: the newest content is the same, so the ratio shows what the length costs.`
+}
+
+// Run measures and prints the figures.
+func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if err := errors.Join(atLeast("--max-chars", c.MaxChars, 200), atLeast("--conversations", c.Conversations, 1), atLeast("--rounds", c.Rounds, 1), atLeast("--short", c.Short, 1)); err != nil {
+		return &service.UsageError{Err: err}
+	}
+	if _, err := g.client(); err != nil { // --url
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o := bench.ContextOptions{
+		Executable: self, Paths: c.Paths, URL: g.URL, Tenant: g.Tenant, MaxChars: c.MaxChars, Most: c.Conversations, Rounds: c.Rounds, ShortTurns: c.Short,
+	}
+	if isTerminal(t.err) {
+		o.Progress = t.err
+	}
+	r, err := bench.RunContext(ctx, o, t.status)
+	if err := t.measured(ctx, err); err != nil {
+		return err
+	}
+	list := []figure{{"machine", machine(r.Machine)}}
+	if p := r.Program; p != nil {
+		list = append(list, []figure{
+			{"import", fmt.Sprintf("%s events, %.2f GB of log, %s until all were applied", number(p.Events), p.LogGB, perSecond(p.ImportPS))},
+			{"resident", fmt.Sprintf("%s on an empty directory, %s after the import (at most %s), %s after all reads of a new process", mb(p.IdleMB), mb(p.ImportedMB), mb(p.PeakMB), mb(p.ReadMB))},
+			{"ready", fmt.Sprintf("%.2f s on an empty directory, %.2f s after an interrupt, %.2f s after a kill", p.ReadyEmptyMS/1e3, p.ReadyMS/1e3, p.ReadyKilledMS/1e3)},
+		}...)
+	}
+	list = append(list, []figure{
+		{"contexts", fmt.Sprintf("of %s characters at most, %s of %s conversations", number(r.MaxChars), number(r.Conversations), number(r.Of))},
+		{"warm", quantiles(r.Warm)},
+		{"answer", fmt.Sprintf("%.0f KB (median), %.0f KB at most", r.KB, r.MaxKB)},
+	}...)
+	if l := r.Long; l != nil {
+		list = append(list, []figure{
+			{"long", fmt.Sprintf("%s, %.0f KB: %s turns", quantiles(l.Long), l.KB, number(l.Turns))},
+			{"short", fmt.Sprintf("%s, %.0f KB: a copy of its last %s turns", quantiles(l.Short), l.ShortKB, number(l.ShortTurns))},
+			{"ratio", fmt.Sprintf("%.2f (of the medians)", l.Ratio)},
+		}...)
+	}
+	return t.report(g, r, list)
+}

@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// stopTime is how long the program may take to end after an interrupt.
+const stopTime = time.Minute
+
+// program is the real one, `mneme up`, in a process and on a directory of its own.
+type program struct {
+	cmd   *exec.Cmd
+	err   strings.Builder // its standard error
+	http  string
+	nats  string
+	ready time.Duration // from starting the process to the line that says where it answers
+}
+
+// up starts the program on a data directory and returns once it answers. It ends
+// with ctx.
+func up(ctx context.Context, executable, data string) (*program, error) {
+	p := &program{}
+	p.cmd = exec.CommandContext(ctx, executable, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
+	p.cmd.WaitDelay = stopTime
+	p.cmd.Stderr = &p.err
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	p.ready = time.Since(began)
+	var where struct{ HTTP, NATS string }
+	if err == nil {
+		err = json.Unmarshal(line, &where)
+	}
+	if err != nil {
+		p.kill()
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("%s up did not start: %s", executable, strings.TrimSpace(p.err.String())))
+	}
+	p.http, p.nats = where.HTTP, where.NATS
+	return p, nil
+}
+
+// stop ends the program as Ctrl-C does and waits for it. It is legal on nil.
+func (p *program) stop() {
+	if p == nil {
+		return
+	}
+	_ = p.cmd.Cancel()
+	_ = p.cmd.Wait()
+}
+
+// kill ends it as a power cut would.
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// api reads from the HTTP API over connections that it keeps.
+type api struct {
+	client *http.Client
+	base   string
+	tenant string
+}
+
+// newAPI is a client for so many requests at once. It asks for answers that are not
+// packed: what is measured is the answer, not gzip.
+func newAPI(base, tenant string, atOnce int) *api {
+	return &api{base: strings.TrimRight(base, "/"), tenant: tenant, client: &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: atOnce, DisableCompression: true},
+	}}
+}
+
+// get reads a whole answer.
+func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	if query == nil {
+		query = url.Values{}
+	}
+	query.Set("tenant", a.tenant)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %s: %s", path, response.Status, body)
+	}
+	return body, err
+}
+
+// conversationPath is where a conversation is read, or what lies below it.
+func conversationPath(id, below string) string {
+	escaped := url.PathEscape(id)
+	if id == "." || id == ".." { // in a path they would mean folders
+		escaped = strings.ReplaceAll(id, ".", "%2E")
+	}
+	return "/v1/conversations/" + escaped + below
+}
+
+// listed is what is needed of a conversation.
+type listed struct {
+	ID        string `json:"id"`
+	TurnCount int    `json:"turn_count"`
+}
+
+// conversations lists all of the tenant's.
+func (a *api) conversations(ctx context.Context) (list []listed, err error) {
+	query := url.Values{"limit": {"1000"}}
+	for {
+		raw, err := a.get(ctx, "/v1/conversations", query)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Conversations []listed `json:"conversations"`
+			NextCursor    string   `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Conversations...)
+		if page.NextCursor == "" {
+			return list, nil
+		}
+		query.Set("cursor", page.NextCursor)
+	}
+}

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/sqlitestore"
+)
+
+// Replay is the result of [RunReplay].
+type Replay struct {
+	Machine     Machine   `json:"machine"`
+	Events      uint64    `json:"events"`
+	MB          float64   `json:"mb"`
+	BarePS      float64   `json:"bare_events_per_s"` // medians
+	FilesPS     float64   `json:"files_events_per_s"`
+	GraphPS     float64   `json:"graph_events_per_s"`
+	FilesRatio  float64   `json:"files_ratio"` // medians of the rounds' ratios
+	GraphRatio  float64   `json:"graph_ratio"`
+	FilesRatios []float64 `json:"files_ratios"`
+	GraphRatios []float64 `json:"graph_ratios"`
+	ComparedTo  string    `json:"compared_to"`
+}
+
+// RunReplay publishes transcripts to a log of its own and rebuilds the read models
+// "files" and "graph" from it, each into a new store, against a bare ordered
+// consumer: it takes the same messages from the same stream over the same
+// connection, and does nothing with them. All three run rounds times, one at least,
+// in turns, after the consumer has run once. Without events it returns [ErrNoEvents].
+func RunReplay(ctx context.Context, paths []string, rounds int, say Say) (out Replay, err error) {
+	out.Machine = ThisMachine()
+	out.ComparedTo = "a bare ordered consumer that reads the same stream and decodes nothing"
+	s, err := newScratch(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer s.close()
+	_, state, err := s.fill(ctx, paths, say)
+	if err != nil {
+		return out, err
+	}
+	out.Events, out.MB = state.Messages, float64(state.Bytes)/1e6
+	say("warming up")
+	if _, err := consumeOnce(ctx, s.log, state.Head); err != nil {
+		return out, err
+	}
+	var bare, file, whole []float64
+	for round := range rounds {
+		say("round %d of %d", round+1, rounds)
+		dir := s.round(round)
+		consumed, err := consumeOnce(ctx, s.log, state.Head)
+		if err != nil {
+			return out, err
+		}
+		rebuilt, err := rebuildFilesOnce(ctx, s.log, filepath.Join(dir, "files.db"), state.Head)
+		if err != nil {
+			return out, err
+		}
+		applied, _, err := ingestOnce(ctx, s.log, filepath.Join(dir, "graph.db"), state.Head)
+		if err != nil {
+			return out, err
+		}
+		n := float64(out.Events)
+		bare, file, whole = append(bare, n/consumed.Seconds()), append(file, n/rebuilt.Seconds()), append(whole, n/applied.Seconds())
+		out.FilesRatios = append(out.FilesRatios, consumed.Seconds()/rebuilt.Seconds())
+		out.GraphRatios = append(out.GraphRatios, consumed.Seconds()/applied.Seconds())
+	}
+	out.BarePS, out.FilesPS, out.GraphPS = median(bare), median(file), median(whole)
+	out.FilesRatio, out.GraphRatio = median(out.FilesRatios), median(out.GraphRatios)
+	return out, nil
+}
+
+// bareAhead is how many messages the server may send ahead of the bare consumer: with
+// more it gets no faster.
+const bareAhead = 5000
+
+// consumeOnce reads the whole stream and returns how long that took.
+func consumeOnce(ctx context.Context, log *eventlog.Log, head uint64) (time.Duration, error) {
+	js, err := jetstream.New(log.Conn())
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	consumer, err := js.OrderedConsumer(ctx, natsdeploy.Stream, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return 0, err
+	}
+	done := make(chan struct{})
+	consuming, err := consumer.Consume(func(m jetstream.Msg) {
+		if meta, err := m.Metadata(); err == nil && meta.Sequence.Stream == head {
+			close(done)
+		}
+	}, jetstream.PullMaxMessagesWithBytesLimit(bareAhead, natsdeploy.PullByteLimit))
+	if err != nil {
+		return 0, err
+	}
+	defer consuming.Stop()
+	select {
+	case <-done:
+		return time.Since(began), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// rebuildFilesOnce applies the whole log to a new store of the file tracker.
+func rebuildFilesOnce(ctx context.Context, log *eventlog.Log, path string, head uint64) (time.Duration, error) {
+	store, err := sqlitestore.OpenFiles(ctx, path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = store.Close() }()
+	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head)
+	return took, err
+}

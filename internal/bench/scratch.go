@@ -1,0 +1,138 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/importer"
+	"mneme/internal/transcript"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
+)
+
+// ErrNoEvents says that there is nothing to measure with.
+var ErrNoEvents = errors.New("no events found there")
+
+// tenant is the one that all events measured with belong to.
+const tenant = "bench"
+
+// Say is told how far a measurement is.
+type Say func(format string, args ...any)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// scratch is a log of its own in a temporary directory, on a server in this process.
+type scratch struct {
+	dir    string
+	server *natsdeploy.Embedded
+	log    *eventlog.Log
+}
+
+func newScratch(ctx context.Context) (_ *scratch, err error) {
+	s := &scratch{}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "mneme-bench-"); err != nil {
+		return nil, err
+	}
+	if s.server, err = natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{Dir: filepath.Join(s.dir, "nats")}); err != nil {
+		return nil, err
+	}
+	if _, err := s.server.Apply(ctx, natsdeploy.Settings{}); err != nil {
+		return nil, err
+	}
+	conn, err := eventlog.Connect("", "bench", quiet, s.server.InProcess())
+	if err != nil {
+		return nil, err
+	}
+	if s.log, err = eventlog.Open(ctx, conn); err != nil {
+		conn.Close()
+	}
+	return s, err
+}
+
+// round is a directory for the stores of one round; those of the one before go.
+func (s *scratch) round(n int) string {
+	name := func(n int) string { return filepath.Join(s.dir, fmt.Sprintf("round-%d", n)) }
+	_ = os.RemoveAll(name(n - 1))
+	return name(n)
+}
+
+// close ends the server and removes the directory.
+func (s *scratch) close() {
+	if s.log != nil {
+		s.log.Conn().Close()
+	}
+	if s.server != nil {
+		s.server.Stop()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// fill publishes transcripts and returns how many events a second went in, and what
+// the log is afterwards. Without events it returns [ErrNoEvents].
+func (s *scratch) fill(ctx context.Context, paths []string, say Say) (perSecond float64, state eventlog.State, err error) {
+	files, err := transcript.Find(paths)
+	if len(files) == 0 {
+		return 0, state, errors.Join(ErrNoEvents, err)
+	}
+	if err != nil {
+		return 0, state, err
+	}
+	began := time.Now()
+	report, err := importer.Import(ctx, s.log, files, importer.Options{Tenant: tenant, Format: transcript.Auto, Progress: func(_ int64, items int) {
+		say("publishing, %d events", items)
+	}})
+	if report.Published == 0 && (err == nil || errors.Is(err, importer.ErrUnread)) {
+		return 0, state, errors.Join(ErrNoEvents, err)
+	}
+	if err != nil {
+		return 0, state, err
+	}
+	perSecond = float64(report.Published) / time.Since(began).Seconds()
+	state, err = s.log.State(ctx)
+	return perSecond, state, err
+}
+
+// apply brings the whole log into an empty store, by the engine. It returns how long
+// that took and with which sequences the engine's transactions ended.
+func apply[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store projection.Store[U], head uint64) (took time.Duration, ends []uint64, err error) {
+	projector, err := projection.NewProjector(p, log, store, quiet)
+	if err != nil {
+		return 0, nil, err
+	}
+	done := make(chan struct{})
+	stop, err := log.WatchProgress(ctx, p.Name, 0, func(seq uint64) {
+		if ends = append(ends, seq); seq == head {
+			close(done)
+		}
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer stop()
+	began := time.Now()
+	projector.Start()
+	defer projector.Stop()
+	for {
+		select {
+		case <-done:
+			return time.Since(began), ends, nil
+		case <-ctx.Done():
+			return 0, nil, ctx.Err()
+		case <-time.After(time.Second):
+			if s := projector.Status()[0]; s.Error != "" {
+				return 0, nil, fmt.Errorf("the projector stopped: %s", s.Error)
+			}
+		}
+	}
+}
