@@ -87,12 +87,12 @@ func newAPI(base, tenant string, atOnce int) *api {
 	}}
 }
 
-// get reads a whole answer.
+// get reads a whole answer. Without a query the tenant is not named either: the
+// state of the whole has none.
 func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	if query == nil {
-		query = url.Values{}
+	if query != nil {
+		query.Set("tenant", a.tenant)
 	}
-	query.Set("tenant", a.tenant)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err

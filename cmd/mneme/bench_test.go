@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/bench"
+)
+
+// measure runs a measurement on a small recording, in a temporary directory that must
+// be empty afterwards.
+func measure[T any](t *testing.T, args ...string) (figures T, lines int) {
+	t.Helper()
+	_, err := binary() // which is built in the real one
+	require.NoError(t, err)
+	t.Setenv("TMPDIR", t.TempDir())
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	lines = recording(t, path, 1, 3, 6)
+	out, stderr, code := mneme(t, append(append([]string{"bench"}, args...), "--json", path)...)
+	require.Zero(t, code, stderr)
+	require.Empty(t, stderr, "no terminal, so no progress")
+	decoder := json.NewDecoder(strings.NewReader(out))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&figures), out)
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	return figures, lines
+}
+
+func TestBenchIngestComparesWithABareLoader(t *testing.T) {
+	r, lines := measure[bench.Ingest](t, "ingest", "--rounds", "2")
+	require.EqualValues(t, lines, r.Events)
+	require.Len(t, r.Ratios, 2)
+	for _, figure := range []float64{r.MB, r.PublishPS, r.IngestPS, r.LoaderPS, r.Ratio} {
+		require.Positive(t, figure)
+	}
+	require.Positive(t, r.Batches)
+	require.Positive(t, r.Machine.Cores)
+}
+
+func TestBenchReplayComparesWithABareConsumer(t *testing.T) {
+	r, lines := measure[bench.Replay](t, "replay", "--rounds", "2")
+	require.EqualValues(t, lines, r.Events)
+	require.Len(t, r.FilesRatios, 2)
+	require.Len(t, r.GraphRatios, 2)
+	for _, figure := range []float64{r.MB, r.BarePS, r.FilesPS, r.GraphPS, r.FilesRatio, r.GraphRatio} {
+		require.Positive(t, figure)
+	}
+}
+
+func TestBenchLatencyReadsBackWhatItPublished(t *testing.T) {
+	r, lines := measure[bench.Latency](t, "latency", "--rate", "200", "--reads", "100", "--warm-up", "0s", "--for", "10s")
+	require.Equal(t, lines, r.Events)
+	require.Equal(t, 3, r.Conversations)
+	require.Equal(t, lines, r.Acknowledged.Count)
+	require.Equal(t, (lines+1)/2, r.Readable.Count+r.Context.Count)
+	require.Equal(t, 200, r.Rate)
+	require.LessOrEqual(t, r.Pace, 210.0)
+	for _, l := range []bench.Latencies{r.Acknowledged, r.Readable, r.Context} {
+		require.Positive(t, l.P50)
+		require.LessOrEqual(t, l.P50, l.P90)
+		require.LessOrEqual(t, l.P90, l.P99)
+		require.LessOrEqual(t, l.P99, l.Max)
+	}
+}
+
+func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
+	r, lines := measure[bench.Context](t, "context", "--rounds", "2", "--conversations", "2", "--short", "1", "--max-chars", "1000")
+	// recording has conversations of 6 turns, which is not ten times one: compared is none.
+	require.Nil(t, r.Long)
+	require.Equal(t, lines, r.Program.Events)
+	require.Equal(t, 2, r.Conversations)
+	require.Equal(t, 3, r.Of)
+	require.Equal(t, 4, r.Warm.Count)
+	require.Equal(t, 1000, r.MaxChars)
+	for _, figure := range []float64{r.KB, r.MaxKB, r.Program.ImportPS, r.Program.ReadyEmptyMS, r.Program.ReadyMS, r.Program.ReadyKilledMS, r.Program.LogGB} {
+		require.Positive(t, figure)
+	}
+	if _, err := os.Stat("/proc/self/status"); err == nil {
+		for _, figure := range []*float64{r.Program.IdleMB, r.Program.ImportedMB, r.Program.PeakMB, r.Program.ReadMB} {
+			require.Positive(t, *figure)
+		}
+	}
+}
+
+func TestBenchContextComparesALongConversationWithItsLastTurns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	recording(t, path, 1, 1, 30)
+	out, stderr, code := mneme(t, "bench", "context", "--rounds", "1", "--short", "3", "--max-chars", "1000", "--json", path)
+	require.Zero(t, code, stderr)
+	var r bench.Context
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, 30, r.Long.Turns)
+	require.Equal(t, 3, r.Long.ShortTurns)
+	require.InDelta(t, r.Long.ShortKB, r.Long.KB, 0.5, "the newest content is the same")
+	require.Positive(t, r.Long.Ratio)
+	require.Equal(t, r.Long.Long.Count, r.Long.Short.Count)
+}
+
+func TestBenchContextReadsARunningServer(t *testing.T) {
+	s := up(t, t.TempDir())
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	recording(t, path, 1, 3, 6)
+	_, stderr, code := s.mneme("import", "--wait", path)
+	require.Zero(t, code, stderr)
+	r := read[bench.Context](s, "bench", "context", "--rounds", "1")
+	require.Equal(t, 3, r.Conversations)
+	require.Nil(t, r.Program)
+	out, stderr, code := s.mneme("bench", "context", "--rounds", "1")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "warm")
+}
+
+func TestBenchWithWrongUsageSaysSo(t *testing.T) {
+	t.Parallel()
+	empty := t.TempDir()
+	for _, args := range [][]string{
+		{"ingest"}, {"ingest", empty}, {"ingest", "--rounds", "0", empty}, {"replay", empty}, {"replay", filepath.Join(empty, "none")},
+		{"latency", empty}, {"latency", "--rate", "0", empty}, {"latency", "--for", "1ms", empty}, {"latency", "--for", "soon", empty},
+		{"context", empty}, {"context", "--max-chars", "1", empty}, {"context", "--url", "nowhere"},
+	} {
+		_, stderr, code := mneme(t, append([]string{"bench"}, args...)...)
+		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
+		require.NotEmpty(t, stderr)
+	}
+	for _, command := range []string{"ingest", "latency", "replay", "context"} {
+		out, _, code := mneme(t, "bench", command, "--help")
+		require.Zero(t, code)
+		require.Contains(t, out, "temporary directory")
+	}
+}
