@@ -66,8 +66,9 @@ fuzz: ## Fuzz everything that parses, FUZZTIME (30s) each
 	done
 
 .PHONY: bench
-bench: build ## Measure ingest on transcripts: make bench TRANSCRIPTS="~/.claude/projects"
-	bin/mneme bench ingest $(TRANSCRIPTS)
+bench: build ## Measure on transcripts: make bench TRANSCRIPTS="~/.claude/projects"
+	@test -n "$(TRANSCRIPTS)" || { echo 'name transcripts: make bench TRANSCRIPTS="~/.claude/projects"'; exit 2; }
+	@for what in ingest replay latency context; do echo "mneme bench $$what"; bin/mneme bench $$what $(TRANSCRIPTS) || exit 1; echo; done
 
 .PHONY: clean
 clean: ## Remove what was built; data in .mneme stays
