@@ -106,17 +106,12 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	out := &statusOutput{}
 	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
 	out.Body.Stream.Partitions = a.Log.Partitions()
-	running := map[string]map[int]projection.Status{}
+	var running []projection.Status
 	if a.States != nil {
-		for _, s := range a.States() {
-			if running[s.Projection] == nil {
-				running[s.Projection] = map[int]projection.Status{}
-			}
-			running[s.Projection][s.Partition] = s
-		}
+		running = a.States()
 	}
 	for _, m := range a.models() {
-		list, err := a.projectionStatus(ctx, m, running[m.name])
+		list, err := a.projectionStatus(ctx, m, running)
 		if err != nil {
 			return nil, a.problem(err)
 		}
@@ -141,11 +136,11 @@ func (a *api) models() []model {
 	return []model{{"graph", g, errGraph}, {"files", f, errFiles}}
 }
 
-func (a *api) projectionStatus(ctx context.Context, m model, running map[int]projection.Status) ([]ProjectionStatus, error) {
+func (a *api) projectionStatus(ctx context.Context, m model, running []projection.Status) ([]ProjectionStatus, error) {
 	if m.err != nil {
 		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: a.Generation, State: "absent", Error: m.err.Error()}}, nil
 	}
-	cps, err := m.store.Checkpoints(ctx)
+	progress, err := projection.Progress(ctx, m.name, a.Log, m.store, running)
 	if err != nil {
 		return nil, err
 	}
@@ -153,31 +148,15 @@ func (a *api) projectionStatus(ctx context.Context, m model, running map[int]pro
 	if err != nil {
 		return nil, err
 	}
-	var list []ProjectionStatus
-	for _, cp := range cps {
-		last, err := a.Log.LastOf(ctx, cp.Partition)
-		if err != nil {
-			return nil, err
+	list := make([]ProjectionStatus, len(progress))
+	for i, s := range progress {
+		list[i] = ProjectionStatus{
+			Name: m.name, Store: a.Store, Generation: a.Generation, Partition: s.Partition, State: string(s.State),
+			Checkpoint: s.Checkpoint.Seq, Lag: s.Lag, Applied: s.Checkpoint.Applied, Duplicates: s.Checkpoint.Duplicates, Error: s.Error,
 		}
-		s := ProjectionStatus{
-			Name: m.name, Store: a.Store, Generation: a.Generation, Partition: cp.Partition, State: string(projection.StateLive),
-			Checkpoint: cp.Seq, Applied: cp.Applied, Duplicates: cp.Duplicates, Failed: failed, Error: cp.Halted,
+		for _, n := range failed {
+			list[i].Failed += n
 		}
-		if last > cp.Seq {
-			s.State, s.Lag = string(projection.StateCatchingUp), last-cp.Seq
-		}
-		if r, ok := running[cp.Partition]; ok {
-			s.State = string(r.State)
-			if r.Error != "" {
-				s.Error = r.Error
-			}
-			if r.Checkpoint.Seq >= cp.Seq && r.Lag < s.Lag && r.Lag > 0 {
-				s.Lag = r.Lag
-			}
-		} else if cp.Halted != "" {
-			s.State = string(projection.StateHalted)
-		}
-		list = append(list, s)
 	}
 	return list, nil
 }

@@ -31,11 +31,21 @@ type Log struct {
 	stream     jetstream.Stream
 	partitions int
 	batches    chan struct{} // the atomic batches in flight
+	published  func(Publication)
+}
+
+// Option is something that [Open] may be told.
+type Option func(*Log)
+
+// OnPublish names a function that is called after each publish, by the goroutine that
+// published.
+func OnPublish(published func(Publication)) Option {
+	return func(l *Log) { l.published = published }
 }
 
 // Open finds the stream behind a connection. It does not create it; that is the
 // business of deploy/nats.
-func Open(ctx context.Context, conn *nats.Conn) (*Log, error) {
+func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return nil, err
@@ -48,7 +58,11 @@ func Open(ctx context.Context, conn *nats.Conn) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", natsdeploy.Stream, err)
 	}
-	return &Log{conn: conn, js: js, stream: stream, partitions: info.Partitions, batches: make(chan struct{}, maxBatches)}, nil
+	l := &Log{conn: conn, js: js, stream: stream, partitions: info.Partitions, batches: make(chan struct{}, maxBatches)}
+	for _, option := range options {
+		option(l)
+	}
+	return l, nil
 }
 
 // Partitions is the number of partitions that the stream maps conversations to.
@@ -62,6 +76,7 @@ type State struct {
 	First, Head uint64 // first and last sequence; 0 and 0 when empty
 	Messages    uint64
 	Bytes       uint64
+	MaxBytes    int64 // at which the log is full
 }
 
 // State asks the server for the extent of the log.
@@ -71,7 +86,7 @@ func (l *Log) State(ctx context.Context) (State, error) {
 		return State{}, fmt.Errorf("state of the log: %w", err)
 	}
 	s := info.State
-	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes}, nil
+	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes}, nil
 }
 
 // Message is one message of the stream as it is stored.

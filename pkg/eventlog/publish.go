@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	natsdeploy "mneme/deploy/nats"
 	"mneme/events"
@@ -39,6 +41,15 @@ type Ack struct {
 	Duplicate bool
 }
 
+// Publication is one call of [Log.Publish] or [Log.PublishAll], for metrics.
+type Publication struct {
+	Events     int // that were to be published
+	Stored     int // that were acknowledged, duplicates included
+	Duplicates int
+	Took       time.Duration
+	Err        error
+}
+
 // Publish stores one event and waits for the acknowledgement. Publishing the same
 // event again is harmless: within the duplicate window the server drops it, later
 // the read models do.
@@ -46,10 +57,23 @@ type Ack struct {
 // It returns an [*events.Invalid], [ErrFull], [ErrTooLarge], or an error of the
 // connection; only after a nil error is the event stored.
 func (l *Log) Publish(ctx context.Context, tenant string, e events.Event) (Ack, error) {
-	msg, err := NewMsg(tenant, e)
+	began, list := time.Now(), []events.Event{e}
+	ctx, span := startPublish(ctx, list, semconv.MessagingMessageID(e.ID))
+	ack, err := l.publishOne(ctx, tenant, list)
+	if err != nil {
+		l.publishedSome(span, began, 1, nil, err)
+		return Ack{}, err
+	}
+	l.publishedSome(span, began, 1, []Ack{ack}, nil)
+	return ack, nil
+}
+
+func (l *Log) publishOne(ctx context.Context, tenant string, list []events.Event) (Ack, error) {
+	msg, err := NewMsg(tenant, list[0])
 	if err != nil {
 		return Ack{}, err
 	}
+	carry(ctx, list, []*nats.Msg{msg})
 	return l.publish(ctx, msg)
 }
 
@@ -60,6 +84,34 @@ func (l *Log) Publish(ctx context.Context, tenant string, e events.Event) (Ack, 
 //
 // The acks are those of the events stored before an error.
 func (l *Log) PublishAll(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
+	if len(list) == 0 {
+		return []Ack{}, nil
+	}
+	began := time.Now()
+	ctx, span := startPublish(ctx, list, semconv.MessagingBatchMessageCount(len(list)))
+	acks, err := l.publishAll(ctx, tenant, list)
+	l.publishedSome(span, began, len(list), acks, err)
+	return acks, err
+}
+
+// publishedSome ends the span of a publish and tells about it.
+func (l *Log) publishedSome(span trace.Span, began time.Time, asked int, acks []Ack, err error) {
+	endPublish(span, acks, err)
+	if l.published != nil {
+		l.published(Publication{Events: asked, Stored: len(acks), Duplicates: duplicates(acks), Took: time.Since(began), Err: err})
+	}
+}
+
+func duplicates(acks []Ack) (n int) {
+	for _, ack := range acks {
+		if ack.Duplicate {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *Log) publishAll(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
 	msgs := make([]*nats.Msg, len(list))
 	for i, e := range list {
 		msg, err := NewMsg(tenant, e)
@@ -68,6 +120,7 @@ func (l *Log) PublishAll(ctx context.Context, tenant string, list []events.Event
 		}
 		msgs[i] = msg
 	}
+	carry(ctx, list, msgs)
 	acks := make([]Ack, 0, len(list))
 	for len(msgs) > 0 {
 		n, bytes := 0, 0

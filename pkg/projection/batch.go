@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"mneme/events"
 	"mneme/pkg/eventlog"
@@ -21,7 +24,20 @@ type entry struct {
 	content events.Digest
 	keys    [2]events.Digest // identity, payload key
 	nkeys   int
+
+	result   result             // what the last attempt made of it
+	decoding time.Duration      // if an observer wants to know
+	origin   *trace.SpanContext // of its producer's trace, if that is sampled and an observer traces
 }
+
+// result is what became of an event: one of these, or the [Class] of its failure.
+type result string
+
+const (
+	resultIgnored   result = "ignored" // the projection has no reducer for it
+	resultApplied   result = "applied"
+	resultDuplicate result = "duplicate"
+)
 
 // decode does per event what needs no store: decoding, validation and hashing.
 func (p *Projection[U]) decode(m eventlog.Message) *entry {
@@ -64,6 +80,8 @@ type outcome struct {
 	applied    int
 	duplicates int
 	failed     int
+
+	apply, commit time.Duration // inside of the transaction, and to end it
 }
 
 // reduceIn runs a batch in one transaction that is already fenced: everything
@@ -77,6 +95,7 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 	}
 	var failed []Failed
 	fail := func(e *entry, class Class, reason string) {
+		e.result = result(class)
 		failed = append(failed, Failed{
 			Projection: p.Name, Seq: e.seq, Conversation: e.conv, EventID: e.event.ID, Type: e.event.Type, Class: class, Reason: reason,
 		})
@@ -106,6 +125,7 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 			continue
 		}
 		if !e.reduced {
+			e.result = resultIgnored
 			continue
 		}
 		if err := skip[e.seq]; err != nil {
@@ -125,8 +145,10 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 			if err := p.reduce(u, &e.event); err != nil {
 				return out, &poison{seq: e.seq, err: err}
 			}
+			e.result = resultApplied
 			out.applied++
 		case holder.Content == e.content:
+			e.result = resultDuplicate
 			out.duplicates++
 		default:
 			fail(e, ClassInvalid, fmt.Sprintf("the event at sequence %d has the same identity and other content; the first one counts", holder.Seq))
@@ -204,6 +226,8 @@ func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, en
 			second.applied += first.applied
 			second.duplicates += first.duplicates
 			second.failed += first.failed
+			second.apply += first.apply
+			second.commit += first.commit
 			return second, err
 		default:
 			return out, err
@@ -212,7 +236,10 @@ func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, en
 }
 
 func (p *Projection[U]) applyOnce(ctx context.Context, s Store[U], mine Checkpoint, entries []*entry, skip map[uint64]error) (out outcome, err error) {
+	var began, done time.Time
 	err = s.Update(ctx, mine.Partition, func(tx Tx[U]) error {
+		began = time.Now()
+		defer func() { done = time.Now() }()
 		cp, err := tx.Checkpoint(ctx)
 		if err != nil {
 			return err
@@ -237,5 +264,6 @@ func (p *Projection[U]) applyOnce(ctx context.Context, s Store[U], mine Checkpoi
 		out.checkpoint = cp
 		return tx.Advance(ctx, cp)
 	})
+	out.apply, out.commit = done.Sub(began), time.Since(done)
 	return out, err
 }

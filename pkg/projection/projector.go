@@ -28,8 +28,10 @@ type Status struct {
 	Partition  int
 	State      State
 	Checkpoint Checkpoint
+	Head       uint64 // last sequence of the partition, if [Progress] has asked
 	Lag        uint64 // events of the partition not yet applied, as the server last said
 	Error      string // the store's present trouble, or why the projector halted
+	Retries    uint64 // how often the projector has waited for a store or a server since it began
 }
 
 // The size of a batch. There is no waiting to fill one: what is there is applied.
@@ -60,6 +62,7 @@ type Projector[U Unit] struct {
 	log        *eventlog.Log
 	store      Store[U]
 	slog       *slog.Logger
+	observer
 
 	mu       sync.Mutex
 	statuses []Status
@@ -85,11 +88,14 @@ type answer struct {
 var ErrNotRunning = errors.New("the projector is not running")
 
 // NewProjector makes a projector; Start sets it going.
-func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], logger *slog.Logger) (*Projector[U], error) {
+func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], logger *slog.Logger, options ...Option) (*Projector[U], error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	pr := &Projector[U]{projection: p, log: log, store: store, slog: logger.With("projection", p.Name)}
+	for _, option := range options {
+		option(&pr.observer)
+	}
 	for n := range log.Partitions() {
 		pr.statuses = append(pr.statuses, Status{Projection: p.Name, Partition: n, State: StateIdle})
 		pr.requests = append(pr.requests, make(chan request))
@@ -154,9 +160,10 @@ func (p *Projector[U]) update(partition int, change func(*Status)) {
 func (p *Projector[U]) own(ctx context.Context, partition int) {
 	logger := p.slog.With("partition", partition)
 	backoff := minBackoff
+	history := uint64(0)
 	for ctx.Err() == nil {
 		began, seq := time.Now(), p.Status()[partition].Checkpoint.Seq
-		err := p.drive(ctx, partition)
+		err := p.drive(ctx, partition, &history)
 		if ctx.Err() != nil {
 			break
 		}
@@ -167,7 +174,7 @@ func (p *Projector[U]) own(ctx context.Context, partition int) {
 			return
 		}
 		logger.Warn("projector waits and tries again", "error", err, "after", backoff)
-		p.update(partition, func(s *Status) { s.State, s.Error = StateCatchingUp, err.Error() })
+		p.update(partition, func(s *Status) { s.State, s.Error, s.Retries = StateCatchingUp, err.Error(), s.Retries+1 })
 		if time.Since(began) > maxBackoff || p.Status()[partition].Checkpoint.Seq > seq {
 			backoff = minBackoff
 		}
@@ -185,8 +192,9 @@ type haltError struct{ reason string }
 
 func (e *haltError) Error() string { return e.reason }
 
-// drive takes the partition over and applies its events until something fails.
-func (p *Projector[U]) drive(ctx context.Context, partition int) error {
+// drive takes the partition over and applies its events until something fails. It sets
+// history if the read model is built anew: to the end of what there was before.
+func (p *Projector[U]) drive(ctx context.Context, partition int, history *uint64) error {
 	cp, err := p.store.Acquire(ctx, partition, p.projection.Fingerprint())
 	if err != nil {
 		return err
@@ -208,6 +216,9 @@ func (p *Projector[U]) drive(ctx context.Context, partition int) error {
 	if err != nil {
 		return err
 	}
+	if cp.Seq == 0 {
+		*history = goal
+	}
 	follower, err := p.log.Follow(ctx, partition, cp.Seq+1)
 	if err != nil {
 		return err
@@ -215,7 +226,7 @@ func (p *Projector[U]) drive(ctx context.Context, partition int) error {
 	defer follower.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	batches := p.projection.decodeAll(ctx, follower)
+	batches := decodeAll(ctx, follower, p.decode)
 
 	p.update(partition, func(s *Status) {
 		s.State, s.Checkpoint, s.Error, s.Lag = StateCatchingUp, cp, "", follower.Pending()
@@ -240,11 +251,13 @@ func (p *Projector[U]) drive(ctx context.Context, partition int) error {
 			continue
 		case batch = <-batches:
 		}
+		began := time.Now()
 		out, err := p.projection.apply(ctx, p.store, cp, batch, nil)
 		if err != nil {
 			return err
 		}
 		cp = out.checkpoint
+		p.observe(partition, batch, out, began, *history)
 		if out.failed > 0 {
 			p.slog.Warn("events were skipped", "partition", partition, "count", out.failed, "up to", cp.Seq)
 		}
@@ -263,7 +276,7 @@ func (p *Projector[U]) drive(ctx context.Context, partition int) error {
 // decodeAll decodes beside the writer, in order. The writer gets what is there as
 // soon as it is ready for it; while it is busy the batch grows, and when it is full
 // the next ones begin.
-func (p *Projection[U]) decodeAll(ctx context.Context, follower *eventlog.Follower) <-chan []*entry {
+func decodeAll(ctx context.Context, follower *eventlog.Follower, decode func(eventlog.Message) *entry) <-chan []*entry {
 	batches := make(chan []*entry)
 	go func() {
 		var queue [][]*entry // all full but the last
@@ -273,7 +286,7 @@ func (p *Projection[U]) decodeAll(ctx context.Context, follower *eventlog.Follow
 				queue, size = append(queue, make([]*entry, 0, maxBatchEvents)), 0
 			}
 			last := &queue[len(queue)-1]
-			*last = append(*last, p.decode(m))
+			*last = append(*last, decode(m))
 			size += len(m.Data)
 		}
 		for {

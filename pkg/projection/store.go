@@ -94,8 +94,8 @@ type ReadStore interface {
 	Checkpoints(ctx context.Context) ([]Checkpoint, error)
 	// Failed lists failed events with a sequence above after, oldest first.
 	Failed(ctx context.Context, after uint64, limit int) ([]Failed, error)
-	// CountFailed counts failed events.
-	CountFailed(ctx context.Context) (int, error)
+	// CountFailed counts failed events by class.
+	CountFailed(ctx context.Context) (map[Class]int, error)
 	// Holders returns who holds these keys, by index; free keys are left out. In a
 	// deleted conversation the tombstone holds every key, without a Content.
 	Holders(ctx context.Context, claims []Claim) (map[int]Claim, error)

@@ -113,12 +113,19 @@ func (s *store) Failed(ctx context.Context, after uint64, limit int) (list []pro
 }
 
 // CountFailed implements projection.ReadStore.
-func (s *store) CountFailed(ctx context.Context) (n int, err error) {
+func (s *store) CountFailed(ctx context.Context) (count map[projection.Class]int, err error) {
+	count = map[projection.Class]int{}
 	err = s.snapshot(ctx, func(q queryer) error {
-		rows, err := q("SELECT count(*) FROM failed")
-		return each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })
+		rows, err := q("SELECT class, count(*) FROM failed GROUP BY class")
+		return each(rows, err, func(rows *sql.Rows) error {
+			var class projection.Class
+			var n int
+			err := rows.Scan(&class, &n)
+			count[class] = n
+			return err
+		})
 	})
-	return n, err
+	return count, err
 }
 
 // Holders implements projection.ReadStore.

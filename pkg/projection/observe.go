@@ -1,0 +1,101 @@
+package projection
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/pkg/eventlog"
+)
+
+// Option is something that [NewProjector] may be told.
+type Option func(*observer)
+
+// observer is who looks at a projector: nobody, unless options say so.
+type observer struct {
+	applied func(Batch)
+	tracer  trace.Tracer
+}
+
+// Batch is one batch that a projector has applied, for metrics.
+type Batch struct {
+	Projection string
+	Partition  int
+	Events     int
+	Decode     time.Duration // of its events, which is done beside the writer
+	Apply      time.Duration // inside of the transaction: read, claim, reduce, save
+	Commit     time.Duration
+}
+
+// OnBatch names a function that is called after each batch, by the goroutine of its
+// partition.
+func OnBatch(applied func(Batch)) Option {
+	return func(o *observer) { o.applied = applied }
+}
+
+// WithTracer records a span for each event whose producer's trace is sampled, in that
+// trace, from when its batch was begun until it was committed. A span for each batch,
+// linked to the producers, would cost less but nobody finds it from the producer's
+// side.
+func WithTracer(tracer trace.Tracer) Option {
+	return func(o *observer) { o.tracer = tracer }
+}
+
+// decode is [Projection.decode] with what an observer wants to know.
+func (p *Projector[U]) decode(m eventlog.Message) *entry {
+	if p.applied == nil && p.tracer == nil {
+		return p.projection.decode(m)
+	}
+	began := time.Now()
+	e := p.projection.decode(m)
+	if p.tracer != nil {
+		if sc := m.TraceContext(&e.event.Event); sc.IsSampled() {
+			e.origin = &sc
+		}
+	}
+	e.decoding = time.Since(began)
+	return e
+}
+
+// observe tells about a batch. Events up to history are not traced: a read model that
+// is built anew replays them, long after their traces ended.
+func (p *Projector[U]) observe(partition int, batch []*entry, out outcome, began time.Time, history uint64) {
+	if p.applied != nil {
+		b := Batch{Projection: p.projection.Name, Partition: partition, Events: len(batch), Apply: out.apply, Commit: out.commit}
+		for _, e := range batch {
+			b.Decode += e.decoding
+		}
+		p.applied(b)
+	}
+	if p.tracer == nil {
+		return
+	}
+	ended := time.Now()
+	for _, e := range batch {
+		if e.origin != nil && e.seq > history && e.result != "" {
+			p.trace(partition, e, began, ended)
+		}
+	}
+}
+
+func (p *Projector[U]) trace(partition int, e *entry, began, ended time.Time) {
+	ctx := trace.ContextWithRemoteSpanContext(context.Background(), *e.origin)
+	_, span := p.tracer.Start(ctx, "process "+p.projection.Name, trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
+		semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationName("process"), semconv.MessagingOperationTypeProcess,
+		semconv.MessagingDestinationName(natsdeploy.Stream), semconv.MessagingDestinationPartitionID(strconv.Itoa(partition)),
+		semconv.MessagingConsumerGroupName(p.projection.Name), semconv.MessagingMessageID(e.event.ID),
+		semconv.CloudEventsEventType(e.event.Type), semconv.CloudEventsEventSource(e.event.Source),
+		attribute.String("gen_ai.conversation.id", e.conv.ID),
+		attribute.Int64("mneme.event.seq", int64(e.seq)), attribute.String("mneme.event.outcome", string(e.result))))
+	if class := Class(e.result); class == ClassInvalid || class == ClassError {
+		span.SetAttributes(semconv.ErrorTypeKey.String(string(class)))
+		span.SetStatus(codes.Error, "")
+	}
+	span.End(trace.WithTimestamp(ended))
+}

@@ -1,0 +1,52 @@
+package projection
+
+import (
+	"context"
+
+	"mneme/pkg/eventlog"
+)
+
+// Progress tells where a projection is on each partition that a projector ever had, by
+// number: what its read model has applied, against what the log holds now. running is
+// what a projector of this process says; without one the state comes from the positions.
+//
+// The lag is at most what it says: of a log with several partitions it can count events
+// of others, until the server says how many of this one there are.
+func Progress(ctx context.Context, name string, log *eventlog.Log, model ReadStore, running []Status) ([]Status, error) {
+	cps, err := model.Checkpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Status, 0, len(cps))
+	for _, cp := range cps {
+		head, err := log.LastOf(ctx, cp.Partition)
+		if err != nil {
+			return nil, err
+		}
+		s := Status{Projection: name, Partition: cp.Partition, State: StateLive, Checkpoint: cp, Head: head, Error: cp.Halted}
+		if head > cp.Seq {
+			s.State, s.Lag = StateCatchingUp, head-cp.Seq
+		}
+		if cp.Halted != "" {
+			s.State = StateHalted
+		}
+		for _, r := range running {
+			if r.Projection == name && r.Partition == cp.Partition {
+				s.say(r)
+			}
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// say takes over what a projector says of itself.
+func (s *Status) say(r Status) {
+	s.State, s.Retries = r.State, r.Retries
+	if r.Error != "" {
+		s.Error = r.Error
+	}
+	if r.Checkpoint.Seq >= s.Checkpoint.Seq && r.Lag < s.Lag && r.Lag > 0 {
+		s.Lag = r.Lag
+	}
+}
