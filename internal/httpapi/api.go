@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
@@ -40,6 +41,8 @@ type Config struct {
 	States func() []projection.Status
 	// NotReady is the class of errors that mean "not there yet", answered with 503.
 	NotReady error
+	// Telemetry observes the API; /metrics shows what it counts.
+	Telemetry *telemetry.Telemetry
 }
 
 type api struct{ Config }
@@ -57,6 +60,7 @@ func New(c Config) http.Handler {
 	config.Info.Description = "Event-sourced memory for AI agents: publish what an agent does as CloudEvents, read back what it should see now."
 	config.CreateHooks = nil // no $schema member in answers
 	config.RejectUnknownQueryParameters = true
+	config.Transformers = append(config.Transformers, a.logFailure)
 	h := humago.New(mux, config)
 	a.registerEvents(h)
 	a.registerConversations(h)
@@ -68,7 +72,8 @@ func New(c Config) http.Handler {
 	a.registerOperations(h)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", a.ready)
-	return mux
+	mux.Handle("GET /metrics", c.Telemetry.Metrics.Handler())
+	return c.Telemetry.HTTP(mux, mux)
 }
 
 func operation(id, method, path, summary, tag string, errors ...int) huma.Operation {

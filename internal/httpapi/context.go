@@ -43,7 +43,7 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	c, err := window.Build(ctx, window.Source{Graph: g, Files: f}, window.Request{
+	c, err := a.build(ctx, window.Source{Graph: g, Files: f}, window.Request{
 		Conversation: in.id(), MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf,
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // problem maps an error to its problem document. What is nobody's fault but ours
-// is logged and answered without details.
+// is answered without details, and logged.
 func (a *api) problem(err error) error {
 	var invalid *events.Invalid
 	var request *window.InvalidError
@@ -42,8 +42,25 @@ func (a *api) problem(err error) error {
 	if errors.As(err, &ready) {
 		return err
 	}
-	a.Logger.Error("request failed", "error", err)
-	return huma.Error503ServiceUnavailable("the log or a read model does not answer now; try again")
+	return &failure{huma.NewError(http.StatusServiceUnavailable, "the log or a read model does not answer now; try again").(*huma.ErrorModel), err}
+}
+
+// failure is a problem whose cause is for the log, not for the client.
+type failure struct {
+	*huma.ErrorModel
+	cause error
+}
+
+func (f *failure) Unwrap() error { return f.ErrorModel }
+
+// logFailure is where a failure becomes an answer: it is logged there, with the trace of
+// its request.
+func (a *api) logFailure(ctx huma.Context, _ string, answer any) (any, error) {
+	if f, ok := answer.(*failure); ok {
+		a.Logger.ErrorContext(ctx.Context(), "request failed", "error", f.cause)
+		return f.ErrorModel, nil
+	}
+	return answer, nil
 }
 
 // partly is the problem of a request of which the log has stored some events.

@@ -98,6 +98,7 @@ func (a *api) registerEvents(h huma.API) {
 func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, error) {
 	list, err := decodeBody(in.header, in.RawBody)
 	if err != nil {
+		a.Telemetry.Metrics.Refused("invalid", refused(err))
 		return nil, a.problem(err)
 	}
 	out := &publishOutput{}
@@ -114,6 +115,15 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 		out.Body.Seq = max(out.Body.Seq, ack.Seq)
 	}
 	return out, nil
+}
+
+// refused counts the events that a body was refused for.
+func refused(err error) int {
+	var problem *huma.ErrorModel
+	if errors.As(err, &problem) {
+		return max(1, len(problem.Errors))
+	}
+	return 1
 }
 
 // decodeBody reads the events of a request and checks them all.

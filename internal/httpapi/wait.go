@@ -122,7 +122,9 @@ func (p WaitParams) wait() time.Duration {
 }
 
 func (a *api) awaitPartition(ctx context.Context, p WaitParams, m model, partition int, goal uint64) error {
+	ctx, reached := a.awaiting(ctx, m.name, goal)
 	err := a.Log.AwaitProgress(ctx, m.name, partition, pollEvery, func() (bool, error) { return applied(ctx, m.store, partition, goal) })
+	reached(err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return huma.NewError(http.StatusGatewayTimeout, fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", m.name, goal, p.wait()))
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
@@ -39,29 +40,36 @@ type projector interface {
 }
 
 // NewIngestor opens the read model "graph" for writing and makes its projector.
-func NewIngestor(ctx context.Context, log *eventlog.Log, data string, logger *slog.Logger) (*Consumer, *sqlitestore.Graph, error) {
+func NewIngestor(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, *sqlitestore.Graph, error) {
 	store, err := sqlitestore.OpenGraph(ctx, ModelPath(data, "graph"))
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := projection.NewProjector(graph.Projection(), log, store, logger)
+	p, err := projection.NewProjector(graph.Projection(), log, store, logger, observed(t)...)
 	if err != nil {
 		return nil, nil, err
 	}
+	t.Metrics.WatchProjection(log, telemetry.Projection{Name: p.Name(), Model: store, Path: ModelPath(data, "graph"), Statuses: p.Status})
 	return &Consumer{projector: p, store: store}, store, nil
 }
 
 // NewFileTracker opens the read model "files" for writing and makes its projector.
-func NewFileTracker(ctx context.Context, log *eventlog.Log, data string, logger *slog.Logger) (*Consumer, *sqlitestore.Files, error) {
+func NewFileTracker(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, *sqlitestore.Files, error) {
 	store, err := sqlitestore.OpenFiles(ctx, ModelPath(data, "files"))
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := projection.NewProjector(graph.FilesProjection(files.DefaultTable()), log, store, logger)
+	p, err := projection.NewProjector(graph.FilesProjection(files.DefaultTable()), log, store, logger, observed(t)...)
 	if err != nil {
 		return nil, nil, err
 	}
+	t.Metrics.WatchProjection(log, telemetry.Projection{Name: p.Name(), Model: store, Path: ModelPath(data, "files"), Statuses: p.Status})
 	return &Consumer{projector: p, store: store}, store, nil
+}
+
+// observed are a projector's options by which its telemetry sees it.
+func observed(t *telemetry.Telemetry) []projection.Option {
+	return []projection.Option{projection.OnBatch(t.Metrics.Applied), projection.WithTracer(t.Tracer("mneme/pkg/projection"))}
 }
 
 // Start begins to follow the log.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mneme/internal/settings"
+	"mneme/internal/telemetry"
 )
 
 // HTTP serves a handler on a loopback address.
@@ -73,10 +74,11 @@ func (h *HTTP) Stop() {
 	})
 }
 
-// Health serves /healthz (the process runs) and /readyz (its store answers). State
-// and lag are in the body; they don't make a program unready.
-func Health(c *Consumer) http.Handler {
+// Health serves /healthz (the process runs), /readyz (its store answers) and /metrics.
+// State and lag are in the body of /readyz; they don't make a program unready.
+func Health(c *Consumer, t *telemetry.Telemetry) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", t.Metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := c.Ready(r.Context()); err != nil {
@@ -87,5 +89,5 @@ func Health(c *Consumer) http.Handler {
 			fmt.Fprintf(w, "%s partition %d: %s, checkpoint %d, lag %d %s\n", s.Projection, s.Partition, s.State, s.Checkpoint.Seq, s.Lag, s.Error)
 		}
 	})
-	return mux
+	return t.HTTP(mux, mux)
 }

@@ -19,6 +19,7 @@ import (
 	natsdeploy "mneme/deploy/nats"
 	"mneme/internal/httpapi"
 	"mneme/internal/settings"
+	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
 )
 
@@ -68,32 +69,36 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // RunIngestor is the program ingestor: log → read model "graph".
 func RunIngestor(ctx context.Context) error {
-	return runWorker(ctx, "ingestor", IngestorListen, func(ctx context.Context, log *eventlog.Log, data string, logger *slog.Logger) (*Consumer, error) {
-		c, _, err := NewIngestor(ctx, log, data, logger)
+	return runWorker(ctx, "ingestor", IngestorListen, func(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
+		c, _, err := NewIngestor(ctx, log, data, t, logger)
 		return c, err
 	})
 }
 
 // RunFileTracker is the program file-tracker: log → read model "files".
 func RunFileTracker(ctx context.Context) error {
-	return runWorker(ctx, "file-tracker", FileTrackerListen, func(ctx context.Context, log *eventlog.Log, data string, logger *slog.Logger) (*Consumer, error) {
-		c, _, err := NewFileTracker(ctx, log, data, logger)
+	return runWorker(ctx, "file-tracker", FileTrackerListen, func(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
+		c, _, err := NewFileTracker(ctx, log, data, t, logger)
 		return c, err
 	})
 }
 
-func runWorker(ctx context.Context, name, listen string, open func(context.Context, *eventlog.Log, string, *slog.Logger) (*Consumer, error)) (err error) {
+func runWorker(ctx context.Context, name, listen string, open func(context.Context, *eventlog.Log, string, *telemetry.Telemetry, *slog.Logger) (*Consumer, error)) (err error) {
 	s, err := settings.ReadWorker(listen)
 	if err != nil {
 		return &UsageError{err}
 	}
-	logger := settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", name)
+	tell, logger, err := observe(ctx, "mneme-"+name, settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", name))
+	if err != nil {
+		return err
+	}
+	defer tell.Stop()
 	health, err := Listen("MNEME_LISTEN", s.Listen, logger)
 	if err != nil {
 		return err
 	}
 	defer health.Stop()
-	log, conn, err := openLog(ctx, s.NATSURL, name, logger, func(ctx context.Context, js jetstream.JetStream) error {
+	log, conn, err := openLog(ctx, s.NATSURL, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
 		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas})
 		return err
 	})
@@ -101,13 +106,14 @@ func runWorker(ctx context.Context, name, listen string, open func(context.Conte
 		return err
 	}
 	defer conn.Close()
-	consumer, err := open(ctx, log, s.Data, logger)
+	tell.Metrics.WatchLog(log)
+	consumer, err := open(ctx, log, s.Data, tell, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, consumer.Stop()) }()
 	consumer.Start()
-	health.Start(Health(consumer))
+	health.Start(Health(consumer, tell))
 	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "health", health.URL()+"/readyz")
 	<-ctx.Done()
 	logger.Info("stopping")
@@ -121,7 +127,11 @@ func RunContextAPI(ctx context.Context) (err error) {
 	if err != nil {
 		return &UsageError{err}
 	}
-	logger := settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", "context-api")
+	tell, logger, err := observe(ctx, "mneme-context-api", settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", "context-api"))
+	if err != nil {
+		return err
+	}
+	defer tell.Stop()
 	server, err := Listen("MNEME_LISTEN", s.Listen, logger)
 	if err != nil {
 		return err
@@ -130,14 +140,15 @@ func RunContextAPI(ctx context.Context) (err error) {
 	if err := os.MkdirAll(filepath.Clean(s.Data), 0o755); err != nil {
 		return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
 	}
-	log, conn, err := openLog(ctx, s.NATSURL, "context-api", logger, nil)
+	log, conn, err := openLog(ctx, s.NATSURL, "context-api", tell, logger, nil)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	tell.Metrics.WatchLog(log)
 	models := NewModels(s.Data)
 	defer func() { err = errors.Join(err, models.Close()) }()
-	var handler http.Handler = httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", Generation: generation, NotReady: ErrNotThere})
+	var handler http.Handler = httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", Generation: generation, NotReady: ErrNotThere, Telemetry: tell})
 	server.Start(handler)
 	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "http", server.URL())
 	<-ctx.Done()
@@ -145,11 +156,22 @@ func RunContextAPI(ctx context.Context) (err error) {
 	return nil
 }
 
+// observe prepares the telemetry of a program, and the logger that goes with it.
+func observe(ctx context.Context, name string, logger *slog.Logger) (*telemetry.Telemetry, *slog.Logger, error) {
+	s, err := settings.ReadTelemetry()
+	if err != nil {
+		return nil, nil, &UsageError{err}
+	}
+	logger = telemetry.Logger(logger)
+	t, err := telemetry.Setup(ctx, name, s, logger)
+	return t, logger, err
+}
+
 // openLog connects to NATS and finds the log, or makes it if apply is given. What
 // is not there yet is waited for; what is there but not right is an error.
-func openLog(ctx context.Context, url, name string, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+func openLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
 	for {
-		log, conn, err := tryOpenLog(ctx, url, name, logger, apply)
+		log, conn, err := tryOpenLog(ctx, url, name, t, logger, apply)
 		if err == nil {
 			return log, conn, nil
 		}
@@ -168,7 +190,7 @@ func openLog(ctx context.Context, url, name string, logger *slog.Logger, apply f
 	}
 }
 
-func tryOpenLog(ctx context.Context, url, name string, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+func tryOpenLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
 	conn, err := eventlog.Connect(url, name, logger)
 	if err != nil {
 		return nil, nil, err
@@ -182,6 +204,6 @@ func tryOpenLog(ctx context.Context, url, name string, logger *slog.Logger, appl
 			return nil, conn, err
 		}
 	}
-	log, err := eventlog.Open(ctx, conn)
+	log, err := eventlog.Open(ctx, conn, eventlog.OnPublish(t.Metrics.Published))
 	return log, conn, err
 }

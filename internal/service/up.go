@@ -17,6 +17,7 @@ import (
 	natsdeploy "mneme/deploy/nats"
 	"mneme/internal/httpapi"
 	"mneme/internal/settings"
+	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/projection"
 )
@@ -44,6 +45,7 @@ type Instance struct {
 	conn      *nats.Conn
 	consumers []*Consumer
 	http      *HTTP
+	telemetry *telemetry.Telemetry
 }
 
 // Up starts everything in this process and returns once it answers.
@@ -60,6 +62,9 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 			_ = i.Close()
 		}
 	}()
+	if i.telemetry, c.Logger, err = observe(ctx, "mneme", c.Logger); err != nil {
+		return nil, err
+	}
 	if err := i.lockData(c.Data); err != nil {
 		return nil, err
 	}
@@ -80,15 +85,16 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
 		return nil, fmt.Errorf("connect to the embedded server: %w", err)
 	}
-	if i.Log, err = eventlog.Open(ctx, i.conn); err != nil {
+	if i.Log, err = eventlog.Open(ctx, i.conn, eventlog.OnPublish(i.telemetry.Metrics.Published)); err != nil {
 		return nil, err
 	}
-	ingestor, graph, err := NewIngestor(ctx, i.Log, c.Data, c.Logger)
+	i.telemetry.Metrics.WatchLog(i.Log)
+	ingestor, graph, err := NewIngestor(ctx, i.Log, c.Data, i.telemetry, c.Logger)
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, ingestor)
-	tracker, files, err := NewFileTracker(ctx, i.Log, c.Data, c.Logger)
+	tracker, files, err := NewFileTracker(ctx, i.Log, c.Data, i.telemetry, c.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +104,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
 		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: "sqlite", Generation: generation, States: i.Status, NotReady: ErrNotThere,
+		Telemetry: i.telemetry,
 	}))
 	return i, nil
 }
@@ -132,6 +139,9 @@ func (i *Instance) Close() error {
 	}
 	if i.server != nil {
 		i.server.Stop()
+	}
+	if i.telemetry != nil {
+		i.telemetry.Stop()
 	}
 	if i.lock != nil {
 		errs = append(errs, i.lock.Unlock())

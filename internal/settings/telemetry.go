@@ -1,0 +1,87 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/kelseyhightower/envconfig"
+)
+
+// Telemetry is what OpenTelemetry's own variables say about traces. The exporters and
+// the SDK read the others themselves: headers, time-outs, certificates, compression,
+// the sampler, the name and the attributes of the service, the sizes of queues.
+type Telemetry struct {
+	Disabled       string `envconfig:"OTEL_SDK_DISABLED" default:"false" desc:"true switches traces off"`
+	Exporter       string `envconfig:"OTEL_TRACES_EXPORTER" default:"otlp" desc:"otlp or none"`
+	Endpoint       string `envconfig:"OTEL_EXPORTER_OTLP_ENDPOINT" desc:"where traces go; unset means nowhere"`
+	TracesEndpoint string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" desc:"where traces go, if they have an endpoint of their own"`
+	Protocol       string `envconfig:"OTEL_EXPORTER_OTLP_PROTOCOL" default:"http/protobuf" desc:"http/protobuf or grpc"`
+	TracesProtocol string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" desc:"the protocol of traces, if it is another one"`
+	Capture        string `envconfig:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" default:"false" desc:"true puts what was read into spans"`
+}
+
+// ReadTelemetry reads and checks the variables of OpenTelemetry.
+func ReadTelemetry() (Telemetry, error) {
+	t := Telemetry{}
+	if err := envconfig.Process("", &t); err != nil {
+		return t, err
+	}
+	return t, errors.Join(
+		endpoint("OTEL_EXPORTER_OTLP_ENDPOINT", t.Endpoint), endpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", t.TracesEndpoint),
+		oneOf("OTEL_TRACES_EXPORTER", t.Exporter, "otlp", "none"),
+		oneOf("OTEL_EXPORTER_OTLP_PROTOCOL", t.Protocol, "http/protobuf", "grpc"),
+		oneOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", t.TracesProtocol, "", "http/protobuf", "grpc"))
+}
+
+// On tells whether there are traces.
+func (t Telemetry) On() bool {
+	return !strings.EqualFold(t.Disabled, "true") && t.Exporter == "otlp" && t.To() != ""
+}
+
+// To is where traces go.
+func (t Telemetry) To() string {
+	if t.TracesEndpoint != "" {
+		return t.TracesEndpoint
+	}
+	return t.Endpoint
+}
+
+// GRPC tells whether they go there by gRPC.
+func (t Telemetry) GRPC() bool {
+	if t.TracesProtocol != "" {
+		return t.TracesProtocol == "grpc"
+	}
+	return t.Protocol == "grpc"
+}
+
+// Content tells whether spans hold what was read. The values are those of the GenAI
+// instrumentations; there are no events here, so what asks for events alone is no.
+func (t Telemetry) Content() bool {
+	switch strings.ToLower(t.Capture) {
+	case "true", "span_only", "span_and_event":
+		return true
+	}
+	return false
+}
+
+func endpoint(name, text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("%s=%q: not a URL such as http://127.0.0.1:4318", name, text)
+	}
+	return nil
+}
+
+func oneOf(name, value string, values ...string) error {
+	for _, v := range values {
+		if value == v {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s=%q: none of %s", name, value, strings.Join(values, ", "))
+}

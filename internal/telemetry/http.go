@@ -1,0 +1,77 @@
+package telemetry
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/felixge/httpsnoop"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// HTTP observes a server: one line in the log at level debug, the metrics of a request,
+// and a span in the caller's trace, which traceparent in the header names. The routes of
+// mux are what tells requests apart. A query string is noted nowhere: it can hold what
+// somebody asked.
+func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
+	tracer := t.provider.Tracer("mneme/internal/httpapi")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, pattern := mux.Handler(r)
+		method, route := known(r.Method), path(pattern)
+		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		span := trace.SpanFromContext(ctx)
+		if !probe(route) {
+			ctx, span = tracer.Start(ctx, strings.TrimSpace(method+" "+route), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+				semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route), semconv.URLPath(r.URL.Path), semconv.URLScheme("http")))
+		}
+		t.Metrics.httpActive.Inc()
+		done := httpsnoop.Metrics{Code: http.StatusOK}
+		defer func() { // also if the handler gave up an answer that it had begun
+			t.Metrics.httpActive.Dec()
+			t.Metrics.httpDuration.WithLabelValues(method, route, strconv.Itoa(done.Code)).Observe(done.Duration.Seconds())
+			t.logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("method", method), slog.String("route", route),
+				slog.Int("status", done.Code), slog.Duration("duration", done.Duration), slog.Int64("bytes", done.Written))
+			endRequest(span, done)
+		}()
+		done.CaptureMetrics(w, func(w http.ResponseWriter) { next.ServeHTTP(w, r.WithContext(ctx)) })
+	})
+}
+
+func endRequest(span trace.Span, done httpsnoop.Metrics) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(semconv.HTTPResponseStatusCode(done.Code), semconv.HTTPResponseBodySize(int(done.Written)))
+	if done.Code >= http.StatusInternalServerError {
+		span.SetAttributes(semconv.ErrorTypeKey.String(strconv.Itoa(done.Code)))
+		span.SetStatus(codes.Error, "")
+	}
+	span.End()
+}
+
+// path is the path of a pattern such as "GET /v1/status", "" if nothing has matched.
+func path(pattern string) string {
+	_, after, found := strings.Cut(pattern, " ")
+	if !found {
+		return pattern
+	}
+	return after
+}
+
+// probe tells whether a route is asked by machines, again and again: those are in no trace.
+func probe(route string) bool {
+	return route == "/healthz" || route == "/readyz" || route == "/metrics"
+}
+
+// known is a method as metrics and spans name it: what nobody has defined is one word.
+func known(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "_OTHER"
+}

@@ -1,0 +1,124 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"mneme/internal/settings"
+)
+
+// stopTime is how long the spans that are still held may take to leave at the end.
+const stopTime = 2 * time.Second
+
+// complainEvery is how often it is said that an endpoint does not take spans.
+const complainEvery = time.Minute
+
+// Telemetry is what one program tells about itself.
+type Telemetry struct {
+	Metrics *Metrics
+	// Content says that spans may hold what was read.
+	Content bool
+
+	provider trace.TracerProvider
+	sdk      *sdktrace.TracerProvider // nil if there are no traces
+	logger   *slog.Logger
+}
+
+// Setup prepares the telemetry of a program, whose name is that of the service in its
+// traces unless OTEL_SERVICE_NAME is set. It waits for nobody: an endpoint that is down
+// costs its spans, and a line in the log now and then.
+func Setup(ctx context.Context, program string, s settings.Telemetry, logger *slog.Logger) (*Telemetry, error) {
+	t := &Telemetry{Metrics: newMetrics(logger), Content: s.Content(), provider: noop.NewTracerProvider(), logger: logger}
+	if !s.On() {
+		return t, nil
+	}
+	var to sdktrace.SpanExporter
+	var err error
+	if s.GRPC() {
+		to, err = otlptracegrpc.New(ctx)
+	} else {
+		to, err = otlptracehttp.New(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("export traces to %s: %w", s.To(), err)
+	}
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+		semconv.ServiceName(program), semconv.ServiceNamespace("mneme"), semconv.ServiceVersion(version())), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	// The SDK's only way to say that a variable of its own is wrong.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("OpenTelemetry", "error", err) }))
+	t.sdk = sdktrace.NewTracerProvider(sdktrace.WithBatcher(&exporter{SpanExporter: to, endpoint: s.To(), logger: logger}), sdktrace.WithResource(about))
+	t.provider = t.sdk
+	return t, nil
+}
+
+// Tracer gives a tracer, or nil if there are no traces.
+func (t *Telemetry) Tracer(name string) trace.Tracer {
+	if t.sdk == nil {
+		return nil
+	}
+	return t.sdk.Tracer(name)
+}
+
+// Stop sends what is held, for two seconds at most. It is idempotent.
+func (t *Telemetry) Stop() {
+	if t.sdk == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if err := t.sdk.Shutdown(ctx); err != nil {
+		t.logger.Debug("spans were lost at the end", "error", err)
+	}
+}
+
+// exporter sends spans and says, rarely, that it can't.
+type exporter struct {
+	sdktrace.SpanExporter
+	endpoint string
+	logger   *slog.Logger
+
+	mu   sync.Mutex
+	said time.Time
+	lost int // since it was said
+}
+
+// ExportSpans returns no error: the SDK would say it again for each batch.
+func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	if err == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lost += len(spans)
+	if time.Since(e.said) >= complainEvery {
+		e.logger.Warn("spans can't be exported", "endpoint", e.endpoint, "lost", e.lost, "error", err)
+		e.said, e.lost = time.Now(), 0
+	}
+	return nil
+}
+
+// version is that of the module, or (devel).
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return info.Main.Version
+}

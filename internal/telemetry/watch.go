@@ -1,0 +1,163 @@
+package telemetry
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
+)
+
+// askTime is how long the log and the read models may take to answer for one scrape.
+const askTime = 5 * time.Second
+
+// desc describes a metric that is read when it is asked for.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var scraped = desc("mneme_scrape_success", "1 if what is asked for a scrape has answered, else 0; the metrics of what has not are left out.", "source")
+
+var (
+	logHead        = desc("mneme_log_head", "Last sequence of the log.")
+	logEvents      = desc("mneme_log_events", "Events in the log.")
+	logBytes       = desc("mneme_log_bytes", "What the log takes.")
+	logLimit       = desc("mneme_log_limit_bytes", "At how many bytes the log is full and refuses events.")
+	natsUp         = desc("mneme_nats_connected", "1 if the connection to NATS is up, else 0.")
+	natsReconnects = desc("mneme_nats_reconnects_total", "How often the connection to NATS was lost and came back.")
+)
+
+// WatchLog exposes the log and the connection to it.
+func (m *Metrics) WatchLog(log *eventlog.Log) {
+	m.registry.MustRegister(&logWatch{m, log})
+}
+
+type logWatch struct {
+	*Metrics
+	log *eventlog.Log
+}
+
+// Describe implements prometheus.Collector: of metrics that are left out at times
+// nothing is promised.
+func (w *logWatch) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (w *logWatch) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	conn := w.log.Conn()
+	out <- gauge(natsUp, one(conn.IsConnected()))
+	out <- counter(natsReconnects, float64(conn.Stats().Reconnects))
+	state, err := w.log.State(ctx)
+	if w.failed(out, "log", err) {
+		return
+	}
+	out <- gauge(logHead, float64(state.Head))
+	out <- gauge(logEvents, float64(state.Messages))
+	out <- gauge(logBytes, float64(state.Bytes))
+	out <- gauge(logLimit, float64(state.MaxBytes))
+}
+
+var (
+	projectionCheckpoint = desc("mneme_projection_checkpoint", "Last sequence that the read model has applied.", "projection", "partition")
+	projectionHead       = desc("mneme_projection_head", "Last sequence of the partition in the log.", "projection", "partition")
+	projectionLag        = desc("mneme_projection_lag_events", "Events of the partition that are not applied yet, at most.", "projection", "partition")
+	projectionApplied    = desc("mneme_projection_applied_events_total", "Events that have changed the read model, since it was built.", "projection", "partition")
+	projectionDuplicates = desc("mneme_projection_duplicate_events_total", "Known events that were dropped, since the read model was built.", "projection", "partition")
+	projectionState      = desc("mneme_projection_state", "1 for the state that the partition is in, 0 for the others.", "projection", "partition", "state")
+	projectionRetries    = desc("mneme_projection_retries_total", "How often the projector has waited for a store or a server and tried again.", "projection", "partition")
+	projectionFailed     = desc("mneme_projection_failed_events", "Events that were skipped and are listed, of all partitions.", "projection", "class")
+	sqliteBytes          = desc("mneme_sqlite_file_bytes", "Size of the read model's files: db, and wal, what is not yet moved there.", "projection", "file")
+)
+
+// Projection is a read model that this process writes.
+type Projection struct {
+	Name     string
+	Model    projection.ReadStore
+	Path     string // of its SQLite file
+	Statuses func() []projection.Status
+}
+
+// WatchProjection exposes a read model and its projector.
+func (m *Metrics) WatchProjection(log *eventlog.Log, p Projection) {
+	m.registry.MustRegister(&projectionWatch{m, log, p})
+}
+
+type projectionWatch struct {
+	*Metrics
+	log *eventlog.Log
+	Projection
+}
+
+// Describe implements prometheus.Collector.
+func (w *projectionWatch) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	for suffix, file := range map[string]string{"": "db", "-wal": "wal"} {
+		if info, err := os.Stat(w.Path + suffix); err == nil {
+			out <- gauge(sqliteBytes, float64(info.Size()), w.Name, file)
+		}
+	}
+	list, err := projection.Progress(ctx, w.Name, w.log, w.Model, w.Statuses())
+	if err == nil {
+		err = w.collectFailed(ctx, out)
+	}
+	if w.Metrics.failed(out, w.Name, err) {
+		return
+	}
+	for _, s := range list {
+		partition := strconv.Itoa(s.Partition)
+		out <- gauge(projectionCheckpoint, float64(s.Checkpoint.Seq), w.Name, partition)
+		out <- gauge(projectionHead, float64(s.Head), w.Name, partition)
+		out <- gauge(projectionLag, float64(s.Lag), w.Name, partition)
+		out <- counter(projectionApplied, float64(s.Checkpoint.Applied), w.Name, partition)
+		out <- counter(projectionDuplicates, float64(s.Checkpoint.Duplicates), w.Name, partition)
+		out <- counter(projectionRetries, float64(s.Retries), w.Name, partition)
+		for _, state := range []projection.State{projection.StateIdle, projection.StateCatchingUp, projection.StateLive, projection.StateHalted} {
+			out <- gauge(projectionState, one(s.State == state), w.Name, partition, string(state))
+		}
+	}
+}
+
+func (w *projectionWatch) collectFailed(ctx context.Context, out chan<- prometheus.Metric) error {
+	failed, err := w.Model.CountFailed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, class := range []projection.Class{projection.ClassInvalid, projection.ClassError} {
+		out <- gauge(projectionFailed, float64(failed[class]), w.Name, string(class))
+	}
+	return nil
+}
+
+// failed tells whether a source has not answered, and says so in the metrics and in
+// the log.
+func (m *Metrics) failed(out chan<- prometheus.Metric, source string, err error) bool {
+	out <- gauge(scraped, one(err == nil), source)
+	if err != nil {
+		m.logger.Warn("metrics are left out", "source", source, "error", err)
+	}
+	return err != nil
+}
+
+func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func counter(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
