@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"mneme/internal/service"
+	"mneme/internal/telemetry"
 )
 
 // client speaks to the HTTP API.
@@ -71,6 +72,7 @@ func (c *client) raw(ctx context.Context, method, path string, parameters map[st
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
+	telemetry.Inject(ctx, request.Header)
 	response, err := http.DefaultClient.Do(request)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("nobody answers at %s: start mneme with `mneme up`, or name the server with --url", c.base)

@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"mneme/internal/service"
+	"mneme/internal/telemetry"
 )
 
 func main() {
@@ -47,6 +51,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "mneme: %v (mneme --help lists the commands)\n", err)
 		return exitUsage
+	}
+	if parsed.Command() != "up" { // which traces what it does for others
+		traced, end, err := telemetry.Command(ctx, "mneme", parsed.Command(), slog.New(slog.NewTextHandler(stderr, nil)))
+		if err != nil {
+			return exitCode(&service.UsageError{Err: err}, stderr)
+		}
+		defer end()
+		parsed.BindTo(traced, (*context.Context)(nil))
 	}
 	return exitCode(parsed.Run(&commands.Globals, &terminal{out: stdout, err: stderr}), stderr)
 }

@@ -26,6 +26,10 @@ const (
 // maxLinks bounds the producers that the span of a batch names.
 const maxLinks = 128
 
+// maxCarried is how many events published together may get the trace of their
+// publishing. More are an import: one trace with every event of it helps nobody.
+const maxCarried = 100
+
 // tracer names the instrumentation of this package.
 const tracer = "mneme/pkg/eventlog"
 
@@ -108,7 +112,7 @@ func conversation(list []events.Event) (string, bool) {
 // names another trace keeps to that one: it is its producer's.
 func carry(ctx context.Context, list []events.Event, msgs []*nats.Msg) {
 	sc := trace.SpanContextFromContext(ctx)
-	if !sc.IsValid() {
+	if !sc.IsValid() || len(msgs) > maxCarried {
 		return
 	}
 	carrier := propagation.MapCarrier{}

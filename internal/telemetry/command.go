@@ -1,0 +1,40 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"mneme/internal/settings"
+)
+
+// Command puts what a command does into a trace: that of the caller, which the
+// environment variables TRACEPARENT and TRACESTATE name, or one of its own. If there
+// are no traces the caller's is still handed on. end must be called.
+func Command(ctx context.Context, program, command string, logger *slog.Logger) (_ context.Context, end func(), err error) {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": os.Getenv("TRACEPARENT"), "tracestate": os.Getenv("TRACESTATE")})
+	s, err := settings.ReadTelemetry()
+	if err != nil || !s.On() {
+		return ctx, func() {}, err
+	}
+	t, err := Setup(ctx, program, s, logger)
+	if err != nil {
+		return ctx, nil, err
+	}
+	name, _, _ := strings.Cut(command, " <") // without its arguments
+	ctx, span := t.Tracer("mneme/cmd").Start(ctx, program+" "+name, trace.WithSpanKind(trace.SpanKindInternal))
+	return ctx, func() {
+		span.End()
+		t.Stop()
+	}, nil
+}
+
+// Inject puts the trace of ctx into the header of a request.
+func Inject(ctx context.Context, header http.Header) {
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+}

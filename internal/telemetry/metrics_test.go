@@ -1,0 +1,194 @@
+package telemetry_test
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/service"
+)
+
+// metrics are what /metrics shows.
+type metrics map[string]*dto.MetricFamily
+
+func (b *bundle) metrics() metrics {
+	b.t.Helper()
+	response, err := http.Get(b.HTTPURL() + "/metrics")
+	require.NoError(b.t, err)
+	defer func() { _ = response.Body.Close() }()
+	require.Equal(b.t, http.StatusOK, response.StatusCode)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	require.NoError(b.t, err)
+	return families
+}
+
+// value is that of the metric with these labels, "name=value": of a histogram the
+// number of observations, the sum if there are several.
+func (m metrics) value(t *testing.T, name string, labels ...string) (total float64) {
+	t.Helper()
+	require.Contains(t, m, name)
+	for _, one := range m[name].Metric {
+		have := []string{}
+		for _, l := range one.Label {
+			have = append(have, l.GetName()+"="+l.GetValue())
+		}
+		if missing := slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(have, l) }); len(missing) > 0 {
+			continue
+		}
+		total += one.GetGauge().GetValue() + one.GetCounter().GetValue() + float64(one.GetHistogram().GetSampleCount())
+	}
+	return total
+}
+
+// traffic publishes 3 events that are applied, 1 that the log knows, 1 that the
+// projections drop, 1 that is refused and 1 that is skipped; and reads.
+func traffic(b *bundle) {
+	b.post("", message(b.t, "m1", "one", ""), message(b.t, "m2", "two", ""))
+	b.post("", message(b.t, "m1", "one", ""))
+	again := message(b.t, "m1", "one", "")
+	b.overNATS(again) // without the id by which the log would know it
+	status, _ := b.do(http.MethodPost, "/v1/events", "", events.ContentTypeEvent, []byte("{"))
+	require.Equal(b.t, http.StatusBadRequest, status)
+	b.overNATS(message(b.t, "m2", "another two", ""))
+	b.read("", b.post("", message(b.t, "m3", "three", "")))
+	status, _ = b.do(http.MethodGet, "/v1/nowhere", "", "", nil)
+	require.Equal(b.t, http.StatusNotFound, status)
+}
+
+func TestMetricsSayWhatStatusSays(t *testing.T) {
+	t.Parallel()
+	b := up(t, t.TempDir())
+	traffic(b)
+	m, s := b.metrics(), b.status()
+	require.EqualValues(t, 5, s.Stream.Head)
+	require.EqualValues(t, s.Stream.Head, m.value(t, "mneme_log_head"))
+	require.EqualValues(t, s.Stream.Messages, m.value(t, "mneme_log_events"))
+	require.EqualValues(t, s.Stream.Bytes, m.value(t, "mneme_log_bytes"))
+	require.EqualValues(t, 64<<20, m.value(t, "mneme_log_limit_bytes"))
+	require.Len(t, s.Projections, 2)
+	for _, p := range s.Projections {
+		at := []string{"projection=" + p.Name, "partition=" + strconv.Itoa(p.Partition)}
+		require.EqualValues(t, 3, p.Applied)
+		require.EqualValues(t, 1, p.Duplicates)
+		require.EqualValues(t, 1, p.Failed)
+		require.EqualValues(t, p.Checkpoint, m.value(t, "mneme_projection_checkpoint", at...))
+		require.EqualValues(t, p.Lag, m.value(t, "mneme_projection_lag_events", at...))
+		require.EqualValues(t, s.Stream.Head, m.value(t, "mneme_projection_head", at...))
+		require.EqualValues(t, p.Applied, m.value(t, "mneme_projection_applied_events_total", at...))
+		require.EqualValues(t, p.Duplicates, m.value(t, "mneme_projection_duplicate_events_total", at...))
+		require.EqualValues(t, p.Failed, m.value(t, "mneme_projection_failed_events", "projection="+p.Name, "class=invalid"))
+		require.Zero(t, m.value(t, "mneme_projection_failed_events", "projection="+p.Name, "class=error"))
+		require.EqualValues(t, 1, m.value(t, "mneme_projection_state", append(at, "state="+p.State)...))
+		require.EqualValues(t, 1, m.value(t, "mneme_projection_state", at...), "one state at a time")
+
+		batches := m.value(t, "mneme_projection_batch_events", "projection="+p.Name)
+		require.Positive(t, batches)
+		require.EqualValues(t, 5, m.sum(t, "mneme_projection_batch_events", "projection="+p.Name))
+		require.Equal(t, batches, m.value(t, "messaging_process_duration_seconds", "messaging_consumer_group_name="+p.Name))
+		for _, phase := range []string{"decode", "apply", "commit"} {
+			require.Equal(t, batches, m.value(t, "mneme_projection_phase_duration_seconds", "projection="+p.Name, "phase="+phase))
+			require.Positive(t, m.sum(t, "mneme_projection_phase_duration_seconds", "projection="+p.Name, "phase="+phase))
+		}
+		require.EqualValues(t, 1, m.value(t, "mneme_await_duration_seconds", "projection="+p.Name, "outcome=reached"))
+		require.Positive(t, m.value(t, "mneme_sqlite_file_bytes", "projection="+p.Name, "file=db"))
+	}
+	require.EqualValues(t, 3, m.value(t, "messaging_client_operation_duration_seconds", "error_type="))
+	require.EqualValues(t, 4, m.value(t, "messaging_client_sent_messages_total"))
+	require.EqualValues(t, 1, m.value(t, "mneme_publish_duplicate_events_total"))
+	require.EqualValues(t, 1, m.value(t, "mneme_publish_refused_events_total", "error_type=invalid"))
+	require.EqualValues(t, 1, m.value(t, "mneme_nats_connected"))
+
+	route := func(method, route, status string) float64 {
+		return m.value(t, "http_server_request_duration_seconds", "http_request_method="+method, "http_route="+route, "http_response_status_code="+status)
+	}
+	require.EqualValues(t, 3, route("POST", "/v1/events", "201"))
+	require.EqualValues(t, 1, route("POST", "/v1/events", "400"))
+	require.EqualValues(t, 1, route("GET", "/v1/conversations/{id}/context", "200"))
+	require.EqualValues(t, 1, route("GET", "", "404"))
+	require.EqualValues(t, 1, m.value(t, "http_server_active_requests"), "the scrape itself")
+}
+
+// sum is the sum of the observations of a histogram.
+func (m metrics) sum(t *testing.T, name string, labels ...string) (total float64) {
+	t.Helper()
+	for _, one := range m[name].Metric {
+		have := []string{}
+		for _, l := range one.Label {
+			have = append(have, l.GetName()+"="+l.GetValue())
+		}
+		if !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(have, l) }) {
+			total += one.GetHistogram().GetSampleSum()
+		}
+	}
+	return total
+}
+
+func TestAReadThatWaitsInVainIsCounted(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	b := up(t, data)
+	b.read("", b.post("", message(t, "m1", "one", "")))
+
+	// Somebody holds the read model's write lock.
+	db, err := sql.Open("sqlite", service.ModelPath(data, "graph"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	_, err = conn.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	require.NoError(t, err)
+	seq := b.post("", message(t, "m2", "two", ""))
+	status, _ := b.do(http.MethodGet, fmt.Sprintf("/v1/conversations/c1?at_least=%d&wait_ms=10", seq), "", "", nil)
+	require.Equal(t, http.StatusGatewayTimeout, status)
+	m := b.metrics()
+	require.EqualValues(t, 1, m.value(t, "mneme_await_duration_seconds", "projection=graph", "outcome=timeout"))
+	require.EqualValues(t, 1, m.value(t, "mneme_projection_lag_events", "projection=graph"))
+	require.EqualValues(t, 1, m.value(t, "mneme_projection_state", "projection=graph", "state=live"))
+	_, err = conn.ExecContext(t.Context(), "ROLLBACK")
+	require.NoError(t, err)
+	b.read("", seq)
+	require.Zero(t, b.metrics().value(t, "mneme_projection_lag_events", "projection=graph"))
+}
+
+func TestEveryMetricIsDocumentedAndEveryDocumentedMetricIsThere(t *testing.T) {
+	t.Parallel()
+	b := up(t, t.TempDir())
+	traffic(b)
+	exposed := ""
+	all := b.metrics()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+			continue // of the runtime and the process: the client's own
+		}
+		labels := map[string]bool{}
+		for _, one := range all[name].Metric {
+			for _, l := range one.Label {
+				labels["`"+l.GetName()+"`"] = true
+			}
+		}
+		exposed += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, strings.ToLower(all[name].Type.String()), strings.Join(slices.Sorted(maps.Keys(labels)), ", "), all[name].GetHelp())
+	}
+	text, err := os.ReadFile("../../docs/metrics.md")
+	require.NoError(t, err)
+	documented := ""
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `") {
+			documented += line
+		}
+	}
+	require.Equal(t, exposed, documented, "the table of docs/metrics.md should be:\n%s", exposed)
+}
