@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/internal/bench"
+	"mneme/internal/mnemetest"
 )
 
 // measure runs a measurement on a small recording, in a temporary directory that must
 // be empty afterwards.
 func measure[T any](t *testing.T, args ...string) (figures T, lines int) {
 	t.Helper()
-	_, err := binary() // which is built in the real one
+	_, err := mnemetest.Binary() // which is built in the real one
 	require.NoError(t, err)
 	t.Setenv("TMPDIR", t.TempDir())
 	path := filepath.Join(t.TempDir(), "recording.jsonl")

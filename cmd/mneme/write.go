@@ -54,7 +54,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	report, err := importer.Import(ctx, log, files, importer.Options{
 		Tenant: g.Tenant, Format: c.Format,
 		Lookup: api.lookup,
-		Rejected: func(file string, err error) {
+		Rejected: func(file string, err *transcript.LineError) {
 			_ = bar.Clear()
 			t.say("%s: %v", file, err)
 		},

@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -39,13 +40,20 @@ type Config struct {
 	// States reports what projectors in this process are doing. Nil in a process
 	// without projectors: states are then derived from the checkpoints.
 	States func() []projection.Status
+	// Stall is how long a client may neither send nor take anything before it is cut
+	// off; 0 means 30 s.
+	Stall time.Duration
 	// NotReady is the class of errors that mean "not there yet", answered with 503.
 	NotReady error
 	// Telemetry observes the API; /metrics shows what it counts.
 	Telemetry *telemetry.Telemetry
 }
 
-type api struct{ Config }
+type api struct {
+	Config
+	limits  limits
+	edition string // see the function
+}
 
 // TenantParam is part of every input until tokens name the tenant.
 type TenantParam struct {
@@ -54,14 +62,21 @@ type TenantParam struct {
 
 // New makes the handler of the whole API.
 func New(c Config) http.Handler {
-	a := &api{c}
+	if c.Stall == 0 {
+		c.Stall = defaultStall
+	}
+	a := &api{Config: c, limits: newLimits(), edition: edition(c)}
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("mneme", "1")
-	config.Info.Description = "Event-sourced memory for AI agents: publish what an agent does as CloudEvents, read back what it should see now."
+	config.Info.Description = description
+	config.Tags = tags
 	config.CreateHooks = nil // no $schema member in answers
 	config.RejectUnknownQueryParameters = true
 	config.Transformers = append(config.Transformers, a.logFailure)
+	config.DocsPath = "" // it would load its viewer from elsewhere, see serveDocs
+	blameTheBody()
 	h := humago.New(mux, config)
+	h.UseMiddleware(a.exchange(h))
 	a.registerEvents(h)
 	a.registerConversations(h)
 	a.registerMessages(h)
@@ -69,11 +84,15 @@ func New(c Config) http.Handler {
 	a.registerToolCalls(h)
 	a.registerFiles(h)
 	a.registerContext(h)
+	a.registerExport(h)
+	a.registerImport(h)
 	a.registerOperations(h)
+	declareCommon(h.OpenAPI())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", a.ready)
 	mux.Handle("GET /metrics", c.Telemetry.Metrics.Handler())
-	return c.Telemetry.HTTP(mux, mux)
+	serveDocs(mux)
+	return c.Telemetry.HTTP(mux, a.around(mux))
 }
 
 func operation(id, method, path, summary, tag string, errors ...int) huma.Operation {

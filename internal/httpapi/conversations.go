@@ -131,6 +131,9 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err := a.awaitAll(ctx, in.WaitParams, graphModel(g)); err != nil {
 		return nil, a.problem(err)
 	}
+	if err := a.unchangedList(ctx, graphModel(g)); err != nil {
+		return nil, a.problem(err)
+	}
 	found, err := g.Conversations(ctx, in.Tenant, graph.ConversationQuery{
 		Limit: in.Limit, Created: in.Order == "created", Before: before,
 		Status: in.Status, Tags: in.Tags, Agent: in.Agent, Project: in.Project, BranchOf: in.BranchOf,

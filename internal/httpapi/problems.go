@@ -34,7 +34,7 @@ func (a *api) problem(err error) error {
 	case a.NotReady != nil && errors.Is(err, a.NotReady):
 		return huma.Error503ServiceUnavailable(err.Error())
 	case errors.Is(err, context.Canceled):
-		return huma.NewError(499, "the client went away")
+		return huma.NewError(clientGone, "the client went away")
 	case errors.Is(err, context.DeadlineExceeded):
 		return huma.Error504GatewayTimeout("no answer in time: " + err.Error())
 	}

@@ -165,29 +165,39 @@ func decodeBody(header map[string][]string, body []byte) ([]events.Event, error)
 }
 
 func (a *api) lookup(ctx context.Context, in *lookupInput) (*lookupOutput, error) {
-	g, err := a.Models.Graph()
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	claims := make([]projection.Claim, len(in.Body.Events))
-	for i, l := range in.Body.Events {
-		e := events.Event{Subject: l.Conversation, Source: l.Source, ID: l.ID}
-		claims[i] = projection.Claim{
-			Conversation: events.ConversationID{Tenant: in.Tenant, ID: l.Conversation},
-			Key:          e.Identity(in.Tenant),
-		}
-	}
-	held, err := g.Holders(ctx, claims)
+	found, err := a.holders(ctx, in.Tenant, in.Body.Events)
 	if err != nil {
 		return nil, a.problem(err)
 	}
 	out := &lookupOutput{}
-	out.Body.Events = make([]known, len(claims))
-	for i, h := range held {
-		out.Body.Events[i].Seq = h.Seq
-		if !h.Content.IsZero() {
-			out.Body.Events[i].Content = h.Content.String()
+	out.Body.Events = found
+	return out, nil
+}
+
+// holders tells what the read model knows under identities, in their order.
+func (a *api) holders(ctx context.Context, tenant string, asked []lookup) ([]known, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return nil, err
+	}
+	claims := make([]projection.Claim, len(asked))
+	for i, l := range asked {
+		e := events.Event{Subject: l.Conversation, Source: l.Source, ID: l.ID}
+		claims[i] = projection.Claim{
+			Conversation: events.ConversationID{Tenant: tenant, ID: l.Conversation},
+			Key:          e.Identity(tenant),
 		}
 	}
-	return out, nil
+	held, err := g.Holders(ctx, claims)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]known, len(claims))
+	for i, h := range held {
+		found[i].Seq = h.Seq
+		if !h.Content.IsZero() {
+			found[i].Content = h.Content.String()
+		}
+	}
+	return found, nil
 }

@@ -49,10 +49,24 @@ func (a *api) both(ctx context.Context, id events.ConversationID, wait WaitParam
 	return g, f, a.await(ctx, id, wait, past, graphModel(g), filesModel(f))
 }
 
-// await waits until models have applied at_least, as far as it concerns this
+// await is what a read of a conversation begins with, before the work: it waits until
+// models have applied what is asked for, answers 304 if the client has the answer
+// already (see [api.unchanged]), and waits for its turn. The work may only read from
+// these models.
+func (a *api) await(ctx context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models ...model) error {
+	if err := a.awaitApplied(ctx, id, p, past, models...); err != nil {
+		return err
+	}
+	if err := a.unchangedConversation(ctx, id, past, models...); err != nil {
+		return err
+	}
+	return admit(ctx, a.limits.reads, 1)
+}
+
+// awaitApplied waits until models have applied at_least, as far as it concerns this
 // conversation: up to its own last event. What is asked for as of a sequence must be
 // applied up to it too, or the answer would be another one a moment later.
-func (a *api) await(ctx context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models ...model) error {
+func (a *api) awaitApplied(ctx context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models ...model) error {
 	if p.AtLeast == 0 && past.AsOf == 0 {
 		return nil
 	}

@@ -47,7 +47,7 @@ type Options struct {
 	Lookup func(context.Context, []events.Event) ([]Known, error)
 	// Rejected is told about each line that could not be imported, and once about each
 	// deleted conversation.
-	Rejected func(file string, err error)
+	Rejected func(file string, err *transcript.LineError)
 	// Progress is told how many packed bytes of a file were read since the last call,
 	// and how many events were handled.
 	Progress func(bytes int64, items int)
@@ -70,7 +70,7 @@ type Report struct {
 // On another error the report says what is in the log by then; importing the same
 // files again goes on from there.
 func Import(ctx context.Context, log *eventlog.Log, files []transcript.File, o Options) (Report, error) {
-	im := &run{log: log, Options: o, conversations: map[string]bool{}, deleted: map[string]bool{}}
+	im := newRun(log, o)
 	unread := []error{ErrUnread}
 	for _, f := range files {
 		bad, err := im.file(ctx, f)
@@ -85,6 +85,18 @@ func Import(ctx context.Context, log *eventlog.Log, files []transcript.File, o O
 		return im.report(), errors.Join(unread...)
 	}
 	return im.report(), nil
+}
+
+// ImportFrom is [Import] of one recording that is read as it comes, under a name for
+// messages. What it could read before the reader failed is imported.
+func ImportFrom(ctx context.Context, log *eventlog.Log, name string, in io.Reader, o Options) (Report, error) {
+	im := newRun(log, o)
+	unread, err := im.recording(ctx, name, in, func() bool { return false })
+	return im.report(), errors.Join(err, unread)
+}
+
+func newRun(log *eventlog.Log, o Options) *run {
+	return &run{log: log, Options: o, conversations: map[string]bool{}, deleted: map[string]bool{}}
 }
 
 type run struct {
@@ -119,9 +131,15 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 		info, err := in.Stat()
 		return err == nil && time.Since(info.ModTime()) < stillWritten
 	})
-	r.name = f.Path
+	return r.recording(ctx, f.Path, in, growing)
+}
+
+// recording imports one recording, of which growing tells whether it may still be
+// written. Its errors are those of file.
+func (r *run) recording(ctx context.Context, name string, in io.Reader, growing func() bool) (unread, err error) {
+	r.name = name
 	counted := &countingReader{Reader: in}
-	unread = transcript.Read(ctx, counted, f.Path, r.Format, func(item transcript.Item) error {
+	unread = transcript.Read(ctx, counted, name, r.Format, func(item transcript.Item) error {
 		r.counts.Read++
 		if item.Open && growing() {
 			r.counts.HeldBack++
@@ -151,7 +169,7 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	return unread, nil
 }
 
-func (r *run) reject(err error) {
+func (r *run) reject(err *transcript.LineError) {
 	r.counts.Rejected++
 	if r.Rejected != nil {
 		r.Rejected(r.name, err)
@@ -182,23 +200,53 @@ func (r *run) flush(ctx context.Context) error {
 			return err
 		}
 		list = list[:0]
+		unknown := items[:0]
 		for i, k := range known {
-			switch item := items[i]; {
-			case k.Seq == 0:
-				list = append(list, item.Event)
-			case k.Content == item.Event.Content().String():
-				r.counts.Duplicate++
-			case k.Content == "" && r.deleted[item.Event.Subject]:
-				r.counts.Rejected++
-			case k.Content == "":
-				r.deleted[item.Event.Subject] = true
-				r.reject(fmt.Errorf("conversation %q was deleted at sequence %d; its events are not imported again", item.Event.Subject, k.Seq))
-			default:
-				r.reject(fmt.Errorf("line %d: the log has another content under the id %q at sequence %d; the first one counts", item.Line, item.Event.ID, k.Seq))
+			if item := items[i]; k.Seq == 0 {
+				list, unknown = append(list, item.Event), append(unknown, item)
+			} else {
+				r.known(item, k)
 			}
 		}
+		items = unknown
 	}
 	acks, err := r.log.PublishAll(ctx, r.Tenant, list)
+	r.acknowledged(acks)
+	if !errors.Is(err, eventlog.ErrTooLarge) {
+		return err
+	}
+	// One of them is over the server's limit, so that its whole batch was refused.
+	for _, item := range items[len(acks):] {
+		ack, err := r.log.Publish(ctx, r.Tenant, item.Event)
+		switch {
+		case errors.Is(err, eventlog.ErrTooLarge):
+			r.reject(&transcript.LineError{Line: item.Line, Reason: err.Error(), Err: err})
+		case err != nil:
+			return err
+		default:
+			r.acknowledged([]eventlog.Ack{ack})
+		}
+	}
+	return nil
+}
+
+// known counts an event of which the read model knows the identity.
+func (r *run) known(item transcript.Item, k Known) {
+	conversation := item.Event.Subject
+	switch {
+	case k.Content == item.Event.Content().String():
+		r.counts.Duplicate++
+	case k.Content == "" && r.deleted[conversation]:
+		r.counts.Rejected++
+	case k.Content == "":
+		r.deleted[conversation] = true
+		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d; its events are not imported again", conversation, k.Seq)})
+	default:
+		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("the log has another content under the id %q at sequence %d; the first one counts", item.Event.ID, k.Seq)})
+	}
+}
+
+func (r *run) acknowledged(acks []eventlog.Ack) {
 	for _, ack := range acks {
 		if ack.Duplicate {
 			r.counts.Duplicate++
@@ -207,7 +255,6 @@ func (r *run) flush(ctx context.Context) error {
 		}
 		r.counts.LastSeq = max(r.counts.LastSeq, ack.Seq)
 	}
-	return err
 }
 
 // countingReader counts the packed bytes that were read.

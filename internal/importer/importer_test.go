@@ -73,7 +73,7 @@ func (b *bundle) bring(paths ...string) (importer.Report, error) {
 	require.NoError(b, err)
 	report, err := importer.Import(b.Context(), b.Log, files, importer.Options{
 		Tenant: "default", Format: transcript.Auto, Lookup: b.lookup,
-		Rejected: func(file string, err error) {
+		Rejected: func(file string, err *transcript.LineError) {
 			b.rejected = append(b.rejected, fmt.Sprintf("%s: %v", filepath.Base(file), err))
 		},
 	})
@@ -144,7 +144,7 @@ func TestADeletedConversationIsNotImportedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 4, Duplicate: 1, Rejected: 3, Conversations: 2}, report)
 	require.EqualValues(t, 4, b.head())
-	require.Equal(t, []string{`a.jsonl: conversation "a:1" was deleted at sequence 4; its events are not imported again`}, b.rejected)
+	require.Equal(t, []string{`a.jsonl: line 1: conversation "a:1" was deleted at sequence 4; its events are not imported again`}, b.rejected)
 }
 
 func TestAMessageThatIsStillWrittenIsImportedOnceItIsWhole(t *testing.T) {

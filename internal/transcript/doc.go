@@ -10,10 +10,12 @@
 //   - neutral: one JSON object a line with kind, conversation_id, id, parent_ids,
 //     seq, role, content, reasoning, tool_name, arguments, result, success, error,
 //     duration_ms, time, meta. A line is an event.
+//   - cloudevents: one CloudEvent a line in the JSON format, as an export writes
+//     it. The event is taken as it is: id, source, time, extensions and data.
 //   - claude-code: what Claude Code writes to ~/.claude/projects/…/<session>.jsonl.
 //     Several lines can be pieces of one message, and most lines are none at all.
 //
-// Both name the same things alike, so a session that is imported from either
+// The neutral form and Claude Code's name the same things alike, so a session that is imported from either
 // form, or again after it has grown, is the same conversation with the same
 // events:
 //
@@ -26,7 +28,7 @@
 //	tool call        toolu_…                       kind tool_call        a tool_use block
 //	tool result      res:toolu_…                   kind tool_result      a tool_result block
 //
-// The source of every event is import/ and the agent, import/claude_code: the
+// The source of these events is import/ and the agent, import/claude_code: the
 // part of the conversation id before its first colon.
 //
 // # What is left out

@@ -47,6 +47,14 @@ var formats = []Format{
 		converter: func(string) converter { return neutral{} },
 	},
 	{
+		Name: "cloudevents", Doc: "JSON lines of CloudEvents, as an export writes them",
+		Detect: func(line []byte) bool {
+			p := probeOf(line)
+			return p.SpecVersion != "" && p.Type != "" && p.Source != ""
+		},
+		converter: func(string) converter { return cloudEvents{} },
+	},
+	{
 		Name: "claude-code", Doc: "Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl",
 		Detect: func(line []byte) bool {
 			p := probeOf(line)
@@ -87,6 +95,8 @@ func detect(line []byte) *Format {
 type probe struct {
 	Kind           text `json:"kind"`
 	ConversationID text `json:"conversation_id"`
+	SpecVersion    text `json:"specversion"`
+	Source         text `json:"source"`
 	Type           text `json:"type"`
 	SessionID      text `json:"sessionId"`
 	UUID           text `json:"uuid"`

@@ -56,6 +56,11 @@ func (b *batch) event(conversation, source, id, at string, p events.Payload) {
 		return
 	}
 	e.Time = when
+	b.add(e)
+}
+
+// add adds an event that is valid.
+func (b *batch) add(e events.Event) {
 	b.bytes += len(e.Data) + itemBytes
 	b.items = append(b.items, Item{Line: b.line, Event: e})
 }

@@ -128,7 +128,7 @@ func TestAFormatThatIsNamedOrDetectedWronglyIsAnError(t *testing.T) {
 	nothing := func(Item) error { return errors.New("no item was expected") }
 	err := Read(t.Context(), strings.NewReader(message("1", "")), "x", "word", nothing)
 	require.ErrorIs(t, err, ErrUnknownFormat)
-	assert.EqualError(t, err, `unknown transcript format: "word", known are auto, neutral, claude-code`)
+	assert.EqualError(t, err, `unknown transcript format: "word", known are auto, neutral, cloudevents, claude-code`)
 
 	for _, text := range []string{"hello\n", "{}\n{}\n", `{"kind":"x"`, strings.Repeat("1\n", 1000), "\x1f\x8b\x00"} {
 		err := Read(t.Context(), strings.NewReader(text), "notes.txt", Auto, nothing)
@@ -182,7 +182,7 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestTheFormatsAreNamedAndDescribed(t *testing.T) {
-	assert.Equal(t, []string{"neutral", "claude-code"}, Formats())
+	assert.Equal(t, []string{"neutral", "cloudevents", "claude-code"}, Formats())
 	for i, f := range formats {
 		assert.Equal(t, Formats()[i], f.Name)
 		assert.NotEmpty(t, f.Doc)

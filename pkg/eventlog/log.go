@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,6 +68,10 @@ func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error)
 
 // Partitions is the number of partitions that the stream maps conversations to.
 func (l *Log) Partitions() int { return l.partitions }
+
+// Created is when the stream was made. Sequences of another log, which a new data
+// directory has, mean other events.
+func (l *Log) Created() time.Time { return l.stream.CachedInfo().Created }
 
 // Conn is the connection the log was opened with.
 func (l *Log) Conn() *nats.Conn { return l.conn }

@@ -66,6 +66,9 @@ type FilesReader interface {
 	// As of Latest the cost depends on limit only; as of an earlier sequence also on
 	// how often files were accessed up to it.
 	Files(ctx context.Context, id events.ConversationID, q FileQuery) ([]FileAccess, error)
+	// LastSeq is the sequence of the newest event of a conversation that was applied,
+	// 0 if there is none. One seek.
+	LastSeq(ctx context.Context, id events.ConversationID) (uint64, error)
 }
 
 // FileQuery selects file accesses.

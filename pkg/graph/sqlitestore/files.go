@@ -274,6 +274,16 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, query graph
 	return list, err
 }
 
+// LastSeq implements graph.FilesReader.
+func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq uint64, err error) {
+	err = f.snapshot(ctx, func(q queryer) error {
+		s, err := readFilesState(q, id)
+		seq = s.LastSeq
+		return err
+	})
+	return seq, err
+}
+
 // Hashes implements projection.ReadStore.
 func (f *Files) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
 	return f.eachConversation(ctx, func(q queryer, id events.ConversationID) error {

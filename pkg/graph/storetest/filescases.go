@@ -203,6 +203,26 @@ func filesCases(w filesShop) []namedCase {
 				}
 			}
 		}},
+		{"a conversation stands at its newest event that counts", func(t *testing.T) {
+			h := NewHistory()
+			var want []uint64
+			for _, p := range []events.Payload{message("m1", "user", "x"), read("k1", "/a"), &events.ConversationUpdated{Title: new(string)}, &events.ConversationDeleted{}} {
+				want = append(want, h.Add("c", p))
+				h.Add("other", message(fmt.Sprint(h.Next), "user", "x"))
+			}
+			want[2] = want[1] // a title is nothing to this projection
+			b := w.bench(t)
+			at := func() uint64 {
+				seq, err := b.store.LastSeq(b.ctx, id("c"))
+				require.NoError(t, err)
+				return seq
+			}
+			require.Zero(t, at())
+			for i := range want {
+				b.apply(h.Messages[2*i : 2*i+2])
+				require.Equal(t, want[i], at())
+			}
+		}},
 		{"odd paths come back as they are", func(t *testing.T) {
 			odd := []string{"/a b", "/😀", "/é/\u2028", `/"q"`, "/'", "/%", "/*", "/A", "/a"}
 			h := NewHistory()

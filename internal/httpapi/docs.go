@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"compress/gzip"
+	"embed"
+	"io"
+	"net/http"
+	"path"
+
+	"github.com/swaggest/swgui/v5/static"
+)
+
+//go:embed docs
+var docs embed.FS
+
+// docsPolicy lets the page about the API load nothing from elsewhere, and run no
+// script that stands in a text.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// serveDocs serves a page about the API, with everything it needs. The viewer is
+// Swagger UI, which the module swgui holds.
+func serveDocs(mux *http.ServeMux) {
+	for file, contentType := range map[string]string{
+		"index.html": "text/html; charset=utf-8", "start.js": "text/javascript; charset=utf-8",
+		"swagger-ui.css.gz": "text/css; charset=utf-8", "swagger-ui-bundle.js.gz": "text/javascript; charset=utf-8",
+	} {
+		name, packed := file, path.Ext(file) == ".gz"
+		if packed {
+			name = file[:len(file)-len(".gz")]
+		}
+		route := "GET /docs/" + name
+		if name == "index.html" {
+			route = "GET /docs"
+		}
+		mux.HandleFunc(route, func(w http.ResponseWriter, _ *http.Request) {
+			header := w.Header()
+			header.Set("Content-Type", contentType)
+			header.Set("Content-Security-Policy", docsPolicy)
+			header.Set("X-Content-Type-Options", "nosniff")
+			header.Set("Referrer-Policy", "no-referrer")
+			header.Set("Cache-Control", "no-cache")
+			if err := copyDoc(w, file, packed); err != nil {
+				panic(http.ErrAbortHandler) // the client is away: the files are in the program
+			}
+		})
+	}
+}
+
+// copyDoc writes a file of the page. What is packed is unpacked here: not every
+// client takes it as it is, and for those that do it is packed again on the way.
+func copyDoc(w io.Writer, file string, packed bool) error {
+	if !packed {
+		body, err := docs.ReadFile("docs/" + file)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(body)
+		return err
+	}
+	in, err := static.FS.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	unpacked, err := gzip.NewReader(in)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, unpacked)
+	return err
+}

@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// Values of Cache-Control. What has an ETag may be kept if it is asked about each
+// time; it belongs to one tenant, so no cache that is shared may keep it.
+const (
+	cacheNothing = "no-store"
+	revalidate   = "private, no-cache"
+)
+
+// maxAncestors is how many conversations a branch's ETag looks back. The answer of
+// one with more has no ETag.
+const maxAncestors = 64
+
+// unchanged answers 304 if the client has this answer already: an ETag is made from
+// positions, so that nothing of the answer need be read for it. It is weak, since
+// the bytes differ by how they are packed. It must be asked for before the answer is
+// read: if the conversation moves on in between, the answer is newer than its ETag,
+// and only read once too often.
+//
+// It is not huma/conditional, which takes an answer without a date for one that is
+// older than any If-Modified-Since.
+func (a *api) unchanged(ctx context.Context, positions ...string) error {
+	x := exchangeOf(ctx).huma
+	if x.Method() != http.MethodGet && x.Method() != http.MethodHead {
+		return nil
+	}
+	u := x.URL()
+	query := u.Query()
+	query.Del("at_least")
+	query.Del("wait_ms")
+	parts := append([]string{a.edition, u.EscapedPath(), query.Encode()}, positions...)
+	tag := `W/"` + events.DigestOf(parts...).String() + `"`
+	x.SetHeader("ETag", tag)
+	x.SetHeader("Cache-Control", revalidate)
+	if matches(x.Header("If-None-Match"), tag) {
+		return huma.Status304NotModified()
+	}
+	return nil
+}
+
+// matches is the weak comparison of If-None-Match. No tag of ours has a comma in it.
+func matches(header, tag string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		one = strings.TrimSpace(one)
+		if one == "*" || (one != "" && strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// edition is what decides about answers beside the read models: the program with
+// its settings of how things are shown, the log, and the build of the read models.
+func edition(c Config) string {
+	return fmt.Sprintf("%s %s %s %d", programVersion(), c.Log.Created().UTC().Format(time.RFC3339Nano), c.Store, c.Generation)
+}
+
+// programVersion names the code of this program. A build that can't name its code
+// is another one each time it starts.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		settings := map[string]string{}
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+		if revision := settings["vcs.revision"]; revision != "" && settings["vcs.modified"] == "false" {
+			return revision
+		}
+	}
+	return "started " + time.Now().Format(time.RFC3339Nano)
+}
+
+// position is where a read model stands with a conversation, and with those that it
+// branched from; "" if it can't be told, as of one that is not there.
+func (m model) position(ctx context.Context, id events.ConversationID, asOf uint64) (string, error) {
+	switch reader := m.store.(type) {
+	case graph.FilesReader:
+		last, err := reader.LastSeq(ctx, id)
+		return strconv.FormatUint(min(last, asOf), 10), err
+	case graph.Reader:
+		return graphPosition(ctx, reader, id, asOf)
+	}
+	return "", nil
+}
+
+func graphPosition(ctx context.Context, g graph.Reader, id events.ConversationID, asOf uint64) (string, error) {
+	var position []byte
+	for range maxAncestors {
+		c, err := g.Conversation(ctx, id, asOf)
+		switch {
+		case errors.Is(err, graph.ErrNotFound) && position == nil:
+			return "", nil
+		case errors.Is(err, graph.ErrNotFound):
+			return string(append(position, "gone"...)), nil
+		case err != nil:
+			return "", err
+		}
+		row, err := json.Marshal(c)
+		if err != nil {
+			return "", err
+		}
+		position = append(position, row...)
+		if c.BranchedFrom == nil {
+			return string(position), nil
+		}
+		id.ID, asOf = c.BranchedFrom.ConversationID, graph.Latest
+	}
+	return "", nil
+}
+
+// unchangedConversation is [api.unchanged] for what these read models say about a
+// conversation.
+func (a *api) unchangedConversation(ctx context.Context, id events.ConversationID, past AsOfParam, models ...model) error {
+	var positions []string
+	for _, m := range models {
+		p, err := m.position(ctx, id, past.seq())
+		if err != nil || p == "" {
+			return err
+		}
+		positions = append(positions, p)
+	}
+	return a.unchanged(ctx, positions...)
+}
+
+// unchangedList is [api.unchanged] for what these read models say about more than
+// one conversation: any event can change that.
+func (a *api) unchangedList(ctx context.Context, models ...model) error {
+	var positions []string
+	for _, m := range models {
+		cps, err := m.store.Checkpoints(ctx)
+		if err != nil {
+			return err
+		}
+		for _, cp := range cps {
+			positions = append(positions, fmt.Sprintf("%s %d %d", m.name, cp.Partition, cp.Seq))
+		}
+	}
+	return a.unchanged(ctx, positions...)
+}

@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// What an export holds in memory before it asks the read model about it: so many
+// events, or so many bytes and one event more.
+const (
+	exportEvents = 256
+	exportBytes  = 1 << 20
+)
+
+type exportInput struct {
+	ConversationParam
+	WaitParams
+}
+
+func (a *api) registerExport(h huma.API) {
+	op := operation("export-conversation", http.MethodGet, "/v1/conversations/{id}/export", "Export a conversation's events", "conversations", 404, 504)
+	op.Description = "Every event of the conversation that counts, as it was published and in the order of the log: one CloudEvent a line, in the JSON format. " +
+		"Left out is what was refused and what only repeats. POST /v1/import and `mneme import` read it; " +
+		"the conversation that they make has the same messages, the same context and, under the same tenant, the same hash. " +
+		"An answer that ends without the end of its chunked encoding is not whole."
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The events",
+		Content:     map[string]*huma.MediaType{contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
+	}}
+	huma.Register(h, op, a.export)
+}
+
+// export streams a conversation from the log. It follows the log, which is complete
+// and bounded, and faster than a get for each event (100,000 events among 600,000:
+// 2.4 s; by gets of 500 4.4 s, one by one, 16 at a time, 7.4 s); writing the events
+// costs about as much again.
+func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if err := a.awaitApplied(ctx, in.id(), in.WaitParams, AsOfParam{}, graphModel(g)); err != nil {
+		return nil, a.problem(err)
+	}
+	upTo, err := a.exportable(ctx, g, in.id())
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if err := admit(ctx, a.limits.exports, 1); err != nil {
+		return nil, a.problem(err)
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		ctx.SetHeader("Content-Type", contentTypeLines)
+		ctx.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileName(in.ID)}))
+		ctx.SetStatus(http.StatusOK)
+		if ctx.Method() == http.MethodHead {
+			return
+		}
+		e := exporter{ctx: ctx.Context(), graph: g, id: in.id(), out: bufio.NewWriterSize(ctx.BodyWriter(), writePiece)}
+		if err := e.run(a.Log, upTo); err != nil {
+			if e.ctx.Err() == nil {
+				a.Logger.Error("export broke off", "tenant", in.Tenant, "conversation", in.ID, "error", err)
+			}
+			panic(http.ErrAbortHandler) // so that nobody takes what was sent for all
+		}
+	}}, nil
+}
+
+// exportable is the sequence up to which an export goes: what the log holds of the
+// conversation and the read model has judged. It answers 404 and 304.
+func (a *api) exportable(ctx context.Context, g graph.Reader, id events.ConversationID) (uint64, error) {
+	if _, err := g.Conversation(ctx, id, graph.Latest); err != nil {
+		return 0, err
+	}
+	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
+	if err != nil {
+		return 0, err
+	}
+	cps, err := g.Checkpoints(ctx)
+	if err != nil {
+		return 0, err
+	}
+	upTo := uint64(0)
+	for _, cp := range cps {
+		if cp.Partition == partition {
+			upTo = min(last, cp.Seq)
+		}
+	}
+	return upTo, a.unchanged(ctx, strconv.FormatUint(upTo, 10))
+}
+
+// fileName is a name for an export, whatever the conversation is called.
+func fileName(conversation string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}, conversation) + ".ndjson"
+}
+
+// exporter writes the events of one conversation.
+type exporter struct {
+	ctx     context.Context
+	graph   graph.Reader
+	id      events.ConversationID
+	out     *bufio.Writer
+	pending []events.Recorded
+	claims  []projection.Claim
+	bytes   int
+}
+
+func (e *exporter) run(log *eventlog.Log, upTo uint64) error {
+	err := log.Conversation(e.ctx, e.id.Tenant, e.id.ID, upTo, func(m eventlog.Message) error {
+		r, _, err := m.Decode()
+		if err != nil {
+			return nil // listed as failed, and no event to anybody
+		}
+		e.pending = append(e.pending, r)
+		e.claims = append(e.claims, projection.Claim{Conversation: e.id, Key: r.Identity(e.id.Tenant)})
+		if e.bytes += len(r.Data); len(e.pending) < exportEvents && e.bytes < exportBytes {
+			return nil
+		}
+		return e.flush()
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.flush(); err != nil {
+		return err
+	}
+	return e.out.Flush()
+}
+
+// reduced are the types of which the read model "graph" knows which ones count.
+var reduced = graph.Projection().Reducers
+
+// flush writes those of the pending events that count.
+func (e *exporter) flush() error {
+	held, err := e.graph.Holders(e.ctx, e.claims)
+	if err != nil {
+		return err
+	}
+	for i, r := range e.pending {
+		holder := held[i]
+		if holder.Seq != 0 && holder.Content.IsZero() {
+			return fmt.Errorf("the conversation was deleted meanwhile, at sequence %d", holder.Seq)
+		}
+		if _, judged := reduced[r.Type]; judged && holder.Seq != r.Seq {
+			continue
+		}
+		if err := writeLine(e.out, r.Event); err != nil {
+			return err
+		}
+	}
+	clear(e.pending)
+	e.pending, e.claims, e.bytes = e.pending[:0], e.claims[:0], 0
+	return nil
+}
+
+// writeLine writes an event on one line. In JSON a line break stands only between
+// values, where a space means the same.
+func writeLine(w io.Writer, e events.Event) error {
+	line, err := events.EncodeStructured(e)
+	if err != nil {
+		return err
+	}
+	for _, c := range []byte("\r\n") {
+		if bytes.IndexByte(line, c) >= 0 {
+			line = bytes.ReplaceAll(line, []byte{c}, []byte{' '})
+		}
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}

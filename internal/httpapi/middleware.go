@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/klauspost/compress/gzhttp"
+)
+
+// How long a client may neither send nor take anything, unless [Config] says
+// otherwise, and how long a request may take to arrive that is read as a whole.
+const (
+	defaultStall = 30 * time.Second
+	bodyTimeout  = time.Minute
+)
+
+// around is what every request goes through: packing, limits of time, a problem
+// document for each error.
+func (a *api) around(mux *http.ServeMux) http.Handler {
+	packed, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.AllowCompressedRequests(true))
+	if err != nil {
+		panic(err) // of options that don't go together
+	}
+	return packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		answer := &response{ResponseWriter: w, control: control, stall: a.Stall}
+		defer a.recover(answer, r)
+		if r.Body != nil && r.Body != http.NoBody {
+			if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+				writeProblem(answer, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %q is not supported, send gzip", coding))
+				return
+			}
+			r.Body = &requestBody{ReadCloser: r.Body, control: control, stall: a.Stall, until: time.Now().Add(bodyTimeout)}
+		}
+		route(mux, answer, r)
+	}))
+}
+
+// recover answers 500 for a panic, or cuts the connection if the answer has begun:
+// it must not look complete.
+func (a *api) recover(w *response, r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if cause != http.ErrAbortHandler { //nolint:errorlint // it is compared by the server too
+		a.Logger.Error("panic", "method", r.Method, "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
+	}
+	if w.started || cause == http.ErrAbortHandler { //nolint:errorlint // as above
+		panic(http.ErrAbortHandler)
+	}
+	writeProblem(w, http.StatusInternalServerError, "this is a mistake in mneme; its log has the details")
+}
+
+// route calls the handler of a path. The mux would answer a path that is not in its
+// shortest form with a redirect: of "/v1/conversations//context", where an id is
+// missing, to the conversation "context".
+func route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.EscapedPath()
+	short := path.Clean("/" + asked)
+	handler, pattern := mux.Handler(r)
+	if pattern != "" && (asked == short || strings.HasSuffix(pattern, "/")) {
+		mux.ServeHTTP(w, r)
+		return
+	}
+	if asked != short {
+		writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %s; did you mean %s? An id is percent-encoded, and never empty", asked, short))
+		return
+	}
+	refusal := refusal{header: http.Header{}}
+	handler.ServeHTTP(&refusal, r)
+	allowed := refusal.header.Get("Allow")
+	switch {
+	case allowed == "":
+		writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %s; /openapi.json lists every path", asked))
+	case r.Method == http.MethodOptions:
+		w.Header().Set("Allow", allowed+", OPTIONS")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", allowed+", OPTIONS")
+		writeProblem(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not possible here; possible: %s", r.Method, allowed))
+	}
+}
+
+// refusal takes what the mux answers where no handler is: which methods there are.
+type refusal struct{ header http.Header }
+
+func (r *refusal) Header() http.Header         { return r.header }
+func (r *refusal) Write(p []byte) (int, error) { return len(p), nil }
+func (r *refusal) WriteHeader(int)             {}
+
+// writeProblem writes a problem document for what no operation answers.
+func writeProblem(w http.ResponseWriter, status int, detail string) {
+	body, err := json.Marshal(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail})
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", cacheNothing)
+	w.Header().Del("ETag")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}
