@@ -67,9 +67,6 @@ func (a *api) refuse(h huma.API, ctx huma.Context, err error) {
 func bodySize(ctx huma.Context) int64 {
 	r, _ := humago.Unwrap(ctx)
 	limit := ctx.Operation().MaxBodyBytes
-	if _, ok := r.Body.(*requestBody); !ok || limit <= 0 {
-		return 0
-	}
 	if r.ContentLength >= 0 {
 		return min(r.ContentLength, limit)
 	}
@@ -80,9 +77,11 @@ func bodySize(ctx huma.Context) int64 {
 // within stall, and all of it until a moment.
 type requestBody struct {
 	io.ReadCloser
+	answer  http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
 	until   time.Time // zero: as long as it goes on
+	broken  error     // why it could not be read to its end
 }
 
 // bodyError is why a request's body could not be read.
@@ -90,8 +89,9 @@ type bodyError struct{ error }
 
 func (e *bodyError) Unwrap() error { return e.error }
 
-// Read ends with a [*bodyError]. At the end of the body the deadline goes: it would
-// else end the request while it is worked on.
+// Read ends with a [*bodyError]; then the connection ends with the answer, since
+// nobody knows where the next request begins. At the end of the body the deadline
+// goes: it would else end the request while it is worked on.
 func (b *requestBody) Read(p []byte) (int, error) {
 	deadline := time.Now().Add(b.stall)
 	if !b.until.IsZero() && b.until.Before(deadline) {
@@ -103,18 +103,19 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		_ = b.control.SetReadDeadline(time.Time{})
 	case err != nil:
-		err = &bodyError{err}
+		b.answer.Header().Set("Connection", "close")
+		b.broken = &bodyError{err}
+		err = b.broken
 	}
 	return n, err
 }
 
-// unboundBody lets a request's body take as long as it goes on.
-func unboundBody(ctx huma.Context) io.Reader {
-	r, _ := humago.Unwrap(ctx)
-	if b, ok := r.Body.(*requestBody); ok {
-		b.until = time.Time{}
-	}
-	return r.Body
+// unboundBody is a request's body, which may take as long as it goes on.
+func unboundBody(ctx context.Context) *requestBody {
+	r, _ := humago.Unwrap(exchangeOf(ctx).huma)
+	b := r.Body.(*requestBody)
+	b.until = time.Time{}
+	return b
 }
 
 // writePiece is how much of an answer is written at a time: a client that takes at

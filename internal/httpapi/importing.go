@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -38,7 +40,7 @@ type importOutput struct {
 		Rejected      int           `json:"rejected" doc:"lines that are no valid event, or contradict one that is known"`
 		Conversations int           `json:"conversations"`
 		Seq           uint64        `json:"seq" doc:"the highest sequence of what was published: read with at_least to see it all"`
-		Problems      []LineProblem `json:"problems" doc:"the first 100 of the rejected lines; of a deleted conversation only its first"`
+		Problems      []LineProblem `json:"problems" doc:"100 of the rejected lines at most, by line; of a deleted conversation only its first"`
 	}
 }
 
@@ -60,7 +62,8 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 	}
 	out := &importOutput{}
 	out.Body.Problems = []LineProblem{}
-	report, err := importer.ImportFrom(ctx, a.Log, "the request's body", unboundBody(exchangeOf(ctx).huma), importer.Options{
+	body := unboundBody(ctx)
+	report, err := importer.ImportFrom(ctx, a.Log, "the request's body", body, importer.Options{
 		Tenant: in.Tenant,
 		Format: importFormat,
 		Lookup: func(ctx context.Context, list []events.Event) ([]importer.Known, error) {
@@ -73,14 +76,16 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 		},
 	})
 	if err != nil {
-		return nil, a.brokenOff(err, report)
+		return nil, a.brokenOff(errors.Join(body.broken, err), report)
 	}
+	slices.SortFunc(out.Body.Problems, func(a, b LineProblem) int { return cmp.Compare(a.Line, b.Line) })
 	out.Body.Read, out.Body.Published, out.Body.Duplicate, out.Body.Rejected = report.Read, report.Published, report.Duplicate, report.Rejected
 	out.Body.Conversations, out.Body.Seq = report.Conversations, report.LastSeq
 	return out, nil
 }
 
-// brokenOff is the problem of an import that did not come to its end.
+// brokenOff is the problem of an import that did not come to its end. The body's own
+// error comes first: it also ends the request's context.
 func (a *api) brokenOff(err error, report importer.Report) error {
 	var body *bodyError
 	var timeout interface{ Timeout() bool }

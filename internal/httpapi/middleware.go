@@ -31,13 +31,11 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 		control := http.NewResponseController(w)
 		answer := &response{ResponseWriter: w, control: control, stall: a.Stall}
 		defer a.recover(answer, r)
-		if r.Body != nil && r.Body != http.NoBody {
-			if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-				writeProblem(answer, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %q is not supported, send gzip", coding))
-				return
-			}
-			r.Body = &requestBody{ReadCloser: r.Body, control: control, stall: a.Stall, until: time.Now().Add(bodyTimeout)}
+		if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+			writeProblem(answer, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %q is not supported, send gzip", coding))
+			return
 		}
+		r.Body = &requestBody{ReadCloser: r.Body, answer: answer, control: control, stall: a.Stall, until: time.Now().Add(bodyTimeout)}
 		route(mux, answer, r)
 	}))
 }

@@ -15,6 +15,10 @@ import (
 	"mneme/internal/telemetry"
 )
 
+// maxHeaderBytes is what a request's headers may take: more than the log takes of an
+// event in binary mode, whose attributes are headers.
+const maxHeaderBytes = 128 << 10
+
 // HTTP serves a handler on a loopback address.
 type HTTP struct {
 	listener net.Listener
@@ -48,6 +52,7 @@ func (h *HTTP) Start(handler http.Handler) {
 	h.server = &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    maxHeaderBytes,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(h.logger.Handler(), slog.LevelWarn),
 	}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/httpapi"
+	"mneme/internal/importer"
+)
+
+func TestAnImportThatIsInterruptedSaysWhatIsInAndGoesOnLater(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "recording.jsonl")
+	lines := recording(t, file, 3, 60, 60)
+	s := up(t, filepath.Join(dir, "data"))
+
+	path, err := binary()
+	require.NoError(t, err)
+	var errs bytes.Buffer
+	client := exec.Command(path, "import", file, "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)
+	client.Stderr = &errs
+	require.NoError(t, client.Start())
+	require.Eventually(t, func() bool { return read[httpapi.Status](s, "status").Stream.Head > 0 }, 20*time.Second, time.Millisecond)
+	require.NoError(t, client.Process.Signal(os.Interrupt))
+	var exit *exec.ExitError
+	require.True(t, errors.As(client.Wait(), &exit), "it was through before the interrupt: the recording is too short; %s", errs.String())
+	require.Equal(t, exitFailed, exit.ExitCode())
+	require.Regexp(t, regexp.MustCompile(`interrupted: [\d,]+ events are in the log; import the same files again to go on`), errs.String())
+
+	rest := read[importer.Report](s, "import", file, "--wait")
+	require.Equal(t, lines, rest.Published+rest.Duplicate)
+	require.Positive(t, rest.Published)
+	require.Positive(t, rest.Duplicate)
+	require.True(t, read[httpapi.Verification](s, "verify").Equal)
+}
+
+func TestAnExportIsImportedFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, exported := filepath.Join(dir, "recording.jsonl"), filepath.Join(dir, "export.ndjson")
+	lines := recording(t, file, 4, 1, 20)
+	one, two := up(t, filepath.Join(dir, "one")), up(t, filepath.Join(dir, "two"))
+	require.Equal(t, lines, read[importer.Report](one, "import", file, "--wait").Published)
+
+	response, err := http.Get(one.ready.HTTP + "/v1/conversations/testagent:0/export")
+	require.NoError(t, err)
+	var body bytes.Buffer
+	_, err = body.ReadFrom(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.NoError(t, os.WriteFile(exported, body.Bytes(), 0o644))
+
+	require.Equal(t, lines, read[importer.Report](two, "import", exported, "--wait").Published)
+	want, got := read[httpapi.Verification](one, "verify"), read[httpapi.Verification](two, "verify")
+	for i, p := range want.Projections {
+		require.Equal(t, p.Hash, got.Projections[i].Hash, p.Name)
+	}
+}

@@ -1,0 +1,141 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+)
+
+// ask sends a GET with If-None-Match and returns the status, the ETag and the body.
+func (b *bundle) ask(path, known string) (status int, tag, body string) {
+	b.t.Helper()
+	request, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.HTTPURL()+path, nil)
+	require.NoError(b.t, err)
+	if known != "" {
+		request.Header.Set("If-None-Match", known)
+	}
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(b.t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(b.t, err)
+	if response.StatusCode < 400 {
+		require.Equal(b.t, "private, no-cache", response.Header.Get("Cache-Control"))
+	}
+	return response.StatusCode, response.Header.Get("ETag"), string(raw)
+}
+
+// tag asks for an answer that must have an ETag, and again with it.
+func (b *bundle) tag(path string) string {
+	b.t.Helper()
+	status, tag, body := b.ask(path, "")
+	require.Equal(b.t, http.StatusOK, status, body)
+	require.Regexp(b.t, `^W/"[0-9a-f]{32}"$`, tag)
+	status, again, body := b.ask(path, tag)
+	require.Equal(b.t, http.StatusNotModified, status)
+	require.Equal(b.t, tag, again)
+	require.Empty(b.t, body)
+	return tag
+}
+
+func TestAnAnswerThatTheClientHasIsNotSentAgain(t *testing.T) {
+	b := setup(t)
+	seq := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
+	seen := map[string]bool{}
+	for _, path := range []string{
+		"/v1/conversations/c1", "/v1/conversations/c1/files", "/v1/conversations/c1/context", "/v1/conversations/c1/context?format=markdown",
+		"/v1/conversations/c1/export", "/v1/conversations", "/v1/conversations?limit=1",
+	} {
+		if path != "/v1/conversations" && path != "/v1/conversations?limit=1" {
+			b.get(fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq), nil)
+		}
+		tag := b.tag(path)
+		require.False(t, seen[tag], "an ETag is of one path and query")
+		seen[tag] = true
+		for _, known := range []string{"*", tag[2:], `"x", ` + tag + `, "y"`} {
+			status, _, _ := b.ask(path, known)
+			require.Equal(t, http.StatusNotModified, status, known)
+		}
+		status, _, _ := b.ask(path, `"x"`)
+		require.Equal(t, http.StatusOK, status)
+	}
+	status, tag, _ := b.ask("/v1/conversations/none", "*")
+	require.Equal(t, http.StatusNotFound, status, "what is not there has no ETag")
+	require.Empty(t, tag)
+}
+
+func TestAnETagIsAnotherOnceTheAnswerMayBe(t *testing.T) {
+	b := setup(t)
+	paths := []string{"/v1/conversations/c1", "/v1/conversations/c1/files", "/v1/conversations/c1/context", "/v1/conversations/c1/export", "/v1/conversations"}
+	seq := b.publish(structured("c1", "0", message("m0", "user", "hello"))).Seq
+	var old []string
+	for i, p := range []events.Payload{
+		message("m1", "assistant", "x"),
+		&events.ToolCalled{ToolCallID: "t1", ToolName: "read_file", Arguments: []byte(`{"path":"/a"}`)},
+		&events.ConversationUpdated{Title: new(string)},
+		&events.ToolReturned{ToolCallID: "t1", Result: events.TextResult("x")},
+	} {
+		b.get(fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq), nil)
+		old = old[:0]
+		for _, path := range paths {
+			old = append(old, b.tag(path))
+		}
+		seq = b.publish(structured("c1", fmt.Sprint(i+1), p)).Seq
+		b.get(fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq), nil)
+		for k, path := range paths {
+			status, tag, _ := b.ask(path, old[k])
+			require.Equal(t, http.StatusOK, status, "%s after event %d", path, i)
+			require.NotEqual(t, old[k], tag)
+		}
+	}
+}
+
+func TestAnETagDoesNotDependOnWhatWasWaitedFor(t *testing.T) {
+	b := setup(t)
+	seq := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
+	waited := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d&wait_ms=9000", seq)
+	require.Equal(t, b.tag(waited), b.tag("/v1/conversations/c1/context"))
+}
+
+func TestAPastAnswerKeepsItsETagWhileTheConversationMovesOn(t *testing.T) {
+	b := setup(t)
+	then := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
+	path := fmt.Sprintf("/v1/conversations/c1/context?as_of=%d", then)
+	before := b.tag(path)
+	now := b.publish(structured("c1", "2", message("m2", "user", "bye"))).Seq
+	b.get(fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", now), nil)
+	require.Equal(t, before, b.tag(path))
+	require.NotEqual(t, before, b.tag("/v1/conversations/c1/context"))
+}
+
+func TestTheETagOfABranchIsAnotherOnceItsAncestorMovesOn(t *testing.T) {
+	b := setup(t)
+	b.publish(structured("old", "1", message("m1", "user", "hello")))
+	b.publish(structured("mid", "1", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "old", MessageID: "m1"}}))
+	seq := b.publish(structured("new", "1", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "mid", MessageID: "m1"}})).Seq
+	b.get(fmt.Sprintf("/v1/conversations/new?at_least=%d", seq), nil)
+	before := b.tag("/v1/conversations/new/context")
+	seq = b.publish(structured("old", "2", message("m2", "user", "more"))).Seq
+	b.get(fmt.Sprintf("/v1/conversations/old?at_least=%d", seq), nil)
+	moved := b.tag("/v1/conversations/new/context")
+	require.NotEqual(t, before, moved)
+	seq = b.publish(structured("old", "3", &events.ConversationDeleted{})).Seq
+	b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/old?at_least=%d", seq), nil, "")
+	require.NotEqual(t, moved, b.tag("/v1/conversations/new/context"))
+}
+
+func TestABranchOfItselfHasNoETagAndIsAnswered(t *testing.T) {
+	b := setup(t)
+	seq := b.publish(structured("c1", "1", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "c1", MessageID: "m1"}})).Seq
+	request, err := http.Get(fmt.Sprintf("%s/v1/conversations/c1?at_least=%d", b.HTTPURL(), seq))
+	require.NoError(t, err)
+	defer func() { _ = request.Body.Close() }()
+	require.Equal(t, http.StatusOK, request.StatusCode)
+	require.Empty(t, request.Header.Get("ETag"))
+	require.Equal(t, "no-store", request.Header.Get("Cache-Control"))
+}

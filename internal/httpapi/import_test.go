@@ -1,0 +1,253 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/internal/importer"
+	"mneme/internal/service"
+	"mneme/internal/testdata"
+	"mneme/pkg/projection"
+)
+
+// lines are n messages of each of some conversations, as an export has them.
+func lines(n int, conversations ...string) []byte {
+	var out bytes.Buffer
+	for i := range n {
+		for _, c := range conversations {
+			out.Write(append(structured(c, fmt.Sprint(i), message(fmt.Sprint("m", i), "user", fmt.Sprintf("message %d of %s", i, c))), '\n'))
+		}
+	}
+	return out.Bytes()
+}
+
+// settled waits until all of the log is applied.
+func (b *bundle) settled() {
+	b.t.Helper()
+	head := b.head()
+	for _, s := range b.Status() {
+		require.NoError(b.t, b.Log.AwaitProgress(b.t.Context(), s.Projection, 0, 50*time.Millisecond, func() (bool, error) {
+			for _, now := range b.Status() {
+				if now.Projection == s.Projection && now.Checkpoint.Seq < head {
+					return false, nil
+				}
+			}
+			return true, nil
+		}))
+	}
+}
+
+func TestAnImportIsReadableAndImportingAgainPublishesNothing(t *testing.T) {
+	b := setup(t)
+	body := lines(1500, "a/1", "b")
+	answer := b.importLines("default", body)
+	require.Equal(t, imported{Read: 3000, Published: 3000, Conversations: 2, Seq: 3000, Problems: []httpapi.LineProblem{}}, answer)
+	var c struct {
+		MessageCount int `json:"message_count"`
+	}
+	b.get(fmt.Sprintf("/v1/conversations/a%%2F1?at_least=%d", answer.Seq), &c)
+	require.Equal(t, 1500, c.MessageCount)
+	b.settled()
+	again := b.importLines("default", body)
+	require.Equal(t, 3000, again.Duplicate)
+	require.Zero(t, again.Published)
+	require.EqualValues(t, 3000, b.head())
+	var packedAnswer imported
+	b.do(http.StatusOK, http.MethodPost, "/v1/import", map[string]string{"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}, packed(body), &packedAnswer)
+	require.Equal(t, 3000, packedAnswer.Duplicate)
+}
+
+func TestBadLinesOfAnImportAreListedAndTheRestGoesOn(t *testing.T) {
+	b := setup(t)
+	gone := b.publish(structured("gone", "1", &events.ConversationDeleted{})).Seq
+	known := b.publish(structured("c1", "0", message("m0", "user", "another text"))).Seq
+	b.settled()
+	var body bytes.Buffer
+	for i := range 150 {
+		fmt.Fprintf(&body, "bad line %d\n", i)
+	}
+	body.WriteString("\n") // no line
+	body.Write(lines(3, "gone", "c1"))
+	big := structured("c1", "big", message("big", "user", strings.Repeat("x", 7<<20)))
+	body.Write(append(big, '\n'))
+	tooBig := strings.Replace(string(big), `"content":"`, `"content":"`+strings.Repeat("y", 2<<20), 1)
+	body.WriteString(tooBig + "\n")
+	answer := b.importLines("default", body.Bytes())
+	require.Equal(t, 158, answer.Read)
+	require.Equal(t, 3, answer.Published, "two of c1, and the big one")
+	require.Equal(t, 155, answer.Rejected)
+	require.Len(t, answer.Problems, 100)
+	require.Equal(t, 1, answer.Problems[0].Line)
+	require.Contains(t, answer.Problems[0].Reason, "body: is")
+
+	rest := body.Bytes()[bytes.Index(body.Bytes(), []byte("\n\n")):]
+	answer = b.importLines("default", rest)
+	require.Equal(t, 3, answer.Duplicate)
+	require.Len(t, answer.Problems, 3)
+	require.Equal(t, fmt.Sprintf(`conversation "gone" was deleted at sequence %d; its events are not imported again`, gone), answer.Problems[0].Reason)
+	require.Equal(t, fmt.Sprintf(`the log has another content under the id "0" at sequence %d; the first one counts`, known), answer.Problems[1].Reason)
+	require.Contains(t, answer.Problems[2].Reason, "the limit is")
+
+	require.Equal(t, imported{Problems: []httpapi.LineProblem{}}, b.importLines("default", nil), "nothing is imported from nothing")
+}
+
+func TestAnEventOverTheLogsLimitDoesNotEndTheImport(t *testing.T) {
+	b := setup(t)
+	e, err := events.New("c1", "test", "wide", message("wide", "user", "x"))
+	require.NoError(t, err)
+	for i := range 20 { // headers of more than the server takes
+		e.Extensions[fmt.Sprint("x", i)] = strings.Repeat("y", events.MaxExtensionBytes)
+	}
+	wide, err := events.EncodeStructured(e)
+	require.NoError(t, err)
+	all := lines(20, "c1")
+	half := bytes.Index(all[len(all)/2:], []byte("\n")) + len(all)/2 + 1
+	answer := b.importLines("default", bytes.Join([][]byte{all[:half], append(wide, '\n'), all[half:]}, nil))
+	require.Equal(t, 20, answer.Published)
+	require.Equal(t, 1, answer.Rejected)
+	require.Contains(t, answer.Problems[0].Reason, "too large")
+}
+
+func TestAnUploadThatIsCutOffCanBeSentAgain(t *testing.T) {
+	t.Parallel()
+	b, models := up(t)
+	body := lines(2000, "c1")
+	calm, calmModels := up(t)
+	calm.importLines("default", body)
+	for i, cut := range []int{0, 100, len(body) / 3, len(body) - 10} {
+		conn := dial(t, b.HTTPURL(), fmt.Sprintf("POST /v1/import HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", len(body)))
+		_, err := conn.Write(body[:cut])
+		require.NoError(t, err)
+		if i%2 == 0 {
+			require.NoError(t, conn.Close())
+			continue
+		}
+		require.NoError(t, conn.CloseWrite())
+		response, text := answer(t, conn, http.MethodPost)
+		require.Equal(t, http.StatusBadRequest, response.StatusCode, text)
+		require.Contains(t, text, "send the whole again")
+	}
+	whole := b.importLines("default", body)
+	require.Equal(t, 2000, whole.Read)
+	require.Zero(t, whole.Rejected)
+	again := b.importLines("default", body)
+	require.Equal(t, 2000, again.Duplicate)
+	b.settled()
+	calm.settled()
+	require.Equal(t, hashes(t, calmModels), hashes(t, models))
+}
+
+// hashes are the hashes of the conversations in both read models.
+func hashes(t *testing.T, models *service.Models) map[string]events.Digest {
+	t.Helper()
+	g, err := models.Graph()
+	require.NoError(t, err)
+	f, err := models.Files()
+	require.NoError(t, err)
+	found := map[string]events.Digest{}
+	for name, store := range map[string]projection.ReadStore{"graph": g, "files": f} {
+		require.NoError(t, store.Hashes(t.Context(), func(h projection.ConversationHash) error {
+			found[name+" "+h.Conversation.Tenant+" "+h.Conversation.ID] = h.Hash
+			return nil
+		}))
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// recorded opens a recording of real sessions.
+func recorded(t *testing.T, name string) io.Reader {
+	t.Helper()
+	file, err := os.Open(filepath.Join(testdata.Dir(t), "events", name+".jsonl.gz"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+// withoutSeqs is a text without what only tells where the log has something.
+func withoutSeqs(text string) string { return seqs.ReplaceAllString(text, "") }
+
+var seqs = regexp.MustCompile(`,?"(seq|first_seq|last_seq)":\d+|whole: sequence \d+`)
+
+func TestWhatIsExportedAndImportedIsTheSame(t *testing.T) {
+	t.Parallel()
+	testdata.Dir(t)
+	b, models := up(t)
+	other, otherModels := up(t)
+	names := []string{"codex", "gemini_cli", "openhands"}
+	if !testing.Short() {
+		names = append(names, "pi", "swe_agent", "locomo", "claude_code")
+	}
+	// A context names sequences, where it leaves something out, and what they take
+	// counts: all of them shall have five digits.
+	b.importLines("before", lines(5000, "1", "2"))
+	for _, name := range names {
+		report, err := importer.ImportFrom(t.Context(), b.Log, name, recorded(t, name), importer.Options{Tenant: "default", Format: "neutral"})
+		require.NoError(t, err)
+		require.Zero(t, report.Rejected)
+		t.Logf("%s: %d events", name, report.Published)
+	}
+	b.settled()
+	var ids []string
+	seen := 0
+	for cursor := ""; ; {
+		var page struct {
+			Conversations []struct{ ID string }
+			NextCursor    string `json:"next_cursor"`
+		}
+		b.get("/v1/conversations?cursor="+cursor, &page)
+		for _, c := range page.Conversations {
+			seen++
+			if agent, _, _ := strings.Cut(c.ID, ":"); agent != "claude_code" || seen%3 == 0 {
+				ids = append(ids, url.PathEscape(c.ID))
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	var all bytes.Buffer
+	for _, id := range ids {
+		all.WriteString(b.export(id, ""))
+	}
+	first := b.importLines("copy", all.Bytes())
+	require.Equal(t, imported{Read: first.Read, Published: first.Read, Conversations: len(ids), Seq: first.Seq, Problems: []httpapi.LineProblem{}}, first)
+	b.settled()
+	second := b.importLines("copy", all.Bytes())
+	require.Equal(t, first.Read, second.Duplicate)
+	elsewhere := other.importLines("default", all.Bytes())
+	require.Equal(t, first.Read, elsewhere.Published)
+	b.settled()
+	other.settled()
+	t.Logf("%d events of %d conversations, %d MiB exported", first.Read, len(ids), all.Len()>>20)
+
+	want, got := hashes(t, models), hashes(t, otherModels)
+	for key, hash := range got {
+		require.Equal(t, want[key], hash, key)
+	}
+	require.Len(t, got, 2*len(ids))
+	require.Less(t, b.head(), uint64(100_000))
+	for _, id := range ids {
+		for _, path := range []string{"?", "/context?format=markdown", "/context?format=markdown&max_chars=3000", "/files?limit=10000&all=true"} {
+			var one, copied string
+			b.get("/v1/conversations/"+id+path, &one)
+			b.get("/v1/conversations/"+id+path+"&tenant=copy", &copied)
+			require.Empty(t, cmp.Diff(withoutSeqs(one), withoutSeqs(copied)), id+path)
+		}
+		require.True(t, b.export(id, "tenant=default") == b.export(id, "tenant=copy"), "an export of an import is the export: %s", id)
+	}
+}

@@ -1,0 +1,329 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/internal/service"
+	"mneme/pkg/graph"
+)
+
+// front is a second HTTP server over the log and the read models of a bundle, which
+// can be told to be impatient, or to break.
+type front struct {
+	*bundle
+	logged *bytes.Buffer
+	server *service.HTTP
+}
+
+func (f *front) HTTPURL() string { return f.server.URL() }
+
+// up is mneme in one process with its read models as another process would open them.
+func up(t *testing.T) (*bundle, *service.Models) {
+	t.Helper()
+	dir := t.TempDir()
+	i, err := service.Up(t.Context(), service.Config{
+		Data: dir, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	models := service.NewModels(dir)
+	t.Cleanup(func() { require.NoError(t, models.Close()) })
+	return &bundle{t, i}, models
+}
+
+func setupFront(t *testing.T, change func(*httpapi.Config)) *front {
+	t.Helper()
+	t.Parallel()
+	b, models := up(t)
+	f := &front{bundle: b, logged: &bytes.Buffer{}}
+	config := httpapi.Config{Log: b.Log, Models: models, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Store: "sqlite", Generation: 1, NotReady: service.ErrNotThere}
+	change(&config)
+	var err error
+	f.server, err = service.Listen("test", "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	f.server.Start(httpapi.New(config))
+	t.Cleanup(f.server.Stop)
+	return f
+}
+
+// dial opens a connection to a server and writes the beginning of a request.
+func dial(t *testing.T, url, request string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = io.WriteString(conn, request)
+	require.NoError(t, err)
+	return conn.(*net.TCPConn)
+}
+
+// answer reads an answer as it comes, without a client that changes anything.
+func answer(t *testing.T, conn net.Conn, method string) (*http.Response, string) {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response, string(body)
+}
+
+func raw(t *testing.T, url, request string) (*http.Response, string) {
+	t.Helper()
+	method, _, _ := strings.Cut(request, " ")
+	return answer(t, dial(t, url, request), method)
+}
+
+func (b *bundle) head() uint64 {
+	b.t.Helper()
+	state, err := b.Log.State(b.t.Context())
+	require.NoError(b.t, err)
+	return state.Head
+}
+
+func TestAnswersArePackedForClientsThatAsk(t *testing.T) {
+	b := setup(t)
+	seq := b.publish(structured("c1", "1", message("m1", "user", strings.Repeat("hello ", 2000)))).Seq
+	path := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq)
+	var plain string
+	b.get(path, &plain)
+	response, body := raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n")
+	require.Equal(t, "gzip", response.Header.Get("Content-Encoding"))
+	require.Contains(t, response.Header.Values("Vary"), "Accept-Encoding")
+	require.Less(t, len(body), len(plain)/10)
+	unpacked, err := gzip.NewReader(strings.NewReader(body))
+	require.NoError(t, err)
+	text, err := io.ReadAll(unpacked)
+	require.NoError(t, err)
+	require.Equal(t, plain, string(text))
+
+	response, body = raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	require.Empty(t, response.Header.Get("Content-Encoding"))
+	require.Equal(t, plain, body)
+}
+
+func packed(body []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(body)
+	_ = w.Close()
+	return out.Bytes()
+}
+
+func TestARequestsBodyMayBePacked(t *testing.T) {
+	b := setup(t)
+	header := map[string]string{"Content-Type": events.ContentTypeEvent, "Content-Encoding": "gzip"}
+	var published publishAnswer
+	b.do(http.StatusCreated, http.MethodPost, "/v1/events", header, packed(structured("c1", "1", message("m1", "user", "hello"))), &published)
+	require.EqualValues(t, 1, published.Seq)
+
+	bomb := packed(make([]byte, 80<<20))
+	p := b.refused(http.StatusRequestEntityTooLarge, http.MethodPost, "/v1/events", header, string(bomb))
+	require.Contains(t, p.Detail, "limit")
+	whole := packed(structured("c1", "2", message("m2", "user", "hello")))
+	for name, body := range map[string][]byte{"cut off": whole[:len(whole)-6], "not gzip": []byte("hello"), "damaged": append(whole[:len(whole)-8:len(whole)-8], make([]byte, 8)...)} {
+		p := (&bundle{t, b.Instance}).refused(http.StatusBadRequest, http.MethodPost, "/v1/events", header, string(body))
+		require.Contains(t, p.Detail, "ended too early or is damaged", name)
+	}
+	header["Content-Encoding"] = "zstd"
+	b.refused(http.StatusUnsupportedMediaType, http.MethodPost, "/v1/events", header, "x")
+	require.EqualValues(t, 1, b.head(), "nothing of a refused body is published")
+}
+
+func TestABodyThatIsCutOffPublishesNothing(t *testing.T) {
+	b := setup(t)
+	body := string(structured("c1", "1", message("m1", "user", "hello")))
+	for _, path := range []string{"/v1/events", "/v1/events/lookup"} {
+		conn := dial(t, b.HTTPURL(), fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", path, events.ContentTypeEvent, len(body)+1, body))
+		require.NoError(t, conn.CloseWrite())
+		response, text := answer(t, conn, http.MethodPost)
+		require.Equal(t, http.StatusBadRequest, response.StatusCode, text)
+		require.Equal(t, "application/problem+json", response.Header.Get("Content-Type"))
+	}
+	require.Zero(t, b.head())
+}
+
+func TestABodyThatStopsComingIsCutOff(t *testing.T) {
+	f := setupFront(t, func(c *httpapi.Config) { c.Stall = 300 * time.Millisecond })
+	for _, path := range []string{"/v1/events", "/v1/events/lookup", "/v1/import"} {
+		conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n{", path, events.ContentTypeEvent))
+		response, text := answer(t, conn, http.MethodPost)
+		require.Equal(t, http.StatusRequestTimeout, response.StatusCode, text)
+		_, err := conn.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "the connection is closed")
+	}
+	require.Zero(t, f.head())
+}
+
+// held are read models that a request gets when it is let go.
+type held struct {
+	httpapi.Models
+	asked, letGo chan struct{}
+}
+
+func (h held) Graph() (graph.Reader, error) {
+	h.asked <- struct{}{}
+	<-h.letGo
+	return h.Models.Graph()
+}
+
+func TestARequestMayTakeLongerThanItsBodyMay(t *testing.T) {
+	const stall = 50 * time.Millisecond
+	h := held{asked: make(chan struct{}, 1), letGo: make(chan struct{})}
+	f := setupFront(t, func(c *httpapi.Config) { c.Stall, h.Models, c.Models = stall, c.Models, &h })
+	f.publish(structured("c1", "1", message("m1", "user", "hello")))
+	body := `{"events":[{"conversation":"c1","source":"test","id":"1"}]}`
+	conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events/lookup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	<-h.asked
+	time.Sleep(4 * stall) // which is the thing tested: time passes while the request is worked on
+	close(h.letGo)
+	response, text := answer(t, conn, http.MethodPost)
+	require.Equal(t, http.StatusOK, response.StatusCode, text)
+}
+
+func TestHeadersHaveALimit(t *testing.T) {
+	b := setup(t)
+	response, _ := raw(t, b.HTTPURL(), "GET /v1/status HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 200<<10)+"\r\n\r\n")
+	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
+}
+
+// breaking are read models that panic.
+type breaking struct{ httpapi.Models }
+
+func (breaking) Graph() (graph.Reader, error) { panic("out of order") }
+
+func TestAPanicIsAProblemAndInTheLog(t *testing.T) {
+	f := setupFront(t, func(c *httpapi.Config) { c.Models = breaking{c.Models} })
+	for range 2 {
+		response, text := raw(t, f.HTTPURL(), "GET /v1/conversations/c1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		require.Equal(t, http.StatusInternalServerError, response.StatusCode)
+		require.Equal(t, "application/problem+json", response.Header.Get("Content-Type"))
+		require.NotContains(t, text, "out of order", "what broke is for the log")
+	}
+	f.server.Stop() // the log is written to by then
+	require.Contains(t, f.logged.String(), "out of order")
+	require.Contains(t, f.logged.String(), "middleware_test.go", "where it broke")
+}
+
+func TestWhatNoOperationAnswersIsAProblemToo(t *testing.T) {
+	b := setup(t)
+	for request, want := range map[string]struct {
+		status int
+		allow  string
+		detail string
+	}{
+		"GET /":                               {404, "", "/openapi.json"},
+		"GET /v1":                             {404, "", "/openapi.json"},
+		"GET /v1/conversations/":              {404, "", "did you mean /v1/conversations?"},
+		"DELETE /v1/conversations//context":   {404, "", "An id is"},
+		"GET /v1/conversations/../status":     {404, "", "did you mean /v1/status?"},
+		"GET //v1/status":                     {404, "", "did you mean /v1/status?"},
+		"GET /v1/conversations/c/none":        {404, "", "/openapi.json"},
+		"PUT /v1/status":                      {405, "GET, HEAD, OPTIONS", "PUT is not possible"},
+		"GET /v1/import":                      {405, "POST, OPTIONS", "GET is not possible"},
+		"BREW /v1/conversations/c/export":     {405, "GET, HEAD, OPTIONS", "BREW is not possible"},
+		"OPTIONS /v1/conversations/c/context": {204, "GET, HEAD, OPTIONS", ""},
+		"OPTIONS /v1/none":                    {404, "", "/openapi.json"},
+		"GET /v1/conversations/none":          {404, "", "not found"},
+	} {
+		response, body := raw(t, b.HTTPURL(), request+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		require.Equal(t, want.status, response.StatusCode, "%s: %s", request, body)
+		require.Equal(t, want.allow, response.Header.Get("Allow"), request)
+		if want.status >= 400 {
+			require.Equal(t, "application/problem+json", response.Header.Get("Content-Type"), request)
+			require.Contains(t, body, want.detail, request)
+		}
+	}
+}
+
+func TestHEADIsGETWithoutTheBody(t *testing.T) {
+	b := setup(t)
+	seq := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
+	for _, path := range []string{"/v1/conversations/c1", "/v1/conversations/c1/context", "/v1/conversations/c1/export", "/v1/conversations"} {
+		b.get(fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq), nil)
+		got, _ := raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		response, body := raw(t, b.HTTPURL(), "HEAD "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, got.Header.Get("ETag"), response.Header.Get("ETag"))
+		require.Equal(t, got.Header.Get("Content-Type"), response.Header.Get("Content-Type"))
+		require.Empty(t, body)
+	}
+}
+
+func TestAConversationIsReachedWhateverItsIDIs(t *testing.T) {
+	b := setup(t)
+	for id, path := range map[string]string{
+		"a/b": "a%2Fb", "a//b/": "a%2F%2Fb%2F", ".": "%2E", "..": "%2e%2e", "%": "%25", "%2F": "%252F", "é 😀": "%C3%A9%20%F0%9F%98%80",
+		"?": "%3F", "#": "%23", "*": "*", "context": "context", "\n": "%0A", "a;b=c": "a;b=c", "{id}": "%7Bid%7D", "+": "+",
+	} {
+		seq := b.publish(structured(id, "1", message("m1", "user", "I am "+id))).Seq
+		for _, below := range []string{"", "/context?format=markdown", "/files", "/export"} {
+			target, query, _ := strings.Cut("/v1/conversations/"+path+below, "?")
+			request := fmt.Sprintf("GET %s?%s&at_least=%d HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target, query, seq)
+			if below == "/files" {
+				request = fmt.Sprintf("GET %s?at_least=%d HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target, seq)
+			}
+			response, body := raw(t, b.HTTPURL(), request)
+			require.Equal(t, http.StatusOK, response.StatusCode, "%q%s: %s", id, below, body)
+		}
+	}
+	for _, path := range []string{"%00", "%FF", strings.Repeat("x", 5000), "%F0%9F"} {
+		response, body := raw(t, b.HTTPURL(), "GET /v1/conversations/"+path+"?at_least=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		require.Contains(t, []int{404, 422}, response.StatusCode, body)
+		require.Equal(t, "application/problem+json", response.Header.Get("Content-Type"))
+	}
+}
+
+func TestTheDocsPageLoadsNothingFromElsewhere(t *testing.T) {
+	b := setup(t)
+	var page string
+	b.get("/docs", &page)
+	require.NotContains(t, page, "//", "no address of another host")
+	for _, file := range []string{"/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js", "/docs/start.js"} {
+		require.Contains(t, page, `"`+file+`"`)
+		response, body := raw(t, b.HTTPURL(), "GET "+file+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Contains(t, response.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
+		require.NotEmpty(t, body)
+	}
+}
+
+func TestEveryOperationDeclaresWhatItMayAnswer(t *testing.T) {
+	b := setup(t)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Description, Summary string
+			Responses            map[string]struct{ Description string }
+			RequestBody          any
+		}
+	}
+	b.get("/openapi.json", &doc)
+	for path, operations := range doc.Paths {
+		for method, op := range operations {
+			want := []string{"499", "500", "503", "422"}
+			if method == "get" && strings.HasPrefix(path, "/v1/conversations") {
+				want = append(want, "304")
+			}
+			if op.RequestBody != nil {
+				want = append(want, "400", "408", "413", "415")
+			}
+			for _, status := range want {
+				require.NotEmpty(t, op.Responses[status].Description, "%s %s: %s", method, path, status)
+			}
+		}
+	}
+}
