@@ -1,8 +1,10 @@
 package telemetry_test
 
 import (
+	"context"
 	"encoding/hex"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -119,4 +122,26 @@ func (c *spans) of(t *testing.T, projection, event string) *span {
 	}
 	require.Fail(t, "not traced", "event %s in %s", event, projection)
 	return nil
+}
+
+// collectGRPC serves OTLP over gRPC and returns its endpoint.
+func collectGRPC(t *testing.T) (*spans, string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c, server := &spans{}, grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, overGRPC{spans: c})
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return c, "http://" + listener.Addr().String()
+}
+
+type overGRPC struct {
+	collector.UnimplementedTraceServiceServer
+	spans *spans
+}
+
+func (s overGRPC) Export(_ context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	s.spans.add(request)
+	return &collector.ExportTraceServiceResponse{}, nil
 }

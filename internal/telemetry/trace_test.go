@@ -108,6 +108,31 @@ func TestContentIsInSpansOnlyIfSomebodyAsksForIt(t *testing.T) {
 	require.Contains(t, c.only(t, "search_memory").attributes["gen_ai.memory.records"], "the secret")
 }
 
+func TestTracesGoOutOverGRPCToo(t *testing.T) {
+	c, endpoint := collectGRPC(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	t.Setenv("OTEL_SERVICE_NAME", "memory-of-the-team")
+	b := up(t, t.TempDir())
+	b.read(sampledA, b.post(sampledA, message(t, "m1", "x", "")))
+	require.NoError(t, b.Close())
+	require.Equal(t, traceA, c.of(t, "graph", "m1").traceID())
+	require.Equal(t, "memory-of-the-team", c.service)
+}
+
+func TestTheSamplerOfTheEnvironmentDecides(t *testing.T) {
+	c := traced(t)
+	t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
+	b := up(t, t.TempDir())
+	b.read("", b.post("", message(t, "m1", "x", "")))
+	b.read(sampledA, b.post(sampledA, message(t, "m2", "x", "")))
+	require.NoError(t, b.Close())
+	require.NotEmpty(t, c.all())
+	for _, s := range c.all() {
+		require.Equal(t, traceA, s.traceID(), "%s", s.Name)
+	}
+}
+
 func TestTheTraceOfARequestIsThatOfItsEvents(t *testing.T) {
 	c := traced(t)
 	b := up(t, t.TempDir())

@@ -13,4 +13,7 @@
 //	ErrBeyondEnd   a follower was asked to begin after the end of the stream
 //	ErrInterrupted the server was away while events were read: read again from where it stopped
 //	any other      the connection or the server; publish again with the same event: its identity makes a repeat harmless
+//
+// A publish is a span of OpenTelemetry if its context has one, and hands its trace on
+// beside the events; see [Message.TraceContext].
 package eventlog
