@@ -116,11 +116,7 @@ func ParseSubject(subject string) (Address, error) {
 // Escape makes any text one subject token. Letters, digits and - _ : / @ = + ~
 // stand for themselves; every other byte becomes % and two upper-case hex digits.
 func Escape(s string) string {
-	plain := true
-	for i := 0; i < len(s) && plain; i++ {
-		plain = isTokenByte(s[i])
-	}
-	if plain {
+	if isPlain(s) {
 		return s
 	}
 	const hex = "0123456789ABCDEF"
@@ -140,6 +136,9 @@ func Escape(s string) string {
 func Unescape(token string) (string, error) {
 	if token == "" {
 		return "", invalid("subject token", "is empty")
+	}
+	if isPlain(token) {
+		return token, nil
 	}
 	out := make([]byte, 0, len(token))
 	for i := 0; i < len(token); i++ {
@@ -164,6 +163,16 @@ func Unescape(token string) (string, error) {
 		return "", invalid("subject token", "%q is not UTF-8", token)
 	}
 	return string(out), nil
+}
+
+// isPlain tells whether a text is a token as it is, as almost every id is.
+func isPlain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isTokenByte(s[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func isTokenByte(c byte) bool {

@@ -21,7 +21,7 @@ type BenchContextCmd struct {
 
 // Help is what --help says below the summary.
 func (*BenchContextCmd) Help() string {
-	return `With transcripts: "mneme up" is started as a process of its own on an empty temporary directory, "mneme import --wait" brings them in, then it is interrupted and started again, killed and started again; each time it is measured how long it takes from starting the process to the line that says where it answers, and what it has resident.
+	return `With transcripts: "mneme up" is started as a process of its own on an empty temporary directory, "mneme import --wait" brings them in, then it is killed and started again, interrupted and started again; each time it is measured how long it takes from starting the process to the line that says where it answers, and what it has resident.
 
 Then contexts are read over HTTP (format json, not packed), one after the other. If there is a long conversation, its last turns are published again as a conversation of their own, and both are read by turns: the newest content is the same, so the ratio shows what the length costs.`
 }
@@ -53,7 +53,7 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		list = append(list, []figure{
 			{"import", fmt.Sprintf("%s events, %.2f GB of log, %s until all were applied", number(p.Events), p.LogGB, perSecond(p.ImportPS))},
 			{"resident", fmt.Sprintf("%s on an empty directory, %s after the import (at most %s), %s after all reads of a new process", mb(p.IdleMB), mb(p.ImportedMB), mb(p.PeakMB), mb(p.ReadMB))},
-			{"ready", fmt.Sprintf("%.2f s on an empty directory, %.2f s after an interrupt, %.2f s after a kill", p.ReadyEmptyMS/1e3, p.ReadyMS/1e3, p.ReadyKilledMS/1e3)},
+			{"ready", fmt.Sprintf("%.2f s on an empty directory, %.2f s after an interrupt, %.2f s after a kill (%.2f s/GB)", p.ReadyEmptyMS/1e3, p.ReadyMS/1e3, p.ReadyKilledMS/1e3, p.KilledSPerGB)},
 		}...)
 	}
 	list = append(list, []figure{

@@ -80,7 +80,7 @@ func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
 	require.Equal(t, 3, r.Of)
 	require.Equal(t, 4, r.Warm.Count)
 	require.Equal(t, 1000, r.MaxChars)
-	for _, figure := range []float64{r.KB, r.MaxKB, r.Program.ImportPS, r.Program.ReadyEmptyMS, r.Program.ReadyMS, r.Program.ReadyKilledMS, r.Program.LogGB} {
+	for _, figure := range []float64{r.KB, r.MaxKB, r.Program.ImportPS, r.Program.ReadyEmptyMS, r.Program.ReadyMS, r.Program.ReadyKilledMS, r.Program.KilledSPerGB, r.Program.LogGB} {
 		require.Positive(t, figure)
 	}
 	if _, err := os.Stat("/proc/self/status"); err == nil {

@@ -66,14 +66,15 @@ type ProgramFigures struct {
 	ReadyEmptyMS  float64  `json:"ready_empty_ms"`
 	ReadyMS       float64  `json:"ready_after_stop_ms"`
 	ReadyKilledMS float64  `json:"ready_after_kill_ms"`
+	KilledSPerGB  float64  `json:"ready_after_kill_s_per_gb"`
 	IdleMB        *float64 `json:"resident_empty_mb"`
 	ImportedMB    *float64 `json:"resident_after_import_mb"`
 	PeakMB        *float64 `json:"resident_peak_mb"`
 	ReadMB        *float64 `json:"resident_after_reads_mb"` // of a new process, after the contexts were read
 }
 
-// RunContext imports transcripts into the program on an empty directory, ends it,
-// kills it, and measures how soon it answers again and how much memory it has. Then
+// RunContext imports transcripts into the program on an empty directory, kills it,
+// stops it, and measures how soon it answers again and how much memory it has. Then
 // it reads the contexts of conversations, spread evenly over all that there are, one
 // after the other: each once to warm up, then in rounds. A conversation of ten times
 // ShortTurns, if there is one, is compared with a copy of its last turns, which has
@@ -129,18 +130,19 @@ func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say 
 	if p.LogGB, err = logGB(ctx, newAPI(server.http, tenant, 1)); err != nil {
 		return server, err
 	}
+	say("killing and starting again")
+	server.kill() // before it was ever stopped: a stop writes down what a start would have to find out
+	if server, err = up(ctx, o.Executable, dir); err != nil {
+		return nil, err
+	}
+	p.ReadyKilledMS = milliseconds(server.ready)
+	p.KilledSPerGB = server.ready.Seconds() / p.LogGB
 	say("stopping and starting again")
 	server.stop()
 	if server, err = up(ctx, o.Executable, dir); err != nil {
 		return nil, err
 	}
 	p.ReadyMS = milliseconds(server.ready)
-	say("killing and starting again")
-	server.kill()
-	if server, err = up(ctx, o.Executable, dir); err != nil {
-		return nil, err
-	}
-	p.ReadyKilledMS = milliseconds(server.ready)
 	return server, nil
 }
 
