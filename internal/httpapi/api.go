@@ -60,6 +60,9 @@ type TenantParam struct {
 	Tenant string `query:"tenant" default:"default" maxLength:"128" minLength:"1" doc:"the tenant; tokens will name it later"`
 }
 
+// The document promises lists, not null, and so do the answers.
+func init() { huma.DefaultArrayNullable = false }
+
 // New makes the handler of the whole API.
 func New(c Config) http.Handler {
 	if c.Stall == 0 {
@@ -76,7 +79,7 @@ func New(c Config) http.Handler {
 	config.DocsPath = "" // it would load its viewer from elsewhere, see serveDocs
 	blameTheBody()
 	h := humago.New(mux, config)
-	h.UseMiddleware(a.exchange(h))
+	h.UseMiddleware(a.exchange(h), strict(h))
 	a.registerEvents(h)
 	a.registerConversations(h)
 	a.registerMessages(h)

@@ -92,6 +92,8 @@ func detail(err *events.Invalid, location string) *huma.ErrorDetail {
 	case "body":
 	case "content-type":
 		location = "header.content-type"
+	case "tenant":
+		location = "query.tenant"
 	default:
 		location += "." + err.Field
 	}

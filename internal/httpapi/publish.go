@@ -21,7 +21,7 @@ const (
 
 type publishInput struct {
 	TenantParam
-	RawBody []byte `contentType:"application/cloudevents+json"`
+	RawBody []byte
 
 	header map[string][]string
 }
@@ -71,7 +71,7 @@ type known struct {
 }
 
 func (a *api) registerEvents(h huma.API) {
-	publish := operation("publish-events", http.MethodPost, "/v1/events", "Publish CloudEvents", "events", 400, 413, 415, 422, 503, 507)
+	publish := operation("publish-events", http.MethodPost, "/v1/events", "Publish CloudEvents", "events", 400, 408, 413, 415, 422, 503, 507)
 	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
 		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
 		"Up to 1,000 events of up to 16 MiB are stored all or none, if the log knew none of them before; of more than that a part can be stored when the log refuses the rest: the problem then says how many. " +
@@ -80,16 +80,19 @@ func (a *api) registerEvents(h huma.API) {
 	publish.MaxBodyBytes = maxBatchBytes
 	publish.BodyReadTimeout = time.Minute
 	publish.DefaultStatus = http.StatusCreated
-	publish.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		events.ContentTypeEvent: {Schema: &huma.Schema{Type: huma.TypeObject}},
-		events.ContentTypeBatch: {Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeObject}}},
-		"application/json":      {Schema: &huma.Schema{Description: "binary mode: the data of the event; its attributes are ce-… headers"}},
-	}}
+	publish.RequestBody = &huma.RequestBody{Required: true}
 	huma.Register(h, publish, a.publish)
+	// Set when it is registered, which would add that a raw body is any bytes.
+	publish.RequestBody.Content = map[string]*huma.MediaType{
+		events.ContentTypeEvent: {Schema: eventSchema(h)},
+		events.ContentTypeBatch: {Schema: &huma.Schema{Type: huma.TypeArray, Items: eventSchema(h), MaxItems: new(maxBatchEvents)}},
+		"application/json":      {Schema: &huma.Schema{Description: "binary mode: the data of the event; its attributes are ce-… headers"}},
+	}
 
-	find := operation("lookup-events", http.MethodPost, "/v1/events/lookup", "Which of these events are known", "events", 422, 503)
+	find := operation("lookup-events", http.MethodPost, "/v1/events/lookup", "Which of these events are known", "events", 400, 408, 413, 415, 422, 503)
 	find.Description = "Answers from the read model: an event that was published a moment ago may not be known yet."
 	find.MaxBodyBytes = 16 << 20
+	find.BodyReadTimeout = time.Minute
 	huma.Register(h, find, a.lookup)
 
 	a.registerEvent(h)

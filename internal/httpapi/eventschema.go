@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+)
+
+// eventSchema is the JSON Schema of a structured CloudEvent of the vocabulary, as a
+// reference to the document's components.
+func eventSchema(h huma.API) *huma.Schema {
+	const name = "CloudEvent"
+	schemas := h.OpenAPI().Components.Schemas.Map()
+	if schemas[name] == nil {
+		all := &huma.Schema{Type: huma.TypeObject, Description: "an event of one of the types of mneme, in the CloudEvents JSON format"}
+		for _, eventType := range events.Types() {
+			all.OneOf = append(all.OneOf, typeSchema(eventType))
+		}
+		schemas[name] = all
+	}
+	return &huma.Schema{Ref: "#/components/schemas/" + name}
+}
+
+func typeSchema(eventType string) *huma.Schema {
+	raw, _ := events.Schema(eventType)
+	data := map[string]any{}
+	if err := json.Unmarshal(raw, &data); err != nil {
+		panic(fmt.Sprintf("the schema of %s: %v", eventType, err)) // it is embedded, and tested
+	}
+	delete(data, "$schema")
+	delete(data, "$id")
+	one := 1
+	text := func(most int, doc string) *huma.Schema {
+		return &huma.Schema{Type: huma.TypeString, MinLength: &one, MaxLength: &most, Description: doc}
+	}
+	return &huma.Schema{
+		Type:  huma.TypeObject,
+		Title: eventType,
+		Properties: map[string]*huma.Schema{
+			"specversion":     {Type: huma.TypeString, Enum: []any{"1.0"}},
+			"type":            {Type: huma.TypeString, Enum: []any{eventType}},
+			"id":              text(events.MaxIDBytes, "with source and subject it makes the event known: a repeat changes nothing"),
+			"source":          text(events.MaxSourceBytes, "the program that publishes"),
+			"subject":         text(events.MaxIDBytes, "the conversation's id"),
+			"time":            {Type: huma.TypeString, Nullable: true, Format: "date-time", Description: "the producer's time: shown, never used as order"},
+			"datacontenttype": {Type: huma.TypeString, Nullable: true, Enum: []any{"application/json", nil}},
+			"data":            {Extensions: data},
+		},
+		Required: []string{"specversion", "type", "id", "source", "subject", "data"},
+		// Extension attributes.
+		AdditionalProperties: &huma.Schema{Extensions: map[string]any{"type": []string{"string", "integer", "boolean", "null"}, "format": "int32", "maxLength": events.MaxExtensionBytes}},
+		Extensions:           map[string]any{"propertyNames": map[string]any{"pattern": "^[a-z0-9]+$"}},
+	}
+}

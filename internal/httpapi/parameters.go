@@ -1,0 +1,63 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// strict refuses what would otherwise be read as something else: a parameter without a
+// value, which would be the same as leaving it out (an empty tenant must not become the
+// default one), a parameter given twice, a query that is not well-formed, and an
+// integer beyond the 64 bits of the document, which a store may not be able to compare.
+func strict(h huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		u := ctx.URL()
+		query, err := url.ParseQuery(u.RawQuery)
+		if err != nil {
+			_ = huma.WriteErr(h, ctx, http.StatusUnprocessableEntity, "the query is not well-formed: "+err.Error())
+			return
+		}
+		var bad []error
+		for _, p := range ctx.Operation().Parameters {
+			var values []string
+			switch p.In {
+			case "query":
+				values = query[p.Name]
+			case "path":
+				values = []string{ctx.Param(p.Name)}
+			}
+			if reason := misread(p.Schema, values); reason != "" {
+				bad = append(bad, &huma.ErrorDetail{Location: p.In + "." + p.Name, Message: reason})
+			}
+		}
+		if len(bad) > 0 {
+			_ = huma.WriteErr(h, ctx, http.StatusUnprocessableEntity, "validation failed", bad...)
+			return
+		}
+		next(ctx)
+	}
+}
+
+// misread says why the values of a parameter would not be read as they are meant, ""
+// if they will be.
+func misread(s *huma.Schema, values []string) string {
+	if s.Type != huma.TypeArray && len(values) > 1 {
+		return fmt.Sprintf("is given %d times", len(values))
+	}
+	mayBeEmpty := s.Type == huma.TypeString && s.MinLength == nil && s.Enum == nil && s.Format == ""
+	if slices.Contains(values, "") && !mayBeEmpty {
+		return "has no value: give it one or leave it out"
+	}
+	if s.Type == huma.TypeInteger && s.Format == "int64" && len(values) == 1 {
+		if _, err := strconv.ParseInt(values[0], 10, 64); errors.Is(err, strconv.ErrRange) {
+			return "is beyond 64 bits"
+		}
+	}
+	return ""
+}
