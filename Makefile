@@ -34,8 +34,12 @@ else
 	@echo "no C compiler: the race detector did not run"
 endif
 
-# The packages that the clients in other languages need, from the registries that pip
-# and npm are set to on this machine.
+.PHONY: test-all
+test-all: test .cache/schemathesis/installed ## Run also what takes minutes: the API against its own description
+	MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 10m -v ./test/...
+
+# What tests need from other languages, from the registries that pip and npm are set to
+# on this machine.
 .cache/python/installed: examples/python/requirements.txt
 .cache/schemathesis/installed: test/openapi/requirements.txt
 .cache/python/installed .cache/schemathesis/installed:
