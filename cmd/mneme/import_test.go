@@ -15,6 +15,7 @@ import (
 
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
+	"mneme/internal/mnemetest"
 )
 
 func TestAnImportThatIsInterruptedSaysWhatIsInAndGoesOnLater(t *testing.T) {
@@ -24,7 +25,7 @@ func TestAnImportThatIsInterruptedSaysWhatIsInAndGoesOnLater(t *testing.T) {
 	lines := recording(t, file, 3, 60, 60)
 	s := up(t, filepath.Join(dir, "data"))
 
-	path, err := binary()
+	path, err := mnemetest.Binary()
 	require.NoError(t, err)
 	var errs bytes.Buffer
 	client := exec.Command(path, "import", file, "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"mneme/internal/mnemetest"
 )
 
 func TestACommandIsPartOfItsCallersTrace(t *testing.T) {
@@ -30,7 +32,7 @@ func TestACommandIsPartOfItsCallersTrace(t *testing.T) {
 	}))
 	defer otlp.Close()
 	status := func(env ...string) {
-		path, err := binary()
+		path, err := mnemetest.Binary()
 		require.NoError(t, err)
 		cmd := exec.Command(path, "status", "--url", api.URL)
 		cmd.Env = append(os.Environ(), env...)
