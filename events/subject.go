@@ -72,7 +72,13 @@ func PartitionFilter(partition int) string { return storedPrefix + strconv.Itoa(
 // ConversationFilter matches every stored event of one conversation, whatever
 // its partition.
 func ConversationFilter(tenant, conversation string) string {
-	return storedPrefix + "*." + Escape(tenant) + "." + Escape(conversation) + ".*"
+	return KindFilter(tenant, conversation, "*")
+}
+
+// KindFilter matches every stored event of one conversation that has this kind
+// (see [Kind]).
+func KindFilter(tenant, conversation, kind string) string {
+	return storedPrefix + "*." + Escape(tenant) + "." + Escape(conversation) + "." + kind
 }
 
 // ParseSubject reads a stored or published subject. It accepts only what

@@ -86,6 +86,7 @@ func New(c Config) http.Handler {
 	a.registerTurns(h)
 	a.registerToolCalls(h)
 	a.registerFiles(h)
+	a.registerManage(h)
 	a.registerContext(h)
 	a.registerExport(h)
 	a.registerImport(h)

@@ -27,6 +27,8 @@ func (a *api) problem(err error) error {
 		return huma.Error422UnprocessableEntity(err.Error(), &huma.ErrorDetail{Location: "query." + request.Field, Message: request.Reason})
 	case errors.Is(err, graph.ErrNotFound):
 		return huma.Error404NotFound(err.Error())
+	case errors.Is(err, eventlog.ErrConflict):
+		return huma.Error409Conflict("others change this conversation at the same time; look at it and try again")
 	case errors.Is(err, eventlog.ErrFull):
 		return huma.NewError(http.StatusInsufficientStorage, "the log is full: publish again after an operator made room")
 	case errors.Is(err, eventlog.ErrTooLarge):

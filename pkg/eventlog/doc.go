@@ -11,6 +11,7 @@
 //	ErrTooLarge    one event is over the limit of the server
 //	ErrNotFound    no event has this sequence (it was purged, or is beyond the head)
 //	ErrBeyondEnd   a follower was asked to begin after the end of the stream
+//	ErrConflict    the newest event is not the one that an event was to come after: nothing was stored, look and decide again
 //	ErrInterrupted the server was away while events were read: read again from where it stopped
 //	any other      the connection or the server; publish again with the same event: its identity makes a repeat harmless
 //

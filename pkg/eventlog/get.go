@@ -45,6 +45,16 @@ func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64
 	return m.Seq, address.Partition, nil
 }
 
+// LastOfKind reads the newest event of a conversation that has this kind (see
+// [events.Kind]). It returns [ErrNotFound] if there is none.
+func (l *Log) LastOfKind(ctx context.Context, tenant, conversation, kind string) (Message, error) {
+	m, err := l.get(ctx, getRequest{LastFor: events.KindFilter(tenant, conversation, kind)})
+	if err != nil {
+		return Message{}, fmt.Errorf("last %s of conversation %q: %w", kind, conversation, err)
+	}
+	return m, nil
+}
+
 // LastOf is the sequence of the newest event of a partition, 0 if it has none.
 func (l *Log) LastOf(ctx context.Context, partition int) (uint64, error) {
 	m, err := l.get(ctx, getRequest{LastFor: events.PartitionFilter(partition)})

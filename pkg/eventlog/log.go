@@ -21,6 +21,7 @@ var (
 	ErrTooLarge  = errors.New("the event is too large for the server")
 	ErrNotFound  = errors.New("no such event in the log")
 	ErrBeyondEnd = errors.New("beyond the end of the log")
+	ErrConflict  = errors.New("another event is the newest one than was expected")
 
 	ErrInterrupted = errors.New("the log's server was away for a while")
 )

@@ -77,6 +77,21 @@ func (l *Log) publishOne(ctx context.Context, tenant string, list []events.Event
 	return l.publish(ctx, msg)
 }
 
+// PublishAfter stores an event only if the newest event of its conversation that
+// has this kind (see [events.Kind]; "*" is any kind) stands at the sequence last, 0
+// for none. The server looks and stores in one step, so of several publishers who
+// expect the same one succeeds.
+//
+// It returns [ErrConflict] if another event is the newest, even if this event itself
+// is: a repeat is told apart by reading it. Its other errors are those of Publish.
+func (l *Log) PublishAfter(ctx context.Context, tenant string, e events.Event, kind string, last uint64) (Ack, error) {
+	msg, err := NewMsg(tenant, e)
+	if err != nil {
+		return Ack{}, err
+	}
+	return l.publish(ctx, msg, jetstream.WithExpectLastSequenceForSubject(last, events.KindFilter(tenant, e.Subject, kind)))
+}
+
 // PublishAll stores events in their order, in atomic batches of up to 1,000: of
 // each batch all is stored or nothing. It is the fastest durable way (one sync of
 // the disk a batch). A batch that holds an event which the duplicate window knows
@@ -153,8 +168,8 @@ func NewMsg(tenant string, e events.Event) (*nats.Msg, error) {
 	return &nats.Msg{Subject: subject, Header: header, Data: data}, nil
 }
 
-func (l *Log) publish(ctx context.Context, msg *nats.Msg) (Ack, error) {
-	ack, err := l.js.PublishMsg(ctx, msg)
+func (l *Log) publish(ctx context.Context, msg *nats.Msg, options ...jetstream.PublishOpt) (Ack, error) {
+	ack, err := l.js.PublishMsg(ctx, msg, options...)
 	if err != nil {
 		return Ack{}, publishError(err)
 	}
@@ -235,8 +250,17 @@ func isTooLarge(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode == codeMessageTooLarge || api.ErrorCode == codeHeaderTooLarge)
 }
 
+// isConflict knows both codes: a replicated stream has one of its own.
+func isConflict(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) &&
+		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
 func publishError(err error) error {
 	switch {
+	case isConflict(err):
+		return fmt.Errorf("%w: %w", ErrConflict, err)
 	case natsdeploy.IsFull(err):
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	case errors.Is(err, nats.ErrMaxPayload), isTooLarge(err):

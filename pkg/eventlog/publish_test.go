@@ -179,3 +179,41 @@ func TestAFullLogSaysSoAndStoresNothing(t *testing.T) {
 	require.Equal(t, stored, state.Messages)
 	require.Equal(t, stored, state.Head)
 }
+
+func TestOfThoseWhoExpectTheSameNewestEventOneIsStored(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{Partitions: 4})
+	conversation := "a.b c*>"
+	errs := make(chan error, 20)
+	for _, e := range b.events(conversation, cap(errs), "x") {
+		go func() {
+			_, err := b.log.PublishAfter(t.Context(), "t", e, "*", 0)
+			errs <- err
+		}()
+	}
+	stored := 0
+	for range cap(errs) {
+		if err := <-errs; err == nil {
+			stored++
+		} else {
+			require.ErrorIs(t, err, ErrConflict)
+		}
+	}
+	require.Equal(t, 1, stored)
+
+	list := b.events(conversation, 3, "y")
+	_, err := b.log.PublishAfter(t.Context(), "t", list[0], events.Kind(events.TypeConversationDeleted), 0)
+	require.NoError(t, err, "no event of that kind is there")
+	_, err = b.log.PublishAfter(t.Context(), "t", list[1], events.Kind(events.TypeMessageCreated), 1)
+	require.ErrorIs(t, err, ErrConflict)
+	_, err = b.log.PublishAfter(t.Context(), "t", list[1], events.Kind(events.TypeMessageCreated), 2)
+	require.NoError(t, err)
+	_, err = b.log.PublishAfter(t.Context(), "u", list[2], "*", 0)
+	require.NoError(t, err, "another tenant's conversation is another one")
+
+	m, err := b.log.LastOfKind(t.Context(), "t", conversation, events.Kind(events.TypeMessageCreated))
+	require.NoError(t, err)
+	require.EqualValues(t, 3, m.Seq)
+	_, err = b.log.LastOfKind(t.Context(), "t", conversation, events.Kind(events.TypeConversationDeleted))
+	require.ErrorIs(t, err, ErrNotFound)
+}

@@ -1,0 +1,323 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/oklog/ulid/v2"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// source is the CloudEvents source of the events that this API makes itself.
+const source = "mneme/context-api"
+
+// IdempotencyParam makes a repeated request harmless.
+type IdempotencyParam struct {
+	Key string `header:"Idempotency-Key" maxLength:"512" doc:"becomes the event's id: the same request again with the same key changes nothing and is answered with the same sequence"`
+}
+
+// Description is what a new conversation can say of itself.
+type Description struct {
+	ID              string   `json:"id,omitempty" minLength:"1" maxLength:"512" doc:"at most 512 bytes; made by the server if it is left out"`
+	Title           string   `json:"title,omitempty"`
+	Tags            []string `json:"tags,omitempty" nullable:"false"`
+	Agent           string   `json:"agent,omitempty" doc:"the program that converses, such as claude-code"`
+	Model           string   `json:"model,omitempty"`
+	Cwd             string   `json:"cwd,omitempty" doc:"the directory that relative paths of tool calls start from"`
+	Project         string   `json:"project,omitempty"`
+	Profile         string   `json:"profile,omitempty" doc:"name of the settings that this conversation uses"`
+	MaxContextChars int      `json:"max_context_chars,omitempty" minimum:"0" doc:"size of the agent's context in characters"`
+}
+
+func (d *Description) started() *events.ConversationStarted {
+	return &events.ConversationStarted{
+		Title: d.Title, Tags: d.Tags, Agent: d.Agent, Model: d.Model, Cwd: d.Cwd, Project: d.Project, Profile: d.Profile, MaxContextChars: d.MaxContextChars,
+	}
+}
+
+// Change is what can be changed of a conversation. What is left out stays.
+type Change struct {
+	Title  *string   `json:"title,omitempty"`
+	Tags   *[]string `json:"tags,omitempty" nullable:"false"`
+	Status string    `json:"status,omitempty" enum:"active,archived"`
+}
+
+type createInput struct {
+	TenantParam
+	IdempotencyParam
+	Body Description
+}
+
+type updateInput struct {
+	ConversationParam
+	IdempotencyParam
+	Body Change
+}
+
+type deleteInput struct {
+	ConversationParam
+	IdempotencyParam
+	Reason string `query:"reason" doc:"kept in the log with the deletion"`
+}
+
+// Written tells which event a change became.
+type Written struct {
+	ConversationID string `json:"conversation_id"`
+	EventID        string `json:"event_id"`
+	Seq            uint64 `json:"seq" doc:"the event's sequence: read with at_least to see the change"`
+	Duplicate      bool   `json:"duplicate" doc:"the change was made before, with the same Idempotency-Key; nothing was stored again"`
+}
+
+type writtenOutput struct{ Body Written }
+
+func (a *api) registerManage(h huma.API) {
+	create := operation("create-conversation", http.MethodPost, "/v1/conversations", "Create a conversation", "conversations", 409, 413, 415, 422, 503, 507)
+	create.Description = "Needed only to describe a conversation: the first event of an unknown one creates it too. The log decides: the conversation is created if the log has " +
+		"no event of it, in one step with storing the event. Of several who create the same one at once, one succeeds and the others get 409, as after a deletion."
+	create.DefaultStatus = http.StatusCreated
+	create.MaxBodyBytes = events.MaxEventBytes
+	huma.Register(h, create, a.create)
+
+	update := operation("update-conversation", http.MethodPatch, "/v1/conversations/{id}", "Change title, tags or status", "conversations", 404, 409, 413, 415, 422, 503, 507)
+	update.Description = "Of two changes of the same property the one with the higher sequence counts. No change is stored after the deletion of the conversation."
+	update.MaxBodyBytes = events.MaxEventBytes
+	huma.Register(h, update, a.update)
+
+	remove := operation("delete-conversation", http.MethodDelete, "/v1/conversations/{id}", "Delete a conversation", "conversations", 404, 409, 413, 422, 503, 507)
+	remove.Description = "Everything derived from the conversation is dropped, and what comes later is refused. Its branches lose what they have from it. The events stay in the log."
+	huma.Register(h, remove, a.remove)
+}
+
+func (a *api) create(ctx context.Context, in *createInput) (*writtenOutput, error) {
+	id := events.ConversationID{Tenant: in.Tenant, ID: in.Body.ID}
+	return a.answer(a.start(ctx, id, in.Key, in.Body.started()))
+}
+
+func (a *api) update(ctx context.Context, in *updateInput) (*writtenOutput, error) {
+	if in.Body.Title == nil && in.Body.Tags == nil && in.Body.Status == "" {
+		return nil, huma.Error422UnprocessableEntity("nothing to change: give title, tags or status", &huma.ErrorDetail{Location: "body", Message: "is empty"})
+	}
+	return a.answer(a.change(ctx, in.id(), in.Key, &events.ConversationUpdated{Title: in.Body.Title, Tags: in.Body.Tags, Status: in.Body.Status}))
+}
+
+func (a *api) remove(ctx context.Context, in *deleteInput) (*writtenOutput, error) {
+	return a.answer(a.change(ctx, in.id(), in.Key, &events.ConversationDeleted{Reason: in.Reason}))
+}
+
+func (a *api) answer(out *writtenOutput, err error) (*writtenOutput, error) {
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	return out, nil
+}
+
+// start begins a conversation that nobody has an event of. Without an id it gets
+// one; with a key always the same, or a repeat would begin another conversation.
+func (a *api) start(ctx context.Context, id events.ConversationID, key string, payload *events.ConversationStarted) (*writtenOutput, error) {
+	switch {
+	case id.ID != "":
+	case key != "":
+		id.ID = ulid.ULID(events.DigestOf("conversation", id.Tenant, key)).String()
+	default:
+		id.ID = ulid.Make().String()
+	}
+	w, err := a.newWrite(id, key, payload)
+	if err != nil {
+		return nil, err
+	}
+	known, err := w.known(ctx)
+	if known != nil || err != nil {
+		return known, err
+	}
+	// The log says it too, unless the conversation was purged from it.
+	if _, err := w.graph.Conversation(ctx, id, graph.Latest); err == nil {
+		return nil, w.exists()
+	} else if !errors.Is(err, graph.ErrNotFound) {
+		return nil, err
+	}
+	ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, "*", 0)
+	if errors.Is(err, eventlog.ErrConflict) {
+		// A repeat that the read model does not know yet, or another one's conversation.
+		m, err := a.Log.LastOfKind(ctx, id.Tenant, id.ID, events.Kind(events.TypeConversationStarted))
+		if err == nil && w.is(&m) {
+			return w.repeated(&m)
+		}
+		return nil, w.exists()
+	}
+	return w.stored(ack, err)
+}
+
+// change stores a change of a conversation that is there and is not deleted.
+func (a *api) change(ctx context.Context, id events.ConversationID, key string, payload events.Payload) (*writtenOutput, error) {
+	w, err := a.newWrite(id, key, payload)
+	if err != nil {
+		return nil, err
+	}
+	known, err := w.known(ctx)
+	if known != nil || err != nil {
+		return known, err
+	}
+	if err := w.mustExist(ctx); err != nil {
+		return nil, err
+	}
+	// The read model may not have applied a deletion yet; the log knows it.
+	deletion := events.Kind(events.TypeConversationDeleted)
+	for range maxTries {
+		var before uint64
+		m, err := a.Log.LastOfKind(ctx, id.Tenant, id.ID, deletion)
+		if err == nil {
+			if w.is(&m) {
+				return w.repeated(&m)
+			}
+			if _, _, invalid := m.Decode(); invalid == nil {
+				return nil, w.deleted()
+			}
+			before = m.Seq // somebody published something there that deletes nothing
+		} else if !errors.Is(err, eventlog.ErrNotFound) {
+			return nil, err
+		}
+		ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, deletion, before)
+		if errors.Is(err, eventlog.ErrConflict) {
+			continue
+		}
+		if err == nil && ack.Duplicate {
+			if m, err = a.Log.Get(ctx, ack.Seq); err == nil {
+				return w.repeated(&m)
+			}
+		}
+		return w.stored(ack, err)
+	}
+	return nil, eventlog.ErrConflict
+}
+
+// maxTries is how often a change looks again after a deletion came in between.
+const maxTries = 3
+
+// write is one event of the API on its way into the log.
+type write struct {
+	*api
+	id    events.ConversationID
+	event events.Event
+	graph graph.Reader
+}
+
+func (a *api) newWrite(id events.ConversationID, key string, payload events.Payload) (*write, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return nil, err
+	}
+	if key == "" {
+		key = ulid.Make().String()
+	}
+	e, err := events.New(id.ID, source, key, payload)
+	var invalid *events.Invalid
+	if errors.As(err, &invalid) {
+		return nil, huma.Error422UnprocessableEntity(invalid.Error(), &huma.ErrorDetail{Location: locationOf(invalid.Field), Message: invalid.Reason})
+	}
+	e.Time = time.Now().UTC()
+	return &write{api: a, id: id, event: e, graph: g}, err
+}
+
+// locationOf is where the request has what became this field of an event.
+func locationOf(field string) string {
+	switch field {
+	case "id":
+		return "header.Idempotency-Key"
+	case "subject":
+		return "body.id"
+	case "data.branched_from.message_id":
+		return "body.message_id"
+	}
+	return "body" + field[len("data"):]
+}
+
+// known looks in the read model for an event with the identity of this one. It
+// answers a repeat, and nil if there is none.
+func (w *write) known(ctx context.Context) (*writtenOutput, error) {
+	held, err := w.graph.Holders(ctx, []projection.Claim{{Conversation: w.id, Key: w.event.Identity(w.id.Tenant)}})
+	if err != nil {
+		return nil, err
+	}
+	holder, ok := held[0]
+	switch {
+	case !ok:
+		return nil, nil
+	case !holder.Content.IsZero():
+		return w.again(holder.Seq, holder.Content == w.event.Content())
+	}
+	m, err := w.Log.Get(ctx, holder.Seq)
+	if err == nil && w.is(&m) { // this very deletion
+		return w.repeated(&m)
+	}
+	return nil, w.deleted()
+}
+
+// mustExist is a problem unless the conversation has an event. What the read model
+// does not know may be on its way to it.
+func (w *write) mustExist(ctx context.Context) error {
+	_, unknown := w.graph.Conversation(ctx, w.id, graph.Latest)
+	if !errors.Is(unknown, graph.ErrNotFound) {
+		return unknown
+	}
+	last, partition, err := w.Log.Last(ctx, w.id.Tenant, w.id.ID)
+	if err != nil {
+		return err
+	}
+	done, err := applied(ctx, w.graph, partition, last)
+	if err != nil || !done {
+		return err
+	}
+	_, unknown = w.graph.Conversation(ctx, w.id, graph.Latest) // it has seen all there is now
+	return unknown
+}
+
+// is tells whether a message of the log has the identity of this event.
+func (w *write) is(m *eventlog.Message) bool {
+	r, _, err := m.Decode()
+	return err == nil && r.Identity(w.id.Tenant) == w.event.Identity(w.id.Tenant)
+}
+
+// repeated answers for an event of the log with the identity of this one.
+func (w *write) repeated(m *eventlog.Message) (*writtenOutput, error) {
+	r, _, err := m.Decode()
+	if err != nil {
+		return nil, err
+	}
+	return w.again(m.Seq, r.Content() == w.event.Content())
+}
+
+func (w *write) again(seq uint64, same bool) (*writtenOutput, error) {
+	if !same {
+		return nil, huma.Error409Conflict(fmt.Sprintf("the Idempotency-Key %q was used for another request, which is the event at sequence %d", w.event.ID, seq),
+			&huma.ErrorDetail{Location: "header.Idempotency-Key", Message: "was used for another request", Value: w.event.ID})
+	}
+	return w.stored(eventlog.Ack{Seq: seq, Duplicate: true}, nil)
+}
+
+func (w *write) stored(ack eventlog.Ack, err error) (*writtenOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &writtenOutput{Body: Written{ConversationID: w.id.ID, EventID: w.event.ID, Seq: ack.Seq, Duplicate: ack.Duplicate}}, nil
+}
+
+func (w *write) exists() error {
+	return huma.Error409Conflict(fmt.Sprintf("conversation %q has events already, or was deleted: choose another id, or change it with PATCH", w.id.ID),
+		&huma.ErrorDetail{Location: "body.id", Message: "is taken", Value: w.id.ID})
+}
+
+// deleted is the problem of a conversation that has a tombstone.
+func (w *write) deleted() error {
+	if w.event.Type == events.TypeConversationStarted {
+		return w.exists()
+	}
+	return huma.Error404NotFound(fmt.Sprintf("conversation %q was deleted", w.id.ID))
+}
