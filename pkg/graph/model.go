@@ -90,6 +90,9 @@ type Position struct {
 	N    int // counts rows of its kind in the conversation, from 1
 	Turn int // user messages up to here; 0 before the first
 	Step int // assistant messages up to here; 0 before the first
+	// Depth is 0 for the conversation's own rows. A branch has rows of its parent at 1,
+	// of the parent's parent at 2, and so on (see Lineage).
+	Depth int
 }
 
 // Origin is the event that made a row.

@@ -31,11 +31,11 @@ type Reader interface {
 	// otherwise.
 	Transcript(ctx context.Context, id events.ConversationID, q TranscriptQuery) ([]Entry, error)
 	// MessagesByID reads messages by message_id, as of a sequence.
-	MessagesByID(ctx context.Context, id events.ConversationID, messageIDs []string, asOf uint64) (map[string]Message, error)
+	MessagesByID(ctx context.Context, id events.ConversationID, messages []Ref, asOf uint64) (map[Ref]Message, error)
 	// Calls reads calls by tool_call_id, as of a sequence.
-	Calls(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]ToolCall, error)
+	Calls(ctx context.Context, id events.ConversationID, calls []Ref, asOf uint64) (map[Ref]ToolCall, error)
 	// Results reads the results of calls, by tool_call_id, as of a sequence.
-	Results(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]ToolResult, error)
+	Results(ctx context.Context, id events.ConversationID, calls []Ref, asOf uint64) (map[Ref]ToolResult, error)
 }
 
 // MessageQuery selects messages. A range of sequences is a state of the past too:

@@ -38,12 +38,12 @@ func (s *counting) Transcript(ctx context.Context, id events.ConversationID, q g
 	return list, err
 }
 
-func (s *counting) Results(ctx context.Context, id events.ConversationID, ids []string, asOf uint64) (map[string]graph.ToolResult, error) {
+func (s *counting) Results(ctx context.Context, id events.ConversationID, ids []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolResult, error) {
 	s.count(len(ids))
 	return s.Graph.Results(ctx, id, ids, asOf)
 }
 
-func (s *counting) Calls(ctx context.Context, id events.ConversationID, ids []string, asOf uint64) (map[string]graph.ToolCall, error) {
+func (s *counting) Calls(ctx context.Context, id events.ConversationID, ids []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolCall, error) {
 	s.count(len(ids))
 	return s.Graph.Calls(ctx, id, ids, asOf)
 }

@@ -12,8 +12,8 @@ type Graph interface {
 	Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error)
 	Messages(ctx context.Context, id events.ConversationID, q graph.MessageQuery) ([]graph.Message, error)
 	Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) ([]graph.Entry, error)
-	Results(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]graph.ToolResult, error)
-	Calls(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]graph.ToolCall, error)
+	Results(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolResult, error)
+	Calls(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolCall, error)
 }
 
 // Files is what is read of touched files; every [graph.FilesReader] has it.

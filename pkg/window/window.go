@@ -115,8 +115,8 @@ type joint struct{ turn, step int }
 // goes with its call.
 func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) error {
 	steps := map[joint]*step{}
-	byID := map[string]*step{}
-	calls := map[string]*graph.ToolCall{}
+	byID := map[graph.Ref]*step{}
+	calls := map[graph.Ref]*graph.ToolCall{}
 	begin := w.begin(entries)
 	var list []*step
 	add := func(s step) *step {
@@ -127,11 +127,11 @@ func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) er
 		if m := e.Message; m != nil && m.Seq >= begin {
 			s := add(step{message: m, turn: m.Turn, step: m.Step, seq: m.Seq})
 			if m.Role == "assistant" {
-				byID[m.MessageID] = s
+				byID[graph.Ref{Depth: m.Depth, ID: m.MessageID}] = s
 				steps[joint{m.Turn, m.Step}] = s
 			}
 		} else if e.Call != nil {
-			calls[e.Call.ToolCallID] = e.Call
+			calls[e.Call.Ref()] = e.Call
 		}
 	}
 	// place finds the step of a call or result that names no message.
@@ -153,14 +153,14 @@ func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) er
 	for _, e := range entries {
 		switch {
 		case e.Call != nil:
-			s := byID[e.Call.MessageID]
+			s := graph.Find(byID, graph.Ref{Depth: e.Call.Depth, ID: e.Call.MessageID})
 			if s == nil {
 				s = place(e.Call.Position)
 			}
 			if s != nil {
-				s.calls = append(s.calls, call{*e.Call, results.of[e.Call.ToolCallID]})
+				s.calls = append(s.calls, call{*e.Call, results.of[e.Call.Ref()]})
 			}
-		case e.Result != nil && results.alone[e.Result.ToolCallID]:
+		case e.Result != nil && results.alone[e.Result.Ref()]:
 			if s := place(e.Result.Position); s != nil {
 				s.results = append(s.results, *e.Result)
 			}
@@ -193,28 +193,28 @@ func (w *window) begin(entries []graph.Entry) uint64 {
 
 // resultsOfCalls are the results by the ids of their calls.
 type resultsOfCalls struct {
-	of    map[string]*graph.ToolResult
-	alone map[string]bool // results that never had a call
+	of    map[graph.Ref]*graph.ToolResult
+	alone map[graph.Ref]bool // results that never had a call
 }
 
 // resultsOf finds the results of calls: among the entries, or, if a result came
 // before its call, further back. Of results without a call among the entries it
 // finds out whether they have one further back.
-func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls map[string]*graph.ToolCall) (resultsOfCalls, error) {
-	out := resultsOfCalls{map[string]*graph.ToolResult{}, map[string]bool{}}
-	var without, early []string
+func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls map[graph.Ref]*graph.ToolCall) (resultsOfCalls, error) {
+	out := resultsOfCalls{map[graph.Ref]*graph.ToolResult{}, map[graph.Ref]bool{}}
+	var without, early []graph.Ref
 	for _, e := range entries {
 		if e.Result == nil {
 			continue
 		}
-		out.of[e.Result.ToolCallID] = e.Result
-		if calls[e.Result.ToolCallID] == nil {
-			without = append(without, e.Result.ToolCallID)
+		out.of[e.Result.Ref()] = e.Result
+		if calls[e.Result.Ref()] == nil {
+			without = append(without, e.Result.Ref())
 		}
 	}
 	for _, e := range entries {
-		if e.Call != nil && out.of[e.Call.ToolCallID] == nil {
-			early = append(early, e.Call.ToolCallID)
+		if e.Call != nil && out.of[e.Call.Ref()] == nil {
+			early = append(early, e.Call.Ref())
 		}
 	}
 	if len(early) > 0 {
@@ -222,8 +222,8 @@ func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls ma
 		if err != nil {
 			return out, err
 		}
-		for id, r := range found {
-			out.of[id] = &r
+		for ref, r := range found {
+			out.of[ref] = &r
 		}
 	}
 	if len(without) > 0 {
@@ -231,9 +231,9 @@ func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls ma
 		if err != nil {
 			return out, err
 		}
-		for _, id := range without {
-			_, has := found[id]
-			out.alone[id] = !has
+		for _, ref := range without {
+			_, has := found[ref]
+			out.alone[ref] = !has
 		}
 	}
 	return out, nil

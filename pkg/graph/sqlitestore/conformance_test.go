@@ -11,24 +11,34 @@ import (
 	"mneme/pkg/graph/storetest"
 )
 
-func TestGraphConformance(t *testing.T) {
-	t.Parallel()
-	storetest.RunGraph(t, storetest.Backend[storetest.GraphStore]{
+var (
+	graphBackend = storetest.Backend[storetest.GraphStore]{
 		Open: func(ctx context.Context, dir string) (storetest.GraphStore, error) {
 			return OpenGraph(ctx, Path(dir, "graph", 1))
 		},
 		Refuse: refuse("graph", "message", "message_id"),
-	})
-}
-
-func TestFilesConformance(t *testing.T) {
-	t.Parallel()
-	storetest.RunFiles(t, storetest.Backend[storetest.FilesStore]{
+	}
+	filesBackend = storetest.Backend[storetest.FilesStore]{
 		Open: func(ctx context.Context, dir string) (storetest.FilesStore, error) {
 			return OpenFiles(ctx, Path(dir, "files", 1))
 		},
 		Refuse: refuse("files", "file_access", "path"),
-	})
+	}
+)
+
+func TestGraphConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunGraph(t, graphBackend)
+}
+
+func TestFilesConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunFiles(t, filesBackend)
+}
+
+func TestBranchConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunBranches(t, graphBackend, filesBackend)
 }
 
 // refuse puts a trigger into the file that refuses rows with a text in a column.

@@ -141,14 +141,14 @@ func extentOf(q queryer, key int64, t graph.TranscriptQuery) (first, end uint64,
 }
 
 // MessagesByID implements graph.Reader.
-func (g *Graph) MessagesByID(ctx context.Context, id events.ConversationID, messageIDs []string, asOf uint64) (map[string]graph.Message, error) {
-	found := map[string]graph.Message{}
+func (g *Graph) MessagesByID(ctx context.Context, id events.ConversationID, messages []graph.Ref, asOf uint64) (map[graph.Ref]graph.Message, error) {
+	found := map[graph.Ref]graph.Message{}
 	err := g.snapshot(ctx, func(q queryer) error {
 		list, err := messagesOf(q, func() (*sql.Rows, error) {
-			return byKey(q, id, messageIDs, events.MessageKey, "message", messageColumns, asOf)
+			return byKey(q, id, messages, events.MessageKey, "message", messageColumns, asOf)
 		})
 		for _, m := range list {
-			found[m.MessageID] = m
+			found[graph.Ref{ID: m.MessageID}] = m
 		}
 		return err
 	})
@@ -156,14 +156,14 @@ func (g *Graph) MessagesByID(ctx context.Context, id events.ConversationID, mess
 }
 
 // Calls implements graph.Reader.
-func (g *Graph) Calls(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]graph.ToolCall, error) {
-	found := map[string]graph.ToolCall{}
+func (g *Graph) Calls(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolCall, error) {
+	found := map[graph.Ref]graph.ToolCall{}
 	err := g.snapshot(ctx, func(q queryer) error {
-		rows, err := byKey(q, id, callIDs, events.ToolCallKey, "tool_call", callColumns, asOf)
+		rows, err := byKey(q, id, calls, events.ToolCallKey, "tool_call", callColumns, asOf)
 		return each(rows, err, func(rows *sql.Rows) error {
 			var c graph.ToolCall
 			err := scanCall(rows, &c)
-			found[c.ToolCallID] = c
+			found[c.Ref()] = c
 			return err
 		})
 	})
@@ -171,14 +171,14 @@ func (g *Graph) Calls(ctx context.Context, id events.ConversationID, callIDs []s
 }
 
 // Results implements graph.Reader.
-func (g *Graph) Results(ctx context.Context, id events.ConversationID, callIDs []string, asOf uint64) (map[string]graph.ToolResult, error) {
-	found := map[string]graph.ToolResult{}
+func (g *Graph) Results(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolResult, error) {
+	found := map[graph.Ref]graph.ToolResult{}
 	err := g.snapshot(ctx, func(q queryer) error {
-		rows, err := byKey(q, id, callIDs, events.ToolResultKey, "tool_result", resultColumns, asOf)
+		rows, err := byKey(q, id, calls, events.ToolResultKey, "tool_result", resultColumns, asOf)
 		return each(rows, err, func(rows *sql.Rows) error {
 			var r graph.ToolResult
 			err := scanResult(rows, &r)
-			found[r.ToolCallID] = r
+			found[r.Ref()] = r
 			return err
 		})
 	})
@@ -186,14 +186,16 @@ func (g *Graph) Results(ctx context.Context, id events.ConversationID, callIDs [
 }
 
 // byKey reads rows by their payload ids through the claimed keys, all in one query.
-func byKey(q queryer, id events.ConversationID, ids []string, keyOf func(string) string, table, columns string, asOf uint64) (*sql.Rows, error) {
+func byKey(q queryer, id events.ConversationID, refs []graph.Ref, keyOf func(string) string, table, columns string, asOf uint64) (*sql.Rows, error) {
 	c, _, err := conversation(q, id)
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, len(ids))
-	for i, one := range ids {
-		keys[i] = projection.PayloadKey(id, keyOf(one)).String()
+	keys := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		if ref.Depth == 0 { // there are no rows of ancestors here
+			keys = append(keys, projection.PayloadKey(id, keyOf(ref.ID)).String())
+		}
 	}
 	return q("SELECT "+columns+" FROM "+table+` WHERE seq IN
 		(SELECT i.seq FROM json_each(?) AS k CROSS JOIN identity AS i ON i.c = ? AND i.key = unhex(k.value)) AND seq <= ?`, marshal(keys), c, min(asOf, maxSeq))

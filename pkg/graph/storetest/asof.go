@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -16,30 +17,36 @@ type graphView struct {
 	Conversation graph.Conversation
 	Messages     []graph.Message
 	Transcript   []graph.Entry
-	Calls        map[string]graph.ToolCall
-	Results      map[string]graph.ToolResult
+	Calls        map[graph.Ref]graph.ToolCall
+	Results      map[graph.Ref]graph.ToolResult
 }
 
 // view reads a conversation as of a sequence; the zero value if there is none.
-func view(b *bench[*graph.Unit, GraphStore], id events.ConversationID, asOf uint64) (v graphView) {
+func view(b *bench[*graph.Unit, GraphStore], id events.ConversationID, asOf uint64) graphView {
 	b.t.Helper()
+	return viewOf(b.ctx, b.t, b.store, id, asOf, callIDs)
+}
+
+// viewOf is view of any reader, with these calls.
+func viewOf(ctx context.Context, t tester, reader graph.Reader, id events.ConversationID, asOf uint64, calls []string) (v graphView) {
+	t.Helper()
 	before := uint64(0)
 	if asOf != graph.Latest {
 		before = asOf + 1
 	}
 	var err error
-	if v.Conversation, err = b.store.Conversation(b.ctx, id, asOf); errors.Is(err, graph.ErrNotFound) {
+	if v.Conversation, err = reader.Conversation(ctx, id, asOf); errors.Is(err, graph.ErrNotFound) {
 		return graphView{}
 	}
-	require.NoError(b.t, err)
-	v.Messages, err = b.store.Messages(b.ctx, id, graph.MessageQuery{Before: before, Limit: 1000})
-	require.NoError(b.t, err)
-	v.Transcript, err = b.store.Transcript(b.ctx, id, graph.TranscriptQuery{Before: before, Limit: 1000})
-	require.NoError(b.t, err)
-	v.Calls, err = b.store.Calls(b.ctx, id, callIDs, asOf)
-	require.NoError(b.t, err)
-	v.Results, err = b.store.Results(b.ctx, id, callIDs, asOf)
-	require.NoError(b.t, err)
+	require.NoError(t, err)
+	v.Messages, err = reader.Messages(ctx, id, graph.MessageQuery{Before: before, Limit: 1000})
+	require.NoError(t, err)
+	v.Transcript, err = reader.Transcript(ctx, id, graph.TranscriptQuery{Before: before, Limit: 1000})
+	require.NoError(t, err)
+	v.Calls, err = reader.Calls(ctx, id, refs(calls...), asOf)
+	require.NoError(t, err)
+	v.Results, err = reader.Results(ctx, id, refs(calls...), asOf)
+	require.NoError(t, err)
 	return v
 }
 

@@ -51,6 +51,21 @@ func RunFiles(t *testing.T, b Backend[FilesStore]) {
 	w.run(t, append(engineCases(w, filesData), filesCases(w)...))
 }
 
+// RunBranches runs every case for branches: what they show of their ancestors, over
+// the stores of both projections. It leaves out nothing.
+func RunBranches(t *testing.T, g Backend[GraphStore], f Backend[FilesStore]) {
+	w := branchShop{
+		graphShop{backend: g, projection: graph.Projection()},
+		filesShop{backend: f, projection: graph.FilesProjection(files.DefaultTable())},
+	}
+	for _, c := range branchCases(w) {
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			c.run(t)
+		})
+	}
+}
+
 // namedCase is one case; its name says the behaviour.
 type namedCase struct {
 	name string

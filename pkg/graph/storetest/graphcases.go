@@ -80,9 +80,9 @@ func graphCases(w graphShop) []namedCase {
 				require.ErrorIs(t, err, graph.ErrNotFound)
 				_, err = b.store.Transcript(b.ctx, unknown, graph.TranscriptQuery{})
 				require.ErrorIs(t, err, graph.ErrNotFound)
-				_, err = b.store.Calls(b.ctx, unknown, []string{"k"}, graph.Latest)
+				_, err = b.store.Calls(b.ctx, unknown, refs("k"), graph.Latest)
 				require.ErrorIs(t, err, graph.ErrNotFound)
-				_, err = b.store.Results(b.ctx, unknown, []string{"k"}, graph.Latest)
+				_, err = b.store.Results(b.ctx, unknown, refs("k"), graph.Latest)
 				require.ErrorIs(t, err, graph.ErrNotFound)
 			}
 		}},
@@ -96,7 +96,7 @@ func graphCases(w graphShop) []namedCase {
 					_, err := b.store.Conversation(b.ctx, id("c"), asOf)
 					require.ErrorIs(t, err, graph.ErrNotFound)
 				}
-				_, err := b.store.Calls(b.ctx, id("c"), []string{"k"}, graph.Latest)
+				_, err := b.store.Calls(b.ctx, id("c"), refs("k"), graph.Latest)
 				require.ErrorIs(t, err, graph.ErrNotFound)
 				list, err := b.store.Conversations(b.ctx, "t", graph.ConversationQuery{})
 				require.NoError(t, err)

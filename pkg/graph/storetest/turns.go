@@ -46,12 +46,28 @@ func (b graphBench) transcript(c string, before uint64, limit int) []graph.Entry
 
 func (b graphBench) calls(c string, ids ...string) map[string]graph.ToolCall {
 	b.t.Helper()
-	return must(b.store.Calls(b.ctx, id(c), ids, graph.Latest))(b.t)
+	return byID(must(b.store.Calls(b.ctx, id(c), refs(ids...), graph.Latest))(b.t))
 }
 
 func (b graphBench) results(c string, ids ...string) map[string]graph.ToolResult {
 	b.t.Helper()
-	return must(b.store.Results(b.ctx, id(c), ids, graph.Latest))(b.t)
+	return byID(must(b.store.Results(b.ctx, id(c), refs(ids...), graph.Latest))(b.t))
+}
+
+// refs are ids of own rows.
+func refs(ids ...string) (list []graph.Ref) {
+	for _, one := range ids {
+		list = append(list, graph.Ref{ID: one})
+	}
+	return list
+}
+
+func byID[T any](rows map[graph.Ref]T) map[string]T {
+	found := map[string]T{}
+	for ref, row := range rows {
+		found[ref.ID] = row
+	}
+	return found
 }
 
 // nameOf is the id of an entry's row.
@@ -161,10 +177,10 @@ func turnCases(w graphShop) []namedCase {
 			h.Add("c", result("k", "x", true))
 			b.apply(h.Messages)
 			for asOf, want := range []int{0, 0, 1, 1} {
-				require.Len(t, must(b.store.Calls(b.ctx, id("c"), []string{"k"}, uint64(asOf)))(t), want)
+				require.Len(t, must(b.store.Calls(b.ctx, id("c"), refs("k"), uint64(asOf)))(t), want)
 			}
 			for asOf, want := range []int{0, 0, 0, 1} {
-				require.Len(t, must(b.store.Results(b.ctx, id("c"), []string{"k"}, uint64(asOf)))(t), want)
+				require.Len(t, must(b.store.Results(b.ctx, id("c"), refs("k"), uint64(asOf)))(t), want)
 			}
 		}},
 	}

@@ -1,0 +1,95 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// branchRowCases are about ids and files of a branch.
+func branchRowCases(w branchShop) []namedCase {
+	return []namedCase{
+		{"an id that a branch uses again means its own row, and to the parent's rows the parent's", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("p", message("m1", "assistant", "parent"))
+			h.Add("p", read("k1", "/parent"))
+			h.Add("p", result("k1", "parent", true))
+			h.Add("p", read("k2", "/parent"))
+			h.Add("p", message("m2", "user", "branch here"))
+			h.Add("x", from("p", "m2"))
+			h.Add("x", message("m1", "assistant", "branch"))
+			h.Add("x", write("k1", "/branch"))
+			h.Add("x", write("k2", "/branch"))
+			h.Add("x", result("k2", "branch", true))
+			b := w.with(t, h)
+			reader := b.lineage("x", graph.Latest).Graph(b.store)
+			both := []graph.Ref{{ID: "k1"}, {Depth: 1, ID: "k1"}, {ID: "k2"}, {Depth: 1, ID: "k2"}}
+
+			messages := must(reader.MessagesByID(b.ctx, id("x"), []graph.Ref{{ID: "m1"}, {Depth: 1, ID: "m1"}, {ID: "m2"}}, graph.Latest))(t)
+			require.Equal(t, "branch", messages[graph.Ref{ID: "m1"}].Content.Text)
+			require.Equal(t, "parent", messages[graph.Ref{Depth: 1, ID: "m1"}].Content.Text)
+			require.Equal(t, 1, messages[graph.Ref{ID: "m2"}].Depth)
+			calls := must(reader.Calls(b.ctx, id("x"), both, graph.Latest))(t)
+			for _, ref := range both {
+				require.Equal(t, ref.Depth, calls[ref].Depth)
+			}
+			results := must(reader.Results(b.ctx, id("x"), both, graph.Latest))(t)
+			require.Len(t, results, 2, "neither the branch's k1 nor the parent's k2 has one")
+			require.Equal(t, "parent", results[both[1]].Result.Text)
+			require.Equal(t, "branch", results[both[2]].Result.Text)
+		}},
+		{"a result may come in a branch of the one that called", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("p", read("k1", "/a"))
+			h.Add("p", message("m1", "user", "branch here"))
+			h.Add("x", from("p", "m1"))
+			h.Add("y", from("x", "m1"))
+			h.Add("x", result("k1", "in x", true))
+			h.Add("p", result("k1", "in p", true))
+			h.Add("y", result("k1", "in y", false))
+			b := w.with(t, h)
+			for name, want := range map[string]string{"p": "in p", "x": "in x", "y": "in y"} {
+				reader := b.lineage(name, graph.Latest).Graph(b.store)
+				call := must(reader.Calls(b.ctx, id(name), refs("k1"), graph.Latest))(t)[graph.Ref{ID: "k1"}]
+				results := must(reader.Results(b.ctx, id(name), []graph.Ref{call.Ref()}, graph.Latest))(t)
+				require.Equal(t, want, results[call.Ref()].Result.Text)
+			}
+			// What the branch says of the call takes back no access of the parent.
+			require.Len(t, b.accesses("y", graph.FileQuery{}), 1)
+		}},
+		{"a branch lists its parent's files as they were, with its own in front", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("p", message("m1", "user", "one"))
+			h.Add("p", read("k1", "/a"))
+			h.Add("p", read("k2", "/b"))
+			h.Add("p", message("m2", "user", "two"))
+			h.Add("x", from("p", "m2"))
+			h.Add("p", read("k3", "/unseen"))
+			h.Add("p", result("k2", "no such file", false))
+			h.Add("x", message("x1", "user", "three"))
+			h.Add("x", read("k4", "/a"))
+			h.Add("x", write("k5", "/c"))
+			b := w.with(t, h)
+			require.Equal(t, []graph.FileAccess{
+				{Path: "/c", Kind: "write", Tool: "Write", Turn: 3, Seq: 10, Count: 1},
+				{Path: "/a", Kind: "read", Tool: "Read", Turn: 3, Seq: 9, Count: 2},
+				{Path: "/b", Kind: "read", Tool: "Read", Turn: 1, Seq: 3, Count: 1},
+			}, b.accesses("x", graph.FileQuery{}))
+			require.Equal(t, []string{"/c", "/a"}, pathsOf(b.accesses("x", graph.FileQuery{Limit: 2})))
+			require.Equal(t, []string{"/a", "/b"}, pathsOf(b.accesses("x", graph.FileQuery{AsOf: 9})))
+			h.Add("p", &events.ConversationDeleted{})
+			b.add(h)
+			require.Equal(t, []string{"/c", "/a"}, pathsOf(b.accesses("x", graph.FileQuery{})))
+		}},
+	}
+}
+
+func pathsOf(list []graph.FileAccess) (paths []string) {
+	for _, a := range list {
+		paths = append(paths, a.Path)
+	}
+	return paths
+}
