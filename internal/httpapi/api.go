@@ -87,6 +87,7 @@ func New(c Config) http.Handler {
 	a.registerToolCalls(h)
 	a.registerFiles(h)
 	a.registerManage(h)
+	a.registerBranches(h)
 	a.registerContext(h)
 	a.registerExport(h)
 	a.registerImport(h)

@@ -34,6 +34,19 @@ type Conversation struct {
 	UpdatedAt       string             `json:"updated_at" doc:"producer's time of the newest event that has one"`
 	FirstSeq        uint64             `json:"first_seq"`
 	LastSeq         uint64             `json:"last_seq"`
+	Inherited       *Inherited         `json:"inherited,omitempty" doc:"of a single branch: what it has from its ancestors, in front of its own; absent if they are deleted or not known"`
+}
+
+// Inherited is what a branch has from its ancestors, as the API shows it.
+type Inherited struct {
+	events.BranchedAt
+	Seq             uint64 `json:"seq" doc:"of the message"`
+	MessageCount    int    `json:"message_count"`
+	TurnCount       int    `json:"turn_count"`
+	StepCount       int    `json:"step_count"`
+	ToolCallCount   int    `json:"tool_call_count"`
+	ToolResultCount int    `json:"tool_result_count"`
+	TotalChars      int    `json:"total_chars"`
 }
 
 func show(c graph.Conversation) Conversation {
@@ -150,13 +163,21 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 }
 
 func (a *api) show(ctx context.Context, in *showInput) (*showOutput, error) {
-	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	g, err := a.Models.Graph()
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	c, err := g.Conversation(ctx, in.id(), in.seq())
+	lineage, err := a.lineage(ctx, g, in.id(), in.WaitParams, in.AsOfParam, graphModel(g))
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return &showOutput{Body: show(c)}, nil
+	out := &showOutput{Body: show(lineage.Own())}
+	if from := lineage.Inherited(); from != nil {
+		out.Body.Inherited = &Inherited{
+			BranchedAt: from.BranchedAt, Seq: from.LastSeq,
+			MessageCount: from.MessageCount, TurnCount: from.TurnCount, StepCount: from.StepCount,
+			ToolCallCount: from.ToolCallCount, ToolResultCount: from.ToolResultCount, TotalChars: from.TotalChars,
+		}
+	}
+	return out, nil
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -23,10 +22,6 @@ const (
 	cacheNothing = "no-store"
 	revalidate   = "private, no-cache"
 )
-
-// maxAncestors is how many conversations a branch's ETag looks back. The answer of
-// one with more has no ETag.
-const maxAncestors = 64
 
 // unchanged answers 304 if the client has this answer already: an ETag is made from
 // positions, so that nothing of the answer need be read for it. It is weak, since
@@ -87,54 +82,28 @@ func programVersion() string {
 	return "started " + time.Now().Format(time.RFC3339Nano)
 }
 
-// position is where a read model stands with a conversation, and with those that it
-// branched from; "" if it can't be told, as of one that is not there.
-func (m model) position(ctx context.Context, id events.ConversationID, asOf uint64) (string, error) {
-	switch reader := m.store.(type) {
-	case graph.FilesReader:
-		last, err := reader.LastSeq(ctx, id)
-		return strconv.FormatUint(min(last, asOf), 10), err
-	case graph.Reader:
-		return graphPosition(ctx, reader, id, asOf)
-	}
-	return "", nil
-}
-
-func graphPosition(ctx context.Context, g graph.Reader, id events.ConversationID, asOf uint64) (string, error) {
-	var position []byte
-	for range maxAncestors {
-		c, err := g.Conversation(ctx, id, asOf)
-		switch {
-		case errors.Is(err, graph.ErrNotFound) && position == nil:
-			return "", nil
-		case errors.Is(err, graph.ErrNotFound):
-			return string(append(position, "gone"...)), nil
-		case err != nil:
-			return "", err
-		}
-		row, err := json.Marshal(c)
-		if err != nil {
-			return "", err
-		}
-		position = append(position, row...)
-		if c.BranchedFrom == nil {
-			return string(position), nil
-		}
-		id.ID, asOf = c.BranchedFrom.ConversationID, graph.Latest
-	}
-	return "", nil
-}
-
 // unchangedConversation is [api.unchanged] for what these read models say about a
-// conversation.
-func (a *api) unchangedConversation(ctx context.Context, id events.ConversationID, past AsOfParam, models ...model) error {
-	var positions []string
+// conversation and what it inherited. Of the graph the conversation's own row is its
+// position, as it has the sequence of its newest event. What is inherited stays as it
+// is until an ancestor is deleted, and then its counts are others.
+func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage, past AsOfParam, models []model) error {
+	shown, err := json.Marshal([]any{lineage.Own(), lineage.Inherited()})
+	if err != nil {
+		return err
+	}
+	positions := []string{string(shown)}
 	for _, m := range models {
-		p, err := m.position(ctx, id, past.seq())
-		if err != nil || p == "" {
-			return err
+		files, ok := m.store.(graph.FilesReader)
+		if !ok {
+			continue
 		}
-		positions = append(positions, p)
+		for _, id := range append([]events.ConversationID{lineage.Own().ID}, lineage.Ancestors()...) {
+			last, err := files.LastSeq(ctx, id)
+			if err != nil {
+				return err
+			}
+			positions = append(positions, strconv.FormatUint(min(last, past.seq()), 10))
+		}
 	}
 	return a.unchanged(ctx, positions...)
 }

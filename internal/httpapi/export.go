@@ -53,7 +53,7 @@ func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.awaitApplied(ctx, in.id(), in.WaitParams, AsOfParam{}, graphModel(g)); err != nil {
+	if _, err := a.appliedLineage(ctx, g, in.id(), in.WaitParams, AsOfParam{}, []model{graphModel(g)}); err != nil {
 		return nil, a.problem(err)
 	}
 	upTo, err := a.exportable(ctx, g, in.id())
@@ -83,9 +83,6 @@ func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse
 // exportable is the sequence up to which an export goes: what the log holds of the
 // conversation and the read model has judged. It answers 404 and 304.
 func (a *api) exportable(ctx context.Context, g graph.Reader, id events.ConversationID) (uint64, error) {
-	if _, err := g.Conversation(ctx, id, graph.Latest); err != nil {
-		return 0, err
-	}
 	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
 	if err != nil {
 		return 0, err

@@ -51,11 +51,8 @@ func (a *api) registerFiles(h huma.API) {
 }
 
 func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
-	g, f, err := a.both(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	_, f, err := a.both(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
-		return nil, a.problem(err)
-	}
-	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {
 		return nil, a.problem(err)
 	}
 	list, err := in.read(ctx, f, in.id())

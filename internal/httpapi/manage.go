@@ -16,8 +16,8 @@ import (
 	"mneme/pkg/projection"
 )
 
-// source is the CloudEvents source of the events that this API makes itself.
-const source = "mneme/context-api"
+// sourceOfAPI is the CloudEvents source of the events that this API makes itself.
+const sourceOfAPI = "mneme/context-api"
 
 // IdempotencyParam makes a repeated request harmless.
 type IdempotencyParam struct {
@@ -217,7 +217,7 @@ func (a *api) newWrite(id events.ConversationID, key string, payload events.Payl
 	if key == "" {
 		key = ulid.Make().String()
 	}
-	e, err := events.New(id.ID, source, key, payload)
+	e, err := events.New(id.ID, sourceOfAPI, key, payload)
 	var invalid *events.Invalid
 	if errors.As(err, &invalid) {
 		return nil, huma.Error422UnprocessableEntity(invalid.Error(), &huma.ErrorDetail{Location: locationOf(invalid.Field), Message: invalid.Reason})

@@ -21,10 +21,12 @@ type Row struct {
 	EventID string `json:"event_id"`
 	Source  string `json:"source"`
 	Time    string `json:"time,omitempty" doc:"the producer's, RFC 3339"`
+	// Ids are unique within the conversation that a row comes from.
+	InheritedFrom string `json:"inherited_from,omitempty" doc:"of a branch: the conversation that it has this row from; absent for its own rows"`
 }
 
 func rowOf(p graph.Position, o graph.Origin) Row {
-	return Row{Seq: p.Seq, Turn: p.Turn, Step: p.Step, EventID: o.EventID, Source: o.Source, Time: o.Time}
+	return Row{Seq: p.Seq, Turn: p.Turn, Step: p.Step, EventID: o.EventID, Source: o.Source, Time: o.Time, InheritedFrom: o.InheritedFrom}
 }
 
 // Extent tells how long a text is of which only the beginning is shown.
@@ -130,14 +132,12 @@ func (a *api) message(ctx context.Context, in *messageInput) (*messageOutput, er
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {
-		return nil, a.problem(err)
-	}
-	found, err := g.MessagesByID(ctx, in.id(), []string{in.MessageID}, in.seq())
+	ref := graph.Ref{ID: in.MessageID}
+	found, err := g.MessagesByID(ctx, in.id(), []graph.Ref{ref}, in.seq())
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	m, ok := found[in.MessageID]
+	m, ok := found[ref]
 	if !ok {
 		return nil, a.problem(fmt.Errorf("message %q of conversation %q: %w", in.MessageID, in.ID, graph.ErrNotFound))
 	}

@@ -88,13 +88,6 @@ func raw(t *testing.T, url, request string) (*http.Response, string) {
 	return answer(t, dial(t, url, request), method)
 }
 
-func (b *bundle) head() uint64 {
-	b.t.Helper()
-	state, err := b.Log.State(b.t.Context())
-	require.NoError(b.t, err)
-	return state.Head
-}
-
 func TestAnswersArePackedForClientsThatAsk(t *testing.T) {
 	b := setup(t)
 	seq := b.publish(structured("c1", "1", message("m1", "user", strings.Repeat("hello ", 2000)))).Seq

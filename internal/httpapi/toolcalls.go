@@ -116,21 +116,18 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*callOutput, error) 
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if _, err := g.Conversation(ctx, in.id(), in.seq()); err != nil {
-		return nil, a.problem(err)
-	}
-	ids := []string{in.ToolCallID}
-	calls, err := g.Calls(ctx, in.id(), ids, in.seq())
+	ref := graph.Ref{ID: in.ToolCallID}
+	calls, err := g.Calls(ctx, in.id(), []graph.Ref{ref}, in.seq())
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	results, err := g.Results(ctx, in.id(), ids, in.seq())
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	call, ok := calls[in.ToolCallID]
+	call, ok := calls[ref]
 	if !ok {
 		return nil, a.problem(fmt.Errorf("tool call %q of conversation %q: %w", in.ToolCallID, in.ID, graph.ErrNotFound))
+	}
+	results, err := g.Results(ctx, in.id(), []graph.Ref{call.Ref()}, in.seq())
+	if err != nil {
+		return nil, a.problem(err)
 	}
 	u := graph.ToolUse{Call: call}
 	if !call.Arguments.Whole() {
@@ -142,7 +139,7 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*callOutput, error) 
 			return nil, a.problem(err)
 		}
 	}
-	if r, ok := results[in.ToolCallID]; ok {
+	if r, ok := results[call.Ref()]; ok {
 		u.Result = &r
 		if !r.Result.Whole() || len(r.Error) > graph.MaxBodyBytes-utf8.UTFMax { // the error may have been cut
 			p, err := source[*events.ToolReturned](ctx, a, in.Tenant, r.Position, r.Origin)

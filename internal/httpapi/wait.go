@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,7 +24,7 @@ const (
 
 // WaitParams let a reader see its own writes.
 type WaitParams struct {
-	AtLeast uint64 `query:"at_least" doc:"answer only when everything of this conversation up to this sequence of the log is applied (read your own write)"`
+	AtLeast uint64 `query:"at_least" doc:"answer only when everything of this conversation, and of those it branched from, up to this sequence of the log is applied (read your own write)"`
 	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
 }
 
@@ -33,7 +34,11 @@ func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitPara
 	if err != nil {
 		return nil, err
 	}
-	return g, a.await(ctx, id, wait, past, graphModel(g))
+	lineage, err := a.lineage(ctx, g, id, wait, past, graphModel(g))
+	if err != nil {
+		return nil, err
+	}
+	return lineage.Graph(g), nil
 }
 
 // both gives the two read models, once they have applied what is asked for.
@@ -46,39 +51,66 @@ func (a *api) both(ctx context.Context, id events.ConversationID, wait WaitParam
 	if err != nil {
 		return nil, nil, err
 	}
-	return g, f, a.await(ctx, id, wait, past, graphModel(g), filesModel(f))
+	lineage, err := a.lineage(ctx, g, id, wait, past, graphModel(g), filesModel(f))
+	if err != nil {
+		return nil, nil, err
+	}
+	return lineage.Graph(g), lineage.Files(f), nil
 }
 
-// await is what a read of a conversation begins with, before the work: it waits until
-// models have applied what is asked for, answers 304 if the client has the answer
-// already (see [api.unchanged]), and waits for its turn. The work may only read from
-// these models.
-func (a *api) await(ctx context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models ...model) error {
-	if err := a.awaitApplied(ctx, id, p, past, models...); err != nil {
-		return err
+// lineage is what a read of a conversation begins with, before the work: it finds the
+// ancestors, or graph.ErrNotFound, once models have applied what is asked for of all
+// of them, answers 304 if the client has the answer already (see [api.unchanged]), and
+// waits for its turn. The work may only read from these models.
+func (a *api) lineage(ctx context.Context, g graph.Reader, id events.ConversationID, wait WaitParams, past AsOfParam, models ...model) (*graph.Lineage, error) {
+	lineage, err := a.appliedLineage(ctx, g, id, wait, past, models)
+	if err != nil {
+		return nil, err
 	}
-	if err := a.unchangedConversation(ctx, id, past, models...); err != nil {
-		return err
+	if err := a.unchangedConversation(ctx, lineage, past, models); err != nil {
+		return nil, err
 	}
-	return admit(ctx, a.limits.reads, 1)
+	return lineage, admit(ctx, a.limits.reads, 1)
+}
+
+// appliedLineage is the lineage of a conversation once models have applied what is
+// asked for.
+func (a *api) appliedLineage(ctx context.Context, g graph.Reader, id events.ConversationID, wait WaitParams, past AsOfParam, models []model) (*graph.Lineage, error) {
+	if wait.AtLeast == 0 && past.AsOf == 0 {
+		return graph.LineageOf(ctx, g, id, graph.Latest)
+	}
+	if err := a.inLog(ctx, wait, past); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait.wait())
+	defer cancel()
+	awaited := map[events.ConversationID]bool{}
+	for unknown := []events.ConversationID{id}; ; {
+		for _, one := range unknown {
+			if err := a.awaitApplied(ctx, one, wait, past, models); err != nil {
+				return nil, err
+			}
+			awaited[one] = true
+		}
+		lineage, err := graph.LineageOf(ctx, g, id, past.seq())
+		if err != nil {
+			return nil, err
+		}
+		unknown = slices.DeleteFunc(slices.Clone(lineage.Ancestors()), func(one events.ConversationID) bool { return awaited[one] })
+		if len(unknown) == 0 {
+			return lineage, nil
+		}
+	}
 }
 
 // awaitApplied waits until models have applied at_least, as far as it concerns this
 // conversation: up to its own last event. What is asked for as of a sequence must be
 // applied up to it too, or the answer would be another one a moment later.
-func (a *api) awaitApplied(ctx context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models ...model) error {
-	if p.AtLeast == 0 && past.AsOf == 0 {
-		return nil
-	}
-	if err := a.inLog(ctx, p, past); err != nil {
-		return err
-	}
+func (a *api) awaitApplied(ctx context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models []model) error {
 	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.wait())
-	defer cancel()
 	for _, m := range models {
 		if err := a.awaitPartition(ctx, p, m, partition, min(max(p.AtLeast, past.AsOf), last)); err != nil {
 			return err

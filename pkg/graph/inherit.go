@@ -155,24 +155,28 @@ func (g *inheriting) Transcript(ctx context.Context, id events.ConversationID, q
 	})
 }
 
-func (p *Position) shift(s *segment, depth, rows int) {
-	p.Depth = depth
+// shift gives a row of a segment its place in the lineage. rows counts the rows of its
+// kind in older segments.
+func (s *segment) shift(p *Position, o *Origin, depth, rows int) {
+	if depth > 0 {
+		p.Depth, o.InheritedFrom = depth, s.id.ID
+	}
 	p.N += rows
 	p.Turn += s.before.TurnCount
 	p.Step += s.before.StepCount
 }
 
 func (m *Message) shift(s *segment, depth int) {
-	m.Position.shift(s, depth, s.before.MessageCount)
+	s.shift(&m.Position, &m.Origin, depth, s.before.MessageCount)
 	m.CumChars += s.before.TotalChars
 }
 
 func (c *ToolCall) shift(s *segment, depth int) {
-	c.Position.shift(s, depth, s.before.ToolCallCount)
+	s.shift(&c.Position, &c.Origin, depth, s.before.ToolCallCount)
 }
 
 func (r *ToolResult) shift(s *segment, depth int) {
-	r.Position.shift(s, depth, s.before.ToolResultCount)
+	s.shift(&r.Position, &r.Origin, depth, s.before.ToolResultCount)
 }
 
 type inheritingFiles struct {

@@ -159,9 +159,6 @@ func (l *Lineage) Inherited() *Inherited {
 // may not know some of them, or not yet.
 func (l *Lineage) Ancestors() []events.ConversationID { return l.sought }
 
-// From is the conversation that a row of this depth comes from (see Position).
-func (l *Lineage) From(depth int) events.ConversationID { return l.segments[depth].id }
-
 // plus adds the counts of rows that come later.
 func (c Counts) plus(o Counts) Counts {
 	return Counts{

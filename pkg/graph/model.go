@@ -100,6 +100,9 @@ type Origin struct {
 	EventID string
 	Source  string
 	Time    string // the producer's, RFC 3339, "" if none
+	// InheritedFrom is the conversation that a branch has the row from, "" if it is its
+	// own (see Position.Depth).
+	InheritedFrom string
 }
 
 // Message is one message. CumChars counts the contents of the conversation up to

@@ -102,7 +102,7 @@ func (g *inheriting) Results(ctx context.Context, id events.ConversationID, refs
 // byRef is a read of rows by their ids.
 type byRef[T any] func(ctx context.Context, id events.ConversationID, refs []Ref, asOf uint64) (map[Ref]T, error)
 
-// shifted gives a row of a segment its numbers in the lineage.
+// shifted gives a row of a segment its place in the lineage.
 type shifted[T any] func(row *T, s *segment, depth int)
 
 // meant finds what refs mean.

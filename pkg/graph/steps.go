@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"mneme/events"
@@ -115,29 +116,27 @@ func (e Entry) bytes() int {
 // join makes steps of their entries, with the results of their calls from wherever
 // they stand.
 func join(ctx context.Context, r Reader, id events.ConversationID, entries []Entry, q StepQuery) (steps []Step, err error) {
-	calls, results := map[string]bool{}, map[string]ToolResult{}
+	calls, results := map[Ref]bool{}, map[Ref]ToolResult{}
 	for _, e := range entries {
 		if e.Call != nil {
-			calls[e.Call.ToolCallID] = true
+			calls[e.Call.Ref()] = true
 		} else if e.Result != nil {
-			results[e.Result.ToolCallID] = *e.Result
+			results[e.Result.Ref()] = *e.Result
 		}
 	}
-	var noResult, noCall []string
+	var noResult, noCall []Ref
 	for _, e := range entries {
-		if e.Call != nil && results[e.Call.ToolCallID].Seq == 0 {
-			noResult = append(noResult, e.Call.ToolCallID)
-		} else if e.Result != nil && !calls[e.Result.ToolCallID] {
-			noCall = append(noCall, e.Result.ToolCallID)
+		if e.Call != nil && results[e.Call.Ref()].Seq == 0 {
+			noResult = append(noResult, e.Call.Ref())
+		} else if e.Result != nil && !calls[e.Result.Ref()] {
+			noCall = append(noCall, e.Result.Ref())
 		}
 	}
 	elsewhere, err := r.Results(ctx, id, noResult, q.AsOf)
 	if err != nil {
 		return nil, err
 	}
-	for callID, result := range elsewhere {
-		results[callID] = result
-	}
+	maps.Copy(results, elsewhere)
 	called, err := r.Calls(ctx, id, noCall, q.AsOf)
 	if err != nil {
 		return nil, err
@@ -156,11 +155,11 @@ func join(ctx context.Context, r Reader, id events.ConversationID, entries []Ent
 			s.Message = e.Message
 		case e.Call != nil:
 			u := ToolUse{Call: *e.Call}
-			if result, ok := results[u.Call.ToolCallID]; ok {
+			if result, ok := results[u.Call.Ref()]; ok {
 				u.Result = &result
 			}
 			s.Calls = append(s.Calls, u)
-		case !calls[e.Result.ToolCallID] && called[e.Result.ToolCallID].Seq == 0:
+		case !calls[e.Result.Ref()] && called[e.Result.Ref()].Seq == 0:
 			s.Results = append(s.Results, *e.Result)
 		}
 	}

@@ -99,10 +99,10 @@ func (w walk) calls(ctx context.Context, r Reader, id events.ConversationID, vis
 		if err != nil {
 			return 0, err
 		}
-		var wanted []string
+		var wanted []Ref
 		for _, e := range entries {
 			if w.wanted(e.Call) {
-				wanted = append(wanted, e.Call.ToolCallID)
+				wanted = append(wanted, e.Call.Ref())
 			}
 		}
 		results, err := r.Results(ctx, id, wanted, w.asOf)
@@ -111,7 +111,7 @@ func (w walk) calls(ctx context.Context, r Reader, id events.ConversationID, vis
 		}
 		for _, e := range entries {
 			u := ToolUse{Call: *e.Call}
-			if result, ok := results[e.Call.ToolCallID]; ok {
+			if result, ok := results[e.Call.Ref()]; ok {
 				u.Result = &result
 			}
 			if w.wanted(e.Call) && !visit(u) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -57,8 +59,8 @@ func (b branchBench) shows(c string, asOf uint64) (list []string) {
 	for _, e := range must(reader.Transcript(b.ctx, id(c), graph.TranscriptQuery{Before: asOf + 1, Limit: 1000, OldestFirst: true}))(b.t) {
 		p := e.Position()
 		row := fmt.Sprintf("%s t%d.%d n%d", nameOf(e), p.Turn, p.Step, p.N)
-		if p.Depth > 0 {
-			row += fmt.Sprintf(" from %s", b.lineage(c, asOf).From(p.Depth).ID)
+		if o := originOf(e); o.InheritedFrom != "" {
+			row += " from " + o.InheritedFrom
 		}
 		list = append(list, row)
 	}
@@ -75,29 +77,22 @@ func from(parent, messageID string) *events.ConversationStarted {
 	return &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: parent, MessageID: messageID}}
 }
 
-// own makes the rows of a view those of a conversation without ancestors.
-func (v *graphView) own() {
-	v.Conversation = graph.Conversation{Counts: v.Conversation.Counts, FirstSeq: v.Conversation.FirstSeq}
-	for i := range v.Messages {
-		v.Messages[i].Depth = 0
-	}
-	for _, e := range v.Transcript {
-		switch {
-		case e.Message != nil:
-			e.Message.Depth = 0
-		case e.Call != nil:
-			e.Call.Depth = 0
-		default:
-			e.Result.Depth = 0
-		}
-	}
-	for ref, c := range v.Calls {
-		c.Depth = 0
-		v.Calls[ref] = c
-	}
-	for ref, r := range v.Results {
-		r.Depth = 0
-		v.Results[ref] = r
+// asAlone compares what a branch shows with what one conversation does: all is the
+// same but for what the conversations say of themselves.
+var asAlone = cmp.Options{
+	cmpopts.IgnoreFields(graph.Conversation{}, "ID", "Description", "CreatedAt", "UpdatedAt"),
+	cmpopts.IgnoreFields(graph.Position{}, "Depth"),
+	cmpopts.IgnoreFields(graph.Origin{}, "InheritedFrom"),
+}
+
+func originOf(e graph.Entry) *graph.Origin {
+	switch {
+	case e.Message != nil:
+		return &e.Message.Origin
+	case e.Call != nil:
+		return &e.Call.Origin
+	default:
+		return &e.Result.Origin
 	}
 }
 
@@ -110,30 +105,31 @@ func branchLaws(w branchShop) []namedCase {
 		{"law: a branch shows what one conversation with the same events would", func(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				f := families.Draw(r, "family")
-				b := w.with(r, f.History)
-				for _, member := range []string{"g", "p", "x"} {
-					alone := w.with(r, f.alone(member))
-					begun := f.members[member][slices.IndexFunc(f.members[member], func(e told) bool { return e.own })].seq
-					for asOf := begun; asOf < f.Next; asOf++ {
-						lineage := b.lineage(member, asOf)
-						got := viewOf(b.ctx, b.t, lineage.Graph(b.store), id(member), asOf, f.calls)
-						want := viewOf(b.ctx, b.t, alone.store, id("c"), asOf, f.calls)
-						got.own()
-						want.own()
-						require.Equal(r, want, got, "%s as of sequence %d", member, asOf)
-						require.Equal(r,
-							must(alone.files.store.Files(b.ctx, id("c"), graph.FileQuery{AsOf: asOf}))(r),
-							must(lineage.Files(b.files.store).Files(b.ctx, id(member), graph.FileQuery{AsOf: asOf}))(r), "%s as of sequence %d", member, asOf)
-					}
+				member := rapid.SampledFrom([]string{"g", "p", "x", "x"}).Draw(r, "member")
+				b, alone := w.with(r, f.History), w.with(r, f.alone(member))
+				begun := f.members[member][slices.IndexFunc(f.members[member], func(e told) bool { return e.own })].seq
+				for range 5 {
+					asOf := rapid.Uint64Range(begun, f.Next-1).Draw(r, "as of")
+					lineage := b.lineage(member, asOf)
+					want, got := viewOf(b.ctx, b.t, alone.store, id("c"), asOf, f.calls), viewOf(b.ctx, b.t, lineage.Graph(b.store), id(member), asOf, f.calls)
+					require.Empty(r, cmp.Diff(want, got, asAlone), "%s as of sequence %d", member, asOf)
+					files := graph.FileQuery{AsOf: asOf, Limit: rapid.IntRange(0, 3).Draw(r, "limit")}
+					require.Equal(r,
+						must(alone.files.store.Files(b.ctx, id("c"), files))(r),
+						must(lineage.Files(b.files.store).Files(b.ctx, id(member), files))(r), "%s as of sequence %d", member, asOf)
 				}
 			})
 		}},
-		{"law: any range of a branch is that of one conversation with the same events", func(t *testing.T) {
+		{"law: any range or list of a branch is that of one conversation with the same events", func(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				f := families.Draw(r, "family")
 				b, alone := w.with(r, f.History), w.with(r, f.alone("x"))
 				reader := b.lineage("x", graph.Latest).Graph(b.store)
-				for range 10 {
+				same := func(want, got any, what ...any) {
+					r.Helper()
+					require.Empty(r, cmp.Diff(want, got, asAlone), what...)
+				}
+				for range 5 {
 					seq := rapid.Uint64Range(0, f.Next)
 					limit := rapid.IntRange(0, 8).Draw(r, "limit")
 					oldest := rapid.Bool().Draw(r, "oldest first")
@@ -145,14 +141,31 @@ func branchLaws(w branchShop) []namedCase {
 						m.Turn = rapid.IntRange(1, 6).Draw(r, "turn")
 					}
 					q := graph.TranscriptQuery{From: m.From, Before: m.Before, Limit: limit, OldestFirst: oldest, CallsOnly: rapid.Bool().Draw(r, "calls only")}
-					got := graphView{Messages: must(reader.Messages(b.ctx, id("x"), m))(r), Transcript: must(reader.Transcript(b.ctx, id("x"), q))(r)}
-					got.own()
-					require.Equal(r, must(alone.store.Messages(b.ctx, id("c"), m))(r), got.Messages, "%+v", m)
-					require.Equal(r, must(alone.store.Transcript(b.ctx, id("c"), q))(r), got.Transcript, "%+v", q)
 					seqs := rapid.SliceOfN(seq, 1, 5).Draw(r, "seqs")
-					require.Equal(r, must(alone.store.Counts(b.ctx, id("c"), seqs))(r), must(reader.Counts(b.ctx, id("x"), seqs))(r), "%d", seqs)
-					files := graph.FileQuery{AsOf: f.members["x"][len(f.members["x"])-1].seq, Limit: limit}
-					require.Equal(r, must(alone.files.store.Files(b.ctx, id("c"), files))(r), b.accesses("x", files))
+					page := graph.ListQuery{Start: m.Before, Limit: limit, OldestFirst: oldest}
+					for i, read := range []func(reader graph.Reader, id events.ConversationID) (any, error){
+						func(reader graph.Reader, id events.ConversationID) (any, error) { return reader.Messages(b.ctx, id, m) },
+						func(reader graph.Reader, id events.ConversationID) (any, error) {
+							return reader.Transcript(b.ctx, id, q)
+						},
+						func(reader graph.Reader, id events.ConversationID) (any, error) {
+							return reader.Counts(b.ctx, id, seqs)
+						},
+						func(reader graph.Reader, id events.ConversationID) (any, error) {
+							return graph.Messages(b.ctx, reader, id, graph.MessageListQuery{ListQuery: page, Role: m.Role, Calls: true})
+						},
+						func(reader graph.Reader, id events.ConversationID) (any, error) {
+							return graph.Turns(b.ctx, reader, id, page)
+						},
+						func(reader graph.Reader, id events.ConversationID) (any, error) {
+							return graph.Steps(b.ctx, reader, id, graph.StepQuery{ListQuery: page})
+						},
+						func(reader graph.Reader, id events.ConversationID) (any, error) {
+							return graph.ToolCalls(b.ctx, reader, id, graph.CallQuery{ListQuery: page})
+						},
+					} {
+						same(must(read(alone.store, id("c")))(r), must(read(reader, id("x")))(r), "read %d, %+v", i, q)
+					}
 				}
 			})
 		}},

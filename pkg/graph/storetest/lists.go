@@ -111,7 +111,7 @@ func listCases(w graphShop) []namedCase {
 			h.Add("d", message("m3", "user", "other"))
 			b.apply(h.Messages)
 			for asOf, want := range []int{0, 1, 2, 2} {
-				require.Len(t, must(b.store.MessagesByID(b.ctx, id("c"), []string{"m1", "m2", "m2", "m3", ""}, uint64(asOf)))(t), want)
+				require.Len(t, must(b.store.MessagesByID(b.ctx, id("c"), refs("m1", "m2", "m2", "m3", ""), uint64(asOf)))(t), want)
 			}
 		}},
 		{"references come back in their order", func(t *testing.T) {
@@ -128,7 +128,7 @@ func listCases(w graphShop) []namedCase {
 				list := b.messages("c", graph.MessageQuery{})
 				require.Nil(t, list[0].References)
 				require.Equal(t, refs, list[1].References)
-				require.Equal(t, refs, must(b.store.MessagesByID(b.ctx, id("c"), []string{"m"}, graph.Latest))(t)["m"].References)
+				require.Equal(t, refs, must(b.store.MessagesByID(b.ctx, id("c"), []graph.Ref{{ID: "m"}}, graph.Latest))(t)[graph.Ref{ID: "m"}].References)
 			})
 		}},
 	}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+type branchInput struct {
+	ConversationParam
+	IdempotencyParam
+	Body struct {
+		Description
+		MessageID string `json:"message_id" minLength:"1" maxLength:"512" doc:"the last message that the branch sees, of this conversation or one that it inherited"`
+	}
+}
+
+func (a *api) registerBranches(h huma.API) {
+	branch := operation("create-branch", http.MethodPost, "/v1/conversations/{id}/branches", "Branch a conversation at a message", "conversations", 404, 409, 413, 415, 422, 503, 504, 507)
+	branch.Description = "The branch sees everything up to and with the message, as it was then, and goes on with its own events. " +
+		"Agent, model, cwd, project, profile and max_context_chars are those that the conversation had at the message, unless the request says otherwise; title and tags are not taken over."
+	branch.DefaultStatus = http.StatusCreated
+	branch.MaxBodyBytes = events.MaxEventBytes
+	huma.Register(h, branch, a.branch)
+}
+
+func (a *api) branch(ctx context.Context, in *branchInput) (*writtenOutput, error) {
+	started, err := a.branchedAt(ctx, in.id(), in.Body.MessageID)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	asked := in.Body.started()
+	started.Title, started.Tags = asked.Title, asked.Tags
+	started.Agent, started.Model = cmp.Or(asked.Agent, started.Agent), cmp.Or(asked.Model, started.Model)
+	started.Cwd, started.Project = cmp.Or(asked.Cwd, started.Cwd), cmp.Or(asked.Project, started.Project)
+	started.Profile, started.MaxContextChars = cmp.Or(asked.Profile, started.Profile), cmp.Or(asked.MaxContextChars, started.MaxContextChars)
+	id := events.ConversationID{Tenant: in.Tenant, ID: in.Body.ID}
+	return a.answer(a.start(ctx, id, in.Key, started))
+}
+
+// branchedAt is the beginning of a branch, with what a conversation said of itself at
+// the message: that is the same whenever the request is repeated. What the log has of
+// the conversation must be applied, or a message could be unknown that is there.
+func (a *api) branchedAt(ctx context.Context, parent events.ConversationID, messageID string) (*events.ConversationStarted, error) {
+	g, err := a.Models.Graph()
+	if err != nil {
+		return nil, err
+	}
+	last, _, err := a.Log.Last(ctx, parent.Tenant, parent.ID)
+	if err != nil {
+		return nil, err
+	}
+	lineage, err := a.lineage(ctx, g, parent, WaitParams{AtLeast: last}, AsOfParam{}, graphModel(g))
+	if err != nil {
+		return nil, err
+	}
+	if len(lineage.Ancestors()) >= graph.MaxAncestors {
+		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("conversation %q is itself a branch of a branch, %d times: a branch of it would not see all of its ancestors", parent.ID, graph.MaxAncestors),
+			&huma.ErrorDetail{Location: "path.id", Message: "has too many ancestors", Value: parent.ID})
+	}
+	ref := graph.Ref{ID: messageID}
+	found, err := lineage.Graph(g).MessagesByID(ctx, parent, []graph.Ref{ref}, graph.Latest)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := found[ref]
+	if !ok {
+		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("conversation %q has no message %q", parent.ID, messageID),
+			&huma.ErrorDetail{Location: "body.message_id", Message: "is unknown", Value: messageID})
+	}
+	then, err := g.Conversation(ctx, parent, max(m.Seq, lineage.Own().FirstSeq)) // an inherited message is older than the conversation
+	if err != nil {
+		return nil, err
+	}
+	return &events.ConversationStarted{
+		Agent: then.Agent, Model: then.Model, Cwd: then.Cwd, Project: then.Project, Profile: then.Profile, MaxContextChars: then.MaxContextChars,
+		BranchedFrom: &events.BranchedAt{ConversationID: parent.ID, MessageID: messageID},
+	}, nil
+}
