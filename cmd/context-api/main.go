@@ -3,15 +3,9 @@
 package main
 
 import (
-	"io"
 	"os"
 
 	"mneme/internal/service"
-	"mneme/internal/settings"
 )
 
-func main() { os.Exit(service.Program("context-api", usage, service.RunContextAPI)) }
-
-func usage(w io.Writer) error {
-	return settings.Usage(w, "context-api", "serves the HTTP API from the read models.", service.ContextAPIListen, &settings.API{})
-}
+func main() { os.Exit(service.Program("context-api", service.RunContextAPI)) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -23,24 +22,16 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// Default addresses of the programs; each has its own, so that all of them can run
-// on one machine.
-const (
-	ContextAPIListen  = "127.0.0.1:8420"
-	IngestorListen    = "127.0.0.1:8421"
-	FileTrackerListen = "127.0.0.1:8422"
-)
-
 // retryEvery is how long a program waits before it asks a server again that is not
 // there yet.
 const retryEvery = time.Second
 
-// Program is the outline of a main function: --help prints usage, an interrupt or
+// Program is the outline of a main function: --help prints its settings, an interrupt or
 // SIGTERM ends run, and the exit code is 0 done, 1 failed, 2 wrong usage.
-func Program(name string, usage func(io.Writer) error, run func(context.Context) error) int {
+func Program(name string, run func(context.Context) error) int {
 	if args := os.Args[1:]; len(args) > 0 {
 		if args[0] == "--help" || args[0] == "-h" {
-			if usage(os.Stdout) != nil {
+			if settings.Usage(os.Stdout, name) != nil {
 				return 1
 			}
 			return 0
@@ -69,7 +60,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // RunIngestor is the program ingestor: log → read model "graph".
 func RunIngestor(ctx context.Context) error {
-	return runWorker(ctx, "ingestor", IngestorListen, func(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
+	return runWorker(ctx, "ingestor", settings.ForIngestor(), func(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
 		c, _, err := NewIngestor(ctx, log, data, t, logger)
 		return c, err
 	})
@@ -77,15 +68,14 @@ func RunIngestor(ctx context.Context) error {
 
 // RunFileTracker is the program file-tracker: log → read model "files".
 func RunFileTracker(ctx context.Context) error {
-	return runWorker(ctx, "file-tracker", FileTrackerListen, func(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
+	return runWorker(ctx, "file-tracker", settings.ForFileTracker(), func(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
 		c, _, err := NewFileTracker(ctx, log, data, t, logger)
 		return c, err
 	})
 }
 
-func runWorker(ctx context.Context, name, listen string, open func(context.Context, *eventlog.Log, string, *telemetry.Telemetry, *slog.Logger) (*Consumer, error)) (err error) {
-	s, err := settings.ReadWorker(listen)
-	if err != nil {
+func runWorker(ctx context.Context, name string, s *settings.Worker, open func(context.Context, *eventlog.Log, string, *telemetry.Telemetry, *slog.Logger) (*Consumer, error)) (err error) {
+	if err := settings.Read(s); err != nil {
 		return &UsageError{err}
 	}
 	tell, logger, err := observe(ctx, "mneme-"+name, settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", name))
@@ -123,8 +113,8 @@ func runWorker(ctx context.Context, name, listen string, open func(context.Conte
 // RunContextAPI is the program context-api: it serves from the read models that
 // ingestor and file-tracker write to the same data directory.
 func RunContextAPI(ctx context.Context) (err error) {
-	s, err := settings.ReadAPI(ContextAPIListen)
-	if err != nil {
+	s := settings.ForContextAPI()
+	if err := settings.Read(s); err != nil {
 		return &UsageError{err}
 	}
 	tell, logger, err := observe(ctx, "mneme-context-api", settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", "context-api"))

@@ -1,157 +1,123 @@
-// Package settings reads what the programs are configured by: environment
-// variables with the prefix MNEME_. It is the one place that knows their names,
-// defaults and rules, and each error names the variable that is wrong.
+// Package settings is the one place that knows what the programs are configured by:
+// the names, defaults, meanings and rules of environment variables with the prefix
+// MNEME_, of which those of `mneme` are flags too. Each error names the variable that
+// is wrong.
+//
+// A setting is one field of one of the structs below:
+//
+//	envconfig  its name without the prefix
+//	default    what it is if nobody sets it; if the programs differ in it, the
+//	           constructor of each sets it and there is no tag
+//	desc       what it means, one sentence without a full stop
+//	oneof      the values that it can have, separated by commas
+//	secret     "true" if its value must not be shown
+//
+// From these come the flags of mneme, the --help of each program, mneme config,
+// mneme doctor and docs/settings.md.
 package settings
 
-import (
-	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"net"
-	"net/url"
-	"os"
-	"strings"
-	"text/tabwriter"
-
-	"github.com/kelseyhightower/envconfig"
-)
+import "errors"
 
 // Prefix of every variable.
-const prefix = "MNEME"
+const Prefix = "MNEME"
 
-// Worker configures a program that drives a projection: ingestor, file-tracker.
+// Spec is the settings of one program.
+type Spec interface {
+	// Check tells which settings can't be right, each by its name.
+	Check() error
+}
+
+// Client is what every command of mneme has that asks a server.
+type Client struct {
+	URL     string `envconfig:"URL" default:"http://127.0.0.1:8420" desc:"the HTTP API"`
+	NATSURL string `envconfig:"NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for import, tail and doctor"`
+	Tenant  string `envconfig:"TENANT" default:"default" desc:"the tenant"`
+	Color   string `envconfig:"COLOR" default:"auto" oneof:"auto,always,never" desc:"colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set"`
+}
+
+// ForClient makes the settings of the commands that ask a server.
+func ForClient() *Client { return &Client{} }
+
+// Check implements [Spec].
+func (s *Client) Check() error {
+	return errors.Join(httpURL(s.URL), natsURL(s.NATSURL), notEmpty("TENANT", s.Tenant))
+}
+
+// Up is what everything in one process is configured by.
+type Up struct {
+	Data       string `envconfig:"DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
+	Listen     string `envconfig:"LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
+	NATSListen string `envconfig:"NATS_LISTEN" default:"127.0.0.1:4222" desc:"loopback address for agents that publish over NATS; port 0 takes a free one"`
+	Store      string `envconfig:"STORE" default:"sqlite" oneof:"sqlite" desc:"where the read models are kept"`
+	LogSize    int64  `envconfig:"LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for one that suits the disk"`
+	LogLevel   string `envconfig:"LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
+	LogFormat  string `envconfig:"LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
+}
+
+// ForUp makes the settings of mneme up.
+func ForUp() *Up { return &Up{} }
+
+// Check implements [Spec].
+func (s *Up) Check() error {
+	return errors.Join(Loopback(Prefix+"_LISTEN", s.Listen), Loopback(Prefix+"_NATS_LISTEN", s.NATSListen), notNegative("LOG_SIZE", s.LogSize), directory("DATA", s.Data))
+}
+
+// Worker configures a program that drives a projection.
 type Worker struct {
 	NATSURL    string `envconfig:"NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	Partitions int    `envconfig:"PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; checked otherwise"`
 	Replicas   int    `envconfig:"REPLICAS" default:"1" desc:"copies of the log in a NATS cluster, if this program creates it"`
 	Data       string `envconfig:"DATA" default:".mneme" desc:"directory of the SQLite read models; programs on one machine share it"`
 	Listen     string `envconfig:"LISTEN" desc:"loopback address of /healthz and /readyz"`
-	LogLevel   string `envconfig:"LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
-	LogFormat  string `envconfig:"LOG_FORMAT" default:"text" desc:"text or json"`
+	LogLevel   string `envconfig:"LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
+	LogFormat  string `envconfig:"LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
+}
+
+// ForIngestor makes the settings of ingestor.
+func ForIngestor() *Worker { return &Worker{Listen: "127.0.0.1:8421"} }
+
+// ForFileTracker makes the settings of file-tracker.
+func ForFileTracker() *Worker { return &Worker{Listen: "127.0.0.1:8422"} }
+
+// Check implements [Spec].
+func (s *Worker) Check() error {
+	return errors.Join(
+		natsURL(s.NATSURL), Loopback(Prefix+"_LISTEN", s.Listen),
+		between("PARTITIONS", s.Partitions, 1, 32), between("REPLICAS", s.Replicas, 1, 5), directory("DATA", s.Data))
 }
 
 // API configures context-api.
 type API struct {
 	NATSURL   string `envconfig:"NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	Data      string `envconfig:"DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor and file-tracker write"`
-	Listen    string `envconfig:"LISTEN" desc:"loopback address of the HTTP API"`
-	LogLevel  string `envconfig:"LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
-	LogFormat string `envconfig:"LOG_FORMAT" default:"text" desc:"text or json"`
+	Listen    string `envconfig:"LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API"`
+	LogLevel  string `envconfig:"LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
+	LogFormat string `envconfig:"LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
 }
 
-// ReadWorker reads and checks a worker's settings. listen is the program's default
-// address.
-func ReadWorker(listen string) (Worker, error) {
-	s := Worker{}
-	if err := read(&s); err != nil {
-		return s, err
-	}
-	setDefault(&s.Listen, listen)
-	return s, errors.Join(
-		natsURL(s.NATSURL), Loopback(prefix+"_LISTEN", s.Listen), logging(s.LogLevel, s.LogFormat),
-		between("PARTITIONS", s.Partitions, 1, 32), between("REPLICAS", s.Replicas, 1, 5), directory("DATA", s.Data))
+// ForContextAPI makes the settings of context-api.
+func ForContextAPI() *API { return &API{} }
+
+// Check implements [Spec].
+func (s *API) Check() error {
+	return errors.Join(natsURL(s.NATSURL), Loopback(Prefix+"_LISTEN", s.Listen), directory("DATA", s.Data))
 }
 
-// ReadAPI reads and checks context-api's settings.
-func ReadAPI(listen string) (API, error) {
-	s := API{}
-	if err := read(&s); err != nil {
-		return s, err
-	}
-	setDefault(&s.Listen, listen)
-	return s, errors.Join(
-		natsURL(s.NATSURL), Loopback(prefix+"_LISTEN", s.Listen), logging(s.LogLevel, s.LogFormat), directory("DATA", s.Data))
+// Program is a program, or a part of mneme, with what it is configured by.
+type Program struct {
+	Name  string
+	Does  string
+	Flags bool        // its settings are flags too
+	New   func() Spec // with the defaults that are its own
 }
 
-func read(spec any) error {
-	err := envconfig.Process(prefix, spec)
-	var parse *envconfig.ParseError
-	if errors.As(err, &parse) {
-		return fmt.Errorf("%s=%q: not a %s", parse.KeyName, parse.Value, parse.TypeName)
-	}
-	return err
-}
-
-// Usage prints the table of a program's variables.
-func Usage(w io.Writer, name, does, listen string, spec any) error {
-	fmt.Fprintf(w, "%s %s\n\nIt is configured by environment variables:\n\n", name, does)
-	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	const row = "{{range .}}  {{usage_key .}}\t{{usage_description .}}\t{{usage_default .}}\n{{end}}"
-	if err := envconfig.Usagef(prefix, spec, tw, "  VARIABLE\tMEANING\tDEFAULT\n"+row); err != nil {
-		return err
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s_LISTEN is %s unless set.\n", prefix, listen)
-	return err
-}
-
-// Logger makes the logger that the settings ask for. They must have been checked.
-func Logger(w io.Writer, level, format string) *slog.Logger {
-	var l slog.Level
-	_ = l.UnmarshalText([]byte(level))
-	options := &slog.HandlerOptions{Level: l}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
-}
-
-// Loopback checks that an address to listen on can't be reached from other
-// machines. Until there are tokens everything refuses to listen elsewhere.
-func Loopback(name, address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("%s=%q: not an address with a port, such as 127.0.0.1:8420", name, address)
-	}
-	if host == "localhost" {
-		return nil
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%s=%q: mneme has no tokens yet and listens on loopback only, such as 127.0.0.1:8420", name, address)
-	}
-	return nil
-}
-
-func natsURL(list string) error {
-	for _, one := range strings.Split(list, ",") {
-		u, err := url.Parse(strings.TrimSpace(one))
-		if err != nil || u.Host == "" || (u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "ws" && u.Scheme != "wss") {
-			return fmt.Errorf("%s_NATS_URL=%q: not a NATS URL, such as nats://127.0.0.1:4222", prefix, one)
-		}
-	}
-	return nil
-}
-
-func logging(level, format string) error {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return fmt.Errorf("%s_LOG_LEVEL=%q: none of debug, info, warn, error", prefix, level)
-	}
-	if format != "text" && format != "json" {
-		return fmt.Errorf("%s_LOG_FORMAT=%q: neither text nor json", prefix, format)
-	}
-	return nil
-}
-
-func between(name string, value, low, high int) error {
-	if value < low || value > high {
-		return fmt.Errorf("%s_%s=%d: not between %d and %d", prefix, name, value, low, high)
-	}
-	return nil
-}
-
-func directory(name, path string) error {
-	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return fmt.Errorf("%s_%s=%q: is a file, not a directory", prefix, name, path)
-	}
-	return nil
-}
-
-func setDefault(s *string, value string) {
-	if *s == "" {
-		*s = value
+// Programs lists all programs, in the order in which they are shown.
+func Programs() []Program {
+	return []Program{
+		{"client", "are the commands of mneme that ask a server.", true, func() Spec { return ForClient() }},
+		{"up", "is mneme up: everything in one process.", true, func() Spec { return ForUp() }},
+		{"ingestor", `projects the log into the read model "graph".`, false, func() Spec { return ForIngestor() }},
+		{"file-tracker", "keeps the files that conversations touched.", false, func() Spec { return ForFileTracker() }},
+		{"context-api", "serves the HTTP API from the read models.", false, func() Spec { return ForContextAPI() }},
 	}
 }

@@ -1,0 +1,102 @@
+package settings
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Field is one setting of a program.
+type Field struct {
+	Name     string // without the prefix, LOG_LEVEL
+	Variable string // MNEME_LOG_LEVEL
+	Desc     string
+	Default  string
+	OneOf    []string
+	Secret   bool
+
+	value reflect.Value
+}
+
+// Fields lists the settings of a spec, in its order. A struct that is embedded adds
+// its own.
+func Fields(spec Spec) []Field { return fields(reflect.ValueOf(spec).Elem()) }
+
+func fields(v reflect.Value) (list []Field) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Anonymous {
+			list = append(list, fields(v.Field(i))...)
+			continue
+		}
+		f := Field{Name: field.Tag.Get("envconfig"), Desc: field.Tag.Get("desc"), Secret: field.Tag.Get("secret") == "true", value: v.Field(i)}
+		f.Variable = Prefix + "_" + f.Name
+		if values := field.Tag.Get("oneof"); values != "" {
+			f.OneOf = strings.Split(values, ",")
+		}
+		var tagged bool
+		if f.Default, tagged = field.Tag.Lookup("default"); !tagged && !v.Field(i).IsZero() {
+			f.Default = f.text()
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func (f *Field) text() string { return fmt.Sprint(f.value.Interface()) }
+
+// Setting is a setting as it is in effect.
+type Setting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"` // flag, environment or default
+	Desc   string `json:"meaning"`
+}
+
+// Sources of a setting.
+const (
+	FromFlag        = "flag"
+	FromEnvironment = "environment"
+	FromDefault     = "default"
+)
+
+// masked stands for the value of a secret.
+const masked = "(set, not shown)"
+
+// Effective tells what a program is configured by and where each value came from.
+// given are the names, without the prefix, of settings that a flag has set in spec;
+// the others are taken from the environment, whether or not they can be used.
+func Effective(spec Spec, given map[string]bool) []Setting {
+	list := []Setting{}
+	for _, f := range Fields(spec) {
+		s := Setting{Name: f.Variable, Value: f.Default, Source: FromDefault, Desc: f.Desc}
+		if value, ok := os.LookupEnv(f.Variable); ok {
+			s.Value, s.Source = value, FromEnvironment
+		}
+		if given[f.Name] {
+			s.Value, s.Source = f.text(), FromFlag
+		}
+		if f.Secret && s.Value != "" {
+			s.Value = masked
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// Usage prints the variables of a program.
+func Usage(w io.Writer, name string) error {
+	programs := Programs()
+	p := programs[slices.IndexFunc(programs, func(p Program) bool { return p.Name == name })]
+	fmt.Fprintf(w, "%s %s\n\nIt is configured by environment variables:\n\n", p.Name, p.Does)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "  VARIABLE\tMEANING\tDEFAULT")
+	for _, f := range Fields(p.New()) {
+		fmt.Fprintf(tw, "  %s\t%s\t%s\n", f.Variable, f.Desc, f.Default)
+	}
+	return tw.Flush()
+}

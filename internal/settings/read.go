@@ -1,0 +1,158 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/kelseyhightower/envconfig"
+)
+
+// Read takes a program's settings from the environment and checks them.
+func Read(spec Spec) error {
+	err := envconfig.Process(Prefix, spec)
+	var parse *envconfig.ParseError
+	if errors.As(err, &parse) {
+		return fmt.Errorf("%s=%q: not a %s", parse.KeyName, parse.Value, parse.TypeName)
+	}
+	if err != nil {
+		return err
+	}
+	return Check(spec)
+}
+
+// Check applies every rule to a program's settings.
+func Check(spec Spec) error {
+	errs := []error{}
+	for _, f := range Fields(spec) {
+		if value := f.text(); len(f.OneOf) > 0 && !slices.Contains(f.OneOf, value) {
+			errs = append(errs, refuse(f.Variable, value, "none of "+strings.Join(f.OneOf, ", ")))
+		}
+	}
+	return errors.Join(append(errs, spec.Check())...)
+}
+
+func refuse(variable string, value any, why string) error {
+	if text, ok := value.(string); ok {
+		value = fmt.Sprintf("%q", text)
+	}
+	return fmt.Errorf("%s=%v: %s", variable, value, why)
+}
+
+// Loopback checks that an address to listen on can't be reached from other
+// machines. Until there are tokens everything refuses to listen elsewhere.
+func Loopback(name, address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return refuse(name, address, "not an address with a port, such as 127.0.0.1:8420")
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return refuse(name, address, "mneme has no tokens yet and listens on loopback only, such as 127.0.0.1:8420")
+	}
+	return nil
+}
+
+func httpURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return refuse(Prefix+"_URL", text, "not a URL such as http://127.0.0.1:8420")
+	}
+	return nil
+}
+
+func natsURL(list string) error {
+	for one := range strings.SplitSeq(list, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.Host == "" || (u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "ws" && u.Scheme != "wss") {
+			return refuse(Prefix+"_NATS_URL", one, "not a NATS URL, such as nats://127.0.0.1:4222")
+		}
+	}
+	return nil
+}
+
+func notEmpty(name, value string) error {
+	if value == "" {
+		return refuse(Prefix+"_"+name, value, "must not be empty")
+	}
+	return nil
+}
+
+func notNegative(name string, value int64) error {
+	if value < 0 {
+		return refuse(Prefix+"_"+name, value, "must not be negative")
+	}
+	return nil
+}
+
+func between(name string, value, low, high int) error {
+	if value < low || value > high {
+		return refuse(Prefix+"_"+name, value, fmt.Sprintf("not between %d and %d", low, high))
+	}
+	return nil
+}
+
+func directory(name, path string) error {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return refuse(Prefix+"_"+name, path, "is a file, not a directory")
+	}
+	return nil
+}
+
+// Problem is something wrong in the environment.
+type Problem struct {
+	Variable string
+	Reason   string
+}
+
+// Environment looks at every variable of the environment that has our prefix: those
+// that no program knows, and those whose value a program refuses.
+func Environment() []Problem {
+	known := []string{}
+	reasons := map[string]string{}
+	for _, p := range Programs() {
+		for _, f := range Fields(p.New()) {
+			known = append(known, f.Variable)
+		}
+		if err := Read(p.New()); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				variable, _, _ := strings.Cut(line, "=")
+				if _, set := os.LookupEnv(variable); set {
+					reasons[variable] = line
+				}
+			}
+		}
+	}
+	list := []Problem{}
+	for _, pair := range os.Environ() {
+		variable, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(variable, Prefix+"_") {
+			continue
+		}
+		if reason, bad := reasons[variable]; bad {
+			list = append(list, Problem{variable, reason})
+		} else if !slices.Contains(known, variable) {
+			list = append(list, Problem{variable, variable + ": no program knows this name" + didYouMean(variable, known)})
+		}
+	}
+	slices.SortFunc(list, func(a, b Problem) int { return strings.Compare(a.Variable, b.Variable) })
+	return list
+}
+
+// didYouMean names the known word that is nearest, if one is near.
+func didYouMean(word string, known []string) string {
+	best, least := "", 4
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(word, k); d < least {
+			best, least = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
