@@ -81,6 +81,20 @@ func KindFilter(tenant, conversation, kind string) string {
 	return storedPrefix + "*." + Escape(tenant) + "." + Escape(conversation) + "." + kind
 }
 
+// StoredFilter matches the stored events of a tenant, of a conversation, and of a
+// kind, whatever their partition. What is empty matches everything.
+func StoredFilter(tenant, conversation, kind string) string {
+	filter := storedPrefix + "*"
+	for _, part := range []string{tenant, conversation, kind} {
+		if part == "" {
+			filter += ".*"
+		} else {
+			filter += "." + Escape(part)
+		}
+	}
+	return filter
+}
+
 // ParseSubject reads a stored or published subject. It accepts only what
 // [Address.Subject] and the stream's transform make: each subject has exactly one
 // address and the other way round.

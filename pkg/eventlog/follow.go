@@ -59,11 +59,11 @@ func (l *Log) Follow(ctx context.Context, partition int, from uint64) (*Follower
 	if from > state.Head+1 {
 		return nil, fmt.Errorf("follow from sequence %d, the log ends at %d: %w", from, state.Head, ErrBeyondEnd)
 	}
-	filter := events.PartitionFilter(partition)
+	filters := []string{events.PartitionFilter(partition)}
 	if l.partitions == 1 {
-		filter = everything // the server then need not look each subject up
+		filters = nil // the server then need not look each subject up
 	}
-	f, err := l.follow(ctx, filter, from)
+	f, err := l.follow(ctx, filters, from)
 	if err != nil {
 		return nil, fmt.Errorf("follow partition %d: %w", partition, err)
 	}
@@ -96,16 +96,14 @@ func (f *Follower) Stop() {
 
 func (f *Follower) interrupt() { f.lost.Do(func() { close(f.interrupted) }) }
 
-const everything = ">"
-
 // follow reads the first message by itself, and with it a run of messages that no
-// consumer delivers, and starts a consumer behind it.
-func (l *Log) follow(ctx context.Context, filter string, from uint64) (*Follower, error) {
+// consumer delivers, and starts a consumer behind it. No filter means everything.
+func (l *Log) follow(ctx context.Context, filters []string, from uint64) (*Follower, error) {
 	f := &Follower{c: make(chan Message, 256), done: make(chan struct{}), interrupted: make(chan struct{}), log: l}
 	var first []Message
 	from = max(from, 1)
 	for len(first) < cap(f.c) {
-		m, err := l.next(ctx, filter, from)
+		m, err := l.next(ctx, filters, from)
 		if errors.Is(err, ErrNotFound) {
 			break
 		}
@@ -123,9 +121,7 @@ func (l *Log) follow(ctx context.Context, filter string, from uint64) (*Follower
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       from,
 		InactiveThreshold: inactiveThreshold,
-	}
-	if filter != everything {
-		config.FilterSubjects = []string{filter}
+		FilterSubjects:    filters,
 	}
 	var err error
 	if f.consumer, err = l.stream.OrderedConsumer(ctx, config); err != nil {
@@ -261,7 +257,7 @@ func (l *Log) Conversation(ctx context.Context, tenant, conversation string, upT
 		from = m.Seq + 1
 	}
 	for from <= upTo {
-		if from, err = l.scan(ctx, filter, from, upTo, yield); err != nil {
+		if from, err = l.scan(ctx, []string{filter}, from, upTo, yield); err != nil {
 			return fmt.Errorf("read conversation %q: %w", conversation, err)
 		}
 	}
@@ -270,8 +266,8 @@ func (l *Log) Conversation(ctx context.Context, tenant, conversation string, upT
 
 // scan reads from one sequence up to another, or until it is interrupted, and
 // returns where to go on.
-func (l *Log) scan(ctx context.Context, filter string, from, upTo uint64, yield func(Message) error) (uint64, error) {
-	f, err := l.follow(ctx, filter, from)
+func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yield func(Message) error) (uint64, error) {
+	f, err := l.follow(ctx, filters, from)
 	if err != nil {
 		return from, err
 	}

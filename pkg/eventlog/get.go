@@ -67,10 +67,25 @@ func (l *Log) LastOf(ctx context.Context, partition int) (uint64, error) {
 	return m.Seq, nil
 }
 
-// next reads the first message that matches a subject filter at or after a
-// sequence. It returns [ErrNotFound] if there is none.
-func (l *Log) next(ctx context.Context, subjectFilter string, fromSeq uint64) (Message, error) {
-	return l.get(ctx, getRequest{Seq: max(fromSeq, 1), NextFor: subjectFilter})
+// next reads the first message at or after a sequence that one of the filters
+// matches; no filter matches everything. It returns [ErrNotFound] if there is none.
+func (l *Log) next(ctx context.Context, filters []string, fromSeq uint64) (first Message, err error) {
+	if len(filters) == 0 {
+		filters = []string{">"}
+	}
+	for _, filter := range filters {
+		m, err := l.get(ctx, getRequest{Seq: max(fromSeq, 1), NextFor: filter})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return Message{}, err
+		}
+		if err == nil && (first.Seq == 0 || m.Seq < first.Seq) {
+			first = m
+		}
+	}
+	if first.Seq == 0 {
+		return first, ErrNotFound
+	}
+	return first, nil
 }
 
 type getRequest struct {
@@ -149,17 +164,27 @@ func (l *Log) CountAfter(ctx context.Context, partition int, seq uint64) (uint64
 	if err != nil || last <= seq {
 		return 0, err
 	}
+	n, err := l.countFrom(ctx, []string{events.PartitionFilter(partition)}, seq+1)
+	if err != nil {
+		return 0, fmt.Errorf("count the events of partition %d: %w", partition, err)
+	}
+	return n, nil
+}
+
+// countFrom counts the messages at or after a sequence that one of the filters
+// matches. The sequence must not lie beyond the end of the log.
+func (l *Log) countFrom(ctx context.Context, filters []string, seq uint64) (uint64, error) {
 	consumer, err := l.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject:     events.PartitionFilter(partition),
+		FilterSubjects:    filters,
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:       seq + 1,
+		OptStartSeq:       seq,
 		AckPolicy:         jetstream.AckNonePolicy,
 		InactiveThreshold: inactiveThreshold,
 		MemoryStorage:     true,
 		Replicas:          1,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("count the events of partition %d: %w", partition, err)
+		return 0, err
 	}
 	info := consumer.CachedInfo()
 	l.deleteConsumer(info.Name)

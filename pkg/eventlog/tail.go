@@ -1,0 +1,172 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mneme/events"
+)
+
+// Filter chooses messages of the log. What is empty chooses all.
+type Filter struct {
+	Tenant, Conversation string
+	Kinds                []string // as [events.Kind] names them
+}
+
+// subjects are the filters of a consumer, none for everything.
+func (f Filter) subjects() []string {
+	if f.Tenant == "" && f.Conversation == "" && len(f.Kinds) == 0 {
+		return nil
+	}
+	if len(f.Kinds) == 0 {
+		return []string{events.StoredFilter(f.Tenant, f.Conversation, "")}
+	}
+	var list []string
+	for _, kind := range f.Kinds {
+		list = append(list, events.StoredFilter(f.Tenant, f.Conversation, kind))
+	}
+	return list
+}
+
+// TailOptions say where a tail begins and when it ends.
+type TailOptions struct {
+	// From is the sequence to begin at; 0 begins with the newest Last messages, and
+	// without Last with what comes next.
+	From uint64
+	Last int
+	// ToEnd ends at what was the end of the log at the beginning.
+	ToEnd bool
+	// Trouble is told why there is a break. The tail tries again by itself.
+	Trouble func(error)
+}
+
+// tailRetry is how long a tail waits before it asks a server again that is away.
+const tailRetry = 500 * time.Millisecond
+
+// Tail reads the messages that a filter chooses, in order and each once, and goes on
+// when a server that was away is back. It ends when ctx does or yield returns an error,
+// with that error.
+//
+// It returns [ErrBeyondEnd] if the log ends before From. If the log loses its end to a
+// power cut meanwhile that is told as trouble, and it is read on from where it ends.
+func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func(Message) error) error {
+	state, err := l.State(ctx)
+	if err != nil {
+		return err
+	}
+	if o.From > state.Head+1 {
+		return fmt.Errorf("begin at sequence %d, the log ends at %d: %w", o.From, state.Head, ErrBeyondEnd)
+	}
+	from, filters := o.From, filter.subjects()
+	var skip uint64
+	switch {
+	case from > 0:
+	case o.Last > 0:
+		if from, skip, err = l.newest(ctx, filters, state.Head, uint64(o.Last)); err != nil {
+			return err
+		}
+	default:
+		from = state.Head + 1
+	}
+	t := tail{log: l, filters: filters, next: from, skip: skip, yield: yield}
+	if o.ToEnd {
+		t.end = state.Head
+		if from > state.Head {
+			return nil
+		}
+	}
+	for {
+		done, err := t.run(ctx)
+		if done || ctx.Err() != nil {
+			return err
+		}
+		if err != nil && o.Trouble != nil {
+			o.Trouble(err)
+		}
+		select {
+		case <-time.After(tailRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// newest finds where the newest n messages begin, and how many more than n lie from
+// there on. It looks at ever longer ends of the log, so it costs little if they are
+// new, and at most as much as a scan.
+func (l *Log) newest(ctx context.Context, filters []string, head, n uint64) (from, more uint64, err error) {
+	for reach := n; ; reach *= 4 {
+		from = 1
+		if reach < head {
+			from = head - reach + 1
+		}
+		if head == 0 {
+			return from, 0, nil
+		}
+		count, err := l.countFrom(ctx, filters, from)
+		if err != nil {
+			return 0, 0, fmt.Errorf("look for the newest %d events: %w", n, err)
+		}
+		if count >= n || from == 1 {
+			return from, max(count, n) - n, nil
+		}
+	}
+}
+
+// tail is where a [Log.Tail] is.
+type tail struct {
+	log     *Log
+	filters []string
+	next    uint64 // sequence to go on at
+	skip    uint64 // messages to leave out
+	end     uint64 // last sequence to read, 0 for none
+	yield   func(Message) error
+}
+
+// run reads until it is interrupted. done tells that this was all.
+func (t *tail) run(ctx context.Context) (done bool, err error) {
+	state, err := t.log.State(ctx)
+	if err != nil {
+		return false, err
+	}
+	if t.next > state.Head+1 {
+		err := fmt.Errorf("the log ends at %d, before sequence %d: %w", state.Head, t.next, ErrBeyondEnd)
+		t.next = state.Head + 1
+		return false, err
+	}
+	f, err := t.log.follow(ctx, t.filters, t.next)
+	if err != nil {
+		return false, err
+	}
+	defer f.Stop()
+	if t.end > 0 && f.Pending() == 0 {
+		return true, nil
+	}
+	for {
+		var m Message
+		select {
+		case m = <-f.c:
+		default:
+			select {
+			case m = <-f.c:
+			case <-f.interrupted:
+				return false, nil
+			case <-ctx.Done():
+				return true, ctx.Err()
+			}
+		}
+		if t.end > 0 && m.Seq > t.end {
+			return true, nil
+		}
+		t.next = m.Seq + 1
+		if t.skip > 0 {
+			t.skip--
+		} else if err := t.yield(m); err != nil {
+			return true, err
+		}
+		if t.end > 0 && (m.Seq == t.end || m.Pending == 0) {
+			return true, nil
+		}
+	}
+}

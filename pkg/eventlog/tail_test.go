@@ -1,0 +1,100 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+)
+
+// tailed runs a tail that ends by itself and lists what it read.
+func (b *bench) tailed(filter Filter, o TailOptions) (seqs []uint64) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	defer cancel()
+	o.ToEnd = true
+	require.NoError(b.t, b.log.Tail(ctx, filter, o, func(m Message) error {
+		seqs = append(seqs, m.Seq)
+		return nil
+	}))
+	return seqs
+}
+
+func TestATailReadsWhatItsFilterChooses(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{Partitions: 3})
+	b.publish("a", 2) // 1, 2
+	b.publish("b", 3) // 3 to 5
+	call, err := events.New("a", "test", "call", &events.ToolCalled{ToolCallID: "t1", ToolName: "Read", Arguments: []byte(`{}`)})
+	require.NoError(t, err)
+	_, err = b.log.Publish(t.Context(), "t", call) // 6
+	require.NoError(t, err)
+	_, err = b.log.PublishAll(t.Context(), "other", b.events("a", 2, "x")) // 7, 8
+	require.NoError(t, err)
+
+	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7, 8}, b.tailed(Filter{}, TailOptions{From: 1}))
+	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6}, b.tailed(Filter{Tenant: "t"}, TailOptions{From: 1}))
+	require.Equal(t, []uint64{1, 2, 6}, b.tailed(Filter{Tenant: "t", Conversation: "a"}, TailOptions{From: 1}))
+	require.Equal(t, []uint64{6}, b.tailed(Filter{Kinds: []string{"tool_called", "tool_returned"}}, TailOptions{From: 1}))
+	require.Equal(t, []uint64{2, 6}, b.tailed(Filter{Tenant: "t", Conversation: "a", Kinds: []string{"tool_called", "message_created"}}, TailOptions{From: 2}))
+	require.Equal(t, []uint64{1, 2, 7, 8}, b.tailed(Filter{Conversation: "a", Kinds: []string{"message_created"}}, TailOptions{Last: 100}))
+	require.Equal(t, []uint64{2, 7, 8}, b.tailed(Filter{Conversation: "a", Kinds: []string{"message_created"}}, TailOptions{Last: 3}))
+	require.Equal(t, []uint64{2}, b.tailed(Filter{Tenant: "t", Conversation: "a", Kinds: []string{"message_created"}}, TailOptions{Last: 1}))
+	require.Equal(t, []uint64{7, 8}, b.tailed(Filter{}, TailOptions{Last: 2}))
+	require.Empty(t, b.tailed(Filter{}, TailOptions{}), "nothing new")
+	require.Empty(t, b.tailed(Filter{Conversation: "nobody"}, TailOptions{Last: 5}))
+	require.ErrorIs(t, b.log.Tail(t.Context(), Filter{}, TailOptions{From: 10}, nil), ErrBeyondEnd)
+	require.Empty(t, setup(t, natsdeploy.Settings{}).tailed(Filter{}, TailOptions{Last: 3}), "an empty log")
+}
+
+func TestATailGoesOnAfterAServerRestart(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	b.publish("c", 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	read, ended := make(chan uint64, 100), make(chan error, 1)
+	enough := errors.New("enough")
+	go func() {
+		ended <- b.log.Tail(ctx, Filter{Tenant: "t"}, TailOptions{Last: 2}, func(m Message) error {
+			read <- m.Seq
+			if m.Seq == 7 {
+				return enough
+			}
+			return nil
+		})
+	}()
+	require.EqualValues(t, 2, <-read)
+	require.EqualValues(t, 3, <-read)
+	b.publish("c", 1)
+	require.EqualValues(t, 4, <-read)
+	b.restartServer()
+	require.Eventually(t, func() bool { _, err := b.log.State(t.Context()); return err == nil }, 20*time.Second, 20*time.Millisecond)
+	b.publish("c", 3)
+	for want := uint64(5); want <= 7; want++ {
+		select {
+		case seq := <-read:
+			require.Equal(t, want, seq)
+		case <-ctx.Done():
+			t.Fatal("the tail did not go on")
+		}
+	}
+	require.ErrorIs(t, <-ended, enough)
+}
+
+func TestATailEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	b.publish("c", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := b.log.Tail(ctx, Filter{}, TailOptions{From: 1}, func(Message) error {
+		cancel()
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+}
