@@ -21,7 +21,7 @@ type BenchCmd struct {
 
 // BenchIngestCmd measures ingest.
 type BenchIngestCmd struct {
-	Paths  []string `arg:"" name:"path" help:"Transcripts to measure with, as import takes them, for example ~/.claude/projects."`
+	Paths  []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them, for example ~/.claude/projects."`
 	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
 }
 

@@ -3,60 +3,178 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
 	"mneme/internal/service"
+	"mneme/internal/settings"
 	"mneme/internal/transcript"
 )
 
 const description = `Event-sourced memory for AI agents.
 
 Agents publish what they do as CloudEvents; mneme keeps the log and answers what an agent should see now.
-Begin with: mneme up`
+
+    mneme up                               everything in one process, on ./.mneme
+    mneme import ~/.claude/projects --wait bring in what was recorded already
+    mneme conversations list               what is there
+    mneme context ID --max-chars 20000     what an agent should see now
+
+On a terminal tables fit its width; in a pipe columns are separated by tabs. Scripts should use --json.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check found a difference or a fault.`
 
 // variables are what tags of commands name by ${}.
-var variables = kong.Vars{"formats": strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ",")}
+var variables = kong.Vars{
+	"formats": strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ","),
+	"kinds":   strings.Join(tailKinds(), ","),
+}
+
+// groups are the headings of the help, in the order of the commands.
+var groups = []kong.Group{
+	{Key: "start", Title: "Start here:"},
+	{Key: "read", Title: "Read:"},
+	{Key: "write", Title: "Write:"},
+	{Key: "operate", Title: "Operate:"},
+	{Key: "measure", Title: "Measure:"},
+	{Key: "global", Title: "Flags of every command:"},
+}
 
 // Globals are flags that every command has.
 type Globals struct {
-	URL     string `help:"The HTTP API." default:"http://127.0.0.1:8420" env:"MNEME_URL"`
-	NATSURL string `help:"The NATS server, for commands that publish." name:"nats-url" default:"nats://127.0.0.1:4222" env:"MNEME_NATS_URL"`
-	Tenant  string `help:"The tenant." default:"default" env:"MNEME_TENANT"`
-	JSON    bool   `help:"Print JSON, for scripts." name:"json"`
+	settings.Client
+	JSON bool `help:"Print JSON, for scripts." name:"json" group:"global"`
+
+	given flagsGiven
 }
 
 // CLI is the tree of commands.
 type CLI struct {
 	Globals
 
-	Up            UpCmd            `cmd:"" help:"Run everything in this process: NATS, the projections and the HTTP API."`
-	Import        ImportCmd        `cmd:"" help:"Bring recorded transcripts into the log. Importing again changes nothing."`
-	Publish       PublishCmd       `cmd:"" help:"Publish CloudEvents from a file or standard input."`
-	Status        StatusCmd        `cmd:"" help:"Show the log and how far each projection is."`
-	Conversations ConversationsCmd `cmd:"" help:"List conversations, or show one."`
-	Files         FilesCmd         `cmd:"" help:"List the files that a conversation touched, the newest access first."`
-	Context       ContextCmd       `cmd:"" help:"Print what an agent should see now of a conversation."`
-	Verify        VerifyCmd        `cmd:"" help:"Replay the log and compare it with the read models. Exit code 3 if they differ."`
-	Failed        FailedCmd        `cmd:"" help:"Events that a projection skipped, of all tenants."`
-	Bench         BenchCmd         `cmd:"" help:"Measure on this machine."`
+	Up         UpCmd         `cmd:"" group:"start" help:"Run everything in one process."`
+	Doctor     DoctorCmd     `cmd:"" group:"start" help:"Check what mneme needs, and say what to do about faults."`
+	Completion CompletionCmd `cmd:"" group:"start" help:"Print the completion script of a shell."`
+	Version    VersionCmd    `cmd:"" group:"start" help:"Show the version of this program and of the server."`
+
+	Conversations ConversationsCmd `cmd:"" help:"Conversations: list, show, create, change, branch, export."`
+
+	Context   ContextCmd   `cmd:"" group:"read" help:"Print what an agent should see now of a conversation."`
+	Messages  MessagesCmd  `cmd:"" group:"read" help:"Read a transcript, or one message whole."`
+	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and what followed."`
+	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`
+	ToolCalls ToolCallsCmd `cmd:"" group:"read" help:"List tool calls, or show one whole."`
+	Files     FilesCmd     `cmd:"" group:"read" help:"List the files that its tools touched."`
+	Event     EventCmd     `cmd:"" group:"read" help:"Show one event of the log, whole."`
+	Tail      TailCmd      `cmd:"" group:"read" help:"Follow the log as events are published."`
+
+	Import  ImportCmd  `cmd:"" group:"write" help:"Bring recorded transcripts into the log."`
+	Publish PublishCmd `cmd:"" group:"write" help:"Publish CloudEvents from a file or a pipe."`
+
+	Status StatusCmd `cmd:"" group:"operate" help:"Show the log and how far each projection is."`
+	Verify VerifyCmd `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
+	Failed FailedCmd `cmd:"" group:"operate" help:"Events that a projection skipped."`
+	Config ConfigCmd `cmd:"" group:"operate" help:"Show the settings in effect, and where each comes from."`
+
+	Bench BenchCmd `cmd:"" group:"measure" help:"Measure on this machine."`
+
+	Reference ReferenceCmd `cmd:"" hidden:"" help:"Write the reference pages docs/commands.md and docs/settings.md."`
+}
+
+// newParser makes the parser of the command line. What settings has are flags here,
+// with variables of the environment behind them.
+func newParser(commands *CLI, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(commands, append([]kong.Option{
+		variables, kong.Name("mneme"), kong.Description(description), kong.ExplicitGroups(groups),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 120}), kong.ValueFormatter(helpOf),
+		kong.PostBuild(func(k *kong.Kong) error {
+			return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+				if flag, ok := node.(*kong.Flag); ok {
+					describe(flag)
+				}
+				return next(nil)
+			})
+		}),
+		kong.Resolvers(kong.ResolverFunc(fromEnvironment)),
+	}, options...)...)
+}
+
+// describe gives a flag that is a setting its help and its values.
+func describe(flag *kong.Flag) {
+	if flag.Name == "help" {
+		flag.Group = &groups[len(groups)-1]
+	}
+	if !flag.Tag.Has("envconfig") {
+		return
+	}
+	flag.Help = sentence(flag.Tag.Get("desc"))
+	flag.Enum, flag.Tag.Enum = flag.Tag.Get("oneof"), flag.Tag.Get("oneof")
+	switch flag.Name {
+	case "url", "nats-url", "tenant", "color":
+		flag.Group = &groups[len(groups)-1]
+	}
+}
+
+// sentence makes help of a description.
+func sentence(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:] + "."
+}
+
+// variable is the variable of the environment behind a flag, "" if it is no setting.
+func variable(value *kong.Value) string {
+	if name := value.Tag.Get("envconfig"); name != "" {
+		return settings.Prefix + "_" + name
+	}
+	return ""
+}
+
+func helpOf(value *kong.Value) string {
+	if name := variable(value); name != "" {
+		return strings.TrimSuffix(value.Help, ".") + " ($" + name + ")."
+	}
+	return value.Help
+}
+
+// fromEnvironment is what a flag that is not given is set to.
+func fromEnvironment(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	name := variable(flag.Value)
+	text, ok := os.LookupEnv(name)
+	if name == "" || !ok {
+		return nil, nil
+	}
+	trial := *flag.Value // a flag that was parsed once can't be parsed again
+	target := newTarget(flag)
+	if err := trial.Parse(kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text}), target); err != nil {
+		return nil, fmt.Errorf("%s=%q in the environment: %w", name, text, err)
+	}
+	return text, nil
 }
 
 // FailedCmd groups what can be done about failed events.
 type FailedCmd struct {
-	List FailedListCmd `cmd:"" help:"List them with the reason, of all tenants."`
+	List FailedListCmd `cmd:"" help:"List skipped events, and why they were."`
 }
 
-// ConversationsCmd groups what can be asked about conversations.
+// ConversationsCmd groups what can be done with conversations.
 type ConversationsCmd struct {
-	List ConversationsListCmd `cmd:"" help:"List conversations, the one with the newest event first."`
-	Show ConversationsShowCmd `cmd:"" help:"Show one conversation."`
+	List      ConversationsListCmd      `cmd:"" group:"read" help:"List them, the one with the newest event first."`
+	Show      ConversationsShowCmd      `cmd:"" group:"read" help:"Show one, with the end of its transcript."`
+	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Write all events of one, for import elsewhere."`
+	Create    ConversationsCreateCmd    `cmd:"" group:"write" help:"Create one."`
+	Update    ConversationsUpdateCmd    `cmd:"" group:"write" help:"Change the title or the tags of one."`
+	Archive   ConversationsArchiveCmd   `cmd:"" group:"write" help:"Archive one; it stays readable."`
+	Unarchive ConversationsUnarchiveCmd `cmd:"" group:"write" help:"Make an archived one active again."`
+	Branch    ConversationsBranchCmd    `cmd:"" group:"write" help:"Begin one that shares the past of another."`
+	Delete    ConversationsDeleteCmd    `cmd:"" group:"write" help:"Delete one; the log keeps its events."`
 }
 
 // exitCode prints an error, if there is something to print, and maps it.
-func exitCode(err error, stderr io.Writer) int {
+func exitCode(err error, t *terminal) int {
 	var usage *service.UsageError
 	switch {
 	case err == nil:
@@ -64,9 +182,14 @@ func exitCode(err error, stderr io.Writer) int {
 	case errors.Is(err, errDifference):
 		return exitDifference
 	case errors.As(err, &usage):
-		fmt.Fprintln(stderr, "mneme:", err)
+		t.say("mneme: %v", err)
 		return exitUsage
 	}
-	fmt.Fprintln(stderr, "mneme:", strings.TrimSpace(err.Error()))
+	t.say("mneme: %s", strings.TrimSpace(err.Error()))
 	return exitFailed
+}
+
+// usageError makes an error that is the caller's mistake.
+func usageError(format string, args ...any) error {
+	return &service.UsageError{Err: fmt.Errorf(format, args...)}
 }

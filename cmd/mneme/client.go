@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 	"syscall"
 
+	"mneme/internal/console"
 	"mneme/internal/service"
 	"mneme/internal/telemetry"
 )
@@ -20,26 +22,56 @@ import (
 type client struct{ base, tenant string }
 
 func (g *Globals) client() (*client, error) {
-	u, err := url.Parse(g.URL)
-	if err != nil || u.Host == "" {
-		return nil, &service.UsageError{Err: fmt.Errorf("--url or MNEME_URL %q: not a URL such as http://127.0.0.1:8420", g.URL)}
+	if err := g.given.check(&g.Client); err != nil {
+		return nil, err
 	}
 	return &client{base: strings.TrimRight(g.URL, "/"), tenant: g.Tenant}, nil
 }
 
 // conversation is the path of a conversation, or of something below it.
-func conversation(id, below string) string {
-	escaped := url.PathEscape(id)
-	if id == "." || id == ".." { // in a path they would mean folders
-		escaped = strings.ReplaceAll(id, ".", "%2E")
-	}
-	return "/v1/conversations/" + escaped + below
+func conversation(id string, below ...string) string {
+	return "/v1/conversations/" + segment(id) + strings.Join(below, "")
 }
 
-// get reads a JSON answer. Parameters that are unset are left out: "", false, and a
-// sequence of 0.
-func (c *client) get(ctx context.Context, path string, parameters map[string]any, answer any) error {
-	body, err := c.raw(ctx, http.MethodGet, path, parameters, "", nil)
+// segment is an id as a part of a path.
+func segment(id string) string {
+	if id == "." || id == ".." { // in a path they would mean folders
+		return strings.ReplaceAll(id, ".", "%2E")
+	}
+	return url.PathEscape(id)
+}
+
+// parameters of a query. Those that are unset are left out: "", false, nil, and a
+// sequence of 0. A list is repeated.
+type parameters map[string]any
+
+// with joins parameters.
+func (p parameters) with(more ...parameters) parameters {
+	all := maps.Clone(p)
+	for _, m := range more {
+		maps.Copy(all, m)
+	}
+	return all
+}
+
+func (p parameters) values() url.Values {
+	query := url.Values{}
+	for name, value := range p {
+		switch v := value.(type) {
+		case []string:
+			query[name] = v
+		default:
+			if v != "" && v != false && v != uint64(0) && v != nil {
+				query.Set(name, fmt.Sprint(v))
+			}
+		}
+	}
+	return query
+}
+
+// get reads a JSON answer.
+func (c *client) get(ctx context.Context, path string, query parameters, answer any) error {
+	body, err := c.raw(ctx, http.MethodGet, path, query, "", nil)
 	if err != nil {
 		return err
 	}
@@ -55,17 +87,69 @@ func (c *client) post(ctx context.Context, path, contentType string, body []byte
 	return json.Unmarshal(raw, answer)
 }
 
-func (c *client) raw(ctx context.Context, method, path string, parameters map[string]any, contentType string, body []byte) ([]byte, error) {
-	query := url.Values{}
-	for name, value := range parameters {
-		if value != "" && value != false && value != uint64(0) {
-			query.Set(name, fmt.Sprint(value))
+// maxPage is the most rows that the API gives at once.
+const maxPage = 1000
+
+// pages reads a list, page by page, up to a number of rows; 0 means all. member is
+// where a page has its rows.
+func (c *client) pages(ctx context.Context, path, member string, limit int, query parameters) ([]json.RawMessage, error) {
+	if limit < 0 {
+		return nil, usageError("--limit %d: must not be negative; 0 means all", limit)
+	}
+	list := []json.RawMessage{}
+	for cursor := ""; ; {
+		size := maxPage
+		if limit > 0 {
+			size = min(size, limit-len(list))
+		}
+		var page map[string]json.RawMessage
+		if err := c.get(ctx, path, query.with(parameters{"limit": size, "cursor": cursor}), &page); err != nil {
+			return nil, err
+		}
+		var rows []json.RawMessage
+		if err := json.Unmarshal(page[member], &rows); err != nil {
+			return nil, fmt.Errorf("the server's answer has no list %q: is it of another version? (mneme version)", member)
+		}
+		list = append(list, rows...)
+		cursor = ""
+		if raw, more := page["next_cursor"]; more {
+			if err := json.Unmarshal(raw, &cursor); err != nil {
+				return nil, err
+			}
+		}
+		if cursor == "" || (limit > 0 && len(list) >= limit) {
+			return list, nil
 		}
 	}
-	if strings.HasPrefix(path, "/v1/conversations") || strings.HasPrefix(path, "/v1/events") {
-		query.Set("tenant", c.tenant)
+}
+
+// decodeRows makes values of the rows of a list.
+func decodeRows[T any](rows []json.RawMessage) ([]T, error) {
+	list := make([]T, len(rows))
+	for i, row := range rows {
+		if err := json.Unmarshal(row, &list[i]); err != nil {
+			return nil, err
+		}
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path+"?"+query.Encode(), bytes.NewReader(body))
+	return list, nil
+}
+
+func (c *client) raw(ctx context.Context, method, path string, query parameters, contentType string, body []byte) ([]byte, error) {
+	response, err := c.open(ctx, method, path, query, contentType, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return io.ReadAll(response.Body)
+}
+
+// open sends a request and returns a good answer, which the caller closes.
+func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (*http.Response, error) {
+	values := query.values()
+	if strings.HasPrefix(path, "/v1/conversations") || strings.HasPrefix(path, "/v1/events") {
+		values.Set("tenant", c.tenant)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path+"?"+values.Encode(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +164,15 @@ func (c *client) raw(ctx context.Context, method, path string, parameters map[st
 	if err != nil {
 		return nil, err
 	}
+	if response.StatusCode < 300 {
+		return response, nil
+	}
 	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(response.Body)
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
 		return nil, err
 	}
-	if response.StatusCode >= 300 {
-		return nil, problem(response.StatusCode, answer)
-	}
-	return answer, nil
+	return nil, problem(response.StatusCode, answer)
 }
 
 // problem is an error answer as one message, with the places that it names. It is
@@ -100,7 +184,7 @@ func problem(status int, body []byte) error {
 		Errors []struct{ Message, Location string }
 	}
 	if json.Unmarshal(body, &p) != nil || p.Title == "" {
-		return fmt.Errorf("the server answered %d: %s", status, cut(oneLine(string(body)), 300))
+		return fmt.Errorf("the server answered %d: %s", status, console.Cut(console.OneLine(string(body)), 300))
 	}
 	text := p.Detail
 	if text == "" {

@@ -23,10 +23,10 @@ func example(ctx context.Context, i *service.Instance, t *terminal) error {
 		return err
 	}
 	if state.Head == 0 {
-		fmt.Fprintf(t.out, "\nThe log is empty, so the example agent answers a question about this folder:\n%s\n\n", t.bold(exampleQuestion))
+		fmt.Fprintf(t.out, "\nThe log is empty, so the example agent answers a question about this folder:\n%s\n\n", t.paint(bold, exampleQuestion))
 		answer, err := agent.Run(ctx, agent.Options{
 			Dir: ".", Question: exampleQuestion, Recorder: agent.NewRecorder(i.Log, "default", conversationID),
-			Progress: func(line string) { fmt.Fprintln(t.out, "  "+line) },
+			Progress: func(line string) { _ = t.text("  " + line + "\n") },
 		})
 		if err != nil {
 			return fmt.Errorf("the example agent: %w", err)
@@ -38,11 +38,14 @@ func example(ctx context.Context, i *service.Instance, t *terminal) error {
 		return err // another conversation made the log; there is no example to show
 	}
 	api := &client{base: i.HTTPURL(), tenant: "default"}
-	body, err := api.raw(ctx, "GET", conversation(conversationID, "/context"), map[string]any{"format": "markdown", "max_chars": exampleChars, "at_least": last}, "", nil)
+	body, err := api.raw(ctx, "GET", conversation(conversationID, "/context"), parameters{"format": "markdown", "max_chars": exampleChars, "at_least": last}, "", nil)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "\n%s\n\n%s\n", t.bold("What the agent should see now, in 8,000 characters"), body)
+	fmt.Fprintf(t.out, "\n%s\n\n", t.paint(bold, "What the agent should see now, in 8,000 characters"))
+	if err := t.text(string(body) + "\n"); err != nil {
+		return err
+	}
 	fmt.Fprintf(t.out, `%s
   bin/mneme conversations list
   bin/mneme files %[2]s
@@ -52,6 +55,6 @@ func example(ctx context.Context, i *service.Instance, t *terminal) error {
   bin/mneme verify
   curl %[3]s/v1/conversations/%[2]s/context?format=markdown
   curl %[3]s/openapi.json
-`, t.bold("Try next, in another terminal"), conversationID, i.HTTPURL())
+`, t.paint(bold, "Try next, in another terminal"), conversationID, i.HTTPURL())
 	return nil
 }

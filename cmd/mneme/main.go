@@ -18,6 +18,8 @@ import (
 	"mneme/internal/telemetry"
 )
 
+//go:generate go run . reference ../../docs
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -36,29 +38,38 @@ const (
 var errDifference = errors.New("a check found a difference")
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == completeCommand {
+		complete(ctx, args[1:], stdout)
+		return exitDone
+	}
 	var commands CLI
 	exited := -1
-	parser, err := kong.New(&commands, variables, kong.Name("mneme"), kong.Description(description), kong.UsageOnError(),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }), kong.BindTo(ctx, (*context.Context)(nil)))
+	parser, err := newParser(&commands, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(stderr, "mneme:", err)
 		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
 	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // --help
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "mneme: %v (mneme --help lists the commands)\n", err)
+		newTerminal(stdout, stderr, "auto").say("mneme: %v (mneme --help lists the commands)", err)
 		return exitUsage
 	}
+	t := newTerminal(stdout, stderr, commands.Color)
 	if parsed.Command() != "up" { // which traces what it does for others
 		traced, end, err := telemetry.Command(ctx, "mneme", parsed.Command(), slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
-			return exitCode(&service.UsageError{Err: err}, stderr)
+			return exitCode(&service.UsageError{Err: err}, t)
 		}
 		defer end()
 		parsed.BindTo(traced, (*context.Context)(nil))
 	}
-	return exitCode(parsed.Run(&commands.Globals, &terminal{out: stdout, err: stderr}), stderr)
+	commands.given = given(parsed)
+	return exitCode(parsed.Run(&commands.Globals, t), t)
 }

@@ -3,13 +3,24 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"os"
 
+	"mneme/internal/console"
 	"mneme/internal/httpapi"
+	"mneme/internal/settings"
 )
 
 // StatusCmd shows the log and the projections.
 type StatusCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*StatusCmd) Help() string {
+	return `Lag is what is published and not applied yet. mneme doctor says what to do about what is wrong.
+
+Example:
+
+    mneme status --json | jq '.projections[] | {name, state, lag}'`
+}
 
 // Run prints the state.
 func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
@@ -24,12 +35,21 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		return t.json(s)
 	}
-	fmt.Fprintf(t.out, "log: %s events, head %s, %s KiB, partitions: %d\n\n", number(s.Stream.Messages), number(s.Stream.Head), number(s.Stream.Bytes/1024), s.Stream.Partitions)
-	rows := [][]string{}
-	for _, p := range s.Projections {
-		rows = append(rows, []string{p.Name, p.Store, strconv.Itoa(p.Partition), p.State, number(p.Checkpoint), number(p.Lag), number(p.Applied), number(p.Duplicates), number(p.Failed), p.Error})
+	if err := t.card("events", s.Stream.Messages, "head", s.Stream.Head, "bytes", s.Stream.Bytes, "partitions", s.Stream.Partitions); err != nil {
+		return err
 	}
-	if err := t.table([]string{"PROJECTION", "STORE", "PARTITION", "STATE", "CHECKPOINT", "LAG", "APPLIED", "DUPLICATES", "FAILED", "ERROR"}, rows); err != nil {
+	if err := t.text("\n"); err != nil {
+		return err
+	}
+	rows := [][]any{}
+	for _, p := range s.Projections {
+		rows = append(rows, []any{p.Name, p.Store, p.Partition, p.State, p.Checkpoint, p.Lag, p.Applied, p.Duplicates, p.Failed, p.Error})
+	}
+	if err := t.table([]column{
+		{Name: "PROJECTION"}, {Name: "STORE", Drop: 7}, {Name: "PARTITION", Right: true, Drop: 4}, {Name: "STATE"}, {Name: "CHECKPOINT", Right: true, Drop: 2},
+		{Name: "LAG", Right: true}, {Name: "APPLIED", Right: true, Drop: 5}, {Name: "DUPLICATES", Right: true, Drop: 6}, {Name: "FAILED", Right: true, Drop: 1},
+		{Name: "ERROR", Min: 12, Drop: 3},
+	}, rows); err != nil {
 		return err
 	}
 	for _, p := range s.Projections {
@@ -43,6 +63,15 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 
 // VerifyCmd compares the read models with the log.
 type VerifyCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*VerifyCmd) Help() string {
+	return `It takes about as long as applying the whole log did; everything goes on meanwhile.
+
+Example:
+
+    mneme verify || echo "exit code $?"            3 is a difference, 1 a failure`
+}
 
 // Run prints one hash for each projection, and what differs.
 func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
@@ -68,9 +97,12 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			if p.Behind > 0 {
 				verdict += fmt.Sprintf(" up to sequence %d; %s events are not applied yet", p.UpTo, number(p.Behind))
 			}
-			fmt.Fprintf(t.out, "%s: %s, hash %s, %s conversations, %s events\n", p.Name, verdict, p.Hash, number(p.Conversations), number(p.Events))
+			out := fmt.Sprintf("%s: %s, hash %s, %s conversations, %s events\n", p.Name, verdict, p.Hash, number(p.Conversations), number(p.Events))
 			for _, d := range p.Differences {
-				fmt.Fprintf(t.out, "  %s %s\n", d.Tenant, d.Conversation)
+				out += fmt.Sprintf("  %s %s\n", console.OneLine(d.Tenant), console.OneLine(d.Conversation))
+			}
+			if err = t.text(out); err != nil {
+				return err
 			}
 		}
 	}
@@ -82,9 +114,19 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 
 // FailedListCmd lists failed events.
 type FailedListCmd struct {
-	Projection string `help:"Only of this projection." enum:",graph,files" default:""`
+	Projection string `help:"Only of this projection." enum:",graph,files" default:"" placeholder:"NAME"`
 	After      uint64 `help:"Only above this sequence." placeholder:"SEQ"`
 	Limit      int    `help:"At most this many of each projection; 0 means all." default:"0"`
+}
+
+// Help implements kong.HelpProvider.
+func (*FailedListCmd) Help() string {
+	return `Those of all tenants, unless --tenant or MNEME_TENANT names one. The log still has them: mneme event SEQ shows one that can be decoded.
+
+Examples:
+
+    mneme failed list
+    mneme failed list --projection graph --tenant team-a`
 }
 
 // Run prints the list.
@@ -97,9 +139,13 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if c.Projection != "" {
 		projections = []string{c.Projection}
 	}
+	tenant := ""
+	if _, set := os.LookupEnv(settings.Prefix + "_TENANT"); set || g.given["TENANT"] {
+		tenant = g.Tenant
+	}
 	list := []httpapi.FailedEvent{}
 	for _, projection := range projections {
-		some, err := c.of(ctx, api, projection)
+		some, err := c.of(ctx, api, projection, tenant)
 		if err != nil {
 			return err
 		}
@@ -108,22 +154,25 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if g.JSON {
 		return t.json(list)
 	}
-	rows := make([][]string, len(list))
+	rows := make([][]any, len(list))
 	for i, f := range list {
-		rows[i] = []string{f.Projection, strconv.FormatUint(f.Seq, 10), f.Class, f.Tenant, f.Conversation, f.Type, f.EventID, f.Reason}
+		rows[i] = []any{f.Projection, f.Seq, f.Class, f.Tenant, f.Conversation, f.Type, f.EventID, f.Reason}
 	}
-	return t.table([]string{"PROJECTION", "SEQ", "CLASS", "TENANT", "CONVERSATION", "TYPE", "EVENT", "REASON"}, rows)
+	return t.table([]column{
+		{Name: "PROJECTION", Drop: 2}, {Name: "SEQ", Right: true}, {Name: "CLASS", Drop: 3}, {Name: "TENANT", Min: 8, Drop: 4}, {Name: "CONVERSATION", Min: 12, Drop: 1},
+		{Name: "TYPE", Min: 12, Drop: 6}, {Name: "EVENT", Min: 10, Drop: 5}, {Name: "REASON", Min: 20},
+	}, rows)
 }
 
 // of lists the failed events of one projection, page by page.
-func (c *FailedListCmd) of(ctx context.Context, api *client, projection string) (list []httpapi.FailedEvent, err error) {
+func (c *FailedListCmd) of(ctx context.Context, api *client, projection, tenant string) (list []httpapi.FailedEvent, err error) {
 	for after := c.After; ; {
 		size := 1000
 		if c.Limit > 0 {
 			size = min(size, c.Limit-len(list))
 		}
 		var page struct{ Failed []httpapi.FailedEvent }
-		if err := api.get(ctx, "/v1/failed", map[string]any{"projection": projection, "after": after, "limit": size}, &page); err != nil {
+		if err := api.get(ctx, "/v1/failed", parameters{"projection": projection, "tenant": tenant, "after": after, "limit": size}, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Failed...)

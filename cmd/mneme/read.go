@@ -2,118 +2,32 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
+	"net/http"
 	"strconv"
 
 	"mneme/internal/httpapi"
 )
 
-// ConversationsListCmd lists conversations.
-type ConversationsListCmd struct {
-	Limit  int    `help:"At most this many; 0 means all." default:"0"`
-	Status string `help:"Only these: active or archived." enum:",active,archived" default:""`
-}
-
-// Run prints the list.
-func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
-	list := []httpapi.Conversation{}
-	for cursor := ""; ; {
-		size := 1000
-		if c.Limit > 0 {
-			size = min(size, c.Limit-len(list))
-		}
-		var page struct {
-			Conversations []httpapi.Conversation
-			NextCursor    string `json:"next_cursor"`
-		}
-		if err := api.get(ctx, "/v1/conversations", map[string]any{"limit": size, "cursor": cursor, "status": c.Status}, &page); err != nil {
-			return err
-		}
-		list = append(list, page.Conversations...)
-		cursor = page.NextCursor
-		if cursor == "" || (c.Limit > 0 && len(list) >= c.Limit) {
-			break
-		}
-	}
-	if g.JSON {
-		return t.json(list)
-	}
-	rows := make([][]string, len(list))
-	for i, c := range list {
-		rows[i] = []string{c.ID, c.Status, number(c.TurnCount), number(c.MessageCount), number(c.ToolCallCount), number(c.TotalChars), c.UpdatedAt, c.Title}
-	}
-	return t.table([]string{"CONVERSATION", "STATUS", "TURNS", "MESSAGES", "TOOL CALLS", "CHARS", "UPDATED", "TITLE"}, rows)
-}
-
-// ConversationsShowCmd shows one conversation.
-type ConversationsShowCmd struct {
-	ID   string `arg:"" help:"The conversation."`
-	AsOf uint64 `help:"As of this sequence of the log." placeholder:"SEQ"`
-}
-
-// Run prints it.
-func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
-	var answer httpapi.Conversation
-	if err := api.get(ctx, conversation(c.ID, ""), map[string]any{"as_of": c.AsOf}, &answer); err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(answer)
-	}
-	return t.table([]string{"PROPERTY", "VALUE"}, [][]string{
-		{"id", answer.ID}, {"title", answer.Title}, {"status", answer.Status}, {"tags", fmt.Sprint(answer.Tags)},
-		{"agent", answer.Agent}, {"cwd", answer.Cwd}, {"turns", number(answer.TurnCount)}, {"steps", number(answer.StepCount)},
-		{"messages", number(answer.MessageCount)}, {"tool calls", number(answer.ToolCallCount)}, {"tool results", number(answer.ToolResultCount)},
-		{"chars", number(answer.TotalChars)}, {"created", answer.CreatedAt}, {"updated", answer.UpdatedAt},
-		{"sequences", fmt.Sprintf("%d to %d", answer.FirstSeq, answer.LastSeq)},
-	})
-}
-
-// FilesCmd lists the files of a conversation.
-type FilesCmd struct {
-	ID    string `arg:"" help:"The conversation."`
-	Limit int    `help:"At most this many." default:"200"`
-	AsOf  uint64 `help:"As of this sequence of the log." placeholder:"SEQ"`
-	All   bool   `help:"Also temporary and generated files."`
-}
-
-// Run prints the list.
-func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	api, err := g.client()
-	if err != nil {
-		return err
-	}
-	var answer struct{ Files []httpapi.File }
-	if err := api.get(ctx, conversation(c.ID, "/files"), map[string]any{"limit": c.Limit, "as_of": c.AsOf, "all": c.All}, &answer); err != nil {
-		return err
-	}
-	if g.JSON {
-		return t.json(answer.Files)
-	}
-	rows := make([][]string, len(answer.Files))
-	for i, f := range answer.Files {
-		rows[i] = []string{f.Kind, f.Tool, strconv.Itoa(f.Turn), strconv.FormatUint(f.Seq, 10), strconv.Itoa(f.Count), f.Path}
-	}
-	return t.table([]string{"KIND", "TOOL", "TURN", "SEQ", "COUNT", "PATH"}, rows)
-}
-
 // ContextCmd prints the context of a conversation.
 type ContextCmd struct {
-	ID       string `arg:"" help:"The conversation."`
+	conversationArg
 	MaxChars int    `help:"Budget in Unicode code points, headings included." default:"100000"`
 	Strategy string `help:"How to choose: hybrid, recent or pruned." enum:"hybrid,recent,pruned" default:"hybrid"`
 	Format   string `help:"markdown or json." enum:"markdown,json" default:"markdown"`
 	Explain  bool   `help:"With --format json: say why each part is there."`
-	AsOf     uint64 `help:"As of this sequence of the log." placeholder:"SEQ"`
-	AtLeast  uint64 `help:"Wait until this sequence is applied." placeholder:"SEQ"`
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*ContextCmd) Help() string {
+	return `Examples:
+
+    mneme context ID --max-chars 20000
+    mneme context ID --as-of 1200                  what it would have been then
+    mneme context ID --at-least 57                 with what was just published
+    mneme context ID --format json --explain       why each part is there`
 }
 
 // Run prints it.
@@ -126,12 +40,87 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		format = "json"
 	}
-	body, err := api.raw(ctx, "GET", conversation(c.ID, "/context"), map[string]any{
-		"max_chars": c.MaxChars, "strategy": c.Strategy, "format": format, "explain": c.Explain, "as_of": c.AsOf, "at_least": c.AtLeast,
-	}, "", nil)
+	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/context"), parameters{
+		"max_chars": c.MaxChars, "strategy": c.Strategy, "format": format, "explain": c.Explain,
+	}.with(c.pastFlags.query(), c.waitFlags.query()), "", nil)
 	if err != nil {
 		return err
 	}
-	_, err = t.out.Write(body)
-	return err
+	if format == "json" {
+		return t.rawJSON(body, false)
+	}
+	return t.text(string(body))
+}
+
+// FilesCmd lists the files of a conversation.
+type FilesCmd struct {
+	conversationArg
+	Kind  []string `help:"Only files that were last read, written, searched or listed: read, write, search, list; may be given more than once." enum:"read,write,search,list" placeholder:"KIND"`
+	Limit int      `help:"At most this many." default:"200"`
+	All   bool     `help:"Also temporary and generated files."`
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*FilesCmd) Help() string {
+	return `Examples:
+
+    mneme files ID
+    mneme files ID --kind write --json | jq -r '.[].path'`
+}
+
+// Run prints the list.
+func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	var answer struct{ Files []json.RawMessage }
+	query := parameters{"limit": c.Limit, "all": c.All, "kind": c.Kind}.with(c.pastFlags.query(), c.waitFlags.query())
+	if err := api.get(ctx, conversation(c.ID, "/files"), query, &answer); err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(answer.Files)
+	}
+	list, err := decodeRows[httpapi.File](answer.Files)
+	if err != nil {
+		return err
+	}
+	rows := make([][]any, len(list))
+	for i, f := range list {
+		rows[i] = []any{f.Kind, f.Tool, f.Turn, f.Seq, f.Count, f.Path}
+	}
+	return t.table([]column{
+		{Name: "KIND"}, {Name: "TOOL", Min: 8, Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
+		{Name: "COUNT", Right: true, Drop: 1}, {Name: "PATH", Min: 20},
+	}, rows)
+}
+
+// EventCmd shows an event.
+type EventCmd struct {
+	Seq uint64 `arg:"" help:"Its sequence in the log."`
+}
+
+// Help implements kong.HelpProvider.
+func (*EventCmd) Help() string {
+	return `It is shown as structured CloudEvents JSON, indented on a terminal.
+
+Example:
+
+    mneme event 1200 | jq .data`
+}
+
+// Run prints it.
+func (c *EventCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	body, err := api.raw(ctx, http.MethodGet, "/v1/events/"+strconv.FormatUint(c.Seq, 10), nil, "", nil)
+	if err != nil {
+		return err
+	}
+	return t.rawJSON(body, t.isPerson() && !g.JSON)
 }

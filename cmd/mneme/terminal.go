@@ -1,20 +1,35 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
-	"text/tabwriter"
-	"unicode/utf8"
+	"time"
+	"unicode"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"mneme/internal/console"
 )
 
 // terminal is where a command prints: data to out, everything else to err.
-type terminal struct{ out, err io.Writer }
+//
+// To a person it prints aligned tables that fit, grouped numbers and local times. To
+// a pipe or a file it prints what stays the same wherever it runs: columns separated
+// by tabs, plain numbers, times as they are stored. Scripts are better off with --json.
+type terminal struct {
+	out, err io.Writer
+	colors   bool
+}
+
+func newTerminal(out, err io.Writer, color string) *terminal {
+	return &terminal{out, err, color == "always" || (color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")}
+}
 
 // isTerminal tells whether a person looks at a stream.
 func isTerminal(w io.Writer) bool {
@@ -22,72 +37,167 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// isPerson tells whether a person reads the data.
+func (t *terminal) isPerson() bool { return isTerminal(t.out) }
+
+// width is that of the terminal, 0 if there is none.
+func (t *terminal) width() int {
+	if f, ok := t.out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
+}
+
 // json prints one value on one line.
 func (t *terminal) json(v any) error {
-	encoder := json.NewEncoder(t.out)
+	encoder := json.NewEncoder(escapeControls{t.out, t.isPerson()})
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
 }
 
+// rawJSON prints JSON that is there already, on one line or indented.
+func (t *terminal) rawJSON(body []byte, indent bool) (err error) {
+	var out bytes.Buffer
+	if indent {
+		err = json.Indent(&out, bytes.TrimSpace(body), "", "  ")
+	} else {
+		err = json.Compact(&out, body)
+	}
+	if err != nil {
+		return fmt.Errorf("the server's answer is no JSON: %w", err)
+	}
+	out.WriteByte('\n')
+	_, err = escapeControls{t.out, t.isPerson()}.Write(out.Bytes())
+	return err
+}
+
+// text prints text of many lines. A pipe gets the bytes as they are.
+func (t *terminal) text(s string) error {
+	if t.isPerson() {
+		s = console.Clean(s)
+	}
+	_, err := io.WriteString(t.out, s)
+	return err
+}
+
+// painted prints text that holds colours of our own, and nothing else that was not cleaned.
+func (t *terminal) painted(s string) error {
+	_, err := io.WriteString(t.out, s)
+	return err
+}
+
 // say prints a line that is not data.
-func (t *terminal) say(format string, args ...any) { fmt.Fprintf(t.err, format+"\n", args...) }
-
-// bold marks a heading, on a terminal only.
-func (t *terminal) bold(s string) string {
-	if !isTerminal(t.out) || os.Getenv("NO_COLOR") != "" {
-		return s
-	}
-	return "\x1b[1m" + s + "\x1b[0m"
+func (t *terminal) say(format string, args ...any) {
+	fmt.Fprintln(t.err, console.Clean(fmt.Sprintf(format, args...)))
 }
 
-// table prints rows under headings, each row on one line of the terminal. The last
-// column takes what is left and is cut if it must be.
-func (t *terminal) table(headings []string, rows [][]string) error {
+// style is how a terminal shows a text.
+type style string
+
+const (
+	bold   style = "1"
+	dim    style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+	cyan   style = "36"
+)
+
+// paint marks a text, if there are colours.
+func (t *terminal) paint(s style, text string) string {
+	if !t.colors || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+// column is a column of a table: see [console.Column].
+type column = console.Column
+
+// table prints rows under headings. A row has a cell for each column: a string, a
+// number, a [when], or a list of strings.
+func (t *terminal) table(columns []column, rows [][]any) error {
+	cells := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, value := range row {
+			cells[i] = append(cells[i], t.cell(value))
+		}
+	}
+	var lines []string
+	if t.isPerson() {
+		lines = console.Layout(columns, cells, t.width())
+		lines[0] = t.paint(bold, lines[0])
+	} else {
+		heading := make([]string, len(columns))
+		for i, c := range columns {
+			heading[i] = c.Name
+		}
+		for _, row := range append([][]string{heading}, cells...) {
+			lines = append(lines, strings.Join(row, "\t"))
+		}
+	}
+	_, err := io.WriteString(t.out, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// card prints names with their values, one a line; what has no value is left out.
+func (t *terminal) card(pairs ...any) error {
 	width := 0
-	if f, ok := t.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-			width = w
+	for i := 0; i < len(pairs); i += 2 {
+		width = max(width, len(pairs[i].(string)))
+	}
+	var out strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		name, value := pairs[i].(string), t.cell(pairs[i+1])
+		switch {
+		case value == "":
+		case t.isPerson():
+			out.WriteString(t.paint(dim, fmt.Sprintf("%-*s", width, name)) + "  " + t.hang(value, width+2) + "\n")
+		default:
+			out.WriteString(name + "\t" + value + "\n")
 		}
 	}
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(headings, "\t"))
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = oneLine(cell)
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for i, line := range strings.Split(strings.TrimRight(text.String(), "\n"), "\n") {
-		line = cut(line, width)
-		if i == 0 {
-			line = t.bold(line)
-		}
-		if _, err := fmt.Fprintln(t.out, strings.TrimRight(line, " ")); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := io.WriteString(t.out, out.String())
+	return err
 }
 
-// oneLine makes a cell of any text: control characters would break the table.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7F {
-			return ' '
-		}
-		return r
-	}, s)
+// hang wraps text so that its further lines begin at an indent.
+func (t *terminal) hang(s string, indent int) string {
+	if w := t.width(); w > 0 {
+		s = console.Wrap(s, max(w-indent, 10))
+	}
+	return strings.ReplaceAll(s, "\n", "\n"+strings.Repeat(" ", indent))
 }
 
-func cut(s string, width int) string {
-	if width <= 1 || utf8.RuneCountInString(s) <= width {
-		return s
+// when is a time as the API writes it, RFC 3339.
+type when string
+
+func (t *terminal) cell(value any) string {
+	switch v := value.(type) {
+	case when:
+		if at, err := time.Parse(time.RFC3339Nano, string(v)); err == nil && t.isPerson() {
+			return at.Local().Format("2006-01-02 15:04")
+		}
+		return console.OneLine(string(v))
+	case []string:
+		return console.OneLine(strings.Join(v, ", "))
+	case int:
+		return t.number(int64(v))
+	case int64:
+		return t.number(v)
+	case uint64:
+		return t.number(int64(v))
 	}
-	return string([]rune(s)[:width-1]) + "…"
+	return console.OneLine(fmt.Sprint(value))
+}
+
+func (t *terminal) number(n int64) string {
+	if t.isPerson() {
+		return number(n)
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // progress is a bar over bytes on a terminal, nothing elsewhere.
@@ -99,11 +209,34 @@ func (t *terminal) progress(total int64, what string) *progressbar.ProgressBar {
 		progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 }
 
-// number prints a count with thin groups: 42407 → 42,407.
+// number prints a count with groups: 42407 → 42,407.
 func number[T ~int | ~uint64 | ~int64](n T) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// escapeControls writes JSON. On a terminal it writes as \uXXXX what JSON may hold raw
+// and a terminal obeys: DEL and what stands above it, marks of direction.
+type escapeControls struct {
+	io.Writer
+	on bool
+}
+
+func (w escapeControls) Write(p []byte) (int, error) {
+	if !w.on {
+		return w.Writer.Write(p)
+	}
+	var out strings.Builder
+	for _, r := range string(p) {
+		if r >= 0x7F && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			fmt.Fprintf(&out, `\u%04x`, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	_, err := io.WriteString(w.Writer, out.String())
+	return len(p), err
 }

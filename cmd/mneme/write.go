@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mneme/events"
+	"mneme/internal/console"
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
 	"mneme/internal/service"
@@ -22,9 +23,19 @@ import (
 
 // ImportCmd imports transcripts.
 type ImportCmd struct {
-	Paths  []string `arg:"" name:"path" help:"Files or folders: JSON lines, plain or gzip. In a folder, a message at the end of a recording that changed in the last two minutes is left for the next import: it may still be written."`
+	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: JSON lines, plain or gzip. In a folder, a message at the end of a recording that changed in the last two minutes is left for the next import: it may still be written."`
 	Format string   `help:"How they are written: ${enum}." enum:"${formats}" default:"auto"`
 	Wait   bool     `help:"Return when the projections have applied everything."`
+}
+
+// Help implements kong.HelpProvider.
+func (*ImportCmd) Help() string {
+	return `Importing again changes nothing: known events are recognised.
+
+Examples:
+
+    mneme import ~/.claude/projects --wait
+    mneme import session.ndjson --tenant team-a`
 }
 
 // Run imports and prints the counts.
@@ -166,7 +177,18 @@ func (c *client) awaitApplied(ctx context.Context, seq uint64) error {
 
 // PublishCmd publishes events.
 type PublishCmd struct {
-	File string `arg:"" optional:"" default:"-" help:"CloudEvents as JSON: one event, an array, or one a line. - is standard input."`
+	File string `arg:"" optional:"" default:"-" complete:"file" help:"CloudEvents as JSON: one event, an array, or one a line. - is standard input."`
+}
+
+// Help implements kong.HelpProvider.
+func (*PublishCmd) Help() string {
+	return `Publishing the same event again is harmless. Of several events all are published or none, if one of them is not valid.
+
+Examples:
+
+    mneme publish events.json
+    echo '{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"shell","id":"1","subject":"ID",
+      "data":{"message_id":"m1","role":"user","content":"Hello"}}' | mneme publish`
 }
 
 // Run publishes and prints a line for each event.
@@ -207,7 +229,9 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		if e.Duplicate {
 			known = " (known already)"
 		}
-		fmt.Fprintf(t.out, "%s at sequence %d%s\n", e.ID, e.Seq, known)
+		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", console.OneLine(e.ID), e.Seq, known)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

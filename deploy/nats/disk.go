@@ -16,7 +16,7 @@ const minStream int64 = 64 << 20
 // storeShare is what the server may store in dir: 80 % of what is free there and
 // what it holds already. Where the free space cannot be told, the default.
 func storeShare(dir string) (int64, error) {
-	free, ok := freeBytes(dir)
+	free, ok := FreeBytes(dir)
 	if !ok {
 		return DefaultMaxBytes + storeHeadroom, nil
 	}

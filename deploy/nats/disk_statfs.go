@@ -4,8 +4,9 @@ package natsdeploy
 
 import "syscall"
 
-// freeBytes is what a process without privileges can still write under dir.
-func freeBytes(dir string) (int64, bool) {
+// FreeBytes is what a process without privileges can still write under dir, if that
+// can be told.
+func FreeBytes(dir string) (int64, bool) {
 	var st syscall.Statfs_t
 	if syscall.Statfs(dir, &st) != nil {
 		return 0, false

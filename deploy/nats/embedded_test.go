@@ -182,7 +182,7 @@ func TestANewStreamLeavesAFifthOfTheDiskAndAnExistingOneKeepsItsSize(t *testing.
 	t.Parallel()
 	dir := t.TempDir()
 	e := start(t, EmbeddedConfig{Dir: dir})
-	free, ok := freeBytes(dir)
+	free, ok := FreeBytes(dir)
 	require.True(t, ok)
 	require.LessOrEqual(t, e.maxStore, free/10*9) // 80 % when it was measured; others use the disk too
 	info, err := e.Apply(t.Context(), Settings{})

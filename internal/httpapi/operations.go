@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"mneme/internal/version"
 	"mneme/pkg/projection"
 )
 
@@ -19,6 +20,7 @@ type Status struct {
 		Partitions int    `json:"partitions"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
+	Version     version.Info       `json:"version" doc:"of the program that answers"`
 }
 
 // ProjectionStatus is the state of one partition of one projection.
@@ -104,6 +106,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		return nil, a.problem(err)
 	}
 	out := &statusOutput{}
+	out.Body.Version = version.Get()
 	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
 	out.Body.Stream.Partitions = a.Log.Partitions()
 	var running []projection.Status

@@ -106,6 +106,7 @@ func directory(name, path string) error {
 // Problem is something wrong in the environment.
 type Problem struct {
 	Variable string
+	Unknown  bool // no program has a setting of this name
 	Reason   string
 }
 
@@ -134,9 +135,9 @@ func Environment() []Problem {
 			continue
 		}
 		if reason, bad := reasons[variable]; bad {
-			list = append(list, Problem{variable, reason})
+			list = append(list, Problem{variable, false, reason})
 		} else if !slices.Contains(known, variable) {
-			list = append(list, Problem{variable, variable + ": no program knows this name" + didYouMean(variable, known)})
+			list = append(list, Problem{variable, true, variable + ": no program knows this name" + didYouMean(variable, known)})
 		}
 	}
 	slices.SortFunc(list, func(a, b Problem) int { return strings.Compare(a.Variable, b.Variable) })

@@ -11,6 +11,7 @@
 //	desc       what it means, one sentence without a full stop
 //	oneof      the values that it can have, separated by commas
 //	secret     "true" if its value must not be shown
+//	name       of its flag, where kong would derive another one from the field
 //
 // From these come the flags of mneme, the --help of each program, mneme config,
 // mneme doctor and docs/settings.md.
@@ -30,7 +31,7 @@ type Spec interface {
 // Client is what every command of mneme has that asks a server.
 type Client struct {
 	URL     string `envconfig:"URL" default:"http://127.0.0.1:8420" desc:"the HTTP API"`
-	NATSURL string `envconfig:"NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for import, tail and doctor"`
+	NATSURL string `name:"nats-url" envconfig:"NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for import, tail and doctor"`
 	Tenant  string `envconfig:"TENANT" default:"default" desc:"the tenant"`
 	Color   string `envconfig:"COLOR" default:"auto" oneof:"auto,always,never" desc:"colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set"`
 }

@@ -241,7 +241,7 @@ func (l *Log) Conversation(ctx context.Context, tenant, conversation string, upT
 		if from > upTo {
 			return nil
 		}
-		m, err := l.next(ctx, filter, from)
+		m, err := l.next(ctx, []string{filter}, from)
 		if errors.Is(err, ErrNotFound) {
 			return nil // purged meanwhile
 		}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"strings"
+
+	"mneme/internal/settings"
+)
+
+// ConfigCmd groups the programs whose settings can be shown.
+type ConfigCmd struct {
+	Client     ConfigClientCmd     `cmd:"" default:"1" help:"Settings of the commands that ask a server."`
+	Up         ConfigUpCmd         `cmd:"" help:"Settings of mneme up; takes the same flags."`
+	Ingestor   ConfigIngestorCmd   `cmd:"" help:"Settings of the program ingestor."`
+	FileTrack  ConfigFileTrackCmd  `cmd:"" name:"file-tracker" help:"Settings of the program file-tracker."`
+	ContextAPI ConfigContextAPICmd `cmd:"" name:"context-api" help:"Settings of the program context-api."`
+}
+
+const configHelp = `A flag goes before the environment, the environment before the default. What can't be used is told, with exit code 2.
+
+Examples:
+
+    mneme config up
+    MNEME_DATA=/var/lib/mneme mneme config ingestor --json`
+
+// ConfigClientCmd shows the settings of the client commands.
+type ConfigClientCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*ConfigClientCmd) Help() string { return configHelp }
+
+// Run prints them.
+func (*ConfigClientCmd) Run(g *Globals, t *terminal) error { return g.config(t, &g.Client, g.given) }
+
+// ConfigUpCmd shows the settings of mneme up.
+type ConfigUpCmd struct{ settings.Up }
+
+// Help implements kong.HelpProvider.
+func (*ConfigUpCmd) Help() string { return configHelp }
+
+// Run prints them.
+func (c *ConfigUpCmd) Run(g *Globals, t *terminal) error { return g.config(t, &c.Up, g.given) }
+
+// ConfigIngestorCmd shows the settings of ingestor.
+type ConfigIngestorCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*ConfigIngestorCmd) Help() string { return configHelp }
+
+// Run prints them.
+func (*ConfigIngestorCmd) Run(g *Globals, t *terminal) error {
+	return g.configOf(t, settings.ForIngestor())
+}
+
+// ConfigFileTrackCmd shows the settings of file-tracker.
+type ConfigFileTrackCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*ConfigFileTrackCmd) Help() string { return configHelp }
+
+// Run prints them.
+func (*ConfigFileTrackCmd) Run(g *Globals, t *terminal) error {
+	return g.configOf(t, settings.ForFileTracker())
+}
+
+// ConfigContextAPICmd shows the settings of context-api.
+type ConfigContextAPICmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*ConfigContextAPICmd) Help() string { return configHelp }
+
+// Run prints them.
+func (*ConfigContextAPICmd) Run(g *Globals, t *terminal) error {
+	return g.configOf(t, settings.ForContextAPI())
+}
+
+// configOf shows the settings of a program that flags do not reach.
+func (g *Globals) configOf(t *terminal, spec settings.Spec) error {
+	list := settings.Effective(spec, nil)
+	if err := g.printConfig(t, list); err != nil {
+		return err
+	}
+	if err := settings.Read(spec); err != nil {
+		return usageError("%w", err)
+	}
+	return nil
+}
+
+func (g *Globals) config(t *terminal, spec settings.Spec, given flagsGiven) error {
+	if err := g.printConfig(t, settings.Effective(spec, given)); err != nil {
+		return err
+	}
+	return given.check(spec)
+}
+
+func (g *Globals) printConfig(t *terminal, list []settings.Setting) error {
+	if g.JSON {
+		return t.json(list)
+	}
+	rows := make([][]any, len(list))
+	for i, s := range list {
+		source := s.Source
+		if source == settings.FromFlag {
+			source = "flag --" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(s.Name, settings.Prefix+"_"), "_", "-"))
+		}
+		rows[i] = []any{s.Name, s.Value, source, s.Desc}
+	}
+	return t.table([]column{{Name: "SETTING"}, {Name: "VALUE", Min: 10}, {Name: "FROM", Drop: 1}, {Name: "MEANING", Min: 20, Drop: 2}}, rows)
+}

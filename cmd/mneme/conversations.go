@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"mneme/internal/httpapi"
+)
+
+// ConversationsListCmd lists conversations.
+type ConversationsListCmd struct {
+	Limit         int      `help:"At most this many; 0 means all." default:"0"`
+	Order         string   `help:"activity: the one with the newest event first. created: the newest one first, which stays as it is while they move on." enum:"activity,created" default:"activity"`
+	Status        string   `help:"Only these: active or archived." enum:",active,archived" default:"" placeholder:"STATUS"`
+	Tag           []string `help:"Only with this tag; given more than once, with all of them." placeholder:"TAG" sep:"none"`
+	Agent         string   `help:"Only of this agent."`
+	Project       string   `help:"Only of this project."`
+	BranchOf      string   `help:"Only branches of this conversation." placeholder:"ID" complete:"conversation"`
+	CreatedAfter  string   `help:"Only those that began at this time or later, RFC 3339." placeholder:"TIME"`
+	CreatedBefore string   `help:"Only those that began before this time." placeholder:"TIME"`
+	UpdatedAfter  string   `help:"Only those whose newest event is of this time or later." placeholder:"TIME"`
+	UpdatedBefore string   `help:"Only those whose newest event is of before this time." placeholder:"TIME"`
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*ConversationsListCmd) Help() string {
+	return `Examples:
+
+    mneme conversations list --limit 20
+    mneme conversations list --tag bug --agent claude-code --updated-after 2026-01-01T00:00:00Z
+    mneme conversations list --json | jq -r '.[].id'`
+}
+
+// filters leaves out what was not asked for, the order too: so an older server
+// answers what it can.
+func (c *ConversationsListCmd) filters() parameters {
+	order := c.Order
+	if order == "activity" { // the server's own
+		order = ""
+	}
+	return parameters{
+		"order": order, "status": c.Status, "tag": c.Tag, "agent": c.Agent, "project": c.Project, "branch_of": c.BranchOf,
+		"created_after": c.CreatedAfter, "created_before": c.CreatedBefore, "updated_after": c.UpdatedAfter, "updated_before": c.UpdatedBefore,
+	}
+}
+
+// Run prints the list.
+func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	page, err := api.pages(ctx, "/v1/conversations", "conversations", c.Limit, c.filters().with(c.waitFlags.query()))
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(page)
+	}
+	list, err := decodeRows[httpapi.Conversation](page)
+	if err != nil {
+		return err
+	}
+	rows := make([][]any, len(list))
+	for i, c := range list {
+		rows[i] = []any{c.ID, c.Status, c.TurnCount, c.MessageCount, c.ToolCallCount, c.TotalChars, when(c.UpdatedAt), c.Title}
+	}
+	return t.table([]column{
+		{Name: "CONVERSATION", Min: 16}, {Name: "STATUS", Drop: 5}, {Name: "TURNS", Right: true, Drop: 1}, {Name: "MESSAGES", Right: true, Drop: 3},
+		{Name: "TOOL CALLS", Right: true, Drop: 6}, {Name: "CHARS", Right: true, Drop: 4}, {Name: "UPDATED", Drop: 2}, {Name: "TITLE", Min: 16},
+	}, rows)
+}
+
+// ConversationsShowCmd shows one conversation.
+type ConversationsShowCmd struct {
+	conversationArg
+	Messages int `help:"Show this many messages of its end; 0 for none." default:"10"`
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*ConversationsShowCmd) Help() string {
+	return `Examples:
+
+    mneme conversations show ID
+    mneme conversations show ID --messages 0 --as-of 1200`
+}
+
+// Run prints it.
+func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	query := c.pastFlags.query().with(c.waitFlags.query())
+	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID), query, "", nil)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.rawJSON(body, false)
+	}
+	var answer httpapi.Conversation
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
+	}
+	branched := ""
+	if answer.BranchedFrom != nil {
+		branched = fmt.Sprintf("%s at message %s", answer.BranchedFrom.ConversationID, answer.BranchedFrom.MessageID)
+	}
+	if err := t.card(
+		"id", answer.ID, "title", answer.Title, "status", answer.Status, "tags", answer.Tags, "agent", answer.Agent, "model", answer.Model,
+		"cwd", answer.Cwd, "project", answer.Project, "branch of", branched, "turns", answer.TurnCount, "steps", answer.StepCount,
+		"messages", answer.MessageCount, "tool calls", answer.ToolCallCount, "tool results", answer.ToolResultCount, "chars", answer.TotalChars,
+		"created", when(answer.CreatedAt), "updated", when(answer.UpdatedAt), "sequences", fmt.Sprintf("%d to %d", answer.FirstSeq, answer.LastSeq),
+	); err != nil || c.Messages == 0 {
+		return err
+	}
+	rows, err := api.pages(ctx, conversation(c.ID, "/messages"), "messages", c.Messages, query.with(parameters{"order": "newest", "include_tool_calls": true}))
+	if err != nil {
+		return err
+	}
+	return t.transcript(rows, true, excerptLines)
+}
+
+// ConversationsExportCmd writes a conversation's events.
+type ConversationsExportCmd struct {
+	conversationArg
+	Output string `short:"o" help:"The file to write, - for standard output. It is complete or not there." default:"-" placeholder:"FILE" type:"path" complete:"file"`
+}
+
+// Help implements kong.HelpProvider.
+func (*ConversationsExportCmd) Help() string {
+	return `Each line is one event as structured CloudEvents JSON, in the order of the log.
+
+Examples:
+
+    mneme conversations export ID -o session.ndjson
+    mneme conversations export ID | gzip > session.ndjson.gz
+    mneme import session.ndjson --url http://127.0.0.1:9000 --nats-url nats://127.0.0.1:5000`
+}
+
+// Run writes them.
+func (c *ConversationsExportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	response, err := api.open(ctx, http.MethodGet, conversation(c.ID, "/export"), nil, "", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if c.Output == "-" {
+		_, err := io.Copy(escapeControls{t.out, t.isPerson()}, response.Body)
+		return err
+	}
+	return writeFile(c.Output, response.Body)
+}
+
+// writeFile writes a file that is there whole or not at all.
+func writeFile(path string, content io.Reader) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if _, err = io.Copy(f, content); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

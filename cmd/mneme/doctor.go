@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"mneme/internal/console"
+	"mneme/internal/doctor"
+	"mneme/internal/settings"
+	"mneme/internal/version"
+)
+
+// DoctorCmd checks an installation.
+type DoctorCmd struct {
+	Data string `help:"Look at this data directory too, whether or not a server runs on it. MNEME_DATA, or .mneme if it is there, unless said otherwise." placeholder:"DIR" complete:"directory"`
+}
+
+// Help implements kong.HelpProvider.
+func (*DoctorCmd) Help() string {
+	return `It looks at settings, limits, NATS, the log, the HTTP API, clocks, projections, disk and read models. It changes nothing, and goes on when a server is away.
+
+The exit code is 3 if a check failed; warnings do not count.
+
+Examples:
+
+    mneme doctor
+    mneme doctor --data /var/lib/mneme
+    mneme doctor --json | jq '.checks[] | select(.level != "ok")'`
+}
+
+// diagnosis is what doctor --json prints.
+type diagnosis struct {
+	OK     bool             `json:"ok"`
+	Checks []doctor.Finding `json:"checks"`
+}
+
+// Run prints a line for each check, and what to do about those that are not good.
+func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	data := c.Data
+	if data == "" {
+		data = os.Getenv(settings.Prefix + "_DATA")
+	}
+	if _, err := os.Stat(".mneme"); data == "" && err == nil {
+		data = ".mneme"
+	}
+	d := diagnosis{OK: true, Checks: doctor.Run(ctx, doctor.Options{Client: g.Client, Data: data, Mine: version.Get()})}
+	for _, f := range d.Checks {
+		d.OK = d.OK && f.Level != doctor.Failed
+	}
+	if err := c.print(t, g.JSON, d); err != nil {
+		return err
+	}
+	if !d.OK {
+		return errDifference
+	}
+	return nil
+}
+
+func (c *DoctorCmd) print(t *terminal, asJSON bool, d diagnosis) error {
+	if asJSON {
+		return t.json(d)
+	}
+	if !t.isPerson() {
+		rows := make([][]any, len(d.Checks))
+		for i, f := range d.Checks {
+			rows[i] = []any{string(f.Level), f.Check, f.Detail, f.Remedy}
+		}
+		return t.table([]column{{Name: "LEVEL"}, {Name: "CHECK"}, {Name: "DETAIL"}, {Name: "REMEDY"}}, rows)
+	}
+	colors := map[doctor.Level]style{doctor.OK: green, doctor.Warning: yellow, doctor.Failed: red}
+	var out strings.Builder
+	for _, f := range d.Checks {
+		out.WriteString(t.paint(colors[f.Level], pad(string(f.Level), len(doctor.Warning))) + "  " +
+			t.hang(t.paint(bold, f.Check)+"  "+console.Clean(f.Detail), 9) + "\n")
+		if f.Remedy != "" {
+			out.WriteString(strings.Repeat(" ", 9) + t.hang("→ "+f.Remedy, 11) + "\n")
+		}
+	}
+	return t.painted(out.String())
+}

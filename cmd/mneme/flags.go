@@ -1,0 +1,76 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"mneme/internal/settings"
+)
+
+// conversationArg names the conversation of a command.
+type conversationArg struct {
+	ID string `arg:"" help:"The conversation." complete:"conversation"`
+}
+
+// pastFlags ask for the past.
+type pastFlags struct {
+	AsOf uint64 `help:"Answer as of this sequence of the log." placeholder:"SEQ"`
+}
+
+func (f pastFlags) query() parameters { return parameters{"as_of": f.AsOf} }
+
+// waitFlags let a reader see its own writes.
+type waitFlags struct {
+	AtLeast uint64        `help:"Answer once the conversation is applied up to this sequence of the log, to read your own write." placeholder:"SEQ"`
+	Wait    time.Duration `help:"How long --at-least waits." default:"5s"`
+}
+
+func (f waitFlags) query() parameters {
+	if f.AtLeast == 0 {
+		return nil
+	}
+	return parameters{"at_least": f.AtLeast, "wait_ms": f.Wait.Milliseconds()}
+}
+
+// listFlags cut a list.
+type listFlags struct {
+	Limit int    `help:"At most this many; 0 means all." default:"50"`
+	Order string `help:"Which end to begin with: newest or oldest." enum:"newest,oldest" default:"newest"`
+}
+
+func (f listFlags) query() parameters { return parameters{"order": f.Order} }
+
+// flagsGiven are the settings that flags have set, by their name without the prefix.
+type flagsGiven map[string]bool
+
+func given(parsed *kong.Context) flagsGiven {
+	names := flagsGiven{}
+	for _, path := range parsed.Path {
+		if path.Flag != nil && !path.Resolved {
+			if name := path.Flag.Tag.Get("envconfig"); name != "" {
+				names[name] = true
+			}
+		}
+	}
+	return names
+}
+
+// check applies the rules of settings, and names what a flag has set by the flag.
+func (given flagsGiven) check(spec settings.Spec) error {
+	err := settings.Check(spec)
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for name := range given {
+		flag := "--" + strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+		text = strings.ReplaceAll(text, settings.Prefix+"_"+name+"=", flag+"=")
+	}
+	return usageError("%s", text)
+}
+
+// newTarget is a place for a flag's value.
+func newTarget(flag *kong.Flag) reflect.Value { return reflect.New(flag.Target.Type()).Elem() }

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// written is the answer to every command that changes a conversation.
+type written struct {
+	ConversationID string `json:"conversation_id"`
+	EventID        string `json:"event_id"`
+	Seq            uint64 `json:"seq"`
+	Duplicate      bool   `json:"duplicate"`
+}
+
+// change sends what should become of a conversation and says at which sequence it
+// did.
+func (g *Globals) change(ctx context.Context, t *terminal, method, path, done string, query parameters, body map[string]any) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	var raw []byte
+	contentType := ""
+	if body != nil {
+		if raw, err = json.Marshal(body); err != nil {
+			return err
+		}
+		contentType = "application/json"
+	}
+	reply, err := api.raw(ctx, method, path, query, contentType, raw)
+	if err != nil {
+		return err
+	}
+	var answer written
+	if err := json.Unmarshal(reply, &answer); err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.rawJSON(reply, false)
+	}
+	if t.isPerson() {
+		return t.text(fmt.Sprintf("%s %s at sequence %d\n", done, answer.ConversationID, answer.Seq))
+	}
+	return t.text(fmt.Sprintf("%s\t%d\n", answer.ConversationID, answer.Seq))
+}
+
+// beginFlags are what a new conversation may say of itself.
+type beginFlags struct {
+	ID              string   `help:"Its id; a new one if not given." placeholder:"ID"`
+	Title           string   `help:"Its title."`
+	Tag             []string `help:"A tag; may be given more than once." placeholder:"TAG" sep:"none"`
+	Agent           string   `help:"The agent that works in it."`
+	Model           string   `help:"The model that the agent uses."`
+	Cwd             string   `help:"The folder that relative paths in it start from." placeholder:"DIR"`
+	Project         string   `help:"The project it belongs to."`
+	Profile         string   `help:"The profile of its settings."`
+	MaxContextChars int      `help:"Budget of its contexts in characters." placeholder:"N"`
+}
+
+func (f *beginFlags) body() map[string]any {
+	body := map[string]any{}
+	for name, value := range map[string]string{
+		"id": f.ID, "title": f.Title, "agent": f.Agent, "model": f.Model, "cwd": f.Cwd, "project": f.Project, "profile": f.Profile,
+	} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	if len(f.Tag) > 0 {
+		body["tags"] = f.Tag
+	}
+	if f.MaxContextChars != 0 {
+		body["max_context_chars"] = f.MaxContextChars
+	}
+	return body
+}
+
+// ConversationsCreateCmd creates a conversation.
+type ConversationsCreateCmd struct{ beginFlags }
+
+// Help implements kong.HelpProvider.
+func (*ConversationsCreateCmd) Help() string {
+	return `The first event of an unknown conversation creates it too; this is for one that should have a title first.
+
+Examples:
+
+    mneme conversations create --title "Fix the flaky test" --tag bug --tag ci
+    id=$(mneme conversations create --json | jq -r .conversation_id)`
+}
+
+// Run creates it.
+func (c *ConversationsCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	return g.change(ctx, t, http.MethodPost, "/v1/conversations", "created", nil, c.body())
+}
+
+// ConversationsUpdateCmd changes a conversation.
+type ConversationsUpdateCmd struct {
+	conversationArg
+	Title  *string  `help:"The new title; empty for none."`
+	Tag    []string `help:"A tag; those given replace all that there were." placeholder:"TAG" sep:"none" xor:"tags"`
+	NoTags bool     `help:"Remove all tags." xor:"tags"`
+}
+
+// Help implements kong.HelpProvider.
+func (*ConversationsUpdateCmd) Help() string {
+	return `Examples:
+
+    mneme conversations update ID --title "Flaky test, fixed"
+    mneme conversations update ID --tag bug --tag done
+    mneme conversations update ID --no-tags`
+}
+
+// Run changes it.
+func (c *ConversationsUpdateCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	body := map[string]any{}
+	if c.Title != nil {
+		body["title"] = *c.Title
+	}
+	if len(c.Tag) > 0 || c.NoTags {
+		body["tags"] = append([]string{}, c.Tag...)
+	}
+	if len(body) == 0 {
+		return usageError("nothing to change: give --title, --tag or --no-tags")
+	}
+	return g.change(ctx, t, http.MethodPatch, conversation(c.ID), "changed", nil, body)
+}
+
+// ConversationsArchiveCmd archives a conversation.
+type ConversationsArchiveCmd struct{ conversationArg }
+
+// Help implements kong.HelpProvider.
+func (*ConversationsArchiveCmd) Help() string {
+	return "Example:\n\n    mneme conversations archive ID"
+}
+
+// Run archives it.
+func (c *ConversationsArchiveCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	return g.change(ctx, t, http.MethodPatch, conversation(c.ID), "archived", nil, map[string]any{"status": "archived"})
+}
+
+// ConversationsUnarchiveCmd makes an archived conversation active.
+type ConversationsUnarchiveCmd struct{ conversationArg }
+
+// Help implements kong.HelpProvider.
+func (*ConversationsUnarchiveCmd) Help() string {
+	return "Example:\n\n    mneme conversations unarchive ID"
+}
+
+// Run makes it active.
+func (c *ConversationsUnarchiveCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	return g.change(ctx, t, http.MethodPatch, conversation(c.ID), "made active", nil, map[string]any{"status": "active"})
+}
+
+// ConversationsBranchCmd branches a conversation.
+type ConversationsBranchCmd struct {
+	ParentID  string `arg:"" name:"parent" help:"The conversation to branch." complete:"conversation"`
+	MessageID string `arg:"" name:"message" help:"The last message that the branch shares with it."`
+	beginFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*ConversationsBranchCmd) Help() string {
+	return `Examples:
+
+    mneme messages PARENT --json | jq -r '.[] | [.message_id, .role] | @tsv'
+    mneme conversations branch PARENT MESSAGE --title "The other way"`
+}
+
+// Run branches it.
+func (c *ConversationsBranchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	body := c.body()
+	body["message_id"] = c.MessageID
+	return g.change(ctx, t, http.MethodPost, conversation(c.ParentID, "/branches"), "created branch", nil, body)
+}
+
+// ConversationsDeleteCmd deletes a conversation.
+type ConversationsDeleteCmd struct {
+	conversationArg
+	Reason string `help:"Why; kept in the log."`
+	Yes    bool   `short:"y" help:"Do not ask. Needed where nobody can answer."`
+}
+
+// Help implements kong.HelpProvider.
+func (*ConversationsDeleteCmd) Help() string {
+	return `It is gone from every list and context, and further events of it are refused. The log keeps its events.
+
+Examples:
+
+    mneme conversations delete ID
+    mneme conversations delete ID --yes --reason "test data"`
+}
+
+// Run deletes it once somebody said yes.
+func (c *ConversationsDeleteCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if !c.Yes {
+		if !isTerminal(os.Stdin) || !isTerminal(t.err) {
+			return usageError("delete %s: nobody can be asked here; confirm with --yes", c.ID)
+		}
+		t.say("Delete conversation %s of tenant %s? It cannot be brought back. [y/N]", c.ID, g.Tenant)
+		answered := make(chan string, 1)
+		go func() {
+			line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+			answered <- strings.ToLower(strings.TrimSpace(line))
+		}()
+		select {
+		case answer := <-answered:
+			if answer != "y" && answer != "yes" {
+				return fmt.Errorf("nothing was deleted")
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("nothing was deleted")
+		}
+	}
+	return g.change(ctx, t, http.MethodDelete, conversation(c.ID), "deleted", parameters{"reason": c.Reason}, nil)
+}

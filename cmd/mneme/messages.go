@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"mneme/internal/console"
+)
+
+// MessagesCmd reads a conversation.
+type MessagesCmd struct {
+	conversationArg
+	Message   string `arg:"" optional:"" help:"Show this message only, with its whole text."`
+	Role      string `help:"Only messages of this role: user, assistant or system." enum:",user,assistant,system" default:"" placeholder:"ROLE"`
+	ToolCalls bool   `help:"With the tool calls of each assistant message." default:"true" negatable:""`
+	Reasoning bool   `help:"With the reasoning of the assistant."`
+	Whole     bool   `help:"Results of tools whole, not their first lines."`
+	listFlags
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*MessagesCmd) Help() string {
+	return `The transcript reads from older to newer, whichever end --order takes. JSON has the order that was asked for.
+
+Examples:
+
+    mneme messages ID                              the last 50 messages
+    mneme messages ID --order oldest --limit 10    how it began
+    mneme messages ID --role user --limit 0        all that the user said
+    mneme messages ID MESSAGE                      one of them, whole`
+}
+
+// Run prints them.
+func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	reads := c.pastFlags.query().with(c.waitFlags.query())
+	if c.Message != "" {
+		body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/messages/", segment(c.Message)), reads, "", nil)
+		if err != nil {
+			return err
+		}
+		if g.JSON {
+			return t.rawJSON(body, false)
+		}
+		return t.transcript([]json.RawMessage{body}, false, 0)
+	}
+	rows, err := api.pages(ctx, conversation(c.ID, "/messages"), "messages", c.Limit, reads.with(c.listFlags.query(), parameters{
+		"role": c.Role, "include_tool_calls": c.ToolCalls, "include_reasoning": c.Reasoning,
+	}))
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(rows)
+	}
+	lines := 0
+	if !c.Whole {
+		lines = 200
+	}
+	return t.transcript(rows, c.Order == "newest", lines)
+}
+
+// StepsCmd reads steps.
+type StepsCmd struct {
+	conversationArg
+	Turn      int  `help:"Only those of this turn." placeholder:"N"`
+	Reasoning bool `help:"With the reasoning of the assistant."`
+	Whole     bool `help:"Results of tools whole, not their first lines."`
+	listFlags
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*StepsCmd) Help() string {
+	return `A step is an assistant message with its tool calls and their results.
+
+Example:
+
+    mneme steps ID --turn 3 --reasoning --limit 0`
+}
+
+// Run prints them.
+func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	query := parameters{"include_reasoning": c.Reasoning}
+	if c.Turn != 0 {
+		query["turn"] = c.Turn
+	}
+	rows, err := api.pages(ctx, conversation(c.ID, "/steps"), "steps", c.Limit, query.with(c.listFlags.query(), c.pastFlags.query(), c.waitFlags.query()))
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(rows)
+	}
+	lines := 0
+	if !c.Whole {
+		lines = 200
+	}
+	return t.transcript(rows, c.Order == "newest", lines)
+}
+
+// TurnsCmd lists turns.
+type TurnsCmd struct {
+	conversationArg
+	listFlags
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*TurnsCmd) Help() string {
+	return `A turn is a user message with everything up to the next one.
+
+Examples:
+
+    mneme turns ID
+    mneme steps ID --turn 3                        what happened in one of them`
+}
+
+// turn is what the list shows of a turn.
+type turn struct {
+	Number          int     `json:"number"`
+	UserMessage     message `json:"user_message"`
+	FirstSeq        uint64  `json:"first_seq"`
+	LastSeq         uint64  `json:"last_seq"`
+	Time            string  `json:"time"`
+	MessageCount    int     `json:"message_count"`
+	StepCount       int     `json:"step_count"`
+	ToolCallCount   int     `json:"tool_call_count"`
+	ToolResultCount int     `json:"tool_result_count"`
+	Chars           int     `json:"chars"`
+}
+
+// Run prints the list.
+func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	rows, err := api.pages(ctx, conversation(c.ID, "/turns"), "turns", c.Limit, c.listFlags.query().with(c.pastFlags.query(), c.waitFlags.query()))
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(rows)
+	}
+	list, err := decodeRows[turn](rows)
+	if err != nil {
+		return err
+	}
+	cells := make([][]any, len(list))
+	for i, v := range list {
+		cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.Chars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), firstLine(v.UserMessage.Content)}
+	}
+	return t.table([]column{
+		{Name: "TURN", Right: true}, {Name: "TIME", Drop: 2}, {Name: "STEPS", Right: true, Drop: 3}, {Name: "TOOL CALLS", Right: true, Drop: 4},
+		{Name: "CHARS", Right: true, Drop: 1}, {Name: "SEQS", Drop: 5}, {Name: "USER MESSAGE", Min: 20},
+	}, cells)
+}
+
+// firstLine is the first line of a text that has something on it.
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// ToolCallsCmd lists tool calls.
+type ToolCallsCmd struct {
+	conversationArg
+	Call    string `arg:"" optional:"" help:"Show this call only, with its whole arguments and result."`
+	Tool    string `help:"Only of this tool." placeholder:"NAME"`
+	Success string `help:"Only those that ended so: true, false, unknown or pending (no result yet)." enum:",true,false,unknown,pending" default:"" placeholder:"HOW"`
+	Turn    int    `help:"Only those of this turn." placeholder:"N"`
+	listFlags
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*ToolCallsCmd) Help() string {
+	return `Examples:
+
+    mneme tool-calls ID --success false            what failed
+    mneme tool-calls ID --tool Read --limit 0 --json | jq length
+    mneme tool-calls ID CALL                       one of them, whole`
+}
+
+// Run prints the list, or the call.
+func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	reads := c.pastFlags.query().with(c.waitFlags.query())
+	if c.Call != "" {
+		body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/tool-calls/", segment(c.Call)), reads, "", nil)
+		if err != nil {
+			return err
+		}
+		if g.JSON {
+			return t.rawJSON(body, false)
+		}
+		return t.showCall(body)
+	}
+	query := parameters{"tool": c.Tool, "success": c.Success}
+	if c.Turn != 0 {
+		query["turn"] = c.Turn
+	}
+	rows, err := api.pages(ctx, conversation(c.ID, "/tool-calls"), "tool_calls", c.Limit, query.with(reads, c.listFlags.query()))
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(rows)
+	}
+	list, err := decodeRows[call](rows)
+	if err != nil {
+		return err
+	}
+	cells := make([][]any, len(list))
+	for i, v := range list {
+		cells[i] = []any{v.Seq, v.Turn, v.ToolName, v.outcome(), v.Result.took(), v.ToolCallID, jsonText(v.Arguments)}
+	}
+	return t.table([]column{
+		{Name: "SEQ", Right: true, Drop: 4}, {Name: "TURN", Right: true, Drop: 5}, {Name: "TOOL", Min: 8}, {Name: "ENDED"}, {Name: "TOOK", Right: true, Drop: 2},
+		{Name: "CALL", Min: 10, Drop: 3}, {Name: "ARGUMENTS", Min: 20, Drop: 1},
+	}, cells)
+}
+
+func (t *terminal) showCall(body []byte) error {
+	var c call
+	if err := json.Unmarshal(body, &c); err != nil {
+		return err
+	}
+	if err := t.card("call", c.ToolCallID, "tool", c.ToolName, "turn", c.Turn, "seq", c.Seq, "time", when(c.Time), "ended", c.outcome(), "took", c.Result.took()); err != nil {
+		return err
+	}
+	var out strings.Builder
+	out.WriteString("\n" + t.rule("arguments") + "\n" + indented(c.Arguments) + "\n")
+	if c.Result != nil {
+		out.WriteString("\n" + t.rule("result") + "\n" + console.Clean(jsonText(c.Result.Result)) + "\n")
+		if c.Result.Error != "" {
+			out.WriteString("\n" + t.rule("error") + "\n" + console.Clean(c.Result.Error) + "\n")
+		}
+	}
+	_, err := fmt.Fprint(t.out, out.String())
+	return err
+}
+
+// indented makes JSON readable; what is a string, or none at all, is shown as it is.
+func indented(raw json.RawMessage) string {
+	text := jsonText(raw)
+	var value any
+	if json.Unmarshal([]byte(text), &value) == nil {
+		if pretty, err := json.MarshalIndent(value, "", "  "); err == nil {
+			text = string(pretty)
+		}
+	}
+	return console.Clean(text)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"mneme/internal/settings"
+)
+
+// ReferenceCmd writes the pages that are made from the code.
+type ReferenceCmd struct {
+	Dir string `arg:"" help:"The folder docs."`
+}
+
+// Run writes them.
+func (c *ReferenceCmd) Run() error {
+	var commands CLI
+	parser, err := newParser(&commands)
+	if err != nil {
+		return err
+	}
+	for name, page := range map[string]string{"commands.md": commandsPage(parser.Model), "settings.md": settingsPage()} {
+		if err := os.WriteFile(filepath.Join(c.Dir, name), []byte(page), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const generated = "<!-- Made by go generate from the code; do not edit. -->\n\n"
+
+// commandsPage describes every command.
+func commandsPage(app *kong.Application) string {
+	var out strings.Builder
+	out.WriteString("# The commands of mneme\n\n" + generated)
+	out.WriteString(strings.TrimSpace(strings.TrimPrefix(description, "Event-sourced memory for AI agents.\n")) + "\n\n")
+	for _, group := range groups {
+		leaves := []*kong.Node{}
+		for _, node := range app.Leaves(true) {
+			if g := node.ClosestGroup(); g != nil && g.Key == group.Key {
+				leaves = append(leaves, node)
+			}
+		}
+		if len(leaves) == 0 {
+			continue
+		}
+		out.WriteString("## " + strings.TrimSuffix(group.Title, ":") + "\n\n")
+		for _, node := range leaves {
+			name := strings.TrimPrefix(node.FullPath(), "mneme ")
+			fmt.Fprintf(&out, "### %s\n\n    %s %s\n\n%s\n\n", name, app.Name, commandLine(node), node.Help)
+			if node.Detail != "" {
+				out.WriteString(node.Detail + "\n\n")
+			}
+			values := slices.Clone(node.Positional)
+			for _, flag := range ownFlags(node) {
+				values = append(values, flag.Value)
+			}
+			out.WriteString(valueTable(values))
+		}
+	}
+	out.WriteString("## Flags of every command\n\n")
+	values := []*kong.Value{}
+	for _, flag := range app.Flags {
+		values = append(values, flag.Value)
+	}
+	out.WriteString(valueTable(values))
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// commandLine is the command with its arguments.
+func commandLine(node *kong.Node) string {
+	line := strings.TrimPrefix(node.FullPath(), "mneme ")
+	for _, p := range node.Positional {
+		line += " " + p.Summary()
+	}
+	if len(ownFlags(node)) > 0 {
+		line += " [flags]"
+	}
+	return line
+}
+
+// ownFlags are the flags that not every command has.
+func ownFlags(node *kong.Node) (list []*kong.Flag) {
+	for _, flag := range node.Flags {
+		if !flag.Hidden {
+			list = append(list, flag)
+		}
+	}
+	return list
+}
+
+func valueTable(values []*kong.Value) string {
+	if len(values) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	out.WriteString("| | | default |\n|---|---|---|\n")
+	for _, v := range values {
+		name := v.Summary()
+		if v.Flag != nil {
+			name = "--" + v.Name
+			if !v.IsBool() {
+				name += "=" + strings.ToUpper(strings.ReplaceAll(v.Name, "-", "_"))
+				if v.Flag.PlaceHolder != "" {
+					name = "--" + v.Name + "=" + v.Flag.PlaceHolder
+				}
+			}
+			if v.Flag.Short != 0 {
+				name = "-" + string(v.Flag.Short) + ", " + name
+			}
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, cellText(helpOf(v)), code(v.Default))
+	}
+	return out.String() + "\n"
+}
+
+// settingsPage describes every setting of every program.
+func settingsPage() string {
+	var out strings.Builder
+	out.WriteString("# Settings\n\n" + generated)
+	out.WriteString("Programs are configured by environment variables. For the commands of mneme they are flags too, and a flag goes first. " +
+		"`mneme config PROGRAM` shows what is in effect and where it comes from; `mneme doctor` finds names that nobody knows.\n\n")
+	for _, p := range settings.Programs() {
+		fmt.Fprintf(&out, "## %s\n\n%s %s\n\n| variable | meaning | default |\n|---|---|---|\n", p.Name, p.Name, p.Does)
+		for _, f := range settings.Fields(p.New()) {
+			name := "`" + f.Variable + "`"
+			if p.Flags {
+				name += ", `--" + strings.ToLower(strings.ReplaceAll(f.Name, "_", "-")) + "`"
+			}
+			fmt.Fprintf(&out, "| %s | %s | %s |\n", name, cellText(f.Desc), code(f.Default))
+		}
+		out.WriteString("\n")
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// cellText fits into a cell of a Markdown table.
+func cellText(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "|", `\|`), "\n", " ")
+}
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"mneme/events"
+	"mneme/internal/console"
+	"mneme/internal/service"
+	"mneme/pkg/eventlog"
+)
+
+// TailCmd follows the log.
+type TailCmd struct {
+	Conversation string   `help:"Only events of this conversation." placeholder:"ID" complete:"conversation"`
+	Kind         []string `help:"Only events of this kind: ${kinds}; may be given more than once." enum:"${kinds}" placeholder:"KIND"`
+	AllTenants   bool     `help:"Events of all tenants, not only of --tenant."`
+	From         uint64   `help:"Begin at this sequence." placeholder:"SEQ" xor:"begin"`
+	Last         *int     `help:"Begin with the newest N events; 0 shows only what comes. 10 unless said otherwise." placeholder:"N" xor:"begin"`
+	UntilEnd     bool     `help:"End at the end of the log, do not follow." aliases:"no-follow"`
+}
+
+// Help implements kong.HelpProvider.
+func (*TailCmd) Help() string {
+	return `It reads from NATS, so it shows what was acknowledged, before any projection has applied it. Ctrl-C ends it; a server that is away is waited for.
+
+Examples:
+
+    mneme tail                                     the newest 10 events and what comes
+    mneme tail --conversation ID --kind tool_called --kind tool_returned
+    mneme tail --from 1 --until-end --json | gzip > log.ndjson.gz`
+}
+
+// tailKinds are the kinds that --kind takes.
+func tailKinds() []string {
+	list := []string{}
+	for _, t := range events.Types() {
+		list = append(list, events.Kind(t))
+	}
+	return append(list, "other")
+}
+
+// Run follows until it is interrupted or nobody reads any more.
+func (c *TailCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if err := g.given.check(&g.Client); err != nil {
+		return err
+	}
+	log, err := g.openLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer log.Conn().Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go whenNobodyReads(ctx, t.out, cancel)
+
+	filter := eventlog.Filter{Tenant: g.Tenant, Conversation: c.Conversation, Kinds: c.Kind}
+	if c.AllTenants {
+		filter.Tenant = ""
+	}
+	options := eventlog.TailOptions{From: c.From, Last: 10, ToEnd: c.UntilEnd, Trouble: func(err error) { t.say("waiting for the log: %v", err) }}
+	if c.Last != nil {
+		options.Last = *c.Last
+	}
+	show := c.line
+	if g.JSON {
+		show = c.jsonLine
+	}
+	err = log.Tail(ctx, filter, options, func(m eventlog.Message) error { return show(t, &m) })
+	if errors.Is(err, eventlog.ErrBeyondEnd) {
+		return &service.UsageError{Err: fmt.Errorf("--from: %w", err)}
+	}
+	if ctx.Err() != nil { // Ctrl-C, or nobody reads
+		return nil
+	}
+	return err
+}
+
+// jsonLine prints an event as one CloudEvent with its sequence and tenant beside the
+// attributes; one that can't be decoded as its subject and the reason.
+func (c *TailCmd) jsonLine(t *terminal, m *eventlog.Message) error {
+	r, address, err := m.Decode()
+	if err != nil {
+		return t.json(undecodable{m.Seq, address.Tenant, address.Conversation, m.Subject, err.Error()})
+	}
+	e := r.Event
+	e.Extensions = maps.Clone(e.Extensions)
+	delete(e.Extensions, "seq")
+	delete(e.Extensions, "tenant")
+	body, err := events.EncodeStructured(e)
+	if err != nil {
+		return t.json(undecodable{m.Seq, address.Tenant, address.Conversation, m.Subject, err.Error()})
+	}
+	beside, err := json.Marshal(struct {
+		Seq    uint64 `json:"seq"`
+		Tenant string `json:"tenant"`
+	}{m.Seq, address.Tenant})
+	if err != nil {
+		return err
+	}
+	body = append(bytes.TrimSuffix(bytes.TrimSpace(body), []byte("}")), ',')
+	body = append(append(body, beside[1:]...), '\n')
+	_, err = escapeControls{t.out, t.isPerson()}.Write(body)
+	return err
+}
+
+// undecodable is a message of the log that is no event.
+type undecodable struct {
+	Seq          uint64 `json:"seq"`
+	Tenant       string `json:"tenant,omitempty"`
+	Conversation string `json:"conversation,omitempty"`
+	Subject      string `json:"log_subject"`
+	Error        string `json:"error"`
+}
+
+// line prints an event on one line.
+func (c *TailCmd) line(t *terminal, m *eventlog.Message) error {
+	r, address, err := m.Decode()
+	who, text, color := "undecodable", "", red
+	if err != nil {
+		text = err.Error()
+	} else {
+		who, text, color = gist(r.Payload)
+	}
+	if !t.isPerson() {
+		at := ""
+		if !r.Time.IsZero() {
+			at = r.Time.UTC().Format(time.RFC3339Nano)
+		}
+		cells := []string{at, strconv.FormatUint(m.Seq, 10), address.Tenant, address.Conversation, address.Kind, who, text}
+		for i := range cells {
+			cells[i] = console.OneLine(cells[i])
+		}
+		_, err := io.WriteString(t.out, strings.Join(cells, "\t")+"\n")
+		return err
+	}
+	width := t.width()
+	parts := []string{}
+	if width == 0 || width >= 60 {
+		at := strings.Repeat(" ", len("15:04:05"))
+		if !r.Time.IsZero() {
+			at = r.Time.Local().Format("15:04:05")
+		}
+		parts = append(parts, t.paint(dim, at))
+	}
+	parts = append(parts, t.paint(dim, fmt.Sprintf("%6d", m.Seq)))
+	if c.AllTenants {
+		parts = append(parts, pad(address.Tenant, 10))
+	}
+	if c.Conversation == "" && (width == 0 || width >= 50) {
+		parts = append(parts, pad(address.Conversation, 18))
+	}
+	parts = append(parts, t.paint(color, pad(who, 12)), console.OneLine(firstLine(text)))
+	text = strings.Join(parts, "  ")
+	if width > 0 {
+		text = console.Cut(text, width)
+	}
+	_, err = io.WriteString(t.out, text+"\n")
+	return err
+}
+
+// pad makes a cell of a fixed width.
+func pad(s string, width int) string {
+	s = console.Cut(console.OneLine(s), width)
+	return s + strings.Repeat(" ", width-console.Width(s))
+}
+
+// gist tells who did what in an event.
+func gist(payload events.Payload) (who, text string, color style) {
+	switch p := payload.(type) {
+	case *events.MessageCreated:
+		if p.Role == "user" {
+			return p.Role, p.Content, cyan
+		}
+		return p.Role, p.Content, green
+	case *events.ToolCalled:
+		return "→ " + p.ToolName, string(p.Arguments), yellow
+	case *events.ToolReturned:
+		outcome, color := "← ok", dim
+		switch {
+		case p.Success == nil:
+			outcome = "← result"
+		case !*p.Success:
+			outcome, color = "← failed", red
+		}
+		if p.Error != "" {
+			return outcome, p.Error, color
+		}
+		return outcome, p.Result.Text(), color
+	case *events.ConversationStarted:
+		return "started", p.Title, bold
+	case *events.ConversationUpdated:
+		text := ""
+		if p.Title != nil {
+			text = *p.Title
+		}
+		return "updated", text, bold
+	case *events.ConversationDeleted:
+		return "deleted", p.Reason, red
+	case *events.SummaryWritten:
+		return fmt.Sprintf("summary L%d", p.Level), p.Conversation, bold
+	case *events.ToolCondensed:
+		return "condensed", p.Content, dim
+	}
+	return "other", "", dim
+}

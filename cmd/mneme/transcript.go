@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme/internal/console"
+)
+
+// excerptLines is how many lines of a tool's result, and of a message where only the
+// end of a conversation is shown, a transcript has.
+const excerptLines = 8
+
+// message is what a transcript shows of a message.
+type message struct {
+	MessageID string `json:"message_id"`
+	Seq       uint64 `json:"seq"`
+	Turn      int    `json:"turn"`
+	Role      string `json:"role"`
+	Content   string `json:"content"`
+	Reasoning string `json:"reasoning"`
+	Speaker   string `json:"speaker"`
+	Time      string `json:"time"`
+	Truncated bool   `json:"truncated"`
+	Chars     int    `json:"chars"`
+	ToolCalls []call `json:"tool_calls"`
+}
+
+// call is what a transcript shows of a tool call.
+type call struct {
+	ToolCallID string          `json:"tool_call_id"`
+	ToolName   string          `json:"tool_name"`
+	Arguments  json.RawMessage `json:"arguments"`
+	Seq        uint64          `json:"seq"`
+	Turn       int             `json:"turn"`
+	Time       string          `json:"time"`
+	Result     *result         `json:"result"`
+}
+
+// result is what a transcript shows of a tool's result.
+type result struct {
+	Seq        uint64          `json:"seq"`
+	Success    *bool           `json:"success"`
+	Result     json.RawMessage `json:"result"`
+	Error      string          `json:"error"`
+	DurationMS *float64        `json:"duration_ms"`
+	Truncated  bool            `json:"truncated"`
+	Chars      int             `json:"chars"`
+}
+
+// jsonText is a JSON string without its quotes, any other JSON as it is.
+func jsonText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// outcome is how a call ended, in one word.
+func (c *call) outcome() string {
+	switch {
+	case c.Result == nil:
+		return "pending"
+	case c.Result.Success == nil:
+		return "unknown"
+	case *c.Result.Success:
+		return "ok"
+	}
+	return "failed"
+}
+
+func (t *terminal) paintOutcome(word string) string {
+	switch word {
+	case "ok":
+		return t.paint(green, word)
+	case "failed":
+		return t.paint(red, word)
+	}
+	return t.paint(yellow, word)
+}
+
+func (r *result) took() string {
+	if r == nil || r.DurationMS == nil {
+		return ""
+	}
+	return (time.Duration(*r.DurationMS * float64(time.Millisecond))).Round(time.Millisecond).String()
+}
+
+// transcript prints messages with their tool calls, older ones first. lines cuts each
+// text; 0 leaves it whole.
+func (t *terminal) transcript(rows []json.RawMessage, newestFirst bool, lines int) error {
+	list, err := decodeRows[message](rows)
+	if err != nil {
+		return err
+	}
+	if newestFirst {
+		slices.Reverse(list)
+	}
+	var out strings.Builder
+	turn := -1
+	for _, m := range list {
+		if m.Turn != turn {
+			turn = m.Turn
+			out.WriteString("\n" + t.rule(fmt.Sprintf("turn %d", turn)) + "\n")
+		}
+		t.message(&out, &m, lines)
+	}
+	_, err = io.WriteString(t.out, out.String())
+	return err
+}
+
+// rule is a line across the terminal with a heading.
+func (t *terminal) rule(heading string) string {
+	width := t.width()
+	if width == 0 {
+		width = 60
+	}
+	line := "── " + heading + " "
+	return t.paint(dim, line+strings.Repeat("─", max(min(width, 100)-console.Width(line), 0)))
+}
+
+func (t *terminal) message(out *strings.Builder, m *message, lines int) {
+	color := map[string]style{"user": cyan, "assistant": green}[m.Role]
+	if color == "" {
+		color = yellow
+	}
+	who := m.Role
+	if m.Speaker != "" {
+		who += " (" + m.Speaker + ")"
+	}
+	facts := []string{}
+	if m.Time != "" {
+		facts = append(facts, t.cell(when(m.Time)))
+	}
+	facts = append(facts, fmt.Sprintf("seq %d", m.Seq), m.MessageID)
+	fmt.Fprintf(out, "\n%s  %s\n", t.paint(color, console.OneLine(who)), t.paint(dim, console.OneLine(strings.Join(facts, "  "))))
+	if m.Reasoning != "" {
+		out.WriteString(t.paint(dim, t.block("~ "+m.Reasoning, lines, 2)) + "\n")
+	}
+	if m.Content != "" {
+		out.WriteString(t.block(m.Content, lines, 2) + "\n")
+	}
+	if m.Truncated {
+		out.WriteString(t.paint(dim, fmt.Sprintf("  [the first part of %s characters]", number(m.Chars))) + "\n")
+	}
+	for i := range m.ToolCalls {
+		t.call(out, &m.ToolCalls[i], lines)
+	}
+}
+
+func (t *terminal) call(out *strings.Builder, c *call, lines int) {
+	outcome := c.outcome()
+	head := fmt.Sprintf("  → %s %s", t.paint(bold, console.OneLine(c.ToolName)), t.paintOutcome(outcome))
+	if took := c.Result.took(); took != "" {
+		head += t.paint(dim, ", "+took)
+	}
+	out.WriteString(head + t.paint(dim, "  "+console.OneLine(c.ToolCallID)) + "\n")
+	argumentLines := 1
+	if lines == 0 {
+		argumentLines = 0
+	}
+	if arguments := jsonText(c.Arguments); arguments != "" && arguments != "null" {
+		out.WriteString(t.block(arguments, argumentLines, 4) + "\n")
+	}
+	if c.Result == nil {
+		return
+	}
+	if text := jsonText(c.Result.Result); text != "" && text != "null" {
+		out.WriteString(t.paint(dim, t.block(text, min(lines, excerptLines), 4)) + "\n")
+	}
+	if c.Result.Error != "" {
+		out.WriteString(t.paint(red, t.block(c.Result.Error, min(lines, excerptLines), 4)) + "\n")
+	}
+	if c.Result.Truncated {
+		out.WriteString(t.paint(dim, fmt.Sprintf("    [the first part of %s characters]", number(c.Result.Chars))) + "\n")
+	}
+}
+
+// block indents text and breaks its lines at the terminal's width. Of more lines than
+// a number it shows so many and says how many are left; 0 shows all.
+func (t *terminal) block(s string, lines, indent int) string {
+	s = strings.TrimRight(strings.ReplaceAll(console.Clean(s), "\t", "    "), "\n ")
+	if w := t.width(); w > 0 {
+		s = console.Wrap(s, max(w-indent, 10))
+	}
+	all := strings.Split(s, "\n")
+	if lines > 0 && len(all) > lines {
+		all = append(all[:lines:lines], fmt.Sprintf("… %s more lines", number(len(all)-lines)))
+	}
+	margin := strings.Repeat(" ", indent)
+	for i, line := range all {
+		if line != "" {
+			all[i] = margin + line
+		}
+	}
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"mneme/internal/httpapi"
+	"mneme/internal/version"
+)
+
+// VersionCmd shows versions.
+type VersionCmd struct {
+	Local bool `help:"Do not ask the server."`
+}
+
+// Help implements kong.HelpProvider.
+func (*VersionCmd) Help() string {
+	return `Example:
+
+    mneme version --json`
+}
+
+// serverVersionWithin is how long the server may take to tell its own.
+const serverVersionWithin = 3 * time.Second
+
+// versions is what version --json prints. Server is null if nobody answers.
+type versions struct {
+	version.Info
+	Server *version.Info `json:"server"`
+	Error  string        `json:"error,omitempty"` // why there is no server
+}
+
+// Run prints them. A server that is away is no failure.
+func (c *VersionCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	v := versions{Info: version.Get()}
+	if !c.Local {
+		api, err := g.client()
+		if err != nil {
+			return err
+		}
+		var status httpapi.Status
+		ctx, cancel := context.WithTimeout(ctx, serverVersionWithin)
+		defer cancel()
+		if err := api.get(ctx, "/v1/status", nil, &status); err != nil {
+			v.Error = err.Error()
+		} else {
+			v.Server = &status.Version
+		}
+	}
+	if g.JSON {
+		return t.json(v)
+	}
+	server := v.Error
+	if v.Server != nil {
+		server = v.Server.String()
+	}
+	return t.card("mneme", v.Info.String(), "server", server)
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"slices"
+	"strings"
+)
+
+// Column is a column of a table.
+type Column struct {
+	Name  string
+	Right bool // aligned to the right, for numbers
+	// Min is the width down to which its cells may be cut; 0 means never.
+	Min int
+	// Drop tells which columns are left out of a narrow table: those with the highest
+	// number first, those with 0 never.
+	Drop int
+}
+
+// gap stands between two columns.
+const gap = "  "
+
+// Layout aligns rows under their headings for a terminal of some width; 0 means as
+// wide as it takes. It narrows columns, then leaves some out, and cuts what is still
+// too wide: a row is always one line. The first line is the headings.
+func Layout(columns []Column, rows [][]string, width int) []string {
+	shown := make([]int, len(columns))
+	for i := range shown {
+		shown[i] = i
+	}
+	widths := measure(columns, rows)
+	fitted := fit(columns, shown, widths, width)
+	for fitted == nil {
+		last := -1
+		for at, i := range shown {
+			if columns[i].Drop > 0 && (last < 0 || columns[i].Drop >= columns[shown[last]].Drop) {
+				last = at
+			}
+		}
+		if last < 0 {
+			fitted = widths
+			break
+		}
+		shown = slices.Delete(shown, last, last+1)
+		fitted = fit(columns, shown, widths, width)
+	}
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	lines := []string{line(columns, shown, fitted, names, width)}
+	for _, row := range rows {
+		lines = append(lines, line(columns, shown, fitted, row, width))
+	}
+	return lines
+}
+
+func measure(columns []Column, rows [][]string) []int {
+	widths := make([]int, len(columns))
+	for i, c := range columns {
+		widths[i] = Width(c.Name)
+		for _, row := range rows {
+			widths[i] = max(widths[i], Width(row[i]))
+		}
+	}
+	return widths
+}
+
+// fit narrows the widest columns that may be cut until all fit; nil if they can't.
+func fit(columns []Column, shown, natural []int, width int) []int {
+	widths := slices.Clone(natural)
+	total := len(gap) * (len(shown) - 1)
+	for _, i := range shown {
+		total += widths[i]
+	}
+	for ; width > 0 && total > width; total-- {
+		widest := -1
+		for _, i := range shown {
+			if columns[i].Min > 0 && widths[i] > columns[i].Min && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return nil
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+func line(columns []Column, shown, widths []int, cells []string, width int) string {
+	var out strings.Builder
+	for at, i := range shown {
+		if at > 0 {
+			out.WriteString(gap)
+		}
+		cell := Cut(cells[i], widths[i])
+		padding := strings.Repeat(" ", widths[i]-Width(cell))
+		if columns[i].Right {
+			cell = padding + cell
+		} else {
+			cell += padding
+		}
+		out.WriteString(cell)
+	}
+	text := strings.TrimRight(out.String(), " ")
+	if width > 0 {
+		text = Cut(text, width)
+	}
+	return text
+}

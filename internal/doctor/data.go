@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/service"
+	"mneme/pkg/projection"
+)
+
+// leastFree is the least that should be free on a disk, whatever the log's size:
+// read models and the server's own files grow too.
+const leastFree = 1 << 30
+
+// data looks at a data directory on this machine, whether or not a process runs on it.
+func (e *examination) data(ctx context.Context) {
+	info, err := os.Stat(e.Data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.add("data", Failed, e.Data+" does not exist", "name the data directory with --data; mneme up creates it")
+		return
+	case err != nil:
+		e.add("data", Failed, err.Error(), "give this user access to it")
+		return
+	case !info.IsDir():
+		e.add("data", Failed, e.Data+" is a file", "name the data directory with --data")
+		return
+	}
+	if held, err := isLocked(filepath.Join(e.Data, "lock")); err != nil {
+		e.add("data", Warning, fmt.Sprintf("%s: its lock can't be looked at: %v", e.Data, err), "give this user access to it")
+	} else if pid, _ := os.ReadFile(filepath.Join(e.Data, "lock")); held {
+		e.add("data", OK, fmt.Sprintf("%s is in use by process %s", e.Data, strings.TrimSpace(string(pid))), "")
+	} else {
+		e.add("data", OK, e.Data+" is not in use by mneme up", "")
+	}
+	e.disk()
+	models := service.NewModels(e.Data)
+	defer func() { _ = models.Close() }()
+	graph, err := models.Graph()
+	e.model(ctx, "graph", graph, err)
+	files, err := models.Files()
+	e.model(ctx, "files", files, err)
+}
+
+// disk compares what is free with what the log may still take.
+func (e *examination) disk() {
+	free, ok := natsdeploy.FreeBytes(e.Data)
+	if !ok {
+		return
+	}
+	detail := size(free) + " free"
+	switch {
+	case free < leastFree/4:
+		e.add("disk", Failed, detail, "make room: a full disk gives no answer, and nothing can be published")
+	case free < leastFree:
+		e.add("disk", Warning, detail, "make room before the disk is full: it then gives no answer")
+	case e.room > 0 && free < 2*e.room:
+		e.add("disk", Warning, fmt.Sprintf("%s, the log may take %s more and the read models about as much again", detail, size(e.room)),
+			"make room, or lower the limit of the log: nats stream edit "+natsdeploy.Stream+" --max-bytes")
+	default:
+		e.add("disk", OK, detail, "")
+	}
+}
+
+// model looks at the file of a read model.
+func (e *examination) model(ctx context.Context, name string, store projection.ReadStore, err error) {
+	check := "read model " + name
+	path := service.ModelPath(e.Data, name)
+	switch {
+	case errors.Is(err, service.ErrNotThere):
+		e.add(check, Warning, path+" is not there", "start mneme up, or its program: it is made from the log")
+		return
+	case errors.Is(err, projection.ErrRebuild):
+		e.add(check, Failed, err.Error(), "stop mneme, delete the file, start again: it is made anew from the log")
+		return
+	case err != nil:
+		e.add(check, Failed, fmt.Sprintf("%s: %v", path, err), "stop mneme, move the file away, start again: it is made anew from the log")
+		return
+	}
+	checkpoints, err := store.Checkpoints(ctx)
+	if err != nil {
+		e.add(check, Failed, fmt.Sprintf("%s: %v", path, err), "stop mneme, move the file away, start again: it is made anew from the log")
+		return
+	}
+	use := "nobody writes to it"
+	if held, err := isLocked(path + ".lock"); err == nil && held {
+		use = "a running process writes to it"
+	}
+	for _, cp := range checkpoints {
+		detail := fmt.Sprintf("partition %d at checkpoint %d; %s", cp.Partition, cp.Seq, use)
+		if cp.Halted != "" {
+			e.add(check, Failed, detail+"; halted: "+cp.Halted, "do what the message says; what it has applied stays readable")
+		} else {
+			e.add(check, OK, detail, "")
+		}
+	}
+	if len(checkpoints) == 0 {
+		e.add(check, OK, "empty; "+use, "")
+	}
+	byClass, err := store.CountFailed(ctx)
+	if err != nil {
+		e.add(check, Failed, err.Error(), "the file is damaged: stop mneme and delete it, it is made anew from the log")
+		return
+	}
+	skipped := 0
+	for _, n := range byClass {
+		skipped += n
+	}
+	if skipped > 0 {
+		e.add(check, Warning, fmt.Sprintf("%d events were skipped", skipped), "mneme failed list says why, once mneme runs")
+	}
+}
+
+// isLocked tells whether a process holds a lock. It takes the lock for a moment, and
+// creates no file.
+func isLocked(path string) (bool, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	free, err := lock.TryRLock()
+	if err != nil {
+		return false, err
+	}
+	return !free, lock.Unlock()
+}

@@ -1,0 +1,80 @@
+// Package doctor checks what mneme needs to work, and says what to do about what is
+// wrong. No check changes anything, and none depends on another having passed: with
+// the server away, its data directory can still be looked at.
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"mneme/internal/settings"
+	"mneme/internal/version"
+)
+
+// Level is how a check ended.
+type Level string
+
+// Levels, the gravest last. A warning works now and may not later.
+const (
+	OK      Level = "ok"
+	Warning Level = "warning"
+	Failed  Level = "failed"
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	Check  string `json:"check"`
+	Level  Level  `json:"level"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"` // what to do; empty if nothing is to be done
+}
+
+// Options are what is looked at.
+type Options struct {
+	Client settings.Client
+	Data   string // a data directory on this machine, "" for none
+	Mine   version.Info
+}
+
+// patience is how long a server may take to answer one question.
+const patience = 5 * time.Second
+
+// Run makes all checks.
+func Run(ctx context.Context, o Options) []Finding {
+	e := &examination{Options: o, now: time.Now}
+	e.settings()
+	e.openFiles()
+	e.nats(ctx)
+	e.http(ctx)
+	if o.Data != "" {
+		e.data(ctx)
+	}
+	return e.findings
+}
+
+// examination collects findings, and what one check learns for another.
+type examination struct {
+	Options
+	now      func() time.Time
+	findings []Finding
+	room     int64 // bytes that the log may still take, 0 if not known
+}
+
+func (e *examination) add(check string, level Level, detail, remedy string) {
+	e.findings = append(e.findings, Finding{check, level, detail, remedy})
+}
+
+// settings looks at the variables of the environment.
+func (e *examination) settings() {
+	problems := settings.Environment()
+	for _, p := range problems {
+		if p.Unknown {
+			e.add("settings", Warning, p.Reason, "correct the name, or unset it; mneme config lists the names")
+		} else {
+			e.add("settings", Failed, p.Reason, "correct the value, or unset it; programs refuse to start with it")
+		}
+	}
+	if len(problems) == 0 {
+		e.add("settings", OK, "every "+settings.Prefix+"_ variable is known and can be used", "")
+	}
+}

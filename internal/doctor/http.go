@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"mneme/internal/httpapi"
+)
+
+// http looks at the API, at its clock, and at what it says of the read models.
+func (e *examination) http(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(e.Client.URL, "/")+"/v1/status", nil)
+	if err != nil {
+		e.add("http", Failed, err.Error(), "correct --url or MNEME_URL")
+		return
+	}
+	asked := e.now()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		e.add("http", Failed, fmt.Sprintf("nobody answers at %s: %v", e.Client.URL, err), "start mneme with mneme up, or name the server with --url")
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	e.clock(response, asked)
+	var status httpapi.Status
+	switch err := json.NewDecoder(response.Body).Decode(&status); {
+	case response.StatusCode != http.StatusOK:
+		e.add("http", Failed, fmt.Sprintf("%s answers %s", e.Client.URL, response.Status), "look at the server's log; at start it waits for NATS and for the read models")
+		return
+	case err != nil:
+		e.add("http", Failed, fmt.Sprintf("what answers at %s is not mneme: %v", e.Client.URL, err), "name the server with --url")
+		return
+	}
+	if theirs := status.Version; theirs.Version != e.Mine.Version || theirs.Commit != e.Mine.Commit {
+		e.add("http", Warning, fmt.Sprintf("%s is of another version: %s; this program is %s", e.Client.URL, theirs, e.Mine), "run the same version on both sides")
+	} else {
+		e.add("http", OK, fmt.Sprintf("%s, %s", e.Client.URL, theirs), "")
+	}
+	for _, p := range status.Projections {
+		e.projection(p)
+	}
+}
+
+// clock compares the server's clock, which tells whole seconds.
+func (e *examination) clock(response *http.Response, asked time.Time) {
+	theirs, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return
+	}
+	off := theirs.Sub(asked)
+	if off.Abs() > 5*time.Second+e.now().Sub(asked) {
+		e.add("clock", Warning, fmt.Sprintf("the server's clock is %s off this one", off.Round(time.Second)), "let NTP set both clocks; shown times and filters by time are wrong meanwhile")
+		return
+	}
+	e.add("clock", OK, "the server's clock agrees with this one", "")
+}
+
+// manyBehind is a lag that is worth a warning.
+const manyBehind = 10_000
+
+func (e *examination) projection(p httpapi.ProjectionStatus) {
+	check := "projection " + p.Name
+	detail := fmt.Sprintf("partition %d %s, checkpoint %d, lag %d", p.Partition, p.State, p.Checkpoint, p.Lag)
+	program := map[string]string{"graph": "ingestor", "files": "file-tracker"}[p.Name]
+	switch {
+	case p.State == "absent":
+		e.add(check, Failed, "its read model is not there", "start "+program+" on the same data directory, or mneme up")
+	case p.State == "halted":
+		e.add(check, Failed, detail+": "+p.Error, "do what the message says; what it has applied stays readable")
+	case p.Error != "":
+		e.add(check, Warning, detail+": "+p.Error, "it tries again by itself; look at the log of "+program+" if it stays")
+	case p.Failed > 0:
+		e.add(check, Warning, fmt.Sprintf("%s, %d events were skipped", detail, p.Failed), "mneme failed list says why")
+	case p.Lag > manyBehind:
+		e.add(check, Warning, detail, "mneme status shows whether it catches up; if it does not, look at the log of "+program)
+	default:
+		e.add(check, OK, detail, "")
+	}
+}

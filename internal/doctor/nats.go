@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/pkg/eventlog"
+)
+
+// nats looks at the server, at JetStream, and at the log.
+func (e *examination) nats(ctx context.Context) {
+	conn, err := eventlog.Connect(e.Client.NATSURL, "doctor", slog.New(slog.DiscardHandler), nats.Timeout(patience))
+	if err != nil {
+		e.add("nats", Failed, fmt.Sprintf("nobody answers at %s: %v", e.Client.NATSURL, err), "start mneme with mneme up, or name the server with --nats-url")
+		return
+	}
+	defer conn.Close()
+	e.server(conn)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		e.add("jetstream", Failed, err.Error(), "")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e.jetStream(ctx, js)
+	e.stream(ctx, js)
+	if log, err := eventlog.Open(ctx, conn); err == nil {
+		e.producers(ctx, log)
+	}
+}
+
+// server checks what the server tells of itself.
+func (e *examination) server(conn *nats.Conn) {
+	detail := fmt.Sprintf("%s, nats-server %s", conn.ConnectedUrl(), conn.ConnectedServerVersion())
+	var major, minor int
+	if n, _ := fmt.Sscanf(conn.ConnectedServerVersion(), "%d.%d", &major, &minor); n == 2 && (major < 2 || major == 2 && minor < 12) {
+		e.add("nats", Failed, detail+" is too old", "run nats-server 2.12 or later: batches are stored whole or not at all only since then")
+		return
+	}
+	if limit := conn.MaxPayload(); limit < natsdeploy.MaxMessageBytes {
+		e.add("nats", Warning, fmt.Sprintf("%s takes messages of %d bytes, events can have %d", detail, limit, natsdeploy.MaxMessageBytes),
+			fmt.Sprintf("set max_payload: %d in the server's configuration (deploy/nats/server.conf)", natsdeploy.MaxMessageBytes))
+		return
+	}
+	e.add("nats", OK, detail, "")
+}
+
+func (e *examination) jetStream(ctx context.Context, js jetstream.JetStream) {
+	account, err := js.AccountInfo(ctx)
+	switch {
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		e.add("jetstream", Failed, "JetStream is off", "switch it on in the server's configuration; deploy/nats/server.conf is one that works")
+	case err != nil:
+		e.add("jetstream", Failed, "it does not answer: "+err.Error(), "look at the server's log; a cluster without a leader does not answer")
+	case account.Limits.MaxStore > 0 && account.Store > uint64(account.Limits.MaxStore)/10*9:
+		e.add("jetstream", Warning, fmt.Sprintf("%s of %s stored in this account", size(account.Store), size(account.Limits.MaxStore)), "raise the account's limit before it is reached: events are refused then")
+	default:
+		e.add("jetstream", OK, fmt.Sprintf("%s stored in this account", size(account.Store)), "")
+	}
+}
+
+// How full the log may be before it is worth a warning, and a failure.
+const (
+	fullWarning = 0.80
+	fullFailed  = 0.98
+)
+
+func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
+	info, err := natsdeploy.Inspect(ctx, js)
+	switch {
+	case errors.Is(err, natsdeploy.ErrNoStream):
+		e.add("log", Failed, "there is "+err.Error(), "start mneme up, or ingestor: they create it")
+		return
+	case errors.Is(err, natsdeploy.ErrIncompatible):
+		e.add("log", Failed, err.Error(), "see what the message says after the colon; mneme never changes an existing stream")
+		return
+	case err != nil:
+		e.add("log", Failed, err.Error(), "look at the server's log")
+		return
+	}
+	e.room = max(info.MaxBytes-int64(info.Bytes), 1)
+	detail := fmt.Sprintf("%d events, head %d, %s of %s, partitions: %d, replicas: %d", info.Messages, info.Head, size(info.Bytes), size(info.MaxBytes), info.Partitions, info.Replicas)
+	full := float64(info.Bytes) / float64(info.MaxBytes)
+	remedy := "make room on the disk and raise it: nats stream edit " + natsdeploy.Stream + " --max-bytes"
+	switch {
+	case full >= fullFailed:
+		e.add("log", Failed, detail+": it is full", remedy)
+	case full >= fullWarning:
+		e.add("log", Warning, detail+fmt.Sprintf(": %.0f %% full, events are refused at 100", 100*full), remedy)
+	default:
+		e.add("log", OK, detail, "")
+	}
+}
+
+// Times of producers that lie further ahead than this are worth a warning.
+const tolerance = time.Minute
+
+// producers looks whether the newest events come from the future.
+func (e *examination) producers(ctx context.Context, log *eventlog.Log) {
+	var ahead time.Duration
+	var source string
+	var seq uint64
+	err := log.Tail(ctx, eventlog.Filter{}, eventlog.TailOptions{Last: 100, ToEnd: true}, func(m eventlog.Message) error {
+		r, _, err := m.Decode()
+		if d := r.Time.Sub(e.now()); err == nil && !r.Time.IsZero() && d > max(ahead, tolerance) {
+			ahead, source, seq = d, r.Source, m.Seq
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		e.add("producers", Warning, "the newest events can't be read: "+err.Error(), "")
+	case ahead > 0:
+		e.add("producers", Warning, fmt.Sprintf("the event at sequence %d, of %s, has a time %s ahead of this clock", seq, source, ahead.Round(time.Second)),
+			"set the clock of the machine that published it, or of this one; order is not affected, shown times and filters by time are")
+	default:
+		e.add("producers", OK, "no time in the newest events lies ahead of this clock", "")
+	}
+}
+
+// size is a number of bytes for people.
+func size[T ~int64 | ~uint64](n T) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(n), 0
+	for value >= 1024 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", value, units[unit])
+}

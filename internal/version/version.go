@@ -1,0 +1,50 @@
+// Package version tells which build of mneme this is.
+package version
+
+import (
+	"runtime/debug"
+	"strings"
+)
+
+// Info is what the Go toolchain has stamped on a program.
+type Info struct {
+	Version string `json:"version" doc:"the module's version, (devel) for a build of a working copy"`
+	Commit  string `json:"commit,omitempty" doc:"the commit it was built from"`
+	Changed bool   `json:"changed,omitempty" doc:"files differed from the commit"`
+	Go      string `json:"go"`
+}
+
+// Get is that of this program.
+func Get() Info {
+	info := Info{Version: "(devel)"}
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return info
+	}
+	info.Go = build.GoVersion
+	if build.Main.Version != "" {
+		info.Version = build.Main.Version
+	}
+	for _, s := range build.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			info.Commit = s.Value
+		case "vcs.modified":
+			info.Changed = s.Value == "true"
+		}
+	}
+	return info
+}
+
+// String is the version on one line.
+func (i Info) String() string {
+	parts := []string{i.Version}
+	if i.Commit != "" {
+		commit := "commit " + i.Commit[:min(12, len(i.Commit))]
+		if i.Changed {
+			commit += " with changes"
+		}
+		parts = append(parts, commit)
+	}
+	return strings.Join(append(parts, i.Go), ", ")
+}
