@@ -59,7 +59,7 @@ lint: ## Check format, vet, staticcheck, go.mod and generated files
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
-	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas
+	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas docs
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses, FUZZTIME (30s) each

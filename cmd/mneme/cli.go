@@ -30,8 +30,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check found a difference or a f
 
 // variables are what tags of commands name by ${}.
 var variables = kong.Vars{
-	"formats": strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ","),
-	"kinds":   strings.Join(tailKinds(), ","),
+	"formats": strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ", "),
+	"kinds":   strings.Join(tailKinds(), ", "),
 }
 
 // groups are the headings of the help, in the order of the commands.

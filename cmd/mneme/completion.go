@@ -26,7 +26,7 @@ type CompletionCmd struct {
 func (*CompletionCmd) Help() string {
 	return `The script asks mneme itself, so it never goes out of date. Conversations are completed if a server answers at once.
 
-To load it in every shell:
+Examples, each of which loads it in every shell:
 
     echo 'source <(mneme completion bash)' >> ~/.bashrc
     echo 'source <(mneme completion zsh)' >> ~/.zshrc

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 )
 
@@ -34,7 +32,7 @@ func TestTheReadmesCommandsExist(t *testing.T) {
 			if len(args) == 0 || args[0] != "mneme" {
 				continue
 			}
-			parser, err := kong.New(&CLI{}, variables, kong.BindTo(t.Context(), (*context.Context)(nil)))
+			parser, err := newParser(&CLI{})
 			require.NoError(t, err)
 			_, err = parser.Parse(args[1:])
 			require.NoError(t, err, line)

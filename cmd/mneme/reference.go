@@ -99,7 +99,7 @@ func valueTable(values []*kong.Value) string {
 		return ""
 	}
 	var out strings.Builder
-	out.WriteString("| | | default |\n|---|---|---|\n")
+	out.WriteString("| argument or flag | meaning | default |\n|---|---|---|\n")
 	for _, v := range values {
 		name := v.Summary()
 		if v.Flag != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,13 @@ type server struct {
 // up starts the program on a directory and waits for its line.
 func up(t *testing.T, data string) *server {
 	t.Helper()
-	s := mnemetest.Up(t, data)
+	return upOn(t, data, "127.0.0.1:0")
+}
+
+// upOn is up with NATS on a certain address.
+func upOn(t *testing.T, data, natsListen string) *server {
+	t.Helper()
+	s := mnemetest.UpOn(t, data, natsListen)
 	return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
 }
 
@@ -52,9 +59,18 @@ func read[T any](s *server, args ...string) (answer T) {
 
 func mneme(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return mnemeWith(t, nil, args...)
+}
+
+// mnemeWith runs the program with variables added to the environment.
+func mnemeWith(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	path, err := mnemetest.Binary()
 	require.NoError(t, err)
-	cmd := exec.Command(path, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), env...)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()

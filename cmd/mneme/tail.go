@@ -135,7 +135,7 @@ func (c *TailCmd) line(t *terminal, m *eventlog.Message) error {
 		if !r.Time.IsZero() {
 			at = r.Time.UTC().Format(time.RFC3339Nano)
 		}
-		cells := []string{at, strconv.FormatUint(m.Seq, 10), address.Tenant, address.Conversation, address.Kind, who, text}
+		cells := []string{at, strconv.FormatUint(m.Seq, 10), address.Tenant, address.Conversation, address.Kind, who, firstLine(text)}
 		for i := range cells {
 			cells[i] = console.OneLine(cells[i])
 		}

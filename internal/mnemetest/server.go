@@ -63,10 +63,16 @@ type Server struct {
 // Up starts the program on a directory and waits until it is ready.
 func Up(t *testing.T, data string) *Server {
 	t.Helper()
+	return UpOn(t, data, "127.0.0.1:0")
+}
+
+// UpOn is [Up] with NATS on a certain address.
+func UpOn(t *testing.T, data, natsListen string) *Server {
+	t.Helper()
 	path, err := Binary()
 	require.NoError(t, err)
 	s := &Server{t: t, ended: make(chan struct{})}
-	s.cmd = exec.Command(path, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	s.cmd = exec.Command(path, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", natsListen)
 	s.cmd.Stderr = &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	require.NoError(t, err)

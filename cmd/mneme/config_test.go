@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/settings"
+)
+
+// config runs mneme config and returns each setting as "value from source".
+func config(t *testing.T, env []string, args ...string) map[string]string {
+	t.Helper()
+	out, stderr, code := mnemeWith(t, env, append([]string{"config", "--json"}, args...)...)
+	require.Zero(t, code, stderr)
+	var list []settings.Setting
+	require.NoError(t, json.Unmarshal([]byte(out), &list))
+	all := map[string]string{}
+	for _, s := range list {
+		all[s.Name] = s.Value + " from " + s.Source
+	}
+	return all
+}
+
+func TestConfigTellsWhereEachSettingComesFrom(t *testing.T) {
+	t.Parallel()
+	env := []string{"MNEME_DATA=/tmp/somewhere", "MNEME_LOG_LEVEL=info", "MNEME_TENANT=team"}
+	got := config(t, env, "up", "--listen", "127.0.0.1:0", "--log-level", "debug")
+	require.Equal(t, "/tmp/somewhere from environment", got["MNEME_DATA"])
+	require.Equal(t, "127.0.0.1:0 from flag", got["MNEME_LISTEN"])
+	require.Equal(t, "debug from flag", got["MNEME_LOG_LEVEL"], "a flag goes before the environment")
+	require.Equal(t, "127.0.0.1:4222 from default", got["MNEME_NATS_LISTEN"])
+
+	require.Equal(t, "team from environment", config(t, env)["MNEME_TENANT"])
+	require.Equal(t, "other from flag", config(t, env, "--tenant", "other")["MNEME_TENANT"])
+	require.Equal(t, "127.0.0.1:8421 from default", config(t, env, "ingestor")["MNEME_LISTEN"])
+	require.Equal(t, "127.0.0.1:8422 from default", config(t, env, "file-tracker")["MNEME_LISTEN"])
+	require.Equal(t, "127.0.0.1:8420 from default", config(t, env, "context-api")["MNEME_LISTEN"])
+}
+
+func TestConfigTellsWhatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for says, c := range map[string]struct {
+		env  string
+		args []string
+	}{
+		`MNEME_PARTITIONS="many": not a int`:  {"MNEME_PARTITIONS=many", []string{"config", "ingestor"}},
+		`MNEME_LISTEN="0.0.0.0:1": mneme has`: {"MNEME_LISTEN=0.0.0.0:1", []string{"config", "context-api"}},
+		`--listen="0.0.0.0:1": mneme has`:     {"MNEME_LISTEN=127.0.0.1:1", []string{"config", "up", "--listen", "0.0.0.0:1"}},
+		`MNEME_LOG_SIZE="big" in the`:         {"MNEME_LOG_SIZE=big", []string{"config", "up"}},
+		`MNEME_URL="nowhere": not a URL`:      {"MNEME_URL=nowhere", []string{"status"}},
+		`--url="nowhere": not a URL`:          {"X=", []string{"status", "--url", "nowhere"}},
+		`"auto","always","never"`:             {"MNEME_COLOR=sometimes", []string{"status"}},
+	} {
+		_, stderr, code := mnemeWith(t, []string{c.env}, c.args...)
+		require.Equal(t, exitUsage, code, stderr)
+		require.Contains(t, stderr, says)
+	}
+	_, stderr, code := mnemeWith(t, []string{"MNEME_LOG_SIZE=big", "MNEME_STORE=paper"}, "version", "--local")
+	require.Zero(t, code, "a setting of another command does not matter: %s", stderr)
+}

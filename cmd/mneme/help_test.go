@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares with a file of testdata; -update writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "go test ./cmd/mneme -run Help -update writes it")
+}
+
+func TestHelpIsWhatAStrangerReads(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"help.txt":               {"--help"},
+		"help_up.txt":            {"up", "--help"},
+		"help_conversations.txt": {"conversations", "--help"},
+		"help_messages.txt":      {"messages", "--help"},
+		"help_tail.txt":          {"tail", "--help"},
+	} {
+		stdout, stderr, code := mnemeWith(t, []string{"COLUMNS=80"}, args...)
+		require.Zero(t, code, stderr)
+		golden(t, name, stdout)
+	}
+	bare, _, code := mnemeWith(t, []string{"COLUMNS=80"})
+	require.Zero(t, code)
+	golden(t, "help.txt", bare)
+}
+
+func TestEveryCommandHasAnExampleThatParses(t *testing.T) {
+	t.Parallel()
+	var commands CLI
+	parser, err := newParser(&commands)
+	require.NoError(t, err)
+	for _, node := range parser.Model.Leaves(true) {
+		path := strings.TrimPrefix(node.FullPath(), "mneme ")
+		require.NotNil(t, node.ClosestGroup(), "%s stands under no heading", path)
+		require.Contains(t, node.Detail, "Example", path)
+		examples := 0
+		for line := range strings.Lines(node.Detail) {
+			_, command, found := strings.Cut(strings.ReplaceAll(line, "(", " "), " mneme ")
+			if !strings.HasPrefix(line, "    ") || !found {
+				continue
+			}
+			for _, end := range []string{"   ", " |", " >", " ||", "'", ")"} {
+				command, _, _ = strings.Cut(command, end)
+			}
+			var scratch CLI
+			parser, err := newParser(&scratch)
+			require.NoError(t, err)
+			_, err = parser.Parse(words(command))
+			require.NoError(t, err, "%s: %s", path, line)
+			examples++
+		}
+		require.Positive(t, examples, path)
+	}
+}
+
+// words splits an example as a shell would, quotes included.
+func words(line string) (list []string) {
+	for i, part := range strings.Split(strings.TrimSpace(line), `"`) {
+		if i%2 == 1 {
+			list = append(list, part)
+		} else {
+			list = append(list, strings.Fields(part)...)
+		}
+	}
+	return list
+}
+
+func TestTheReferencePagesAreCurrent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, stderr, code := mneme(t, "reference", dir)
+	require.Zero(t, code, stderr)
+	for _, name := range []string{"commands.md", "settings.md"} {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join("../../docs", name))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got), "docs/%s is not what the code says: go generate ./cmd/mneme makes it", name)
+	}
+}

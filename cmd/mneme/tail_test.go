@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/mnemetest"
+)
+
+// follower is a running `mneme tail`.
+type follower struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string
+	ended chan error
+}
+
+func (s *server) tail(args ...string) *follower {
+	s.t.Helper()
+	path, err := mnemetest.Binary()
+	require.NoError(s.t, err)
+	f := &follower{t: s.t, lines: make(chan string, 1000), ended: make(chan error, 1)}
+	f.cmd = exec.Command(path, append([]string{"tail", "--url", s.ready.HTTP, "--nats-url", s.ready.NATS}, args...)...)
+	out, err := f.cmd.StdoutPipe()
+	require.NoError(s.t, err)
+	f.cmd.Stderr = os.Stderr
+	require.NoError(s.t, f.cmd.Start())
+	go func() {
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			f.lines <- scanner.Text()
+		}
+		f.ended <- f.cmd.Wait()
+	}()
+	s.t.Cleanup(func() { _ = f.cmd.Process.Kill() })
+	return f
+}
+
+func (f *follower) next() string {
+	f.t.Helper()
+	select {
+	case line := <-f.lines:
+		return line
+	case <-time.After(30 * time.Second):
+		f.t.Fatal("no line came")
+	}
+	return ""
+}
+
+// interrupt is Ctrl-C; it returns the exit code.
+func (f *follower) interrupt() int {
+	f.t.Helper()
+	require.NoError(f.t, f.cmd.Process.Signal(os.Interrupt))
+	select {
+	case <-f.ended:
+	case <-time.After(20 * time.Second):
+		f.t.Fatal("it did not end")
+	}
+	return f.cmd.ProcessState.ExitCode()
+}
+
+func TestTailShowsWhatIsThereThenWhatComesAcrossARestart(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	s := up(t, data)
+	s.publish("c", userMessage("m1", "first"), userMessage("m2", "second\nline"))
+	s.publish("other", userMessage("m1", "not asked for"))
+
+	f := s.tail("--conversation", "c", "--kind", "message_created", "--last", "1")
+	require.Equal(t, "2026-01-02T03:04:05Z\t2\tdefault\tc\tmessage_created\tuser\tsecond", f.next())
+	s.publish("other", userMessage("m2", "not asked for"))
+	s.publish("c", userMessage("m3", "third"))
+	require.Contains(t, f.next(), "\t5\tdefault\tc\tmessage_created\tuser\tthird")
+
+	require.Zero(t, s.stop())
+	again := upOn(t, data, strings.TrimPrefix(s.ready.NATS, "nats://"))
+	again.publish("c", userMessage("m4", "after a restart"))
+	require.Contains(t, f.next(), "after a restart")
+	require.Zero(t, f.interrupt())
+}
+
+func TestTailPrintsEachEventAsOneCloudEvent(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	s.publish("c", userMessage("m1", "first"), map[string]any{"type": "dev.mneme.tool.called.v1", "id": "t1", "tool_call_id": "t1", "tool_name": "Read", "arguments": map[string]any{"a": 1}})
+	out, stderr, code := s.mneme("tail", "--until-end", "--json", "--from", "1")
+	require.Zero(t, code, stderr)
+	var list []map[string]any
+	for line := range strings.Lines(out) {
+		var e map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		list = append(list, e)
+	}
+	require.Len(t, list, 2)
+	require.Equal(t, "dev.mneme.message.created.v1", list[0]["type"])
+	require.EqualValues(t, 1, list[0]["seq"])
+	require.Equal(t, "default", list[0]["tenant"])
+	require.Equal(t, map[string]any{"a": 1.0}, list[1]["data"].(map[string]any)["arguments"])
+
+	kinds, _, code := s.mneme("tail", "--until-end", "--json", "--kind", "tool_called", "--all-tenants", "--last", "5")
+	require.Zero(t, code)
+	require.Equal(t, 1, strings.Count(kinds, "\n"))
+	none, _, code := s.mneme("tail", "--until-end", "--tenant", "nobody")
+	require.Zero(t, code)
+	require.Empty(t, none)
+}
+
+func TestTailShowsWhatIsNoEventAndGoesOn(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	conn, err := nats.Connect(s.ready.NATS)
+	require.NoError(t, err)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	for _, body := range []string{"no event\x1b[2J", ""} {
+		_, err = js.Publish(t.Context(), "mneme.default.c.message_created", []byte(body))
+		require.NoError(t, err)
+	}
+	s.publish("c", userMessage("m1", "fine"))
+	out, stderr, code := s.mneme("tail", "--until-end")
+	require.Zero(t, code, stderr)
+	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	require.Len(t, lines, 3)
+	require.Contains(t, lines[0], "\t1\tdefault\tc\tmessage_created\tundecodable\t")
+	require.Contains(t, lines[1], "undecodable")
+	require.Contains(t, lines[2], "fine")
+	out, _, code = s.mneme("tail", "--until-end", "--json")
+	require.Zero(t, code)
+	require.Contains(t, out, `{"seq":1,"tenant":"default","conversation":"c","log_subject":"ev.0.default.c.message_created","error":"`)
+}
+
+func TestTailSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	for says, args := range map[string][]string{
+		`"message_created"`:       {"tail", "--kind", "message"},
+		"beyond the end":          {"tail", "--from", "7"},
+		"--from and --last can't": {"tail", "--from", "1", "--last", "2"},
+	} {
+		_, stderr, code := s.mneme(args...)
+		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
+		require.Contains(t, stderr, says)
+	}
+	_, stderr, code := mneme(t, "tail", "--nats-url", "nats://127.0.0.1:1")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "mneme up")
+}

@@ -1,0 +1,84 @@
+package settings
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEverySettingHasANameAMeaningAndAGoodDefault(t *testing.T) {
+	for _, p := range Programs() {
+		spec := p.New()
+		require.NoError(t, Read(spec), "the defaults of %s", p.Name)
+		for _, f := range Fields(spec) {
+			require.NotEqual(t, Prefix+"_", f.Variable, p.Name)
+			require.NotEmpty(t, f.Desc, f.Variable)
+			require.NotRegexp(t, `\.$`, f.Desc, f.Variable)
+			require.NotEmpty(t, f.Default, f.Variable)
+		}
+		for _, s := range Effective(p.New(), nil) {
+			require.Equal(t, FromDefault, s.Source, s.Name)
+		}
+	}
+}
+
+func TestTheEnvironmentIsReadAndCheckedByName(t *testing.T) {
+	t.Setenv("MNEME_LISTEN", "127.0.0.1:99")
+	t.Setenv("MNEME_PARTITIONS", "8")
+	s := ForIngestor()
+	require.NoError(t, Read(s))
+	require.Equal(t, "127.0.0.1:99", s.Listen)
+	require.Equal(t, 8, s.Partitions)
+
+	t.Setenv("MNEME_PARTITIONS", "99")
+	t.Setenv("MNEME_LOG_FORMAT", "xml")
+	t.Setenv("MNEME_NATS_URL", "nats://a:1,here")
+	err := Read(ForFileTracker())
+	require.EqualError(t, err, `MNEME_LOG_FORMAT="xml": none of text, json
+MNEME_NATS_URL="here": not a NATS URL, such as nats://127.0.0.1:4222
+MNEME_PARTITIONS=99: not between 1 and 32`)
+}
+
+func TestProblemsOfTheEnvironmentAreFoundWithAHint(t *testing.T) {
+	require.Empty(t, Environment())
+	t.Setenv("MNEME_NATS_URI", "nats://127.0.0.1:4222")
+	t.Setenv("MNEME_COLOUR_OF_THE_SKY", "blue")
+	t.Setenv("MNEME_PARTITIONS", "0")
+	t.Setenv("MNEME_LOG_SIZE", "big")
+	t.Setenv("MNEME_DATA", t.TempDir())
+	require.Equal(t, []Problem{
+		{"MNEME_COLOUR_OF_THE_SKY", true, "MNEME_COLOUR_OF_THE_SKY: no program knows this name"},
+		{"MNEME_LOG_SIZE", false, `MNEME_LOG_SIZE="big": not a int64`},
+		{"MNEME_NATS_URI", true, "MNEME_NATS_URI: no program knows this name; did you mean MNEME_NATS_URL?"},
+		{"MNEME_PARTITIONS", false, "MNEME_PARTITIONS=0: not between 1 and 32"},
+	}, Environment())
+}
+
+// secretive has what no program has yet.
+type secretive struct {
+	Common
+	Token string `envconfig:"TOKEN" secret:"true" desc:"who may read"`
+}
+
+type Common struct {
+	Data string `envconfig:"DATA" default:".mneme" desc:"where"`
+}
+
+func (*secretive) Check() error { return nil }
+
+func TestASecretIsNeverShown(t *testing.T) {
+	require.Equal(t, []Setting{
+		{"MNEME_DATA", ".mneme", FromDefault, "where"}, {"MNEME_TOKEN", "", FromDefault, "who may read"},
+	}, Effective(&secretive{}, nil))
+	t.Setenv("MNEME_TOKEN", "hush")
+	require.Equal(t, Setting{"MNEME_TOKEN", "(set, not shown)", FromEnvironment, "who may read"}, Effective(&secretive{}, nil)[1])
+	require.Equal(t, Setting{"MNEME_TOKEN", "(set, not shown)", FromFlag, "who may read"}, Effective(&secretive{Token: "hush"}, map[string]bool{"TOKEN": true})[1])
+}
+
+func TestUsageIsATable(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, Usage(&out, "ingestor"))
+	require.Contains(t, out.String(), "MNEME_LISTEN      loopback address of /healthz and /readyz")
+	require.Contains(t, out.String(), "127.0.0.1:8421")
+}
