@@ -127,7 +127,11 @@ func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	if err != nil {
 		return err
 	}
-	return t.transcript(rows, true, excerptLines)
+	list, err := decodeRows[message](rows)
+	if err != nil {
+		return err
+	}
+	return t.transcript(list, true, extent{content: excerptLines, result: excerptLines})
 }
 
 // ConversationsExportCmd writes a conversation's events.

@@ -50,7 +50,11 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		if g.JSON {
 			return t.rawJSON(body, false)
 		}
-		return t.transcript([]json.RawMessage{body}, false, 0)
+		var whole message
+		if err := json.Unmarshal(body, &whole); err != nil {
+			return err
+		}
+		return t.transcript([]message{whole}, false, extent{})
 	}
 	rows, err := api.pages(ctx, conversation(c.ID, "/messages"), "messages", c.Limit, reads.with(c.listFlags.query(), parameters{
 		"role": c.Role, "include_tool_calls": c.ToolCalls, "include_reasoning": c.Reasoning,
@@ -61,11 +65,21 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		return t.json(rows)
 	}
-	lines := 0
-	if !c.Whole {
-		lines = 200
+	list, err := decodeRows[message](rows)
+	if err != nil {
+		return err
 	}
-	return t.transcript(rows, c.Order == "newest", lines)
+	return t.transcript(list, c.Order == "newest", cutting(c.Whole))
+}
+
+// longLines is how many lines of a message are shown unless it is to be whole.
+const longLines = 200
+
+func cutting(whole bool) extent {
+	if whole {
+		return extent{}
+	}
+	return extent{content: longLines, result: excerptLines}
 }
 
 // StepsCmd reads steps.
@@ -105,11 +119,37 @@ func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		return t.json(rows)
 	}
-	lines := 0
-	if !c.Whole {
-		lines = 200
+	list, err := decodeRows[step](rows)
+	if err != nil {
+		return err
 	}
-	return t.transcript(rows, c.Order == "newest", lines)
+	messages := make([]message, len(list))
+	for i := range list {
+		messages[i] = list[i].asMessage()
+	}
+	return t.transcript(messages, c.Order == "newest", cutting(c.Whole))
+}
+
+// step is what a transcript shows of a step.
+type step struct {
+	Turn      int      `json:"turn"`
+	Message   *message `json:"message"`
+	ToolCalls []call   `json:"tool_calls"`
+	Results   []result `json:"results"` // whose call is not known
+}
+
+// asMessage is the step as a message with calls. Its message can be missing, and so
+// can the call of a result.
+func (s *step) asMessage() message {
+	m := message{Turn: s.Turn, Role: "(no message)"}
+	if s.Message != nil {
+		m = *s.Message
+	}
+	m.ToolCalls = s.ToolCalls
+	for i := range s.Results {
+		m.ToolCalls = append(m.ToolCalls, call{ToolName: "(unknown call)", ToolCallID: s.Results[i].ToolCallID, Result: &s.Results[i]})
+	}
+	return m
 }
 
 // TurnsCmd lists turns.
@@ -132,16 +172,14 @@ Examples:
 
 // turn is what the list shows of a turn.
 type turn struct {
-	Number          int     `json:"number"`
-	UserMessage     message `json:"user_message"`
-	FirstSeq        uint64  `json:"first_seq"`
-	LastSeq         uint64  `json:"last_seq"`
-	Time            string  `json:"time"`
-	MessageCount    int     `json:"message_count"`
-	StepCount       int     `json:"step_count"`
-	ToolCallCount   int     `json:"tool_call_count"`
-	ToolResultCount int     `json:"tool_result_count"`
-	Chars           int     `json:"chars"`
+	Number        int     `json:"number"`
+	UserMessage   message `json:"user_message"`
+	FirstSeq      uint64  `json:"first_seq"`
+	LastSeq       uint64  `json:"last_seq"`
+	Time          string  `json:"time"`
+	StepCount     int     `json:"step_count"`
+	ToolCallCount int     `json:"tool_call_count"`
+	TotalChars    int     `json:"total_chars"`
 }
 
 // Run prints the list.
@@ -163,7 +201,7 @@ func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	cells := make([][]any, len(list))
 	for i, v := range list {
-		cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.Chars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), firstLine(v.UserMessage.Content)}
+		cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.TotalChars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), firstLine(v.UserMessage.Content)}
 	}
 	return t.table([]column{
 		{Name: "TURN", Right: true}, {Name: "TIME", Drop: 2}, {Name: "STEPS", Right: true, Drop: 3}, {Name: "TOOL CALLS", Right: true, Drop: 4},
@@ -255,7 +293,7 @@ func (t *terminal) showCall(body []byte) error {
 	var out strings.Builder
 	out.WriteString("\n" + t.rule("arguments") + "\n" + indented(c.Arguments) + "\n")
 	if c.Result != nil {
-		out.WriteString("\n" + t.rule("result") + "\n" + console.Clean(jsonText(c.Result.Result)) + "\n")
+		out.WriteString("\n" + t.rule("result") + "\n" + console.Clean(c.Result.Result) + "\n")
 		if c.Result.Error != "" {
 			out.WriteString("\n" + t.rule("error") + "\n" + console.Clean(c.Result.Error) + "\n")
 		}

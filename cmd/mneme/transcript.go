@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,9 @@ import (
 // excerptLines is how many lines of a tool's result, and of a message where only the
 // end of a conversation is shown, a transcript has.
 const excerptLines = 8
+
+// extent is how many lines of each text a transcript shows; 0 is all of them.
+type extent struct{ content, result int }
 
 // message is what a transcript shows of a message.
 type message struct {
@@ -28,6 +30,7 @@ type message struct {
 	Truncated bool   `json:"truncated"`
 	Chars     int    `json:"chars"`
 	ToolCalls []call `json:"tool_calls"`
+	MoreCalls bool   `json:"more_tool_calls"`
 }
 
 // call is what a transcript shows of a tool call.
@@ -43,13 +46,13 @@ type call struct {
 
 // result is what a transcript shows of a tool's result.
 type result struct {
-	Seq        uint64          `json:"seq"`
-	Success    *bool           `json:"success"`
-	Result     json.RawMessage `json:"result"`
-	Error      string          `json:"error"`
-	DurationMS *float64        `json:"duration_ms"`
-	Truncated  bool            `json:"truncated"`
-	Chars      int             `json:"chars"`
+	ToolCallID string   `json:"tool_call_id"`
+	Success    *bool    `json:"success"`
+	Result     string   `json:"result"`
+	Error      string   `json:"error"`
+	DurationMS *float64 `json:"duration_ms"`
+	Truncated  bool     `json:"truncated"`
+	Chars      int      `json:"chars"`
 }
 
 // jsonText is a JSON string without its quotes, any other JSON as it is.
@@ -91,13 +94,8 @@ func (r *result) took() string {
 	return (time.Duration(*r.DurationMS * float64(time.Millisecond))).Round(time.Millisecond).String()
 }
 
-// transcript prints messages with their tool calls, older ones first. lines cuts each
-// text; 0 leaves it whole.
-func (t *terminal) transcript(rows []json.RawMessage, newestFirst bool, lines int) error {
-	list, err := decodeRows[message](rows)
-	if err != nil {
-		return err
-	}
+// transcript prints messages with their tool calls, older ones first.
+func (t *terminal) transcript(list []message, newestFirst bool, shown extent) error {
 	if newestFirst {
 		slices.Reverse(list)
 	}
@@ -108,10 +106,9 @@ func (t *terminal) transcript(rows []json.RawMessage, newestFirst bool, lines in
 			turn = m.Turn
 			out.WriteString("\n" + t.rule(fmt.Sprintf("turn %d", turn)) + "\n")
 		}
-		t.message(&out, &m, lines)
+		t.message(&out, &m, shown)
 	}
-	_, err = io.WriteString(t.out, out.String())
-	return err
+	return t.painted(out.String())
 }
 
 // rule is a line across the terminal with a heading.
@@ -124,7 +121,7 @@ func (t *terminal) rule(heading string) string {
 	return t.paint(dim, line+strings.Repeat("─", max(min(width, 100)-console.Width(line), 0)))
 }
 
-func (t *terminal) message(out *strings.Builder, m *message, lines int) {
+func (t *terminal) message(out *strings.Builder, m *message, shown extent) {
 	color := map[string]style{"user": cyan, "assistant": green}[m.Role]
 	if color == "" {
 		color = yellow
@@ -137,44 +134,45 @@ func (t *terminal) message(out *strings.Builder, m *message, lines int) {
 	if m.Time != "" {
 		facts = append(facts, t.cell(when(m.Time)))
 	}
-	facts = append(facts, fmt.Sprintf("seq %d", m.Seq), m.MessageID)
+	if m.Seq > 0 {
+		facts = append(facts, fmt.Sprintf("seq %d", m.Seq), m.MessageID)
+	}
 	fmt.Fprintf(out, "\n%s  %s\n", t.paint(color, console.OneLine(who)), t.paint(dim, console.OneLine(strings.Join(facts, "  "))))
 	if m.Reasoning != "" {
-		out.WriteString(t.paint(dim, t.block("~ "+m.Reasoning, lines, 2)) + "\n")
+		out.WriteString(t.paint(dim, t.block("~ "+m.Reasoning, shown.content, 2)) + "\n")
 	}
 	if m.Content != "" {
-		out.WriteString(t.block(m.Content, lines, 2) + "\n")
+		out.WriteString(t.block(m.Content, shown.content, 2) + "\n")
 	}
 	if m.Truncated {
 		out.WriteString(t.paint(dim, fmt.Sprintf("  [the first part of %s characters]", number(m.Chars))) + "\n")
 	}
 	for i := range m.ToolCalls {
-		t.call(out, &m.ToolCalls[i], lines)
+		t.call(out, &m.ToolCalls[i], shown)
+	}
+	if m.MoreCalls {
+		out.WriteString(t.paint(dim, "  [more tool calls: mneme steps shows them]") + "\n")
 	}
 }
 
-func (t *terminal) call(out *strings.Builder, c *call, lines int) {
+func (t *terminal) call(out *strings.Builder, c *call, shown extent) {
 	outcome := c.outcome()
 	head := fmt.Sprintf("  → %s %s", t.paint(bold, console.OneLine(c.ToolName)), t.paintOutcome(outcome))
 	if took := c.Result.took(); took != "" {
 		head += t.paint(dim, ", "+took)
 	}
 	out.WriteString(head + t.paint(dim, "  "+console.OneLine(c.ToolCallID)) + "\n")
-	argumentLines := 1
-	if lines == 0 {
-		argumentLines = 0
-	}
-	if arguments := jsonText(c.Arguments); arguments != "" && arguments != "null" {
-		out.WriteString(t.block(arguments, argumentLines, 4) + "\n")
+	if arguments := jsonText(c.Arguments); arguments != "" {
+		out.WriteString(t.block(arguments, shown.result, 4) + "\n")
 	}
 	if c.Result == nil {
 		return
 	}
-	if text := jsonText(c.Result.Result); text != "" && text != "null" {
-		out.WriteString(t.paint(dim, t.block(text, min(lines, excerptLines), 4)) + "\n")
+	if c.Result.Result != "" {
+		out.WriteString(t.paint(dim, t.block(c.Result.Result, shown.result, 4)) + "\n")
 	}
 	if c.Result.Error != "" {
-		out.WriteString(t.paint(red, t.block(c.Result.Error, min(lines, excerptLines), 4)) + "\n")
+		out.WriteString(t.paint(red, t.block(c.Result.Error, shown.result, 4)) + "\n")
 	}
 	if c.Result.Truncated {
 		out.WriteString(t.paint(dim, fmt.Sprintf("    [the first part of %s characters]", number(c.Result.Chars))) + "\n")

@@ -1,0 +1,218 @@
+package doctor
+
+import (
+	"context"
+	"database/sql"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/internal/version"
+	"mneme/pkg/eventlog"
+)
+
+const nowhere = "127.0.0.1:1"
+
+// examine runs all checks and returns the gravest finding of each.
+func examine(t *testing.T, url, natsURL, data string) map[string]Finding {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	gravity := map[Level]int{OK: 0, Warning: 1, Failed: 2}
+	all := map[string]Finding{}
+	for _, f := range Run(ctx, Options{Client: settings.Client{URL: url, NATSURL: natsURL}, Data: data, Mine: version.Get()}) {
+		require.NotEmpty(t, f.Detail, f.Check)
+		if old, ok := all[f.Check]; !ok || gravity[f.Level] > gravity[old.Level] {
+			all[f.Check] = f
+		}
+	}
+	return all
+}
+
+// up is everything in one process.
+func up(t *testing.T, data string) *service.Instance {
+	t.Helper()
+	i, err := service.Up(t.Context(), service.Config{
+		Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 256 << 20, Logger: settings.Logger(os.Stderr, "error", "text"),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = i.Close() })
+	return i
+}
+
+func publish(t *testing.T, log *eventlog.Log, at time.Time) {
+	t.Helper()
+	e, err := events.New("c", "test", "1", &events.MessageCreated{MessageID: "m", Role: "user", Content: "hello"})
+	require.NoError(t, err)
+	e.Time = at
+	_, err = log.Publish(t.Context(), "default", e)
+	require.NoError(t, err)
+}
+
+func TestAHealthyInstallationHasNothingToDo(t *testing.T) {
+	data := t.TempDir()
+	i := up(t, data)
+	publish(t, i.Log, time.Now())
+	findings := examine(t, i.HTTPURL(), i.NATSURL(), data)
+	for _, check := range []string{"settings", "open files", "nats", "jetstream", "log", "producers", "clock", "http", "projection graph", "projection files", "data", "disk", "read model graph", "read model files"} {
+		require.Contains(t, findings, check)
+		require.Equal(t, OK, findings[check].Level, "%+v", findings[check])
+		require.Empty(t, findings[check].Remedy)
+	}
+	require.Contains(t, findings["data"].Detail, "in use by process")
+	require.Contains(t, findings["read model graph"].Detail, "a running process writes to it")
+}
+
+func TestWithTheServerDownItsDirectoryIsLookedAt(t *testing.T) {
+	data := t.TempDir()
+	i := up(t, data)
+	publish(t, i.Log, time.Now())
+	require.NoError(t, i.Close())
+	findings := examine(t, "http://"+nowhere, "nats://"+nowhere, data)
+	for _, check := range []string{"nats", "http"} {
+		require.Equal(t, Failed, findings[check].Level)
+		require.Contains(t, findings[check].Remedy, "mneme up")
+	}
+	require.Contains(t, findings["data"].Detail, "not in use")
+	require.Equal(t, OK, findings["read model graph"].Level)
+	require.Contains(t, findings["read model graph"].Detail, "nobody writes to it")
+
+	again := up(t, data) // what was looked at is not held
+	require.NoError(t, again.Close())
+}
+
+func TestFaultsOfTheLog(t *testing.T) {
+	start := func(change func(*server.Options)) (*server.Server, jetstream.JetStream) {
+		options := natsdeploy.ServerOptions(natsdeploy.ServerSettings{StoreDir: t.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxStore: 1 << 30})
+		options.NoSigs, options.NoLog = true, true
+		change(options)
+		s, err := server.NewServer(options)
+		require.NoError(t, err)
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		require.True(t, s.ReadyForConnections(20*time.Second))
+		conn, err := nats.Connect(s.ClientURL())
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		js, err := jetstream.New(conn)
+		require.NoError(t, err)
+		return s, js
+	}
+
+	s, js := start(func(*server.Options) {})
+	findings := examine(t, "http://"+nowhere, s.ClientURL(), "")
+	require.Equal(t, OK, findings["nats"].Level, "%+v", findings["nats"])
+	require.Equal(t, Failed, findings["log"].Level)
+	require.Contains(t, findings["log"].Remedy, "they create it")
+
+	cfg := natsdeploy.StreamConfig(natsdeploy.Settings{MaxBytes: 64 << 20})
+	cfg.MaxAge = time.Hour
+	_, err := js.CreateStream(t.Context(), cfg)
+	require.NoError(t, err)
+	findings = examine(t, "http://"+nowhere, s.ClientURL(), "")
+	require.Equal(t, Failed, findings["log"].Level)
+	require.Contains(t, findings["log"].Detail, "max_age")
+
+	s, _ = start(func(o *server.Options) { o.JetStream = false })
+	findings = examine(t, "http://"+nowhere, s.ClientURL(), "")
+	require.Equal(t, Failed, findings["jetstream"].Level)
+	require.Contains(t, findings["jetstream"].Detail, "off")
+
+	s, _ = start(func(o *server.Options) { o.MaxPayload, o.MaxPending = 1<<20, 8<<20 })
+	findings = examine(t, "http://"+nowhere, s.ClientURL(), "")
+	require.Equal(t, Warning, findings["nats"].Level)
+	require.Contains(t, findings["nats"].Remedy, "max_payload")
+
+	s, js = start(func(*server.Options) {})
+	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
+	require.NoError(t, err)
+	fill := func(bytes int) {
+		conn, err := nats.Connect(s.ClientURL())
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = js.Publish(t.Context(), "mneme.default.c.message_created", make([]byte, bytes))
+		require.NoError(t, err)
+	}
+	fill(900_000)
+	findings = examine(t, "http://"+nowhere, s.ClientURL(), "")
+	require.Equal(t, Warning, findings["log"].Level, "%+v", findings["log"])
+	require.Contains(t, findings["log"].Detail, "86 % full")
+	fill(140_000)
+	findings = examine(t, "http://"+nowhere, s.ClientURL(), "")
+	require.Equal(t, Failed, findings["log"].Level)
+}
+
+func TestFaultsOfADataDirectory(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, gone)["data"].Level)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Contains(t, examine(t, "http://"+nowhere, "nats://"+nowhere, file)["data"].Detail, "is a file")
+
+	empty := t.TempDir()
+	findings := examine(t, "http://"+nowhere, "nats://"+nowhere, empty)
+	require.Equal(t, OK, findings["data"].Level)
+	require.Equal(t, Warning, findings["read model graph"].Level)
+	left, err := os.ReadDir(empty)
+	require.NoError(t, err)
+	require.Empty(t, left, "looking changes nothing")
+
+	data := t.TempDir()
+	i := up(t, data)
+	publish(t, i.Log, time.Now())
+	require.NoError(t, i.Close())
+	change := func(name, statement string) {
+		db, err := sql.Open("sqlite", service.ModelPath(data, name))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, db.Close()) }()
+		_, err = db.Exec(statement)
+		require.NoError(t, err)
+	}
+	change("files", "PRAGMA user_version=77")
+	change("graph", "UPDATE checkpoint SET halted='the log lost its end: rebuild'")
+	findings = examine(t, "http://"+nowhere, "nats://"+nowhere, data)
+	require.Equal(t, Failed, findings["read model files"].Level)
+	require.Contains(t, findings["read model files"].Detail, "version 77")
+	require.Equal(t, Failed, findings["read model graph"].Level)
+	require.Contains(t, findings["read model graph"].Detail, "the log lost its end")
+
+	require.NoError(t, os.WriteFile(service.ModelPath(data, "graph"), []byte("no database, whatever it is called, and long enough to be looked at"), 0o600))
+	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, data)["read model graph"].Level)
+}
+
+func TestClocksAndVersionsThatDisagree(t *testing.T) {
+	i := up(t, t.TempDir())
+	publish(t, i.Log, time.Now().Add(3*time.Hour))
+	require.Equal(t, Warning, examine(t, i.HTTPURL(), i.NATSURL(), "")["producers"].Level)
+
+	e := &examination{Options: Options{Client: settings.Client{URL: i.HTTPURL()}, Mine: version.Info{Version: "v9.9.9"}}, now: func() time.Time { return time.Now().Add(-time.Hour) }}
+	e.http(t.Context())
+	require.Equal(t, "clock", e.findings[0].Check)
+	require.Equal(t, Warning, e.findings[0].Level)
+	require.Equal(t, Finding{"http", Warning, e.findings[1].Detail, "run the same version on both sides"}, e.findings[1])
+	require.Contains(t, e.findings[1].Detail, "v9.9.9")
+
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	require.Equal(t, Failed, examine(t, other.URL, "nats://"+nowhere, "")["http"].Level)
+}
+
+func TestWrongSettingsAreFound(t *testing.T) {
+	t.Setenv("MNEME_NATS_URI", "x")
+	require.Equal(t, Warning, examine(t, "http://"+nowhere, "nats://"+nowhere, "")["settings"].Level)
+	t.Setenv("MNEME_PARTITIONS", "99")
+	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, "")["settings"].Level)
+}
