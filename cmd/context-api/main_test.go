@@ -91,8 +91,9 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	eventually(t, url+"/readyz", func(status int, body string) bool {
 		return status == http.StatusServiceUnavailable && strings.Contains(body, "absent")
 	})
-	ingestor := start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)
-	tracker := start(t, bin, "file-tracker", "127.0.0.1:0", server.ClientURL(), data)
+	ingestorAddress, trackerAddress := freePort(t), freePort(t)
+	ingestor := start(t, bin, "ingestor", ingestorAddress, server.ClientURL(), data)
+	tracker := start(t, bin, "file-tracker", trackerAddress, server.ClientURL(), data)
 	eventually(t, url+"/readyz", func(status int, _ string) bool { return status == http.StatusOK })
 
 	conn, err := nats.Connect(server.ClientURL())
@@ -111,6 +112,17 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 		return eventually(t, fmt.Sprintf("%s/v1/conversations/c1/context?format=markdown&at_least=%d", url, seq), func(status int, _ string) bool { return status == http.StatusOK })
 	}
 	require.Contains(t, context(publish("m1", "first words")), "first words")
+
+	// Each shows the log and what it does itself.
+	for program, own := range map[string]string{
+		address: `http_route="/v1/conversations/{id}/context"`, ingestorAddress: `mneme_projection_checkpoint{partition="0",projection="graph"} 1`,
+		trackerAddress: `mneme_projection_checkpoint{partition="0",projection="files"} 1`,
+	} {
+		shown := eventually(t, "http://"+program+"/metrics", func(status int, _ string) bool { return status == http.StatusOK })
+		require.Contains(t, shown, "mneme_log_head 1\n")
+		require.Contains(t, shown, own)
+		require.Equal(t, program == address, !strings.Contains(shown, "mneme_projection_"))
+	}
 
 	// A second ingestor on the same directory is refused; the first one goes on.
 	second := start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)

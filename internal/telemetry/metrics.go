@@ -81,6 +81,7 @@ func newMetrics(logger *slog.Logger) *Metrics {
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(m.logger.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
+		DisableCompression: true, // which is the server's business
 	})
 }
 

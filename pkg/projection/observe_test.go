@@ -22,10 +22,17 @@ func TestAnEventIsDecodedAtTheSameCostWhetherOrNotBatchesAreObserved(t *testing.
 	m := eventlog.Message{Seq: 1, Subject: "ev.0.t.c.message_created", Header: msg.Header, Data: msg.Data}
 	p := &Projector[unit]{projection: Projection[unit]{Reducers: map[string]Reducer[unit]{e.Type: func(unit, *events.Recorded) error { return nil }}}}
 	require.NoError(t, p.decode(m).invalid)
-	alone := testing.AllocsPerRun(100, func() { p.decode(m) })
+	fewest := func() float64 { // of many, since a pool can be empty at times
+		n := testing.AllocsPerRun(1, func() { p.decode(m) })
+		for range 200 {
+			n = min(n, testing.AllocsPerRun(1, func() { p.decode(m) }))
+		}
+		return n
+	}
+	alone := fewest()
 	OnBatch(func(Batch) {})(&p.observer)
 	WithTracer(nil)(&p.observer)
-	require.Equal(t, alone, testing.AllocsPerRun(100, func() { p.decode(m) }))
+	require.Equal(t, alone, fewest())
 	require.Positive(t, p.decode(m).decoding)
 	require.Nil(t, p.decode(m).origin)
 }
