@@ -50,7 +50,8 @@ func Exclude(patterns []string) func(path string) bool {
 				return true
 			}
 		}
-		return slices.ContainsFunc(whole, func(pattern []element) bool { return matchElements(pattern, elements) })
+		room := make([]bool, 2*(len(elements)+1))
+		return slices.ContainsFunc(whole, func(pattern []element) bool { return matchElements(pattern, elements, room) })
 	}
 }
 
@@ -74,13 +75,14 @@ func (e element) match(name string) bool {
 
 // matchElements matches from the end to the start: ends[i] tells whether the
 // patterns looked at so far match elements[i:]. The work is the product of the two
-// lengths, however many ** there are.
-func matchElements(patterns []element, elements []string) bool {
+// lengths, however many ** there are. room is for twice as many as there are elements
+// and two.
+func matchElements(patterns []element, elements []string, room []bool) bool {
 	n := len(elements)
-	ends := make([]bool, n+1)
+	ends, next := room[:n+1], room[n+1:]
+	clear(ends)
 	ends[n] = true
 	for k := len(patterns) - 1; k >= 0; k-- {
-		next := make([]bool, n+1)
 		for i := n; i >= 0; i-- {
 			if patterns[k].pattern == "**" {
 				next[i] = ends[i] || i < n && next[i+1]
@@ -88,7 +90,7 @@ func matchElements(patterns []element, elements []string) bool {
 				next[i] = i < n && ends[i+1] && patterns[k].match(elements[i])
 			}
 		}
-		ends = next
+		ends, next = next, ends
 	}
 	return ends[0]
 }

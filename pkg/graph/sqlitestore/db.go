@@ -288,7 +288,9 @@ func (c *conn) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil
 	}
-	s, err := c.PrepareContext(ctx, query)
+	// SQLite looks at the value of a bound LIMIT when it plans, and so plans anew each
+	// time that one is bound; at that of an expression it does not.
+	s, err := c.PrepareContext(ctx, strings.ReplaceAll(query, "LIMIT ?", "LIMIT ? + 0"))
 	if err != nil {
 		return nil, fmt.Errorf("prepare %q: %w", query, err)
 	}
