@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -105,7 +104,7 @@ func (a *api) registerMessages(h huma.API) {
 }
 
 func (a *api) messages(ctx context.Context, in *messagesInput) (*messagesOutput, error) {
-	q, scope, err := in.rows("list-messages", in.Role, strconv.FormatBool(in.ToolCalls))
+	q, scope, err := in.rows("list-messages", in.Role)
 	if err != nil {
 		return nil, err
 	}

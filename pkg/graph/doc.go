@@ -11,6 +11,10 @@
 // backend (sqlitestore, later others) loads and saves units of work and answers
 // reads; storetest is the suite that each of them must pass.
 //
+// Lists of messages, turns, steps and tool calls are made from a backend's reads by
+// functions of this package, page by page. What one page looks at is bounded: a page
+// may hold fewer rows than asked for, and only its Next says whether there is more.
+//
 // Rows carry the sequence that made them, and what is overwritten is kept as
 // versions with the sequence that ended them, so every read can be asked as of a
 // sequence. Rows are joined by key (message_id, tool_call_id), so a result may come

@@ -13,7 +13,7 @@ const Latest = ^uint64(0)
 // Reader answers questions about conversations, messages and tools. Every read
 // sees one consistent state, and costs the same whatever the length of the
 // conversation. What can be made of these reads is made by functions of this
-// package ([Turns], [Steps], [ToolCalls]), not by backends.
+// package ([Messages], [Turns], [Steps], [ToolCalls]), not by backends.
 type Reader interface {
 	projection.ReadStore
 	// Conversations lists a tenant's conversations, newest first. Deleted ones are
