@@ -231,10 +231,11 @@ func (t *filesTx) revoke(ctx context.Context, c int64, change *graph.FileChange)
 
 // The reads of accesses, newest first.
 const (
-	selectAccessesNow = `SELECT path, kind, tool, turn, seq, count FROM file_access
+	selectAccessesNow = `SELECT path, kind, tool, turn, seq, count, a FROM file_access
 		WHERE c = ? AND superseded = 0 AND revoked = 0 ORDER BY seq DESC, rank DESC LIMIT ?`
-	selectAccessesThen = `SELECT path, kind, tool, turn, seq, 1 FROM file_access
-		WHERE c = ? AND seq <= ? AND (revoked = 0 OR revoked > ?) ORDER BY seq DESC, rank DESC`
+	// Of each path and kind the row with the greatest a, which is the newest.
+	selectAccessesThen = `SELECT path, kind, tool, turn, seq, count(*), max(a) FROM file_access
+		WHERE c = ? AND seq <= ? AND (revoked = 0 OR revoked > ?) GROUP BY path, kind ORDER BY max(a) DESC LIMIT ?`
 )
 
 // Files implements graph.FilesReader.
@@ -243,20 +244,11 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, query graph
 	if n <= 0 {
 		n = 200
 	}
-	seen := map[[2]string]int{} // index in list, or n if it did not fit
 	add := func(rows *sql.Rows) error {
 		var a graph.FileAccess
-		err := rows.Scan(&a.Path, &a.Kind, &a.Tool, &a.Turn, &a.Seq, &a.Count)
-		i, known := seen[[2]string{a.Path, a.Kind}]
-		switch {
-		case known && i < n:
-			list[i].Count += a.Count
-		case !known && len(list) < n:
-			seen[[2]string{a.Path, a.Kind}] = len(list)
-			list = append(list, a)
-		case !known:
-			seen[[2]string{a.Path, a.Kind}] = n
-		}
+		var newest int64
+		err := rows.Scan(&a.Path, &a.Kind, &a.Tool, &a.Turn, &a.Seq, &a.Count, &newest)
+		list = append(list, a)
 		return err
 	}
 	err = f.snapshot(ctx, func(q queryer) error {
@@ -268,7 +260,7 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, query graph
 			rows, err := q(selectAccessesNow, s.Key, n)
 			return each(rows, err, add)
 		}
-		rows, err := q(selectAccessesThen, s.Key, query.AsOf, query.AsOf)
+		rows, err := q(selectAccessesThen, s.Key, query.AsOf, query.AsOf, n)
 		return each(rows, err, add)
 	})
 	return list, err
