@@ -28,6 +28,8 @@ type contextOutput struct {
 
 func (a *api) registerContext(h huma.API) {
 	op := operation("read-context", http.MethodGet, "/v1/conversations/{id}/context", "What an agent should see now", "context", 404, 422, 503, 504)
+	op.Description = "What was said and done, chosen and condensed to fit max_chars: the recent turns, earlier questions, the files touched. " +
+		"The same conversation, as of the same sequence, with the same parameters, gives the same text."
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The context",
 		Content: map[string]*huma.MediaType{

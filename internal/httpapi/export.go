@@ -44,10 +44,10 @@ func (a *api) registerExport(h huma.API) {
 	huma.Register(h, op, a.export)
 }
 
-// export streams a conversation from the log. It follows the log, which is complete
-// and bounded, and faster than a get for each event (100,000 events among 600,000:
-// 2.4 s; by gets of 500 4.4 s, one by one, 16 at a time, 7.4 s); writing the events
-// costs about as much again.
+// export streams a conversation from the log. A long one follows the log, which is
+// complete and bounded, and faster than gets (100,000 events among 600,000: 2.4 s;
+// by gets of 500 at once 4.4 s, by single gets, 16 at a time, 7.4 s). Writing the
+// events costs more than reading them.
 func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse, error) {
 	g, err := a.Models.Graph()
 	if err != nil {

@@ -15,18 +15,20 @@ const (
 	maxReads     = 16        // of one conversation: each may hold its whole context
 	maxTransfers = 4         // exports, and imports: each a consumer of the log, or its publisher
 	maxBodyBytes = 256 << 20 // of request bodies in memory
+	maxVerifying = 1         // each replays the whole log
 	maxQueued    = 10 * time.Second
 )
 
 // limits bound what all requests together take.
 type limits struct {
-	reads, exports, imports, bodies *semaphore.Weighted
+	reads, exports, imports, bodies, verifying *semaphore.Weighted
 }
 
 func newLimits() limits {
 	return limits{
 		reads: semaphore.NewWeighted(maxReads), exports: semaphore.NewWeighted(maxTransfers),
 		imports: semaphore.NewWeighted(maxTransfers), bodies: semaphore.NewWeighted(maxBodyBytes),
+		verifying: semaphore.NewWeighted(maxVerifying),
 	}
 }
 

@@ -189,6 +189,9 @@ func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error
 }
 
 func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
+	if err := admit(ctx, a.limits.verifying, 1); err != nil {
+		return nil, a.problem(err)
+	}
 	list, err := a.Models.Verify(ctx, a.Log, func(string, uint64, uint64) {})
 	if err != nil {
 		return nil, a.problem(err)

@@ -23,7 +23,7 @@ import (
 // told to ask again does.
 func TestManyClientsAtOnceAreAllServedAndNothingIsLost(t *testing.T) {
 	b := setup(t)
-	const clients, rounds, shared = 200, 4, 10
+	const clients, rounds, shared = 200, 2, 10
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}

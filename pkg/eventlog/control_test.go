@@ -58,12 +58,15 @@ func TestAMessageThatLooksLikeTheProtocolIsReadLikeAnyOther(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 			defer cancel()
 			next := uint64(1)
-			require.NoError(t, b.log.Conversation(ctx, "t", "c", last, func(m Message) error {
-				require.Equal(t, next, m.Seq)
-				next++
-				return nil
-			}))
-			require.EqualValues(t, last+1, next)
+			for _, few := range []int{0, 3, fewEvents} {
+				next = 1
+				require.NoError(t, b.log.conversation(ctx, "t", "c", last, few, func(m Message) error {
+					require.Equal(t, next, m.Seq)
+					next++
+					return nil
+				}))
+				require.EqualValues(t, last+1, next)
+			}
 
 			for next = 1; next <= last; {
 				f, err := b.log.Follow(ctx, 0, next)

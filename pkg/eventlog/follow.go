@@ -230,6 +230,11 @@ const fewEvents = 1000
 // Conversation reads all events of one conversation up to and including a
 // sequence, in order. A long one scans the stream: 0.4 s a million events.
 func (l *Log) Conversation(ctx context.Context, tenant, conversation string, upTo uint64, yield func(Message) error) error {
+	return l.conversation(ctx, tenant, conversation, upTo, fewEvents, yield)
+}
+
+// conversation reads the first few events one by one.
+func (l *Log) conversation(ctx context.Context, tenant, conversation string, upTo uint64, few int, yield func(Message) error) error {
 	last, _, err := l.Last(ctx, tenant, conversation)
 	if err != nil || last == 0 || upTo == 0 {
 		return err
@@ -237,7 +242,7 @@ func (l *Log) Conversation(ctx context.Context, tenant, conversation string, upT
 	upTo = min(upTo, last)
 	filter := events.ConversationFilter(tenant, conversation)
 	from := uint64(1)
-	for range fewEvents {
+	for range few {
 		if from > upTo {
 			return nil
 		}

@@ -164,27 +164,29 @@ func TestConversationReadsUpToASequence(t *testing.T) {
 		b.publish("c", 1)
 		b.publish("d", 2)
 	}
-	read := func(conversation string, upTo uint64) (n int) {
-		t.Helper()
-		last := uint64(0)
-		require.NoError(t, b.log.Conversation(t.Context(), "t", conversation, upTo, func(m Message) error {
-			require.Greater(t, m.Seq, last)
-			last = m.Seq
-			n++
-			return nil
-		}))
-		require.LessOrEqual(t, last, upTo)
-		return n
+	for _, few := range []int{0, 5, fewEvents} { // as many are read one by one
+		read := func(conversation string, upTo uint64) (n int) {
+			t.Helper()
+			last := uint64(0)
+			require.NoError(t, b.log.conversation(t.Context(), "t", conversation, upTo, few, func(m Message) error {
+				require.Greater(t, m.Seq, last)
+				last = m.Seq
+				n++
+				return nil
+			}))
+			require.LessOrEqual(t, last, upTo)
+			return n
+		}
+		require.Equal(t, 20, read("c", 1<<40))
+		require.Equal(t, 40, read("d", 60))
+		require.Equal(t, 39, read("d", 59))
+		require.Equal(t, 1, read("c", 3))
+		require.Equal(t, 0, read("d", 1))
+		require.Equal(t, 0, read("c", 0))
+		require.Equal(t, 0, read("nobody", 60))
+		enough := errors.New("enough")
+		require.ErrorIs(t, b.log.conversation(t.Context(), "t", "c", 60, few, func(Message) error { return enough }), enough)
 	}
-	require.Equal(t, 20, read("c", 1<<40))
-	require.Equal(t, 40, read("d", 60))
-	require.Equal(t, 39, read("d", 59))
-	require.Equal(t, 1, read("c", 3))
-	require.Equal(t, 0, read("d", 1))
-	require.Equal(t, 0, read("c", 0))
-	require.Equal(t, 0, read("nobody", 60))
-	enough := errors.New("enough")
-	require.ErrorIs(t, b.log.Conversation(t.Context(), "t", "c", 60, func(Message) error { return enough }), enough)
 }
 
 func TestAPurgedConversationReadsAsFarAsItGoes(t *testing.T) {
@@ -194,13 +196,15 @@ func TestAPurgedConversationReadsAsFarAsItGoes(t *testing.T) {
 	stream, err := b.log.js.Stream(t.Context(), natsdeploy.Stream)
 	require.NoError(t, err)
 	require.NoError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject(events.ConversationFilter("t", "c")), jetstream.WithPurgeSequence(5)))
-	var seqs []uint64
-	require.NoError(t, b.log.Conversation(t.Context(), "t", "c", 3, func(m Message) error { return errors.New("beyond") }))
-	require.NoError(t, b.log.Conversation(t.Context(), "t", "c", 9, func(m Message) error {
-		seqs = append(seqs, m.Seq)
-		return nil
-	}))
-	require.Equal(t, []uint64{5}, seqs)
+	for _, few := range []int{0, fewEvents} {
+		var seqs []uint64
+		require.NoError(t, b.log.conversation(t.Context(), "t", "c", 3, few, func(m Message) error { return errors.New("beyond") }))
+		require.NoError(t, b.log.conversation(t.Context(), "t", "c", 9, few, func(m Message) error {
+			seqs = append(seqs, m.Seq)
+			return nil
+		}))
+		require.Equal(t, []uint64{5}, seqs)
+	}
 }
 
 func TestAwaitProgressWakesAtAnAnnouncement(t *testing.T) {
