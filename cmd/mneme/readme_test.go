@@ -64,7 +64,9 @@ func TestTheReadmesGoProgramPublishes(t *testing.T) {
 			script += strings.ReplaceAll(block, "http://127.0.0.1:8420", s.ready.HTTP)
 		}
 	}
-	out, err = exec.Command("sh", "-ec", script).CombinedOutput()
+	shell := exec.Command("sh", "-ec", script)
+	shell.Dir = t.TempDir() // it writes files
+	out, err = shell.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), `{"events":[{"id":"event-2","seq":2,"duplicate":false}],"seq":2}`)
 	require.Contains(t, string(out), "In the same transaction.")

@@ -18,6 +18,8 @@ import (
 	"mneme/events"
 	"mneme/internal/httpapi"
 	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/internal/telemetry"
 	"mneme/pkg/graph"
 )
 
@@ -51,8 +53,10 @@ func setupFront(t *testing.T, change func(*httpapi.Config)) *front {
 	b, models := up(t)
 	f := &front{bundle: b, logged: &bytes.Buffer{}}
 	config := httpapi.Config{Log: b.Log, Models: models, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Store: "sqlite", Generation: 1, NotReady: service.ErrNotThere}
-	change(&config)
 	var err error
+	config.Telemetry, err = telemetry.Setup(t.Context(), "test", settings.Telemetry{}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	change(&config)
 	f.server, err = service.Listen("test", "127.0.0.1:0", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	f.server.Start(httpapi.New(config))
