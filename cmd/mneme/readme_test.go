@@ -28,7 +28,7 @@ func TestTheReadmesCommandsExist(t *testing.T) {
 	for _, block := range blocks(t, "sh") {
 		for line := range strings.Lines(block) {
 			line, _, _ = strings.Cut(line, "#")
-			args := strings.Fields(line)
+			args := words(line)
 			if len(args) == 0 || args[0] != "mneme" {
 				continue
 			}

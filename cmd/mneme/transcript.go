@@ -137,7 +137,12 @@ func (t *terminal) message(out *strings.Builder, m *message, shown extent) {
 	if m.Seq > 0 {
 		facts = append(facts, fmt.Sprintf("seq %d", m.Seq), m.MessageID)
 	}
-	fmt.Fprintf(out, "\n%s  %s\n", t.paint(color, console.OneLine(who)), t.paint(dim, console.OneLine(strings.Join(facts, "  "))))
+	who = console.OneLine(who)
+	rest := console.OneLine(strings.Join(facts, "  "))
+	if w := t.width(); w > 0 {
+		rest = console.Cut(rest, max(w-console.Width(who)-2, 0))
+	}
+	fmt.Fprintf(out, "\n%s  %s\n", t.paint(color, who), t.paint(dim, rest))
 	if m.Reasoning != "" {
 		out.WriteString(t.paint(dim, t.block("~ "+m.Reasoning, shown.content, 2)) + "\n")
 	}
@@ -157,11 +162,15 @@ func (t *terminal) message(out *strings.Builder, m *message, shown extent) {
 
 func (t *terminal) call(out *strings.Builder, c *call, shown extent) {
 	outcome := c.outcome()
-	head := fmt.Sprintf("  → %s %s", t.paint(bold, console.OneLine(c.ToolName)), t.paintOutcome(outcome))
+	name, rest := console.OneLine(c.ToolName), "  "+console.OneLine(c.ToolCallID)
 	if took := c.Result.took(); took != "" {
-		head += t.paint(dim, ", "+took)
+		rest = ", " + took + rest
 	}
-	out.WriteString(head + t.paint(dim, "  "+console.OneLine(c.ToolCallID)) + "\n")
+	if w := t.width(); w > 0 {
+		name = console.Cut(name, max(w-6-len(outcome), 10))
+		rest = console.Cut(rest, max(w-5-console.Width(name)-len(outcome), 0))
+	}
+	out.WriteString("  → " + t.paint(bold, name) + " " + t.paintOutcome(outcome) + t.paint(dim, rest) + "\n")
 	if arguments := jsonText(c.Arguments); arguments != "" {
 		out.WriteString(t.block(arguments, shown.result, 4) + "\n")
 	}
