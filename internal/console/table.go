@@ -37,7 +37,7 @@ func Layout(columns []Column, rows [][]string, width int) []string {
 			}
 		}
 		if last < 0 {
-			fitted = widths
+			fitted = narrowest(columns, widths)
 			break
 		}
 		shown = slices.Delete(shown, last, last+1)
@@ -83,6 +83,17 @@ func fit(columns []Column, shown, natural []int, width int) []int {
 			return nil
 		}
 		widths[widest]--
+	}
+	return widths
+}
+
+// narrowest cuts every column as far as it may be.
+func narrowest(columns []Column, natural []int) []int {
+	widths := slices.Clone(natural)
+	for i, c := range columns {
+		if c.Min > 0 {
+			widths[i] = min(widths[i], c.Min)
+		}
 	}
 	return widths
 }

@@ -38,6 +38,9 @@ func Get() Info {
 
 // String is the version on one line.
 func (i Info) String() string {
+	if i.Version == "" { // of a server that does not tell
+		return "unknown"
+	}
 	parts := []string{i.Version}
 	if i.Commit != "" {
 		commit := "commit " + i.Commit[:min(12, len(i.Commit))]
