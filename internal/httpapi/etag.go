@@ -87,22 +87,31 @@ func programVersion() string {
 // position, as it has the sequence of its newest event. What is inherited stays as it
 // is until an ancestor is deleted, and then its counts are others.
 func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage, past AsOfParam, models []model) error {
-	shown, err := json.Marshal([]any{lineage.Own(), lineage.Inherited()})
+	own, inherited := lineage.Own(), lineage.Inherited()
+	shown, err := json.Marshal([]any{own, inherited})
 	if err != nil {
 		return err
 	}
 	positions := []string{string(shown)}
+	ids := []events.ConversationID{own.ID}
+	if inherited != nil {
+		ids = append(ids, lineage.Ancestors()...)
+	}
 	for _, m := range models {
 		files, ok := m.store.(graph.FilesReader)
 		if !ok {
 			continue
 		}
-		for _, id := range append([]events.ConversationID{lineage.Own().ID}, lineage.Ancestors()...) {
+		for i, id := range ids {
 			last, err := files.LastSeq(ctx, id)
 			if err != nil {
 				return err
 			}
-			positions = append(positions, strconv.FormatUint(min(last, past.seq()), 10))
+			upTo := past.seq()
+			if i > 0 {
+				upTo = inherited.LastSeq
+			}
+			positions = append(positions, strconv.FormatUint(min(last, upTo), 10))
 		}
 	}
 	return a.unchanged(ctx, positions...)

@@ -131,7 +131,7 @@ func TestNoEventIsShownOfAnotherTenantOrADeletedConversation(t *testing.T) {
 	b.get(path, nil)
 	b.refused(http.StatusNotFound, http.MethodGet, path+"?tenant=other", nil, "")
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/99", nil, "")
-	b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/18446744073709551615", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/events/9223372036854775807", nil, "")
 
 	deleted := b.publish(structured("c1", "2", &events.ConversationDeleted{Reason: "secret"})).Seq
 	late := b.publish(structured("c1", "3", message("m2", "user", "secret"))).Seq

@@ -2,9 +2,9 @@ package telemetry_test
 
 import (
 	"bytes"
+	"database/sql"
 	"log/slog"
 	"net/http"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +12,7 @@ import (
 
 	"mneme/internal/service"
 	"mneme/internal/telemetry"
+	"mneme/pkg/graph/sqlitestore"
 )
 
 func TestALogRecordNamesTheTraceThatItWasWrittenIn(t *testing.T) {
@@ -49,9 +50,11 @@ func TestAFailureIsLoggedOnceWithItsTraceAndNotShown(t *testing.T) {
 	data := t.TempDir()
 	b := up(t, data)
 	b.read("", b.post("", message(t, "m1", "x", "")))
-	path := service.ModelPath(data, "graph")
-	require.NoError(t, os.Truncate(path, 0)) // a disk that loses data
-	require.NoError(t, os.RemoveAll(path+"-wal"))
+	vandal, err := sql.Open("sqlite", sqlitestore.WriterDSN(service.ModelPath(data, "graph")))
+	require.NoError(t, err)
+	_, err = vandal.ExecContext(t.Context(), "DROP TABLE version")
+	require.NoError(t, err)
+	require.NoError(t, vandal.Close())
 	status, answer := b.do(http.MethodGet, "/v1/conversations/c1", sampledA, "", nil)
 	require.Equal(t, http.StatusServiceUnavailable, status, "%s", answer)
 	require.NotContains(t, string(answer), "SQL")
