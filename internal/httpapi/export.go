@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"strconv"
@@ -72,9 +73,11 @@ func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse
 		}
 		e := exporter{ctx: ctx.Context(), graph: g, id: in.id(), out: bufio.NewWriterSize(ctx.BodyWriter(), writePiece)}
 		if err := e.run(a.Log, upTo); err != nil {
-			if e.ctx.Err() == nil {
-				a.Logger.Error("export broke off", "tenant", in.Tenant, "conversation", in.ID, "error", err)
+			level := slog.LevelError
+			if e.ctx.Err() != nil {
+				level = slog.LevelInfo // the client went away, or took nothing
 			}
+			a.Logger.Log(e.ctx, level, "export broke off", "tenant", in.Tenant, "conversation", in.ID, "error", err)
 			panic(http.ErrAbortHandler) // so that nobody takes what was sent for all
 		}
 	}}, nil

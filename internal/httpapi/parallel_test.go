@@ -22,7 +22,7 @@ import (
 // Many clients at once write, wait for what they wrote, and read. A client that is
 // told to ask again does.
 func TestManyClientsAtOnceAreAllServedAndNothingIsLost(t *testing.T) {
-	b := setup(t)
+	b, _ := up(t) // while no other test runs
 	const clients, rounds, shared = 200, 2, 10
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 	defer cancel()
