@@ -19,4 +19,7 @@
 // versions with the sequence that ended them, so every read can be asked as of a
 // sequence. Rows are joined by key (message_id, tool_call_id), so a result may come
 // before its call, and a call before its message.
+//
+// A conversation that branched from another one has its own rows only. [Lineage]
+// puts them behind those of its ancestors when they are read, over any backend.
 package graph

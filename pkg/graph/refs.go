@@ -88,11 +88,8 @@ func (g *inheriting) Results(ctx context.Context, id events.ConversationID, refs
 		for depth := len(g.lineage.segments) - 1; depth >= 0; depth-- {
 			at := Ref{depth, ref.ID}
 			result, ok := results[at]
-			call, mine := calls[at], calls[ref]
-			if ok && call.Seq == mine.Seq {
-				if _, older := found[ref]; !older || depth == mine.Depth {
-					found[ref] = result
-				}
+			if _, older := found[ref]; ok && !older && calls[at].Seq == calls[ref].Seq {
+				found[ref] = result
 			}
 		}
 	}

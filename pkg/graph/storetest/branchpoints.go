@@ -135,6 +135,36 @@ func branchPointCases(w branchShop) []namedCase {
 				Counts:     graph.Counts{MessageCount: 1, TurnCount: 1, TotalChars: 3, LastSeq: 1},
 			}, *b.lineage("inherited", graph.Latest).Inherited())
 		}},
+		{"a branch sees of its parent what that showed at the message", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("g", message("g1", "user", "one"))
+			h.Add("p", message("p1", "user", "two"))
+			h.Add("x", from("p", "p1"))
+			h.Add("p", from("g", "g1")) // said only now
+			h.Add("p", message("p2", "user", "three"))
+			h.Add("y", from("p", "p2"))
+			b := w.with(t, h)
+			require.Equal(t, []string{"p1 t1.0 n1 from p"}, b.shows("x", graph.Latest))
+			require.Equal(t, []string{"g1 t1.0 n1 from g", "p1 t2.0 n2 from p", "p2 t3.0 n3 from p"}, b.shows("y", graph.Latest))
+		}},
+		{"through a lineage as of a sequence nothing later is seen", func(t *testing.T) {
+			h := NewHistory()
+			parent(h)
+			h.Add("x", from("p", "m2"))
+			h.Add("x", message("x1", "user", "four"))
+			h.Add("x", message("x2", "user", "five"))
+			h.Add("x", read("k", "/a"))
+			b := w.with(t, h)
+			lineage := b.lineage("x", 5)
+			reader := lineage.Graph(b.store)
+			require.Equal(t, 3, must(reader.Conversation(b.ctx, id("x"), graph.Latest))(t).MessageCount)
+			require.Equal(t, 2, must(reader.Conversation(b.ctx, id("x"), 4))(t).MessageCount)
+			require.Len(t, must(reader.Messages(b.ctx, id("x"), graph.MessageQuery{}))(t), 3)
+			require.Len(t, must(reader.Transcript(b.ctx, id("x"), graph.TranscriptQuery{}))(t), 3)
+			require.Empty(t, must(reader.Calls(b.ctx, id("x"), refs("k"), graph.Latest))(t))
+			require.Equal(t, 3, must(reader.Counts(b.ctx, id("x"), []uint64{7}))(t)[0].MessageCount)
+			require.Empty(t, must(lineage.Files(b.files.store).Files(b.ctx, id("x"), graph.FileQuery{}))(t))
+		}},
 		{"of a deleted ancestor nothing is left, nor of what it inherited", func(t *testing.T) {
 			h := NewHistory()
 			parent(h)

@@ -60,6 +60,17 @@ func branchRowCases(w branchShop) []namedCase {
 			// What the branch says of the call takes back no access of the parent.
 			require.Len(t, b.accesses("y", graph.FileQuery{}), 1)
 		}},
+		{"a result may come in the parent before the branch calls", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("p", result("k1", "early", true))
+			h.Add("p", message("m1", "user", "branch here"))
+			h.Add("x", from("p", "m1"))
+			h.Add("x", read("k1", "/a"))
+			b := w.with(t, h)
+			steps := must(graph.Steps(b.ctx, b.lineage("x", graph.Latest).Graph(b.store), id("x"), graph.StepQuery{}))(t)
+			require.Len(t, steps.Rows, 1, "the result is not listed as one without a call")
+			require.Equal(t, "early", steps.Rows[0].Calls[0].Result.Result.Text)
+		}},
 		{"a branch lists its parent's files as they were, with its own in front", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("p", message("m1", "user", "one"))

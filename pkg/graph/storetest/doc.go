@@ -5,6 +5,8 @@
 //		storetest.RunGraph(t, storetest.Backend[storetest.GraphStore]{Open: …, Refuse: …})
 //	}
 //
+// Files have a suite like it, and RunBranches runs over both stores together.
+//
 // Cases drive a store through projection.Projection.Apply, with messages as the log
 // delivers them but without a log, and look at it through its own reads. None of
 // them looks at tables, labels or queries.
