@@ -172,6 +172,7 @@ func pagingCases(w graphShop) []namedCase {
 	// giant is a conversation whose second turn has one step with many calls; their
 	// results come after all of them.
 	giant := func(t *testing.T) graphBench {
+		t.Helper()
 		b := graphBench{w.bench(t)}
 		h := NewHistory()
 		h.Add("c", message("u1", "user", "hello"))
@@ -195,101 +196,115 @@ func pagingCases(w graphShop) []namedCase {
 	}
 	return []namedCase{
 		pagingLaw(w),
-		{"a turn of thousands of rows is listed like any other", func(t *testing.T) {
+		{"a turn of thousands of rows is listed in pages that are bounded", func(t *testing.T) {
 			b := giant(t)
-			page := must(graph.Turns(b.ctx, b.store, id("c"), graph.ListQuery{}))(t)
-			require.Len(t, page.Rows, 2)
-			require.Equal(t, graph.Counts{MessageCount: 3, TurnCount: 1, StepCount: 2, ToolCallCount: many, ToolResultCount: many, TotalChars: 20, LastSeq: 2*many + 5}, page.Rows[0].Counts)
-			require.Equal(t, graph.Counts{MessageCount: 2, TurnCount: 1, StepCount: 1, TotalChars: 10, LastSeq: 2}, page.Rows[1].Counts)
-		}},
-		{"a step that does not fit on a page goes on on the next", func(t *testing.T) {
-			b := giant(t)
-			bothOrders(t, func(t *testing.T, oldest bool) {
-				steps := pages(t, graph.ListQuery{OldestFirst: oldest}, func(q graph.ListQuery) (graph.Page[graph.Step], error) {
-					return graph.Steps(b.ctx, b.store, id("c"), graph.StepQuery{ListQuery: q})
+			t.Run("turns", func(t *testing.T) {
+				page := must(graph.Turns(b.ctx, b.store, id("c"), graph.ListQuery{}))(t)
+				require.Len(t, page.Rows, 2)
+				require.Equal(t, graph.Counts{MessageCount: 3, TurnCount: 1, StepCount: 2, ToolCallCount: many, ToolResultCount: many, TotalChars: 20, LastSeq: 2*many + 5}, page.Rows[0].Counts)
+				require.Equal(t, graph.Counts{MessageCount: 2, TurnCount: 1, StepCount: 1, TotalChars: 10, LastSeq: 2}, page.Rows[1].Counts)
+			})
+			t.Run("a step that does not fit goes on on the next page", func(t *testing.T) {
+				bothOrders(t, func(t *testing.T, oldest bool) { stepsInParts(t, b, many, oldest) })
+			})
+			t.Run("a message with more calls than fit says so", func(t *testing.T) {
+				bothOrders(t, func(t *testing.T, oldest bool) {
+					var got []string
+					for _, m := range pages(t, graph.ListQuery{OldestFirst: oldest}, func(q graph.ListQuery) (graph.Page[graph.MessageWithCalls], error) {
+						return graph.Messages(b.ctx, b.store, id("c"), graph.MessageListQuery{ListQuery: q, Calls: true})
+					}) {
+						got = append(got, fmt.Sprint(m.MessageID, " ", len(m.Calls), " ", m.MoreCalls))
+					}
+					require.Equal(t, inOrder([]string{"u1 0 false", "a1 0 false", "u2 0 false", fmt.Sprint("a2 ", graph.MaxExamined, " true"), "a3 0 false"}, oldest), got)
 				})
-				var parts []graph.Step
-				seen := map[string]bool{}
-				for i, s := range steps {
-					require.LessOrEqual(t, len(s.Calls), graph.MaxExamined)
-					if i+1 < len(steps) && steps[i+1].Number == s.Number {
-						require.True(t, s.Continued, "step %d of %d", i, len(steps))
-					}
-					if s.Number == 2 {
-						parts = append(parts, s)
-					}
-					for _, u := range s.Calls {
-						require.NotNil(t, u.Result)
-						require.False(t, seen[u.Call.ToolCallID])
-						seen[u.Call.ToolCallID] = true
-					}
-					require.Empty(t, s.Results)
-				}
-				require.Len(t, seen, many)
-				require.Greater(t, len(parts), 1)
-				if !oldest {
-					slices.Reverse(parts)
-				}
-				require.Equal(t, "a2", parts[0].Message.MessageID)
-				require.Nil(t, parts[1].Message)
 			})
-		}},
-		{"a message with more calls than a page holds says so", func(t *testing.T) {
-			b := giant(t)
-			bothOrders(t, func(t *testing.T, oldest bool) {
-				var got []string
-				for _, m := range pages(t, graph.ListQuery{OldestFirst: oldest}, func(q graph.ListQuery) (graph.Page[graph.MessageWithCalls], error) {
-					return graph.Messages(b.ctx, b.store, id("c"), graph.MessageListQuery{ListQuery: q, Calls: true})
-				}) {
-					got = append(got, fmt.Sprint(m.MessageID, " ", len(m.Calls), " ", m.MoreCalls))
+			t.Run("a filter that lets little through ends a page early and goes on", func(t *testing.T) {
+				read := func(q graph.CallQuery) graph.Page[graph.ToolUse] {
+					return must(graph.ToolCalls(b.ctx, b.store, id("c"), q))(t)
 				}
-				require.Equal(t, inOrder([]string{"u1 0 false", "a1 0 false", "u2 0 false", fmt.Sprint("a2 ", graph.MaxExamined, " true"), "a3 0 false"}, oldest), got)
+				first := read(graph.CallQuery{Tool: "Write"})
+				require.Empty(t, first.Rows)
+				require.NotZero(t, first.Next)
+				require.Equal(t, graph.Page[graph.ToolUse]{}, read(graph.CallQuery{Tool: "Write", ListQuery: graph.ListQuery{Start: first.Next}}))
+				require.Len(t, pages(t, graph.ListQuery{Limit: 1000}, func(q graph.ListQuery) (graph.Page[graph.ToolUse], error) {
+					return graph.ToolCalls(b.ctx, b.store, id("c"), graph.CallQuery{ListQuery: q, Outcome: graph.Failed})
+				}), many/2)
 			})
-		}},
-		{"a filter that lets little through ends a page early and goes on", func(t *testing.T) {
-			b := giant(t)
-			read := func(q graph.CallQuery) graph.Page[graph.ToolUse] {
-				return must(graph.ToolCalls(b.ctx, b.store, id("c"), q))(t)
-			}
-			first := read(graph.CallQuery{Tool: "Write"})
-			require.Empty(t, first.Rows)
-			require.NotZero(t, first.Next)
-			require.Equal(t, graph.Page[graph.ToolUse]{}, read(graph.CallQuery{Tool: "Write", ListQuery: graph.ListQuery{Start: first.Next}}))
-			require.Len(t, pages(t, graph.ListQuery{Limit: 1000}, func(q graph.ListQuery) (graph.Page[graph.ToolUse], error) {
-				return graph.ToolCalls(b.ctx, b.store, id("c"), graph.CallQuery{ListQuery: q, Outcome: graph.Failed})
-			}), many/2)
 		}},
 		{"a page of long texts ends early and goes on", func(t *testing.T) {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			long := string(make([]byte, graph.MaxBodyBytes))
-			for i := range 160 {
-				h.Add("c", message(fmt.Sprint("u", i), "user", long))
-				h.Add("c", call(fmt.Sprint("k", i), "run", fmt.Sprintf("%q", fmt.Sprintf("%065000d", i))))
-				h.Add("c", result(fmt.Sprint("k", i), long, true))
+			const n = 210 // more than a page takes of texts of this size
+			for i := range n {
+				h.Add("users", message(fmt.Sprint("u", i), "user", long))
+				h.Add("calls", read(fmt.Sprint("k", i), "/a"))
+				h.Add("calls", result(fmt.Sprint("k", i), long, true))
 			}
 			b.apply(h.Messages)
 			bothOrders(t, func(t *testing.T, oldest bool) {
 				q := graph.ListQuery{Limit: 1000, OldestFirst: oldest}
-				turns := must(graph.Turns(b.ctx, b.store, id("c"), q))(t)
-				require.Less(t, len(turns.Rows), 160)
-				require.Less(t, len(must(graph.Steps(b.ctx, b.store, id("c"), graph.StepQuery{ListQuery: q}))(t).Rows), 160)
-				calls := must(graph.ToolCalls(b.ctx, b.store, id("c"), graph.CallQuery{ListQuery: q}))(t)
-				require.Less(t, len(calls.Rows), 160)
-				all := pages(t, q, func(q graph.ListQuery) (graph.Page[graph.Turn], error) {
-					return graph.Turns(b.ctx, b.store, id("c"), q)
-				})
-				require.Len(t, all, 160)
-				for _, turn := range all {
-					require.Equal(t, 1, turn.Counts.ToolCallCount)
+				turns := func(q graph.ListQuery) (graph.Page[graph.Turn], error) {
+					return graph.Turns(b.ctx, b.store, id("users"), q)
 				}
-				require.Len(t, pages(t, q, func(q graph.ListQuery) (graph.Page[graph.MessageWithCalls], error) {
-					return graph.Messages(b.ctx, b.store, id("c"), graph.MessageListQuery{ListQuery: q, Calls: true})
-				}), 160)
-				require.Len(t, pages(t, q, func(q graph.ListQuery) (graph.Page[graph.Step], error) {
-					return graph.Steps(b.ctx, b.store, id("c"), graph.StepQuery{ListQuery: q})
-				}), 160)
+				messages := func(q graph.ListQuery) (graph.Page[graph.MessageWithCalls], error) {
+					return graph.Messages(b.ctx, b.store, id("users"), graph.MessageListQuery{ListQuery: q})
+				}
+				steps := func(q graph.ListQuery) (graph.Page[graph.Step], error) {
+					return graph.Steps(b.ctx, b.store, id("calls"), graph.StepQuery{ListQuery: q})
+				}
+				calls := func(q graph.ListQuery) (graph.Page[graph.ToolUse], error) {
+					return graph.ToolCalls(b.ctx, b.store, id("calls"), graph.CallQuery{ListQuery: q})
+				}
+				require.Less(t, len(must(turns(q))(t).Rows), n)
+				require.Less(t, len(must(messages(q))(t).Rows), n)
+				require.Less(t, len(must(steps(q))(t).Rows[0].Calls), n)
+				require.Less(t, len(must(calls(q))(t).Rows), n)
+				all := pages(t, q, turns)
+				require.Len(t, all, n)
+				for _, turn := range all {
+					require.Equal(t, 1, turn.Counts.MessageCount)
+				}
+				require.Len(t, pages(t, q, messages), n)
+				require.Len(t, pages(t, q, calls), n)
+				found := 0
+				for _, s := range pages(t, q, steps) {
+					found += len(s.Calls)
+				}
+				require.Equal(t, n, found)
 			})
 		}},
 	}
+}
+
+// stepsInParts checks the parts of a step that does not fit on a page.
+func stepsInParts(t *testing.T, b graphBench, calls int, oldest bool) {
+	t.Helper()
+	steps := pages(t, graph.ListQuery{OldestFirst: oldest}, func(q graph.ListQuery) (graph.Page[graph.Step], error) {
+		return graph.Steps(b.ctx, b.store, id("c"), graph.StepQuery{ListQuery: q})
+	})
+	var parts []graph.Step
+	seen := map[string]bool{}
+	for i, s := range steps {
+		require.LessOrEqual(t, len(s.Calls), graph.MaxExamined)
+		if i+1 < len(steps) && steps[i+1].Number == s.Number {
+			require.True(t, s.Continued, "step %d of %d", i, len(steps))
+		}
+		if s.Number == 2 {
+			parts = append(parts, s)
+		}
+		for _, u := range s.Calls {
+			require.NotNil(t, u.Result)
+			require.False(t, seen[u.Call.ToolCallID])
+			seen[u.Call.ToolCallID] = true
+		}
+		require.Empty(t, s.Results)
+	}
+	require.Len(t, seen, calls)
+	require.Greater(t, len(parts), 1)
+	if !oldest {
+		slices.Reverse(parts)
+	}
+	require.Equal(t, "a2", parts[0].Message.MessageID)
+	require.Nil(t, parts[1].Message)
 }
