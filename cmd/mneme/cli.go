@@ -127,10 +127,7 @@ func sentence(s string) string {
 
 // variable is the variable of the environment behind a flag, "" if it is no setting.
 func variable(value *kong.Value) string {
-	if name := value.Tag.Get("envconfig"); name != "" {
-		return settings.Prefix + "_" + name
-	}
-	return ""
+	return value.Tag.Get("envconfig")
 }
 
 func helpOf(value *kong.Value) string {

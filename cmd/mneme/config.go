@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"mneme/internal/settings"
 )
 
@@ -13,6 +11,7 @@ type ConfigCmd struct {
 	Ingestor   ConfigIngestorCmd   `cmd:"" help:"Settings of the program ingestor."`
 	FileTrack  ConfigFileTrackCmd  `cmd:"" name:"file-tracker" help:"Settings of the program file-tracker."`
 	ContextAPI ConfigContextAPICmd `cmd:"" name:"context-api" help:"Settings of the program context-api."`
+	Traces     ConfigTracesCmd     `cmd:"" help:"Settings of the traces of every program."`
 }
 
 const configHelp = `A flag goes before the environment, the environment before the default. What can't be used is told, with exit code 2.
@@ -73,6 +72,17 @@ func (*ConfigContextAPICmd) Run(g *Globals, t *terminal) error {
 	return g.configOf(t, settings.ForContextAPI())
 }
 
+// ConfigTracesCmd shows the settings of traces.
+type ConfigTracesCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*ConfigTracesCmd) Help() string { return configHelp }
+
+// Run prints them.
+func (*ConfigTracesCmd) Run(g *Globals, t *terminal) error {
+	return g.configOf(t, settings.ForTelemetry())
+}
+
 // configOf shows the settings of a program that flags do not reach.
 func (g *Globals) configOf(t *terminal, spec settings.Spec) error {
 	list := settings.Effective(spec, nil)
@@ -100,7 +110,7 @@ func (g *Globals) printConfig(t *terminal, list []settings.Setting) error {
 	for i, s := range list {
 		source := s.Source
 		if source == settings.FromFlag {
-			source = "flag --" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(s.Name, settings.Prefix+"_"), "_", "-"))
+			source = "flag --" + settings.Flag(s.Name)
 		}
 		rows[i] = []any{s.Name, s.Value, source, s.Desc}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"mneme/internal/console"
 	"mneme/internal/doctor"
-	"mneme/internal/settings"
 	"mneme/internal/version"
 )
 
@@ -39,7 +38,7 @@ type diagnosis struct {
 func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	data := c.Data
 	if data == "" {
-		data = os.Getenv(settings.Prefix + "_DATA")
+		data = os.Getenv("MNEME_DATA")
 	}
 	if _, err := os.Stat(".mneme"); data == "" && err == nil {
 		data = ".mneme"

@@ -43,19 +43,19 @@ type listFlags struct {
 
 func (f listFlags) query() parameters { return parameters{"order": f.Order} }
 
-// flagsGiven are the settings that flags have set, by their name without the prefix.
+// flagsGiven are the settings that flags have set, by their variables.
 type flagsGiven map[string]bool
 
 func given(parsed *kong.Context) flagsGiven {
-	names := flagsGiven{}
+	variables := flagsGiven{}
 	for _, path := range parsed.Path {
 		if path.Flag != nil && !path.Resolved {
-			if name := path.Flag.Tag.Get("envconfig"); name != "" {
-				names[name] = true
+			if name := variable(path.Flag.Value); name != "" {
+				variables[name] = true
 			}
 		}
 	}
-	return names
+	return variables
 }
 
 // check applies the rules of settings, and names what a flag has set by the flag.
@@ -65,9 +65,8 @@ func (given flagsGiven) check(spec settings.Spec) error {
 		return nil
 	}
 	text := err.Error()
-	for name := range given {
-		flag := "--" + strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		text = strings.ReplaceAll(text, settings.Prefix+"_"+name+"=", flag+"=")
+	for variable := range given {
+		text = strings.ReplaceAll(text, variable+"=", "--"+settings.Flag(variable)+"=")
 	}
 	return usageError("%s", text)
 }

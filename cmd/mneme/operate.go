@@ -7,7 +7,6 @@ import (
 
 	"mneme/internal/console"
 	"mneme/internal/httpapi"
-	"mneme/internal/settings"
 )
 
 // StatusCmd shows the log and the projections.
@@ -140,7 +139,7 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 		projections = []string{c.Projection}
 	}
 	tenant := ""
-	if _, set := os.LookupEnv(settings.Prefix + "_TENANT"); set || g.given["TENANT"] {
+	if _, set := os.LookupEnv("MNEME_TENANT"); set || g.given["MNEME_TENANT"] {
 		tenant = g.Tenant
 	}
 	list := []httpapi.FailedEvent{}

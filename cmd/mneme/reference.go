@@ -130,7 +130,7 @@ func settingsPage() string {
 		for _, f := range settings.Fields(p.New()) {
 			name := "`" + f.Variable + "`"
 			if p.Flags {
-				name += ", `--" + strings.ToLower(strings.ReplaceAll(f.Name, "_", "-")) + "`"
+				name += ", `--" + settings.Flag(f.Variable) + "`"
 			}
 			fmt.Fprintf(&out, "| %s | %s | %s |\n", name, cellText(f.Desc), code(f.Default))
 		}

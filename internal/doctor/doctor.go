@@ -75,6 +75,6 @@ func (e *examination) settings() {
 		}
 	}
 	if len(problems) == 0 {
-		e.add("settings", OK, "every "+settings.Prefix+"_ variable is known and can be used", "")
+		e.add("settings", OK, "every MNEME_ variable is known and can be used", "")
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 // Field is one setting of a program.
 type Field struct {
-	Name     string // without the prefix, LOG_LEVEL
 	Variable string // MNEME_LOG_LEVEL
 	Desc     string
 	Default  string
@@ -33,8 +32,7 @@ func fields(v reflect.Value) (list []Field) {
 			list = append(list, fields(v.Field(i))...)
 			continue
 		}
-		f := Field{Name: field.Tag.Get("envconfig"), Desc: field.Tag.Get("desc"), Secret: field.Tag.Get("secret") == "true", value: v.Field(i)}
-		f.Variable = Prefix + "_" + f.Name
+		f := Field{Variable: field.Tag.Get("envconfig"), Desc: field.Tag.Get("desc"), Secret: field.Tag.Get("secret") == "true", value: v.Field(i)}
 		if values := field.Tag.Get("oneof"); values != "" {
 			f.OneOf = strings.Split(values, ",")
 		}
@@ -45,6 +43,11 @@ func fields(v reflect.Value) (list []Field) {
 		list = append(list, f)
 	}
 	return list
+}
+
+// Flag is the name of the flag of a setting that has one, log-level.
+func Flag(variable string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, prefix), "_", "-"))
 }
 
 func (f *Field) text() string { return fmt.Sprint(f.value.Interface()) }
@@ -68,8 +71,8 @@ const (
 const masked = "(set, not shown)"
 
 // Effective tells what a program is configured by and where each value came from.
-// given are the names, without the prefix, of settings that a flag has set in spec;
-// the others are taken from the environment, whether or not they can be used.
+// given are the variables whose flag has set them in spec; the others are taken from the
+// environment, whether or not they can be used.
 func Effective(spec Spec, given map[string]bool) []Setting {
 	list := []Setting{}
 	for _, f := range Fields(spec) {
@@ -77,7 +80,7 @@ func Effective(spec Spec, given map[string]bool) []Setting {
 		if value, ok := os.LookupEnv(f.Variable); ok {
 			s.Value, s.Source = value, FromEnvironment
 		}
-		if given[f.Name] {
+		if given[f.Variable] {
 			s.Value, s.Source = f.text(), FromFlag
 		}
 		if f.Secret && s.Value != "" {

@@ -15,7 +15,7 @@ import (
 
 // Read takes a program's settings from the environment and checks them.
 func Read(spec Spec) error {
-	err := envconfig.Process(Prefix, spec)
+	err := envconfig.Process("", spec)
 	var parse *envconfig.ParseError
 	if errors.As(err, &parse) {
 		return fmt.Errorf("%s=%q: not a %s", parse.KeyName, parse.Value, parse.TypeName)
@@ -31,7 +31,7 @@ func Check(spec Spec) error {
 	errs := []error{}
 	for _, f := range Fields(spec) {
 		if value := f.text(); len(f.OneOf) > 0 && !slices.Contains(f.OneOf, value) {
-			errs = append(errs, refuse(f.Variable, value, "none of "+strings.Join(f.OneOf, ", ")))
+			errs = append(errs, refuse(f.Variable, value, "none of "+strings.TrimPrefix(strings.Join(f.OneOf, ", "), ", ")))
 		}
 	}
 	return errors.Join(append(errs, spec.Check())...)
@@ -60,7 +60,7 @@ func Loopback(name, address string) error {
 func httpURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return refuse(Prefix+"_URL", text, "not a URL such as http://127.0.0.1:8420")
+		return refuse("MNEME_URL", text, "not a URL such as http://127.0.0.1:8420")
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func natsURL(list string) error {
 	for one := range strings.SplitSeq(list, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Host == "" || (u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "ws" && u.Scheme != "wss") {
-			return refuse(Prefix+"_NATS_URL", one, "not a NATS URL, such as nats://127.0.0.1:4222")
+			return refuse("MNEME_NATS_URL", one, "not a NATS URL, such as nats://127.0.0.1:4222")
 		}
 	}
 	return nil
@@ -77,28 +77,28 @@ func natsURL(list string) error {
 
 func notEmpty(name, value string) error {
 	if value == "" {
-		return refuse(Prefix+"_"+name, value, "must not be empty")
+		return refuse(name, value, "must not be empty")
 	}
 	return nil
 }
 
 func notNegative(name string, value int64) error {
 	if value < 0 {
-		return refuse(Prefix+"_"+name, value, "must not be negative")
+		return refuse(name, value, "must not be negative")
 	}
 	return nil
 }
 
 func between(name string, value, low, high int) error {
 	if value < low || value > high {
-		return refuse(Prefix+"_"+name, value, fmt.Sprintf("not between %d and %d", low, high))
+		return refuse(name, value, fmt.Sprintf("not between %d and %d", low, high))
 	}
 	return nil
 }
 
 func directory(name, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return refuse(Prefix+"_"+name, path, "is a file, not a directory")
+		return refuse(name, path, "is a file, not a directory")
 	}
 	return nil
 }
@@ -110,8 +110,8 @@ type Problem struct {
 	Reason   string
 }
 
-// Environment looks at every variable of the environment that has our prefix: those
-// that no program knows, and those whose value a program refuses.
+// Environment lists the variables of the environment whose value a program refuses, and
+// those with our prefix that no program knows.
 func Environment() []Problem {
 	known := []string{}
 	reasons := map[string]string{}
@@ -131,12 +131,9 @@ func Environment() []Problem {
 	list := []Problem{}
 	for _, pair := range os.Environ() {
 		variable, _, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(variable, Prefix+"_") {
-			continue
-		}
 		if reason, bad := reasons[variable]; bad {
 			list = append(list, Problem{variable, false, reason})
-		} else if !slices.Contains(known, variable) {
+		} else if strings.HasPrefix(variable, prefix) && !slices.Contains(known, variable) {
 			list = append(list, Problem{variable, true, variable + ": no program knows this name" + didYouMean(variable, known)})
 		}
 	}

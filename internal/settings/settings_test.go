@@ -12,10 +12,9 @@ func TestEverySettingHasANameAMeaningAndAGoodDefault(t *testing.T) {
 		spec := p.New()
 		require.NoError(t, Read(spec), "the defaults of %s", p.Name)
 		for _, f := range Fields(spec) {
-			require.NotEqual(t, Prefix+"_", f.Variable, p.Name)
+			require.Regexp(t, "^(MNEME|OTEL)_", f.Variable, p.Name)
 			require.NotEmpty(t, f.Desc, f.Variable)
 			require.NotRegexp(t, `\.$`, f.Desc, f.Variable)
-			require.NotEmpty(t, f.Default, f.Variable)
 		}
 		for _, s := range Effective(p.New(), nil) {
 			require.Equal(t, FromDefault, s.Source, s.Name)
@@ -26,10 +25,12 @@ func TestEverySettingHasANameAMeaningAndAGoodDefault(t *testing.T) {
 func TestTheEnvironmentIsReadAndCheckedByName(t *testing.T) {
 	t.Setenv("MNEME_LISTEN", "127.0.0.1:99")
 	t.Setenv("MNEME_PARTITIONS", "8")
+	t.Setenv("DATA", "/nowhere")
 	s := ForIngestor()
 	require.NoError(t, Read(s))
 	require.Equal(t, "127.0.0.1:99", s.Listen)
 	require.Equal(t, 8, s.Partitions)
+	require.Equal(t, ".mneme", s.Data, "a variable of another program is none of ours")
 
 	t.Setenv("MNEME_PARTITIONS", "99")
 	t.Setenv("MNEME_LOG_FORMAT", "xml")
@@ -47,22 +48,24 @@ func TestProblemsOfTheEnvironmentAreFoundWithAHint(t *testing.T) {
 	t.Setenv("MNEME_PARTITIONS", "0")
 	t.Setenv("MNEME_LOG_SIZE", "big")
 	t.Setenv("MNEME_DATA", t.TempDir())
+	t.Setenv("OTEL_TRACES_EXPORTER", "zipkin")
 	require.Equal(t, []Problem{
 		{"MNEME_COLOUR_OF_THE_SKY", true, "MNEME_COLOUR_OF_THE_SKY: no program knows this name"},
 		{"MNEME_LOG_SIZE", false, `MNEME_LOG_SIZE="big": not a int64`},
 		{"MNEME_NATS_URI", true, "MNEME_NATS_URI: no program knows this name; did you mean MNEME_NATS_URL?"},
 		{"MNEME_PARTITIONS", false, "MNEME_PARTITIONS=0: not between 1 and 32"},
+		{"OTEL_TRACES_EXPORTER", false, `OTEL_TRACES_EXPORTER="zipkin": none of otlp, none`},
 	}, Environment())
 }
 
 // secretive has what no program has yet.
 type secretive struct {
 	Common
-	Token string `envconfig:"TOKEN" secret:"true" desc:"who may read"`
+	Token string `envconfig:"MNEME_TOKEN" secret:"true" desc:"who may read"`
 }
 
 type Common struct {
-	Data string `envconfig:"DATA" default:".mneme" desc:"where"`
+	Data string `envconfig:"MNEME_DATA" default:".mneme" desc:"where"`
 }
 
 func (*secretive) Check() error { return nil }
@@ -73,7 +76,7 @@ func TestASecretIsNeverShown(t *testing.T) {
 	}, Effective(&secretive{}, nil))
 	t.Setenv("MNEME_TOKEN", "hush")
 	require.Equal(t, Setting{"MNEME_TOKEN", "(set, not shown)", FromEnvironment, "who may read"}, Effective(&secretive{}, nil)[1])
-	require.Equal(t, Setting{"MNEME_TOKEN", "(set, not shown)", FromFlag, "who may read"}, Effective(&secretive{Token: "hush"}, map[string]bool{"TOKEN": true})[1])
+	require.Equal(t, Setting{"MNEME_TOKEN", "(set, not shown)", FromFlag, "who may read"}, Effective(&secretive{Token: "hush"}, map[string]bool{"MNEME_TOKEN": true})[1])
 }
 
 func TestUsageIsATable(t *testing.T) {

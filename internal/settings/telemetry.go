@@ -2,11 +2,8 @@ package settings
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
-
-	"github.com/kelseyhightower/envconfig"
 )
 
 // Telemetry is what OpenTelemetry's own variables say about traces. The exporters and
@@ -14,25 +11,27 @@ import (
 // the sampler, the name and the attributes of the service, the sizes of queues.
 type Telemetry struct {
 	Disabled       string `envconfig:"OTEL_SDK_DISABLED" default:"false" desc:"true switches traces off"`
-	Exporter       string `envconfig:"OTEL_TRACES_EXPORTER" default:"otlp" desc:"otlp or none"`
+	Exporter       string `envconfig:"OTEL_TRACES_EXPORTER" default:"otlp" oneof:"otlp,none" desc:"otlp or none"`
 	Endpoint       string `envconfig:"OTEL_EXPORTER_OTLP_ENDPOINT" desc:"where traces go; unset means nowhere"`
 	TracesEndpoint string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" desc:"where traces go, if they have an endpoint of their own"`
-	Protocol       string `envconfig:"OTEL_EXPORTER_OTLP_PROTOCOL" default:"http/protobuf" desc:"http/protobuf or grpc"`
-	TracesProtocol string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" desc:"the protocol of traces, if it is another one"`
+	Protocol       string `envconfig:"OTEL_EXPORTER_OTLP_PROTOCOL" default:"http/protobuf" oneof:"http/protobuf,grpc" desc:"http/protobuf or grpc"`
+	TracesProtocol string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" oneof:",http/protobuf,grpc" desc:"the protocol of traces, if it is another one"`
 	Capture        string `envconfig:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" default:"false" desc:"true puts what was read into spans"`
 }
 
+// ForTelemetry makes the settings of traces.
+func ForTelemetry() *Telemetry { return &Telemetry{} }
+
 // ReadTelemetry reads and checks the variables of OpenTelemetry.
 func ReadTelemetry() (Telemetry, error) {
-	t := Telemetry{}
-	if err := envconfig.Process("", &t); err != nil {
-		return t, err
-	}
-	return t, errors.Join(
-		endpoint("OTEL_EXPORTER_OTLP_ENDPOINT", t.Endpoint), endpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", t.TracesEndpoint),
-		oneOf("OTEL_TRACES_EXPORTER", t.Exporter, "otlp", "none"),
-		oneOf("OTEL_EXPORTER_OTLP_PROTOCOL", t.Protocol, "http/protobuf", "grpc"),
-		oneOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", t.TracesProtocol, "", "http/protobuf", "grpc"))
+	t := ForTelemetry()
+	err := Read(t)
+	return *t, err
+}
+
+// Check implements [Spec].
+func (t *Telemetry) Check() error {
+	return errors.Join(endpoint("OTEL_EXPORTER_OTLP_ENDPOINT", t.Endpoint), endpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", t.TracesEndpoint))
 }
 
 // On tells whether there are traces.
@@ -72,16 +71,7 @@ func endpoint(name, text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("%s=%q: not a URL such as http://127.0.0.1:4318", name, text)
+		return refuse(name, text, "not a URL such as http://127.0.0.1:4318")
 	}
 	return nil
-}
-
-func oneOf(name, value string, values ...string) error {
-	for _, v := range values {
-		if value == v {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s=%q: none of %s", name, value, strings.Join(values, ", "))
 }
