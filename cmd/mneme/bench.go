@@ -13,10 +13,10 @@ import (
 
 // BenchCmd groups the measurements.
 type BenchCmd struct {
-	Ingest  BenchIngestCmd  `cmd:"" help:"How fast events are applied, against a bare loader that writes the same rows."`
+	Ingest  BenchIngestCmd  `cmd:"" help:"How fast events are applied, against a bare loader."`
 	Latency BenchLatencyCmd `cmd:"" help:"How soon a published event can be read, at an even rate."`
-	Replay  BenchReplayCmd  `cmd:"" help:"How fast the read models are rebuilt, against a bare ordered consumer."`
-	Context BenchContextCmd `cmd:"" help:"How long a context takes; with transcripts also memory, start and long conversations."`
+	Replay  BenchReplayCmd  `cmd:"" help:"How fast the read models are rebuilt."`
+	Context BenchContextCmd `cmd:"" help:"How long a context takes, and what a server needs."`
 }
 
 // BenchIngestCmd measures ingest.
@@ -27,7 +27,11 @@ type BenchIngestCmd struct {
 
 // Help is what --help says below the summary.
 func (*BenchIngestCmd) Help() string {
-	return `The transcripts are published to a log of its own in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the very same rows, held in memory, into empty tables with the same indexes and settings in the same transactions. The ratio is the median over the rounds.`
+	return `The transcripts are published to a log of its own in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the very same rows, held in memory, into empty tables with the same indexes and settings in the same transactions. The ratio is the median over the rounds.
+
+Example:
+
+    mneme bench ingest ~/.claude/projects --rounds 9`
 }
 
 // Run measures and prints the figures.
@@ -51,13 +55,17 @@ func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 
 // BenchReplayCmd measures rebuilds.
 type BenchReplayCmd struct {
-	Paths  []string `arg:"" name:"path" help:"Transcripts to measure with, as import takes them."`
+	Paths  []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them."`
 	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
 }
 
 // Help is what --help says below the summary.
 func (*BenchReplayCmd) Help() string {
-	return `The transcripts are published to a log of its own in a temporary directory. In each round a bare ordered consumer reads the whole stream and does nothing with it; then the engine rebuilds "files", then "graph", from the same stream over the same connection, each into an empty store. The consumer runs once before to warm up. The ratios are the medians over the rounds.`
+	return `The transcripts are published to a log of its own in a temporary directory. In each round a bare ordered consumer reads the whole stream and does nothing with it; then the engine rebuilds "files", then "graph", from the same stream over the same connection, each into an empty store. The consumer runs once before to warm up. The ratios are the medians over the rounds.
+
+Example:
+
+    mneme bench replay ~/.claude/projects`
 }
 
 // Run measures and prints the figures.
@@ -80,7 +88,7 @@ func (c *BenchReplayCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 
 // BenchLatencyCmd measures from publish to read.
 type BenchLatencyCmd struct {
-	Paths  []string      `arg:"" name:"path" help:"Transcripts to publish, as import takes them; as many events as the rate and the time need."`
+	Paths  []string      `arg:"" name:"path" complete:"file" help:"Transcripts to publish, as import takes them; as many events as the rate and the time need."`
 	Rate   int           `help:"Events published a second." default:"500"`
 	Reads  int           `help:"How many of them a second are read back." default:"50"`
 	WarmUp time.Duration `help:"Time before the measurement." default:"5s"`
@@ -89,7 +97,11 @@ type BenchLatencyCmd struct {
 
 // Help is what --help says below the summary.
 func (*BenchLatencyCmd) Help() string {
-	return `"mneme up" is started as a process of its own on an empty temporary directory. Sixteen publishers write conversations side by side over NATS, an event at a time, each waiting for its acknowledgement. The schedule is even and open: an event is due when it is due, however slow the server is, and every time is counted from then on, so that a stall is counted for each event that it delays. Of some events the conversation is read over HTTP with at_least, of as many its context with the default budget. "late" is how much behind its schedule the publisher itself was: a machine that is too busy to measure shows there.`
+	return `"mneme up" is started as a process of its own on an empty temporary directory. Sixteen publishers write conversations side by side over NATS, an event at a time, each waiting for its acknowledgement. The schedule is even and open: an event is due when it is due, however slow the server is, and every time is counted from then on, so that a stall is counted for each event that it delays. Of some events the conversation is read over HTTP with at_least, of as many its context with the default budget. "late" is how much behind its schedule the publisher itself was: a machine that is too busy to measure shows there.
+
+Example:
+
+    mneme bench latency ~/.claude/projects --rate 500 --for 30s --json`
 }
 
 // Run measures and prints the figures.

@@ -12,7 +12,7 @@ import (
 
 // BenchContextCmd measures contexts, and the program as its operator sees it.
 type BenchContextCmd struct {
-	Paths         []string `arg:"" optional:"" name:"path" help:"Transcripts to import into an empty server of its own; without any the running server at --url is read as it is."`
+	Paths         []string `arg:"" optional:"" name:"path" complete:"file" help:"Transcripts to import into an empty server of its own; without any the running server at --url is read as it is."`
 	MaxChars      int      `help:"Budget of a context." default:"100000"`
 	Conversations int      `help:"Conversations to read at most, spread evenly over all." default:"200"`
 	Rounds        int      `help:"How often each is read, after once to warm up." default:"5"`
@@ -23,7 +23,12 @@ type BenchContextCmd struct {
 func (*BenchContextCmd) Help() string {
 	return `With transcripts: "mneme up" is started as a process of its own on an empty temporary directory, "mneme import --wait" brings them in, then it is killed and started again, interrupted and started again; each time it is measured how long it takes from starting the process to the line that says where it answers, and what it has resident.
 
-Then contexts are read over HTTP (format json, not packed), one after the other. If there is a long conversation, its last turns are published again as a conversation of their own, and both are read by turns: the newest content is the same, so the ratio shows what the length costs.`
+Then contexts are read over HTTP (format json, not packed), one after the other. If there is a long conversation, its last turns are published again as a conversation of their own, and both are read by turns: the newest content is the same, so the ratio shows what the length costs.
+
+Examples:
+
+    mneme bench context                            the server that runs, as it is
+    mneme bench context ~/.claude/projects         a server of its own`
 }
 
 // Run measures and prints the figures.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -115,9 +116,13 @@ func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	if answer.BranchedFrom != nil {
 		branched = fmt.Sprintf("%s at message %s", answer.BranchedFrom.ConversationID, answer.BranchedFrom.MessageID)
 	}
+	inherited := ""
+	if h := answer.Inherited; h != nil {
+		inherited = fmt.Sprintf("%d messages of %d turns from there", h.MessageCount, h.TurnCount)
+	}
 	if err := t.card(
 		"id", answer.ID, "title", answer.Title, "status", answer.Status, "tags", answer.Tags, "agent", answer.Agent, "model", answer.Model,
-		"cwd", answer.Cwd, "project", answer.Project, "branch of", branched, "turns", answer.TurnCount, "steps", answer.StepCount,
+		"cwd", answer.Cwd, "project", answer.Project, "branch of", branched, "inherited", inherited, "turns", answer.TurnCount, "steps", answer.StepCount,
 		"messages", answer.MessageCount, "tool calls", answer.ToolCallCount, "tool results", answer.ToolResultCount, "chars", answer.TotalChars,
 		"created", when(answer.CreatedAt), "updated", when(answer.UpdatedAt), "sequences", fmt.Sprintf("%d to %d", answer.FirstSeq, answer.LastSeq),
 	); err != nil || c.Messages == 0 {
@@ -127,7 +132,7 @@ func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	if err != nil {
 		return err
 	}
-	list, err := decodeRows[message](rows)
+	list, err := decodeRows[httpapi.Message](rows)
 	if err != nil {
 		return err
 	}
@@ -163,10 +168,26 @@ func (c *ConversationsExportCmd) Run(ctx context.Context, g *Globals, t *termina
 	}
 	defer func() { _ = response.Body.Close() }()
 	if c.Output == "-" {
-		_, err := io.Copy(escapeControls{t.out, t.isPerson()}, response.Body)
-		return err
+		return copyLines(escapeControls{t.out, t.isPerson()}, response.Body)
 	}
 	return writeFile(c.Output, response.Body)
+}
+
+// copyLines writes line by line: no character is cut in two.
+func copyLines(to io.Writer, from io.Reader) error {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if _, failed := to.Write(line); failed != nil {
+			return failed
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // writeFile writes a file that is there whole or not at all.

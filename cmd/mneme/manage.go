@@ -8,15 +8,9 @@ import (
 	"net/http"
 	"os"
 	"strings"
-)
 
-// written is the answer to every command that changes a conversation.
-type written struct {
-	ConversationID string `json:"conversation_id"`
-	EventID        string `json:"event_id"`
-	Seq            uint64 `json:"seq"`
-	Duplicate      bool   `json:"duplicate"`
-}
+	"mneme/internal/httpapi"
+)
 
 // change sends what should become of a conversation and says at which sequence it
 // did.
@@ -37,7 +31,7 @@ func (g *Globals) change(ctx context.Context, t *terminal, method, path, done st
 	if err != nil {
 		return err
 	}
-	var answer written
+	var answer httpapi.Written
 	if err := json.Unmarshal(reply, &answer); err != nil {
 		return err
 	}

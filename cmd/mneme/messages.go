@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mneme/internal/console"
+	"mneme/internal/httpapi"
 )
 
 // MessagesCmd reads a conversation.
@@ -50,11 +51,11 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		if g.JSON {
 			return t.rawJSON(body, false)
 		}
-		var whole message
+		var whole httpapi.Message
 		if err := json.Unmarshal(body, &whole); err != nil {
 			return err
 		}
-		return t.transcript([]message{whole}, false, extent{})
+		return t.transcript([]httpapi.Message{whole}, false, extent{})
 	}
 	rows, err := api.pages(ctx, conversation(c.ID, "/messages"), "messages", c.Limit, reads.with(c.listFlags.query(), parameters{
 		"role": c.Role, "include_tool_calls": c.ToolCalls, "include_reasoning": c.Reasoning,
@@ -65,7 +66,7 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		return t.json(rows)
 	}
-	list, err := decodeRows[message](rows)
+	list, err := decodeRows[httpapi.Message](rows)
 	if err != nil {
 		return err
 	}
@@ -119,35 +120,27 @@ func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		return t.json(rows)
 	}
-	list, err := decodeRows[step](rows)
+	list, err := decodeRows[httpapi.Step](rows)
 	if err != nil {
 		return err
 	}
-	messages := make([]message, len(list))
+	messages := make([]httpapi.Message, len(list))
 	for i := range list {
-		messages[i] = list[i].asMessage()
+		messages[i] = asMessage(&list[i])
 	}
 	return t.transcript(messages, c.Order == "newest", cutting(c.Whole))
 }
 
-// step is what a transcript shows of a step.
-type step struct {
-	Turn      int      `json:"turn"`
-	Message   *message `json:"message"`
-	ToolCalls []call   `json:"tool_calls"`
-	Results   []result `json:"results"` // whose call is not known
-}
-
-// asMessage is the step as a message with calls. Its message can be missing, and so
-// can the call of a result.
-func (s *step) asMessage() message {
-	m := message{Turn: s.Turn, Role: "(no message)"}
+// asMessage is a step as a message with calls. Its message can be missing, and so can
+// the call of a result.
+func asMessage(s *httpapi.Step) httpapi.Message {
+	m := httpapi.Message{Row: httpapi.Row{Turn: s.Turn}, Role: "(no message)"}
 	if s.Message != nil {
 		m = *s.Message
 	}
 	m.ToolCalls = s.ToolCalls
 	for i := range s.Results {
-		m.ToolCalls = append(m.ToolCalls, call{ToolName: "(unknown call)", ToolCallID: s.Results[i].ToolCallID, Result: &s.Results[i]})
+		m.ToolCalls = append(m.ToolCalls, httpapi.ToolCall{ToolName: "(unknown call)", ToolCallID: s.Results[i].ToolCallID, Result: &s.Results[i]})
 	}
 	return m
 }
@@ -170,18 +163,6 @@ Examples:
     mneme steps ID --turn 3                        what happened in one of them`
 }
 
-// turn is what the list shows of a turn.
-type turn struct {
-	Number        int     `json:"number"`
-	UserMessage   message `json:"user_message"`
-	FirstSeq      uint64  `json:"first_seq"`
-	LastSeq       uint64  `json:"last_seq"`
-	Time          string  `json:"time"`
-	StepCount     int     `json:"step_count"`
-	ToolCallCount int     `json:"tool_call_count"`
-	TotalChars    int     `json:"total_chars"`
-}
-
 // Run prints the list.
 func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
@@ -195,13 +176,17 @@ func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		return t.json(rows)
 	}
-	list, err := decodeRows[turn](rows)
+	list, err := decodeRows[httpapi.Turn](rows)
 	if err != nil {
 		return err
 	}
 	cells := make([][]any, len(list))
 	for i, v := range list {
-		cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.TotalChars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), firstLine(v.UserMessage.Content)}
+		said := ""
+		if v.UserMessage != nil {
+			said = firstLine(v.UserMessage.Content)
+		}
+		cells[i] = []any{v.Number, when(v.Time), v.StepCount, v.ToolCallCount, v.TotalChars, fmt.Sprintf("%d-%d", v.FirstSeq, v.LastSeq), said}
 	}
 	return t.table([]column{
 		{Name: "TURN", Right: true}, {Name: "TIME", Drop: 2}, {Name: "STEPS", Right: true, Drop: 3}, {Name: "TOOL CALLS", Right: true, Drop: 4},
@@ -268,13 +253,13 @@ func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if g.JSON {
 		return t.json(rows)
 	}
-	list, err := decodeRows[call](rows)
+	list, err := decodeRows[httpapi.ToolCall](rows)
 	if err != nil {
 		return err
 	}
 	cells := make([][]any, len(list))
 	for i, v := range list {
-		cells[i] = []any{v.Seq, v.Turn, v.ToolName, v.outcome(), v.Result.took(), v.ToolCallID, jsonText(v.Arguments)}
+		cells[i] = []any{v.Seq, v.Turn, v.ToolName, outcome(&v), took(v.Result), v.ToolCallID, jsonText(v.Arguments)}
 	}
 	return t.table([]column{
 		{Name: "SEQ", Right: true, Drop: 4}, {Name: "TURN", Right: true, Drop: 5}, {Name: "TOOL", Min: 8}, {Name: "ENDED"}, {Name: "TOOK", Right: true, Drop: 2},
@@ -283,11 +268,11 @@ func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 }
 
 func (t *terminal) showCall(body []byte) error {
-	var c call
+	var c httpapi.ToolCall
 	if err := json.Unmarshal(body, &c); err != nil {
 		return err
 	}
-	if err := t.card("call", c.ToolCallID, "tool", c.ToolName, "turn", c.Turn, "seq", c.Seq, "time", when(c.Time), "ended", c.outcome(), "took", c.Result.took()); err != nil {
+	if err := t.card("call", c.ToolCallID, "tool", c.ToolName, "turn", c.Turn, "seq", c.Seq, "time", when(c.Time), "ended", outcome(&c), "took", took(c.Result)); err != nil {
 		return err
 	}
 	var out strings.Builder
@@ -298,8 +283,7 @@ func (t *terminal) showCall(body []byte) error {
 			out.WriteString("\n" + t.rule("error") + "\n" + console.Clean(c.Result.Error) + "\n")
 		}
 	}
-	_, err := fmt.Fprint(t.out, out.String())
-	return err
+	return t.painted(out.String())
 }
 
 // indented makes JSON readable; what is a string, or none at all, is shown as it is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"path"
 	"strconv"
 
 	"mneme/internal/httpapi"
@@ -55,9 +56,10 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 // FilesCmd lists the files of a conversation.
 type FilesCmd struct {
 	conversationArg
-	Kind  []string `help:"Only files that were last read, written, searched or listed: read, write, search, list; may be given more than once." enum:"read,write,search,list" placeholder:"KIND"`
-	Limit int      `help:"At most this many." default:"200"`
-	All   bool     `help:"Also temporary and generated files."`
+	Kind        []string `help:"Only files whose strongest access is of this kind: write, read, search or list; may be given more than once." enum:"read,write,search,list" placeholder:"KIND"`
+	Limit       int      `help:"At most this many." default:"200"`
+	All         bool     `help:"Also temporary and generated files."`
+	ByDirectory bool     `help:"Under the directories they are in."`
 	pastFlags
 	waitFlags
 }
@@ -76,10 +78,16 @@ func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	var answer struct{ Files []json.RawMessage }
+	answer := struct{ Files, Directories []json.RawMessage }{Files: []json.RawMessage{}}
 	query := parameters{"limit": c.Limit, "all": c.All, "kind": c.Kind}.with(c.pastFlags.query(), c.waitFlags.query())
+	if c.ByDirectory {
+		query["group_by"] = "directory"
+	}
 	if err := api.get(ctx, conversation(c.ID, "/files"), query, &answer); err != nil {
 		return err
+	}
+	if c.ByDirectory {
+		return showDirectories(g, t, answer.Directories)
 	}
 	if g.JSON {
 		return t.json(answer.Files)
@@ -95,6 +103,26 @@ func (c *FilesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return t.table([]column{
 		{Name: "KIND"}, {Name: "TOOL", Min: 8, Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
 		{Name: "COUNT", Right: true, Drop: 1}, {Name: "PATH", Min: 20},
+	}, rows)
+}
+
+func showDirectories(g *Globals, t *terminal, answer []json.RawMessage) error {
+	if g.JSON {
+		return t.json(answer)
+	}
+	list, err := decodeRows[httpapi.Directory](answer)
+	if err != nil {
+		return err
+	}
+	rows := [][]any{}
+	for _, d := range list {
+		for _, f := range d.Files {
+			rows = append(rows, []any{d.Path, f.Kind, f.Tool, f.Turn, f.Seq, f.Count, path.Base(f.Path)})
+		}
+	}
+	return t.table([]column{
+		{Name: "DIRECTORY", Min: 12}, {Name: "KIND"}, {Name: "TOOL", Min: 8, Drop: 2}, {Name: "TURN", Right: true, Drop: 3}, {Name: "SEQ", Right: true, Drop: 4},
+		{Name: "COUNT", Right: true, Drop: 1}, {Name: "FILE", Min: 12},
 	}, rows)
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strconv"
 	"strings"
@@ -139,8 +138,7 @@ func (c *TailCmd) line(t *terminal, m *eventlog.Message) error {
 		for i := range cells {
 			cells[i] = console.OneLine(cells[i])
 		}
-		_, err := io.WriteString(t.out, strings.Join(cells, "\t")+"\n")
-		return err
+		return t.painted(strings.Join(cells, "\t") + "\n")
 	}
 	width := t.width()
 	parts := []string{}
@@ -163,8 +161,7 @@ func (c *TailCmd) line(t *terminal, m *eventlog.Message) error {
 	if width > 0 {
 		text = console.Cut(text, width)
 	}
-	_, err = io.WriteString(t.out, text+"\n")
-	return err
+	return t.painted(text + "\n")
 }
 
 // pad makes a cell of a fixed width.

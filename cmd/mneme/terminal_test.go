@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -132,7 +133,8 @@ func TestWhatAgentsPublishCannotDriveTheTerminal(t *testing.T) {
 	id := "c" + evil
 	for _, command := range [][]string{
 		{"conversations", "list"}, {"conversations", "list", "--json"}, {"conversations", "show", id, "--at-least", "4", "--messages", "0"},
-		{"files", id, "--at-least", "4"}, {"files", id, "--json"}, {"context", id}, {"context", id, "--format", "json"},
+		{"conversations", "show", id}, {"messages", id}, {"messages", id, "--json"}, {"messages", id, "m1"}, {"turns", id}, {"steps", id}, {"tool-calls", id},
+		{"tool-calls", id, "t1" + evil}, {"event", "2"}, {"files", id, "--at-least", "4"}, {"files", id, "--json"}, {"files", id, "--by-directory"}, {"context", id}, {"context", id, "--format", "json"},
 		{"tail", "--until-end"}, {"tail", "--until-end", "--json"}, {"conversations", "show", "no" + evil},
 	} {
 		out := plain(s.person(100, nil, command...))
@@ -197,7 +199,35 @@ func TestATailWithoutAReaderEndsThoughNothingComes(t *testing.T) {
 func TestDeleteAsksAPersonAndRefusesToGuess(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
+	s.publish("c", userMessage("m1", "x"))
 	_, stderr, code := s.mneme("conversations", "delete", "c")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "--yes")
+	path, err := mnemetest.Binary()
+	require.NoError(t, err)
+	ask := func(answer string) (said string, code int) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, path, "conversations", "delete", "c", "--url", s.ready.HTTP)
+		terminal, err := pty.Start(cmd)
+		require.NoError(t, err)
+		asked := bufio.NewReader(terminal)
+		said, err = asked.ReadString(']') // [y/N]: who is asked can be interrupted
+		require.NoError(t, err)
+		_, err = terminal.WriteString(answer)
+		require.NoError(t, err)
+		rest, _ := io.ReadAll(asked)
+		_ = cmd.Wait()
+		return said + string(rest), cmd.ProcessState.ExitCode()
+	}
+	s.mneme("context", "c", "--at-least", "1")
+	for _, no := range []string{"n\n", "\n", "\x03"} {
+		said, code := ask(no)
+		require.Equal(t, exitFailed, code, said)
+		require.Contains(t, said, "Delete conversation c of tenant default?")
+		require.Contains(t, said, "nothing was deleted")
+	}
+	said, code := ask("y\n")
+	require.Zero(t, code, said)
+	require.Contains(t, said, "deleted c at sequence 2")
 }

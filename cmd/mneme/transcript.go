@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mneme/internal/console"
+	"mneme/internal/httpapi"
 )
 
 // excerptLines is how many lines of a tool's result, and of a message where only the
@@ -16,44 +17,6 @@ const excerptLines = 8
 
 // extent is how many lines of each text a transcript shows; 0 is all of them.
 type extent struct{ content, result int }
-
-// message is what a transcript shows of a message.
-type message struct {
-	MessageID string `json:"message_id"`
-	Seq       uint64 `json:"seq"`
-	Turn      int    `json:"turn"`
-	Role      string `json:"role"`
-	Content   string `json:"content"`
-	Reasoning string `json:"reasoning"`
-	Speaker   string `json:"speaker"`
-	Time      string `json:"time"`
-	Truncated bool   `json:"truncated"`
-	Chars     int    `json:"chars"`
-	ToolCalls []call `json:"tool_calls"`
-	MoreCalls bool   `json:"more_tool_calls"`
-}
-
-// call is what a transcript shows of a tool call.
-type call struct {
-	ToolCallID string          `json:"tool_call_id"`
-	ToolName   string          `json:"tool_name"`
-	Arguments  json.RawMessage `json:"arguments"`
-	Seq        uint64          `json:"seq"`
-	Turn       int             `json:"turn"`
-	Time       string          `json:"time"`
-	Result     *result         `json:"result"`
-}
-
-// result is what a transcript shows of a tool's result.
-type result struct {
-	ToolCallID string   `json:"tool_call_id"`
-	Success    *bool    `json:"success"`
-	Result     string   `json:"result"`
-	Error      string   `json:"error"`
-	DurationMS *float64 `json:"duration_ms"`
-	Truncated  bool     `json:"truncated"`
-	Chars      int      `json:"chars"`
-}
 
 // jsonText is a JSON string without its quotes, any other JSON as it is.
 func jsonText(raw json.RawMessage) string {
@@ -65,7 +28,7 @@ func jsonText(raw json.RawMessage) string {
 }
 
 // outcome is how a call ended, in one word.
-func (c *call) outcome() string {
+func outcome(c *httpapi.ToolCall) string {
 	switch {
 	case c.Result == nil:
 		return "pending"
@@ -87,7 +50,8 @@ func (t *terminal) paintOutcome(word string) string {
 	return t.paint(yellow, word)
 }
 
-func (r *result) took() string {
+// took is how long a call took, if that is known.
+func took(r *httpapi.ToolResult) string {
 	if r == nil || r.DurationMS == nil {
 		return ""
 	}
@@ -95,7 +59,7 @@ func (r *result) took() string {
 }
 
 // transcript prints messages with their tool calls, older ones first.
-func (t *terminal) transcript(list []message, newestFirst bool, shown extent) error {
+func (t *terminal) transcript(list []httpapi.Message, newestFirst bool, shown extent) error {
 	if newestFirst {
 		slices.Reverse(list)
 	}
@@ -121,7 +85,7 @@ func (t *terminal) rule(heading string) string {
 	return t.paint(dim, line+strings.Repeat("─", max(min(width, 100)-console.Width(line), 0)))
 }
 
-func (t *terminal) message(out *strings.Builder, m *message, shown extent) {
+func (t *terminal) message(out *strings.Builder, m *httpapi.Message, shown extent) {
 	color := map[string]style{"user": cyan, "assistant": green}[m.Role]
 	if color == "" {
 		color = yellow
@@ -155,22 +119,22 @@ func (t *terminal) message(out *strings.Builder, m *message, shown extent) {
 	for i := range m.ToolCalls {
 		t.call(out, &m.ToolCalls[i], shown)
 	}
-	if m.MoreCalls {
+	if m.MoreToolCalls {
 		out.WriteString(t.paint(dim, "  [more tool calls: mneme steps shows them]") + "\n")
 	}
 }
 
-func (t *terminal) call(out *strings.Builder, c *call, shown extent) {
-	outcome := c.outcome()
+func (t *terminal) call(out *strings.Builder, c *httpapi.ToolCall, shown extent) {
+	ended := outcome(c)
 	name, rest := console.OneLine(c.ToolName), "  "+console.OneLine(c.ToolCallID)
-	if took := c.Result.took(); took != "" {
+	if took := took(c.Result); took != "" {
 		rest = ", " + took + rest
 	}
 	if w := t.width(); w > 0 {
-		name = console.Cut(name, max(w-6-len(outcome), 10))
-		rest = console.Cut(rest, max(w-5-console.Width(name)-len(outcome), 0))
+		name = console.Cut(name, max(w-6-len(ended), 10))
+		rest = console.Cut(rest, max(w-5-console.Width(name)-len(ended), 0))
 	}
-	out.WriteString("  → " + t.paint(bold, name) + " " + t.paintOutcome(outcome) + t.paint(dim, rest) + "\n")
+	out.WriteString("  → " + t.paint(bold, name) + " " + t.paintOutcome(ended) + t.paint(dim, rest) + "\n")
 	if arguments := jsonText(c.Arguments); arguments != "" {
 		out.WriteString(t.block(arguments, shown.result, 4) + "\n")
 	}

@@ -212,6 +212,10 @@ func TestWhatNATSAcceptedButNobodyCanReadIsListed(t *testing.T) {
 	require.Equal(t, "invalid", failed.Failed[0].Class)
 	require.Contains(t, failed.Failed[1].Reason, "message.created.v9")
 	require.Equal(t, "1", failed.Failed[1].EventID, "what could be read of it is shown")
+	b.get("/v1/failed?projection=graph&tenant="+failed.Failed[0].Tenant, &failed)
+	require.Len(t, failed.Failed, 2)
+	b.get("/v1/failed?projection=graph&tenant=nobody", &failed)
+	require.Empty(t, failed.Failed)
 	var status httpapi.Status
 	b.get("/v1/status", &status)
 	require.Equal(t, 2, status.Projections[0].Failed)

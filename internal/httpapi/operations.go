@@ -42,6 +42,7 @@ type statusOutput struct{ Body Status }
 
 type failedInput struct {
 	Projection string `query:"projection" enum:"graph,files" doc:"only this projection"`
+	Tenant     string `query:"tenant" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
 	After      uint64 `query:"after" doc:"only sequences above this one"`
 	Limit      int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
@@ -174,7 +175,7 @@ func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error
 		if m.err != nil {
 			return nil, a.problem(m.err)
 		}
-		list, err := m.store.Failed(ctx, in.After, in.Limit)
+		list, err := m.store.Failed(ctx, projection.FailedQuery{Tenant: in.Tenant, After: in.After, Limit: in.Limit})
 		if err != nil {
 			return nil, a.problem(err)
 		}

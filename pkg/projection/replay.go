@@ -276,7 +276,7 @@ func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]err
 func skipped(ctx context.Context, model ReadStore) (map[uint64]error, error) {
 	skip := map[uint64]error{}
 	for after := uint64(0); ; {
-		page, err := model.Failed(ctx, after, 1000)
+		page, err := model.Failed(ctx, FailedQuery{After: after, Limit: 1000})
 		if err != nil {
 			return nil, err
 		}

@@ -186,7 +186,7 @@ func (b *bench) verify(p projection.Projection[*graph.Unit]) projection.Verifica
 
 func (b *bench) failed() []projection.Failed {
 	b.t.Helper()
-	list, err := b.store.Failed(b.t.Context(), 0, 1000)
+	list, err := b.store.Failed(b.t.Context(), projection.FailedQuery{Limit: 1000})
 	require.NoError(b.t, err)
 	return list
 }

@@ -39,6 +39,13 @@ type Failed struct {
 	Reason       string                `json:"reason"`
 }
 
+// FailedQuery selects failed events.
+type FailedQuery struct {
+	Tenant string // "" means all, and those whose tenant could not be read
+	After  uint64 // only sequences above this one
+	Limit  int
+}
+
 // Claim takes an identity for an event: its own, or that of its payload. The
 // first event that is applied keeps its keys; an event that is refused holds none,
 // so it takes nothing away from those that come after it.
@@ -92,8 +99,8 @@ type Tx[U Unit] interface {
 type ReadStore interface {
 	// Checkpoints lists the partitions that were ever acquired, by number.
 	Checkpoints(ctx context.Context) ([]Checkpoint, error)
-	// Failed lists failed events with a sequence above after, oldest first.
-	Failed(ctx context.Context, after uint64, limit int) ([]Failed, error)
+	// Failed lists failed events, oldest first.
+	Failed(ctx context.Context, q FailedQuery) ([]Failed, error)
 	// CountFailed counts failed events by class.
 	CountFailed(ctx context.Context) (map[Class]int, error)
 	// Holders returns who holds these keys, by index; free keys are left out. In a

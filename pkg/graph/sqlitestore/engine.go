@@ -99,9 +99,10 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 }
 
 // Failed implements projection.ReadStore.
-func (s *store) Failed(ctx context.Context, after uint64, limit int) (list []projection.Failed, err error) {
+func (s *store) Failed(ctx context.Context, query projection.FailedQuery) (list []projection.Failed, err error) {
 	err = s.snapshot(ctx, func(q queryer) error {
-		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE seq > ? AND (? = '' OR tenant = ?) ORDER BY seq LIMIT ?",
+			query.After, query.Tenant, query.Tenant, query.Limit)
 		return each(rows, err, func(rows *sql.Rows) error {
 			f := projection.Failed{Projection: s.projection}
 			err := rows.Scan(&f.Seq, &f.Conversation.Tenant, &f.Conversation.ID, &f.EventID, &f.Type, &f.Class, &f.Reason)

@@ -81,7 +81,7 @@ func (b *bench[U, S]) hash(id events.ConversationID) projection.ConversationHash
 
 func (b *bench[U, S]) failed() []projection.Failed {
 	b.t.Helper()
-	list, err := b.store.Failed(b.ctx, 0, 1000)
+	list, err := b.store.Failed(b.ctx, projection.FailedQuery{Limit: 1000})
 	require.NoError(b.t, err)
 	count, err := b.store.CountFailed(b.ctx)
 	require.NoError(b.t, err)

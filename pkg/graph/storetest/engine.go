@@ -193,11 +193,32 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 				h.AddRaw("ev.0.t.c.message_created", nil, nil)
 			}
 			b.apply(h.Messages)
-			page, err := b.store.Failed(b.ctx, 2, 2)
+			page, err := b.store.Failed(b.ctx, projection.FailedQuery{After: 2, Limit: 2})
 			require.NoError(t, err)
 			require.Len(t, page, 2)
 			require.EqualValues(t, 3, page[0].Seq)
 			require.EqualValues(t, 4, page[1].Seq)
+		}},
+		{"failed events are read by tenant", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.AddRaw("ev.0.t.c.message_created", nil, nil)
+			h.AddRaw("ev.0.other.c.message_created", nil, nil)
+			h.AddRaw("ev.0.t.%zz.message_created", nil, nil)
+			h.AddRaw("ev.0.t.d.message_created", nil, nil)
+			b.apply(h.Messages)
+			require.Len(t, b.failed(), 4)
+			for want, query := range map[string]projection.FailedQuery{
+				"[1 4]": {Tenant: "t", Limit: 9}, "[2]": {Tenant: "other", Limit: 9}, "[4]": {Tenant: "t", After: 1, Limit: 9}, "[1]": {Tenant: "t", Limit: 1}, "[]": {Tenant: "nobody", Limit: 9},
+			} {
+				page, err := b.store.Failed(b.ctx, query)
+				require.NoError(t, err)
+				seqs := []uint64{}
+				for _, f := range page {
+					seqs = append(seqs, f.Seq)
+				}
+				require.Equal(t, want, fmt.Sprint(seqs), "%+v", query)
+			}
 		}},
 		{"a drop takes rows, claims, failed events and the tombstone of one conversation", func(t *testing.T) {
 			b := w.bench(t)

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/console"
+	"mneme/internal/httpapi"
+	"mneme/internal/importer"
+)
+
+// session publishes a conversation of two turns with one tool call, and waits for it.
+func session(s *server, id string) {
+	s.t.Helper()
+	assistant := func(id, content string) map[string]any {
+		return map[string]any{"type": "dev.mneme.message.created.v1", "id": id, "time": "2026-01-02T03:04:06Z", "message_id": id, "role": "assistant", "content": content, "reasoning": "hm"}
+	}
+	s.publish(id, started("A session"), userMessage("m1", "Where is the checkpoint written?"), assistant("m2", "I search all files for it."),
+		map[string]any{"type": "dev.mneme.tool.called.v1", "id": "t1", "time": "2026-01-02T03:04:07Z", "tool_call_id": "t1", "message_id": "m2", "tool_name": "grep", "arguments": map[string]any{"pattern": "checkpoint"}},
+		map[string]any{"type": "dev.mneme.tool.returned.v1", "id": "r1", "tool_call_id": "t1", "result": strings.Repeat("engine.go: checkpoint\n", 20), "success": true, "duration_ms": 18},
+		assistant("m3", "In engine.go."), userMessage("m4", "Thanks."))
+	_, stderr, code := s.mneme("context", id, "--at-least", "7")
+	require.Zero(s.t, code, stderr)
+}
+
+const sessionTranscript = `
+── turn 1 ──────────────────────────────────────────────────
+
+user  2026-01-02T03:04:05Z  seq 2  m1
+  Where is the checkpoint written?
+
+assistant  2026-01-02T03:04:06Z  seq 3  m2
+  I search all files for it.
+  → grep ok, 18ms  t1
+    {"pattern":"checkpoint"}
+    engine.go: checkpoint
+    engine.go: checkpoint
+    engine.go: checkpoint
+    engine.go: checkpoint
+    engine.go: checkpoint
+    engine.go: checkpoint
+    engine.go: checkpoint
+    engine.go: checkpoint
+    … 12 more lines
+
+assistant  2026-01-02T03:04:06Z  seq 6  m3
+  In engine.go.
+
+── turn 2 ──────────────────────────────────────────────────
+
+user  2026-01-02T03:04:05Z  seq 7  m4
+  Thanks.
+`
+
+func TestAConversationReadsAsATranscript(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	session(s, "c")
+	out := func(args ...string) string {
+		t.Helper()
+		stdout, stderr, code := s.mneme(args...)
+		require.Zero(t, code, stderr)
+		return stdout
+	}
+	require.Equal(t, sessionTranscript, out("messages", "c"))
+	require.Equal(t, sessionTranscript, out("messages", "c", "--order", "oldest"), "it reads from older to newer whichever end is taken")
+	shown := out("conversations", "show", "c")
+	require.Contains(t, shown, "title\tA session\n")
+	require.True(t, strings.HasSuffix(shown, sessionTranscript))
+
+	require.Equal(t, []string{"m4", "m3"}, ids(read[[]httpapi.Message](s, "messages", "c", "--limit", "2")))
+	require.Equal(t, []string{"m1", "m4"}, ids(read[[]httpapi.Message](s, "messages", "c", "--role", "user", "--order", "oldest", "--limit", "0")))
+	require.Equal(t, []string{"m2", "m1"}, ids(read[[]httpapi.Message](s, "messages", "c", "--as-of", "5")))
+	require.NotContains(t, out("messages", "c", "--no-tool-calls"), "grep")
+	require.Contains(t, out("messages", "c", "--reasoning"), "~ hm")
+	require.Equal(t, 20, strings.Count(out("messages", "c", "--whole"), "engine.go: checkpoint"))
+	require.Contains(t, out("messages", "c", "m2"), "I search all files for it.")
+
+	require.Equal(t, "TURN\tTIME\tSTEPS\tTOOL CALLS\tCHARS\tSEQS\tUSER MESSAGE\n2\t2026-01-02T03:04:05Z\t0\t0\t7\t7-7\tThanks.\n1\t2026-01-02T03:04:05Z\t2\t1\t71\t2-6\tWhere is the checkpoint written?\n", out("turns", "c"))
+	require.Contains(t, out("steps", "c", "--turn", "1"), "→ grep ok, 18ms  t1")
+	require.Empty(t, read[[]httpapi.Step](s, "steps", "c", "--turn", "2"))
+	require.Equal(t, "SEQ\tTURN\tTOOL\tENDED\tTOOK\tCALL\tARGUMENTS\n4\t1\tgrep\tok\t18ms\tt1\t{\"pattern\":\"checkpoint\"}\n", out("tool-calls", "c", "--tool", "grep"))
+	require.Empty(t, read[[]httpapi.ToolCall](s, "tool-calls", "c", "--success", "false"))
+	call := out("tool-calls", "c", "t1")
+	require.Contains(t, call, "ended\tok\n")
+	require.Equal(t, 20, strings.Count(call, "engine.go: checkpoint"))
+
+	var event map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out("event", "2")), &event))
+	require.Equal(t, "dev.mneme.message.created.v1", event["type"])
+	require.Contains(t, s.person(80, nil, "event", "2"), "\n  \"specversion\": \"1.0\"", "indented for a person")
+
+	for _, command := range [][]string{{"messages", "c"}, {"turns", "c"}, {"steps", "c"}, {"tool-calls", "c"}, {"conversations", "show", "c"}, {"files", "c", "--by-directory"}} {
+		for line := range strings.Lines(plain(s.person(40, nil, command...))) {
+			require.LessOrEqual(t, console.Width(strings.TrimRight(line, "\n")), 40, "%v: %q", command, line)
+		}
+	}
+	for _, command := range [][]string{{"messages", "nobody"}, {"messages", "c", "nothing"}, {"tool-calls", "c", "nothing"}, {"event", "99"}} {
+		_, stderr, code := s.mneme(command...)
+		require.Equal(t, exitFailed, code)
+		require.NotEmpty(t, stderr)
+	}
+}
+
+func ids(list []httpapi.Message) (ids []string) {
+	for _, m := range list {
+		ids = append(ids, m.MessageID)
+	}
+	return ids
+}
+
+func TestAConversationIsCreatedChangedBranchedAndDeleted(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	made := read[httpapi.Written](s, "conversations", "create", "--title", "One", "--tag", "a,b", "--tag", "c", "--agent", "me")
+	id := made.ConversationID
+	show := func(id string) httpapi.Conversation {
+		t.Helper()
+		return read[httpapi.Conversation](s, "conversations", "show", id, "--at-least", "1")
+	}
+	require.Equal(t, []string{"a,b", "c"}, show(id).Tags, "a tag may hold a comma")
+	listed := func(args ...string) (ids []string) {
+		for _, c := range read[[]httpapi.Conversation](s, append([]string{"conversations", "list"}, args...)...) {
+			ids = append(ids, c.ID)
+		}
+		return ids
+	}
+	step := func(args ...string) uint64 {
+		t.Helper()
+		return read[httpapi.Written](s, append([]string{"conversations"}, args...)...).Seq
+	}
+	step("update", id, "--title", "Two", "--no-tags")
+	seq := step("archive", id)
+	require.Equal(t, []string{id}, listed("--status", "archived", "--agent", "me", "--at-least", "3"))
+	require.EqualValues(t, 3, seq)
+	c := show(id)
+	require.Equal(t, []any{"Two", "archived", 0}, []any{c.Title, c.Status, len(c.Tags)})
+	step("unarchive", id)
+	require.Empty(t, listed("--status", "archived", "--at-least", "4"))
+	_, stderr, code := s.mneme("conversations", "update", id)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "nothing to change")
+	_, stderr, code = s.mneme("conversations", "create", "--id", id)
+	require.Equal(t, exitFailed, code, "it exists")
+	require.NotEmpty(t, stderr)
+
+	session(s, "parent")
+	branch := read[httpapi.Written](s, "conversations", "branch", "parent", "m3", "--title", "Another way").ConversationID
+	require.Equal(t, []string{branch}, listed("--branch-of", "parent", "--at-least", "12"))
+	out, _, _ := s.mneme("conversations", "show", branch)
+	require.Contains(t, out, "branch of\tparent at message m3\ninherited\t3 messages of 1 turns from there\n")
+	require.Contains(t, out, "In engine.go.")
+
+	out, stderr, code = s.mneme("conversations", "delete", id, "--yes", "--reason", "a test")
+	require.Zero(t, code, stderr)
+	require.True(t, strings.HasPrefix(out, id+"\t"), out)
+	_, stderr, code = s.mneme("conversations", "delete", id, "--yes")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "deleted")
+}
+
+func TestAnExportIsImportedElsewhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := up(t, filepath.Join(dir, "data"))
+	session(s, "c")
+	file := filepath.Join(dir, "c.ndjson")
+	_, stderr, code := s.mneme("conversations", "export", "c", "-o", file)
+	require.Zero(t, code, stderr)
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, 7, bytes.Count(raw, []byte("\n")))
+	piped, _, _ := s.mneme("conversations", "export", "c")
+	require.Equal(t, string(raw), piped)
+
+	require.Equal(t, 7, read[importer.Report](s, "import", file, "--tenant", "other", "--wait").Published)
+	there, here := read[httpapi.Conversation](s, "conversations", "show", "c", "--tenant", "other"), read[httpapi.Conversation](s, "conversations", "show", "c")
+	for _, c := range []*httpapi.Conversation{&there, &here} {
+		c.FirstSeq, c.LastSeq = 0, 0
+	}
+	require.Empty(t, cmp.Diff(here, there))
+
+	_, _, code = s.mneme("conversations", "export", "nobody", "-o", filepath.Join(dir, "nobody.ndjson"))
+	require.Equal(t, exitFailed, code)
+	left, err := filepath.Glob(filepath.Join(dir, "nobody*"))
+	require.NoError(t, err)
+	require.Empty(t, left, "a file is there whole or not at all")
+}
