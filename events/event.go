@@ -215,7 +215,7 @@ func (e *Event) Identity(tenant string) Digest {
 }
 
 // Content is the fingerprint of what an event says: its type and its data
-// without insignificant white space. A repeat has the same content, whatever
+// without insignificant white space and escaped letters. A repeat has the same content, whatever
 // mode or time it was sent with.
 func (e *Event) Content() Digest {
 	data := e.Data

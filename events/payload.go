@@ -168,5 +168,9 @@ func MessageKey(id string) string        { return "message/" + id }
 func ToolCallKey(id string) string       { return "tool_call/" + id }
 func ToolResultKey(callID string) string { return "tool_result/" + callID }
 
+// Text is the arguments as the agent wrote them: JSON without white space and escaped
+// letters.
+func (p *ToolCalled) Text() string { return string(compact(p.Arguments)) }
+
 // Text is the result as the agent read it, see [Result.Text].
 func (p *ToolReturned) Text() string { return p.Result.Text() }

@@ -38,7 +38,7 @@ func JSONResult(raw []byte) Result {
 }
 
 // Text is the result as the agent read it: a JSON string without its quotes, any
-// other JSON without its white space. It costs nothing.
+// other JSON without its white space and escaped letters. It costs nothing.
 func (r Result) Text() string { return r.text }
 
 // IsZero tells whether there is no result. A text that is empty is one.
@@ -90,18 +90,18 @@ func marshal(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// compact is JSON without insignificant white space: the same bytes if it has
-// none, or if it is no JSON.
+// compact is JSON without insignificant white space, and with letters instead of
+// the escapes that some encoders write for them (é and /, not \u00e9 and \/): the same
+// bytes if it has neither, or if it is no JSON.
 func compact(text []byte) []byte {
-	if !hasSpace(text) {
+	if !hasSpace(text) && !bytes.Contains(text, []byte(`\u`)) && !bytes.Contains(text, []byte(`\/`)) {
 		return text
 	}
-	var out bytes.Buffer
-	out.Grow(len(text))
-	if json.Compact(&out, text) != nil {
+	shorter := jsontext.Value(bytes.Clone(text))
+	if shorter.Compact(jsontext.PreserveRawStrings(false)) != nil {
 		return text
 	}
-	return out.Bytes()
+	return shorter
 }
 
 // hasSpace tells whether JSON text has white space outside of its strings. Most

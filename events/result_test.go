@@ -18,7 +18,7 @@ func TestAResultIsWhatTheAgentRead(t *testing.T) {
 		{`null`, "null", `null`},
 		{`false`, "false", `false`},
 		{`1.50e+3`, "1.50e+3", `1.50e+3`},
-		{`{"a":"\u003c /"}`, `{"a":"\u003c /"}`, `{"a":"\u003c /"}`},
+		{`{"a":"\u003c\u00e9 \/","b":"\u0001\n"}`, `{"a":"<é /","b":"\u0001\n"}`, `{"a":"<é /","b":"\u0001\n"}`},
 		{"{ \"a\" : [ 1,\n2 ] }", `{"a":[1,2]}`, `{"a":[1,2]}`},
 	} {
 		e, _ := golden(t, TypeToolReturned)
@@ -98,4 +98,9 @@ func TestANameGivenTwiceInsideArgumentsIsKeptAsItIs(t *testing.T) {
 			require.Equal(t, `{"a":1,"a":2}`, p.Text())
 		}
 	}
+}
+
+func TestArgumentsAreTheSameTextWhateverTheProducersEncoder(t *testing.T) {
+	python := &ToolCalled{Arguments: json.RawMessage(`{"pattern": "caf\u00e9", "path": "a\/b"}`)}
+	require.Equal(t, `{"pattern":"café","path":"a/b"}`, python.Text())
 }

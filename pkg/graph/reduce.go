@@ -100,7 +100,7 @@ func reduceCall(u *Unit, e *events.Recorded) error {
 	u.Calls = append(u.Calls, Of[State, ToolCall]{s, ToolCall{
 		Position: Position{Seq: e.Seq, N: s.ToolCallCount, Turn: s.TurnCount, Step: s.StepCount},
 		Origin:   originOf(e), ToolCallID: p.ToolCallID, MessageID: p.MessageID, ToolName: p.ToolName,
-		Arguments: NewBody(string(p.Arguments)), Iteration: p.Iteration,
+		Arguments: NewBody(p.Text()), Iteration: p.Iteration,
 	}})
 	return nil
 }
