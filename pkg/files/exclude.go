@@ -11,9 +11,9 @@ import (
 var DefaultExclusions = []string{
 	"/tmp/**", "/private/tmp/**", "/var/tmp/**", "/var/folders/**", "/private/var/folders/**", "**/AppData/Local/Temp/**",
 	"/dev/**", "/proc/**", "/sys/**",
-	"**/node_modules/**", "**/.git/**", "**/.hg/**", "**/.svn/**",
-	"**/__pycache__/**", "**/.venv/**", "**/site-packages/**", "**/.pytest_cache/**", "**/.mypy_cache/**", "**/.ruff_cache/**",
-	"**/.next/**", "**/.nuxt/**", "**/.gradle/**", "**/.terraform/**", "**/.cache/**",
+	"node_modules", ".git", ".hg", ".svn",
+	"__pycache__", ".venv", "site-packages", ".pytest_cache", ".mypy_cache", ".ruff_cache",
+	".next", ".nuxt", ".gradle", ".terraform", ".cache",
 	"*.tmp", "*.temp", "*.swp", "*.swo", "?*~", "*.pyc", "*.pyo", "*.class", "*.o", "*.orig", "*.rej", ".DS_Store", "Thumbs.db",
 	"*.min.js", "*.min.css", "*.js.map", "*.css.map",
 }
@@ -28,10 +28,10 @@ var DefaultExclusions = []string{
 // counts. An ill-formed pattern matches nothing.
 func Exclude(patterns []string) func(path string) bool {
 	var whole [][]element
-	var single []element
+	single := names{literal: map[string]bool{}}
 	for _, pattern := range patterns {
 		if !strings.Contains(pattern, "/") {
-			single = append(single, newElement(pattern))
+			single.add(pattern)
 			continue
 		}
 		var elements []element
@@ -45,14 +45,39 @@ func Exclude(patterns []string) func(path string) bool {
 			p = strings.ReplaceAll(p, `\`, "/")
 		}
 		elements := strings.Split(p, "/")
-		for _, pattern := range single {
-			if slices.ContainsFunc(elements, pattern.match) {
-				return true
-			}
+		if slices.ContainsFunc(elements, single.match) {
+			return true
 		}
 		room := make([]bool, 2*(len(elements)+1))
 		return slices.ContainsFunc(whole, func(pattern []element) bool { return matchElements(pattern, elements, room) })
 	}
+}
+
+// names are the patterns of one element, by how much work it is to match them: a
+// context matches hundreds of paths.
+type names struct {
+	literal  map[string]bool
+	suffixes []string // of patterns such as *.tmp
+	others   []element
+}
+
+func (n *names) add(pattern string) {
+	e := newElement(pattern)
+	suffix, star := strings.CutPrefix(pattern, "*")
+	switch {
+	case e.literal:
+		n.literal[pattern] = true
+	case star && newElement(suffix).literal:
+		n.suffixes = append(n.suffixes, suffix)
+	default:
+		n.others = append(n.others, e)
+	}
+}
+
+func (n *names) match(name string) bool {
+	return n.literal[name] ||
+		slices.ContainsFunc(n.suffixes, func(s string) bool { return strings.HasSuffix(name, s) }) ||
+		slices.ContainsFunc(n.others, func(e element) bool { return e.match(name) })
 }
 
 // element is one element of a pattern.

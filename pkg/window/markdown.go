@@ -141,6 +141,7 @@ func writeSpaced(w *strings.Builder, text string) {
 // package comment.
 func writeText(w *strings.Builder, text string) {
 	text = plain(text)
+	w.Grow(len(text) + strings.Count(text, "\n"))
 	for {
 		line, rest, more := strings.Cut(text, "\n")
 		w.WriteString(line)

@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"mneme/pkg/graph"
 )
@@ -104,6 +105,7 @@ func (b *builder) turnsOf(ctx context.Context, w *window) ([]turn, error) {
 // fitTurns shows turns in room characters, newest first, until one does not fit.
 func (b *builder) fitTurns(w *window, list []turn, room int) (out recentTurns) {
 	piece := pieceOf(room)
+	var shown [][]Item
 	for i := len(list) - 1; i >= 0; i-- {
 		t := &list[i]
 		items, left, ok := b.fitTurn(w, t, room, piece)
@@ -111,7 +113,7 @@ func (b *builder) fitTurns(w *window, list []turn, room int) (out recentTurns) {
 			break
 		}
 		room -= cost(items)
-		out.items = append(items, out.items...)
+		shown = append(shown, items)
 		out.oldest, out.steps = t, left
 		if t.number > 0 {
 			out.shown++
@@ -120,7 +122,14 @@ func (b *builder) fitTurns(w *window, list []turn, room int) (out recentTurns) {
 			break
 		}
 	}
+	out.items = oldestFirst(shown)
 	return out
+}
+
+// oldestFirst joins lists of items that stand newest list first.
+func oldestFirst(lists [][]Item) []Item {
+	slices.Reverse(lists)
+	return slices.Concat(lists...)
 }
 
 // fitTurn shows a turn in room characters: whole, or its user message, a mark and
@@ -139,6 +148,7 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 	room -= cost(head)
 	mark := leftOutSteps(t.number, t.last-t.before).Chars
 	from := len(t.steps) // steps[from:] are shown
+	var steps [][]Item
 	for ; from > 0; from-- {
 		s := &t.steps[from-1]
 		need := mark
@@ -153,8 +163,9 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 			break
 		}
 		room -= cost(shown)
-		items = append(shown, items...)
+		steps = append(steps, shown)
 	}
+	items = oldestFirst(steps)
 	if from == 0 && t.whole {
 		return append(head, items...), 0, room >= 0 || newest
 	}
