@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"cmp"
+	"slices"
 	"unicode/utf8"
 
 	"mneme/events"
@@ -20,63 +22,53 @@ type FilesState struct {
 	Dropped    bool
 }
 
-// TrackedCall is a tool call whose result matters: it may name more files, or say
-// that the call failed and touched none.
+// TrackedCall is a tool call whose result has not come: it may name more files, or
+// say that the call failed and touched none.
 type TrackedCall struct {
-	Seq        uint64
-	ToolCallID string
-	Tool       string
-	Arguments  string // JSON, what reading the result needs; "" if the result is not read
-	Cwd        string
-	Turn       int
+	Seq       uint64
+	Tool      string
+	Arguments string // JSON, what reading the result needs; "" if the result is not read
+	Cwd       string
+	Turn      int
 }
 
 // EarlyResult is a result that came before its call.
 type EarlyResult struct {
-	Seq        uint64
-	ToolCallID string
-	Failed     bool
-	Result     string
-	Files      []events.FileOp
+	Seq    uint64
+	Failed bool
+	Result string
+	Files  []events.FileOp
 }
 
-// FileChange is one change of the list of accesses. Changes are saved in order.
-type FileChange struct {
-	Seq uint64 // the event that makes the change
-	// An access, unless Revoked is set.
-	Access files.Access
-	Rank   int    // orders accesses of one event: the higher, the newer
-	Call   uint64 // sequence of the call that made the access
-	Tool   string
-	Turn   int
-	// Revoked is the sequence of a call that failed: its accesses end at Seq.
-	Revoked uint64
+// NewAccess is an access that is added to those of its conversation.
+type NewAccess struct {
+	files.Access
+	Seq     uint64
+	Rank    int // orders accesses of one event: the higher, the newer
+	Tool    string
+	Turn    int
+	Revoked uint64 // the result, in the same batch, that says its call failed; else 0
+}
+
+// Revocation ends the accesses that a call made in an earlier batch. They have the
+// call's own sequence: what a result adds is never revoked, for a call has one result.
+type Revocation struct {
+	Call uint64 // sequence of the call that failed
+	Seq  uint64 // of the result that says so
 }
 
 // FilesUnit is the unit of work of the projection "files".
 type FilesUnit struct {
-	States  map[events.ConversationID]*FilesState
-	Calls   map[CallRef]TrackedCall // loaded for the results of the batch
-	Early   map[CallRef]EarlyResult // loaded for the calls of the batch
-	Changes []Of[FilesState, FileChange]
-	// New rows for results to come, and for results that came too early.
-	NewCalls []Of[FilesState, TrackedCall]
-	NewEarly []Of[FilesState, EarlyResult]
-}
-
-// CallRef names a tool call.
-type CallRef struct {
-	Conversation events.ConversationID
-	ToolCallID   string
+	States   map[events.ConversationID]*FilesState
+	Calls    Waiting[TrackedCall] // those of the batch's results are loaded
+	Early    Waiting[EarlyResult] // those of the batch's calls are loaded
+	Accesses []Of[FilesState, NewAccess]
+	Revoked  []Of[FilesState, Revocation]
 }
 
 // NewFilesUnit makes an empty unit; the backend adds what it has loaded.
 func NewFilesUnit() *FilesUnit {
-	return &FilesUnit{
-		States: map[events.ConversationID]*FilesState{},
-		Calls:  map[CallRef]TrackedCall{},
-		Early:  map[CallRef]EarlyResult{},
-	}
+	return &FilesUnit{States: map[events.ConversationID]*FilesState{}}
 }
 
 // Tombstone implements projection.Unit.
@@ -138,18 +130,18 @@ func (r filesReducer) called(u *FilesUnit, e *events.Recorded) error {
 	p := e.Payload.(*events.ToolCalled)
 	s := u.touch(e)
 	made := files.Call{Tool: p.ToolName, Arguments: p.Arguments, Cwd: s.Cwd}
-	call := TrackedCall{Seq: e.Seq, ToolCallID: p.ToolCallID, Tool: p.ToolName, Cwd: s.Cwd, Turn: s.TurnCount}
+	call := TrackedCall{Seq: e.Seq, Tool: p.ToolName, Cwd: s.Cwd, Turn: s.TurnCount}
 	if kept, ok := r.table.Keep(made); ok {
 		call.Arguments = string(kept.Arguments)
 	}
 	accesses := r.table.FromCall(made)
 	u.access(s, call, e.Seq, 0, accesses)
 	ref := CallRef{s.ID, p.ToolCallID}
-	u.Calls[ref] = call
-	u.NewCalls = append(u.NewCalls, Of[FilesState, TrackedCall]{s, call})
-	if early, ok := u.Early[ref]; ok {
-		r.settle(u, s, call, early, e.Seq, len(accesses))
+	if early, _, ok := u.Early.take(ref); ok {
+		r.settle(u, s, call, false, early, e.Seq, len(accesses))
+		return nil
 	}
+	u.Calls.add(ref, call)
 	return nil
 }
 
@@ -157,16 +149,12 @@ func (r filesReducer) returned(u *FilesUnit, e *events.Recorded) error {
 	p := e.Payload.(*events.ToolReturned)
 	s := u.touch(e)
 	ref := CallRef{s.ID, p.ToolCallID}
-	result := EarlyResult{
-		Seq: e.Seq, ToolCallID: p.ToolCallID, Failed: p.Success != nil && !*p.Success,
-		Result: cut(p.Text(), maxResultBytes), Files: p.Files,
-	}
-	if call, ok := u.Calls[ref]; ok {
-		r.settle(u, s, call, result, e.Seq, 0)
+	result := EarlyResult{Seq: e.Seq, Failed: p.Success != nil && !*p.Success, Result: cut(p.Text(), maxResultBytes), Files: p.Files}
+	if call, stored, ok := u.Calls.take(ref); ok {
+		r.settle(u, s, call, stored, result, e.Seq, 0)
 		return nil
 	}
-	u.Early[ref] = result
-	u.NewEarly = append(u.NewEarly, Of[FilesState, EarlyResult]{s, result})
+	u.Early.add(ref, result)
 	return nil
 }
 
@@ -174,11 +162,16 @@ func (r filesReducer) returned(u *FilesUnit, e *events.Recorded) error {
 // package files takes, which so knows that the last line may be cut in half.
 const maxResultBytes = files.MaxResultBytes + utf8.UTFMax
 
-// settle applies a result to its call, whichever of them came last, at seq. ranked
-// accesses of the same event come before those of the result.
-func (r filesReducer) settle(u *FilesUnit, s *FilesState, call TrackedCall, result EarlyResult, seq uint64, ranked int) {
-	if result.Failed {
-		u.Changes = append(u.Changes, Of[FilesState, FileChange]{s, FileChange{Seq: seq, Revoked: call.Seq}})
+// settle applies a result to its call, whichever of them came last, at seq. stored
+// says that the call is of an earlier batch. ranked accesses of the same event come
+// before those of the result.
+func (r filesReducer) settle(u *FilesUnit, s *FilesState, call TrackedCall, stored bool, result EarlyResult, seq uint64, ranked int) {
+	switch {
+	case result.Failed && stored:
+		u.Revoked = append(u.Revoked, Of[FilesState, Revocation]{s, Revocation{Call: call.Seq, Seq: seq}})
+		return
+	case result.Failed:
+		u.revoke(call.Seq, seq)
 		return
 	}
 	c := files.Call{Cwd: call.Cwd} // of no known tool: what the runtime reports
@@ -192,17 +185,28 @@ func (r filesReducer) settle(u *FilesUnit, s *FilesState, call TrackedCall, resu
 // are ranked already.
 func (u *FilesUnit) access(s *FilesState, call TrackedCall, seq uint64, ranked int, list []files.Access) {
 	for i := len(list) - 1; i >= 0; i-- {
-		u.Changes = append(u.Changes, Of[FilesState, FileChange]{s, FileChange{
-			Seq: seq, Access: list[i], Rank: ranked + len(list) - i, Call: call.Seq, Tool: call.Tool, Turn: call.Turn,
+		u.Accesses = append(u.Accesses, Of[FilesState, NewAccess]{s, NewAccess{
+			Access: list[i], Seq: seq, Rank: ranked + len(list) - i, Tool: call.Tool, Turn: call.Turn,
 		}})
+	}
+}
+
+// revoke ends, at seq, the accesses that a call of this batch has made.
+func (u *FilesUnit) revoke(call, seq uint64) {
+	first, _ := slices.BinarySearchFunc(u.Accesses, call, func(a Of[FilesState, NewAccess], call uint64) int {
+		return cmp.Compare(a.Row.Seq, call)
+	})
+	for i := first; i < len(u.Accesses) && u.Accesses[i].Row.Seq == call; i++ {
+		u.Accesses[i].Row.Revoked = seq
 	}
 }
 
 func (r filesReducer) deleted(u *FilesUnit, e *events.Recorded) error {
 	s := u.touch(e)
-	u.NewCalls = without(u.NewCalls, s)
-	u.NewEarly = without(u.NewEarly, s)
-	u.Changes = without(u.Changes, s)
+	u.Calls.drop(s.ID)
+	u.Early.drop(s.ID)
+	u.Accesses = without(u.Accesses, s)
+	u.Revoked = without(u.Revoked, s)
 	*s = FilesState{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 var ErrLocked = errors.New("the read model is in use by another process")
 
 // schemaVersion is the shape of the tables; a file of another one is not opened.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // readers bounds the connections that answer reads.
 const readers = 8
@@ -355,44 +355,87 @@ func classify(err error) error {
 	return err
 }
 
-// insertion is a table to insert into, many rows a statement.
-type insertion struct {
-	into    string // table (columns)
-	width   int    // number of columns
-	ignored string // conflict clause, "" for none
-}
-
-// RowsPerStatement is how many rows one INSERT carries: with 32 the cost of a
-// statement no longer shows, with more the statements get slow to prepare.
+// RowsPerStatement is how many rows one INSERT carries, and how many keys one lookup:
+// with 32 the cost of a statement no longer shows, with more the statements get slow
+// to prepare.
 const RowsPerStatement = 32
 
+// inParts calls part for parts of n, of RowsPerStatement as long as there are so many,
+// and then of one: so there are two statements to prepare, and not as many as lengths.
+func inParts(n int, part func(first, size int) error) error {
+	for first, size := 0, RowsPerStatement; first < n; first += size {
+		if n-first < RowsPerStatement {
+			size = 1
+		}
+		if err := part(first, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tuples are parameters for n rows of VALUES.
+func tuples(n, width int) string {
+	row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
+	return "VALUES " + strings.TrimSuffix(strings.Repeat(row+",", n), ",")
+}
+
+// insertion is a table to insert into, many rows a statement.
+type insertion struct {
+	into     string // table (columns)
+	width    int    // number of columns
+	conflict string // clause, "" for none
+}
+
+// statement fails without undoing the rows before the one that is refused: to be able
+// to, SQLite would copy each page that it changes, and the transaction is rolled back
+// in any case.
 func (ins insertion) statement(rows int) string {
-	row := "(" + strings.TrimSuffix(strings.Repeat("?,", ins.width), ",") + ")"
-	return "INSERT INTO " + ins.into + " VALUES " + strings.TrimSuffix(strings.Repeat(row+",", rows), ",") + " " + ins.ignored
+	return "INSERT OR FAIL INTO " + ins.into + " " + tuples(rows, ins.width) + " " + ins.conflict
 }
 
 // insert writes n rows whose values add appends, and returns how many were written.
 func (c *conn) insert(ctx context.Context, ins insertion, n int, add func(args []any, i int) []any) (written int64, err error) {
 	args := make([]any, 0, min(n, RowsPerStatement)*ins.width)
-	for i := 0; i < n; {
-		size := 1
-		if n-i >= RowsPerStatement {
-			size = RowsPerStatement
-		}
+	err = inParts(n, func(first, size int) error {
 		args = args[:0]
-		for k := range size {
-			args = add(args, i+k)
+		for i := range size {
+			args = add(args, first+i)
 		}
 		r, err := c.exec(ctx, ins.statement(size), args...)
 		if err != nil {
-			return written, err
+			return err
 		}
 		affected, err := r.RowsAffected()
-		if err != nil {
-			return written, err
-		}
 		written += affected
-		i += size
+		return err
+	})
+	return written, err
+}
+
+// selection is a table to look rows up in, by many keys a statement.
+type selection struct {
+	columns, table string
+	key            []string // columns of a unique index
+}
+
+func (sel selection) statement(keys int) string {
+	on := make([]string, len(sel.key))
+	for i, column := range sel.key {
+		on[i] = fmt.Sprintf("%s = k.column%d", column, i+2)
 	}
-	return written, nil
+	return "SELECT k.column1, " + sel.columns + " FROM (" + tuples(keys, 1+len(sel.key)) + ") AS k CROSS JOIN " + sel.table + " ON " + strings.Join(on, " AND ")
+}
+
+// lookup looks for the rows of n keys whose values add appends, and calls scan for
+// those that there are. The first column is the number of the key.
+func (c *conn) lookup(ctx context.Context, sel selection, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
+	return inParts(n, func(first, size int) error {
+		args := make([]any, 0, size*(1+len(sel.key)))
+		for i := range size {
+			args = add(append(args, first+i), first+i)
+		}
+		rows, err := c.query(ctx, sel.statement(size), args...)
+		return each(rows, err, scan)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"mneme/events"
+	"mneme/pkg/files"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
 )
@@ -44,69 +45,85 @@ type filesTx struct{ tx }
 
 const filesStateColumns = "c, tenant, id, cwd, turn_count, last_seq, deleted_seq"
 
-func scanFilesState(rows *sql.Rows, s *graph.FilesState) error {
-	return rows.Scan(&s.Key, &s.ID.Tenant, &s.ID.ID, &s.Cwd, &s.TurnCount, &s.LastSeq, &s.DeletedSeq)
+// filesState is where to scan filesStateColumns.
+func filesState(s *graph.FilesState) []any {
+	return []any{&s.Key, &s.ID.Tenant, &s.ID.ID, &s.Cwd, &s.TurnCount, &s.LastSeq, &s.DeletedSeq}
 }
 
 func readFilesState(q queryer, id events.ConversationID) (s graph.FilesState, err error) {
 	s.ID = id
 	rows, err := q("SELECT "+filesStateColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-	err = each(rows, err, func(rows *sql.Rows) error { return scanFilesState(rows, &s) })
+	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(filesState(&s)...) })
 	return s, err
 }
 
 // Load implements projection.Tx.
 func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.FilesUnit, error) {
 	u := graph.NewFilesUnit()
+	var ids []events.ConversationID
 	for _, e := range list {
-		id := e.Conversation()
-		s := u.States[id]
-		if s == nil {
-			state, err := readFilesState(t.inside(ctx), id)
-			if err != nil {
-				return nil, err
-			}
-			s = &state
-			u.States[id] = s
-			if s.Key != 0 {
-				t.keys[id] = s.Key
-			}
-		}
-		if s.Key == 0 {
-			continue
-		}
-		switch p := e.Payload.(type) {
-		case *events.ToolReturned:
-			rows, err := t.writer.query(ctx, "SELECT seq, tool_call_id, tool, arguments, cwd, turn FROM tracked_call WHERE c = ? AND tool_call_id = ?", s.Key, p.ToolCallID)
-			if err := each(rows, err, func(rows *sql.Rows) error {
-				var c graph.TrackedCall
-				err := rows.Scan(&c.Seq, &c.ToolCallID, &c.Tool, &c.Arguments, &c.Cwd, &c.Turn)
-				u.Calls[graph.CallRef{Conversation: id, ToolCallID: p.ToolCallID}] = c
-				return err
-			}); err != nil {
-				return nil, err
-			}
-		case *events.ToolCalled:
-			rows, err := t.writer.query(ctx, "SELECT seq, tool_call_id, failed, result, files FROM early_result WHERE c = ? AND tool_call_id = ?", s.Key, p.ToolCallID)
-			if err := each(rows, err, func(rows *sql.Rows) error {
-				var r graph.EarlyResult
-				var files string
-				if err := rows.Scan(&r.Seq, &r.ToolCallID, &r.Failed, &r.Result, &files); err != nil {
-					return err
-				}
-				if files != "" {
-					if err := json.Unmarshal([]byte(files), &r.Files); err != nil {
-						return err
-					}
-				}
-				u.Early[graph.CallRef{Conversation: id, ToolCallID: p.ToolCallID}] = r
-				return nil
-			}); err != nil {
-				return nil, err
-			}
+		if id := e.Conversation(); u.States[id] == nil {
+			ids, u.States[id] = append(ids, id), &graph.FilesState{ID: id}
 		}
 	}
-	return u, nil
+	err := t.writer.lookup(ctx, selection{filesStateColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
+		return append(args, ids[i].Tenant, ids[i].ID)
+	}, func(rows *sql.Rows) error {
+		var i int
+		var s graph.FilesState
+		err := rows.Scan(append([]any{&i}, filesState(&s)...)...)
+		t.keys[s.ID], *u.States[s.ID] = s.Key, s
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var calls, results []graph.CallRef
+	for _, e := range list {
+		id := e.Conversation()
+		if t.keys[id] == 0 {
+			continue // nothing of it is stored
+		}
+		switch p := e.Payload.(type) {
+		case *events.ToolCalled:
+			calls = append(calls, graph.CallRef{Conversation: id, ToolCallID: p.ToolCallID})
+		case *events.ToolReturned:
+			results = append(results, graph.CallRef{Conversation: id, ToolCallID: p.ToolCallID})
+		}
+	}
+	if err := t.loadWaiting(ctx, selection{"seq, tool, arguments, cwd, turn", "tracked_call", waitingKey}, results, func(rows *sql.Rows) error {
+		var i int
+		var c graph.TrackedCall
+		err := rows.Scan(&i, &c.Seq, &c.Tool, &c.Arguments, &c.Cwd, &c.Turn)
+		u.Calls.Loaded(results[i], c)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return u, t.loadWaiting(ctx, selection{"seq, failed, result, files", "early_result", waitingKey}, calls, func(rows *sql.Rows) error {
+		var i int
+		var r graph.EarlyResult
+		var reported string
+		if err := rows.Scan(&i, &r.Seq, &r.Failed, &r.Result, &reported); err != nil {
+			return err
+		}
+		if reported != "" {
+			if err := json.Unmarshal([]byte(reported), &r.Files); err != nil {
+				return err
+			}
+		}
+		u.Early.Loaded(calls[i], r)
+		return nil
+	})
+}
+
+// waitingKey is the key of the tables of what waits.
+var waitingKey = []string{"c", "tool_call_id"}
+
+func (t *filesTx) loadWaiting(ctx context.Context, sel selection, refs []graph.CallRef, scan func(*sql.Rows) error) error {
+	return t.writer.lookup(ctx, sel, len(refs), func(args []any, i int) []any {
+		return append(args, t.keys[refs[i].Conversation], refs[i].ToolCallID)
+	}, scan)
 }
 
 var filesTables = []string{"file_access", "tracked_call", "early_result"}
@@ -122,6 +139,22 @@ func (t *filesTx) Drop(ctx context.Context, id events.ConversationID) error {
 
 // Save implements projection.Tx.
 func (t *filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
+	if err := t.saveStates(ctx, u); err != nil {
+		return err
+	}
+	if err := t.saveWaiting(ctx, u); err != nil {
+		return err
+	}
+	for i := range u.Revoked {
+		if err := t.revoke(ctx, u.Revoked[i].State.Key, u.Revoked[i].Row); err != nil {
+			return err
+		}
+	}
+	return t.saveAccesses(ctx, u.Accesses)
+}
+
+func (t *filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
+	touched := make([]*graph.FilesState, 0, len(u.States))
 	for id, s := range u.States {
 		if !s.Touched {
 			continue
@@ -136,94 +169,113 @@ func (t *filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
 				return err
 			}
 		}
-		if _, err := t.writer.exec(ctx, "INSERT INTO conversation ("+filesStateColumns+`) VALUES (?,?,?,?,?,?,?) ON CONFLICT (c) DO UPDATE SET
-			cwd = excluded.cwd, turn_count = excluded.turn_count, last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq`,
-			c, id.Tenant, id.ID, s.Cwd, s.TurnCount, s.LastSeq, s.DeletedSeq); err != nil {
-			return err
-		}
+		touched = append(touched, s)
 	}
-	if _, err := t.writer.insert(ctx, insertion{into: "tracked_call (seq, c, tool_call_id, tool, arguments, cwd, turn)", width: 7}, len(u.NewCalls), func(args []any, i int) []any {
-		c := &u.NewCalls[i].Row
-		return append(args, c.Seq, u.NewCalls[i].State.Key, c.ToolCallID, c.Tool, c.Arguments, c.Cwd, c.Turn)
-	}); err != nil {
-		return err
-	}
-	if _, err := t.writer.insert(ctx, insertion{into: "early_result (seq, c, tool_call_id, failed, result, files)", width: 6}, len(u.NewEarly), func(args []any, i int) []any {
-		r := &u.NewEarly[i].Row
-		return append(args, r.Seq, u.NewEarly[i].State.Key, r.ToolCallID, r.Failed, r.Result, marshal(r.Files))
-	}); err != nil {
-		return err
-	}
-	for i := range u.Changes {
-		change, c := &u.Changes[i].Row, u.Changes[i].State.Key
-		var err error
-		if change.Revoked != 0 {
-			err = t.revoke(ctx, c, change)
-		} else {
-			err = t.access(ctx, c, change)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// The accesses of one path and kind, the newest that is not revoked first: it is
-// the current one.
-const (
-	supersede = `UPDATE file_access SET superseded = ? WHERE a =
-		(SELECT max(a) FROM file_access WHERE c = ? AND path = ? AND kind = ? AND revoked = 0) RETURNING count`
-	selectAccessesOf = "SELECT a, superseded, path, kind, count FROM file_access WHERE c = ? AND call = ? AND revoked = 0 ORDER BY a DESC"
-	revoke           = "UPDATE file_access SET revoked = ? WHERE a = ?"
-	bringBack        = `UPDATE file_access SET superseded = ?, count = iif(? = 0, ?, count) WHERE a =
-		(SELECT max(a) FROM file_access WHERE c = ? AND path = ? AND kind = ? AND revoked = 0 AND a < ?)`
-	countDown = `UPDATE file_access SET count = count - 1 WHERE a =
-		(SELECT max(a) FROM file_access WHERE c = ? AND path = ? AND kind = ? AND revoked = 0)`
-)
-
-// access adds an access; it supersedes the current one of the same path and kind.
-func (t *filesTx) access(ctx context.Context, c int64, change *graph.FileChange) error {
-	count := 0
-	path, kind := change.Access.Path, string(change.Access.Kind)
-	rows, err := t.writer.query(ctx, supersede, change.Seq, c, path, kind)
-	if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&count) }); err != nil {
-		return err
-	}
-	_, err = t.writer.exec(ctx, "INSERT INTO file_access (c, seq, rank, path, kind, tool, turn, call, count, superseded, revoked) VALUES (?,?,?,?,?,?,?,?,?,0,0)",
-		c, change.Seq, change.Rank, path, kind, change.Tool, change.Turn, change.Call, count+1)
+	_, err := t.writer.insert(ctx, insertion{"conversation (" + filesStateColumns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
+		cwd = excluded.cwd, turn_count = excluded.turn_count, last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq`}, len(touched), func(args []any, i int) []any {
+		s := touched[i]
+		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.Cwd, s.TurnCount, s.LastSeq, s.DeletedSeq)
+	})
 	return err
 }
 
-// revoke ends the accesses of a failed call. What each of them superseded is now
-// superseded by what superseded it; if that is nothing, it is current again.
-func (t *filesTx) revoke(ctx context.Context, c int64, change *graph.FileChange) error {
+// saveWaiting stores what waits for a later batch, and deletes what has met.
+func (t *filesTx) saveWaiting(ctx context.Context, u *graph.FilesUnit) error {
+	for table, met := range map[string][]graph.CallRef{"tracked_call": u.Calls.Met(), "early_result": u.Early.Met()} {
+		for _, ref := range met {
+			if _, err := t.writer.exec(ctx, "DELETE FROM "+table+" WHERE c = ? AND tool_call_id = ?", t.keys[ref.Conversation], ref.ToolCallID); err != nil {
+				return err
+			}
+		}
+	}
+	calls := u.Calls.New()
+	if _, err := t.writer.insert(ctx, insertion{into: "tracked_call (c, tool_call_id, seq, tool, arguments, cwd, turn)", width: 7}, len(calls), func(args []any, i int) []any {
+		c := u.Calls.Row(calls[i])
+		return append(args, t.keys[calls[i].Conversation], calls[i].ToolCallID, c.Seq, c.Tool, c.Arguments, c.Cwd, c.Turn)
+	}); err != nil {
+		return err
+	}
+	early := u.Early.New()
+	_, err := t.writer.insert(ctx, insertion{into: "early_result (c, tool_call_id, seq, failed, result, files)", width: 6}, len(early), func(args []any, i int) []any {
+		r := u.Early.Row(early[i])
+		return append(args, t.keys[early[i].Conversation], early[i].ToolCallID, r.Seq, r.Failed, r.Result, marshal(r.Files))
+	})
+	return err
+}
+
+// newestOf finds the newest access of a path and kind that is not revoked: it is the
+// current one, or becomes it.
+const newestOf = `(c, seq, rank) = (SELECT c, seq, rank FROM file_access
+	WHERE c = ? AND path = ? AND kind = ? AND revoked = 0 ORDER BY seq DESC, rank DESC LIMIT 1)`
+
+const (
+	supersede        = "UPDATE file_access SET current = 0 WHERE " + newestOf + " RETURNING count"
+	selectAccessesOf = "SELECT rank, path, kind, count, current FROM file_access WHERE c = ? AND seq = ? AND revoked = 0 ORDER BY rank DESC"
+	revoke           = "UPDATE file_access SET revoked = ?, current = 0 WHERE c = ? AND seq = ? AND rank = ?"
+	countDown        = "UPDATE file_access SET count = iif(?, ?, count) - 1, current = 1 WHERE " + newestOf
+)
+
+// place is where an access can be superseded.
+type place struct {
+	c    int64
+	path string
+	kind files.Kind
+}
+
+// saveAccesses adds accesses. Of each path and kind the newest supersedes the one
+// that was current, and goes on counting from it.
+func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesState, graph.NewAccess]) error {
+	counts, newest := map[place]int{}, map[place]int{}
+	at := func(i int) place {
+		a := &list[i]
+		return place{a.State.Key, a.Row.Path, a.Row.Kind}
+	}
+	for i := range list {
+		if list[i].Row.Revoked == 0 {
+			counts[at(i)]++
+			newest[at(i)] = i
+		}
+	}
+	for p := range newest {
+		before := 0
+		rows, err := t.writer.query(ctx, supersede, p.c, p.path, string(p.kind))
+		if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&before) }); err != nil {
+			return err
+		}
+		counts[p] += before
+	}
+	_, err := t.writer.insert(ctx, insertion{into: "file_access (c, seq, rank, path, kind, tool, turn, count, current, revoked)", width: 10}, len(list), func(args []any, i int) []any {
+		a, p := &list[i].Row, at(i)
+		last, ok := newest[p]
+		return append(args, p.c, a.Seq, a.Rank, a.Path, string(a.Kind), a.Tool, a.Turn, counts[p], ok && last == i, a.Revoked)
+	})
+	return err
+}
+
+// revoke ends the accesses of a call that failed. Where one was current, the newest
+// one that it had hidden is current again.
+func (t *filesTx) revoke(ctx context.Context, c int64, r graph.Revocation) error {
 	type access struct {
-		id, superseded int64
-		path, kind     string
-		count          int
+		rank, count int
+		path, kind  string
+		current     bool
 	}
 	var list []access
-	rows, err := t.writer.query(ctx, selectAccessesOf, c, change.Revoked)
+	rows, err := t.writer.query(ctx, selectAccessesOf, c, r.Call)
 	if err := each(rows, err, func(rows *sql.Rows) error {
 		var a access
-		err := rows.Scan(&a.id, &a.superseded, &a.path, &a.kind, &a.count)
+		err := rows.Scan(&a.rank, &a.path, &a.kind, &a.count, &a.current)
 		list = append(list, a)
 		return err
 	}); err != nil {
 		return err
 	}
 	for _, a := range list {
-		if _, err := t.writer.exec(ctx, revoke, change.Seq, a.id); err != nil {
+		if _, err := t.writer.exec(ctx, revoke, r.Seq, c, r.Call, a.rank); err != nil {
 			return err
 		}
-		if _, err := t.writer.exec(ctx, bringBack, a.superseded, a.superseded, a.count-1, c, a.path, a.kind, a.id); err != nil {
+		if _, err := t.writer.exec(ctx, countDown, a.current, a.count, c, a.path, a.kind); err != nil {
 			return err
-		}
-		if a.superseded != 0 {
-			if _, err := t.writer.exec(ctx, countDown, c, a.path, a.kind); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -231,11 +283,12 @@ func (t *filesTx) revoke(ctx context.Context, c int64, change *graph.FileChange)
 
 // The reads of accesses, newest first.
 const (
-	selectAccessesNow = `SELECT path, kind, tool, turn, seq, count, a FROM file_access
-		WHERE c = ? AND superseded = 0 AND revoked = 0 ORDER BY seq DESC, rank DESC LIMIT ?`
-	// Of each path and kind the row with the greatest a, which is the newest.
-	selectAccessesThen = `SELECT path, kind, tool, turn, seq, count(*), max(a) FROM file_access
-		WHERE c = ? AND seq <= ? AND (revoked = 0 OR revoked > ?) GROUP BY path, kind ORDER BY max(a) DESC LIMIT ?`
+	selectAccessesNow = `SELECT path, kind, tool, turn, seq, count, 0 FROM file_access
+		WHERE c = ? AND current = 1 ORDER BY seq DESC, rank DESC LIMIT ?`
+	// Of each path and kind the newest row: that with the greatest seq and, in one
+	// event (which has no thousand), rank.
+	selectAccessesThen = `SELECT path, kind, tool, turn, seq, count(*), max(seq * 1000 + rank) AS newest FROM file_access
+		WHERE c = ? AND seq <= ? AND (revoked = 0 OR revoked > ?) GROUP BY path, kind ORDER BY newest DESC LIMIT ?`
 )
 
 // Files implements graph.FilesReader.
@@ -304,7 +357,7 @@ func filesHash(q queryer, id events.ConversationID) (projection.ConversationHash
 	}
 	hasher := graph.NewHasher(id)
 	hasher.FilesConversation(s)
-	rows, err := q("SELECT path, kind, tool, turn, iif(superseded = 0 AND revoked = 0, count, 0), revoked <> 0 FROM file_access WHERE c = ? ORDER BY seq, rank", s.Key)
+	rows, err := q("SELECT path, kind, tool, turn, iif(current, count, 0), revoked <> 0 FROM file_access WHERE c = ? ORDER BY seq, rank", s.Key)
 	if err := each(rows, err, func(rows *sql.Rows) error {
 		var path, kind, tool string
 		var turn, count int

@@ -74,11 +74,12 @@ CREATE TABLE tool_result (
 CREATE INDEX tool_result_by_conversation ON tool_result (c, seq);
 `
 
-// filesSchema is the read model "files". superseded is the sequence of a newer
-// access of the same path and kind, revoked that of the result which says that the
-// call failed; 0 where there is none. An access with neither is current, and only
-// its count is kept up to date. Indexes leave out what reads as of now never need,
-// so that failing again and again on one file costs nothing.
+// filesSchema is the read model "files". tracked_call and early_result hold what
+// waits for the other of the two. Of the accesses of a path and kind the newest that
+// is not revoked is current, and only its count is kept up to date; revoked is the
+// sequence of the result which says that the call failed, else 0. Indexes leave out
+// what reads as of now never need, so that failing again and again on one file costs
+// nothing.
 const filesSchema = engineSchema + `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
@@ -86,22 +87,21 @@ CREATE TABLE conversation (
   UNIQUE (tenant, id)
 );
 CREATE TABLE tracked_call (
-  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, tool_call_id TEXT NOT NULL, tool TEXT NOT NULL,
-  arguments TEXT NOT NULL, cwd TEXT NOT NULL, turn INTEGER NOT NULL
-);
-CREATE INDEX tracked_call_by_id ON tracked_call (c, tool_call_id);
+  c INTEGER NOT NULL, tool_call_id TEXT NOT NULL, seq INTEGER NOT NULL, tool TEXT NOT NULL,
+  arguments TEXT NOT NULL, cwd TEXT NOT NULL, turn INTEGER NOT NULL,
+  PRIMARY KEY (c, tool_call_id)
+) WITHOUT ROWID;
 CREATE TABLE early_result (
-  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, tool_call_id TEXT NOT NULL, failed INTEGER NOT NULL,
-  result TEXT NOT NULL, files TEXT NOT NULL
-);
-CREATE INDEX early_result_by_id ON early_result (c, tool_call_id);
+  c INTEGER NOT NULL, tool_call_id TEXT NOT NULL, seq INTEGER NOT NULL, failed INTEGER NOT NULL,
+  result TEXT NOT NULL, files TEXT NOT NULL,
+  PRIMARY KEY (c, tool_call_id)
+) WITHOUT ROWID;
 CREATE TABLE file_access (
-  a INTEGER PRIMARY KEY, c INTEGER NOT NULL, seq INTEGER NOT NULL, rank INTEGER NOT NULL,
-  path TEXT NOT NULL, kind TEXT NOT NULL, tool TEXT NOT NULL, turn INTEGER NOT NULL, call INTEGER NOT NULL,
-  count INTEGER NOT NULL, superseded INTEGER NOT NULL, revoked INTEGER NOT NULL
-);
-CREATE INDEX file_access_by_conversation ON file_access (c, seq, rank);
-CREATE INDEX file_access_now ON file_access (c, seq, rank) WHERE superseded = 0 AND revoked = 0;
-CREATE INDEX file_access_by_path ON file_access (c, path, kind, a) WHERE revoked = 0;
-CREATE INDEX file_access_by_call ON file_access (c, call) WHERE revoked = 0;
+  c INTEGER NOT NULL, seq INTEGER NOT NULL, rank INTEGER NOT NULL,
+  path TEXT NOT NULL, kind TEXT NOT NULL, tool TEXT NOT NULL, turn INTEGER NOT NULL,
+  count INTEGER NOT NULL, current INTEGER NOT NULL, revoked INTEGER NOT NULL,
+  PRIMARY KEY (c, seq, rank)
+) WITHOUT ROWID;
+CREATE INDEX file_access_now ON file_access (c, seq, rank) WHERE current = 1;
+CREATE INDEX file_access_by_path ON file_access (c, path, kind, seq, rank) WHERE revoked = 0;
 `
