@@ -36,7 +36,7 @@ type Status struct {
 
 // The size of a batch. There is no waiting to fill one: what is there is applied.
 const (
-	maxBatchEvents = 1000
+	maxBatchEvents = 4000
 	maxBatchBytes  = 8 << 20
 )
 
