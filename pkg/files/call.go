@@ -2,8 +2,9 @@ package files
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
+
+	json "github.com/go-json-experiment/json/v1"
 )
 
 // FromCall lists the files that a call's arguments name, in the order in which the
@@ -88,7 +89,7 @@ type arguments struct {
 	whole   string
 }
 
-func decode(raw json.RawMessage) arguments {
+func decode(raw []byte) arguments {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || len(raw) > MaxArgumentBytes {
 		return arguments{}

@@ -2,6 +2,7 @@ package files
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,11 +19,8 @@ var extract = map[Form]func(string) []string{
 const maxFound = 20 * MaxAccesses
 
 var (
-	hitLine     = regexp.MustCompile(`^([^\s:][^:]*|[A-Za-z]:[\\/][^:]*):\d+(?::|$)`) // a.go:12: text, and a.go:3 of a count
-	foundFiles  = regexp.MustCompile(`^Found \d+ files?\b[^:]*$`)                     // after it, a path a line
-	singleFile  = regexp.MustCompile(`(?m)^\d+:`)                                     // a hit without a path: one file was searched
-	bareLine    = regexp.MustCompile(`^\d+[:-]`)
-	numbered    = regexp.MustCompile(`^\s*(?:Line )?\d+\s*[|:]`) // a line of a file, under the file's name
+	foundFiles  = regexp.MustCompile(`^Found \d+ files?\b[^:]*$`) // after it, a path a line
+	numbered    = regexp.MustCompile(`^\s*(?:Line )?\d+\s*[|:]`)  // a line of a file, under the file's name
 	contextMark = regexp.MustCompile(`-\d+-`)
 	openHead    = regexp.MustCompile(`^\[File: (.+) \(\d+ lines total\)\]$`)
 	listedName  = regexp.MustCompile(`^\s*\[(?:FILE|DIR|file|dir)\] (.+)$`)
@@ -43,18 +41,18 @@ var (
 func hitPaths(text string) []string {
 	lines := splitLines(text)
 	var found []string
-	names, single := false, singleFile.MatchString(text)
+	names, single := false, slices.ContainsFunc(lines, func(line string) bool { return afterNumber(line, ":") })
 	for i, line := range lines {
 		next := ""
 		if i+1 < len(lines) {
 			next = lines[i+1]
 		}
-		switch m := hitLine.FindStringSubmatch(line); {
-		case single && bareLine.MatchString(line): // the call names the file
-		case foundFiles.MatchString(line):
+		switch path, hit := hitPath(line); {
+		case single && afterNumber(line, ":-"): // the call names the file
+		case strings.HasPrefix(line, "Found ") && foundFiles.MatchString(line):
 			names = true
-		case m != nil:
-			found = appendPath(found, m[1])
+		case hit:
+			found = appendPath(found, path)
 		case strings.HasPrefix(line, "File: "):
 			found = appendPath(found, line[len("File: "):])
 		case strings.HasSuffix(line, ":") && numbered.MatchString(next):
@@ -71,6 +69,28 @@ func hitPaths(text string) []string {
 		}
 	}
 	return withoutContext(found)
+}
+
+// hitPath is the path of a hit: "a.go:12: text", and "a.go:3" of a count. It is asked
+// for every line that a search found: an expression took most of a result's time.
+func hitPath(line string) (path string, hit bool) {
+	drive := 0
+	if windows(line) && line[1] == ':' {
+		drive = len("C:")
+	}
+	path, rest, found := strings.Cut(line[drive:], ":")
+	if !found || path == "" || strings.TrimLeft(path[:1], " \t\r\f") == "" {
+		return "", false
+	}
+	number := strings.TrimLeft(rest, "0123456789")
+	return line[:drive+len(path)], len(number) < len(rest) && (number == "" || number[0] == ':')
+}
+
+// afterNumber tells whether a line begins with a number and one of these marks: a hit
+// without a path, or its context, of a search in one file.
+func afterNumber(line, marks string) bool {
+	rest := strings.TrimLeft(line, "0123456789")
+	return len(rest) < len(line) && rest != "" && strings.IndexByte(marks, rest[0]) >= 0
 }
 
 // withoutContext drops the false paths that a line of context makes when its text
