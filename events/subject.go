@@ -195,9 +195,16 @@ func isPlain(s string) bool {
 	return true
 }
 
-func isTokenByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_:/@=+~", c) >= 0
-}
+func isTokenByte(c byte) bool { return tokenBytes[c] }
+
+// tokenBytes tells of each byte whether it stands for itself: it is asked for all of
+// every subject.
+var tokenBytes = func() (plain [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_:/@=+~") {
+		plain[c] = true
+	}
+	return plain
+}()
 
 func upperHex(c byte) (byte, bool) {
 	switch {
