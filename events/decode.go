@@ -24,7 +24,7 @@ var decoding = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsonv1.MergeW
 // decode reads data, UTF-8, into an empty payload and validates it.
 func decode(data []byte, p Payload) error {
 	err := jsonv2.Unmarshal(data, p, decoding)
-	if insideTwice(err) {
+	if err != nil && insideTwice(err) {
 		err = jsonv2.Unmarshal(data, p, decoding, jsontext.AllowDuplicateNames(true))
 	}
 	if err != nil {

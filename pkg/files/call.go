@@ -130,7 +130,7 @@ func (a arguments) words(name string) []string {
 		return []string{s}
 	}
 	var list []string
-	if raw := a.members[name]; len(raw) > maxListBytes || json.Unmarshal(raw, &list) != nil {
+	if raw := a.members[name]; len(raw) == 0 || len(raw) > maxListBytes || json.Unmarshal(raw, &list) != nil {
 		return nil
 	}
 	return list
@@ -142,7 +142,7 @@ func (a arguments) paths(name string) []string {
 		return []string{s}
 	}
 	var list []json.RawMessage
-	if raw := a.members[name]; len(raw) > maxListBytes || json.Unmarshal(raw, &list) != nil {
+	if raw := a.members[name]; len(raw) == 0 || len(raw) > maxListBytes || json.Unmarshal(raw, &list) != nil {
 		return nil
 	}
 	var found []string
