@@ -34,7 +34,9 @@ type Status struct {
 	Retries    uint64 // how often the projector has waited for a store or a server since it began
 }
 
-// The size of a batch. There is no waiting to fill one: what is there is applied.
+// The size of a batch. There is no waiting to fill one: what is there is applied. A
+// larger one writes the pages that its events share once, and the writer waits less
+// often for the decoder; one of 4000 takes less than 0.1 s.
 const (
 	maxBatchEvents = 4000
 	maxBatchBytes  = 8 << 20

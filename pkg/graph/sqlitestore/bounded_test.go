@@ -191,6 +191,33 @@ func plan(t *testing.T, c *conn, statement string) (steps []string) {
 	return steps
 }
 
+func TestWhatHasMetIsNotStored(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	waiting := func() (n int) {
+		for _, table := range []string{"tracked_call", "early_result"} {
+			var rows int
+			require.NoError(t, s.files.read.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&rows))
+			n += rows
+		}
+		return n
+	}
+	call := &events.ToolCalled{ToolCallID: "k1", ToolName: "Grep", Arguments: []byte(`{"path":"/w"}`)}
+	early := &events.ToolReturned{ToolCallID: "k2", Result: events.TextResult("a.go:1: x")}
+	s.add("c", call)
+	s.add("c", early)
+	s.apply(t)
+	require.Equal(t, 2, waiting())
+	for _, id := range []string{"k1", "k3"} {
+		s.add("c", &events.ToolReturned{ToolCallID: id, Result: early.Result})
+	}
+	for _, id := range []string{"k2", "k3"} {
+		s.add("c", &events.ToolCalled{ToolCallID: id, ToolName: call.ToolName, Arguments: call.Arguments})
+	}
+	s.apply(t)
+	require.Zero(t, waiting())
+}
+
 func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)

@@ -283,12 +283,12 @@ func (t *filesTx) revoke(ctx context.Context, c int64, r graph.Revocation) error
 
 // The reads of accesses, newest first.
 const (
-	selectAccessesNow = `SELECT path, kind, tool, turn, seq, count, 0 FROM file_access
+	selectAccessesNow = `SELECT path, kind, tool, turn, seq, count FROM file_access
 		WHERE c = ? AND current = 1 ORDER BY seq DESC, rank DESC LIMIT ?`
-	// Of each path and kind the newest row: that with the greatest seq and, in one
-	// event (which has no thousand), rank.
-	selectAccessesThen = `SELECT path, kind, tool, turn, seq, count(*), max(seq * 1000 + rank) AS newest FROM file_access
-		WHERE c = ? AND seq <= ? AND (revoked = 0 OR revoked > ?) GROUP BY path, kind ORDER BY newest DESC LIMIT ?`
+	// Of each path and kind the newest row: SQLite takes the columns from the one with
+	// the maximum. No event makes a thousand accesses.
+	selectAccessesThen = `SELECT path, kind, tool, turn, seq, count(*) FROM file_access
+		WHERE c = ? AND seq <= ? AND (revoked = 0 OR revoked > ?) GROUP BY path, kind ORDER BY max(seq * 1000 + rank) DESC LIMIT ?`
 )
 
 // Files implements graph.FilesReader.
@@ -299,8 +299,7 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, query graph
 	}
 	add := func(rows *sql.Rows) error {
 		var a graph.FileAccess
-		var newest int64
-		err := rows.Scan(&a.Path, &a.Kind, &a.Tool, &a.Turn, &a.Seq, &a.Count, &newest)
+		err := rows.Scan(&a.Path, &a.Kind, &a.Tool, &a.Turn, &a.Seq, &a.Count)
 		list = append(list, a)
 		return err
 	}

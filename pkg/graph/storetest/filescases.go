@@ -107,6 +107,19 @@ func filesCases(w filesShop) []namedCase {
 			2: {"read /a (Read, turn 0, seq 1, 1x)"},
 			3: {"read /a (Read, turn 0, seq 1, 1x)"},
 		}),
+		told("a call that is sent again still waits for its result", func(h *History) {
+			h.Add("c", read("k1", "/a"))
+			h.AddAs("c", "again", read("k1", "/a"))
+			h.Add("c", result("k1", "no", false))
+			h.AddAs("c", "once more", result("k1", "no", false))
+			h.Add("c", result("k2", "no", false))
+			h.AddAs("c", "early again", result("k2", "no", false))
+			h.Add("c", read("k2", "/a"))
+		}, map[uint64][]string{
+			2: {"read /a (Read, turn 0, seq 1, 1x)"},
+			3: nil,
+			7: nil,
+		}),
 		told("an unknown outcome is an access", func(h *History) {
 			h.Add("c", read("k1", "/a"))
 			h.Add("c", &events.ToolReturned{ToolCallID: "k1", Result: events.JSONResult([]byte(`"?"`))})
