@@ -62,8 +62,8 @@ func (a *api) refuse(h huma.API, ctx huma.Context, err error) {
 	}
 }
 
-// bodySize is how much of a request's body will be held in memory at most, 0 if
-// none of it.
+// bodySize is how much of a request's body, unpacked, will be held in memory at most,
+// 0 if none of it.
 func bodySize(ctx huma.Context) int64 {
 	r, _ := humago.Unwrap(ctx)
 	limit := ctx.Operation().MaxBodyBytes

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -158,6 +159,27 @@ func TestARequestsBodyMayBePacked(t *testing.T) {
 	header["Content-Encoding"] = "zstd"
 	b.refused(http.StatusUnsupportedMediaType, http.MethodPost, "/v1/events", header, "x")
 	require.EqualValues(t, 1, b.head(), "nothing of a refused body is published")
+}
+
+func TestAPackedBodyTakesTheRoomThatItMayUnpackTo(t *testing.T) {
+	f := setupFront(t, func(*httpapi.Config) {})
+	var held []net.Conn
+	for range 4 { // of up to 64 MiB each, which is all there is
+		conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Encoding: gzip\r\nContent-Length: 70000\r\nExpect: 100-continue\r\n\r\n", events.ContentTypeBatch))
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		require.Contains(t, line, "100 Continue", "it was let in")
+		held = append(held, conn)
+	}
+	body := structured("c1", "1", message("m1", "user", "hello"))
+	next := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", events.ContentTypeEvent, len(body), body))
+	require.NoError(t, next.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
+	_, err := next.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "there is no room")
+	require.NoError(t, held[0].Close())
+	require.NoError(t, next.SetReadDeadline(time.Now().Add(time.Minute)))
+	response, text := answer(t, next, http.MethodPost)
+	require.Equal(t, http.StatusCreated, response.StatusCode, text)
 }
 
 func TestABodyThatIsCutOffPublishesNothing(t *testing.T) {
