@@ -135,10 +135,27 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 		require.NoError(t, p.cmd.Wait(), p.err.String())
 	}
 	seq := publish("m2", "written while nobody listened")
-	start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)
+	ingestor = start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)
 	start(t, bin, "file-tracker", "127.0.0.1:0", server.ClientURL(), data)
 	require.Contains(t, context(seq), "written while nobody listened")
+
+	// A request in flight is answered as if the program went on.
+	require.NoError(t, ingestor.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, ingestor.cmd.Wait(), ingestor.err.String())
+	seq = publish("m3", "never applied")
+	answered := make(chan int, 1)
+	go func() {
+		response, err := http.Get(fmt.Sprintf("%s/v1/conversations/c1?at_least=%d&wait_ms=2000", url, seq))
+		if err != nil {
+			answered <- 0
+			return
+		}
+		_ = response.Body.Close()
+		answered <- response.StatusCode
+	}()
+	eventually(t, url+"/metrics", func(_ int, body string) bool { return strings.Contains(body, "http_server_active_requests 2\n") })
 	require.NoError(t, api.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, http.StatusGatewayTimeout, <-answered)
 	require.NoError(t, api.cmd.Wait(), api.err.String())
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -138,11 +137,11 @@ func RunContextAPI(ctx context.Context) (err error) {
 	tell.Metrics.WatchLog(log)
 	models := NewModels(s.Data)
 	defer func() { err = errors.Join(err, models.Close()) }()
-	var handler http.Handler = httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", Generation: generation, NotReady: ErrNotThere, Telemetry: tell})
-	server.Start(handler)
+	server.Start(httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", Generation: generation, NotReady: ErrNotThere, Telemetry: tell}))
 	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "http", server.URL())
 	<-ctx.Done()
 	logger.Info("stopping")
+	server.Stop() // first: requests in flight need the log and the models to end well
 	return nil
 }
 
