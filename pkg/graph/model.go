@@ -2,6 +2,7 @@ package graph
 
 import (
 	"errors"
+	"slices"
 	"unicode/utf8"
 
 	"mneme/events"
@@ -14,6 +15,10 @@ var ErrNotFound = errors.New("not found")
 // MaxBodyBytes is how much of one text a read model holds. The whole text is in
 // the log, one get by sequence away.
 const MaxBodyBytes = 64 << 10
+
+// maxNameBytes is how much of a name a read model holds: of a model, a speaker, a
+// folder.
+const maxNameBytes = 4 << 10
 
 // Body is a text of any length as a read model keeps it.
 type Body struct {
@@ -43,6 +48,25 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
+// name is the kept form of a name.
+func name(text string) string { return cut(text, maxNameBytes) }
+
+// beginning is the kept form of a list: what fits into MaxBodyBytes, with something
+// for each member.
+func beginning[T any](list []T, size func(T) int) []T {
+	total := 0
+	for i, v := range list {
+		if total += size(v) + 8; total > MaxBodyBytes {
+			return list[:i:i]
+		}
+	}
+	return list
+}
+
+func beginningOfTags(tags []string) []string {
+	return slices.Clone(beginning(tags, func(tag string) int { return len(tag) }))
+}
+
 // Whole tells whether Text is all of it.
 func (b Body) Whole() bool { return len(b.Text) == b.Bytes }
 
@@ -58,6 +82,15 @@ type Description struct {
 	Profile         string
 	MaxContextChars int
 	BranchedFrom    *events.BranchedAt
+}
+
+// Size is about how many bytes of text it holds.
+func (d *Description) Size() int {
+	n := len(d.Title) + len(d.Agent) + len(d.Model) + len(d.Cwd) + len(d.Project) + len(d.Profile)
+	for _, tag := range d.Tags {
+		n += len(tag)
+	}
+	return n
 }
 
 // Conversation is a conversation with its counts. As of an earlier sequence
@@ -117,10 +150,19 @@ type Message struct {
 	Speaker    string
 	Session    string
 	Model      string
-	Usage      string // JSON, "" if none
+	Usage      string // JSON, "" if none or if it is over MaxBodyBytes
 	Via        string // the payload's origin, for example compaction
 	References []events.Reference
 	CumChars   int
+}
+
+// bytes is about how much text it holds.
+func (m *Message) bytes() int {
+	n := len(m.Content.Text) + len(m.Reasoning.Text) + len(m.Usage) + len(m.Speaker) + len(m.Session) + len(m.Model) + len(m.Via)
+	for _, r := range m.References {
+		n += len(r.File) + len(r.Name)
+	}
+	return n
 }
 
 // ToolCall is one call of a tool. MessageID may name a message that came later or

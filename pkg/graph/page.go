@@ -11,8 +11,8 @@ import (
 const (
 	// MaxExamined is how many rows are looked at to find those of a page.
 	MaxExamined = 2000
-	// maxPageBytes is about how much text a page holds.
-	maxPageBytes = 8 << 20
+	// MaxPageBytes is about how much text a page holds.
+	MaxPageBytes = 8 << 20
 	// chunk is how many rows are read at once: what a page reads too much is at most
 	// so many texts.
 	chunk = 100
@@ -120,10 +120,10 @@ func (s span) messages(ctx context.Context, r Reader, id events.ConversationID, 
 			return nil, false, err
 		}
 		for _, m := range found {
-			if len(list) == n || bytes > maxPageBytes {
+			if len(list) == n || bytes > MaxPageBytes {
 				return list, true, nil
 			}
-			bytes += len(m.Content.Text) + len(m.Reasoning.Text)
+			bytes += m.bytes()
 			list = append(list, m)
 			s.advance(s.past(m.Seq))
 		}

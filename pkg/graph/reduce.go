@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"slices"
-
 	"mneme/events"
 	"mneme/pkg/projection"
 )
@@ -33,15 +31,15 @@ func reduceStarted(u *Unit, e *events.Recorded) error {
 	p := e.Payload.(*events.ConversationStarted)
 	s := u.touch(e)
 	d := &s.Description
-	set(&d.Title, p.Title)
-	set(&d.Agent, p.Agent)
-	set(&d.Model, p.Model)
-	set(&d.Cwd, p.Cwd)
-	set(&d.Project, p.Project)
-	set(&d.Profile, p.Profile)
+	set(&d.Title, cut(p.Title, MaxBodyBytes))
+	set(&d.Agent, name(p.Agent))
+	set(&d.Model, name(p.Model))
+	set(&d.Cwd, name(p.Cwd))
+	set(&d.Project, name(p.Project))
+	set(&d.Profile, name(p.Profile))
 	set(&d.MaxContextChars, p.MaxContextChars)
 	if len(p.Tags) > 0 {
-		d.Tags = slices.Clone(p.Tags)
+		d.Tags = beginningOfTags(p.Tags)
 	}
 	if p.BranchedFrom != nil {
 		d.BranchedFrom = p.BranchedFrom
@@ -54,10 +52,10 @@ func reduceUpdated(u *Unit, e *events.Recorded) error {
 	p := e.Payload.(*events.ConversationUpdated)
 	s := u.touch(e)
 	if p.Title != nil {
-		s.Title = *p.Title
+		s.Title = cut(*p.Title, MaxBodyBytes)
 	}
 	if p.Tags != nil {
-		s.Tags = slices.Clone(*p.Tags)
+		s.Tags = beginningOfTags(*p.Tags)
 	}
 	set(&s.Status, p.Status)
 	u.describe(s, e)
@@ -75,6 +73,10 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 	p := e.Payload.(*events.MessageCreated)
 	s := u.touch(e)
 	content := NewBody(p.Content)
+	usage := string(p.Usage)
+	if len(usage) > MaxBodyBytes { // a part of it would be no JSON
+		usage = ""
+	}
 	s.MessageCount++
 	s.TotalChars += content.Chars
 	switch p.Role {
@@ -87,8 +89,8 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 		Position: Position{Seq: e.Seq, N: s.MessageCount, Turn: s.TurnCount, Step: s.StepCount},
 		Origin:   originOf(e), MessageID: p.MessageID, Role: p.Role,
 		Content: content, Reasoning: NewBody(p.Reasoning),
-		Speaker: p.Speaker, Session: p.Session, Model: p.Model, Usage: string(p.Usage), Via: p.Origin,
-		References: p.References, CumChars: s.TotalChars,
+		Speaker: name(p.Speaker), Session: name(p.Session), Model: name(p.Model), Usage: usage, Via: name(p.Origin),
+		References: beginning(p.References, func(r events.Reference) int { return len(r.File) + len(r.Name) }), CumChars: s.TotalChars,
 	}})
 	return nil
 }

@@ -95,7 +95,7 @@ func readSteps(ctx context.Context, r Reader, id events.ConversationID, s span, 
 		if len(entries) < size {
 			return list, 0, false, nil
 		}
-		if examined += size; examined == MaxExamined || bytes > maxPageBytes {
+		if examined += size; examined == MaxExamined || bytes > MaxPageBytes {
 			return list, s.past(entries[size-1].Position().Seq), true, nil
 		}
 	}
@@ -105,7 +105,7 @@ func readSteps(ctx context.Context, r Reader, id events.ConversationID, s span, 
 func (e Entry) bytes() int {
 	switch {
 	case e.Message != nil:
-		return len(e.Message.Content.Text) + len(e.Message.Reasoning.Text)
+		return e.Message.bytes()
 	case e.Call != nil:
 		return len(e.Call.Arguments.Text)
 	default:

@@ -17,8 +17,9 @@ const Latest = ^uint64(0)
 type Reader interface {
 	projection.ReadStore
 	// Conversations lists a tenant's conversations, newest first. Deleted ones are
-	// left out. A call examines at most [MaxExamined] conversations: a page may hold
-	// fewer than asked for, even none, although there are more.
+	// left out. A call examines at most [MaxExamined] conversations and answers about
+	// [MaxPageBytes] of text: a page may hold fewer than asked for, even none, although
+	// there are more.
 	Conversations(ctx context.Context, tenant string, q ConversationQuery) (Page[Conversation], error)
 	// Conversation reads one conversation as of a sequence, or ErrNotFound.
 	Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (Conversation, error)

@@ -123,7 +123,7 @@ func (w walk) calls(ctx context.Context, r Reader, id events.ConversationID, vis
 		if len(entries) < size {
 			return 0, nil
 		}
-		if examined += len(entries); examined == MaxExamined || bytes > maxPageBytes {
+		if examined += len(entries); examined == MaxExamined || bytes > MaxPageBytes {
 			return w.past(entries[len(entries)-1].Call.Seq), nil
 		}
 	}

@@ -38,11 +38,11 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 		query = selectByCreation
 	}
 	full := errors.New("the page is full")
-	examined, last := 0, uint64(0)
+	examined, bytes, last := 0, 0, uint64(0)
 	err = g.snapshot(ctx, func(read queryer) error {
 		rows, err := read(query, tenant, before(q.Before), graph.MaxExamined+1)
 		return each(rows, err, func(rows *sql.Rows) error {
-			if examined == graph.MaxExamined || len(page.Rows) == limit(q.Limit) {
+			if examined == graph.MaxExamined || len(page.Rows) == limit(q.Limit) || bytes > graph.MaxPageBytes {
 				page.Next = last
 				return full
 			}
@@ -53,7 +53,7 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 			}
 			examined, last = examined+1, q.Position(&c)
 			if q.Matches(&c) {
-				page.Rows = append(page.Rows, c)
+				page.Rows, bytes = append(page.Rows, c), bytes+c.Size()
 			}
 			return nil
 		})

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,21 @@ func conversationCases(w graphShop) []namedCase {
 			require.Equal(t, []string{"hundredth", "noon"}, sorted(graph.ConversationQuery{CreatedAt: graph.TimeRange{After: noon, Before: noon.Add(100 * time.Millisecond)}}))
 			require.Equal(t, []string{"noon"}, sorted(graph.ConversationQuery{UpdatedAt: graph.TimeRange{After: noon.Add(time.Minute)}}))
 			require.Equal(t, []string{"before", "hundredth", "none", "noon", "tenth"}, sorted(graph.ConversationQuery{}))
+		}},
+		{"a page of conversations that say much of themselves ends early and goes on", func(t *testing.T) {
+			b := graphBench{w.bench(t)}
+			h := NewHistory()
+			title := strings.Repeat("x", graph.MaxBodyBytes+1)
+			const n = 150 // more than a page takes of titles of this size
+			for c := range n {
+				h.Add(fmt.Sprint(c), &events.ConversationStarted{Title: title})
+			}
+			b.apply(h.Messages)
+			first := must(b.store.Conversations(b.ctx, "t", graph.ConversationQuery{Limit: 1000}))(t)
+			require.Less(t, len(first.Rows), n)
+			rest := must(b.store.Conversations(b.ctx, "t", graph.ConversationQuery{Limit: 1000, Before: first.Next}))(t)
+			require.Zero(t, rest.Next)
+			require.Len(t, append(first.Rows, rest.Rows...), n)
 		}},
 		{"a filter of conversations that lets little through ends a page early and goes on", func(t *testing.T) {
 			b := graphBench{w.bench(t)}

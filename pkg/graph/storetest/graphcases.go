@@ -149,6 +149,31 @@ func graphCases(w graphShop) []namedCase {
 				require.Equal(t, odd[1], b.conversation("c").Title)
 			})
 		}},
+		{"what is said beside the texts is kept up to a size", func(t *testing.T) {
+			b := graphBench{w.bench(t)}
+			h := NewHistory()
+			long := strings.Repeat("x", graph.MaxBodyBytes+1)
+			tags, references := []string{"first"}, []events.Reference{{File: "first"}}
+			for range 10 {
+				tags, references = append(tags, long[:10_000]), append(references, events.Reference{File: long[:10_000]})
+			}
+			h.Add("c", &events.ConversationStarted{Title: long, Tags: tags, Cwd: long})
+			h.Add("c", &events.MessageCreated{MessageID: "m", Role: "user", Content: "x", Usage: []byte(`"` + long + `"`), Model: long, References: references})
+			b.apply(h.Messages)
+			c := b.conversation("c")
+			require.Equal(t, long[:graph.MaxBodyBytes], c.Title)
+			require.Len(t, c.Cwd, 4<<10)
+			require.Equal(t, tags[:7], c.Tags)
+			m := must(b.store.Messages(b.ctx, id("c"), graph.MessageQuery{}))(t)[0]
+			require.Equal(t, references[:7], m.References)
+			require.Empty(t, m.Usage)
+			require.Len(t, m.Model, 4<<10)
+			h.Add("c", &events.ConversationUpdated{Title: &long, Tags: &tags})
+			b.apply(h.Messages)
+			c = b.conversation("c")
+			require.Len(t, c.Title, graph.MaxBodyBytes)
+			require.Len(t, c.Tags, 7)
+		}},
 		{"a long body is cut at a character and keeps the size of the whole", func(t *testing.T) {
 			long := "x" + strings.Repeat("é", graph.MaxBodyBytes)
 			h := NewHistory()

@@ -239,6 +239,9 @@ func pagingCases(w graphShop) []namedCase {
 			const n = 210 // more than a page takes of texts of this size
 			for i := range n {
 				h.Add("users", message(fmt.Sprint("u", i), "user", long))
+				used := message(fmt.Sprint("a", i), "assistant", "short")
+				used.Usage = []byte(`"` + long[2:] + `"`)
+				h.Add("used", used)
 				h.Add("calls", read(fmt.Sprint("k", i), "/a"))
 				h.Add("calls", result(fmt.Sprint("k", i), long, true))
 			}
@@ -259,6 +262,7 @@ func pagingCases(w graphShop) []namedCase {
 				}
 				require.Less(t, len(must(turns(q))(t).Rows), n)
 				require.Less(t, len(must(messages(q))(t).Rows), n)
+				require.Less(t, len(must(graph.Messages(b.ctx, b.store, id("used"), graph.MessageListQuery{ListQuery: q}))(t).Rows), n)
 				require.Less(t, len(must(steps(q))(t).Rows[0].Calls), n)
 				require.Less(t, len(must(calls(q))(t).Rows), n)
 				all := pages(t, q, turns)
