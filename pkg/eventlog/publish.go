@@ -57,24 +57,25 @@ type Publication struct {
 // It returns an [*events.Invalid], [ErrFull], [ErrTooLarge], or an error of the
 // connection; only after a nil error is the event stored.
 func (l *Log) Publish(ctx context.Context, tenant string, e events.Event) (Ack, error) {
-	began, list := time.Now(), []events.Event{e}
-	ctx, span := startPublish(ctx, list, semconv.MessagingMessageID(e.ID))
-	ack, err := l.publishOne(ctx, tenant, list)
-	if err != nil {
-		l.publishedSome(span, began, 1, nil, err)
-		return Ack{}, err
-	}
-	l.publishedSome(span, began, 1, []Ack{ack}, nil)
-	return ack, nil
+	return l.publishOne(ctx, tenant, e)
 }
 
-func (l *Log) publishOne(ctx context.Context, tenant string, list []events.Event) (Ack, error) {
-	msg, err := NewMsg(tenant, list[0])
+func (l *Log) publishOne(ctx context.Context, tenant string, e events.Event, options ...jetstream.PublishOpt) (ack Ack, err error) {
+	began, list := time.Now(), []events.Event{e}
+	ctx, span := startPublish(ctx, list, semconv.MessagingMessageID(e.ID))
+	defer func() {
+		var stored []Ack
+		if err == nil {
+			stored = []Ack{ack}
+		}
+		l.publishedSome(span, began, 1, stored, err)
+	}()
+	msg, err := NewMsg(tenant, e)
 	if err != nil {
 		return Ack{}, err
 	}
 	carry(ctx, list, []*nats.Msg{msg})
-	return l.publish(ctx, msg)
+	return l.publish(ctx, msg, options...)
 }
 
 // PublishAfter stores an event only if the newest event of its conversation that
@@ -85,11 +86,7 @@ func (l *Log) publishOne(ctx context.Context, tenant string, list []events.Event
 // It returns [ErrConflict] if another event is the newest, even if this event itself
 // is: a repeat is told apart by reading it. Its other errors are those of Publish.
 func (l *Log) PublishAfter(ctx context.Context, tenant string, e events.Event, kind string, last uint64) (Ack, error) {
-	msg, err := NewMsg(tenant, e)
-	if err != nil {
-		return Ack{}, err
-	}
-	return l.publish(ctx, msg, jetstream.WithExpectLastSequenceForSubject(last, events.KindFilter(tenant, e.Subject, kind)))
+	return l.publishOne(ctx, tenant, e, jetstream.WithExpectLastSequenceForSubject(last, events.KindFilter(tenant, e.Subject, kind)))
 }
 
 // PublishAll stores events in their order, in atomic batches of up to 1,000: of

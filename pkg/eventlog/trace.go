@@ -149,11 +149,13 @@ func spanContext(parent, state string) trace.SpanContext {
 }
 
 // ErrorType is the class of an error of this package, for metrics and spans: invalid,
-// full, too_large, canceled, timeout or unavailable.
+// conflict, full, too_large, canceled, timeout or unavailable.
 func ErrorType(err error) string {
 	switch {
 	case errors.Is(err, events.ErrInvalid):
 		return "invalid"
+	case errors.Is(err, ErrConflict):
+		return "conflict"
 	case errors.Is(err, ErrFull):
 		return "full"
 	case errors.Is(err, ErrTooLarge):

@@ -80,14 +80,22 @@ func TestAPublishIsTold(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.PublishAll(t.Context(), "t", list)
 	require.NoError(t, err)
+	after := b.events("d", 2, "y")
+	_, err = l.PublishAfter(t.Context(), "t", after[0], "*", 0)
+	require.NoError(t, err)
+	_, err = l.PublishAfter(t.Context(), "t", after[1], "*", 0)
+	require.Error(t, err)
 	list[1].ID = ""
 	_, err = l.PublishAll(t.Context(), "t", list)
 	require.Error(t, err)
+	var classes []string
 	for i := range told {
 		require.Positive(t, told[i].Took)
-		told[i].Took = 0
+		if told[i].Err != nil {
+			classes = append(classes, ErrorType(told[i].Err))
+		}
+		told[i].Took, told[i].Err = 0, nil
 	}
-	require.Equal(t, "invalid", ErrorType(told[2].Err))
-	told[2].Err = nil
-	require.Equal(t, []Publication{{Events: 1, Stored: 1}, {Events: 3, Stored: 3, Duplicates: 1}, {Events: 3}}, told)
+	require.Equal(t, []string{"conflict", "invalid"}, classes)
+	require.Equal(t, []Publication{{Events: 1, Stored: 1}, {Events: 3, Stored: 3, Duplicates: 1}, {Events: 1, Stored: 1}, {Events: 1}, {Events: 3}}, told)
 }
