@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -65,6 +66,17 @@ func PayloadKey(id events.ConversationID, key string) events.Digest {
 	return events.DigestOf("payload", id.Tenant, id.ID, key)
 }
 
+// maxFailedText is how much of each text of a failed event is listed: what could not be
+// read has no limits of its own, and a reason quotes from it.
+const maxFailedText = 1 << 10
+
+func short(text string) string {
+	if len(text) <= maxFailedText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxFailedText], "") + "…"
+}
+
 // poison is an event whose reducer failed. The unit it left behind is unusable.
 type poison struct {
 	seq uint64
@@ -97,7 +109,7 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 	fail := func(e *entry, class Class, reason string) {
 		e.result = result(class)
 		failed = append(failed, Failed{
-			Projection: p.Name, Seq: e.seq, Conversation: e.conv, EventID: e.event.ID, Type: e.event.Type, Class: class, Reason: reason,
+			Projection: p.Name, Seq: e.seq, Conversation: e.conv, EventID: short(e.event.ID), Type: short(e.event.Type), Class: class, Reason: short(reason),
 		})
 	}
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -185,6 +186,18 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			require.Zero(t, failed[1].Conversation)
 			require.Contains(t, failed[1].Reason, "subject token")
 			require.EqualValues(t, 2, b.cp.Applied)
+		}},
+		{"of what could not be read a beginning is listed", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			long := strings.Repeat("x", 1<<20)
+			h.Add("c", &events.MessageCreated{MessageID: "m", Role: "user", Content: "x"})
+			m := &h.Messages[0]
+			m.Header["ce-id"], m.Header["ce-type"] = []string{long}, []string{long}
+			b.apply(h.Messages)
+			failed := b.failed()
+			require.Len(t, failed, 1)
+			require.Less(t, len(failed[0].Reason)+len(failed[0].EventID)+len(failed[0].Type), 4<<10)
 		}},
 		{"failed events are read in pages", func(t *testing.T) {
 			b := w.bench(t)
