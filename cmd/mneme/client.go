@@ -15,6 +15,7 @@ import (
 
 	"mneme/internal/console"
 	"mneme/internal/service"
+	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 )
 
@@ -159,7 +160,7 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	telemetry.Inject(ctx, request.Header)
 	response, err := http.DefaultClient.Do(request)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("nobody answers at %s: start mneme with `mneme up`, or name the server with --url", c.base)
+		return nil, fmt.Errorf("nobody answers at %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))
 	}
 	if err != nil {
 		return nil, err

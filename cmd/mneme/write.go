@@ -17,6 +17,7 @@ import (
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
 	"mneme/internal/service"
+	"mneme/internal/settings"
 	"mneme/internal/transcript"
 	"mneme/pkg/eventlog"
 )
@@ -114,7 +115,7 @@ func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
 func (g *Globals) openLog(ctx context.Context) (*eventlog.Log, error) {
 	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", g.NATSURL, err)
+		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", settings.Redacted(g.NATSURL), err)
 	}
 	log, err := eventlog.Open(ctx, conn)
 	if err != nil {

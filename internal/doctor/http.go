@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme/internal/httpapi"
+	"mneme/internal/settings"
 )
 
 // http looks at the API, at its clock, and at what it says of the read models.
@@ -23,7 +24,7 @@ func (e *examination) http(ctx context.Context) {
 	asked := e.now()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		e.add("http", Failed, fmt.Sprintf("nobody answers at %s: %v", e.Client.URL, err), "start mneme with mneme up, or name the server with --url")
+		e.add("http", Failed, fmt.Sprintf("nobody answers at %s: %v", settings.Redacted(e.Client.URL), err), "start mneme with mneme up, or name the server with --url")
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
@@ -31,16 +32,16 @@ func (e *examination) http(ctx context.Context) {
 	var status httpapi.Status
 	switch err := json.NewDecoder(response.Body).Decode(&status); {
 	case response.StatusCode != http.StatusOK:
-		e.add("http", Failed, fmt.Sprintf("%s answers %s", e.Client.URL, response.Status), "look at the server's log; at start it waits for NATS and for the read models")
+		e.add("http", Failed, fmt.Sprintf("%s answers %s", settings.Redacted(e.Client.URL), response.Status), "look at the server's log; at start it waits for NATS and for the read models")
 		return
 	case err != nil:
-		e.add("http", Failed, fmt.Sprintf("what answers at %s is not mneme: %v", e.Client.URL, err), "name the server with --url")
+		e.add("http", Failed, fmt.Sprintf("what answers at %s is not mneme: %v", settings.Redacted(e.Client.URL), err), "name the server with --url")
 		return
 	}
 	if theirs := status.Version; theirs.Version != e.Mine.Version || theirs.Commit != e.Mine.Commit {
-		e.add("http", Warning, fmt.Sprintf("%s is of another version: %s; this program is %s", e.Client.URL, theirs, e.Mine), "run the same version on both sides")
+		e.add("http", Warning, fmt.Sprintf("%s is of another version: %s; this program is %s", settings.Redacted(e.Client.URL), theirs, e.Mine), "run the same version on both sides")
 	} else {
-		e.add("http", OK, fmt.Sprintf("%s, %s", e.Client.URL, theirs), "")
+		e.add("http", OK, fmt.Sprintf("%s, %s", settings.Redacted(e.Client.URL), theirs), "")
 	}
 	for _, p := range status.Projections {
 		e.projection(p)

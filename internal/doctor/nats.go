@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/settings"
 	"mneme/pkg/eventlog"
 )
 
@@ -18,7 +19,7 @@ import (
 func (e *examination) nats(ctx context.Context) {
 	conn, err := eventlog.Connect(e.Client.NATSURL, "doctor", slog.New(slog.DiscardHandler), nats.Timeout(patience))
 	if err != nil {
-		e.add("nats", Failed, fmt.Sprintf("nobody answers at %s: %v", e.Client.NATSURL, err), "start mneme with mneme up, or name the server with --nats-url")
+		e.add("nats", Failed, fmt.Sprintf("nobody answers at %s: %v", settings.Redacted(e.Client.NATSURL), err), "start mneme with mneme up, or name the server with --nats-url")
 		return
 	}
 	defer conn.Close()
@@ -39,7 +40,7 @@ func (e *examination) nats(ctx context.Context) {
 
 // server checks what the server tells of itself.
 func (e *examination) server(conn *nats.Conn) {
-	detail := fmt.Sprintf("%s, nats-server %s", conn.ConnectedUrl(), conn.ConnectedServerVersion())
+	detail := fmt.Sprintf("%s, nats-server %s", conn.ConnectedUrlRedacted(), conn.ConnectedServerVersion())
 	var major, minor int
 	if n, _ := fmt.Sscanf(conn.ConnectedServerVersion(), "%d.%d", &major, &minor); n == 2 && (major < 2 || major == 2 && minor < 12) {
 		e.add("nats", Failed, detail+" is too old", "run nats-server 2.12 or later: batches are stored whole or not at all only since then")

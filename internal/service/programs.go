@@ -103,7 +103,7 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(c
 	defer func() { err = errors.Join(err, consumer.Stop()) }()
 	consumer.Start()
 	health.Start(Health(consumer, tell))
-	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "health", health.URL()+"/readyz")
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "data", s.Data, "health", health.URL()+"/readyz")
 	<-ctx.Done()
 	logger.Info("stopping")
 	return nil
@@ -126,7 +126,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer server.Stop()
-	if err := os.MkdirAll(filepath.Clean(s.Data), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Clean(s.Data), 0o700); err != nil {
 		return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
 	}
 	log, conn, err := openLog(ctx, s.NATSURL, "context-api", tell, logger, nil)
@@ -138,7 +138,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	models := NewModels(s.Data)
 	defer func() { err = errors.Join(err, models.Close()) }()
 	server.Start(httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", Generation: generation, NotReady: ErrNotThere, Telemetry: tell}))
-	logger.Info("running", "nats", conn.ConnectedUrl(), "data", s.Data, "http", server.URL())
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "data", s.Data, "http", server.URL())
 	<-ctx.Done()
 	logger.Info("stopping")
 	server.Stop() // first: requests in flight need the log and the models to end well
@@ -170,11 +170,11 @@ func openLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logg
 		if errors.Is(err, natsdeploy.ErrIncompatible) || errors.Is(err, nats.ErrAuthorization) {
 			return nil, nil, err
 		}
-		logger.Warn("waiting for NATS", "url", url, "error", err)
+		logger.Warn("waiting for NATS", "url", settings.Redacted(url), "error", err)
 		select {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("NATS at %s did not come: %w", url, err)
+			return nil, nil, fmt.Errorf("NATS at %s did not come: %w", settings.Redacted(url), err)
 		}
 	}
 }

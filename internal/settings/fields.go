@@ -83,6 +83,7 @@ func Effective(spec Spec, given map[string]bool) []Setting {
 		if given[f.Variable] {
 			s.Value, s.Source = f.text(), FromFlag
 		}
+		s.Value = Redacted(s.Value)
 		if f.Secret && s.Value != "" {
 			s.Value = masked
 		}

@@ -65,6 +65,20 @@ func httpURL(text string) error {
 	return nil
 }
 
+// Redacted is a list of URLs, comma separated, without the passwords in them.
+func Redacted(list string) string {
+	urls := strings.Split(list, ",")
+	for i, one := range urls {
+		if u, err := url.Parse(strings.TrimSpace(one)); err == nil && u.User != nil {
+			if _, password := u.User.Password(); !password { // then it is a token
+				u.User = url.User("xxxxx")
+			}
+			urls[i] = u.Redacted()
+		}
+	}
+	return strings.Join(urls, ",")
+}
+
 func natsURL(list string) error {
 	for one := range strings.SplitSeq(list, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))

@@ -79,6 +79,20 @@ func TestASecretIsNeverShown(t *testing.T) {
 	require.Equal(t, Setting{"MNEME_TOKEN", "(set, not shown)", FromFlag, "who may read"}, Effective(&secretive{Token: "hush"}, map[string]bool{"MNEME_TOKEN": true})[1])
 }
 
+func TestAPasswordInAURLIsNeverShown(t *testing.T) {
+	for text, want := range map[string]string{
+		"nats://127.0.0.1:4222":                     "nats://127.0.0.1:4222",
+		"nats://me:hush@a:4222, nats://hush@b:4222": "nats://me:xxxxx@a:4222,nats://xxxxx@b:4222",
+		".mneme": ".mneme", "a,b": "a,b", "127.0.0.1:0": "127.0.0.1:0", "": "",
+	} {
+		require.Equal(t, want, Redacted(text))
+	}
+	t.Setenv("MNEME_NATS_URL", "nats://me:hush@a:4222")
+	for _, s := range Effective(ForIngestor(), nil) {
+		require.NotContains(t, s.Value, "hush", s.Name)
+	}
+}
+
 func TestUsageIsATable(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, Usage(&out, "ingestor"))

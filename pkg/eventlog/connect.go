@@ -20,7 +20,7 @@ func Connect(url, name string, logger *slog.Logger, options ...nats.Option) (*na
 				logger.Warn("connection to NATS lost", "error", err)
 			}
 		}),
-		nats.ReconnectHandler(func(c *nats.Conn) { logger.Info("connected to NATS again", "url", c.ConnectedUrl()) }),
+		nats.ReconnectHandler(func(c *nats.Conn) { logger.Info("connected to NATS again", "url", c.ConnectedUrlRedacted()) }),
 	}, options...)
 	return nats.Connect(url, options...)
 }
