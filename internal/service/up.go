@@ -153,7 +153,7 @@ func (i *Instance) Close() error {
 // lockData makes the data directory this process's own. The lock goes with the
 // process, however it ends; its file says who has it.
 func (i *Instance) lockData(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	path := filepath.Join(dir, "lock")

@@ -73,7 +73,7 @@ func openWriter(ctx context.Context, path, schema string) (_ *db, err error) {
 			_ = d.close()
 		}
 	}()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	d.lock = flock.New(path + ".lock")

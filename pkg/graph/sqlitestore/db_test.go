@@ -168,3 +168,14 @@ func TestAReadSeesOneStateOfTheFile(t *testing.T) {
 		return nil
 	}))
 }
+
+func TestAReadModelIsItsUsersAlone(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "models")
+	g, err := OpenGraph(t.Context(), Path(dir, "graph", 1))
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+}
