@@ -86,7 +86,7 @@ func cutting(whole bool) extent {
 // StepsCmd reads steps.
 type StepsCmd struct {
 	conversationArg
-	Turn      int  `help:"Only those of this turn." placeholder:"N"`
+	Turn      *int `help:"Only those of this turn; 0 is what comes before the first user message." placeholder:"N"`
 	Reasoning bool `help:"With the reasoning of the assistant."`
 	Whole     bool `help:"Results of tools whole, not their first lines."`
 	listFlags
@@ -110,8 +110,8 @@ func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	query := parameters{"include_reasoning": c.Reasoning}
-	if c.Turn != 0 {
-		query["turn"] = c.Turn
+	if c.Turn != nil {
+		query["turn"] = *c.Turn
 	}
 	rows, err := api.pages(ctx, conversation(c.ID, "/steps"), "steps", c.Limit, query.with(c.listFlags.query(), c.pastFlags.query(), c.waitFlags.query()))
 	if err != nil {
@@ -210,7 +210,7 @@ type ToolCallsCmd struct {
 	Call    string `arg:"" optional:"" help:"Show this call only, with its whole arguments and result."`
 	Tool    string `help:"Only of this tool." placeholder:"NAME"`
 	Success string `help:"Only those that ended so: true, false, unknown or pending (no result yet)." enum:",true,false,unknown,pending" default:"" placeholder:"HOW"`
-	Turn    int    `help:"Only those of this turn." placeholder:"N"`
+	Turn    *int   `help:"Only those of this turn; 0 is what comes before the first user message." placeholder:"N"`
 	listFlags
 	pastFlags
 	waitFlags
@@ -243,8 +243,8 @@ func (c *ToolCallsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return t.showCall(body)
 	}
 	query := parameters{"tool": c.Tool, "success": c.Success}
-	if c.Turn != 0 {
-		query["turn"] = c.Turn
+	if c.Turn != nil {
+		query["turn"] = *c.Turn
 	}
 	rows, err := api.pages(ctx, conversation(c.ID, "/tool-calls"), "tool_calls", c.Limit, query.with(reads, c.listFlags.query()))
 	if err != nil {

@@ -86,6 +86,8 @@ func TestAConversationReadsAsATranscript(t *testing.T) {
 	require.Equal(t, "TURN\tTIME\tSTEPS\tTOOL CALLS\tCHARS\tSEQS\tUSER MESSAGE\n2\t2026-01-02T03:04:05Z\t0\t0\t7\t7-7\tThanks.\n1\t2026-01-02T03:04:05Z\t2\t1\t71\t2-6\tWhere is the checkpoint written?\n", out("turns", "c"))
 	require.Contains(t, out("steps", "c", "--turn", "1"), "→ grep ok, 18ms  t1")
 	require.Empty(t, read[[]httpapi.Step](s, "steps", "c", "--turn", "2"))
+	require.Empty(t, read[[]httpapi.Step](s, "steps", "c", "--turn", "0"), "a turn like any other, not all of them")
+	require.Empty(t, read[[]httpapi.ToolCall](s, "tool-calls", "c", "--turn", "0"))
 	require.Equal(t, "SEQ\tTURN\tTOOL\tENDED\tTOOK\tCALL\tARGUMENTS\n4\t1\tgrep\tok\t18ms\tt1\t{\"pattern\":\"checkpoint\"}\n", out("tool-calls", "c", "--tool", "grep"))
 	require.Empty(t, read[[]httpapi.ToolCall](s, "tool-calls", "c", "--success", "false"))
 	call := out("tool-calls", "c", "t1")
