@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme/events"
+	"mneme/internal/version"
 	"mneme/pkg/graph"
 )
 
@@ -70,14 +70,8 @@ func edition(c Config) string {
 // programVersion names the code of this program. A build that can't name its code
 // is another one each time it starts.
 func programVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		settings := map[string]string{}
-		for _, s := range info.Settings {
-			settings[s.Key] = s.Value
-		}
-		if revision := settings["vcs.revision"]; revision != "" && settings["vcs.modified"] == "false" {
-			return revision
-		}
+	if build := version.Get(); build.Commit != "" && !build.Changed {
+		return build.Commit
 	}
 	return "started " + time.Now().Format(time.RFC3339Nano)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"mneme/internal/settings"
+	"mneme/internal/version"
 )
 
 // stopTime is how long the spans that are still held may take to leave at the end.
@@ -56,7 +56,7 @@ func Setup(ctx context.Context, program string, s settings.Telemetry, logger *sl
 		return nil, fmt.Errorf("export traces to %s: %w", s.To(), err)
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
-		semconv.ServiceName(program), semconv.ServiceNamespace("mneme"), semconv.ServiceVersion(version())), resource.WithFromEnv())
+		semconv.ServiceName(program), semconv.ServiceNamespace("mneme"), semconv.ServiceVersion(version.Get().Version)), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
@@ -112,13 +112,4 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 		e.said, e.lost = time.Now(), 0
 	}
 	return nil
-}
-
-// version is that of the module, or (devel).
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	return info.Main.Version
 }

@@ -269,6 +269,24 @@ func (l *Log) conversation(ctx context.Context, tenant, conversation string, upT
 	return nil
 }
 
+// next takes a message; what has arrived goes before an interruption. ok is false if
+// the follower is interrupted.
+func (f *Follower) next(ctx context.Context) (m Message, ok bool, err error) {
+	select {
+	case m = <-f.c:
+		return m, true, nil
+	default:
+	}
+	select {
+	case m = <-f.c:
+		return m, true, nil
+	case <-f.interrupted:
+		return m, false, nil
+	case <-ctx.Done():
+		return m, false, ctx.Err()
+	}
+}
+
 // scan reads from one sequence up to another, or until it is interrupted, and
 // returns where to go on.
 func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yield func(Message) error) (uint64, error) {
@@ -281,17 +299,9 @@ func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yie
 		return upTo + 1, nil // purged meanwhile
 	}
 	for from <= upTo {
-		var m Message
-		select {
-		case m = <-f.c:
-		default:
-			select {
-			case m = <-f.c:
-			case <-f.interrupted:
-				return from, nil
-			case <-ctx.Done():
-				return from, ctx.Err()
-			}
+		m, ok, err := f.next(ctx)
+		if !ok || err != nil {
+			return from, err
 		}
 		if m.Seq <= upTo {
 			if err := yield(m); err != nil {

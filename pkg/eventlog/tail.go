@@ -144,17 +144,9 @@ func (t *tail) run(ctx context.Context) (done bool, err error) {
 		return true, nil
 	}
 	for {
-		var m Message
-		select {
-		case m = <-f.c:
-		default:
-			select {
-			case m = <-f.c:
-			case <-f.interrupted:
-				return false, nil
-			case <-ctx.Done():
-				return true, ctx.Err()
-			}
+		m, ok, err := f.next(ctx)
+		if !ok || err != nil {
+			return err != nil, err
 		}
 		if t.end > 0 && m.Seq > t.end {
 			return true, nil
