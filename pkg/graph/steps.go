@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"mneme/events"
@@ -52,8 +51,16 @@ func Steps(ctx context.Context, r Reader, id events.ConversationID, q StepQuery)
 	if err != nil {
 		return page, err
 	}
+	results, kept, err := resultsOf(ctx, r, id, entries, q.AsOf)
+	if err != nil {
+		return page, err
+	}
+	if kept < len(entries) {
+		entries = entries[:kept]
+		next, cut = s.past(entries[kept-1].Position().Seq), true
+	}
 	page.Next = next
-	if page.Rows, err = join(ctx, r, id, entries, q); err != nil || !cut {
+	if page.Rows, err = join(ctx, r, id, entries, results, q); err != nil || !cut {
 		return page, err
 	}
 	// Is what comes next of the step that was cut, or of another?
@@ -113,30 +120,53 @@ func (e Entry) bytes() int {
 	}
 }
 
-// join makes steps of their entries, with the results of their calls from wherever
-// they stand.
-func join(ctx context.Context, r Reader, id events.ConversationID, entries []Entry, q StepQuery) (steps []Step, err error) {
-	calls, results := map[Ref]bool{}, map[Ref]ToolResult{}
+// resultsOf finds the results of calls, from wherever they stand. kept is how many of
+// the entries a page holds with the texts of those that stand elsewhere.
+func resultsOf(ctx context.Context, r Reader, id events.ConversationID, entries []Entry, asOf uint64) (results map[Ref]ToolResult, kept int, err error) {
+	results = map[Ref]ToolResult{}
 	for _, e := range entries {
-		if e.Call != nil {
-			calls[e.Call.Ref()] = true
-		} else if e.Result != nil {
+		if e.Result != nil {
 			results[e.Result.Ref()] = *e.Result
 		}
 	}
-	var noResult, noCall []Ref
-	for _, e := range entries {
+	var elsewhere []Ref
+	bytes := 0
+	for i, e := range entries {
 		if e.Call != nil && results[e.Call.Ref()].Seq == 0 {
-			noResult = append(noResult, e.Call.Ref())
-		} else if e.Result != nil && !calls[e.Result.Ref()] {
+			elsewhere = append(elsewhere, e.Call.Ref())
+		}
+		if len(elsewhere) < chunk && i < len(entries)-1 {
+			continue
+		}
+		found, err := r.Results(ctx, id, elsewhere, asOf)
+		if err != nil {
+			return nil, 0, err
+		}
+		for ref, result := range found {
+			results[ref] = result
+			bytes += Entry{Result: &result}.bytes()
+		}
+		if elsewhere = nil; bytes > MaxPageBytes {
+			return results, i + 1, nil
+		}
+	}
+	return results, len(entries), nil
+}
+
+// join makes steps of their entries and the results of their calls.
+func join(ctx context.Context, r Reader, id events.ConversationID, entries []Entry, results map[Ref]ToolResult, q StepQuery) (steps []Step, err error) {
+	calls := map[Ref]bool{}
+	for _, e := range entries {
+		if e.Call != nil {
+			calls[e.Call.Ref()] = true
+		}
+	}
+	var noCall []Ref
+	for _, e := range entries {
+		if e.Result != nil && !calls[e.Result.Ref()] {
 			noCall = append(noCall, e.Result.Ref())
 		}
 	}
-	elsewhere, err := r.Results(ctx, id, noResult, q.AsOf)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(results, elsewhere)
 	called, err := r.Calls(ctx, id, noCall, q.AsOf)
 	if err != nil {
 		return nil, err

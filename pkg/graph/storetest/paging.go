@@ -245,9 +245,30 @@ func pagingCases(w graphShop) []namedCase {
 				h.Add("calls", read(fmt.Sprint("k", i), "/a"))
 				h.Add("calls", result(fmt.Sprint("k", i), long, true))
 			}
+			for i := range 2 * n {
+				h.Add("at once", read(fmt.Sprint("k", i), "/a"))
+			}
+			for i := range 2 * n {
+				h.Add("at once", result(fmt.Sprint("k", i), long, true))
+			}
+			h.Add("at once", message("m", "assistant", "next step"))
 			b.apply(h.Messages)
 			bothOrders(t, func(t *testing.T, oldest bool) {
 				q := graph.ListQuery{Limit: 1000, OldestFirst: oldest}
+				atOnce := 0
+				for _, s := range pages(t, q, func(q graph.ListQuery) (graph.Page[graph.Step], error) {
+					page, err := graph.Steps(b.ctx, b.store, id("at once"), graph.StepQuery{ListQuery: q})
+					for _, s := range page.Rows {
+						require.Less(t, len(s.Calls), 2*n)
+					}
+					return page, err
+				}) {
+					atOnce += len(s.Calls)
+					for _, u := range s.Calls {
+						require.NotNil(t, u.Result)
+					}
+				}
+				require.Equal(t, 2*n, atOnce)
 				turns := func(q graph.ListQuery) (graph.Page[graph.Turn], error) {
 					return graph.Turns(b.ctx, b.store, id("users"), q)
 				}
