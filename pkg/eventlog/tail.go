@@ -35,7 +35,8 @@ type TailOptions struct {
 	// without Last with what comes next.
 	From uint64
 	Last int
-	// ToEnd ends at what was the end of the log at the beginning.
+	// ToEnd ends at what was the end of the log at the beginning; with Last after as
+	// many messages at most, also while others publish.
 	ToEnd bool
 	// Trouble is told why there is a break. The tail tries again by itself.
 	Trouble func(error)
@@ -58,21 +59,26 @@ func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func
 	if o.From > state.Head+1 {
 		return fmt.Errorf("begin at sequence %d, the log ends at %d: %w", o.From, state.Head, ErrBeyondEnd)
 	}
-	from, filters := o.From, filter.subjects()
-	var skip uint64
+	t := tail{log: l, filters: filter.subjects(), next: o.From, yield: yield}
 	switch {
-	case from > 0:
+	case t.next > 0:
 	case o.Last > 0:
-		if from, skip, err = l.newest(ctx, filters, state.Head, uint64(o.Last)); err != nil {
+		n := uint64(o.Last)
+		if t.next, t.skip, err = l.newest(ctx, t.filters, state.Head, n); err != nil {
 			return err
 		}
+		if o.ToEnd { // what was counted may have come after the state was read
+			t.most = n
+			if state, err = l.State(ctx); err != nil {
+				return err
+			}
+		}
 	default:
-		from = state.Head + 1
+		t.next = state.Head + 1
 	}
-	t := tail{log: l, filters: filters, next: from, skip: skip, yield: yield}
 	if o.ToEnd {
 		t.end = state.Head
-		if from > state.Head {
+		if t.next > state.Head {
 			return nil
 		}
 	}
@@ -121,6 +127,7 @@ type tail struct {
 	next    uint64 // sequence to go on at
 	skip    uint64 // messages to leave out
 	end     uint64 // last sequence to read, 0 for none
+	most    uint64 // messages still to yield at most, 0 for no limit
 	yield   func(Message) error
 }
 
@@ -156,6 +163,10 @@ func (t *tail) run(ctx context.Context) (done bool, err error) {
 			t.skip--
 		} else if err := t.yield(m); err != nil {
 			return true, err
+		} else if t.most > 0 {
+			if t.most--; t.most == 0 {
+				return true, nil
+			}
 		}
 		if t.end > 0 && (m.Seq == t.end || m.Pending == 0) {
 			return true, nil

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +51,33 @@ func TestATailReadsWhatItsFilterChooses(t *testing.T) {
 	require.Empty(t, b.tailed(Filter{Conversation: "nobody"}, TailOptions{Last: 5}))
 	require.ErrorIs(t, b.log.Tail(t.Context(), Filter{}, TailOptions{From: 10}, nil), ErrBeyondEnd)
 	require.Empty(t, setup(t, natsdeploy.Settings{}).tailed(Filter{}, TailOptions{Last: 3}), "an empty log")
+}
+
+func TestATailToTheEndShowsTheNewestWhileOthersPublish(t *testing.T) {
+	t.Parallel()
+	b := setup(t, natsdeploy.Settings{})
+	b.publish("c", 3)
+	news := slices.Chunk(b.events("c", 10000, "hello"), 50)
+	ctx, cancel := context.WithCancel(t.Context())
+	published := make(chan error, 1)
+	go func() {
+		for batch := range news {
+			if _, err := b.log.PublishAll(ctx, "t", batch); err != nil {
+				published <- err
+				return
+			}
+		}
+		published <- nil
+	}()
+	for range 10 {
+		seqs := b.tailed(Filter{Tenant: "t"}, TailOptions{Last: 3})
+		require.Len(t, seqs, 3)
+		require.Equal(t, []uint64{seqs[0], seqs[0] + 1, seqs[0] + 2}, seqs)
+	}
+	cancel()
+	if err := <-published; err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
 }
 
 func TestATailGoesOnAfterAServerRestart(t *testing.T) {
