@@ -77,7 +77,7 @@ func New(c Config) http.Handler {
 	config.RejectUnknownQueryParameters = true
 	config.Transformers = append(config.Transformers, a.logFailure)
 	config.DocsPath = "" // it would load its viewer from elsewhere, see serveDocs
-	blameTheBody()
+	plainProblems()
 	h := humago.New(mux, config)
 	h.UseMiddleware(a.exchange(h), strict(h))
 	a.registerEvents(h)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -151,16 +150,3 @@ func (w *response) Write(p []byte) (n int, err error) {
 
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// blameTheBody makes 400 of what huma calls 500: a body that could not be read is the
-// client's.
-var blameTheBody = sync.OnceFunc(func() {
-	problem := huma.NewErrorWithContext
-	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
-		var bad *bodyError
-		if status == http.StatusInternalServerError && errors.As(errors.Join(errs...), &bad) {
-			return huma.Error400BadRequest("the request's body ended too early or is damaged: nothing of it was used", errs...)
-		}
-		return problem(ctx, status, message, errs...)
-	}
-})

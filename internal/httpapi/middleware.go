@@ -25,17 +25,23 @@ const (
 const maxPacking = 1032
 
 // around is what every request goes through: packing, limits of time, a problem
-// document for each error.
+// document for each error. What a browser sends for a page of another site may only
+// read, which the browser then keeps from that page.
 func (a *api) around(mux *http.ServeMux) http.Handler {
 	packed, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.AllowCompressedRequests(true),
 		gzhttp.CompressionLevel(gzip.BestSpeed)) // a context packed better would take twice as long
 	if err != nil {
 		panic(err) // of options that don't go together
 	}
+	sites := http.NewCrossOriginProtection()
 	inner := packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		answer := &response{ResponseWriter: w, control: control, stall: a.Stall}
 		defer a.recover(answer, r)
+		if sites.Check(r) != nil {
+			writeProblem(answer, http.StatusForbidden, "a browser sent this for a page of another site, and such pages may not write here")
+			return
+		}
 		if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 			writeProblem(answer, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %q is not supported, send gzip", coding))
 			return
@@ -87,7 +93,7 @@ func route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	allowed := refusal.header.Get("Allow")
 	switch {
 	case allowed == "":
-		writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %s; /openapi.json lists every path", asked))
+		writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %s; /docs and /openapi.json list every path", asked))
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", allowed+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)

@@ -287,6 +287,28 @@ func TestWhatNoOperationAnswersIsAProblemToo(t *testing.T) {
 	}
 }
 
+func TestAPageOfAnotherSiteMayNotWrite(t *testing.T) {
+	b := setup(t)
+	for name, c := range map[string]struct {
+		status         int
+		method, header string
+		value          string
+	}{
+		"a page of another site":  {403, "POST", "Sec-Fetch-Site", "cross-site"},
+		"the same of old":         {403, "POST", "Origin", "https://elsewhere.example"},
+		"the page about the API":  {200, "POST", "Origin", b.HTTPURL()},
+		"no browser":              {200, "POST", "User-Agent", "curl"},
+		"an address typed":        {200, "GET", "Sec-Fetch-Site", "none"},
+		"a link on another site":  {200, "GET", "Sec-Fetch-Site", "cross-site"},
+		"a deletion from another": {403, "DELETE", "Sec-Fetch-Site", "same-site"},
+	} {
+		path := map[string]string{"POST": "/v1/import?tenant=a", "GET": "/v1/conversations?tenant=a", "DELETE": "/v1/conversations/c"}[c.method]
+		t.Run(name, func(t *testing.T) {
+			(&bundle{t, b.Instance}).do(c.status, c.method, path, map[string]string{c.header: c.value}, nil, nil)
+		})
+	}
+}
+
 func TestHEADIsGETWithoutTheBody(t *testing.T) {
 	b := setup(t)
 	seq := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq

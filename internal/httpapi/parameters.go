@@ -37,7 +37,7 @@ func strict(h huma.API) func(huma.Context, func(huma.Context)) {
 			}
 		}
 		if len(bad) > 0 {
-			_ = huma.WriteErr(h, ctx, http.StatusUnprocessableEntity, "validation failed", bad...)
+			_ = huma.WriteErr(h, ctx, http.StatusUnprocessableEntity, byTheSchema, bad...)
 			return
 		}
 		next(ctx)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -103,3 +105,61 @@ func detail(err *events.Invalid, location string) *huma.ErrorDetail {
 }
 
 func indexed(i int) string { return fmt.Sprintf("body[%d]", i) }
+
+// byTheSchema is what huma says of a request that its schema refuses.
+const byTheSchema = "validation failed"
+
+// plainProblems makes the problems that huma finds say what to do, as ours do. A body
+// that could not be read is the client's fault, where huma says 500.
+var plainProblems = sync.OnceFunc(func() {
+	problem := huma.NewErrorWithContext
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+		var bad *bodyError
+		if status == http.StatusInternalServerError && errors.As(errors.Join(errs...), &bad) {
+			return huma.Error400BadRequest("the request's body ended too early or is damaged: nothing of it was used", errs...)
+		}
+		made := problem(ctx, status, message, errs...)
+		if model, ok := made.(*huma.ErrorModel); ok && message == byTheSchema {
+			for _, e := range model.Errors {
+				explain(ctx, e)
+			}
+			model.Detail = summary(model.Errors)
+		}
+		return made
+	}
+})
+
+// explain says in an error of huma's what is expected, and takes the client's body out.
+func explain(ctx huma.Context, e *huma.ErrorDetail) {
+	if e.Location == "body" || strings.HasPrefix(e.Location, "body.") {
+		e.Value = nil
+	}
+	switch {
+	case strings.HasPrefix(e.Message, "invalid date/time for format"):
+		e.Message = "is no time as RFC 3339 has it, such as 2026-01-31T15:04:05Z"
+	case strings.HasPrefix(e.Message, huma.ErrUnknownContentType.Error()):
+		e.Message += "; send Content-Type: application/json"
+	case e.Message == "unknown query parameter":
+		known := []string{}
+		for _, p := range ctx.Operation().Parameters {
+			if p.In == "query" {
+				known = append(known, p.Name)
+			}
+		}
+		slices.Sort(known)
+		e.Message += "; known are " + strings.Join(known, ", ")
+	}
+}
+
+// summary is what is wrong with a request, on one line.
+func summary(list []*huma.ErrorDetail) string {
+	const most = 3
+	var parts []string
+	for _, e := range list[:min(most, len(list))] {
+		parts = append(parts, e.Location+": "+e.Message)
+	}
+	if more := len(list) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -162,7 +162,7 @@ func decodeBody(header map[string][]string, body []byte) ([]events.Event, error)
 		list = append(list, e)
 	}
 	if len(bad) > 0 {
-		return nil, huma.NewError(http.StatusUnprocessableEntity, "nothing was published: the events listed under errors are not valid", bad...)
+		return nil, huma.NewError(http.StatusUnprocessableEntity, "nothing was published: not all events are valid", bad...)
 	}
 	return list, nil
 }

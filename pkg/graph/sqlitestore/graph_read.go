@@ -90,9 +90,9 @@ func conversation(q queryer, id events.ConversationID) (key int64, c graph.Conve
 	case err != nil:
 		return 0, c, err
 	case key == 0:
-		return 0, c, fmt.Errorf("conversation %q: %w", id.ID, graph.ErrNotFound)
+		return 0, c, fmt.Errorf("conversation %q of tenant %q: %w", id.ID, id.Tenant, graph.ErrNotFound)
 	case c.DeletedSeq != 0:
-		return 0, c, fmt.Errorf("conversation %q was deleted: %w", id.ID, graph.ErrNotFound)
+		return 0, c, fmt.Errorf("conversation %q of tenant %q, which was deleted: %w", id.ID, id.Tenant, graph.ErrNotFound)
 	}
 	return key, c, nil
 }
