@@ -162,6 +162,9 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("nobody answers at %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))
 	}
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("no answer of the API at %s, if it is one: %s", c.base, console.Cut(console.OneLine(err.Error()), 200))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -22,10 +22,10 @@ type ConversationsListCmd struct {
 	Agent         string   `help:"Only of this agent."`
 	Project       string   `help:"Only of this project."`
 	BranchOf      string   `help:"Only branches of this conversation." placeholder:"ID" complete:"conversation"`
-	CreatedAfter  string   `help:"Only those that began at this time or later, RFC 3339." placeholder:"TIME"`
-	CreatedBefore string   `help:"Only those that began before this time." placeholder:"TIME"`
-	UpdatedAfter  string   `help:"Only those whose newest event is of this time or later." placeholder:"TIME"`
-	UpdatedBefore string   `help:"Only those whose newest event is of before this time." placeholder:"TIME"`
+	CreatedAfter  instant  `help:"Only those that began at this time or later: RFC 3339, or a date for when it began here." placeholder:"TIME"`
+	CreatedBefore instant  `help:"Only those that began before this time." placeholder:"TIME"`
+	UpdatedAfter  instant  `help:"Only those whose newest event is of this time or later." placeholder:"TIME"`
+	UpdatedBefore instant  `help:"Only those whose newest event is earlier than this time." placeholder:"TIME"`
 	waitFlags
 }
 
@@ -34,7 +34,7 @@ func (*ConversationsListCmd) Help() string {
 	return `Examples:
 
     mneme conversations list --limit 20
-    mneme conversations list --tag bug --agent claude-code --updated-after 2026-01-01T00:00:00Z
+    mneme conversations list --tag bug --agent claude-code --updated-after 2026-01-31
     mneme conversations list --json | jq -r '.[].id'`
 }
 
@@ -47,7 +47,7 @@ func (c *ConversationsListCmd) filters() parameters {
 	}
 	return parameters{
 		"order": order, "status": c.Status, "tag": c.Tag, "agent": c.Agent, "project": c.Project, "branch_of": c.BranchOf,
-		"created_after": c.CreatedAfter, "created_before": c.CreatedBefore, "updated_after": c.UpdatedAfter, "updated_before": c.UpdatedBefore,
+		"created_after": c.CreatedAfter.query, "created_before": c.CreatedBefore.query, "updated_after": c.UpdatedAfter.query, "updated_before": c.UpdatedBefore.query,
 	}
 }
 
@@ -118,7 +118,7 @@ func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	}
 	inherited := ""
 	if h := answer.Inherited; h != nil {
-		inherited = fmt.Sprintf("%d messages of %d turns from there", h.MessageCount, h.TurnCount)
+		inherited = fmt.Sprintf("%s of %s from there", counted(h.MessageCount, "message"), counted(h.TurnCount, "turn"))
 	}
 	if err := t.card(
 		"id", answer.ID, "title", answer.Title, "status", answer.Status, "tags", answer.Tags, "agent", answer.Agent, "model", answer.Model,
@@ -135,6 +135,11 @@ func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	list, err := decodeRows[httpapi.Message](rows)
 	if err != nil {
 		return err
+	}
+	if len(list) > 0 {
+		if err := t.text("\n"); err != nil {
+			return err
+		}
 	}
 	return t.transcript(list, true, extent{content: excerptLines, result: excerptLines})
 }

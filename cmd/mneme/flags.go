@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -33,6 +34,23 @@ func (f waitFlags) query() parameters {
 		return nil
 	}
 	return parameters{"at_least": f.AtLeast, "wait_ms": f.Wait.Milliseconds()}
+}
+
+// instant is a moment as RFC 3339 has it, or a date, which means when that day began
+// where this runs: lists show local times too.
+type instant struct{ query string }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (i *instant) UnmarshalText(text []byte) error {
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		at, err = time.ParseInLocation(time.DateOnly, string(text), time.Local)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no time such as 2026-01-31T15:04:05Z, and no date such as 2026-01-31", text)
+	}
+	i.query = at.Format(time.RFC3339Nano)
+	return nil
 }
 
 // listFlags cut a list.

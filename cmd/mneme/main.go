@@ -37,6 +37,17 @@ const (
 // errDifference is returned by a check that found a difference; it has printed it.
 var errDifference = errors.New("a check found a difference")
 
+// mistaken is the command, as far as it was understood, of which something was wrong.
+func mistaken(err error) string {
+	var bad *kong.ParseError
+	if errors.As(err, &bad) {
+		if node := bad.Context.Selected(); node != nil {
+			return node.FullPath()
+		}
+	}
+	return "mneme"
+}
+
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == completeCommand {
 		complete(ctx, args[1:], stdout)
@@ -58,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exited
 	}
 	if err != nil {
-		newTerminal(stdout, stderr, "auto").say("mneme: %v (mneme --help lists the commands)", err)
+		newTerminal(stdout, stderr, "auto").say("mneme: %v (%s --help says more)", err, mistaken(err))
 		return exitUsage
 	}
 	t := newTerminal(stdout, stderr, commands.Color)

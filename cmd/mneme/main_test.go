@@ -242,11 +242,19 @@ func TestWhatAFlagSaysWronglyIsWrongUsage(t *testing.T) {
 		"--format must be one of":   {"import", file, "--format", "word"},
 		"--rounds 0":                {"bench", "ingest", file, "--rounds", "0"},
 		"no events":                 {"bench", "ingest", empty},
+
+		"(mneme --help says more)":                                                            {"massages"},
+		"(mneme conversations list --help says more)":                                         {"conversations", "list", "--tga", "bug"},
+		`"yesterday" is no time such as 2026-01-31T15:04:05Z, and no date such as 2026-01-31`: {"conversations", "list", "--updated-after", "yesterday"},
 	} {
 		_, stderr, code := s.mneme(args...)
 		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
 		require.Contains(t, stderr, says, "%v", args)
 	}
+	_, stderr, code := mneme(t, "status", "--url", strings.Replace(s.ready.NATS, "nats:", "http:", 1))
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "no answer of the API at", "the port of NATS")
+	require.Less(t, len(stderr), 400)
 }
 
 func TestAFolderIsImportedButForTheFilesThatCannotBeRead(t *testing.T) {
@@ -330,6 +338,6 @@ func TestVerifySaysHowFarItCompared(t *testing.T) {
 	defer server.Close()
 	out, stderr, code := mneme(t, "verify", "--url", server.URL)
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "graph: equal up to sequence 7; 1,200 events are not applied yet, hash a")
+	require.Contains(t, out, "graph: equal up to sequence 7; 1,200 events not applied yet, hash a")
 	require.Contains(t, out, "files: equal, hash b")
 }

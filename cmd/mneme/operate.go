@@ -91,12 +91,12 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		for _, p := range v.Projections {
 			verdict := "equal"
 			if !p.Equal {
-				verdict = fmt.Sprintf("DIFFERS in %d conversations", len(p.Differences))
+				verdict = "DIFFERS in " + counted(len(p.Differences), "conversation")
 			}
 			if p.Behind > 0 {
-				verdict += fmt.Sprintf(" up to sequence %d; %s events are not applied yet", p.UpTo, number(p.Behind))
+				verdict += fmt.Sprintf(" up to sequence %d; %s not applied yet", p.UpTo, counted(p.Behind, "event"))
 			}
-			out := fmt.Sprintf("%s: %s, hash %s, %s conversations, %s events\n", p.Name, verdict, p.Hash, number(p.Conversations), number(p.Events))
+			out := fmt.Sprintf("%s: %s, hash %s, %s, %s\n", p.Name, verdict, p.Hash, counted(p.Conversations, "conversation"), counted(p.Events, "event"))
 			for _, d := range p.Differences {
 				out += fmt.Sprintf("  %s %s\n", console.OneLine(d.Tenant), console.OneLine(d.Conversation))
 			}
@@ -159,7 +159,7 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	}
 	return t.table([]column{
 		{Name: "PROJECTION", Drop: 2}, {Name: "SEQ", Right: true}, {Name: "CLASS", Drop: 3}, {Name: "TENANT", Min: 8, Drop: 4}, {Name: "CONVERSATION", Min: 12, Drop: 1},
-		{Name: "TYPE", Min: 12, Drop: 6}, {Name: "EVENT", Min: 10, Drop: 5}, {Name: "REASON", Min: 20},
+		{Name: "TYPE", Min: 12, Drop: 6}, {Name: "EVENT", Min: 10, Drop: 5}, {Name: "REASON", Min: 46},
 	}, rows)
 }
 

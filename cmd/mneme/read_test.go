@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -30,8 +31,7 @@ func session(s *server, id string) {
 	require.Zero(s.t, code, stderr)
 }
 
-const sessionTranscript = `
-── turn 1 ──────────────────────────────────────────────────
+const sessionTranscript = `── turn 1 ──────────────────────────────────────────────────
 
 user  2026-01-02T03:04:05Z  seq 2  m1
   Where is the checkpoint written?
@@ -143,6 +143,10 @@ func TestAConversationIsCreatedChangedBranchedAndDeleted(t *testing.T) {
 	require.Equal(t, []string{id}, listed("--status", "archived", "--agent", "me", "--at-least", "3"))
 	require.EqualValues(t, 3, seq)
 	c := show(id)
+	day := func(days int) string { return time.Now().AddDate(0, 0, days).Format(time.DateOnly) }
+	require.Equal(t, []string{id}, listed("--updated-after", day(-1), "--updated-before", day(2)), "a date is when it began here")
+	require.Empty(t, listed("--created-after", day(2)))
+	require.Empty(t, listed("--created-before", "2026-01-31T15:04:05.5+01:00"))
 	require.Equal(t, []any{"Two", "archived", 0}, []any{c.Title, c.Status, len(c.Tags)})
 	step("unarchive", id)
 	require.Empty(t, listed("--status", "archived", "--at-least", "4"))
@@ -157,7 +161,7 @@ func TestAConversationIsCreatedChangedBranchedAndDeleted(t *testing.T) {
 	branch := read[httpapi.Written](s, "conversations", "branch", "parent", "m3", "--title", "Another way").ConversationID
 	require.Equal(t, []string{branch}, listed("--branch-of", "parent", "--at-least", "12"))
 	out, _, _ := s.mneme("conversations", "show", branch)
-	require.Contains(t, out, "branch of\tparent at message m3\ninherited\t3 messages of 1 turns from there\n")
+	require.Contains(t, out, "branch of\tparent at message m3\ninherited\t3 messages of 1 turn from there\n")
 	require.Contains(t, out, "In engine.go.")
 
 	out, stderr, code = s.mneme("conversations", "delete", id, "--yes", "--reason", "a test")

@@ -218,6 +218,14 @@ func number[T ~int | ~uint64 | ~int64](n T) string {
 	return digits
 }
 
+// counted is a number of things: 1 message, 2 messages.
+func counted[T ~int | ~uint64](n T, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return number(n) + " " + thing
+}
+
 // escapeControls writes JSON. On a terminal it writes as \uXXXX what JSON may hold raw
 // and a terminal obeys: DEL and what stands above it, marks of direction.
 type escapeControls struct {

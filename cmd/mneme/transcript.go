@@ -68,7 +68,10 @@ func (t *terminal) transcript(list []httpapi.Message, newestFirst bool, shown ex
 	for _, m := range list {
 		if m.Turn != turn {
 			turn = m.Turn
-			out.WriteString("\n" + t.rule(fmt.Sprintf("turn %d", turn)) + "\n")
+			if out.Len() > 0 {
+				out.WriteString("\n")
+			}
+			out.WriteString(t.rule(fmt.Sprintf("turn %d", turn)) + "\n")
 		}
 		t.message(&out, &m, shown)
 	}

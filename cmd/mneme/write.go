@@ -89,7 +89,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted: %s events are in the log; import the same files again to go on", number(report.Published))
+		return fmt.Errorf("interrupted: at least %s events are in the log; import the same files again to go on", number(report.Published))
 	case !imported && report.Published > 0:
 		return fmt.Errorf("%w\nwhat was published before is in the log; import the same files again to go on", err)
 	case err != nil:
@@ -105,10 +105,10 @@ func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
 		return t.json(r)
 	}
 	if r.HeldBack > 0 {
-		t.say("%s events of messages that may still be written were held back; import again later", number(r.HeldBack))
+		t.say("held back: %s of messages that may still be written; import again later", counted(r.HeldBack, "event"))
 	}
-	_, err := fmt.Fprintf(t.out, "read %s: published %s, known already %s, rejected %s; %s conversations\n",
-		number(r.Read), number(r.Published), number(r.Duplicate), number(r.Rejected), number(r.Conversations))
+	_, err := fmt.Fprintf(t.out, "read %s: published %s, known already %s, rejected %s; %s\n",
+		number(r.Read), number(r.Published), number(r.Duplicate), number(r.Rejected), counted(r.Conversations, "conversation"))
 	return err
 }
 
