@@ -24,6 +24,34 @@ func eventSchema(h huma.API) *huma.Schema {
 	return &huma.Schema{Ref: "#/components/schemas/" + name}
 }
 
+// eventExamples are events that a client may begin with. Without them a page about the
+// API makes one up, of the first type there is: a deletion.
+var eventExamples = []struct{ name, event string }{
+	{"a message", `{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"my-agent","id":"event-1","subject":"my-conversation",` +
+		`"time":"2026-01-31T15:04:05Z","data":{"message_id":"m1","role":"assistant","content":"I read the test."}}`},
+	{"a tool call", `{"specversion":"1.0","type":"dev.mneme.tool.called.v1","source":"my-agent","id":"event-2","subject":"my-conversation",` +
+		`"time":"2026-01-31T15:04:06Z","data":{"tool_call_id":"t1","message_id":"m1","tool_name":"read_file","arguments":{"path":"a_test.go"}}}`},
+	{"its result", `{"specversion":"1.0","type":"dev.mneme.tool.returned.v1","source":"my-agent","id":"event-3","subject":"my-conversation",` +
+		`"time":"2026-01-31T15:04:07Z","data":{"tool_call_id":"t1","success":true,"result":"package a"}}`},
+}
+
+// singleExamples are the examples one by one, batchExample all of them.
+func singleExamples() map[string]*huma.Example {
+	list := map[string]*huma.Example{}
+	for _, e := range eventExamples {
+		list[e.name] = &huma.Example{Summary: e.name, Value: json.RawMessage(e.event)}
+	}
+	return list
+}
+
+func batchExample() []json.RawMessage {
+	list := make([]json.RawMessage, len(eventExamples))
+	for i, e := range eventExamples {
+		list[i] = json.RawMessage(e.event)
+	}
+	return list
+}
+
 func typeSchema(eventType string) *huma.Schema {
 	raw, _ := events.Schema(eventType)
 	data := map[string]any{}

@@ -84,8 +84,8 @@ func (a *api) registerEvents(h huma.API) {
 	huma.Register(h, publish, a.publish)
 	// Set when it is registered, which would add that a raw body is any bytes.
 	publish.RequestBody.Content = map[string]*huma.MediaType{
-		events.ContentTypeEvent: {Schema: eventSchema(h)},
-		events.ContentTypeBatch: {Schema: &huma.Schema{Type: huma.TypeArray, Items: eventSchema(h), MaxItems: new(maxBatchEvents)}},
+		events.ContentTypeEvent: {Schema: eventSchema(h), Examples: singleExamples()},
+		events.ContentTypeBatch: {Schema: &huma.Schema{Type: huma.TypeArray, Items: eventSchema(h), MaxItems: new(maxBatchEvents)}, Example: batchExample()},
 		"application/json":      {Schema: &huma.Schema{Description: "binary mode: the data of the event; its attributes are ce-… headers"}},
 	}
 
