@@ -70,4 +70,5 @@ func TestTheReadmesGoProgramPublishes(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), `{"events":[{"id":"event-2","seq":2,"duplicate":false}],"seq":2}`)
 	require.Contains(t, string(out), "In the same transaction.")
+	require.NotContains(t, string(out), `"detail":`, "a problem")
 }
