@@ -146,6 +146,7 @@ func TestARefusalOfDataNamesTheFieldOfEachType(t *testing.T) {
 		{"sequence 0", TypeSummaryWritten, fmt.Sprintf(summary, 1, 0, 1, 1, 1, "llm"), "data.first_seq", "0 to 1 is no range of sequences"},
 		{"negative sequence", TypeSummaryWritten, fmt.Sprintf(summary, 1, -1, 1, 1, 1, "llm"), "data.first_seq", "is a JSON number -1, not an integer of 64 bits that is not negative"},
 		{"sequences the wrong way", TypeSummaryWritten, fmt.Sprintf(summary, 1, 5, 4, 1, 1, "llm"), "data.first_seq", "5 to 4 is no range of sequences"},
+		{"sequences over 63 bits", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":1,"last_seq":9223372036854775808,"method":"llm","conversation":""}`, "data.first_seq", "1 to 9223372036854775808 is no range of sequences"},
 		{"turns the wrong way", TypeSummaryWritten, fmt.Sprintf(summary, 1, 1, 1, 3, 2, "llm"), "data.first_turn", "3 to 2 is no range of turns"},
 		{"method", TypeSummaryWritten, fmt.Sprintf(summary, 1, 1, 1, 1, 1, "human"), "data.method", `"human" is none of ["llm" "extractive"]`},
 		{"no conversation", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":1,"last_seq":1,"method":"llm"}`, "data.conversation", "is missing"},

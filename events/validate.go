@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -81,7 +82,7 @@ func (p *SummaryWritten) Validate() error {
 	switch {
 	case p.Level < 1:
 		return invalid("data.level", "is %d, the lowest is 1", p.Level)
-	case p.FirstSeq == 0 || p.LastSeq < p.FirstSeq:
+	case p.FirstSeq == 0 || p.LastSeq < p.FirstSeq || p.LastSeq > math.MaxInt64: // more than a store can compare
 		return invalid("data.first_seq", "%d to %d is no range of sequences", p.FirstSeq, p.LastSeq)
 	case p.LastTurn < p.FirstTurn:
 		return invalid("data.first_turn", "%d to %d is no range of turns", p.FirstTurn, p.LastTurn)

@@ -45,6 +45,10 @@ func generate() (map[string][]byte, error) {
 		AllowAdditionalProperties:  true, // the vocabulary is open
 		RequiredFromJSONSchemaTags: true,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
+			switch t.Kind() {
+			case reflect.Int, reflect.Uint64:
+				return &jsonschema.Schema{Type: "integer", Format: "int64"} // what does not fit is refused
+			}
 			if t == reflect.TypeFor[events.Result]() {
 				return new(jsonschema.Schema) // any JSON
 			}
