@@ -60,8 +60,9 @@ type TenantParam struct {
 	Tenant string `query:"tenant" default:"default" maxLength:"128" minLength:"1" doc:"the tenant; tokens will name it later"`
 }
 
-// The document promises lists, not null, and so do the answers.
-func init() { huma.DefaultArrayNullable = false }
+// The document promises lists, not null, and so do the answers. Its names are written
+// as they stand there: title and Title in one body would be the same member.
+func init() { huma.DefaultArrayNullable, huma.ValidateStrictCasing = false, true }
 
 // New makes the handler of the whole API.
 func New(c Config) http.Handler {
@@ -74,6 +75,7 @@ func New(c Config) http.Handler {
 	config.Info.Description = description
 	config.Tags = tags
 	config.CreateHooks = nil // no $schema member in answers
+	config.Formats = jsonBodies
 	config.RejectUnknownQueryParameters = true
 	config.Transformers = append(config.Transformers, a.logFailure)
 	config.DocsPath = "" // it would load its viewer from elsewhere, see serveDocs

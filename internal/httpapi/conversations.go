@@ -69,7 +69,7 @@ type listInput struct {
 	PageParams
 	Order         string    `query:"order" enum:"activity,created" default:"activity" doc:"newest event first, or newest first event first, which stays as it is while conversations move on"`
 	Status        string    `query:"status" enum:"active,archived"`
-	Tags          []string  `query:"tag,explode" maxItems:"100" doc:"with this tag; with all of them, if given more than once"`
+	Tags          []string  `query:"tag,explode" minLength:"1" maxItems:"100" doc:"with this tag; with all of them, if given more than once"`
 	Agent         string    `query:"agent"`
 	Project       string    `query:"project"`
 	BranchOf      string    `query:"branch_of" doc:"only branches of this conversation"`

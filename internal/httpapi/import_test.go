@@ -102,7 +102,8 @@ func TestBadLinesOfAnImportAreListedAndTheRestGoesOn(t *testing.T) {
 	require.Equal(t, fmt.Sprintf(`the log has another content under the id "0" at sequence %d; the first one counts`, known), answer.Problems[1].Reason)
 	require.Contains(t, answer.Problems[2].Reason, "the limit is")
 
-	require.Equal(t, imported{Problems: []httpapi.LineProblem{}}, b.importLines("default", nil), "nothing is imported from nothing")
+	require.Equal(t, imported{Problems: []httpapi.LineProblem{}}, b.importLines("default", []byte("\n")), "nothing is imported from nothing")
+	b.refused(http.StatusBadRequest, http.MethodPost, "/v1/import", map[string]string{"Content-Type": "application/x-ndjson"}, "")
 }
 
 func TestAnEventOverTheLogsLimitDoesNotEndTheImport(t *testing.T) {

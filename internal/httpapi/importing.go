@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 
@@ -51,7 +53,7 @@ func (a *api) registerImport(h huma.API) {
 		"A line that can't be imported is counted and listed, and the rest goes on. " +
 		"If the upload breaks off, what was published by then stays: send it again from the beginning."
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "one CloudEvent a line, of up to 8 MiB"}},
+		contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "one CloudEvent a line, of up to 8 MiB"}},
 	}}
 	huma.Register(h, op, a.importEvents)
 }
@@ -63,7 +65,14 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 	out := &importOutput{}
 	out.Body.Problems = []LineProblem{}
 	body := unboundBody(ctx)
-	report, err := importer.ImportFrom(ctx, a.Log, "the request's body", body, importer.Options{
+	lines := bufio.NewReader(body)
+	switch _, err := lines.Peek(1); {
+	case err == io.EOF:
+		return nil, huma.Error400BadRequest("request body is required")
+	case err != nil:
+		return nil, a.brokenOff(err, importer.Report{})
+	}
+	report, err := importer.ImportFrom(ctx, a.Log, "the request's body", lines, importer.Options{
 		Tenant: in.Tenant,
 		Format: importFormat,
 		Lookup: func(ctx context.Context, list []events.Event) ([]importer.Known, error) {

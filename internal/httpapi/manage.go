@@ -50,6 +50,13 @@ type Change struct {
 	Status string    `json:"status,omitempty" enum:"active,archived"`
 }
 
+// TransformSchema implements huma.SchemaTransformer. The handler checks it itself, and
+// says what to give.
+func (Change) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Extensions = map[string]any{"minProperties": 1}
+	return s
+}
+
 type createInput struct {
 	TenantParam
 	IdempotencyParam

@@ -78,6 +78,10 @@ func (a *api) recover(w *response, r *http.Request) {
 // missing, to the conversation "context".
 func route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.EscapedPath()
+	if asked == lookupPath && r.Method != http.MethodPost { // the mux would look for an event with this sequence
+		methodNotAllowed(w, r, http.MethodPost)
+		return
+	}
 	short := path.Clean("/" + asked)
 	handler, pattern := mux.Handler(r)
 	if pattern != "" && (asked == short || strings.HasSuffix(pattern, "/")) {
@@ -91,16 +95,21 @@ func route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	refusal := refusal{header: http.Header{}}
 	handler.ServeHTTP(&refusal, r)
 	allowed := refusal.header.Get("Allow")
-	switch {
-	case allowed == "":
+	if allowed == "" {
 		writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %s; /docs and /openapi.json list every path", asked))
-	case r.Method == http.MethodOptions:
-		w.Header().Set("Allow", allowed+", OPTIONS")
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		w.Header().Set("Allow", allowed+", OPTIONS")
-		writeProblem(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not possible here; possible: %s", r.Method, allowed))
+		return
 	}
+	methodNotAllowed(w, r, allowed)
+}
+
+// methodNotAllowed answers what is not one of the methods of a path, and OPTIONS.
+func methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed+", OPTIONS")
+	if r.Method == http.MethodOptions {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	writeProblem(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not possible here; possible: %s", r.Method, allowed))
 }
 
 // refusal takes what the mux answers where no handler is: which methods there are.

@@ -272,6 +272,8 @@ func TestWhatNoOperationAnswersIsAProblemToo(t *testing.T) {
 		"GET /v1/conversations/c/none":        {404, "", "/openapi.json"},
 		"PUT /v1/status":                      {405, "GET, HEAD, OPTIONS", "PUT is not possible"},
 		"GET /v1/import":                      {405, "POST, OPTIONS", "GET is not possible"},
+		"GET /v1/events/lookup":               {405, "POST, OPTIONS", "GET is not possible"},
+		"PUT /v1/events/lookup":               {405, "POST, OPTIONS", "PUT is not possible"},
 		"BREW /v1/conversations/c/export":     {405, "GET, HEAD, OPTIONS", "BREW is not possible"},
 		"OPTIONS /v1/conversations/c/context": {204, "GET, HEAD, OPTIONS", ""},
 		"OPTIONS /v1/none":                    {404, "", "/openapi.json"},

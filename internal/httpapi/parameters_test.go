@@ -19,6 +19,7 @@ func TestAParameterIsNeverReadAsSomethingElse(t *testing.T) {
 		missing + "?as_of=":                       {"query.as_of", "has no value"},
 		missing + "?at_least=9223372036854775808": {"query.at_least", "beyond 64 bits"},
 		missing + "/context?explain=":             {"query.explain", "has no value"},
+		"/v1/conversations?tag=a&tag=":            {"query.tag", "has no value"},
 		"/v1/conversations?status=":               {"query.status", "has no value"},
 		"/v1/failed?after=9223372036854775808":    {"query.after", "beyond 64 bits"},
 	} {

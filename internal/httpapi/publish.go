@@ -19,6 +19,8 @@ const (
 	maxBatchEvents = 10_000
 )
 
+const lookupPath = "/v1/events/lookup"
+
 type publishInput struct {
 	TenantParam
 	RawBody []byte
@@ -89,7 +91,7 @@ func (a *api) registerEvents(h huma.API) {
 		"application/json":      {Schema: &huma.Schema{Description: "binary mode: the data of the event; its attributes are ce-… headers"}},
 	}
 
-	find := operation("lookup-events", http.MethodPost, "/v1/events/lookup", "Which of these events are known", "events", 400, 408, 413, 415, 422, 503)
+	find := operation("lookup-events", http.MethodPost, lookupPath, "Which of these events are known", "events", 400, 408, 413, 415, 422, 503)
 	find.Description = "Answers from the read model: an event that was published a moment ago may not be known yet."
 	find.MaxBodyBytes = 16 << 20
 	find.BodyReadTimeout = time.Minute

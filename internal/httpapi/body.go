@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// jsonBodies is JSON as huma reads and writes it, but strict, see [decode].
+var jsonBodies = map[string]huma.Format{
+	"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode},
+	"json":             {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode},
+}
+
+// decode reads a body twice: into an any, which is checked against the schema, and then
+// into the input. For the check it marks what the input would not get as it is meant,
+// so that it is refused at its place: null, which huma takes for a member that is left
+// out, and an integer that has a fraction, an exponent or over 64 bits.
+func decode(data []byte, into any) error {
+	checked, ok := into.(*any)
+	if !ok {
+		return json.Unmarshal(data, into)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(checked); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one JSON value")
+	}
+	*checked = marked(*checked)
+	return nil
+}
+
+// null is a value of no type that a schema has.
+type null struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// marked changes lists and objects in place. A json.Number that it leaves is, as null
+// is, of no type that a schema has: no body has a number that need not be an integer.
+func marked(value any) any {
+	switch v := value.(type) {
+	case nil:
+		return null{}
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+	case []any:
+		for i := range v {
+			v[i] = marked(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = marked(v[name])
+		}
+	}
+	return value
+}
