@@ -306,7 +306,7 @@ func TestAPageOfAnotherSiteMayNotWrite(t *testing.T) {
 	} {
 		path := map[string]string{"POST": "/v1/import?tenant=a", "GET": "/v1/conversations?tenant=a", "DELETE": "/v1/conversations/c"}[c.method]
 		t.Run(name, func(t *testing.T) {
-			(&bundle{t, b.Instance}).do(c.status, c.method, path, map[string]string{c.header: c.value}, nil, nil)
+			(&bundle{t, b.Instance}).do(c.status, c.method, path, map[string]string{c.header: c.value}, []byte("\n"), nil)
 		})
 	}
 }
