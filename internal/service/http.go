@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 )
 
@@ -19,7 +18,7 @@ import (
 // event in binary mode, whose attributes are headers.
 const maxHeaderBytes = 128 << 10
 
-// HTTP serves a handler on a loopback address.
+// HTTP serves a handler on an address.
 type HTTP struct {
 	listener net.Listener
 	server   *http.Server
@@ -28,12 +27,9 @@ type HTTP struct {
 	ended    sync.WaitGroup
 }
 
-// Listen takes the address; a port of 0 takes a free one. It refuses addresses that
-// other machines can reach, and says so if the port is in use.
+// Listen takes the address, which the settings let through; a port of 0 takes a free
+// one. It says so if the port is in use.
 func Listen(name, address string, logger *slog.Logger) (*HTTP, error) {
-	if err := settings.Loopback(name, address); err != nil {
-		return nil, err
-	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s=%s: the port is in use by another program; end it, or choose another port (:0 takes a free one)", name, address)

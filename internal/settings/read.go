@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agnivade/levenshtein"
 	"github.com/kelseyhightower/envconfig"
@@ -47,12 +48,19 @@ func refuse(variable string, value any, why string) error {
 // Loopback checks that an address to listen on can't be reached from other
 // machines. Until there are tokens everything refuses to listen elsewhere.
 func Loopback(name, address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return refuse(name, address, "not an address with a port, such as 127.0.0.1:8420")
+	if err := hostPort(name, address); err != nil {
+		return err
 	}
+	host, _, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return refuse(name, address, "mneme has no tokens yet and listens on loopback only, such as 127.0.0.1:8420")
+	}
+	return nil
+}
+
+func hostPort(name, address string) error {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return refuse(name, address, "not an address with a port, such as 127.0.0.1:8420")
 	}
 	return nil
 }
@@ -85,6 +93,38 @@ func natsURL(list string) error {
 		if err != nil || u.Host == "" || (u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "ws" && u.Scheme != "wss") {
 			return refuse("MNEME_NATS_URL", one, "not a NATS URL, such as nats://127.0.0.1:4222")
 		}
+	}
+	return nil
+}
+
+func neo4jURI(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || !slices.Contains([]string{"bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"}, u.Scheme) {
+		return refuse("MNEME_NEO4J_URI", text, "not the URI of a Neo4j server, such as bolt://127.0.0.1:7687")
+	}
+	if u.User != nil {
+		return refuse("MNEME_NEO4J_URI", Redacted(text), "user and password have settings of their own, MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD")
+	}
+	return nil
+}
+
+func file(name, path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return refuse(name, path, "can't be read: "+err.Error())
+	}
+	if info.IsDir() {
+		return refuse(name, path, "is a directory, not a file")
+	}
+	return nil
+}
+
+func positive(name string, value time.Duration) error {
+	if value <= 0 {
+		return refuse(name, value, "not a duration such as 5s")
 	}
 	return nil
 }

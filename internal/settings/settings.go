@@ -17,7 +17,10 @@
 // mneme doctor and docs/settings.md.
 package settings
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // prefix of every variable that is ours.
 const prefix = "MNEME_"
@@ -44,15 +47,42 @@ func (s *Client) Check() error {
 	return errors.Join(httpURL(s.URL), natsURL(s.NATSURL), notEmpty("MNEME_TENANT", s.Tenant))
 }
 
+// Models is where a program keeps or finds the read models.
+type Models struct {
+	Store string `envconfig:"MNEME_STORE" default:"sqlite" oneof:"sqlite,neo4j" desc:"where the read models are kept: sqlite, in files below MNEME_DATA, or neo4j"`
+	Neo4j
+}
+
+// Neo4j is how a program reaches a Neo4j server.
+type Neo4j struct {
+	URI            string        `name:"neo4j-uri" envconfig:"MNEME_NEO4J_URI" default:"bolt://127.0.0.1:7687" desc:"the Neo4j server; bolt+s:// and neo4j+s:// use TLS"`
+	User           string        `name:"neo4j-user" envconfig:"MNEME_NEO4J_USER" default:"neo4j" desc:"the user, if there is a password"`
+	Password       string        `name:"neo4j-password" envconfig:"MNEME_NEO4J_PASSWORD" secret:"true" desc:"the password; empty if the server asks for none"`
+	Database       string        `name:"neo4j-database" envconfig:"MNEME_NEO4J_DATABASE" default:"neo4j" desc:"the database"`
+	CAFile         string        `name:"neo4j-ca-file" envconfig:"MNEME_NEO4J_CA_FILE" desc:"PEM file of the certificates that may sign the server's; empty for the system's"`
+	PoolSize       int           `name:"neo4j-pool-size" envconfig:"MNEME_NEO4J_POOL_SIZE" default:"16" desc:"connections to Neo4j at most"`
+	ConnectTimeout time.Duration `name:"neo4j-connect-timeout" envconfig:"MNEME_NEO4J_CONNECT_TIMEOUT" default:"3s" desc:"how long a connection to Neo4j may take to come, from the pool or the server"`
+	ReadTimeout    time.Duration `name:"neo4j-read-timeout" envconfig:"MNEME_NEO4J_READ_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one read"`
+	WriteTimeout   time.Duration `name:"neo4j-write-timeout" envconfig:"MNEME_NEO4J_WRITE_TIMEOUT" default:"2m" desc:"how long Neo4j may work on one batch"`
+}
+
+// Check implements [Spec].
+func (s *Neo4j) Check() error {
+	return errors.Join(
+		neo4jURI(s.URI), notEmpty("MNEME_NEO4J_DATABASE", s.Database), file("MNEME_NEO4J_CA_FILE", s.CAFile),
+		between("MNEME_NEO4J_POOL_SIZE", s.PoolSize, 1, 1000),
+		positive("MNEME_NEO4J_CONNECT_TIMEOUT", s.ConnectTimeout), positive("MNEME_NEO4J_READ_TIMEOUT", s.ReadTimeout), positive("MNEME_NEO4J_WRITE_TIMEOUT", s.WriteTimeout))
+}
+
 // Up is what everything in one process is configured by.
 type Up struct {
 	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
 	Listen     string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
 	NATSListen string `envconfig:"MNEME_NATS_LISTEN" default:"127.0.0.1:4222" desc:"loopback address for agents that publish over NATS; port 0 takes a free one"`
-	Store      string `envconfig:"MNEME_STORE" default:"sqlite" oneof:"sqlite" desc:"where the read models are kept"`
-	LogSize    int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for one that suits the disk"`
-	LogLevel   string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
-	LogFormat  string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
+	Models
+	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for one that suits the disk"`
+	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
+	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
 }
 
 // ForUp makes the settings of mneme up.
@@ -60,7 +90,20 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+}
+
+// Network is what a program takes its network for.
+type Network struct {
+	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although whoever reaches it can read and write everything: only on a network of one's own, such as that of docker compose"`
+}
+
+// listen checks an address to listen on.
+func (n Network) listen(address string) error {
+	if n.Trust {
+		return hostPort("MNEME_LISTEN", address)
+	}
+	return Loopback("MNEME_LISTEN", address)
 }
 
 // Worker configures a program that drives a projection.
@@ -69,9 +112,11 @@ type Worker struct {
 	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; checked otherwise"`
 	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"1" desc:"copies of the log in a NATS cluster, if this program creates it"`
 	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models; programs on one machine share it"`
-	Listen     string `envconfig:"MNEME_LISTEN" desc:"loopback address of /healthz and /readyz"`
-	LogLevel   string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
-	LogFormat  string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
+	Models
+	Listen string `envconfig:"MNEME_LISTEN" desc:"address of /healthz and /readyz; loopback, unless MNEME_TRUST_NETWORK is set"`
+	Network
+	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
+	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
 }
 
 // ForIngestor makes the settings of ingestor.
@@ -83,15 +128,17 @@ func ForFileTracker() *Worker { return &Worker{Listen: "127.0.0.1:8422"} }
 // Check implements [Spec].
 func (s *Worker) Check() error {
 	return errors.Join(
-		natsURL(s.NATSURL), Loopback("MNEME_LISTEN", s.Listen),
+		natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(),
 		between("MNEME_PARTITIONS", s.Partitions, 1, 32), between("MNEME_REPLICAS", s.Replicas, 1, 5), directory("MNEME_DATA", s.Data))
 }
 
 // API configures context-api.
 type API struct {
-	NATSURL   string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
-	Data      string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor and file-tracker write"`
-	Listen    string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API"`
+	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
+	Data    string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor and file-tracker write"`
+	Models
+	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless MNEME_TRUST_NETWORK is set"`
+	Network
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
 }
@@ -101,7 +148,7 @@ func ForContextAPI() *API { return &API{} }
 
 // Check implements [Spec].
 func (s *API) Check() error {
-	return errors.Join(natsURL(s.NATSURL), Loopback("MNEME_LISTEN", s.Listen), directory("MNEME_DATA", s.Data))
+	return errors.Join(natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(), directory("MNEME_DATA", s.Data))
 }
 
 // Program is a program, or a part of mneme, with what it is configured by.

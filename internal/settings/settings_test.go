@@ -96,6 +96,6 @@ func TestAPasswordInAURLIsNeverShown(t *testing.T) {
 func TestUsageIsATable(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, Usage(&out, "ingestor"))
-	require.Contains(t, out.String(), "MNEME_LISTEN      loopback address of /healthz and /readyz")
+	require.Contains(t, out.String(), "address of /healthz and /readyz; loopback, unless MNEME_TRUST_NETWORK is set")
 	require.Contains(t, out.String(), "127.0.0.1:8421")
 }
