@@ -213,7 +213,7 @@ func (p *Projection[U]) Apply(ctx context.Context, s Store[U], cp Checkpoint, me
 }
 
 // apply brings a batch into the store in one transaction, or, where the data is
-// refused, in several. entries are in order of their sequences, at least one.
+// refused or too much, in several. entries are in order of their sequences, at least one.
 func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, entries []*entry, skip map[uint64]error) (outcome, error) {
 	if skip == nil {
 		skip = map[uint64]error{}
@@ -228,7 +228,7 @@ func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, en
 			skip[bad.seq] = bad.err
 		case errors.Is(err, ErrRejected) && len(entries) == 1 && skip[entries[0].seq] == nil:
 			skip[entries[0].seq] = err
-		case errors.Is(err, ErrRejected) && len(entries) > 1:
+		case (errors.Is(err, ErrRejected) || errors.Is(err, ErrTooLarge)) && len(entries) > 1:
 			middle := len(entries) / 2
 			first, err := p.apply(ctx, s, cp, entries[:middle], skip)
 			if err != nil {

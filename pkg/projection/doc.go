@@ -30,6 +30,7 @@
 //	a reducer returns nil         applied
 //	a reducer returns an error    the event becomes a failed event, the rest goes on
 //	a store returns ErrRejected   the data is the reason: the batch is bisected down to the event, which becomes a failed event
+//	a store returns ErrTooLarge   the batch is halved; one event that is too large is the store's trouble
 //	a store returns ErrFenced     another owner took the partition: drop what is held
 //	a store returns ErrRebuild    the read model was built by another version or with other settings: halted
 //	a store returns anything else the store's trouble: wait and try again, nothing is skipped

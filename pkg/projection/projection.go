@@ -14,6 +14,7 @@ import (
 var (
 	ErrFenced   = errors.New("another process has taken over this partition")
 	ErrRejected = errors.New("the store refuses this data")
+	ErrTooLarge = errors.New("the batch is too large for the store")
 	ErrRebuild  = errors.New("rebuild needed")
 )
 

@@ -1,0 +1,260 @@
+package neo4jstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// conversationProps is a conversation as its node has it, where a commit in progress
+// may show.
+var conversationProps = slices.Concat(props{"tenant", "id", "created_at", "updated_at", "first_seq", "deleted_seq"}, countProps, descriptionProps, props{"version_seq"})
+
+func scanConversation(v *values) (c graph.Conversation) {
+	c.ID = events.ConversationID{Tenant: v.text(), ID: v.text()}
+	c.CreatedAt, c.UpdatedAt, c.FirstSeq, c.DeletedSeq = v.text(), v.text(), v.seq(), v.seq()
+	c.Counts = graph.Counts{
+		MessageCount: v.int(), TurnCount: v.int(), StepCount: v.int(), ToolCallCount: v.int(), ToolResultCount: v.int(), TotalChars: v.int(), LastSeq: v.seq(),
+	}
+	c.Description = scanDescription(v)
+	return c
+}
+
+func scanDescription(v *values) (d graph.Description) {
+	d = graph.Description{
+		Title: v.text(), Tags: v.strings(), Status: v.text(), Agent: v.text(), Model: v.text(),
+		Cwd: v.text(), Project: v.text(), Profile: v.text(), MaxContextChars: v.int(),
+	}
+	if conversation, message := v.text(), v.text(); conversation != "" {
+		d.BranchedFrom = &events.BranchedAt{ConversationID: conversation, MessageID: message}
+	}
+	return d
+}
+
+// before is the last sequence below one, which 0 means all of.
+func before(seq uint64) int64 {
+	if seq == 0 {
+		return number(maxSeq)
+	}
+	return number(seq - 1)
+}
+
+func limit(n int) int {
+	if n <= 0 {
+		return 50
+	}
+	return n
+}
+
+// The reads of one conversation begin here: at its node, and up to what was committed
+// as a whole.
+const found = "MATCH (c:Conversation {key: $key}) MATCH (s:GraphSettled {key: c.checkpoint}) "
+
+// upTo is the sequence that a read goes up to: the parameter $last, or what is settled.
+const upTo = "CASE WHEN s.seq < $last THEN s.seq ELSE $last END"
+
+// notFound is the error for a conversation that is not there.
+func notFound(id events.ConversationID) error {
+	return fmt.Errorf("conversation %q of tenant %q: %w", id.ID, id.Tenant, graph.ErrNotFound)
+}
+
+// of reads something of one conversation: the rest of a statement that begins with
+// [found] and answers, behind the sequences at which the conversation began and was
+// deleted, whatever was asked for.
+func (g *Graph) of(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (*values, error) {
+	params["key"] = g.key(id)
+	rows, err := g.read(ctx, statement, params)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, notFound(id)
+	}
+	v := &values{list: rows[0]}
+	settled, first, deleted := v.seq(), v.seq(), v.seq()
+	switch {
+	case v.err != nil:
+		return nil, v.err
+	case deleted != 0:
+		return nil, fmt.Errorf("conversation %q of tenant %q, which was deleted: %w", id.ID, id.Tenant, graph.ErrNotFound)
+	case first > settled:
+		return nil, notFound(id)
+	}
+	return v, nil
+}
+
+// frame is what every read of one conversation answers first.
+const frame = "settled, c.first_seq, c.deleted_seq"
+
+// newest is a subquery for the newest row of a kind up to a sequence.
+func newest(label string, p props, upTo string) string {
+	return "COLLECT { MATCH (n:" + label + ") USING INDEX n:" + label + "(conversation, seq) WHERE n.conversation = $key AND n.seq <= " + upTo +
+		" RETURN " + p.list("n") + " ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 }"
+}
+
+// extentKinds are the kinds of rows that carry how far a conversation had come, with
+// the count that each of them has.
+var extentKinds = []struct {
+	label string
+	props props
+	count func(*graph.Counts) *int
+}{
+	{"Version", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(*graph.Counts) *int { return new(int) }},
+	{"Message", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.MessageCount }},
+	{"ToolCall", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.ToolCallCount }},
+	{"ToolResult", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.ToolResultCount }},
+}
+
+// extentsAt are the subqueries for all of them.
+func extentsAt(upTo string) (list string) {
+	for i, kind := range extentKinds {
+		if i > 0 {
+			list += ", "
+		}
+		list += newest(kind.label, kind.props, upTo)
+	}
+	return list
+}
+
+// extent is how far a conversation had come.
+type extent struct {
+	graph.Counts
+	timed   string // time of the newest event among the newest of each kind that has one
+	updated string // UpdatedAt after the newest event
+}
+
+func scanExtent(v *values) (e extent) {
+	var timed uint64
+	for _, kind := range extentKinds {
+		rows := take[[]any](v)
+		if len(rows) == 0 {
+			continue
+		}
+		r := valuesOf(rows[0])
+		seq, n, turn, step, chars, at, updated := r.seq(), r.int(), r.int(), r.int(), r.int(), r.text(), r.text()
+		if r.err != nil && v.err == nil {
+			v.err = r.err
+		}
+		*kind.count(&e.Counts) = n
+		e.TurnCount, e.StepCount, e.TotalChars = max(e.TurnCount, turn), max(e.StepCount, step), e.TotalChars+chars
+		if at != "" {
+			updated = at
+			if seq > timed {
+				timed, e.timed = seq, at
+			}
+		}
+		if seq > e.LastSeq || seq == e.LastSeq && updated != "" {
+			e.LastSeq, e.updated = seq, updated
+		}
+	}
+	return e
+}
+
+var selectConversation = found + "WITH c, s.seq AS settled, " + upTo + ` AS upTo
+	WITH c, settled, ` + newest("Version", descriptionProps, "upTo") + " AS version, [" + extentsAt("upTo") + `] AS extents
+	RETURN ` + frame + ", c.created_at, c.last_seq, version, extents"
+
+// Conversation implements graph.Reader. What a conversation is at a sequence is read
+// from the rows and the version of then, also if that is now.
+func (g *Graph) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (c graph.Conversation, err error) {
+	v, err := g.of(ctx, id, selectConversation, map[string]any{"last": number(asOf)})
+	if err != nil {
+		return c, err
+	}
+	settled, first := valuesOf(v.list[:1]).seq(), valuesOf(v.list[1:2]).seq()
+	created, last, versions := v.text(), v.seq(), take[[]any](v)
+	reached := scanExtent(valuesOf(take[[]any](v)))
+	if v.err != nil {
+		return c, v.err
+	}
+	if asOf < first || len(versions) == 0 {
+		return c, fmt.Errorf("conversation %q as of sequence %d: %w", id.ID, asOf, graph.ErrNotFound)
+	}
+	described := valuesOf(versions[0])
+	c = graph.Conversation{ID: id, FirstSeq: first, Description: scanDescription(described), Counts: reached.Counts}
+	c.UpdatedAt = reached.timed
+	if asOf >= settled || last <= settled && asOf >= last {
+		c.UpdatedAt = reached.updated
+	}
+	if c.UpdatedAt != "" {
+		c.CreatedAt = created
+	}
+	return c, described.err
+}
+
+var selectCounts = found + `WITH c, s.seq AS settled
+	WITH c, settled, COLLECT { UNWIND $seqs AS seq WITH CASE WHEN settled < seq THEN settled ELSE seq END AS upTo RETURN [` + extentsAt("upTo") + `] } AS list
+	RETURN ` + frame + ", list"
+
+// Counts implements graph.Reader.
+func (g *Graph) Counts(ctx context.Context, id events.ConversationID, seqs []uint64) (list []graph.Counts, err error) {
+	params := make([]int64, len(seqs))
+	for i, seq := range seqs {
+		params[i] = number(seq)
+	}
+	v, err := g.of(ctx, id, selectCounts, map[string]any{"seqs": params})
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range take[[]any](v) {
+		at := valuesOf(one)
+		list = append(list, scanExtent(at).Counts)
+		if at.err != nil {
+			return nil, at.err
+		}
+	}
+	return list, v.err
+}
+
+// The lists of conversations, newest first. The planner takes the order from the index.
+var (
+	selectByActivity = listBy("last_seq")
+	selectByCreation = listBy("first_seq")
+)
+
+func listBy(order string) string {
+	return "MATCH (c:Conversation) USING INDEX c:Conversation(listed, " + order + ") WHERE c.listed = $tenant AND c." + order + ` <= $last
+		RETURN ` + conversationProps.list("c") + " ORDER BY c.listed DESC, c." + order + " DESC LIMIT $limit"
+}
+
+// listChunk is how many conversations are read at once.
+const listChunk = 200
+
+// Conversations implements graph.Reader.
+func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.ConversationQuery) (page graph.Page[graph.Conversation], err error) {
+	query, last := selectByActivity, before(q.Before)
+	if q.Created {
+		query = selectByCreation
+	}
+	for examined, bytes := 0, 0; ; {
+		n := min(listChunk, graph.MaxExamined-examined+1)
+		if examined == 0 && q.Status == "" && len(q.Tags) == 0 { // most lists are a page and no filter
+			n = min(n, limit(q.Limit)+1)
+		}
+		rows, err := g.read(ctx, query, map[string]any{"tenant": g.tenantKey(tenant), "last": last, "limit": n})
+		if err != nil {
+			return page, err
+		}
+		for _, row := range rows {
+			if examined == graph.MaxExamined || len(page.Rows) == limit(q.Limit) || bytes > graph.MaxPageBytes {
+				page.Next = uint64(last) + 1
+				return page, nil
+			}
+			v := valuesOf(row[0])
+			c := scanConversation(v)
+			if v.err != nil {
+				return page, v.err
+			}
+			examined, last = examined+1, number(q.Position(&c))-1
+			if q.Matches(&c) {
+				page.Rows, bytes = append(page.Rows, c), bytes+c.Size()
+			}
+		}
+		if len(rows) < n {
+			return page, nil
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// Package neo4jstore keeps the read models in Neo4j (5.26 or later, Community is
+// enough): a graph that people query with Cypher beside mneme, and that several
+// processes write and read at once.
+//
+//	(:Conversation)-[:HAS_VERSION]->(:Version)
+//	(:Conversation)-[:HAS_BRANCH]->(:Conversation)
+//	(:Conversation)-[:HAS_MESSAGE]->(:Message)-[:HAS_TOOL_CALL]->(:ToolCall)-[:HAS_RESULT]->(:ToolResult)
+//	                                (:Message)-[:REFERENCES_CODE]->(:Scope)
+//	(:FileAccess)-[:OF_FILE]->(:File)
+//
+// Each projection writes labels of its own only. What joins them is the property
+// conversation, "<generation>/<tenant>/<id>": it is the key of the conversation and
+// stands on each of its rows. Relationships are for people: the store seeks the
+// indexes on (conversation, seq), whose cost does not depend on how many messages a
+// conversation has. Parents that come after their children are linked when they come.
+//
+// # Exactly once
+//
+// One transaction holds the changes of a batch and its checkpoint. It begins with a
+// write lock on the checkpoint, which fences: an older owner waits there, then finds a
+// newer epoch. So what the checkpoint protects is created without looking. A claim is
+// a property of the row that its event made, under a uniqueness constraint: a batch is
+// written as if all of its keys were free, and once more with a look at each if one is
+// not. If a connection is lost during a commit nobody knows what became of it: the
+// store reports trouble, and the engine, which begins again with [Graph.Acquire], reads
+// the checkpoint that tells.
+//
+// # What a reader sees
+//
+// Neo4j is read committed and shows a commit piece by piece, a node before its index.
+// So when a commit is done the writer says so in a node of its own, and readers see
+// nothing beyond that sequence: rows never change, and what does change is read from
+// rows and versions as of it. Two reads are not as exact: a list of conversations can
+// show one with counts of a commit in progress, and so can the count of accesses of a
+// file whose last call failed.
+//
+// # Deletion
+//
+// A deleted conversation is a tombstone at once. Its rows go in transactions of their
+// own after that, so that their number is not limited by the server's memory; if the
+// process dies, whoever owns the partition next goes on.
+//
+// # Errors
+//
+// Data that Neo4j refuses (a constraint, a value that can't be indexed) is
+// projection.ErrRejected; a batch that is too large for the server's memory is
+// projection.ErrTooLarge; a schema made by a newer program is [ErrSchema], data of
+// another program under our labels [ErrForeign], a server that is too old [ErrVersion];
+// wrong credentials are [ErrUnauthorized]. Everything else is the server's trouble now.
+package neo4jstore

@@ -1,0 +1,279 @@
+package neo4jstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+// store is what both projections' stores have in common: positions and failed events.
+type store struct {
+	*db
+	dialect
+	generation int
+}
+
+// dialect is what a projection's store says in Cypher.
+type dialect struct {
+	projection   string // graph
+	prefixed     string // Graph, the beginning of the engine's labels
+	conversation string // the label of its conversations
+	holders      string // looks up $keys, and which of $conversations were deleted
+
+	writes []piece  // the writing of a batch, in order
+	link   []piece  // after the commit, what other partitions may have made meanwhile
+	mend   []string // the same for all that is there
+	sweeps []string // each deletes up to $limit nodes of the conversation $key and tells how many
+}
+
+// Close ends the connections. The store can't be used afterwards.
+func (s *store) Close() error { return s.close() }
+
+// engine puts the labels of the store's projection into a statement.
+func (s *store) engine(statement string) string {
+	return strings.ReplaceAll(statement, "$Engine", s.prefixed)
+}
+
+const checkpointFields = "k.partition, k.epoch, k.seq, k.event, k.fingerprint, k.applied, k.duplicates, k.halted"
+
+func scanCheckpoint(list []any) (cp projection.Checkpoint, err error) {
+	v := &values{list: list}
+	cp = projection.Checkpoint{
+		Partition: v.int(), Epoch: v.seq(), Seq: v.seq(), Event: v.digest(), Fingerprint: v.text(),
+		Applied: v.seq(), Duplicates: v.seq(), Halted: v.text(),
+	}
+	return cp, v.err
+}
+
+// The checkpoint of a partition. The SET takes its write lock before anything is read,
+// for Neo4j reads what was committed, and not what another owner is about to commit.
+const (
+	makeCheckpoint = `MERGE (k:$EngineCheckpoint {key: $key})
+		ON CREATE SET k.generation = $generation, k.partition = $partition, k.epoch = 0, k.seq = 0
+		SET k.lock = $partition RETURN ` + checkpointFields
+	lockCheckpoint = "MATCH (k:$EngineCheckpoint {key: $key}) SET k.lock = k.partition RETURN " + checkpointFields
+	saveCheckpoint = `MATCH (k:$EngineCheckpoint {key: $key}) SET k.epoch = $epoch, k.seq = $seq, k.event = $event,
+		k.fingerprint = $fingerprint, k.applied = $applied, k.duplicates = $duplicates, k.halted = $halted`
+	// What was committed is there as a whole.
+	settle = "MERGE (s:$EngineSettled {key: $key}) SET s.seq = $seq"
+	// The same from the store's owner, unless another one has come.
+	settleAs = "MATCH (k:$EngineCheckpoint {key: $key}) WHERE k.epoch = $epoch MATCH (s:$EngineSettled {key: $key}) SET s.seq = $seq"
+
+	selectCheckpoints = `MATCH (k:$EngineCheckpoint) WHERE k.key STARTS WITH $prefix
+		MATCH (s:$EngineSettled {key: k.key}) RETURN [` + checkpointFields + `], s.seq`
+)
+
+func checkpointParams(key string, cp projection.Checkpoint) map[string]any {
+	return map[string]any{
+		"key": key, "epoch": number(cp.Epoch), "seq": number(cp.Seq), "event": cp.Event.String(), "fingerprint": cp.Fingerprint,
+		"applied": number(cp.Applied), "duplicates": number(cp.Duplicates), "halted": cp.Halted,
+	}
+}
+
+// Acquire implements projection.Store. What an owner before has left half done is
+// finished: everything that was committed is shown, children are linked, deleted
+// conversations are emptied.
+func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) (cp projection.Checkpoint, err error) {
+	var rebuild error
+	key := s.checkpointKey(partition)
+	_, err = s.attempt(ctx, partition, false, func(t *tx) error {
+		rebuild = nil
+		rows, err := t.run(ctx, makeCheckpoint, map[string]any{"key": key, "generation": s.generation, "partition": partition})
+		if err != nil {
+			return err
+		}
+		if cp, err = scanCheckpoint(rows[0]); err != nil {
+			return err
+		}
+		if cp.Fingerprint != "" && cp.Fingerprint != fingerprint {
+			rebuild = fmt.Errorf("%w: %s in %s was built as %s, this program makes %s; use the build that made it, or another Neo4j",
+				projection.ErrRebuild, s.projection, s.URI, cp.Fingerprint, fingerprint)
+			cp.Halted = rebuild.Error()
+			_, err := t.run(ctx, saveCheckpoint, checkpointParams(key, cp)) // for whoever asks the store, and nothing else
+			return err
+		}
+		cp.Fingerprint = fingerprint
+		cp.Epoch++
+		if _, err := t.run(ctx, saveCheckpoint, checkpointParams(key, cp)); err != nil {
+			return err
+		}
+		_, err = t.run(ctx, settle, map[string]any{"key": key, "seq": number(cp.Seq)})
+		return err
+	})
+	if rebuild != nil || err != nil {
+		return projection.Checkpoint{}, errors.Join(rebuild, classify(err))
+	}
+	return cp, s.recover(ctx, key)
+}
+
+// recover finishes what may have been left half done after a commit.
+func (s *store) recover(ctx context.Context, checkpoint string) error {
+	for _, statement := range s.mend {
+		if _, err := s.write(ctx, statement, map[string]any{"prefix": s.prefix()}); err != nil {
+			return err
+		}
+	}
+	return s.sweep(ctx, checkpoint)
+}
+
+// Halt implements projection.Store.
+func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason string) error {
+	_, err := s.attempt(ctx, partition, false, func(t *tx) error {
+		cp, err := t.Checkpoint(ctx)
+		if err != nil {
+			return err
+		}
+		if cp.Epoch != epoch {
+			return projection.ErrFenced
+		}
+		cp.Halted = reason
+		_, err = t.run(ctx, saveCheckpoint, checkpointParams(s.checkpointKey(partition), cp))
+		return err
+	})
+	return classify(err)
+}
+
+// Checkpoints implements projection.ReadStore. Their sequences are those that readers
+// see.
+func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, err error) {
+	rows, err := s.read(ctx, s.engine(selectCheckpoints), map[string]any{"prefix": s.prefix()})
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		fields, _ := row[0].([]any)
+		cp, err := scanCheckpoint(fields)
+		if err != nil {
+			return nil, err
+		}
+		settled := valuesOf(row[1:])
+		if cp.Seq = settled.seq(); settled.err != nil {
+			return nil, settled.err
+		}
+		list = append(list, cp)
+	}
+	slices.SortFunc(list, func(a, b projection.Checkpoint) int { return a.Partition - b.Partition })
+	return list, nil
+}
+
+const (
+	selectFailed = `MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq > $after AND ($tenant = '' OR f.tenant = $tenant)
+		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason ORDER BY f.generation, f.seq LIMIT $limit`
+	countFailed = "MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq >= 0 RETURN f.class, count(*)"
+)
+
+// Failed implements projection.ReadStore.
+func (s *store) Failed(ctx context.Context, q projection.FailedQuery) (list []projection.Failed, err error) {
+	rows, err := s.read(ctx, s.engine(selectFailed), map[string]any{"generation": s.generation, "after": number(q.After), "tenant": q.Tenant, "limit": q.Limit})
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := &values{list: row}
+		f := projection.Failed{Projection: s.projection, Seq: v.seq()}
+		f.Conversation = events.ConversationID{Tenant: v.text(), ID: v.text()}
+		f.EventID, f.Type, f.Class, f.Reason = v.text(), v.text(), projection.Class(v.text()), v.text()
+		if v.err != nil {
+			return nil, v.err
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// CountFailed implements projection.ReadStore.
+func (s *store) CountFailed(ctx context.Context) (map[projection.Class]int, error) {
+	rows, err := s.read(ctx, s.engine(countFailed), map[string]any{"generation": s.generation})
+	count := map[projection.Class]int{}
+	for _, row := range rows {
+		v := &values{list: row}
+		class := projection.Class(v.text())
+		count[class] = v.int()
+		err = errors.Join(err, v.err)
+	}
+	return count, err
+}
+
+// Holders implements projection.ReadStore.
+func (s *store) Holders(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
+	var conversations, keys []string
+	for _, c := range claims {
+		conversations, keys = append(conversations, s.key(c.Conversation)), append(keys, s.digestKey(c.Key))
+	}
+	slices.Sort(conversations)
+	params := map[string]any{"conversations": slices.Compact(conversations), "keys": keys}
+	rows, err := s.read(ctx, s.holders, params)
+	if err != nil {
+		return nil, err
+	}
+	held, err := scanHolders(rows)
+	found := map[int]projection.Claim{}
+	for i, c := range claims {
+		conversation := s.key(c.Conversation)
+		h, ok := held[holder{conversation, s.digestKey(c.Key)}]
+		if tombstone, deleted := held[holder{conversation, ""}]; deleted {
+			h, ok = tombstone, true
+		}
+		if ok {
+			h.Conversation, h.Key = c.Conversation, c.Key
+			found[i] = h
+		}
+	}
+	return found, err
+}
+
+// holder is a key in a conversation; without a key it is the conversation's tombstone.
+type holder struct{ conversation, key string }
+
+func scanHolders(rows [][]any) (map[holder]projection.Claim, error) {
+	held := map[holder]projection.Claim{}
+	for _, row := range rows {
+		v := &values{list: row}
+		h := holder{v.text(), v.text()}
+		held[h] = projection.Claim{Seq: v.seq(), Content: v.digest()}
+		if v.err != nil {
+			return nil, v.err
+		}
+	}
+	return held, nil
+}
+
+// hashes yields the hash of each conversation, by tenant and id.
+func (s *store) hashes(ctx context.Context, hash func(context.Context, events.ConversationID) (projection.ConversationHash, error), yield func(projection.ConversationHash) error) error {
+	rows, err := s.read(ctx, "MATCH (c:"+s.conversation+") WHERE c.key STARTS WITH $prefix RETURN c.tenant, c.id", map[string]any{"prefix": s.prefix()})
+	if err != nil {
+		return err
+	}
+	ids := make([]events.ConversationID, len(rows))
+	for i, row := range rows {
+		v := &values{list: row}
+		ids[i] = events.ConversationID{Tenant: v.text(), ID: v.text()}
+		if v.err != nil {
+			return v.err
+		}
+	}
+	slices.SortFunc(ids, func(a, b events.ConversationID) int {
+		if c := strings.Compare(a.Tenant, b.Tenant); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	for _, id := range ids {
+		h, err := hash(ctx, id)
+		if err != nil {
+			return err
+		}
+		if h.Hash == (events.Digest{}) { // not yet to be seen
+			continue
+		}
+		if err := yield(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}

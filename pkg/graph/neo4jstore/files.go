@@ -1,0 +1,148 @@
+package neo4jstore
+
+import (
+	"context"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// Files is the read model "files" in Neo4j.
+type Files struct{ store }
+
+var _ graph.FilesStore = (*Files)(nil)
+
+// OpenFiles connects to write the read model, one generation of it, and makes the
+// schema. It returns the errors of the package comment.
+func OpenFiles(ctx context.Context, c Config, generation int) (*Files, error) {
+	d, err := openWriter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Files{store{db: d, dialect: filesDialect, generation: generation}}, nil
+}
+
+// OpenFilesReader connects to read. As long as no writer was here, the error is
+// ErrNotThere.
+func OpenFilesReader(ctx context.Context, c Config, generation int) (*Files, error) {
+	d, err := openReader(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Files{store{db: d, dialect: filesDialect, generation: generation}}, nil
+}
+
+// Update implements projection.Store.
+func (f *Files) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.FilesUnit]) error) error {
+	return f.transact(ctx, partition, func(t *tx) error { return fn(&filesTx{tx: t}) })
+}
+
+const foundFiles = "MATCH (c:FilesConversation {key: $key}) MATCH (s:FilesSettled {key: c.checkpoint}) "
+
+// rankBits: an access stands at its sequence and, in it, at its rank. No event makes a
+// thousand accesses.
+const ranks = 1000
+
+// place is where an access stands among those of its conversation.
+func place(seq uint64, rank int) int64 { return number(seq)*ranks + int64(rank) }
+
+// The reads of files, newest first. What is current now was so when the last commit was
+// settled, or has ended since.
+const (
+	selectFilesState = foundFiles + `RETURN s.seq, c.last_seq, c.deleted_seq,
+		COLLECT { MATCH (e:FilesEvent) WHERE e.conversation = $key AND e.seq <= s.seq RETURN e.seq ORDER BY e.conversation DESC, e.seq DESC LIMIT 1 }`
+
+	selectAccessesNow = foundFiles + `WITH c, s.seq AS settled
+		RETURN COLLECT { MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, current)
+			WHERE a.conversation = $key AND a.current < (settled + 1) * 1000 AND (a.until IS NULL OR a.until > settled)
+			RETURN [a.path, a.kind, a.tool, a.turn, a.seq, a.count] ORDER BY a.conversation DESC, a.current DESC LIMIT $limit }`
+
+	selectAccessesThen = foundFiles + `WITH c, CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS last
+		MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at < (last + 1) * 1000 AND (a.revoked IS NULL OR a.revoked > last)
+		WITH a.path AS path, a.kind AS kind, max(a.at) AS at, count(*) AS count ORDER BY at DESC LIMIT $limit
+		MATCH (a:FileAccess {conversation: $key, at: at}) WITH a, count ORDER BY a.at DESC
+		RETURN collect([a.path, a.kind, a.tool, a.turn, a.seq, count])`
+
+	selectFilesForHash = foundFiles + `WITH c, s.seq AS settled RETURN settled, c.last_seq, c.deleted_seq, c.cwd, c.turn_count,
+		COLLECT { MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at < (settled + 1) * 1000
+			RETURN [a.path, a.kind, a.tool, a.turn, a.count, a.current IS NOT NULL AND (a.until IS NULL OR a.until > settled), a.revoked IS NOT NULL] ORDER BY a.conversation, a.at }`
+)
+
+// Files implements graph.FilesReader.
+func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.FileQuery) (list []graph.FileAccess, err error) {
+	n := q.Limit
+	if n <= 0 {
+		n = 200
+	}
+	query := selectAccessesNow
+	if q.AsOf != 0 {
+		last, err := f.LastSeq(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if q.AsOf < last {
+			query = selectAccessesThen
+		}
+	}
+	rows, err := f.read(ctx, query, map[string]any{"key": f.key(id), "last": number(q.AsOf), "limit": n})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	v := &values{list: rows[0]}
+	for _, one := range take[[]any](v) {
+		a := valuesOf(one)
+		list = append(list, graph.FileAccess{Path: a.text(), Kind: a.text(), Tool: a.text(), Turn: a.int(), Seq: a.seq(), Count: a.int()})
+		if a.err != nil {
+			return nil, a.err
+		}
+	}
+	return list, v.err
+}
+
+// LastSeq implements graph.FilesReader.
+func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (uint64, error) {
+	rows, err := f.read(ctx, selectFilesState, map[string]any{"key": f.key(id)})
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	v := &values{list: rows[0]}
+	settled, last, deleted, newest := v.seq(), v.seq(), v.seq(), take[[]any](v)
+	if last <= settled || deleted != 0 || len(newest) == 0 {
+		return min(last, settled), v.err
+	}
+	return valuesOf(newest).seq(), v.err
+}
+
+// Hashes implements projection.ReadStore.
+func (f *Files) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
+	return f.hashes(ctx, f.Hash, yield)
+}
+
+// Hash implements projection.ReadStore.
+func (f *Files) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+	h := projection.ConversationHash{Conversation: id}
+	rows, err := f.read(ctx, selectFilesForHash, map[string]any{"key": f.key(id)})
+	if err != nil || len(rows) == 0 {
+		return h, err
+	}
+	v := &values{list: rows[0]}
+	settled, last, deleted := v.seq(), v.seq(), v.seq()
+	hasher := graph.NewHasher(id)
+	hasher.FilesConversation(graph.FilesState{Cwd: v.text(), TurnCount: v.int(), DeletedSeq: deleted})
+	for _, one := range take[[]any](v) {
+		a := valuesOf(one)
+		path, kind, tool, turn, count, current, revoked := a.text(), a.text(), a.text(), a.int(), a.int(), a.flag(), a.flag()
+		if a.err != nil {
+			return h, a.err
+		}
+		if !current {
+			count = 0
+		}
+		if deleted == 0 {
+			hasher.Access(path, kind, tool, turn, count, revoked)
+		}
+	}
+	h.LastSeq, h.Hash = min(last, settled), hasher.Sum()
+	return h, v.err
+}

@@ -1,0 +1,364 @@
+package neo4jstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"mneme/events"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+)
+
+var (
+	filesStateProps = props{"tenant", "id", "cwd", "turn_count", "last_seq", "deleted_seq"}
+	accessProps     = props{"conversation", "tenant", "conversation_id", "at", "seq", "rank", "path", "kind", "tool", "turn", "count", "current", "place", "revoked"}
+	trackedProps    = props{"seq", "tool", "arguments", "cwd", "turn"}
+	earlyProps      = props{"seq", "failed", "result", "files"}
+	waitingProps    = props{"key", "conversation", "tool_call_id"}
+)
+
+var filesDialect = dialect{
+	projection: "files", prefixed: "Files", conversation: "FilesConversation",
+	holders: `CALL () {
+		UNWIND $conversations AS key MATCH (c:FilesConversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
+		UNION ALL UNWIND $keys AS key MATCH (e:FilesEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $keys AS key MATCH (e:FilesEvent {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+	} RETURN conversation, claimed, seq, content`,
+	writes: []piece{
+		{"conversations", "UNWIND $conversations AS r CREATE (:FilesConversation " + props{"key", "generation", "checkpoint", "tenant", "id"}.create() + ")"},
+		{"moved", "UNWIND $moved AS r MATCH (c:FilesConversation {key: r.key}) SET " + props{"cwd", "turn_count", "last_seq"}.set("c")},
+		{"deleted", "UNWIND $deleted AS r MATCH (c:FilesConversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"},
+		{"events", "UNWIND $events AS r CREATE (:FilesEvent " + props{"conversation", "seq", "identity", "payload_key", "content_digest"}.create() + ")"},
+		{"metCalls", "UNWIND $metCalls AS key MATCH (t:TrackedCall {key: key}) DELETE t"},
+		{"metResults", "UNWIND $metResults AS key MATCH (e:EarlyResult {key: key}) DELETE e"},
+		{"trackedCalls", "UNWIND $trackedCalls AS r CREATE (:TrackedCall " + slices.Concat(waitingProps, trackedProps).create() + ")"},
+		{"earlyResults", "UNWIND $earlyResults AS r CREATE (:EarlyResult " + slices.Concat(waitingProps, earlyProps).create() + ")"},
+		{"ended", "UNWIND $ended AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.until = r.until, a.current = r.current"},
+		{"paths", "UNWIND $paths AS r MERGE (f:File {key: r.key}) ON CREATE SET f.tenant = r.tenant, f.path = r.path"},
+		{"accesses", "UNWIND $accesses AS r CREATE (a:FileAccess " + accessProps.create() + `)
+			WITH a, r MATCH (f:File {key: r.file}) CREATE (a)-[:OF_FILE]->(f)`},
+		fail("Files"),
+	},
+	sweeps: []string{
+		`MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at IS NOT NULL
+			MATCH (a)-[x:OF_FILE]->(f:File) WITH x, f LIMIT $limit WITH collect(x) AS links, collect(DISTINCT f) AS files
+			CALL (links) { UNWIND links AS x DELETE x }
+			CALL (files) { UNWIND files AS f WITH f WHERE NOT EXISTS { (f)<-[:OF_FILE]-() } DELETE f }
+			RETURN size(links)`,
+		empty("FileAccess", "at"), "MATCH (n:TrackedCall {conversation: $key}) WITH n LIMIT $limit DELETE n RETURN count(*)",
+		"MATCH (n:EarlyResult {conversation: $key}) WITH n LIMIT $limit DELETE n RETURN count(*)", empty("FilesEvent", "seq"),
+	},
+}
+
+type filesTx struct{ *tx }
+
+// Load implements projection.Tx.
+func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.FilesUnit, error) {
+	u := graph.NewFilesUnit()
+	var keys []string
+	for _, e := range list {
+		if id := e.Conversation(); u.States[id] == nil {
+			u.States[id] = &graph.FilesState{ID: id}
+			keys = append(keys, t.key(id))
+		}
+	}
+	if len(keys) == 0 {
+		return u, nil
+	}
+	rows, err := t.run(ctx, "UNWIND $keys AS key MATCH (c:FilesConversation {key: key}) RETURN "+filesStateProps.list("c"), map[string]any{"keys": keys})
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := valuesOf(row[0])
+		s := graph.FilesState{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}}
+		s.Cwd, s.TurnCount, s.LastSeq, s.DeletedSeq = v.text(), v.int(), v.seq(), v.seq()
+		if v.err != nil {
+			return nil, v.err
+		}
+		*u.States[s.ID] = s
+	}
+	return u, t.loadWaiting(ctx, u, list)
+}
+
+const selectWaiting = `CALL () {
+	UNWIND $results AS key MATCH (t:TrackedCall {key: key}) RETURN key, [t.seq, t.tool, t.arguments, t.cwd, t.turn] AS call, null AS result
+	UNION ALL UNWIND $calls AS key MATCH (e:EarlyResult {key: key}) RETURN key, null AS call, [e.seq, e.failed, e.result, e.files] AS result
+} RETURN key, call, result`
+
+// loadWaiting loads the calls that the batch's results belong to, and the results that
+// came before the batch's calls.
+func (t *filesTx) loadWaiting(ctx context.Context, u *graph.FilesUnit, list []*events.Recorded) error {
+	calls, results, refs := []string{}, []string{}, map[string]graph.CallRef{}
+	for _, e := range list {
+		id := e.Conversation()
+		if u.States[id].Key == 0 {
+			continue // nothing of it is stored
+		}
+		switch p := e.Payload.(type) {
+		case *events.ToolCalled:
+			ref := graph.CallRef{Conversation: id, ToolCallID: p.ToolCallID}
+			calls = append(calls, t.waitingKey(ref))
+			refs[t.waitingKey(ref)] = ref
+		case *events.ToolReturned:
+			ref := graph.CallRef{Conversation: id, ToolCallID: p.ToolCallID}
+			results = append(results, t.waitingKey(ref))
+			refs[t.waitingKey(ref)] = ref
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	rows, err := t.run(ctx, selectWaiting, map[string]any{"calls": calls, "results": results})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		key, _ := row[0].(string)
+		ref := refs[key]
+		if row[1] != nil {
+			v := valuesOf(row[1])
+			u.Calls.Loaded(ref, graph.TrackedCall{Seq: v.seq(), Tool: v.text(), Arguments: v.text(), Cwd: v.text(), Turn: v.int()})
+			if v.err != nil {
+				return v.err
+			}
+			continue
+		}
+		v := valuesOf(row[2])
+		early := graph.EarlyResult{Seq: v.seq(), Failed: v.flag(), Result: v.text()}
+		if reported := v.text(); reported != "" {
+			if err := json.Unmarshal([]byte(reported), &early.Files); err != nil {
+				return err
+			}
+		}
+		u.Early.Loaded(ref, early)
+		if v.err != nil {
+			return v.err
+		}
+	}
+	return nil
+}
+
+// waitingKey is the key of what waits for the other of call and result.
+func (s *store) waitingKey(ref graph.CallRef) string {
+	return s.keyIn(ref.Conversation, events.ToolCallKey(ref.ToolCallID))
+}
+
+// Save implements projection.Tx.
+func (t *filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
+	t.saveStates(u)
+	t.saveEvents(u)
+	t.saveWaiting(u)
+	if err := t.revoke(ctx, u.Revoked); err != nil {
+		return err
+	}
+	return t.saveAccesses(ctx, u.Accesses)
+}
+
+func (t *filesTx) saveStates(u *graph.FilesUnit) {
+	var list []*graph.FilesState
+	for _, s := range u.States {
+		if s.Touched {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b *graph.FilesState) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
+	for _, s := range list {
+		key := t.key(s.ID)
+		if s.Key == 0 {
+			t.add("conversations", row{"key": key, "generation": t.generation, "checkpoint": t.checkpointKey(t.partition), "tenant": s.ID.Tenant, "id": s.ID.ID})
+		}
+		moved := row{"key": key, "last_seq": number(s.LastSeq)}
+		moved.text("cwd", s.Cwd)
+		moved.count("turn_count", s.TurnCount)
+		t.add("moved", moved)
+		if s.DeletedSeq != 0 {
+			t.add("deleted", row{"key": key, "seq": number(s.DeletedSeq)})
+			t.sweeping = true
+		}
+	}
+}
+
+// saveEvents keeps what events have claimed; in a deleted conversation the tombstone
+// holds every key.
+func (t *filesTx) saveEvents(u *graph.FilesUnit) {
+	for _, seq := range slices.Sorted(maps.Keys(t.claims)) {
+		id := t.claims[seq][0].Conversation
+		if s := u.States[id]; s == nil || s.DeletedSeq != 0 {
+			continue
+		}
+		r := row{"conversation": t.key(id), "seq": number(seq)}
+		t.claim(r, seq)
+		t.add("events", r)
+	}
+}
+
+// saveWaiting stores what waits for a later batch, and deletes what has met.
+func (t *filesTx) saveWaiting(u *graph.FilesUnit) {
+	for _, ref := range u.Calls.Met() {
+		t.add("metCalls", t.waitingKey(ref))
+	}
+	for _, ref := range u.Early.Met() {
+		t.add("metResults", t.waitingKey(ref))
+	}
+	waits := func(ref graph.CallRef, seq uint64) row {
+		return row{"key": t.waitingKey(ref), "conversation": t.key(ref.Conversation), "tool_call_id": ref.ToolCallID, "seq": number(seq)}
+	}
+	for _, ref := range u.Calls.New() {
+		c := u.Calls.Row(ref)
+		r := waits(ref, c.Seq)
+		r.text("tool", c.Tool)
+		r.text("arguments", c.Arguments)
+		r.text("cwd", c.Cwd)
+		r.count("turn", c.Turn)
+		t.add("trackedCalls", r)
+	}
+	for _, ref := range u.Early.New() {
+		e := u.Early.Row(ref)
+		r := waits(ref, e.Seq)
+		r["failed"] = e.Failed
+		r.text("result", e.Result)
+		if len(e.Files) > 0 {
+			raw, _ := json.Marshal(e.Files) // of texts
+			r["files"] = string(raw)
+		}
+		t.add("earlyResults", r)
+	}
+}
+
+const (
+	selectRevoked = `UNWIND $calls AS r MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, at)
+		WHERE a.conversation = r.conversation AND a.at >= r.seq * 1000 AND a.at < (r.seq + 1) * 1000 AND a.revoked IS NULL
+		RETURN a.conversation, a.at, a.place, a.count, a.current IS NOT NULL AND a.until IS NULL, r.by`
+	revokeAccesses = "UNWIND $rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.revoked = r.by, a.current = null, a.until = null, a.place = null"
+	// The newest of a place is the current one, or becomes it.
+	countDown = `UNWIND $places AS r CALL (r) {
+			MATCH (a:FileAccess) USING INDEX a:FileAccess(place, at) WHERE a.place = r.place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 1
+		} SET a.count = coalesce(r.count, a.count) - r.revoked, a.current = a.at, a.until = null`
+)
+
+// revoke ends the accesses of calls that failed. Where one was current, the newest one
+// that it had hidden is current again.
+func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, graph.Revocation]) error {
+	if len(list) == 0 {
+		return nil
+	}
+	calls := make([]any, len(list))
+	for i, r := range list {
+		calls[i] = row{"conversation": t.key(r.State.ID), "seq": number(r.Row.Call), "by": number(r.Row.Seq)}
+	}
+	found, err := t.run(ctx, selectRevoked, map[string]any{"calls": calls})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	var rows []any
+	places := map[string]row{}
+	for _, one := range found {
+		v := &values{list: one}
+		conversation, at, place, count, current, by := v.text(), v.seq(), v.text(), v.int(), v.flag(), v.seq()
+		if v.err != nil {
+			return v.err
+		}
+		rows = append(rows, row{"conversation": conversation, "at": number(at), "by": number(by)})
+		p := places[place]
+		if p == nil {
+			p = row{"place": place, "revoked": 0}
+			places[place] = p
+		}
+		p["revoked"] = p["revoked"].(int) + 1
+		if current {
+			p["count"] = count
+		}
+	}
+	if _, err := t.run(ctx, revokeAccesses, map[string]any{"rows": rows}); err != nil {
+		return err
+	}
+	sorted := make([]any, 0, len(places))
+	for _, place := range slices.Sorted(maps.Keys(places)) {
+		sorted = append(sorted, places[place])
+	}
+	_, err = t.run(ctx, countDown, map[string]any{"places": sorted})
+	return err
+}
+
+const selectPlaces = `UNWIND $places AS place CALL (place) {
+		MATCH (a:FileAccess) USING INDEX a:FileAccess(place, at) WHERE a.place = place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 2
+	} RETURN place, a.conversation, a.at, a.count`
+
+// saveAccesses adds accesses. Of each path and kind the newest supersedes the one that
+// was current, and goes on counting from it. What was superseded stays among the current
+// ones until it is superseded again: whoever reads what is settled still needs it.
+func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesState, graph.NewAccess]) error {
+	if len(list) == 0 {
+		return nil
+	}
+	counts, newest, order := map[string]int{}, map[string]int{}, []string{}
+	at := make([]string, len(list))
+	for i := range list {
+		a := &list[i]
+		at[i] = t.placeOf(a.State.ID, a.Row.Path, a.Row.Kind)
+		if a.Row.Revoked == 0 {
+			if counts[at[i]] == 0 {
+				order = append(order, at[i])
+			}
+			counts[at[i]]++
+			newest[at[i]] = i
+		}
+	}
+	found, err := t.run(ctx, selectPlaces, map[string]any{"places": order})
+	if err != nil {
+		return err
+	}
+	superseded := map[string]bool{}
+	for _, one := range found {
+		v := &values{list: one}
+		p, conversation, where, count := v.text(), v.text(), v.seq(), v.int()
+		if v.err != nil {
+			return v.err
+		}
+		until := number(list[newest[p]].Row.Seq)
+		r := row{"conversation": conversation, "at": number(where), "until": until}
+		if !superseded[p] {
+			superseded[p] = true
+			counts[p] += count
+			r["current"] = number(where)
+		}
+		t.add("ended", r)
+	}
+	paths := map[string]row{}
+	for i := range list {
+		t.saveAccess(&list[i], at[i], counts[at[i]], newest, i, paths)
+	}
+	for _, key := range slices.Sorted(maps.Keys(paths)) { // whoever merges several takes their locks in the same order
+		t.add("paths", paths[key])
+	}
+	return nil
+}
+
+func (t *filesTx) saveAccess(of *graph.Of[graph.FilesState, graph.NewAccess], where string, count int, newest map[string]int, i int, paths map[string]row) {
+	a, id := &of.Row, of.State.ID
+	file := t.tenantKey(id.Tenant) + "/" + a.Path
+	paths[file] = row{"key": file, "tenant": id.Tenant, "path": a.Path}
+	r := row{
+		"conversation": t.key(id), "tenant": id.Tenant, "conversation_id": id.ID, "file": file,
+		"at": place(a.Seq, a.Rank), "seq": number(a.Seq), "rank": a.Rank, "path": a.Path, "kind": string(a.Kind), "tool": a.Tool, "count": count,
+	}
+	r.count("turn", a.Turn)
+	if a.Revoked != 0 {
+		r["revoked"] = number(a.Revoked)
+	} else {
+		r["place"] = where
+	}
+	if last, ok := newest[where]; ok && last == i {
+		r["current"] = r["at"]
+	}
+	t.add("accesses", r)
+}
+
+// placeOf is the key of a path and kind in a conversation.
+func (s *store) placeOf(id events.ConversationID, path string, kind files.Kind) string {
+	return s.digestKey(events.DigestOf("place", id.Tenant, id.ID, path, string(kind)))
+}

@@ -1,0 +1,62 @@
+package neo4jstore
+
+import (
+	"context"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// Graph is the read model "graph" in Neo4j.
+type Graph struct{ store }
+
+var _ graph.Store = (*Graph)(nil)
+
+// OpenGraph connects to write the read model, one generation of it, and makes the
+// schema. It returns the errors of the package comment.
+func OpenGraph(ctx context.Context, c Config, generation int) (*Graph, error) {
+	d, err := openWriter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Graph{store{db: d, dialect: graphDialect, generation: generation}}, nil
+}
+
+// OpenGraphReader connects to read. As long as no writer was here, the error is
+// ErrNotThere.
+func OpenGraphReader(ctx context.Context, c Config, generation int) (*Graph, error) {
+	d, err := openReader(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Graph{store{db: d, dialect: graphDialect, generation: generation}}, nil
+}
+
+// Update implements projection.Store.
+func (g *Graph) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.Unit]) error) error {
+	return g.transact(ctx, partition, func(t *tx) error {
+		return fn(&graphTx{tx: t, loaded: map[events.ConversationID]stamp{}, here: map[string]bool{}, owners: map[*graph.State]row{}})
+	})
+}
+
+// graphTx is a transaction of the projection "graph".
+type graphTx struct {
+	*tx
+	loaded map[events.ConversationID]stamp
+	here   map[string]bool // keys of the messages and calls that the batch makes
+	owners map[*graph.State]row
+
+	saved   []saved
+	untimed bool // some of saved have no time
+}
+
+// payloadKey is the key that a row holds as the only one of its kind.
+func (s *store) payloadKey(id events.ConversationID, key string) string {
+	return s.digestKey(projection.PayloadKey(id, key))
+}
+
+// Hashes implements projection.ReadStore.
+func (g *Graph) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
+	return g.hashes(ctx, g.Hash, yield)
+}

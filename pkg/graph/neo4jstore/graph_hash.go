@@ -1,0 +1,105 @@
+package neo4jstore
+
+import (
+	"context"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// hashPage is how many rows of each kind are read at once.
+const hashPage = 200
+
+// selectForHash is a conversation with its first rows.
+var (
+	selectForHash = found + "WITH c, s.seq AS settled, s.seq AS upTo WITH c, settled, " +
+		"COLLECT { MATCH (n:Version) WHERE n.conversation = $key AND n.seq <= upTo RETURN " + versionProps.list("n") + " ORDER BY n.conversation, n.seq } AS versions, " +
+		"[" + extentsAt("upTo") + "] AS extents, " +
+		messages.between(nil, true, messageProps.list("n")) + " AS messages, " +
+		calls.between(nil, true, callProps.list("n")) + " AS calls, " +
+		results.between(nil, true, resultProps.list("n")) + " AS results " +
+		"RETURN " + frame + ", c.created_at, c.last_seq, versions, extents, messages, calls, results"
+	selectMoreMessages = reading(messages.between(nil, true, messageProps.list("n")))
+	selectMoreCalls    = reading(calls.between(nil, true, callProps.list("n")))
+	selectMoreResults  = reading(results.between(nil, true, resultProps.list("n")))
+)
+
+// Hash implements projection.ReadStore.
+func (g *Graph) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+	h := projection.ConversationHash{Conversation: id}
+	rows, err := g.read(ctx, selectForHash, map[string]any{"key": g.key(id), "from": 0, "limit": hashPage})
+	if err != nil || len(rows) == 0 {
+		return h, err
+	}
+	v := &values{list: rows[0]}
+	settled, first, deleted, created := v.seq(), v.seq(), v.seq(), v.text()
+	last := v.seq()
+	if first > settled {
+		return h, v.err
+	}
+	hasher := graph.NewHasher(id)
+	if deleted != 0 {
+		hasher.Conversation(graph.Conversation{DeletedSeq: deleted})
+		h.LastSeq, h.Hash = last, hasher.Sum()
+		return h, v.err
+	}
+	versions := scanAll(v, scanVersion)
+	reached := scanExtent(valuesOf(take[[]any](v)))
+	c := graph.Conversation{Counts: reached.Counts, UpdatedAt: reached.updated}
+	if c.UpdatedAt != "" {
+		c.CreatedAt = created
+	}
+	hasher.Conversation(c)
+	for _, version := range versions {
+		if version.Ended > settled {
+			version.Ended = 0
+		}
+		hasher.Version(version)
+	}
+	rest := remaining{g, ctx, id, settled}
+	if err := hashRows(rest, v, scanMessage, selectMoreMessages, func(m graph.Message) uint64 { hasher.Message(m); return m.Seq }); err != nil {
+		return h, err
+	}
+	if err := hashRows(rest, v, scanCall, selectMoreCalls, func(c graph.ToolCall) uint64 { hasher.Call(c); return c.Seq }); err != nil {
+		return h, err
+	}
+	if err := hashRows(rest, v, scanResult, selectMoreResults, func(r graph.ToolResult) uint64 { hasher.Result(r); return r.Seq }); err != nil {
+		return h, err
+	}
+	h.LastSeq, h.Hash = c.LastSeq, hasher.Sum()
+	return h, v.err
+}
+
+// remaining reads the pages of a conversation behind the first.
+type remaining struct {
+	*Graph
+	ctx  context.Context
+	id   events.ConversationID
+	last uint64
+}
+
+// hashRows feeds the rows of a kind: those that were read already, then page by page.
+func hashRows[T any](r remaining, page *values, scan func(*values) T, query string, feed func(T) uint64) error {
+	for {
+		list := scanAll(page, scan)
+		if page.err != nil {
+			return page.err
+		}
+		var seq uint64
+		for _, row := range list {
+			seq = feed(row)
+		}
+		if len(list) < hashPage {
+			return nil
+		}
+		var err error
+		if page, err = r.of(r.ctx, r.id, query, map[string]any{"from": number(seq + 1), "last": number(r.last), "limit": hashPage}); err != nil {
+			return err
+		}
+	}
+}
+
+func scanVersion(v *values) graph.Version {
+	return graph.Version{Seq: v.seq(), Ended: v.seq(), Time: v.text(), Description: scanDescription(v)}
+}

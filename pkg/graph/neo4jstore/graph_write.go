@@ -1,0 +1,380 @@
+package neo4jstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// What is stored of each kind, in the order in which it is read.
+var (
+	countProps       = props{"message_count", "turn_count", "step_count", "tool_call_count", "tool_result_count", "total_chars", "last_seq"}
+	descriptionProps = props{"title", "tags", "status", "agent", "model", "cwd", "project", "profile", "max_context_chars", "branched_from", "branched_at"}
+	headProps        = props{"seq", "n", "turn", "step", "event_id", "source", "time"}
+	messageProps     = slices.Concat(headProps, props{
+		"id", "role", "content", "content_bytes", "char_count", "content_hash", "reasoning", "reasoning_bytes", "reasoning_chars", "reasoning_hash",
+		"speaker", "session", "model", "usage", "via", "references", "cum_chars",
+	})
+	callProps = slices.Concat(headProps, props{
+		"id", "message_id", "tool_name", "arguments", "arguments_bytes", "arguments_chars", "arguments_hash", "iteration",
+	})
+	resultProps = slices.Concat(headProps, props{
+		"tool_call_id", "success", "result", "result_size_bytes", "result_chars", "result_hash", "error", "duration_ms",
+	})
+	versionProps = slices.Concat(props{"seq", "ended", "time"}, descriptionProps)
+
+	// What rows have beside it: where they belong, and what their event has claimed.
+	// updated_at stands on rows of events without a time.
+	ownerProps = props{"conversation", "tenant", "conversation_id"}
+	claimProps = props{"identity", "payload_key", "content_digest", "updated_at"}
+)
+
+func stored(own ...props) string {
+	return slices.Concat(ownerProps, claimProps, slices.Concat(own...)).create()
+}
+
+var graphDialect = dialect{
+	projection: "graph", prefixed: "Graph", conversation: "Conversation",
+	holders: `CALL () {
+		UNWIND $conversations AS key MATCH (c:Conversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
+		UNION ALL UNWIND $keys AS key MATCH (e:GraphEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $keys AS key MATCH (e:Message {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $keys AS key MATCH (e:ToolCall {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $keys AS key MATCH (e:ToolResult {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+	} RETURN conversation, claimed, seq, content`,
+	writes: []piece{
+		{"conversations", "UNWIND $conversations AS r CREATE (:Conversation " +
+			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "listed", "first_seq"}).create() + ")"},
+		{"moved", "UNWIND $moved AS r MATCH (c:Conversation {key: r.key}) SET " + slices.Concat(props{"created_at", "updated_at", "version_seq"}, countProps).set("c")},
+		{"described", "UNWIND $described AS r MATCH (c:Conversation {key: r.key}) SET " + slices.Concat(descriptionProps, props{"branch_of"}).set("c")},
+		{"deleted", "UNWIND $deleted AS r MATCH (c:Conversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint REMOVE c.listed"},
+		{"ended", "UNWIND $ended AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"},
+		{"versions", "UNWIND $versions AS r CREATE (v:Version:GraphEvent " + stored(versionProps) + `)
+			WITH v, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_VERSION]->(v)`},
+		{"messages", "UNWIND $messages AS r CREATE (m:Message:GraphEvent " + stored(messageProps, props{"begins_turn"}) + `)
+			WITH m, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_MESSAGE]->(m)`},
+		{"scopes", "UNWIND $scopes AS r MERGE (s:Scope {key: r.key}) ON CREATE SET " + props{"tenant", "file", "start_line", "end_line", "name"}.set("s")},
+		{"references", "UNWIND $references AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope}) CREATE (m)-[:REFERENCES_CODE]->(s)"},
+		{"calls", "UNWIND $calls AS r CREATE (t:ToolCall:GraphEvent " + stored(callProps, props{"awaits"}) + `)
+			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null`},
+		{"results", "UNWIND $results AS r CREATE (x:ToolResult:GraphEvent " + stored(resultProps, props{"awaits"}) + `)
+			WITH x, r MATCH (t:ToolCall {payload_key: r.call}) CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = r.success, t.duration_ms = r.duration_ms`},
+		{"messageKeys", "UNWIND $messageKeys AS key MATCH (t:ToolCall {awaits: key}) MATCH (m:Message {payload_key: key}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null"},
+		{"callKeys", `UNWIND $callKeys AS r MATCH (x:ToolResult {awaits: r.key}) MATCH (t:ToolCall {payload_key: r.key})
+			CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = x.success, t.duration_ms = x.duration_ms`},
+		fail("Graph"),
+	},
+	link: []piece{
+		{"branches", `UNWIND $branches AS key MATCH (b:Conversation {key: key})
+			OPTIONAL MATCH (old:Conversation)-[h:HAS_BRANCH]->(b) WHERE old.key <> b.branch_of DELETE h
+			WITH DISTINCT b MATCH (p:Conversation {key: b.branch_of}) MERGE (p)-[:HAS_BRANCH]->(b)`},
+		{"parents", "UNWIND $parents AS key MATCH (b:Conversation {branch_of: key}) MATCH (p:Conversation {key: key}) MERGE (p)-[:HAS_BRANCH]->(b)"},
+	},
+	mend: []string{`MATCH (b:Conversation) WHERE b.branch_of STARTS WITH $prefix AND NOT EXISTS { (:Conversation)-[:HAS_BRANCH]->(b) }
+		MATCH (p:Conversation {key: b.branch_of}) MERGE (p)-[:HAS_BRANCH]->(b)`},
+	sweeps: []string{
+		`MATCH (m:Message) USING INDEX m:Message(conversation, seq) WHERE m.conversation = $key AND m.seq IS NOT NULL
+			MATCH (m)-[x:REFERENCES_CODE]->(s:Scope) WITH x, s LIMIT $limit WITH collect(x) AS links, collect(DISTINCT s) AS scopes
+			CALL (links) { UNWIND links AS x DELETE x }
+			CALL (scopes) { UNWIND scopes AS s WITH s WHERE NOT EXISTS { (s)<-[:REFERENCES_CODE]-() } DELETE s }
+			RETURN size(links)`,
+		empty("ToolResult", "seq"), empty("ToolCall", "seq"), empty("Message", "seq"), empty("Version", "seq"),
+	},
+}
+
+// Load implements projection.Tx.
+func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Unit, error) {
+	u := graph.NewUnit()
+	var keys []string
+	for _, e := range list {
+		id := e.Conversation()
+		if u.States[id] == nil {
+			u.States[id] = &graph.State{}
+			keys = append(keys, t.key(id))
+		}
+	}
+	if len(keys) == 0 {
+		return u, nil
+	}
+	rows, err := t.run(ctx, "UNWIND $keys AS key MATCH (c:Conversation {key: key}) RETURN "+conversationProps.list("c"), map[string]any{"keys": keys})
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := valuesOf(row[0])
+		s := &graph.State{Key: 1, Conversation: scanConversation(v)}
+		t.loaded[s.ID] = stamp{version: v.seq(), updated: s.UpdatedAt}
+		if v.err != nil {
+			return nil, v.err
+		}
+		u.States[s.ID] = s
+	}
+	return u, nil
+}
+
+// stamp is what the store remembers of a conversation that it has loaded.
+type stamp struct {
+	version uint64 // sequence of the current version
+	updated string // UpdatedAt
+}
+
+// Save implements projection.Tx.
+func (t *graphTx) Save(_ context.Context, u *graph.Unit) error {
+	list := make([]*graph.State, 0, len(u.States))
+	for _, s := range u.States {
+		if s.Touched {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b *graph.State) int { return cmp.Compare(a.FirstSeq, b.FirstSeq) })
+	// Of two rows of one event the version is the last, and claims nothing.
+	t.saveMessages(u)
+	t.saveCalls(u)
+	t.saveResults(u)
+	current := t.saveVersions(u)
+	t.saveUntimed()
+	for _, s := range list {
+		t.saveState(s, current)
+	}
+	return nil
+}
+
+func (t *graphTx) saveState(s *graph.State, current map[*graph.State]uint64) {
+	key := t.key(s.ID)
+	if s.Key == 0 {
+		t.add("conversations", row{
+			"key": key, "generation": t.generation, "checkpoint": t.checkpointKey(t.partition),
+			"tenant": s.ID.Tenant, "id": s.ID.ID, "listed": t.tenantKey(s.ID.Tenant), "first_seq": number(s.FirstSeq),
+		})
+		t.after["parents"] = append(t.after["parents"], key)
+	}
+	version, described := current[s]
+	if !described {
+		version = t.loaded[s.ID].version
+	}
+	moved := row{"key": key, "version_seq": number(version), "last_seq": number(s.LastSeq)}
+	moved.text("created_at", s.CreatedAt)
+	moved.text("updated_at", s.UpdatedAt)
+	moved.count("message_count", s.MessageCount)
+	moved.count("turn_count", s.TurnCount)
+	moved.count("step_count", s.StepCount)
+	moved.count("tool_call_count", s.ToolCallCount)
+	moved.count("tool_result_count", s.ToolResultCount)
+	moved.count("total_chars", s.TotalChars)
+	t.add("moved", moved)
+	if described || s.Dropped {
+		r := row{"key": key}
+		describe(r, &s.Description)
+		if s.BranchedFrom != nil {
+			r["branch_of"] = t.key(events.ConversationID{Tenant: s.ID.Tenant, ID: s.BranchedFrom.ConversationID})
+			t.after["branches"] = append(t.after["branches"], key)
+		}
+		t.add("described", r)
+	}
+	if s.DeletedSeq != 0 {
+		t.add("deleted", row{"key": key, "seq": number(s.DeletedSeq)})
+		t.sweeping = true
+	}
+}
+
+func describe(r row, d *graph.Description) {
+	r.text("title", d.Title)
+	r.text("status", d.Status)
+	r.text("agent", d.Agent)
+	r.text("model", d.Model)
+	r.text("cwd", d.Cwd)
+	r.text("project", d.Project)
+	r.text("profile", d.Profile)
+	r.count("max_context_chars", d.MaxContextChars)
+	if d.Tags != nil {
+		r["tags"] = d.Tags
+	}
+	if b := d.BranchedFrom; b != nil {
+		r["branched_from"], r["branched_at"] = b.ConversationID, b.MessageID
+	}
+}
+
+// saveVersions returns the sequence of the version that is current now, of each
+// conversation that has a new one.
+func (t *graphTx) saveVersions(u *graph.Unit) map[*graph.State]uint64 {
+	current := map[*graph.State]uint64{}
+	for _, v := range u.Versions {
+		if before := t.loaded[v.State.ID].version; current[v.State] == 0 && v.State.Ended && before != 0 {
+			t.add("ended", row{"key": t.key(v.State.ID), "seq": number(before), "ended": number(v.Row.Seq)})
+		}
+		current[v.State] = v.Row.Seq
+		r := row{"seq": number(v.Row.Seq)}
+		if v.Row.Ended != 0 {
+			r["ended"] = number(v.Row.Ended)
+		}
+		r.text("time", v.Row.Time)
+		describe(r, &v.Row.Description)
+		t.save("versions", r, v.State, v.Row.Seq, v.Row.Time)
+	}
+	return current
+}
+
+// save adds a row to a piece, with where it belongs and what its event has claimed.
+func (t *graphTx) save(param string, r row, s *graph.State, seq uint64, at string) {
+	maps.Copy(r, t.owner(s))
+	t.claim(r, seq)
+	t.add(param, r)
+	t.saved = append(t.saved, saved{s, seq, at, r})
+	t.untimed = t.untimed || at == ""
+}
+
+// owner is what every row of a conversation has.
+func (t *graphTx) owner(s *graph.State) row {
+	if t.owners[s] == nil {
+		t.owners[s] = row{"conversation": t.key(s.ID), "tenant": s.ID.Tenant, "conversation_id": s.ID.ID}
+	}
+	return t.owners[s]
+}
+
+// saved is a row of the batch.
+type saved struct {
+	state *graph.State
+	seq   uint64
+	time  string
+	row   row
+}
+
+// saveUntimed gives rows of events without a time that of the last event that has one.
+func (t *graphTx) saveUntimed() {
+	if !t.untimed {
+		return
+	}
+	slices.SortStableFunc(t.saved, func(a, b saved) int { return cmp.Compare(a.seq, b.seq) })
+	last := map[*graph.State]string{}
+	for _, r := range t.saved {
+		if _, seen := last[r.state]; !seen {
+			last[r.state] = t.loaded[r.state.ID].updated
+		}
+		if r.time != "" {
+			last[r.state] = r.time
+		} else {
+			r.row.text("updated_at", last[r.state])
+		}
+	}
+}
+
+func head(r row, p *graph.Position, o *graph.Origin) {
+	r["seq"] = number(p.Seq)
+	r.count("n", p.N)
+	r.count("turn", p.Turn)
+	r.count("step", p.Step)
+	r.text("event_id", o.EventID)
+	r.text("source", o.Source)
+	r.text("time", o.Time)
+}
+
+func (t *graphTx) saveMessages(u *graph.Unit) {
+	scopes := map[string]row{}
+	for i := range u.Messages {
+		s, m := u.Messages[i].State, &u.Messages[i].Row
+		r := row{"id": m.MessageID, "role": m.Role}
+		head(r, &m.Position, &m.Origin)
+		r.body("content", "content_bytes", "char_count", "content_hash", &m.Content)
+		r.body("reasoning", "reasoning_bytes", "reasoning_chars", "reasoning_hash", &m.Reasoning)
+		r.text("speaker", m.Speaker)
+		r.text("session", m.Session)
+		r.text("model", m.Model)
+		r.text("usage", m.Usage)
+		r.text("via", m.Via)
+		r.count("cum_chars", m.CumChars)
+		if m.Role == "user" {
+			r["begins_turn"] = m.Turn
+		}
+		key := t.payloadKey(s.ID, events.MessageKey(m.MessageID))
+		t.here[key] = true
+		if len(m.References) > 0 {
+			raw, _ := json.Marshal(m.References) // of texts and numbers
+			r["references"] = string(raw)
+			t.saveReferences(s.ID, key, m.References, scopes)
+		}
+		t.save("messages", r, s, m.Seq, m.Time)
+		t.add("messageKeys", key)
+	}
+	keys := make([]string, 0, len(scopes))
+	for key := range scopes {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys) // whoever merges several takes their locks in the same order
+	for _, key := range keys {
+		t.add("scopes", scopes[key])
+	}
+}
+
+// maxIndexedBytes is how long a text may be to be indexed: Neo4j takes 8 kB for a key.
+const maxIndexedBytes = 4 << 10
+
+func (t *graphTx) saveReferences(id events.ConversationID, message string, list []events.Reference, scopes map[string]row) {
+	linked := map[string]bool{}
+	for _, ref := range list {
+		if len(ref.File) > maxIndexedBytes {
+			continue // the message has it
+		}
+		key := t.digestKey(events.DigestOf("scope", id.Tenant, ref.File, strconv.Itoa(ref.StartLine), strconv.Itoa(ref.EndLine), ref.Name))
+		if linked[key] {
+			continue
+		}
+		linked[key] = true
+		r := row{"key": key, "tenant": id.Tenant, "file": ref.File}
+		r.count("start_line", ref.StartLine)
+		r.count("end_line", ref.EndLine)
+		r.text("name", ref.Name)
+		scopes[key] = r
+		t.add("references", row{"message": message, "scope": key})
+	}
+}
+
+func (t *graphTx) saveCalls(u *graph.Unit) {
+	for i := range u.Calls {
+		s, c := u.Calls[i].State, &u.Calls[i].Row
+		r := row{"id": c.ToolCallID, "tool_name": c.ToolName}
+		head(r, &c.Position, &c.Origin)
+		r.text("message_id", c.MessageID)
+		r.body("arguments", "arguments_bytes", "arguments_chars", "arguments_hash", &c.Arguments)
+		r.count("iteration", c.Iteration)
+		if c.MessageID != "" {
+			r["message"] = t.payloadKey(s.ID, events.MessageKey(c.MessageID))
+			t.await(r, "message")
+		}
+		key := t.payloadKey(s.ID, events.ToolCallKey(c.ToolCallID))
+		t.here[key] = true
+		t.save("calls", r, s, c.Seq, c.Time)
+		t.add("callKeys", row{"key": key})
+	}
+}
+
+// await marks a child whose parent is not in the batch; the mark goes if the parent is
+// stored already.
+func (t *graphTx) await(r row, parent string) {
+	if key := r[parent].(string); !t.here[key] {
+		r["awaits"] = key
+	}
+}
+
+func (t *graphTx) saveResults(u *graph.Unit) {
+	for i := range u.Results {
+		s, x := u.Results[i].State, &u.Results[i].Row
+		r := row{"tool_call_id": x.ToolCallID, "call": t.payloadKey(s.ID, events.ToolCallKey(x.ToolCallID))}
+		head(r, &x.Position, &x.Origin)
+		if x.Success != nil {
+			r["success"] = *x.Success
+		}
+		r.body("result", "result_size_bytes", "result_chars", "result_hash", &x.Result)
+		r.text("error", x.Error)
+		if x.DurationMS != nil {
+			r["duration_ms"] = *x.DurationMS
+		}
+		t.await(r, "call")
+		t.save("results", r, s, x.Seq, x.Time)
+	}
+}

@@ -1,0 +1,121 @@
+package neo4jstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// migration is one step of the schema. What was released is never changed: a test
+// knows its checksum, and so does every database.
+type migration struct {
+	name       string
+	statements []string // each in a transaction of its own; harmless to run again
+}
+
+// checksum is what the database remembers of a migration.
+func (m migration) checksum() string {
+	sum := sha256.Sum256([]byte(m.name + "\n" + strings.Join(m.statements, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// labels are all that the projections write, without those of the engine.
+var labels = []string{
+	"Conversation", "Version", "Message", "ToolCall", "ToolResult", "Scope", "GraphEvent",
+	"FilesConversation", "FileAccess", "File", "TrackedCall", "EarlyResult", "FilesEvent",
+}
+
+// migrate brings the schema to what this program needs. Several processes may do so at
+// once.
+func (d *db) migrate(ctx context.Context) error {
+	applied, err := d.migrations(ctx)
+	if err != nil {
+		return err
+	}
+	if len(applied) == 0 {
+		if err := d.checkForeign(ctx); err != nil {
+			return err
+		}
+	}
+	if len(applied) == len(migrations) {
+		return nil
+	}
+	for n := len(applied); n < len(migrations); n++ {
+		m := migrations[n]
+		for _, statement := range m.statements {
+			if _, err := d.write(ctx, statement, nil); err != nil {
+				return fmt.Errorf("schema %d, %s: %w", n+1, m.name, err)
+			}
+		}
+		if _, err := d.write(ctx, "MERGE (s:MnemeSchema {n: $n}) ON CREATE SET s.name = $name, s.sha256 = $sha256, s.at = datetime()",
+			map[string]any{"n": n + 1, "name": m.name, "sha256": m.checksum()}); err != nil {
+			return fmt.Errorf("schema %d, %s: %w", n+1, m.name, err)
+		}
+	}
+	return d.awaitIndexes(ctx)
+}
+
+// checkSchema makes sure that a reader finds the schema that it knows. It returns
+// ErrNotThere as long as no writer has made it.
+func (d *db) checkSchema(ctx context.Context) error {
+	applied, err := d.migrations(ctx)
+	if err != nil {
+		return err
+	}
+	if len(applied) < len(migrations) {
+		return fmt.Errorf("schema %d of %d in %s: %w", len(applied), len(migrations), d.URI, ErrNotThere)
+	}
+	return nil
+}
+
+// migrations lists the checksums of those that the database has, and refuses what this
+// program does not know.
+func (d *db) migrations(ctx context.Context) ([]string, error) {
+	rows, err := d.read(ctx, "MATCH (s:MnemeSchema) RETURN s.n, s.sha256, s.name ORDER BY s.n", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for i, row := range rows {
+		n, _ := row[0].(int64)
+		sum, _ := row[1].(string)
+		if i >= len(migrations) {
+			return nil, fmt.Errorf("%w: it is at schema %d, this program knows %d; use a newer mneme, or another database", ErrSchema, len(rows), len(migrations))
+		}
+		if int(n) != i+1 || sum != migrations[i].checksum() {
+			return nil, fmt.Errorf("%w: its schema %d, %v, is not the one that this program makes; use the build that made it, or another database", ErrSchema, n, row[2])
+		}
+		list = append(list, sum)
+	}
+	return list, nil
+}
+
+// checkForeign looks for nodes that have labels of ours although mneme was never here.
+func (d *db) checkForeign(ctx context.Context) error {
+	for _, label := range labels {
+		rows, err := d.read(ctx, "MATCH (n:"+label+") RETURN count(n)", nil)
+		if err != nil {
+			return err
+		}
+		if n, _ := rows[0][0].(int64); n > 0 {
+			return fmt.Errorf("%w: %d nodes labelled %s in %s that mneme did not make; give mneme a Neo4j of its own", ErrForeign, n, label, d.URI)
+		}
+	}
+	return nil
+}
+
+// indexPatience is how many seconds new indexes may take.
+const indexPatience = 300
+
+func (d *db) awaitIndexes(ctx context.Context) error {
+	if _, err := d.read(ctx, "CALL db.awaitIndexes($seconds)", map[string]any{"seconds": indexPatience}); err != nil {
+		return err
+	}
+	rows, err := d.read(ctx, "SHOW INDEXES YIELD name, state WHERE state = 'FAILED' RETURN name", nil)
+	if err == nil && len(rows) > 0 {
+		err = fmt.Errorf("the index %v could not be made: drop it and start again", rows[0][0])
+	}
+	return err
+}

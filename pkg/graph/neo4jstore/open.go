@@ -1,0 +1,268 @@
+package neo4jstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j/notifications"
+
+	"mneme/pkg/projection"
+)
+
+var (
+	// ErrUnauthorized says that the server refuses user and password.
+	ErrUnauthorized = errors.New("the Neo4j server refuses user and password")
+	// ErrVersion says that the server is older than 5.26.
+	ErrVersion = errors.New("this version of Neo4j is too old")
+	// ErrForeign says that another program has written nodes with labels of ours.
+	ErrForeign = errors.New("the database holds another program's data")
+	// ErrSchema says that a newer or another build of mneme has made the schema.
+	ErrSchema = errors.New("the database has a schema that this program does not know")
+	// ErrNotThere says that nothing was written yet that could be read.
+	ErrNotThere = errors.New("nothing was written yet")
+)
+
+// Config is how to reach a server. Its zero values are defaults.
+type Config struct {
+	URI            string        // bolt://127.0.0.1:7687
+	User           string        // neo4j
+	Password       string        // "" for a server that asks for none
+	Database       string        // neo4j
+	CAFile         string        // PEM file of the certificates that may sign the server's, "" for the system's
+	PoolSize       int           // connections at most, 16
+	ConnectTimeout time.Duration // for a connection from the pool or the server, 3 s
+	ReadTimeout    time.Duration // of one read in the server, 30 s
+	WriteTimeout   time.Duration // of one batch in the server, 2 min
+}
+
+func (c Config) withDefaults() Config {
+	for _, s := range []struct {
+		value *string
+		def   string
+	}{{&c.URI, "bolt://127.0.0.1:7687"}, {&c.User, "neo4j"}, {&c.Database, "neo4j"}} {
+		if *s.value == "" {
+			*s.value = s.def
+		}
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		def   time.Duration
+	}{{&c.ConnectTimeout, 3 * time.Second}, {&c.ReadTimeout, 30 * time.Second}, {&c.WriteTimeout, 2 * time.Minute}} {
+		if *d.value == 0 {
+			*d.value = d.def
+		}
+	}
+	if c.PoolSize == 0 {
+		c.PoolSize = 16
+	}
+	return c
+}
+
+// retryFor is how long the driver tries a transaction again that was disturbed, by a
+// deadlock above all. A server that is away is waited for by the engine.
+const retryFor = 3 * time.Second
+
+// db is a connection to one database.
+type db struct {
+	driver neo4j.DriverWithContext
+	Config
+}
+
+// open connects and makes sure that the server can be used. It waits for nothing.
+func open(ctx context.Context, c Config) (_ *db, err error) {
+	c = c.withDefaults()
+	auth := neo4j.NoAuth()
+	if c.Password != "" {
+		auth = neo4j.BasicAuth(c.User, c.Password, "")
+	}
+	var roots *x509.CertPool
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM format", c.CAFile)
+		}
+	}
+	driver, err := neo4j.NewDriverWithContext(c.URI, auth, func(d *config.Config) {
+		d.MaxConnectionPoolSize = c.PoolSize
+		d.ConnectionAcquisitionTimeout = c.ConnectTimeout
+		d.SocketConnectTimeout = c.ConnectTimeout
+		d.MaxTransactionRetryTime = retryFor
+		d.TelemetryDisabled = true
+		d.UserAgent = "mneme"
+		d.NotificationsMinSeverity = notifications.DisabledLevel
+		if roots != nil {
+			d.TlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := &db{driver: driver, Config: c}
+	if err := d.checkVersion(ctx); err != nil {
+		_ = driver.Close(ctx)
+		return nil, err
+	}
+	return d, nil
+}
+
+// openWriter opens a database for a writer, and makes the schema.
+func openWriter(ctx context.Context, c Config) (*db, error) { return openAnd(ctx, c, (*db).migrate) }
+
+// openReader opens a database that others write.
+func openReader(ctx context.Context, c Config) (*db, error) {
+	return openAnd(ctx, c, (*db).checkSchema)
+}
+
+func openAnd(ctx context.Context, c Config, check func(*db, context.Context) error) (*db, error) {
+	d, err := open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(d, ctx); err != nil {
+		_ = d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// close ends all connections.
+func (d *db) close() error { return d.driver.Close(context.Background()) }
+
+// oldest is the first version of Neo4j whose Cypher the statements are written in.
+var oldest = [2]int{5, 26}
+
+func (d *db) checkVersion(ctx context.Context) error {
+	rows, err := d.read(ctx, "CALL dbms.components() YIELD name, versions WHERE name = 'Neo4j Kernel' RETURN versions[0]", nil)
+	if err != nil {
+		return fmt.Errorf("Neo4j at %s: %w", d.URI, err)
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%w: %s does not tell its version", ErrVersion, d.URI)
+	}
+	version, _ := rows[0][0].(string)
+	var has [2]int
+	for i, part := range strings.SplitN(version, ".", 3) {
+		if i < len(has) {
+			has[i], _ = strconv.Atoi(part)
+		}
+	}
+	if has[0] < oldest[0] || has[0] == oldest[0] && has[1] < oldest[1] {
+		return fmt.Errorf("%w: %s runs %s, mneme needs %d.%d or later", ErrVersion, d.URI, version, oldest[0], oldest[1])
+	}
+	return nil
+}
+
+// read runs one statement and returns its rows.
+func (d *db) read(ctx context.Context, query string, params map[string]any) ([][]any, error) {
+	return d.single(ctx, neo4j.AccessModeRead, d.ReadTimeout, query, params)
+}
+
+// write runs one statement in a transaction of its own.
+func (d *db) write(ctx context.Context, query string, params map[string]any) ([][]any, error) {
+	return d.single(ctx, neo4j.AccessModeWrite, d.WriteTimeout, query, params)
+}
+
+func (d *db) single(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, query string, params map[string]any) (rows [][]any, err error) {
+	session := d.session(ctx, mode)
+	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
+	work := func(tx neo4j.ManagedTransaction) (any, error) {
+		rows, err = run(ctx, tx, query, params)
+		return nil, err
+	}
+	if mode == neo4j.AccessModeRead {
+		_, err = session.ExecuteRead(ctx, work, neo4j.WithTxTimeout(timeout))
+	} else {
+		_, err = session.ExecuteWrite(ctx, work, neo4j.WithTxTimeout(timeout))
+	}
+	return rows, classify(err)
+}
+
+// session has no bookmarks: on one server what was committed is seen at once.
+func (d *db) session(ctx context.Context, mode neo4j.AccessMode) neo4j.SessionWithContext {
+	return d.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: d.Database, AccessMode: mode, FetchSize: neo4j.FetchAll})
+}
+
+// run runs one statement of a transaction.
+func run(ctx context.Context, tx neo4j.ManagedTransaction, query string, params map[string]any) (rows [][]any, err error) {
+	result, err := tx.Run(ctx, query, params)
+	if err != nil {
+		return nil, lasting(err)
+	}
+	for result.Next(ctx) {
+		rows = append(rows, result.Record().Values)
+	}
+	return rows, lasting(result.Err())
+}
+
+// memoryErrors are the codes of a transaction that is too large for the server.
+var memoryErrors = []string{
+	"Neo.TransientError.General.MemoryPoolOutOfMemoryError",
+	"Neo.TransientError.General.TransactionMemoryLimit",
+	"Neo.TransientError.General.OutOfMemoryError",
+}
+
+// refusals are the codes of data that the server does not take.
+var refusals = []string{
+	constraintViolated,
+	"Neo.ClientError.Statement.ArgumentError",
+	"Neo.ClientError.Statement.TypeError",
+}
+
+const constraintViolated = "Neo.ClientError.Schema.ConstraintValidationFailed"
+
+func codeOf(err error) string {
+	var e *neo4j.Neo4jError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// tooLarge is an error that the driver takes for transient and that would only come
+// again.
+type tooLarge struct{ err error }
+
+func (e *tooLarge) Error() string { return e.err.Error() }
+
+// lasting hides from the driver what is no use to try again.
+func lasting(err error) error {
+	for _, code := range memoryErrors {
+		if codeOf(err) == code {
+			return &tooLarge{err}
+		}
+	}
+	return err
+}
+
+// classify maps the server's errors to those that others can tell apart.
+func classify(err error) error {
+	var large *tooLarge
+	if errors.As(err, &large) {
+		return fmt.Errorf("%w: %w", projection.ErrTooLarge, err)
+	}
+	code := codeOf(err)
+	if err != nil && strings.Contains(err.Error(), "Property value is too large to index") { // its code is that of any failure
+		return fmt.Errorf("%w: %w", projection.ErrRejected, err)
+	}
+	for _, refusal := range refusals {
+		if code == refusal {
+			return fmt.Errorf("%w: %w", projection.ErrRejected, err)
+		}
+	}
+	if strings.HasPrefix(code, "Neo.ClientError.Security.") {
+		return fmt.Errorf("%w: %w", ErrUnauthorized, err)
+	}
+	return err
+}

@@ -1,0 +1,67 @@
+package neo4jstore
+
+// migrations are all steps of the schema, in order.
+var migrations = []migration{
+	{"constraints and indexes of the projections graph and files", []string{
+		"CREATE CONSTRAINT mneme_schema IF NOT EXISTS FOR (s:MnemeSchema) REQUIRE s.n IS UNIQUE",
+
+		// The engine: positions and failed events of either projection.
+		"CREATE CONSTRAINT graph_checkpoint IF NOT EXISTS FOR (k:GraphCheckpoint) REQUIRE k.key IS UNIQUE",
+		"CREATE CONSTRAINT graph_settled IF NOT EXISTS FOR (s:GraphSettled) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT graph_failed_event IF NOT EXISTS FOR (f:GraphFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
+		"CREATE INDEX graph_failed_event_conversation IF NOT EXISTS FOR (f:GraphFailedEvent) ON (f.conversation)",
+		"CREATE CONSTRAINT files_checkpoint IF NOT EXISTS FOR (k:FilesCheckpoint) REQUIRE k.key IS UNIQUE",
+		"CREATE CONSTRAINT files_settled IF NOT EXISTS FOR (s:FilesSettled) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT files_failed_event IF NOT EXISTS FOR (f:FilesFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
+		"CREATE INDEX files_failed_event_conversation IF NOT EXISTS FOR (f:FilesFailedEvent) ON (f.conversation)",
+
+		// Claims: every event holds its identity, its payload's id is unique in its kind.
+		"CREATE CONSTRAINT graph_event_identity IF NOT EXISTS FOR (e:GraphEvent) REQUIRE e.identity IS UNIQUE",
+		"CREATE CONSTRAINT message_payload_key IF NOT EXISTS FOR (m:Message) REQUIRE m.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT tool_call_payload_key IF NOT EXISTS FOR (t:ToolCall) REQUIRE t.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT tool_result_payload_key IF NOT EXISTS FOR (r:ToolResult) REQUIRE r.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT files_event_identity IF NOT EXISTS FOR (e:FilesEvent) REQUIRE e.identity IS UNIQUE",
+		"CREATE CONSTRAINT files_event_payload_key IF NOT EXISTS FOR (e:FilesEvent) REQUIRE e.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT files_event_seq IF NOT EXISTS FOR (e:FilesEvent) REQUIRE (e.conversation, e.seq) IS UNIQUE",
+
+		// Conversations. listed is their tenant and is missing from deleted ones.
+		"CREATE CONSTRAINT conversation_key IF NOT EXISTS FOR (c:Conversation) REQUIRE c.key IS UNIQUE",
+		"CREATE INDEX conversation_tenant_id IF NOT EXISTS FOR (c:Conversation) ON (c.tenant, c.id)",
+		"CREATE INDEX conversation_by_activity IF NOT EXISTS FOR (c:Conversation) ON (c.listed, c.last_seq)",
+		"CREATE INDEX conversation_by_creation IF NOT EXISTS FOR (c:Conversation) ON (c.listed, c.first_seq)",
+		"CREATE INDEX conversation_branch_of IF NOT EXISTS FOR (c:Conversation) ON (c.branch_of)",
+		"CREATE INDEX conversation_sweep IF NOT EXISTS FOR (c:Conversation) ON (c.sweep)",
+		"CREATE CONSTRAINT version_seq IF NOT EXISTS FOR (v:Version) REQUIRE (v.conversation, v.seq) IS UNIQUE",
+
+		// What is in them. begins_turn is the turn of a user message and missing from others.
+		"CREATE CONSTRAINT message_seq IF NOT EXISTS FOR (m:Message) REQUIRE (m.conversation, m.seq) IS UNIQUE",
+		"CREATE INDEX message_role IF NOT EXISTS FOR (m:Message) ON (m.conversation, m.role, m.seq)",
+		"CREATE INDEX message_begins_turn IF NOT EXISTS FOR (m:Message) ON (m.conversation, m.begins_turn)",
+		"CREATE CONSTRAINT tool_call_seq IF NOT EXISTS FOR (t:ToolCall) REQUIRE (t.conversation, t.seq) IS UNIQUE",
+		"CREATE CONSTRAINT tool_result_seq IF NOT EXISTS FOR (r:ToolResult) REQUIRE (r.conversation, r.seq) IS UNIQUE",
+		"CREATE CONSTRAINT scope_key IF NOT EXISTS FOR (s:Scope) REQUIRE s.key IS UNIQUE",
+		"CREATE INDEX scope_file IF NOT EXISTS FOR (s:Scope) ON (s.file)",
+
+		// Children whose parent has not come.
+		"CREATE INDEX tool_call_awaits IF NOT EXISTS FOR (t:ToolCall) ON (t.awaits)",
+		"CREATE INDEX tool_result_awaits IF NOT EXISTS FOR (r:ToolResult) ON (r.awaits)",
+
+		// Files. place is the path and kind of an access in its conversation and is missing
+		// from those that were taken back; current is where the newest of a place stands.
+		"CREATE CONSTRAINT files_conversation_key IF NOT EXISTS FOR (c:FilesConversation) REQUIRE c.key IS UNIQUE",
+		"CREATE INDEX files_conversation_sweep IF NOT EXISTS FOR (c:FilesConversation) ON (c.sweep)",
+		"CREATE CONSTRAINT file_access_at IF NOT EXISTS FOR (a:FileAccess) REQUIRE (a.conversation, a.at) IS UNIQUE",
+		"CREATE INDEX file_access_current IF NOT EXISTS FOR (a:FileAccess) ON (a.conversation, a.current)",
+		"CREATE INDEX file_access_place IF NOT EXISTS FOR (a:FileAccess) ON (a.place, a.at)",
+		"CREATE CONSTRAINT file_key IF NOT EXISTS FOR (f:File) REQUIRE f.key IS UNIQUE",
+		"CREATE INDEX file_path IF NOT EXISTS FOR (f:File) ON (f.path)",
+		"CREATE CONSTRAINT tracked_call_key IF NOT EXISTS FOR (t:TrackedCall) REQUIRE t.key IS UNIQUE",
+		"CREATE INDEX tracked_call_conversation IF NOT EXISTS FOR (t:TrackedCall) ON (t.conversation)",
+		"CREATE CONSTRAINT early_result_key IF NOT EXISTS FOR (r:EarlyResult) REQUIRE r.key IS UNIQUE",
+		"CREATE INDEX early_result_conversation IF NOT EXISTS FOR (r:EarlyResult) ON (r.conversation)",
+
+		// Embeddings, when something writes them.
+		"CREATE VECTOR INDEX message_embedding_index IF NOT EXISTS FOR (m:Message) ON (m.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
+		"CREATE VECTOR INDEX scope_embedding_content_vector IF NOT EXISTS FOR (s:Scope) ON (s.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
+	}},
+}

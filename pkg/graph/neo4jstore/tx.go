@@ -1,0 +1,287 @@
+package neo4jstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+// piece is a part of the writing of a batch: what is done with each row of a parameter.
+type piece struct {
+	param     string
+	statement string // begins with UNWIND $param AS r
+}
+
+// smallBatch is how many rows are written in one statement, at most: below it the round
+// trips cost more than the work, above it the Eager operators that the planner puts
+// between the parts of one statement.
+const smallBatch = 50
+
+// together is all pieces in one statement.
+func together(pieces []piece) string {
+	parts := make([]string, len(pieces))
+	for i, p := range pieces {
+		parts[i] = "CALL () {\n" + p.statement + "\n}"
+	}
+	return strings.Join(parts, "\n")
+}
+
+// tx is the part of a transaction that both projections share. What is to be written is
+// collected and goes to the server at the end.
+type tx struct {
+	*store
+	ctx       neo4j.ManagedTransaction
+	partition int
+	look      bool // look for the holders of keys; else take them all for free
+	claims    map[uint64][]projection.Claim
+	rows      map[string][]any
+	after     map[string][]any // of the pieces after the commit
+	advanced  *projection.Checkpoint
+	sweeping  bool // a conversation was deleted
+}
+
+// attempt runs fn in one transaction, again if it was disturbed.
+func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*tx) error) (t *tx, err error) {
+	session := s.session(ctx, neo4j.AccessModeWrite)
+	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
+	_, err = session.ExecuteWrite(ctx, func(managed neo4j.ManagedTransaction) (any, error) {
+		t = &tx{store: s, ctx: managed, partition: partition, look: look, claims: map[uint64][]projection.Claim{}, rows: map[string][]any{}, after: map[string][]any{}}
+		if err := fn(t); err != nil {
+			return nil, err
+		}
+		return nil, t.flush(ctx)
+	}, neo4j.WithTxTimeout(s.WriteTimeout))
+	return t, err
+}
+
+// transact runs fn in one transaction and shows what it did once it is committed. Keys
+// are taken for free at first: almost always they are.
+func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error) error {
+	t, err := s.attempt(ctx, partition, false, fn)
+	if codeOf(err) == constraintViolated {
+		t, err = s.attempt(ctx, partition, true, fn)
+	}
+	if err != nil {
+		return classify(err)
+	}
+	if t.advanced == nil {
+		return nil
+	}
+	for _, p := range s.link {
+		if len(t.after[p.param]) == 0 {
+			continue
+		}
+		if _, err := s.write(ctx, p.statement, map[string]any{p.param: t.after[p.param]}); err != nil {
+			return err
+		}
+	}
+	key := s.checkpointKey(partition)
+	if _, err := s.write(ctx, s.engine(settleAs), map[string]any{"key": key, "epoch": number(t.advanced.Epoch), "seq": number(t.advanced.Seq)}); err != nil {
+		return err
+	}
+	if t.sweeping {
+		return s.sweep(ctx, key)
+	}
+	return nil
+}
+
+// run runs a statement of the transaction.
+func (t *tx) run(ctx context.Context, statement string, params map[string]any) ([][]any, error) {
+	return run(ctx, t.ctx, t.engine(statement), params)
+}
+
+// add is a row for a piece.
+func (t *tx) add(param string, r any) { t.rows[param] = append(t.rows[param], r) }
+
+// flush writes what was collected: in one statement if it is little.
+func (t *tx) flush(ctx context.Context) error {
+	params, n := map[string]any{}, 0
+	for _, p := range t.writes {
+		rows := t.rows[p.param]
+		if rows == nil {
+			rows = []any{}
+		}
+		params[p.param] = rows
+		n += len(rows)
+	}
+	save := map[string]any{}
+	if t.advanced != nil {
+		save = checkpointParams(t.checkpointKey(t.partition), *t.advanced)
+	}
+	if n > 0 && n <= smallBatch && t.advanced != nil {
+		for name, value := range save {
+			params[name] = value
+		}
+		_, err := t.run(ctx, together(t.writes)+"\nWITH 1 AS written\n"+saveCheckpoint, params)
+		return err
+	}
+	for _, p := range t.writes {
+		if rows := t.rows[p.param]; len(rows) > 0 {
+			if _, err := t.run(ctx, p.statement, map[string]any{p.param: rows}); err != nil {
+				return err
+			}
+		}
+	}
+	if t.advanced == nil {
+		return nil
+	}
+	_, err := t.run(ctx, saveCheckpoint, save)
+	return err
+}
+
+// errNotAcquired says that a partition has no checkpoint.
+var errNotAcquired = errors.New("the partition was never acquired")
+
+// Checkpoint implements projection.Tx.
+func (t *tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
+	rows, err := t.run(ctx, lockCheckpoint, map[string]any{"key": t.checkpointKey(t.partition)})
+	if err != nil {
+		return projection.Checkpoint{}, err
+	}
+	if len(rows) == 0 {
+		return projection.Checkpoint{}, errNotAcquired
+	}
+	return scanCheckpoint(rows[0])
+}
+
+// Advance implements projection.Tx.
+func (t *tx) Advance(_ context.Context, cp projection.Checkpoint) error {
+	t.advanced = &cp
+	return nil
+}
+
+// Claim implements projection.Tx. The keys are written with the rows of their events.
+func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
+	taken := map[events.Digest]projection.Claim{}
+	if t.look {
+		stored, err := t.stored(ctx, claims)
+		if err != nil {
+			return nil, err
+		}
+		taken = stored
+	}
+	held := map[int]projection.Claim{}
+	for first, end := 0, 0; first < len(claims); first = end {
+		free := true
+		for end = first; end < len(claims) && claims[end].Seq == claims[first].Seq; end++ {
+			if other, ok := taken[claims[end].Key]; ok && other.Seq != claims[end].Seq {
+				held[end], free = other, false
+			}
+		}
+		if !free {
+			continue
+		}
+		for _, c := range claims[first:end] {
+			taken[c.Key] = c
+		}
+		t.claims[claims[first].Seq] = claims[first:end]
+	}
+	return held, nil
+}
+
+// stored looks up who holds the keys of claims.
+func (t *tx) stored(ctx context.Context, claims []projection.Claim) (map[events.Digest]projection.Claim, error) {
+	held := map[events.Digest]projection.Claim{}
+	if len(claims) == 0 {
+		return held, nil
+	}
+	keys := make([]string, len(claims))
+	for i := range claims {
+		keys[i] = t.digestKey(claims[i].Key)
+	}
+	rows, err := t.run(ctx, t.holders, map[string]any{"conversations": []string{}, "keys": keys})
+	if err != nil {
+		return nil, err
+	}
+	found, err := scanHolders(rows)
+	for i, c := range claims {
+		if h, ok := found[holder{t.key(c.Conversation), keys[i]}]; ok {
+			held[c.Key] = h
+		}
+	}
+	return held, err
+}
+
+// claim gives the row of an event what the event has claimed.
+func (t *tx) claim(r row, seq uint64) {
+	for i, c := range t.claims[seq] {
+		r["content_digest"] = c.Content.String()
+		if i == 0 {
+			r["identity"] = t.digestKey(c.Key)
+		} else {
+			r["payload_key"] = t.digestKey(c.Key)
+		}
+	}
+	delete(t.claims, seq)
+}
+
+// Fail implements projection.Tx.
+func (t *tx) Fail(_ context.Context, failed []projection.Failed) error {
+	for i := range failed {
+		f := &failed[i]
+		id := events.ConversationID{Tenant: clean(f.Conversation.Tenant), ID: clean(f.Conversation.ID)}
+		t.add("failed", row{
+			"generation": t.generation, "seq": number(f.Seq), "conversation": t.key(id), "tenant": id.Tenant, "id": id.ID,
+			"event_id": clean(f.EventID), "type": clean(f.Type), "class": string(f.Class), "reason": clean(f.Reason),
+		})
+	}
+	return nil
+}
+
+// fail is the piece that lists failed events.
+func fail(prefixed string) piece {
+	return piece{"failed", "UNWIND $failed AS r MERGE (f:" + prefixed + `FailedEvent {generation: r.generation, seq: r.seq})
+		ON CREATE SET f.conversation = r.conversation, f.tenant = r.tenant, f.id = r.id, f.event_id = r.event_id, f.type = r.type, f.class = r.class, f.reason = r.reason`}
+}
+
+// clean makes what an invalid event said of itself fit for a text.
+func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// sweepRows is how many nodes one transaction of a sweep deletes.
+const sweepRows = 5000
+
+// sweep deletes the rows of the deleted conversations of a partition.
+func (s *store) sweep(ctx context.Context, checkpoint string) error {
+	rows, err := s.read(ctx, "MATCH (c:"+s.conversation+" {sweep: $checkpoint}) RETURN c.key", map[string]any{"checkpoint": checkpoint})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		for _, statement := range s.sweeps {
+			for full := true; full; {
+				deleted, err := s.write(ctx, statement, map[string]any{"key": row[0], "limit": sweepRows})
+				if err != nil {
+					return err
+				}
+				n, _ := deleted[0][0].(int64)
+				full = n == sweepRows
+			}
+		}
+		if _, err := s.write(ctx, "MATCH (c:"+s.conversation+" {key: $key}) REMOVE c.sweep", map[string]any{"key": row[0]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Drop implements projection.Tx.
+func (t *tx) Drop(ctx context.Context, id events.ConversationID) error {
+	params := map[string]any{"key": t.key(id), "limit": number(maxSeq)}
+	for _, statement := range append(t.sweeps, "MATCH (f:$EngineFailedEvent {conversation: $key}) DELETE f", "MATCH (c:"+t.conversation+" {key: $key}) DETACH DELETE c") {
+		if _, err := t.run(ctx, statement, params); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty deletes the nodes of a label that belong to a conversation, in order of one of
+// their properties.
+func empty(label, by string) string {
+	return "MATCH (n:" + label + ") WHERE n.conversation = $key AND n." + by + " IS NOT NULL WITH n LIMIT $limit DETACH DELETE n RETURN count(*)"
+}
