@@ -42,13 +42,16 @@ func (e *examination) data(ctx context.Context) {
 		e.add("data", OK, e.Data+" is not in use by mneme up", "")
 	}
 	e.disk()
-	models := service.NewModels(e.Data)
+	models := service.NewModels(e.Data, e.stores())
 	defer func() { _ = models.Close() }()
 	graph, err := models.Graph()
 	e.model(ctx, "graph", graph, err)
 	files, err := models.Files()
 	e.model(ctx, "files", files, err)
 }
+
+// stores is where the read models are.
+func (e *examination) stores() service.Stores { return service.NewStores(e.Data, e.Models) }
 
 // disk compares what is free with what the log may still take.
 func (e *examination) disk() {
@@ -73,7 +76,7 @@ func (e *examination) disk() {
 // model looks at the file of a read model.
 func (e *examination) model(ctx context.Context, name string, store projection.ReadStore, err error) {
 	check := "read model " + name
-	path := service.ModelPath(e.Data, name)
+	path := e.stores().Path(name)
 	switch {
 	case errors.Is(err, service.ErrNotThere):
 		e.add(check, Warning, path+" is not there", "start mneme up, or its program: it is made from the log")

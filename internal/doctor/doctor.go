@@ -33,6 +33,7 @@ type Finding struct {
 type Options struct {
 	Client settings.Client
 	Data   string // a data directory on this machine, "" for none
+	Models settings.Models
 	Mine   version.Info
 }
 

@@ -62,7 +62,7 @@ func up(t *testing.T) (*bundle, *service.Models) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	models := service.NewModels(dir)
+	models := service.NewModels(dir, service.NewStores(dir, settings.Models{}))
 	t.Cleanup(func() { require.NoError(t, models.Close()) })
 	return &bundle{t, i}, models
 }

@@ -4,23 +4,13 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"path/filepath"
 
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
 )
-
-// generation is the build of each read model that is written and read.
-const generation = 1
-
-// ModelPath is the file of a projection's read model below a data directory.
-func ModelPath(data, projection string) string {
-	return sqlitestore.Path(filepath.Join(data, "models"), projection, generation)
-}
 
 // Consumer is a projector with its store: what ingestor and file-tracker run.
 type Consumer struct {
@@ -40,8 +30,8 @@ type projector interface {
 }
 
 // NewIngestor opens the read model "graph" for writing and makes its projector.
-func NewIngestor(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, *sqlitestore.Graph, error) {
-	store, err := sqlitestore.OpenGraph(ctx, ModelPath(data, "graph"))
+func NewIngestor(ctx context.Context, log *eventlog.Log, stores Stores, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, GraphStore, error) {
+	store, err := stores.Graph(ctx, logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,13 +39,13 @@ func NewIngestor(ctx context.Context, log *eventlog.Log, data string, t *telemet
 	if err != nil {
 		return nil, nil, err
 	}
-	t.Metrics.WatchProjection(log, telemetry.Projection{Name: p.Name(), Model: store, Path: ModelPath(data, "graph"), Statuses: p.Status})
+	t.Metrics.WatchProjection(log, telemetry.Projection{Name: p.Name(), Model: store, Path: stores.Path("graph"), Statuses: p.Status})
 	return &Consumer{projector: p, store: store}, store, nil
 }
 
 // NewFileTracker opens the read model "files" for writing and makes its projector.
-func NewFileTracker(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, *sqlitestore.Files, error) {
-	store, err := sqlitestore.OpenFiles(ctx, ModelPath(data, "files"))
+func NewFileTracker(ctx context.Context, log *eventlog.Log, stores Stores, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, FilesStore, error) {
+	store, err := stores.Files(ctx, logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +53,7 @@ func NewFileTracker(ctx context.Context, log *eventlog.Log, data string, t *tele
 	if err != nil {
 		return nil, nil, err
 	}
-	t.Metrics.WatchProjection(log, telemetry.Projection{Name: p.Name(), Model: store, Path: ModelPath(data, "files"), Statuses: p.Status})
+	t.Metrics.WatchProjection(log, telemetry.Projection{Name: p.Name(), Model: store, Path: stores.Path("files"), Statuses: p.Status})
 	return &Consumer{projector: p, store: store}, store, nil
 }
 

@@ -3,8 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,33 +18,33 @@ import (
 // writers' own stores; in a process of its own context-api opens them when they
 // are first asked for, since ingestor and file-tracker make them.
 type Models struct {
-	data string
+	stores Stores
+	data   string // directory for the scratch stores of a verification
 
 	mu    sync.Mutex
-	graph *sqlitestore.Graph
-	files *sqlitestore.Files
+	graph GraphStore
+	files FilesStore
 	owned bool // close them at the end
 }
 
-// NewModels reads the models below a data directory, which other processes write.
-func NewModels(data string) *Models { return &Models{data: data, owned: true} }
-
-// SharedModels reads from stores that this process writes.
-func SharedModels(data string, g *sqlitestore.Graph, f *sqlitestore.Files) *Models {
-	return &Models{data: data, graph: g, files: f}
+// NewModels reads the models that other processes write.
+func NewModels(data string, stores Stores) *Models {
+	return &Models{data: data, stores: stores, owned: true}
 }
 
-// ErrNotThere says that a read model was not made yet.
-var ErrNotThere = errors.New("the read model is not there yet")
+// SharedModels reads from stores that this process writes.
+func SharedModels(data string, g GraphStore, f FilesStore) *Models {
+	return &Models{data: data, graph: g, files: f}
+}
 
 // Graph is the read model "graph", or ErrNotThere.
 func (m *Models) Graph() (graph.Reader, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.graph == nil {
-		g, err := sqlitestore.OpenGraphReader(ModelPath(m.data, "graph"))
+		g, err := m.stores.graphReader(context.Background())
 		if err != nil {
-			return nil, notThere("graph", "ingestor", err)
+			return nil, err
 		}
 		m.graph = g
 	}
@@ -58,20 +56,13 @@ func (m *Models) Files() (graph.FilesReader, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.files == nil {
-		f, err := sqlitestore.OpenFilesReader(ModelPath(m.data, "files"))
+		f, err := m.stores.filesReader(context.Background())
 		if err != nil {
-			return nil, notThere("files", "file-tracker", err)
+			return nil, err
 		}
 		m.files = f
 	}
 	return m.files, nil
-}
-
-func notThere(name, program string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%q: %w: is %s running on this data directory?", name, ErrNotThere, program)
-	}
-	return err
 }
 
 // Close releases what was opened here.

@@ -59,21 +59,21 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // RunIngestor is the program ingestor: log → read model "graph".
 func RunIngestor(ctx context.Context) error {
-	return runWorker(ctx, "ingestor", settings.ForIngestor(), func(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
-		c, _, err := NewIngestor(ctx, log, data, t, logger)
+	return runWorker(ctx, "ingestor", settings.ForIngestor(), func(ctx context.Context, log *eventlog.Log, stores Stores, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
+		c, _, err := NewIngestor(ctx, log, stores, t, logger)
 		return c, err
 	})
 }
 
 // RunFileTracker is the program file-tracker: log → read model "files".
 func RunFileTracker(ctx context.Context) error {
-	return runWorker(ctx, "file-tracker", settings.ForFileTracker(), func(ctx context.Context, log *eventlog.Log, data string, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
-		c, _, err := NewFileTracker(ctx, log, data, t, logger)
+	return runWorker(ctx, "file-tracker", settings.ForFileTracker(), func(ctx context.Context, log *eventlog.Log, stores Stores, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
+		c, _, err := NewFileTracker(ctx, log, stores, t, logger)
 		return c, err
 	})
 }
 
-func runWorker(ctx context.Context, name string, s *settings.Worker, open func(context.Context, *eventlog.Log, string, *telemetry.Telemetry, *slog.Logger) (*Consumer, error)) (err error) {
+func runWorker(ctx context.Context, name string, s *settings.Worker, open func(context.Context, *eventlog.Log, Stores, *telemetry.Telemetry, *slog.Logger) (*Consumer, error)) (err error) {
 	if err := settings.Read(s); err != nil {
 		return &UsageError{err}
 	}
@@ -96,21 +96,22 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(c
 	}
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
-	consumer, err := open(ctx, log, s.Data, tell, logger)
+	stores := NewStores(s.Data, s.Models)
+	consumer, err := open(ctx, log, stores, tell, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, consumer.Stop()) }()
 	consumer.Start()
 	health.Start(Health(consumer, tell))
-	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "data", s.Data, "health", health.URL()+"/readyz")
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores, "health", health.URL()+"/readyz")
 	<-ctx.Done()
 	logger.Info("stopping")
 	return nil
 }
 
 // RunContextAPI is the program context-api: it serves from the read models that
-// ingestor and file-tracker write to the same data directory.
+// ingestor and file-tracker write, to the same data directory or Neo4j.
 func RunContextAPI(ctx context.Context) (err error) {
 	s := settings.ForContextAPI()
 	if err := settings.Read(s); err != nil {
@@ -135,10 +136,11 @@ func RunContextAPI(ctx context.Context) (err error) {
 	}
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
-	models := NewModels(s.Data)
+	stores := NewStores(s.Data, s.Models)
+	models := NewModels(s.Data, stores)
 	defer func() { err = errors.Join(err, models.Close()) }()
-	server.Start(httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: "sqlite", Generation: generation, NotReady: ErrNotThere, Telemetry: tell}))
-	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "data", s.Data, "http", server.URL())
+	server.Start(httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: stores.Backend(), Generation: generation, NotReady: ErrNotThere, Telemetry: tell}))
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores, "http", server.URL())
 	<-ctx.Done()
 	logger.Info("stopping")
 	server.Stop() // first: requests in flight need the log and the models to end well

@@ -27,10 +27,11 @@ var ErrDataInUse = errors.New("the data directory is in use by another process")
 
 // Config is what one process with everything in it needs.
 type Config struct {
-	Data       string // directory; created if missing
-	Listen     string // address of the HTTP API; a port of 0 takes a free one
-	NATSListen string // address for agents that publish over NATS
-	MaxBytes   int64  // size of the log, 0 for one that suits the disk
+	Data       string          // directory; created if missing
+	Models     settings.Models // where the read models are; the zero value is SQLite
+	Listen     string          // address of the HTTP API; a port of 0 takes a free one
+	NATSListen string          // address for agents that publish over NATS
+	MaxBytes   int64           // size of the log, 0 for one that suits the disk
 	// DuplicateWindow is how long the server drops repeats, 0 for 30 s.
 	DuplicateWindow time.Duration
 	Logger          *slog.Logger
@@ -89,12 +90,13 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.telemetry.Metrics.WatchLog(i.Log)
-	ingestor, graph, err := NewIngestor(ctx, i.Log, c.Data, i.telemetry, c.Logger)
+	stores := NewStores(c.Data, c.Models)
+	ingestor, graph, err := NewIngestor(ctx, i.Log, stores, i.telemetry, c.Logger)
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, ingestor)
-	tracker, files, err := NewFileTracker(ctx, i.Log, c.Data, i.telemetry, c.Logger)
+	tracker, files, err := NewFileTracker(ctx, i.Log, stores, i.telemetry, c.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: "sqlite", Generation: generation, States: i.Status, NotReady: ErrNotThere,
+		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: stores.Backend(), Generation: generation, States: i.Status, NotReady: ErrNotThere,
 		Telemetry: i.telemetry,
 	}))
 	return i, nil

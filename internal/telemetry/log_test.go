@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"mneme/internal/service"
+	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 	"mneme/pkg/graph/sqlitestore"
 )
@@ -50,7 +51,7 @@ func TestAFailureIsLoggedOnceWithItsTraceAndNotShown(t *testing.T) {
 	data := t.TempDir()
 	b := up(t, data)
 	b.read("", b.post("", message(t, "m1", "x", "")))
-	vandal, err := sql.Open("sqlite", sqlitestore.WriterDSN(service.ModelPath(data, "graph")))
+	vandal, err := sql.Open("sqlite", sqlitestore.WriterDSN(service.NewStores(data, settings.Models{}).Path("graph")))
 	require.NoError(t, err)
 	_, err = vandal.ExecContext(t.Context(), "DROP TABLE version")
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 
 	"mneme/events"
 	"mneme/internal/service"
+	"mneme/internal/settings"
 )
 
 // metrics are what /metrics shows.
@@ -143,7 +144,7 @@ func TestAReadThatWaitsInVainIsCounted(t *testing.T) {
 	b.read("", b.post("", message(t, "m1", "one", "")))
 
 	// Somebody holds the read model's write lock.
-	db, err := sql.Open("sqlite", service.ModelPath(data, "graph"))
+	db, err := sql.Open("sqlite", service.NewStores(data, settings.Models{}).Path("graph"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	conn, err := db.Conn(t.Context())

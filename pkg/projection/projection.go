@@ -16,6 +16,8 @@ var (
 	ErrRejected = errors.New("the store refuses this data")
 	ErrTooLarge = errors.New("the batch is too large for the store")
 	ErrRebuild  = errors.New("rebuild needed")
+	// ErrUnavailable is trouble of a store whose server does not answer now.
+	ErrUnavailable = errors.New("the store does not answer")
 )
 
 // Unit is a unit of work: the state that a store loaded for one batch, and the

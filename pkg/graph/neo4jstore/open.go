@@ -264,5 +264,10 @@ func classify(err error) error {
 	if strings.HasPrefix(code, "Neo.ClientError.Security.") {
 		return fmt.Errorf("%w: %w", ErrUnauthorized, err)
 	}
+	var lost *neo4j.ConnectivityError
+	var retried *neo4j.TransactionExecutionLimit
+	if errors.As(err, &lost) || errors.As(err, &retried) || neo4j.IsRetryable(err) {
+		return fmt.Errorf("%w: %w", projection.ErrUnavailable, err)
+	}
 	return err
 }

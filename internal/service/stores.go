@@ -1,0 +1,142 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"mneme/internal/settings"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/neo4jstore"
+	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/projection"
+)
+
+// generation is the build of each read model that is written and read.
+const generation = 1
+
+// GraphStore is the read model "graph" in any backend.
+type GraphStore interface {
+	graph.Store
+	io.Closer
+}
+
+// FilesStore is the read model "files" in any backend.
+type FilesStore interface {
+	graph.FilesStore
+	io.Closer
+}
+
+// Stores is where the read models are: files below a data directory, or a Neo4j server.
+type Stores struct {
+	data  string
+	neo4j *neo4jstore.Config // nil for SQLite
+}
+
+// NewStores takes the place from settings.
+func NewStores(data string, m settings.Models) Stores {
+	s := Stores{data: data}
+	if m.Store == "neo4j" {
+		s.neo4j = &neo4jstore.Config{
+			URI: m.URI, User: m.User, Password: m.Password, Database: m.Database, CAFile: m.CAFile,
+			PoolSize: m.PoolSize, ConnectTimeout: m.ConnectTimeout, ReadTimeout: m.ReadTimeout, WriteTimeout: m.WriteTimeout,
+		}
+	}
+	return s
+}
+
+// Backend is the name of the backend.
+func (s Stores) Backend() string {
+	if s.neo4j != nil {
+		return "neo4j"
+	}
+	return "sqlite"
+}
+
+// String says where the read models are.
+func (s Stores) String() string {
+	if s.neo4j != nil {
+		return s.neo4j.URI
+	}
+	return s.data
+}
+
+// Path is the file of a projection's read model, "" if there is none.
+func (s Stores) Path(projection string) string {
+	if s.neo4j != nil {
+		return ""
+	}
+	return sqlitestore.Path(filepath.Join(s.data, "models"), projection, generation)
+}
+
+// Graph opens the read model "graph" to write it. A server that is not there is waited
+// for.
+func (s Stores) Graph(ctx context.Context, logger *slog.Logger) (GraphStore, error) {
+	if s.neo4j == nil {
+		return sqlitestore.OpenGraph(ctx, s.Path("graph"))
+	}
+	return waitFor(ctx, s, logger, func() (GraphStore, error) { return neo4jstore.OpenGraph(ctx, *s.neo4j, generation) })
+}
+
+// Files opens the read model "files" to write it. A server that is not there is waited
+// for.
+func (s Stores) Files(ctx context.Context, logger *slog.Logger) (FilesStore, error) {
+	if s.neo4j == nil {
+		return sqlitestore.OpenFiles(ctx, s.Path("files"))
+	}
+	return waitFor(ctx, s, logger, func() (FilesStore, error) { return neo4jstore.OpenFiles(ctx, *s.neo4j, generation) })
+}
+
+// waitFor opens a store as soon as its server is there.
+func waitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open func() (S, error)) (S, error) {
+	for {
+		store, err := open()
+		if err == nil || !errors.Is(err, projection.ErrUnavailable) {
+			return store, err
+		}
+		logger.Warn("waiting for Neo4j", "uri", s.neo4j.URI, "error", err)
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			return store, fmt.Errorf("Neo4j at %s did not come: %w", s.neo4j.URI, err)
+		}
+	}
+}
+
+// graphReader opens the read model "graph" to read it, or returns [ErrNotThere].
+func (s Stores) graphReader(ctx context.Context) (reader GraphStore, err error) {
+	if s.neo4j != nil {
+		reader, err = neo4jstore.OpenGraphReader(ctx, *s.neo4j, generation)
+	} else {
+		reader, err = sqlitestore.OpenGraphReader(s.Path("graph"))
+	}
+	return reader, notThere("graph", "ingestor", err)
+}
+
+// filesReader opens the read model "files" to read it, or returns [ErrNotThere].
+func (s Stores) filesReader(ctx context.Context) (reader FilesStore, err error) {
+	if s.neo4j != nil {
+		reader, err = neo4jstore.OpenFilesReader(ctx, *s.neo4j, generation)
+	} else {
+		reader, err = sqlitestore.OpenFilesReader(s.Path("files"))
+	}
+	return reader, notThere("files", "file-tracker", err)
+}
+
+// ErrNotThere says that a read model was not made yet.
+var ErrNotThere = errors.New("the read model is not there yet")
+
+func notThere(name, program string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%q: %w: is %s running on this data directory?", name, ErrNotThere, program)
+	}
+	if errors.Is(err, neo4jstore.ErrNotThere) {
+		return fmt.Errorf("%q: %w: is %s running on this Neo4j?", name, ErrNotThere, program)
+	}
+	return err
+}
