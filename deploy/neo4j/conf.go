@@ -1,0 +1,59 @@
+package neo4jdeploy
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Conf are the settings that mneme relies on, as a neo4j.conf that explains each.
+//
+//go:embed neo4j.conf
+var Conf string
+
+// conf is the whole neo4j.conf of a server. Neo4j does not start on a setting that it
+// does not know, nor on one that is there twice.
+func (c Config) conf(version, address string) string {
+	var b strings.Builder
+	b.WriteString(Conf)
+	set := func(name string, value any) { fmt.Fprintf(&b, "%s=%v\n", name, value) }
+
+	b.WriteString("\n# Of this server.\n")
+	set("server.default_listen_address", "127.0.0.1")
+	set("server.bolt.listen_address", address)
+	set("server.bolt.advertised_address", address)
+	set("server.memory.heap.initial_size", fmt.Sprintf("%dm", c.HeapMiB))
+	set("server.memory.heap.max_size", fmt.Sprintf("%dm", c.HeapMiB))
+	set("server.memory.pagecache.size", fmt.Sprintf("%dm", c.PageCacheMiB))
+	set("dbms.security.auth_enabled", c.Password != "")
+
+	// The quiet time between closing the port and the end of the process: 10 s.
+	if isFive(version) {
+		set("internal.dbms.bolt.netty_server_shutdown_quiet_period", 0)
+	} else {
+		set("internal.dbms.bolt.netty_server_shutdown_quiet_period_duration", "0s")
+		// It would look for other servers in the network, by broadcasts.
+		set("server.fleet_discovery.enabled", false)
+		set("dbms.fleet_manager.enabled", false)
+	}
+	if c.TLS != nil {
+		set("server.bolt.tls_level", "REQUIRED")
+		set("dbms.ssl.policy.bolt.enabled", true)
+		set("dbms.ssl.policy.bolt.base_directory", filepath.Dir(c.TLS.CertFile))
+		set("dbms.ssl.policy.bolt.public_certificate", c.TLS.CertFile)
+		set("dbms.ssl.policy.bolt.private_key", c.TLS.KeyFile)
+		set("dbms.ssl.policy.bolt.client_auth", "NONE")
+	}
+	return b.String()
+}
+
+func (c Config) confDir() string { return filepath.Join(c.Dir, "conf") }
+
+func (c Config) writeConf(version, address string) error {
+	if err := os.MkdirAll(c.confDir(), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.confDir(), "neo4j.conf"), []byte(c.conf(version, address)), 0o600)
+}

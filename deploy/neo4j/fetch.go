@@ -1,0 +1,101 @@
+package neo4jdeploy
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// DefaultCache is where the Makefile keeps fetched servers, below the repository.
+const DefaultCache = ".cache/neo4j"
+
+//go:embed pom.xml
+var pom []byte
+
+// copyDependencies is the goal of Maven that puts all jars into one folder.
+const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+// unreachable is how Maven says that it is the network and not the version.
+var unreachable = regexp.MustCompile(`(?i)unknown host|connection refused|network is unreachable|no route to host|timed out`)
+
+// Fetch puts the jars of a line's first version that Maven can get, about 130 MB, into
+// cache/VERSION, and notes in the file cache/LINE which it is; [Fetched] reads that. A
+// version that is there already is not fetched again. A folder is whole or not there.
+//
+// It takes 10 seconds to a minute, more on a slow network. It returns [ErrNoMaven];
+// [ErrNoJava] when no installed Java runs the server, before anything is fetched; or
+// [ErrNotResolved] with what Maven said.
+func Fetch(ctx context.Context, cache string, line Line, log io.Writer) (jars string, err error) {
+	if len(line.Versions()) == 0 {
+		return "", fmt.Errorf("no line %q of Neo4j: there are %q and %q", line, LTS, Current)
+	}
+	cache, err = filepath.Abs(cache)
+	if err != nil {
+		return "", err
+	}
+	for _, version := range line.Versions() {
+		if _, err := findJava(ctx, version); err != nil {
+			return "", err
+		}
+		jars := filepath.Join(cache, version)
+		if _, err = Version(jars); err != nil {
+			fmt.Fprintf(log, "Neo4j %s: fetching its jars with Maven\n", version)
+			err = resolve(ctx, version, jars)
+		}
+		if err == nil {
+			return jars, os.WriteFile(marker(cache, line), []byte(version+"\n"), 0o644)
+		}
+		if !errors.Is(err, ErrNotResolved) || unreachable.MatchString(err.Error()) {
+			return "", err
+		}
+		fmt.Fprintf(log, "%v\n", err)
+	}
+	return "", err
+}
+
+// resolve fetches one version into the folder.
+func resolve(ctx context.Context, version, jars string) error {
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return fmt.Errorf("%w: mvn fetches Neo4j's jars from Maven Central; install it (Debian, Ubuntu: apt-get install maven)", ErrNoMaven)
+	}
+	part := jars + ".new"
+	if err := os.RemoveAll(part); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(part, 0o755); err != nil {
+		return err
+	}
+	defer os.RemoveAll(part)
+	file := filepath.Join(part, "pom.xml")
+	if err := os.WriteFile(file, pom, 0o644); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "-Dstyle.color=never",
+		"-Dmaven.wagon.http.connectionTimeout=15000", "-Daether.connector.connectTimeout=15000",
+		"--file", file, "-Dneo4j.version="+version, copyDependencies,
+		"-DincludeScope=runtime", "-DoutputDirectory="+part)
+	cmd.WaitDelay = 5 * time.Second // mvn is a script, its Java holds the output
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: version %s: mvn: %w\n%s", ErrNotResolved, version, err, bytes.TrimSpace(out))
+	}
+	if err := os.Remove(file); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(jars); err != nil {
+		return err
+	}
+	return os.Rename(part, jars)
+}

@@ -1,0 +1,247 @@
+package neo4jdeploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Config says where and how a server runs.
+type Config struct {
+	// Dir holds everything the server stores, its configuration and its logs. It is
+	// created if missing.
+	Dir string
+	// Jars is the folder that [Fetch] returned.
+	Jars string
+	// Listen is the loopback address of Bolt. Empty or a port of 0: a free port.
+	Listen string
+	// HeapMiB is the memory for statements and transactions, in MiB; default 384,
+	// enough for a graph of 42,000 events. The process takes 300 MB more than this
+	// and the page cache.
+	HeapMiB int
+	// PageCacheMiB is the memory for the store's files, in MiB; default 64.
+	PageCacheMiB int
+	// Password is that of the user "neo4j", at least 8 characters. Empty: whoever
+	// reaches the port may do everything, also where there was a password before.
+	Password string
+	// TLS makes the server accept encrypted connections only. Nil: plain ones only.
+	TLS *TLS
+}
+
+// TLS names the files, PEM-encoded, with which a server shows who it is.
+type TLS struct {
+	CertFile string // for the host that is listened on
+	KeyFile  string // in PKCS #8, not encrypted
+	CAFile   string // with which clients check CertFile
+}
+
+// User is the only user of a server started by this package.
+const User = "neo4j"
+
+// stopPatience is how long a server may take to write its store when stopped.
+const stopPatience = time.Minute
+
+// Server is a running Neo4j: a process of its own, which does not outlive this one
+// (on Linux; elsewhere when this one ends without [Server.Stop] it stays, and the next
+// Start on its directory says [ErrDirInUse]).
+type Server struct {
+	cfg     Config
+	address string
+	version string
+	proc    *process
+}
+
+// Start starts a server and returns when it answers a query over Bolt, after 4 to 15
+// seconds. What an earlier server committed in the directory is there again, however
+// that one ended.
+//
+// It returns [ErrNotFetched], [ErrNoJava], [ErrNotLoopback], [ErrPortInUse],
+// [ErrDirInUse], [ErrPassword], or [ErrNotStarted] with the last lines of the log. The
+// context is for the start only.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("Neo4j: %w", err)
+	}
+	s := &Server{cfg: cfg}
+	if err := s.start(ctx); err != nil {
+		return nil, fmt.Errorf("Neo4j in %s: %w", cfg.Dir, err)
+	}
+	return s, nil
+}
+
+// complete sets the defaults and checks what can be checked without a server.
+func (c *Config) complete() error {
+	if c.Dir == "" {
+		return errors.New("no data directory")
+	}
+	if c.HeapMiB == 0 {
+		c.HeapMiB = 384
+	}
+	if c.PageCacheMiB == 0 {
+		c.PageCacheMiB = 64
+	}
+	if c.Password != "" && len(c.Password) < minPassword {
+		return fmt.Errorf("%w: it needs %d characters or more", ErrPassword, minPassword)
+	}
+	var err error
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return err
+	}
+	if c.TLS == nil {
+		return nil
+	}
+	files := *c.TLS // the caller's stays as it is
+	for _, file := range []*string{&files.CertFile, &files.KeyFile, &files.CAFile} {
+		if *file, err = filepath.Abs(*file); err != nil {
+			return err
+		}
+	}
+	c.TLS = &files
+	return nil
+}
+
+// freePortAttempts is how often another free port is taken when the one found was
+// taken by somebody in the seconds before the server listened.
+const freePortAttempts = 3
+
+func (s *Server) start(ctx context.Context) error {
+	var err error
+	if s.version, err = Version(s.cfg.Jars); err != nil {
+		return err
+	}
+	java, err := findJava(ctx, s.version)
+	if err != nil {
+		return err
+	}
+	if pid := storeHolder(s.cfg.Dir); pid != 0 {
+		return fmt.Errorf("%w: the process %d has it open; end it, or use another directory", ErrDirInUse, pid)
+	}
+	for attempt := 1; ; attempt++ {
+		var chosen bool
+		if s.address, chosen, err = listenAddress(s.cfg.Listen); err != nil {
+			return err
+		}
+		err = s.launch(ctx, java)
+		if !chosen || attempt == freePortAttempts || !errors.Is(err, ErrPortInUse) {
+			return err
+		}
+	}
+}
+
+// launch runs the process and waits until it answers.
+func (s *Server) launch(ctx context.Context, java java) error {
+	if err := s.cfg.writeConf(s.version, s.address); err != nil {
+		return err
+	}
+	command, err := s.cfg.command(java, s.version)
+	if err != nil {
+		return err
+	}
+	if s.proc, err = run(command); err != nil {
+		return err
+	}
+	if err = s.wait(ctx); err == nil {
+		return nil
+	}
+	s.Kill()
+	return err
+}
+
+func (s *Server) wait(ctx context.Context) error {
+	select {
+	case <-s.proc.started:
+	case <-s.proc.ended:
+		return s.proc.reason()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w; its log ends:\n%s", ErrNotStarted, context.Cause(ctx), s.proc.tail())
+	}
+	err := s.answers(ctx)
+	if err == nil || errors.Is(err, ErrPassword) {
+		return err
+	}
+	return fmt.Errorf("%w: it does not answer at %s: %w; its log ends:\n%s", ErrNotStarted, s.URI(), err, s.proc.tail())
+}
+
+// URI is where clients connect, "bolt://127.0.0.1:7687", or "bolt+s://…" with TLS.
+func (s *Server) URI() string {
+	if s.cfg.TLS != nil {
+		return "bolt+s://" + s.address
+	}
+	return "bolt://" + s.address
+}
+
+// Version is Neo4j's, "5.26.30".
+func (s *Server) Version() string { return s.version }
+
+// Ended is closed when the process is no more, for whatever reason.
+func (s *Server) Ended() <-chan struct{} { return s.proc.ended }
+
+// Log are the last lines that the server logged. There is more in Dir/logs/debug.log.
+func (s *Server) Log() string { return s.proc.tail() }
+
+// Stop lets the server write its store and end, and returns when it has, which takes
+// less than a second. A server that has ended is stopped.
+func (s *Server) Stop() error {
+	if err := s.proc.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		s.Kill() // a system without signals
+		return nil
+	}
+	patience := time.NewTimer(stopPatience)
+	defer patience.Stop()
+	select {
+	case <-s.proc.ended:
+		return nil
+	case <-patience.C:
+		s.Kill()
+		return fmt.Errorf("Neo4j in %s: killed, it did not stop within %s; its next start recovers what was committed", s.cfg.Dir, stopPatience)
+	}
+}
+
+// Kill is kill -9. It returns when nothing of the server runs any more.
+func (s *Server) Kill() {
+	_ = s.proc.cmd.Process.Kill() // or it has ended already
+	<-s.proc.ended
+}
+
+// Restart starts a server that has ended again, on its directory and its address. The
+// receiver stays what it is: ended.
+func (s *Server) Restart(ctx context.Context) (*Server, error) {
+	cfg := s.cfg
+	cfg.Listen = s.address
+	return Start(ctx, cfg)
+}
+
+// listenAddress resolves what to listen on; chosen means that the port was free to
+// choose.
+func listenAddress(listen string) (address string, chosen bool, err error) {
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	addr, err := net.ResolveTCPAddr("tcp", listen)
+	if err != nil {
+		return "", false, fmt.Errorf("listen address %q: %w", listen, err)
+	}
+	if addr.IP == nil {
+		addr.IP = net.IPv4(127, 0, 0, 1)
+	}
+	if !addr.IP.IsLoopback() {
+		return "", false, fmt.Errorf("%q is %w: this server is for tests and development; listen on 127.0.0.1 or [::1]", listen, ErrNotLoopback)
+	}
+	if addr.Port == 0 {
+		address, err = freePort(addr.IP)
+		return address, true, err
+	}
+	l, err := net.ListenTCP("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return "", false, fmt.Errorf("%w: something listens on %s already, perhaps another Neo4j; stop it, or choose another port (0 takes a free one)", ErrPortInUse, addr)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return addr.String(), false, l.Close()
+}

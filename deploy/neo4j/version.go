@@ -1,0 +1,69 @@
+package neo4jdeploy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Line is a line of Neo4j releases that mneme supports.
+type Line string
+
+const (
+	LTS     Line = "lts"     // 5.26, supported for long; the one to deploy
+	Current Line = "current" // the newest features, for what comes next
+)
+
+// Versions of the line, the preferred first. Not every patch release is on Maven
+// Central, nor on every mirror of it; these were.
+func (l Line) Versions() []string {
+	switch l {
+	case LTS:
+		return []string{"5.26.30", "5.26.25", "5.26.24", "5.26.12", "5.26.1"}
+	case Current:
+		return []string{"2026.09.0", "2026.04.0", "2026.02.2", "2025.11.2"}
+	default:
+		return nil
+	}
+}
+
+// Fetched is the folder with the jars of a line in the cache that [Fetch] filled, or
+// [ErrNotFetched].
+func Fetched(cache string, line Line) (jars string, err error) {
+	version, err := os.ReadFile(marker(cache, line))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: the line %q is not in %s", ErrNotFetched, line, cache)
+	}
+	if err != nil {
+		return "", err
+	}
+	jars, err = filepath.Abs(filepath.Join(cache, strings.TrimSpace(string(version))))
+	if err != nil {
+		return "", err
+	}
+	_, err = Version(jars)
+	return jars, err
+}
+
+// marker is the file that names the version of a line that was fetched.
+func marker(cache string, line Line) string { return filepath.Join(cache, string(line)) }
+
+// Version is the version of the Neo4j in a folder of jars, "5.26.30", or
+// [ErrNotFetched].
+func Version(jars string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(jars, "neo4j-[0-9]*.jar"))
+	if err != nil {
+		return "", err
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("%w: %d files neo4j-VERSION.jar in %s, there must be one", ErrNotFetched, len(found), jars)
+	}
+	name := strings.TrimSuffix(filepath.Base(found[0]), ".jar")
+	return strings.TrimPrefix(name, "neo4j-"), nil
+}
+
+// isFive tells the LTS line from the versions named after years that followed it.
+func isFive(version string) bool { return strings.HasPrefix(version, "5.") }

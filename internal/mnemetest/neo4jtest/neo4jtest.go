@@ -1,0 +1,82 @@
+// Package neo4jtest gives tests a real Neo4j: one that all packages share, or one of
+// their own to kill, fill or break.
+//
+//	MNEME_TEST_NEO4J_URI       the shared server, for [URI]
+//	MNEME_TEST_NEO4J_PASSWORD  of its user neo4j; empty: it asks for none
+//	MNEME_TEST_NEO4J_JARS      the folder of Neo4j's jars, for [Own]
+//	MNEME_TEST_NEO4J=required  a test that does not get its server fails; otherwise it is skipped
+//
+// make test sets the first and the third, for which it needs Java and Maven.
+package neo4jtest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	neo4jdeploy "mneme/deploy/neo4j"
+)
+
+// URI is where the shared server is, "bolt://127.0.0.1:7687". It is shared with the
+// tests of other packages that run at the same time, and perhaps with those of
+// yesterday: a test looks only at what it wrote itself.
+func URI(t testing.TB) string {
+	t.Helper()
+	return setting(t, "MNEME_TEST_NEO4J_URI", "names no server")
+}
+
+// Password is that of the shared server's user neo4j, empty if it asks for none.
+func Password() string { return os.Getenv("MNEME_TEST_NEO4J_PASSWORD") }
+
+// Jars is the folder of the jars with which servers of one's own are started.
+func Jars(t testing.TB) string {
+	t.Helper()
+	return setting(t, "MNEME_TEST_NEO4J_JARS", "names no folder of jars")
+}
+
+// Own starts a server for this test alone, in a new directory unless an option sets
+// one, and ends it with the test. It takes about 5 seconds and 500 MB.
+func Own(t testing.TB, options ...func(*neo4jdeploy.Config)) *neo4jdeploy.Server {
+	t.Helper()
+	cfg := neo4jdeploy.Config{Jars: Jars(t)}
+	for _, option := range options {
+		option(&cfg)
+	}
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
+	s, err := neo4jdeploy.Start(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(s.Kill) // nobody reads what it stored
+	return s
+}
+
+// Restart starts a server that has ended again, where it was, and ends it with the test.
+func Restart(t testing.TB, s *neo4jdeploy.Server) *neo4jdeploy.Server {
+	t.Helper()
+	again, err := s.Restart(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(again.Kill)
+	return again
+}
+
+var warn sync.Once
+
+// setting is the value of an environment variable; without one the test ends here.
+func setting(t testing.TB, name, lack string) string {
+	t.Helper()
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	if os.Getenv("MNEME_TEST_NEO4J") == "required" {
+		t.Fatalf("%s %s, and MNEME_TEST_NEO4J=required", name, lack)
+	}
+	warn.Do(func() {
+		fmt.Fprintf(os.Stderr, "Neo4j: not tested, %s %s; make test sets it\n", name, lack)
+	})
+	t.Skipf("%s %s", name, lack)
+	return ""
+}
