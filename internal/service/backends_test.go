@@ -1,0 +1,161 @@
+package service_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/importer"
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/internal/testdata"
+	"mneme/internal/transcript"
+)
+
+// instance is mneme in this process.
+type instance struct {
+	*testing.T
+	*service.Instance
+}
+
+func up(t *testing.T, models settings.Models) instance {
+	t.Helper()
+	i, err := service.Up(t.Context(), service.Config{
+		Data: t.TempDir(), Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	return instance{t, i}
+}
+
+// bring imports recordings and returns the last sequence.
+func (i instance) bring(paths []string) uint64 {
+	i.Helper()
+	files, err := transcript.Find(paths)
+	require.NoError(i, err)
+	report, err := importer.Import(i.Context(), i.Log, files, importer.Options{Tenant: "default", Format: transcript.Auto})
+	require.NoError(i, err)
+	return report.LastSeq
+}
+
+// get is the answer to a path: its status and body.
+func (i instance) get(path string) string {
+	i.Helper()
+	request, err := http.NewRequestWithContext(i.Context(), http.MethodGet, i.HTTPURL()+path, nil)
+	require.NoError(i, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(i, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(i, err)
+	return response.Status + "\n" + string(body)
+}
+
+// applied waits until all read models have applied a sequence.
+func (i instance) applied(seq uint64) {
+	i.Helper()
+	path := fmt.Sprintf("/v1/conversations?limit=1&at_least=%d", seq)
+	require.Eventually(i, func() bool { return strings.HasPrefix(i.get(path), "200 ") }, 5*time.Minute, time.Millisecond)
+}
+
+// excerpt is what stands around a byte of a text.
+func excerpt(text string, at int) string {
+	return text[max(0, min(at, len(text))-100):min(len(text), at+100)]
+}
+
+// hashes verifies the read models and returns their hashes.
+func (i instance) hashes() map[string]string {
+	i.Helper()
+	response, err := http.Post(i.HTTPURL()+"/v1/verify", "application/json", nil)
+	require.NoError(i, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(i, err)
+	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
+	var answer struct {
+		Equal       bool
+		Projections []struct{ Name, Hash string }
+	}
+	require.NoError(i, json.Unmarshal([]byte(lines[len(lines)-1]), &answer), "%s", body)
+	require.True(i, answer.Equal, "%s", body)
+	hashes := map[string]string{}
+	for _, p := range answer.Projections {
+		hashes[p.Name] = p.Hash
+	}
+	require.Len(i, hashes, 2)
+	return hashes
+}
+
+// recordings are those that both backends are compared on: some of each agent, and all
+// of them with MNEME_TEST_ALL=1.
+func recordings(t *testing.T) (paths []string) {
+	dir := filepath.Join(testdata.Dir(t), "events")
+	names := []string{"codex", "gemini_cli", "openhands", "swe_agent", "locomo"}
+	if os.Getenv("MNEME_TEST_ALL") == "1" {
+		names = append(names, "claude_code", "pi", "longmemeval_s3", "beam_100k")
+	}
+	for _, name := range names {
+		paths = append(paths, filepath.Join(dir, name+".jsonl.gz"))
+	}
+	return paths
+}
+
+func TestBothBackendsAnswerTheSameBytesOnRecordedSessions(t *testing.T) {
+	t.Parallel()
+	paths := recordings(t)
+	server := neo4jtest.Own(t)
+	sqlite := up(t, settings.Models{Store: "sqlite"})
+	neo4j := up(t, settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: server.URI()}})
+	last := sqlite.bring(paths)
+	require.Equal(t, last, neo4j.bring(paths))
+	neo4j.applied(last)
+
+	same := func(path string) string {
+		t.Helper()
+		want, got := sqlite.get(path), neo4j.get(path)
+		for i := range want {
+			if i >= len(got) || want[i] != got[i] {
+				t.Fatalf("%s differs at byte %d: %q, on Neo4j %q", path, i, excerpt(want, i), excerpt(got, i))
+			}
+		}
+		require.Len(t, got, len(want), path)
+		return want
+	}
+	var list struct {
+		Conversations []struct {
+			ID       string
+			FirstSeq uint64 `json:"first_seq"`
+			LastSeq  uint64 `json:"last_seq"`
+		}
+	}
+	sqlite.applied(last)
+	_, body, _ := strings.Cut(same("/v1/conversations?limit=200"), "\n")
+	require.NoError(t, json.Unmarshal([]byte(body), &list))
+	require.NotEmpty(t, list.Conversations)
+	same("/v1/conversations?limit=3&order=created")
+	same("/v1/failed")
+	for n, c := range list.Conversations {
+		one := "/v1/conversations/" + url.PathEscape(c.ID)
+		then := fmt.Sprintf("as_of=%d", max(c.FirstSeq, c.LastSeq-uint64(n)%20))
+		for _, path := range []string{
+			"", "?" + then, "/context?format=markdown", "/context?explain=true&" + then, "/context?strategy=pruned&format=markdown&max_chars=5000", "/context?strategy=recent&max_chars=20000",
+			"/messages?limit=20", "/messages?limit=20&role=user&order=oldest&" + then, "/turns?limit=5", "/steps?limit=5&" + then, "/tool-calls?limit=20", "/files", "/files?" + then,
+		} {
+			if answer := same(one + path); !strings.HasPrefix(answer, "200 ") {
+				t.Fatalf("%s%s: %s", one, path, excerpt(answer, 0))
+			}
+		}
+	}
+	require.Equal(t, sqlite.hashes(), neo4j.hashes())
+}
