@@ -7,17 +7,19 @@ import (
 
 	"mneme/internal/console"
 	"mneme/internal/doctor"
+	"mneme/internal/settings"
 	"mneme/internal/version"
 )
 
 // DoctorCmd checks an installation.
 type DoctorCmd struct {
 	Data string `help:"Look at this data directory too, whether or not a server runs on it. MNEME_DATA, or .mneme if it is there, unless said otherwise." placeholder:"DIR" complete:"directory"`
+	settings.Models
 }
 
 // Help implements kong.HelpProvider.
 func (*DoctorCmd) Help() string {
-	return `It looks at settings, limits, NATS, the log, the HTTP API, clocks, projections, disk and read models. It changes nothing, and goes on when a server is away.
+	return `It looks at settings, limits, NATS, the log, the HTTP API, clocks, projections, disk and read models, with --store neo4j those in Neo4j. It changes nothing, and goes on when a server is away.
 
 The exit code is 3 if a check failed; warnings do not count.
 
@@ -36,6 +38,9 @@ type diagnosis struct {
 
 // Run prints a line for each check, and what to do about those that are not good.
 func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if err := g.given.check(&c.Models); err != nil {
+		return err
+	}
 	data := c.Data
 	if data == "" {
 		data = os.Getenv("MNEME_DATA")
@@ -43,7 +48,7 @@ func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if _, err := os.Stat(".mneme"); data == "" && err == nil {
 		data = ".mneme"
 	}
-	d := diagnosis{OK: true, Checks: doctor.Run(ctx, doctor.Options{Client: g.Client, Data: data, Mine: version.Get()})}
+	d := diagnosis{OK: true, Checks: doctor.Run(ctx, doctor.Options{Client: g.Client, Data: data, Models: c.Models, Mine: version.Get()})}
 	for _, f := range d.Checks {
 		d.OK = d.OK && f.Level != doctor.Failed
 	}

@@ -42,6 +42,9 @@ func (e *examination) data(ctx context.Context) {
 		e.add("data", OK, e.Data+" is not in use by mneme up", "")
 	}
 	e.disk()
+	if e.Models.Store == "neo4j" {
+		return
+	}
 	models := service.NewModels(e.Data, e.stores())
 	defer func() { _ = models.Close() }()
 	graph, err := models.Graph()
@@ -88,17 +91,23 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 		e.add(check, Failed, fmt.Sprintf("%s: %v", path, err), "stop mneme, move the file away, start again: it is made anew from the log")
 		return
 	}
+	use := "; nobody writes to it"
+	if held, err := isLocked(path + ".lock"); err == nil && held {
+		use = "; a running process writes to it"
+	}
+	e.positions(ctx, check, store, use, "stop mneme, move "+path+" away, start again: it is made anew from the log")
+}
+
+// positions looks at what a read model says of itself. remedy is for one that can't be
+// read.
+func (e *examination) positions(ctx context.Context, check string, store projection.ReadStore, use, remedy string) {
 	checkpoints, err := store.Checkpoints(ctx)
 	if err != nil {
-		e.add(check, Failed, fmt.Sprintf("%s: %v", path, err), "stop mneme, move the file away, start again: it is made anew from the log")
+		e.add(check, Failed, err.Error(), remedy)
 		return
 	}
-	use := "nobody writes to it"
-	if held, err := isLocked(path + ".lock"); err == nil && held {
-		use = "a running process writes to it"
-	}
 	for _, cp := range checkpoints {
-		detail := fmt.Sprintf("partition %d at checkpoint %d; %s", cp.Partition, cp.Seq, use)
+		detail := fmt.Sprintf("partition %d at checkpoint %d%s", cp.Partition, cp.Seq, use)
 		if cp.Halted != "" {
 			e.add(check, Failed, detail+"; halted: "+cp.Halted, "do what the message says; what it has applied stays readable")
 		} else {
@@ -106,11 +115,11 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 		}
 	}
 	if len(checkpoints) == 0 {
-		e.add(check, OK, "empty; "+use, "")
+		e.add(check, OK, "empty"+use, "")
 	}
 	byClass, err := store.CountFailed(ctx)
 	if err != nil {
-		e.add(check, Failed, err.Error(), "the file is damaged: stop mneme and delete it, it is made anew from the log")
+		e.add(check, Failed, err.Error(), remedy)
 		return
 	}
 	skipped := 0

@@ -50,6 +50,9 @@ func Run(ctx context.Context, o Options) []Finding {
 	if o.Data != "" {
 		e.data(ctx)
 	}
+	if o.Models.Store == "neo4j" {
+		e.neo4j(ctx)
+	}
 	return e.findings
 }
 

@@ -78,7 +78,7 @@ var (
 type Projection struct {
 	Name     string
 	Model    projection.ReadStore
-	Path     string // of its SQLite file
+	Path     string // of its SQLite file, "" if it has none
 	Statuses func() []projection.Status
 }
 
@@ -101,6 +101,9 @@ func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	for suffix, file := range map[string]string{"": "db", "-wal": "wal"} {
+		if w.Path == "" {
+			break
+		}
 		if info, err := os.Stat(w.Path + suffix); err == nil {
 			out <- gauge(sqliteBytes, float64(info.Size()), w.Name, file)
 		}
