@@ -24,7 +24,7 @@ func (c *ReferenceCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	for name, page := range map[string]string{"commands.md": commandsPage(parser.Model), "settings.md": settingsPage()} {
+	for name, page := range map[string]string{"commands.md": commandsPage(parser.Model), "settings.md": settingsPage(), "graph.md": graphPage()} {
 		if err := os.WriteFile(filepath.Join(c.Dir, name), []byte(page), 0o644); err != nil {
 			return err
 		}
