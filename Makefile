@@ -4,16 +4,23 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
+# Runs a command beside a Neo4j of the LTS line, which it fetches when it is not there.
+NEO4J = $(GO) run ./deploy/neo4j/serve
+
 # The race detector needs a C compiler.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Build, start everything in one process, show an example, serve until Ctrl-C
 	bin/mneme up --example
+
+.PHONY: run-neo4j
+run-neo4j: build ## The same with the graph in a Neo4j, which is fetched (needs Java and Maven), data below .mneme/neo4j
+	$(NEO4J) -dir .mneme/neo4j -listen 127.0.0.1:7687 -heap 1024 -page-cache 512 bin/mneme up --example --store neo4j
 
 .PHONY: build
 build: ## Build the programs into bin/
@@ -27,6 +34,11 @@ test: ## Run all tests; the engine and the services with the race detector where
 	  if $(MAKE) .cache/$$language/installed >.cache/$$language.log 2>&1; then echo "$$language client: tested"; \
 	  else echo "$$language client: not tested, its packages could not be installed, .cache/$$language.log says why"; fi; \
 	done
+	@$(NEO4J) -tests $(MAKE) --no-print-directory go-test
+
+# What test runs beside one Neo4j for all packages.
+.PHONY: go-test
+go-test:
 	$(GO) test ./...
 ifeq ($(RACE),yes)
 	CGO_ENABLED=1 $(GO) test -race -short ./pkg/projection/... ./pkg/eventlog/... ./pkg/graph/... ./internal/httpapi/... ./internal/importer/...
@@ -35,8 +47,16 @@ else
 endif
 
 .PHONY: test-all
-test-all: test .cache/schemathesis/installed ## Run also what takes minutes: the API against its own description
-	MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 10m -v ./test/...
+test-all: test .cache/schemathesis/installed ## Run also what takes minutes: the API against its own description, Neo4j's current line
+	@$(NEO4J) -tests env MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 10m -v ./test/...
+	@$(NEO4J) -tests -line current $(GO) test -count=1 ./deploy/neo4j/... ./pkg/graph/neo4jstore/...
+
+.PHONY: neo4j neo4j-current
+neo4j: ## Fetch Neo4j's LTS line, 5.26; needs Java 17 or 21, and Maven
+	$(GO) run ./deploy/neo4j/fetch lts
+
+neo4j-current: ## Fetch Neo4j's current line; needs Java 21 or 25, and Maven
+	$(GO) run ./deploy/neo4j/fetch current
 
 # What tests need from other languages, from the registries that pip and npm are set to
 # on this machine.

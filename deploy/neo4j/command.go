@@ -17,9 +17,8 @@ func (c Config) command(java java, version string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{
+	args := append(tuning(c.HeapMiB),
 		fmt.Sprintf("-Xms%dm", c.HeapMiB), fmt.Sprintf("-Xmx%dm", c.HeapMiB),
-		collector(c.HeapMiB),
 		"-XX:-OmitStackTraceInFastThrow",
 		"-XX:+ExitOnOutOfMemoryError", // a server that lost a thread answers some and hangs others
 		"-XX:+DisableExplicitGC",
@@ -29,7 +28,7 @@ func (c Config) command(java java, version string) (*exec.Cmd, error) {
 		"--add-opens=java.base/java.io=ALL-UNNAMED",
 		"--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
 		"--enable-native-access=ALL-UNNAMED",
-	}
+	)
 	if java.major >= 24 { // warns of it otherwise, and later refuses
 		args = append(args, "--sun-misc-unsafe-memory-access=allow")
 	}
@@ -39,13 +38,14 @@ func (c Config) command(java java, version string) (*exec.Cmd, error) {
 	return exec.Command(java.path, args...), nil
 }
 
-// collector is the garbage collector for a heap: the simple one needs 150 MB less, the
-// other keeps pauses short where there is much to collect.
-func collector(heapMiB int) string {
+// tuning of the Java for a heap. A small server lives as long as a test: it has the
+// simple garbage collector (150 MB less) and the quick compiler (half the processor time
+// to start). A large one is to be fast for long.
+func tuning(heapMiB int) []string {
 	if heapMiB < 1024 {
-		return "-XX:+UseSerialGC"
+		return []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 	}
-	return "-XX:+UseG1GC"
+	return []string{"-XX:+UseG1GC"}
 }
 
 // mainClass is what the server is started by; its name has changed after 5.26.

@@ -27,36 +27,40 @@ const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1
 var unreachable = regexp.MustCompile(`(?i)unknown host|connection refused|network is unreachable|no route to host|timed out`)
 
 // Fetch puts the jars of a line's first version that Maven can get, about 130 MB, into
-// cache/VERSION, and notes in the file cache/LINE which it is; [Fetched] reads that. A
-// version that is there already is not fetched again. A folder is whole or not there.
+// cache/VERSION, where [Fetched] finds them. When they are there it only looks for Java.
+// A folder of jars is whole or not there.
 //
-// It takes 10 seconds to a minute, more on a slow network. It returns [ErrNoMaven];
-// [ErrNoJava] when no installed Java runs the server, before anything is fetched; or
-// [ErrNotResolved] with what Maven said.
+// It takes 10 seconds to a minute, more on a slow network, and says on log what it
+// fetches. It returns [ErrNoJava] when no installed Java runs the server, before
+// anything is fetched; [ErrNoMaven]; or [ErrNotResolved] with what Maven said.
 func Fetch(ctx context.Context, cache string, line Line, log io.Writer) (jars string, err error) {
 	if len(line.Versions()) == 0 {
 		return "", fmt.Errorf("no line %q of Neo4j: there are %q and %q", line, LTS, Current)
 	}
-	cache, err = filepath.Abs(cache)
-	if err != nil {
+	if jars, err = Fetched(cache, line); err == nil {
+		version, _ := Version(jars) // Fetched has seen that it is there
+		_, err = findJava(ctx, version)
+		return jars, err
+	}
+	if cache, err = filepath.Abs(cache); err != nil {
 		return "", err
 	}
 	for _, version := range line.Versions() {
 		if _, err := findJava(ctx, version); err != nil {
 			return "", err
 		}
-		jars := filepath.Join(cache, version)
+		jars = filepath.Join(cache, version)
 		if _, err = Version(jars); err != nil {
 			fmt.Fprintf(log, "Neo4j %s: fetching its jars with Maven\n", version)
 			err = resolve(ctx, version, jars)
 		}
 		if err == nil {
-			return jars, os.WriteFile(marker(cache, line), []byte(version+"\n"), 0o644)
+			return jars, line.note(cache, version)
 		}
 		if !errors.Is(err, ErrNotResolved) || unreachable.MatchString(err.Error()) {
 			return "", err
 		}
-		fmt.Fprintf(log, "%v\n", err)
+		fmt.Fprintln(log, err)
 	}
 	return "", err
 }

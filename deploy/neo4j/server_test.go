@@ -18,36 +18,45 @@ import (
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
-func TestServerStartsAgainWithWhatWasCommitted(t *testing.T) {
+func TestServerStartsAgainAfterAKillWithWhatWasCommitted(t *testing.T) {
 	t.Parallel()
 	s := neo4jtest.Own(t)
-	uri := s.URI()
 	query(t, s, "CREATE (:Kept {id: 'before a kill'})")
-
 	s.Kill()
-	s = neo4jtest.Restart(t, s)
-	require.Equal(t, uri, s.URI())
-	require.Equal(t, []any{"before a kill"}, query(t, s, "MATCH (k:Kept) RETURN k.id"))
-	query(t, s, "CREATE (:Kept {id: 'before a stop'})")
-
-	require.NoError(t, s.Stop())
-	require.NoError(t, s.Stop(), "a stopped server can be stopped")
-	s = neo4jtest.Restart(t, s)
-	require.Equal(t, []any{"before a kill", "before a stop"}, query(t, s, "MATCH (k:Kept) RETURN k.id ORDER BY k.id"))
+	again := neo4jtest.Restart(t, s)
+	require.Equal(t, s.URI(), again.URI())
+	require.Equal(t, []any{"before a kill"}, query(t, again, "MATCH (k:Kept) RETURN k.id"))
 }
 
-func TestServerHasTheSettingsOfTheFile(t *testing.T) {
+func TestRunningServer(t *testing.T) {
 	t.Parallel()
-	s := neo4jtest.Own(t)
-	for line := range strings.Lines(neo4jdeploy.Conf) {
-		name, want, ok := strings.Cut(strings.TrimSpace(line), "=")
-		if !ok || strings.HasPrefix(name, "#") {
-			continue
+	dir := t.TempDir()
+	s := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.Dir = dir })
+
+	t.Run("has the settings of the file", func(t *testing.T) {
+		for line := range strings.Lines(neo4jdeploy.Conf) {
+			name, want, ok := strings.Cut(strings.TrimSpace(line), "=")
+			if !ok || strings.HasPrefix(name, "#") {
+				continue
+			}
+			have := query(t, s, "SHOW SETTINGS '"+name+"' YIELD value")
+			require.Len(t, have, 1, name)
+			require.Equal(t, normal(want), normal(have[0].(string)), name)
 		}
-		have := query(t, s, "SHOW SETTINGS '"+name+"' YIELD value")
-		require.Len(t, have, 1, name)
-		require.Equal(t, normal(want), normal(have[0].(string)), name)
-	}
+	})
+
+	t.Run("keeps its directory and its port", func(t *testing.T) {
+		_, err := neo4jdeploy.Start(t.Context(), neo4jdeploy.Config{Dir: dir, Jars: neo4jtest.Jars(t)})
+		require.ErrorIs(t, err, neo4jdeploy.ErrDirInUse)
+		require.ErrorContains(t, err, "the process ")
+
+		_, port, err := net.SplitHostPort(strings.TrimPrefix(s.URI(), "bolt://"))
+		require.NoError(t, err)
+		_, err = neo4jdeploy.Start(t.Context(), neo4jdeploy.Config{Dir: t.TempDir(), Jars: neo4jtest.Jars(t), Listen: "localhost:" + port})
+		require.ErrorIs(t, err, neo4jdeploy.ErrPortInUse)
+
+		require.Equal(t, []any{int64(1)}, query(t, s, "RETURN 1"), "it is not disturbed")
+	})
 }
 
 // normal writes a duration and a size as Neo4j shows them.
@@ -62,52 +71,27 @@ func normal(value string) string {
 	return value
 }
 
-func TestServerRefusesADirectoryOrPortInUse(t *testing.T) {
+func TestServerWithTLSAndAPasswordRefusesWhoHasNeither(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.Dir = dir })
-
-	_, err := neo4jdeploy.Start(t.Context(), neo4jdeploy.Config{Dir: dir, Jars: neo4jtest.Jars(t)})
-	require.ErrorIs(t, err, neo4jdeploy.ErrDirInUse)
-	require.ErrorContains(t, err, "the process ")
-
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.URI(), "bolt://"))
-	require.NoError(t, err)
-	_, err = neo4jdeploy.Start(t.Context(), neo4jdeploy.Config{Dir: t.TempDir(), Jars: neo4jtest.Jars(t), Listen: "localhost:" + port})
-	require.ErrorIs(t, err, neo4jdeploy.ErrPortInUse)
-
-	require.Equal(t, []any{int64(1)}, query(t, s, "RETURN 1"), "the running server is not disturbed")
-}
-
-func TestServerWithAPassword(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.Dir, c.Password = dir, "correct-horse" })
-	require.ErrorContains(t, connect(t, s.URI(), neo4j.NoAuth(), nil), "Unauthorized")
-	require.ErrorContains(t, connect(t, s.URI(), neo4j.BasicAuth(neo4jdeploy.User, "neo4j", ""), nil), "Unauthorized")
-	require.NoError(t, connect(t, s.URI(), neo4j.BasicAuth(neo4jdeploy.User, "correct-horse", ""), nil))
-
-	require.NoError(t, s.Stop())
-	_, err := neo4jdeploy.Start(t.Context(), neo4jdeploy.Config{Dir: dir, Jars: neo4jtest.Jars(t), Password: "another-horse"})
-	require.ErrorIs(t, err, neo4jdeploy.ErrPassword)
-	s = neo4jtest.Restart(t, s)
-	require.NoError(t, connect(t, s.URI(), neo4j.BasicAuth(neo4jdeploy.User, "correct-horse", ""), nil))
-}
-
-func TestServerWithTLSTakesNoPlainConnection(t *testing.T) {
-	t.Parallel()
-	files := neo4jtest.TLS(t)
-	s := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.TLS = &files })
+	dir, files := t.TempDir(), neo4jtest.TLS(t)
+	s := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.Dir, c.Password, c.TLS = dir, "correct-horse", &files })
 	require.True(t, strings.HasPrefix(s.URI(), "bolt+s://"), s.URI())
-
 	ca, err := os.ReadFile(files.CAFile)
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(ca))
-	require.NoError(t, connect(t, s.URI(), neo4j.NoAuth(), roots))
+	right := neo4j.BasicAuth(neo4jdeploy.User, "correct-horse", "")
 
-	require.ErrorContains(t, connect(t, s.URI(), neo4j.NoAuth(), nil), "certificate")
-	require.Error(t, connect(t, strings.Replace(s.URI(), "bolt+s", "bolt", 1), neo4j.NoAuth(), nil))
+	require.NoError(t, connect(t, s.URI(), right, roots))
+	require.ErrorContains(t, connect(t, s.URI(), right, nil), "certificate")
+	require.Error(t, connect(t, strings.Replace(s.URI(), "bolt+s", "bolt", 1), right, nil))
+	require.ErrorContains(t, connect(t, s.URI(), neo4j.NoAuth(), roots), "Unauthorized")
+	require.ErrorContains(t, connect(t, s.URI(), neo4j.BasicAuth(neo4jdeploy.User, "neo4j", ""), roots), "Unauthorized")
+
+	require.NoError(t, s.Stop())
+	require.NoError(t, s.Stop(), "a stopped server can be stopped")
+	_, err = neo4jdeploy.Start(t.Context(), neo4jdeploy.Config{Dir: dir, Jars: neo4jtest.Jars(t), Password: "another-horse"})
+	require.ErrorIs(t, err, neo4jdeploy.ErrPassword)
 }
 
 func TestServerThatDoesNotStartSaysWhy(t *testing.T) {

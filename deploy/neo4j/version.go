@@ -33,23 +33,28 @@ func (l Line) Versions() []string {
 // Fetched is the folder with the jars of a line in the cache that [Fetch] filled, or
 // [ErrNotFetched].
 func Fetched(cache string, line Line) (jars string, err error) {
-	version, err := os.ReadFile(marker(cache, line))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w: the line %q is not in %s", ErrNotFetched, line, cache)
-	}
-	if err != nil {
+	note, err := os.ReadFile(noteFile(cache, line))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	jars, err = filepath.Abs(filepath.Join(cache, strings.TrimSpace(string(version))))
-	if err != nil {
+	wanted, got, _ := strings.Cut(strings.TrimSpace(string(note)), " ")
+	if len(line.Versions()) == 0 || wanted != line.Versions()[0] {
+		return "", fmt.Errorf("%w: the line %q is not in %s", ErrNotFetched, line, cache)
+	}
+	if jars, err = filepath.Abs(filepath.Join(cache, got)); err != nil {
 		return "", err
 	}
 	_, err = Version(jars)
 	return jars, err
 }
 
-// marker is the file that names the version of a line that was fetched.
-func marker(cache string, line Line) string { return filepath.Join(cache, string(line)) }
+// noteFile says of a line which version was asked for first, and which one came. So
+// what a mirror lacks is not asked for again, before there is a newer one to ask for.
+func noteFile(cache string, line Line) string { return filepath.Join(cache, string(line)) }
+
+func (l Line) note(cache, got string) error {
+	return os.WriteFile(noteFile(cache, l), []byte(l.Versions()[0]+" "+got+"\n"), 0o644)
+}
 
 // Version is the version of the Neo4j in a folder of jars, "5.26.30", or
 // [ErrNotFetched].

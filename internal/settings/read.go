@@ -165,7 +165,7 @@ type Problem struct {
 }
 
 // Environment lists the variables of the environment whose value a program refuses, and
-// those with our prefix that no program knows.
+// those with our prefix that no program knows; those of the project's own tests aside.
 func Environment() []Problem {
 	known := []string{}
 	reasons := map[string]string{}
@@ -187,7 +187,7 @@ func Environment() []Problem {
 		variable, _, _ := strings.Cut(pair, "=")
 		if reason, bad := reasons[variable]; bad {
 			list = append(list, Problem{variable, false, reason})
-		} else if strings.HasPrefix(variable, prefix) && !slices.Contains(known, variable) {
+		} else if strings.HasPrefix(variable, prefix) && !strings.HasPrefix(variable, testPrefix) && !slices.Contains(known, variable) {
 			list = append(list, Problem{variable, true, variable + ": no program knows this name" + didYouMean(variable, known)})
 		}
 	}

@@ -25,6 +25,9 @@ import (
 // prefix of every variable that is ours.
 const prefix = "MNEME_"
 
+// testPrefix of the variables that only the project's tests read.
+const testPrefix = prefix + "TEST_"
+
 // Spec is the settings of one program.
 type Spec interface {
 	// Check tells which settings can't be right, each by its name.

@@ -45,6 +45,7 @@ func TestProblemsOfTheEnvironmentAreFoundWithAHint(t *testing.T) {
 	require.Empty(t, Environment())
 	t.Setenv("MNEME_NATS_URI", "nats://127.0.0.1:4222")
 	t.Setenv("MNEME_COLOUR_OF_THE_SKY", "blue")
+	t.Setenv("MNEME_TEST_DATA", "for tests, and no fault")
 	t.Setenv("MNEME_PARTITIONS", "0")
 	t.Setenv("MNEME_LOG_SIZE", "big")
 	t.Setenv("MNEME_DATA", t.TempDir())
