@@ -13,8 +13,8 @@ import (
 //go:embed neo4j.conf
 var Conf string
 
-// conf is the whole neo4j.conf of a server. Neo4j does not start on a setting that it
-// does not know, nor on one that is there twice.
+// conf is the whole neo4j.conf of a server. Neo4j 5.26 does not start on a setting that
+// it does not know, and no version on one that is there twice.
 func (c Config) conf(version, address string) string {
 	var b strings.Builder
 	b.WriteString(Conf)
@@ -33,6 +33,9 @@ func (c Config) conf(version, address string) string {
 	if isFive(version) {
 		set("internal.dbms.bolt.netty_server_shutdown_quiet_period", 0)
 	} else {
+		// Not every release of the line knows every one of these.
+		set("server.config.strict_validation.enabled", false)
+		set("internal.dbms.bolt.netty_server_shutdown_quiet_period", 0)
 		set("internal.dbms.bolt.netty_server_shutdown_quiet_period_duration", "0s")
 		// It would look for other servers in the network, by broadcasts.
 		set("server.fleet_discovery.enabled", false)
