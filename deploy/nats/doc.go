@@ -7,8 +7,9 @@
 //	server.conf   ── Apply ───────────▶ stream        a server or cluster of one's own
 //	                 Inspect ─────────▶ Info          programs that must not create
 //
-// There are no buckets yet. The one for leases and the one for control will be
-// defined here, in the same way, when something uses them.
+// [ApplyLeases] makes the bucket in which processes agree on who drives which
+// partition. It lies in memory, so whoever misses it makes it again. The one for
+// control will be defined here, in the same way, when something uses it.
 //
 // # The returned error is the contract
 //

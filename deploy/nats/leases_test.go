@@ -1,0 +1,66 @@
+package natsdeploy
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheBucketForLeasesIsMadeByWhoeverMissesIt(t *testing.T) {
+	t.Parallel()
+	e := start(t, EmbeddedConfig{})
+	js := connect(t, e)
+	_, _, err := ApplyLeases(t.Context(), js, 0)
+	require.ErrorIs(t, err, ErrNoStream, "which says how many copies there are to be")
+	_, err = Apply(t.Context(), js, Settings{MaxBytes: 1 << 20})
+	require.NoError(t, err)
+	for range 2 {
+		const programs = 8
+		var wg sync.WaitGroup
+		ttls, errs := make([]time.Duration, programs), make([]error, programs)
+		for i := range programs {
+			js := connect(t, e)
+			wg.Go(func() { _, ttls[i], errs[i] = ApplyLeases(t.Context(), js, time.Duration(i%2)*time.Second) })
+		}
+		wg.Wait()
+		for i := range programs {
+			require.NoError(t, errs[i])
+			require.Equal(t, ttls[0], ttls[i], "that of the bucket")
+		}
+		require.NoError(t, js.DeleteKeyValue(t.Context(), LeaseBucket))
+	}
+}
+
+func TestWhoeverWatchesIsToldThatALeaseHasExpired(t *testing.T) {
+	t.Parallel()
+	js := connect(t, start(t, EmbeddedConfig{}))
+	_, err := Apply(t.Context(), js, Settings{MaxBytes: 1 << 20})
+	require.NoError(t, err)
+	bucket, ttl, err := ApplyLeases(t.Context(), js, 500*time.Millisecond)
+	require.NoError(t, err)
+	watch, err := bucket.WatchAll(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, <-watch.Updates())
+	_, err = bucket.Create(t.Context(), "lease", nil)
+	require.NoError(t, err)
+	began := time.Now()
+	_, err = bucket.Create(t.Context(), "lease", nil)
+	require.ErrorIs(t, err, jetstream.ErrKeyExists)
+	require.Equal(t, jetstream.KeyValuePut, (<-watch.Updates()).Operation())
+	require.Equal(t, jetstream.KeyValuePurge, (<-watch.Updates()).Operation())
+	require.InDelta(t, ttl.Seconds(), time.Since(began).Seconds(), 0.4)
+	_, err = bucket.Create(t.Context(), "lease", nil)
+	require.NoError(t, err)
+}
+
+func TestABucketWhoseKeysDoNotExpireIsRefused(t *testing.T) {
+	t.Parallel()
+	js := connect(t, start(t, EmbeddedConfig{}))
+	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: LeaseBucket})
+	require.NoError(t, err)
+	_, _, err = ApplyLeases(t.Context(), js, 0)
+	require.ErrorIs(t, err, ErrIncompatible)
+}
