@@ -15,7 +15,20 @@ import (
 )
 
 // Option is something that [NewProjector] may be told.
-type Option func(*observer)
+type Option func(*options)
+
+type options struct {
+	observer
+	leases     *Leases // nil: all partitions are this projector's own
+	generation int
+}
+
+// Shared makes a projector drive only the partitions whose leases it can take, for a
+// store that several processes write to. generation is the build of the read model
+// that it writes; each has its leases.
+func Shared(leases *Leases, generation int) Option {
+	return func(o *options) { o.leases, o.generation = leases, generation }
+}
 
 // observer is who looks at a projector: nobody, unless options say so.
 type observer struct {
@@ -36,7 +49,7 @@ type Batch struct {
 // OnBatch names a function that is called after each batch, by the goroutine of its
 // partition.
 func OnBatch(applied func(Batch)) Option {
-	return func(o *observer) { o.applied = applied }
+	return func(o *options) { o.applied = applied }
 }
 
 // WithTracer records a span for each event whose producer's trace is sampled, in that
@@ -44,7 +57,7 @@ func OnBatch(applied func(Batch)) Option {
 // linked to the producers, would cost less but nobody finds it from the producer's
 // side.
 func WithTracer(tracer trace.Tracer) Option {
-	return func(o *observer) { o.tracer = tracer }
+	return func(o *options) { o.tracer = tracer }
 }
 
 // decode is [Projection.decode] with what an observer wants to know.

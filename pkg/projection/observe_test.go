@@ -30,8 +30,8 @@ func TestAnEventIsDecodedAtTheSameCostWhetherOrNotBatchesAreObserved(t *testing.
 		return n
 	}
 	alone := fewest()
-	OnBatch(func(Batch) {})(&p.observer)
-	WithTracer(nil)(&p.observer)
+	OnBatch(func(Batch) {})(&p.options)
+	WithTracer(nil)(&p.options)
 	require.Equal(t, alone, fewest())
 	require.Positive(t, p.decode(m).decoding)
 	require.Nil(t, p.decode(m).origin)

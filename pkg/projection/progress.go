@@ -42,7 +42,7 @@ func Progress(ctx context.Context, name string, log *eventlog.Log, model ReadSto
 
 // say takes over what a projector says of itself.
 func (s *Status) say(r Status) {
-	s.State, s.Retries = r.State, r.Retries
+	s.State, s.Retries, s.Holder = r.State, r.Retries, r.Holder
 	if r.Error != "" {
 		s.Error = r.Error
 	}

@@ -1,0 +1,271 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mneme/pkg/eventlog"
+)
+
+// The size of a batch. There is no waiting to fill one: what is there is applied. A
+// larger one writes the pages that its events share once, and the writer waits less
+// often for the decoder; one of 4000 takes less than 0.1 s.
+const (
+	maxBatchEvents = 4000
+	maxBatchBytes  = 8 << 20
+)
+
+// aheadBatches is how many batches may be decoded and waiting for the writer: enough
+// to bridge a checkpoint of the store, few enough to bound memory (each has at most
+// maxBatchBytes).
+const aheadBatches = 1
+
+// How long a projector waits before it tries a store or a server again.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// drainTime is enough to decode what an interrupted follower has delivered.
+const drainTime = 50 * time.Millisecond
+
+// tenure drives a partition while this process has its lease. Of one that is halted
+// it keeps the lease: another process would halt too, and a person must act anyway.
+func (p *Projector[U]) tenure(ctx context.Context, stop <-chan struct{}, partition int) error {
+	gone := make(chan struct{})
+	p.mu.Lock()
+	p.gone[partition] = gone
+	p.mu.Unlock()
+	err := p.own(ctx, stop, partition)
+	close(gone)
+	if isHalt(err) {
+		select {
+		case <-ctx.Done():
+		case <-stop:
+		}
+	}
+	p.update(partition, func(s *Status) {
+		*s = Status{Projection: s.Projection, Partition: partition, State: StateIdle, Retries: s.Retries, Holder: s.Holder}
+	})
+	return err
+}
+
+// own drives one partition until ctx ends, or stop is closed and the batch in hand is
+// finished, which are nil, or the projector halts, or is fenced and shares the
+// partition. Trouble with the store or the server is waited out.
+func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition int) error {
+	logger := p.slog.With("partition", partition)
+	backoff := minBackoff
+	history := uint64(0)
+	for {
+		began, seq := time.Now(), p.Status()[partition].Checkpoint.Seq
+		err := p.drive(ctx, stop, partition, &history)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		if p.leases != nil && errors.Is(err, ErrFenced) {
+			return err
+		}
+		if isHalt(err) || errors.Is(err, ErrFenced) {
+			logger.Error("projector halted", "error", err)
+			p.update(partition, func(s *Status) { s.State, s.Error = StateHalted, err.Error() })
+			return err
+		}
+		logger.Warn("projector waits and tries again", "error", err, "after", backoff)
+		p.update(partition, func(s *Status) { s.State, s.Error, s.Retries = StateCatchingUp, err.Error(), s.Retries+1 })
+		if time.Since(began) > maxBackoff || p.Status()[partition].Checkpoint.Seq > seq {
+			backoff = minBackoff
+		}
+		select {
+		case <-time.After(backoff):
+		case <-ctx.Done():
+		case <-stop:
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+	p.update(partition, func(s *Status) { s.State = StateIdle })
+	return nil
+}
+
+// isHalt tells whether a projector that meets this error stops for good.
+func isHalt(err error) bool {
+	var halt *haltError
+	return errors.As(err, &halt) || errors.Is(err, ErrRebuild)
+}
+
+// haltError is a reason to stop for good: the log and the read model do not belong together.
+type haltError struct{ reason string }
+
+func (e *haltError) Error() string { return e.reason }
+
+// drive takes the partition over and applies its events until something fails, or
+// there is no more to do, which is nil. It sets history if the read model is built
+// anew: to the end of what there was before.
+func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partition int, history *uint64) error {
+	if ended(ctx, stop) {
+		return nil
+	}
+	cp, err := p.store.Acquire(ctx, partition, p.projection.Fingerprint())
+	if err != nil {
+		return err
+	}
+	if err := p.checkTail(ctx, cp); err != nil {
+		var halt *haltError
+		if errors.As(err, &halt) {
+			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
+		}
+		return err
+	}
+	if cp.Halted != "" {
+		if err := p.store.Halt(ctx, partition, cp.Epoch, ""); err != nil {
+			return err
+		}
+		cp.Halted = ""
+	}
+	goal, err := p.log.LastOf(ctx, partition)
+	if err != nil {
+		return err
+	}
+	if cp.Seq == 0 {
+		*history = goal
+	}
+	follower, err := p.log.Follow(ctx, partition, cp.Seq+1)
+	if err != nil {
+		return err
+	}
+	defer follower.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches := decodeAll(ctx, follower, p.decode)
+
+	p.update(partition, func(s *Status) {
+		s.State, s.Checkpoint, s.Error, s.Lag = StateCatchingUp, cp, "", follower.Pending()
+		if cp.Seq >= goal {
+			s.State = StateLive
+		}
+	})
+	for !ended(ctx, stop) {
+		var batch []*entry
+		select {
+		case <-ctx.Done():
+			continue
+		case <-stop:
+			continue
+		case <-follower.Interrupted():
+			select {
+			case batch = <-batches: // delivered before, and valid
+			case <-time.After(drainTime):
+				return eventlog.ErrInterrupted
+			}
+		case r := <-p.requests[partition]:
+			out, err := r.do(ctx, cp)
+			r.done <- answer{out, err}
+			if errors.Is(err, ErrFenced) {
+				return err
+			}
+			continue
+		case batch = <-batches:
+		}
+		began := time.Now()
+		out, err := p.projection.apply(ctx, p.store, cp, batch, nil)
+		if err != nil {
+			return err
+		}
+		cp = out.checkpoint
+		p.observe(partition, batch, out, began, *history)
+		if out.failed > 0 {
+			p.slog.Warn("events were skipped", "partition", partition, "count", out.failed, "up to", cp.Seq)
+		}
+		p.update(partition, func(s *Status) {
+			s.Checkpoint, s.Lag = cp, batch[len(batch)-1].pending
+			if cp.Seq >= goal {
+				s.State = StateLive
+			}
+		})
+		if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
+			return fmt.Errorf("announce progress: %w", err)
+		}
+	}
+	return nil
+}
+
+// ended tells whether there is nothing more to begin.
+func ended(ctx context.Context, stop <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// decodeAll decodes beside the writer, in order. The writer gets what is there as
+// soon as it is ready for it; while it is busy the batch grows, and when it is full
+// the next ones begin.
+func decodeAll(ctx context.Context, follower *eventlog.Follower, decode func(eventlog.Message) *entry) <-chan []*entry {
+	batches := make(chan []*entry)
+	go func() {
+		var queue [][]*entry // all full but the last
+		size := 0            // of the last
+		take := func(m eventlog.Message) {
+			if n := len(queue); n == 0 || len(queue[n-1]) >= maxBatchEvents || size >= maxBatchBytes {
+				queue, size = append(queue, make([]*entry, 0, maxBatchEvents)), 0
+			}
+			last := &queue[len(queue)-1]
+			*last = append(*last, decode(m))
+			size += len(m.Data)
+		}
+		for {
+			in := follower.C()
+			if len(queue) > aheadBatches {
+				in = nil
+			}
+			var out chan<- []*entry
+			var first []*entry
+			if len(queue) > 0 {
+				out, first = batches, queue[0]
+			}
+			select {
+			case m := <-in:
+				take(m)
+			case out <- first:
+				queue = append(queue[:0], queue[1:]...)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return batches
+}
+
+// checkTail makes sure that the log still holds what the checkpoint says was
+// applied. After a power loss sequences can be used again for other events.
+func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
+	if cp.Seq == 0 {
+		return nil
+	}
+	state, err := p.log.State(ctx)
+	if err != nil {
+		return err
+	}
+	if cp.Seq > state.Head {
+		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Rebuild %s from this log, or restore the log",
+			state.Head, p.projection.Name, cp.Seq, p.projection.Name)}
+	}
+	message, err := p.log.Get(ctx, cp.Seq)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return nil // purged since
+	}
+	if err != nil {
+		return err
+	}
+	if message.Digest() != cp.Event {
+		return &haltError{fmt.Sprintf("sequence %d holds another event than the one that %s has applied: the log lost its tail and was written again, or this is another log. Rebuild %s from this log",
+			cp.Seq, p.projection.Name, p.projection.Name)}
+	}
+	return nil
+}
