@@ -1,0 +1,458 @@
+package projection_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// leaseTTL is short, and long enough for a busy machine.
+const leaseTTL = time.Second
+
+// worker is a projector as a process of its own would run it: with its own connection
+// and name. Only the store is shared with the others.
+type worker struct {
+	*projector
+	name string
+	conn *nats.Conn
+}
+
+// worker starts one until the end of the test.
+func (b *bench) worker(name string) *worker {
+	return b.workerOf(name, graph.Projection(), b.store)
+}
+
+func (b *bench) workerOf(name string, p projection.Projection[*graph.Unit], store projection.Store[*graph.Unit]) *worker {
+	b.t.Helper()
+	conn, err := eventlog.Connect("", name, slog.New(slog.DiscardHandler), b.server.InProcess())
+	require.NoError(b.t, err)
+	b.t.Cleanup(conn.Close)
+	return b.workerOn(conn, name, p, store)
+}
+
+func (b *bench) workerOn(conn *nats.Conn, name string, p projection.Projection[*graph.Unit], store projection.Store[*graph.Unit]) *worker {
+	b.t.Helper()
+	log, err := eventlog.Open(b.t.Context(), conn)
+	require.NoError(b.t, err)
+	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: conn, Process: name, TTL: leaseTTL})
+	require.NoError(b.t, err)
+	pr, err := projection.NewProjector(p, log, store, slog.New(slog.DiscardHandler), projection.Shared(leases, 1))
+	require.NoError(b.t, err)
+	pr.Start()
+	b.t.Cleanup(pr.Stop)
+	return &worker{projector: pr, name: name, conn: conn}
+}
+
+// kill ends a worker as kill −9 looks to all others: its connection is gone, and its
+// keys stay.
+func (w *worker) kill() {
+	w.conn.Close()
+	w.Stop()
+}
+
+// drives counts the partitions that a worker drives and that are caught up.
+func (w *worker) drives() (n int) {
+	for _, s := range w.Status() {
+		if s.State == projection.StateLive {
+			n++
+		}
+	}
+	return n
+}
+
+// shared tells whether workers share all partitions evenly, each caught up, and agree
+// on who holds which.
+func shared(workers []*worker) bool {
+	partitions := workers[0].Status()
+	driven, low, high := 0, len(partitions), 0
+	for _, w := range workers {
+		n := w.drives()
+		driven, low, high = driven+n, min(low, n), max(high, n)
+		for partition, s := range w.Status() {
+			if (s.State == projection.StateLive) != (s.Holder == w.name) || s.Holder != partitions[partition].Holder {
+				return false
+			}
+		}
+	}
+	return driven == len(partitions) && high-low <= 1
+}
+
+func awaitShared(t *testing.T, workers ...*worker) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !shared(workers) {
+		if time.Now().After(deadline) {
+			for _, w := range workers {
+				t.Logf("%s: %+v", w.name, w.Status())
+			}
+			require.Fail(t, "waited in vain until the partitions are shared evenly")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// awaitApplied waits until the store has the whole log.
+func (b *bench) awaitApplied() {
+	b.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for n := range b.log.Partitions() {
+		last, err := b.log.LastOf(b.t.Context(), n)
+		require.NoError(b.t, err)
+		for b.checkpointOf(n).Seq < last {
+			require.True(b.t, time.Now().Before(deadline), "partition %d: checkpoint %+v, log %d", n, b.checkpointOf(n), last)
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+func (b *bench) checkpointOf(partition int) projection.Checkpoint {
+	b.t.Helper()
+	list, err := b.store.Checkpoints(b.t.Context())
+	require.NoError(b.t, err)
+	for _, cp := range list {
+		if cp.Partition == partition {
+			return cp
+		}
+	}
+	return projection.Checkpoint{Partition: partition}
+}
+
+// holds requires that the read model has each event once, and is what one projector
+// alone makes of the log.
+func (b *bench) holds(events int) {
+	b.t.Helper()
+	b.awaitApplied()
+	applied, duplicates := uint64(0), uint64(0)
+	for n := range b.log.Partitions() {
+		cp := b.checkpointOf(n)
+		applied, duplicates = applied+cp.Applied, duplicates+cp.Duplicates
+	}
+	require.EqualValues(b.t, events, applied)
+	require.Zero(b.t, duplicates)
+	require.Empty(b.t, b.failed())
+	v := b.verify(graph.Projection())
+	require.True(b.t, v.Equal(), "%+v", v.Differences)
+	require.EqualValues(b.t, events, v.Events)
+}
+
+func TestWorkersShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 8)
+	b.many(500, 40)
+	first := b.worker("first")
+	awaitShared(t, first)
+	require.Equal(t, 8, first.drives())
+	second := b.worker("second")
+	awaitShared(t, first, second)
+	third := b.worker("third")
+	awaitShared(t, first, second, third)
+	b.many(500, 40)
+	b.awaitApplied()
+
+	before := second.Status()
+	began := time.Now()
+	first.Stop()
+	awaitShared(t, second, third)
+	t.Logf("handed over in %s", time.Since(began))
+	require.Less(t, time.Since(began), leaseTTL*3/4, "it is not for the leases to expire")
+	for n, s := range second.Status() {
+		if before[n].Holder == "second" || before[n].Holder == "third" {
+			require.Equal(t, before[n].Holder, s.Holder, "those of others stay where they are")
+		}
+	}
+	for _, s := range first.Status() {
+		require.Equal(t, projection.Status{Projection: "graph", Partition: s.Partition, State: projection.StateIdle}, s)
+	}
+	b.holds(1000)
+}
+
+func TestManyWorkersThanPartitionsStandBy(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	workers := []*worker{b.worker("a"), b.worker("b"), b.worker("c"), b.worker("d")}
+	awaitShared(t, workers...)
+	b.many(100, 10)
+	b.holds(100)
+	for _, w := range workers {
+		for n, s := range w.Status() {
+			if s.Holder != w.name {
+				require.Equal(t, projection.Status{Projection: "graph", Partition: n, State: projection.StateIdle, Holder: s.Holder}, s)
+			}
+		}
+	}
+}
+
+func TestThePartitionsOfAKilledWorkerAreTakenOver(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 8)
+	killed, left := b.worker("killed"), b.worker("left")
+	awaitShared(t, killed, left)
+	began := time.Now()
+	killed.kill()
+	b.many(100, 40)
+	awaitShared(t, left)
+	t.Logf("taken over after %s", time.Since(began))
+	require.Less(t, time.Since(began), leaseTTL+500*time.Millisecond)
+	require.Greater(t, time.Since(began), leaseTTL/2, "nobody said that it was gone")
+	b.holds(100)
+}
+
+// sleepy is a store whose process can be put to sleep before a transaction begins,
+// and does not know afterwards that time has passed.
+type sleepy struct {
+	projection.Store[*graph.Unit]
+	sleep  chan struct{} // closed: whoever comes by falls asleep
+	asleep chan struct{}
+	wake   chan struct{}
+	woken  chan error // what became of its transaction
+}
+
+func (s *sleepy) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.Unit]) error) error {
+	select {
+	case <-s.sleep:
+	default:
+		return s.Store.Update(ctx, partition, fn)
+	}
+	s.asleep <- struct{}{}
+	<-s.wake
+	err := s.Store.Update(context.WithoutCancel(ctx), partition, fn)
+	s.woken <- err
+	return err
+}
+
+func TestAProcessThatSleptThroughItsLeaseWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	store := &sleepy{b.store, make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan error)}
+	zombie := b.workerOf("zombie", graph.Projection(), store)
+	awaitShared(t, zombie)
+	close(store.sleep)
+	b.message("c")
+	<-store.asleep
+	zombie.conn.Close() // its lease expires
+	other := b.worker("other")
+	awaitShared(t, other)
+	b.message("c")
+	b.awaitApplied()
+	store.wake <- struct{}{}
+	require.ErrorIs(t, <-store.woken, projection.ErrFenced)
+	zombie.Stop()
+	b.message("c")
+	b.holds(3)
+}
+
+func TestOfTwoOwnersTheOlderIsFencedAndAsksForALeaseAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	w := b.worker("shares")
+	awaitShared(t, w)
+	alone := b.start(graph.Projection()) // knows nothing of leases
+	await(t, alone, "is live", isLive)
+	b.message("c")
+	b.awaitApplied()
+	await(t, alone, "is halted", func(s projection.Status) bool {
+		if s.State == projection.StateLive && shared([]*worker{w}) {
+			b.message("c") // by which the one without leases finds out
+		}
+		return isHalted(s)
+	})
+	awaitShared(t, w)
+	b.message("c")
+	b.awaitApplied()
+	require.True(t, new(b.verify(graph.Projection())).Equal())
+}
+
+func TestTheBucketMayVanish(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 8)
+	workers := []*worker{b.worker("a"), b.worker("b"), b.worker("c")}
+	awaitShared(t, workers...)
+	for range 3 {
+		began := time.Now()
+		require.NoError(t, b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
+		b.many(100, 40)
+		require.Eventually(t, func() bool {
+			_, err := b.jetstream().KeyValue(t.Context(), natsdeploy.LeaseBucket)
+			return err == nil
+		}, 30*time.Second, time.Millisecond)
+		awaitShared(t, workers...)
+		t.Logf("shared again after %s", time.Since(began))
+		b.awaitApplied()
+	}
+	b.holds(300)
+}
+
+func TestTheServerMayBeStartedAnew(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 4)
+	dir := t.TempDir()
+	config := natsdeploy.EmbeddedConfig{Dir: dir, Listen: "127.0.0.1:0", MaxBytes: 64 << 20}
+	server, err := natsdeploy.StartEmbedded(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { server.Stop() })
+	config.Listen = server.ClientURL()[len("nats://"):]
+	connect := func(name string) *nats.Conn {
+		conn, err := eventlog.Connect(config.Listen, name, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		return conn
+	}
+	b.server, b.conn = server, connect("publisher")
+	b.createStream(4)
+	workers := []*worker{
+		b.workerOn(connect("a"), "a", graph.Projection(), b.store),
+		b.workerOn(connect("b"), "b", graph.Projection(), b.store),
+	}
+	awaitShared(t, workers...)
+	b.many(100, 40)
+	b.awaitApplied()
+	server.Stop()
+	server, err = natsdeploy.StartEmbedded(t.Context(), config)
+	require.NoError(t, err)
+	require.Eventually(t, b.conn.IsConnected, 30*time.Second, time.Millisecond)
+	awaitShared(t, workers...)
+	b.many(100, 40)
+	b.holds(200)
+}
+
+func TestARequestGoesToTheWorkerThatHoldsThePartition(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	seq := b.message("c")
+	_, partition, err := b.log.Last(t.Context(), "t", "c")
+	require.NoError(t, err)
+	workers := []*worker{b.worker("a"), b.worker("b")}
+	awaitShared(t, workers...)
+	require.EqualValues(t, seq, b.checkpointOf(partition).Seq)
+	for i, w := range workers {
+		applied, failed, err := w.Repair(t.Context(), events.ConversationID{Tenant: "t", ID: "c"})
+		if w.Status()[partition].Holder == w.name {
+			require.NoError(t, err)
+			require.Equal(t, []int{1, 0}, []int{applied, failed})
+			continue
+		}
+		require.ErrorIs(t, err, projection.ErrElsewhere)
+		require.ErrorContains(t, err, workers[1-i].name+" does")
+		w.Stop()
+		_, _, err = w.Repair(t.Context(), events.ConversationID{Tenant: "t", ID: "c"})
+		require.ErrorIs(t, err, projection.ErrNotRunning)
+	}
+}
+
+func TestAWorkerThatIsHaltedKeepsItsLeasesUntilItEnds(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	older := b.worker("older")
+	awaitShared(t, older)
+	p := graph.Projection()
+	p.Version++
+	newer := b.workerOf("newer", p, b.store)
+	await(t, newer.projector, "is halted or elsewhere", func(s projection.Status) bool {
+		return isHalted(s) && s.Holder == "newer" || s.Holder == "older"
+	})
+	b.message("c")
+	for n, s := range newer.Status() {
+		if s.State == projection.StateHalted {
+			require.Contains(t, s.Error, "rebuild")
+			require.Equal(t, "newer", older.Status()[n].Holder)
+			require.NotEmpty(t, b.checkpointOf(n).Halted, "for whoever asks the store")
+		}
+	}
+	newer.Stop()
+	awaitShared(t, older)
+	b.holds(1)
+	require.Empty(t, b.checkpointOf(0).Halted+b.checkpointOf(1).Halted)
+}
+
+func TestOfTwoWorkersWithOneNameTheSecondWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	first := b.worker("same")
+	awaitShared(t, first)
+	epoch := b.checkpointOf(0).Epoch
+	second := b.worker("same")
+	b.message("c")
+	b.awaitApplied()
+	require.Equal(t, epoch, b.checkpointOf(0).Epoch)
+	require.Zero(t, second.drives())
+	first.Stop()
+	awaitShared(t, second)
+	b.holds(1)
+}
+
+func TestASharingProjectorStopsBeforeItsStartToo(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: b.conn, Process: "host.example"})
+	require.NoError(t, err)
+	require.Equal(t, "host-example", leases.Process())
+	never, err := projection.NewProjector(graph.Projection(), b.log, b.store, slog.New(slog.DiscardHandler), projection.Shared(leases, 1))
+	require.NoError(t, err)
+	never.Stop()
+	never.Stop()
+	never.Start() // too late
+	require.Zero(t, b.checkpointOf(0).Epoch)
+	_, err = projection.NewLeases(projection.LeaseConfig{Conn: b.conn})
+	require.ErrorContains(t, err, "name")
+}
+
+// TestWorkersThatComeAndGoApplyEachEventOnceAndInOrder stops, kills and starts workers
+// while events come in.
+func TestWorkersThatComeAndGoApplyEachEventOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 8)
+	rounds := 12
+	if testing.Short() {
+		rounds = 5
+	}
+	const perRound = 400
+	random := rand.New(rand.NewPCG(7, 7))
+	started := 0
+	start := func() *worker {
+		started++
+		return b.worker(fmt.Sprint("w", started))
+	}
+	workers := []*worker{start(), start(), start()}
+	for round := range rounds {
+		published := make(chan struct{})
+		go func() {
+			defer close(published)
+			for range perRound / 20 {
+				b.many(20, 60)
+			}
+		}()
+		victim := random.IntN(len(workers))
+		w := workers[victim]
+		workers = append(workers[:victim], workers[victim+1:]...)
+		switch {
+		case round%6 == 5:
+			_ = b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket) // it may be away already
+			fallthrough
+		case random.IntN(2) == 0:
+			go w.kill()
+		default:
+			go w.Stop()
+		}
+		for len(workers) < 2+random.IntN(3) {
+			workers = append(workers, start())
+		}
+		<-published
+		if random.IntN(2) == 0 {
+			awaitShared(t, workers...)
+		}
+	}
+	awaitShared(t, workers...)
+	b.holds(rounds * perRound)
+}
