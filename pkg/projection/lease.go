@@ -81,12 +81,15 @@ func (l *lease) renew(process string) {
 	}
 }
 
-// release ends the lease and deletes the key, if it is still this process's. Whoever
-// wants it is told at once. If the server does not answer the key expires.
+// release ends the lease and deletes the key, of which whoever wants it is told at
+// once. The key of a lease that is lost is left alone: it expires, if it is there.
 func (l *lease) release() {
 	close(l.stop)
 	<-l.renewing
 	l.watchdog.Stop()
+	if l.valid.Err() != nil {
+		return
+	}
 	l.lose(errReleased)
 	ctx, cancel := context.WithTimeout(context.Background(), l.patience())
 	defer cancel()

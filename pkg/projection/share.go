@@ -146,11 +146,13 @@ func (s *share) join(ctx context.Context) error {
 		held: map[int]*tenure{}, ended: make(chan ending), asleep: map[int]time.Time{},
 	}
 	err = m.take(ctx)
-	self.release() // first: the others then know what will be theirs
-	for partition, t := range m.held {
-		if err != nil {
+	if err != nil {
+		for _, t := range m.held {
 			t.lose(err)
 		}
+	}
+	self.release() // before the rest: the others then know what will be theirs
+	for partition := range m.held {
 		m.giveBack(partition)
 	}
 	for len(m.held) > 0 {

@@ -178,7 +178,7 @@ func TestWorkersShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
 	b.holds(1000)
 }
 
-func TestManyWorkersThanPartitionsStandBy(t *testing.T) {
+func TestWorkersBeyondTheNumberOfPartitionsStandBy(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	workers := []*worker{b.worker("a"), b.worker("b"), b.worker("c"), b.worker("d")}
@@ -321,7 +321,9 @@ func TestTheServerMayBeStartedAnew(t *testing.T) {
 	server.Stop()
 	server, err = natsdeploy.StartEmbedded(t.Context(), config)
 	require.NoError(t, err)
-	require.Eventually(t, b.conn.IsConnected, 30*time.Second, time.Millisecond)
+	for _, conn := range []*nats.Conn{b.conn, workers[0].conn, workers[1].conn} {
+		require.Eventually(t, func() bool { return conn.Stats().Reconnects > 0 && conn.IsConnected() }, 30*time.Second, time.Millisecond)
+	}
 	awaitShared(t, workers...)
 	b.many(100, 40)
 	b.holds(200)
