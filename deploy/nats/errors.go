@@ -71,7 +71,15 @@ const (
 	codeInsufficientResources jetstream.ErrorCode = 10023 // the server's store limit
 	codeStorageExceeded       jetstream.ErrorCode = 10047 // a stream larger than what the server has left
 	codeStoreFailed           jetstream.ErrorCode = 10077 // any refusal by the store, the text says which
+	codeConsumerOffline       jetstream.ErrorCode = 10119 // the servers of a cluster that have it are down
 )
+
+// IsOffline reports whether a consumer is known to the cluster, but the server that has
+// it is down.
+func IsOffline(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeConsumerOffline
+}
 
 // IsFull reports whether a publish was refused because the log is full: the
 // stream has reached its MaxBytes (code 10077, "maximum bytes exceeded") or the

@@ -177,6 +177,7 @@ func (f *Follower) watch() {
 	defer ticker.Stop()
 	var arrived uint64 // as it was at the last tick
 	quiet, behind := 0, false
+	reconnects := f.log.conn.Stats().Reconnects
 	for {
 		select {
 		case <-ticker.C:
@@ -185,7 +186,9 @@ func (f *Follower) watch() {
 		case <-f.done:
 			return
 		}
-		if f.consumer.CachedInfo().Name != f.name {
+		// The client makes another consumer behind a lost connection too, which can take
+		// it 10 s, and its CachedInfo waits for that.
+		if f.log.conn.Stats().Reconnects != reconnects || f.consumer.CachedInfo().Name != f.name {
 			f.interrupt()
 			return
 		}
@@ -209,7 +212,7 @@ func (f *Follower) behind() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	consumer, err := f.log.stream.Consumer(ctx, f.name) // f.consumer would hold up a delivery meanwhile
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || natsdeploy.IsOffline(err) {
 		return true
 	}
 	if err != nil {
