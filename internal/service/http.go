@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mneme/internal/telemetry"
+	"mneme/pkg/projection"
 )
 
 // maxHeaderBytes is what a request's headers may take: more than the log takes of an
@@ -87,6 +88,10 @@ func Health(c *Consumer, t *telemetry.Telemetry) http.Handler {
 			return
 		}
 		for _, s := range c.Status() {
+			if s.State == projection.StateIdle && s.Holder != "" {
+				fmt.Fprintf(w, "%s partition %d: %s, %s holds it\n", s.Projection, s.Partition, s.State, s.Holder)
+				continue
+			}
 			fmt.Fprintf(w, "%s partition %d: %s, checkpoint %d, lag %d %s\n", s.Projection, s.Partition, s.State, s.Checkpoint.Seq, s.Lag, s.Error)
 		}
 	})

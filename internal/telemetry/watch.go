@@ -68,7 +68,7 @@ var (
 	projectionLag        = desc("mneme_projection_lag_events", "Events of the partition that are not applied yet, at most.", "projection", "partition")
 	projectionApplied    = desc("mneme_projection_applied_events_total", "Events that have changed the read model, since it was built.", "projection", "partition")
 	projectionDuplicates = desc("mneme_projection_duplicate_events_total", "Known events that were dropped, since the read model was built.", "projection", "partition")
-	projectionState      = desc("mneme_projection_state", "1 for the state that the partition is in, 0 for the others.", "projection", "partition", "state")
+	projectionState      = desc("mneme_projection_state", "1 for the state that the partition is in, 0 for the others; idle where another process drives it.", "projection", "partition", "state")
 	projectionRetries    = desc("mneme_projection_retries_total", "How often the projector has waited for a store or a server and tried again.", "projection", "partition")
 	projectionFailed     = desc("mneme_projection_failed_events", "Events that were skipped and are listed, of all partitions.", "projection", "class")
 	sqliteBytes          = desc("mneme_sqlite_file_bytes", "Size of the read model's files: db, and wal, what is not yet moved there.", "projection", "file")

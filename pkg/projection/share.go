@@ -166,7 +166,7 @@ func (s *share) join(ctx context.Context) error {
 
 // take keeps to what the view says until ctx ends.
 func (m *membership) take(ctx context.Context) (err error) {
-	if m.view, err = watch(ctx, m.bucket, m.keys, m.partitions); err != nil {
+	if m.view, err = watch(m.bucket, m.ttl, m.keys, m.partitions); err != nil {
 		return err
 	}
 	defer func() { m.view.end() }()
@@ -191,7 +191,7 @@ func (m *membership) take(ctx context.Context) (err error) {
 			// The renewals of the own key must come back as updates.
 			if time.Since(m.view.heard) > m.ttl {
 				m.slog.Warn("the watch of the leases is silent and begins again")
-				next, err := watch(ctx, m.bucket, m.keys, m.partitions)
+				next, err := watch(m.bucket, m.ttl, m.keys, m.partitions)
 				if err != nil {
 					return err
 				}

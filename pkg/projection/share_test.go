@@ -191,6 +191,15 @@ func TestWorkersBeyondTheNumberOfPartitionsStandBy(t *testing.T) {
 				require.Equal(t, projection.Status{Projection: "graph", Partition: n, State: projection.StateIdle, Holder: s.Holder}, s)
 			}
 		}
+		// What is asked of one that stands by comes from the store.
+		list, err := projection.Progress(t.Context(), "graph", b.log, b.store, w.Status())
+		require.NoError(t, err)
+		for n, s := range list {
+			require.Equal(t, w.Status()[n].State, s.State)
+			require.Equal(t, w.Status()[n].Holder, s.Holder)
+			require.Equal(t, b.checkpointOf(n), s.Checkpoint)
+			require.Zero(t, s.Lag)
+		}
 	}
 }
 

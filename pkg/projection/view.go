@@ -2,6 +2,8 @@ package projection
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 type view struct {
 	keys    keys
 	watcher jetstream.KeyWatcher
+	cancel  context.CancelFunc
 	whole   bool // all that there was when the watch began has come
 	members map[string]bool
 	held    []holding
@@ -25,19 +28,28 @@ type holding struct {
 	revision uint64
 }
 
-// watch begins a view.
-func watch(ctx context.Context, bucket jetstream.KeyValue, k keys, partitions int) (*view, error) {
+// watch begins a view. Patience is how long the server may take.
+func watch(bucket jetstream.KeyValue, patience time.Duration, k keys, partitions int) (*view, error) {
+	ctx, cancel := context.WithCancel(context.Background()) // the watch ends with it
+	late := time.AfterFunc(patience, cancel)
 	watcher, err := bucket.WatchFiltered(ctx, []string{k.member("*"), k.leases() + "*"})
-	if err != nil {
-		return nil, err
+	if !late.Stop() {
+		err = errors.Join(err, errNoAnswer)
 	}
-	return &view{keys: k, watcher: watcher, members: map[string]bool{}, held: make([]holding, partitions), heard: time.Now()}, nil
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("watch the leases: %w", err)
+	}
+	return &view{keys: k, watcher: watcher, cancel: cancel, members: map[string]bool{}, held: make([]holding, partitions), heard: time.Now()}, nil
 }
+
+// errNoAnswer says that the server has not answered in time.
+var errNoAnswer = errors.New("the server does not answer")
 
 // end stops the watch. What it still has to say must be taken, or a goroutine of the
 // client waits for ever.
 func (v *view) end() {
-	_ = v.watcher.Stop()
+	v.cancel()
 	go func() {
 		for range v.watcher.Updates() {
 		}

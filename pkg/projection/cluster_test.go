@@ -1,0 +1,127 @@
+package projection_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/sqlitestore"
+)
+
+// startCluster runs three servers until the end of the test.
+func startCluster(t *testing.T) []*server.Server {
+	t.Helper()
+	var list []*server.Server
+	var routes []*url.URL
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
+		require.NoError(t, l.Close())
+	}
+	for n := range 3 {
+		port, err := strconv.Atoi(routes[n].Port())
+		require.NoError(t, err)
+		o := natsdeploy.ServerOptions(natsdeploy.ServerSettings{StoreDir: t.TempDir(), Port: -1})
+		o.ServerName = fmt.Sprint("n", n)
+		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
+		o.NoSigs, o.NoLog, o.Routes = true, true, routes
+		s, err := server.NewServer(o)
+		require.NoError(t, err)
+		s.Start()
+		t.Cleanup(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+		list = append(list, s)
+	}
+	for _, s := range list {
+		require.True(t, s.ReadyForConnections(10*time.Second))
+	}
+	return list
+}
+
+func TestLeasesInAClusterOfServers(t *testing.T) {
+	t.Parallel()
+	servers := startCluster(t)
+	var urls []string
+	for _, s := range servers {
+		urls = append(urls, s.ClientURL())
+	}
+	connect := func(name string, urls ...string) *nats.Conn {
+		conn, err := eventlog.Connect(strings.Join(urls, ","), name, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		return conn
+	}
+	b := &bench{t: t, path: sqlitestore.Path(t.TempDir(), "graph", 1), conn: connect("publisher", urls[1:]...)}
+	js, err := jetstream.New(b.conn)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{Partitions: 8, Replicas: 3, MaxBytes: 64 << 20})
+		return err == nil
+	}, 30*time.Second, 100*time.Millisecond)
+	b.log, err = eventlog.Open(t.Context(), b.conn)
+	require.NoError(t, err)
+	b.openStore()
+	t.Cleanup(func() { _ = b.store.Close() })
+	n := 0
+	start := func() *worker {
+		n++
+		name := fmt.Sprint("w", n)
+		return b.workerOn(connect(name, urls...), name, graph.Projection(), b.store)
+	}
+	workers := []*worker{start(), start(), start()}
+	awaitShared(t, workers...)
+	bucket, err := js.Stream(t.Context(), "KV_"+natsdeploy.LeaseBucket)
+	require.NoError(t, err)
+	require.Equal(t, 3, bucket.CachedInfo().Config.Replicas)
+	for range 5 {
+		b.many(10, 40)
+		began := time.Now()
+		workers[0].Stop()
+		workers = workers[1:]
+		awaitShared(t, workers...)
+		t.Logf("handed over in %s", time.Since(began))
+		workers = append(workers, start())
+		awaitShared(t, workers...)
+	}
+	began := time.Now()
+	workers[0].kill()
+	workers = append(workers[1:], start())
+	awaitShared(t, workers...)
+	t.Logf("taken over after %s", time.Since(began))
+	require.Less(t, time.Since(began), leaseTTL+500*time.Millisecond)
+	b.many(50, 40)
+	b.holds(100)
+
+	// One of three servers is no loss, whatever it led.
+	began = time.Now()
+	servers[0].Shutdown()
+	servers[0].WaitForShutdown()
+	e, err := events.New("c", "test", "after", &events.MessageCreated{MessageID: "after", Role: "user", Content: "hello"})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := b.log.Publish(t.Context(), "t", e)
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
+	t.Logf("published after %s", time.Since(began))
+	b.awaitApplied()
+	t.Logf("applied after %s", time.Since(began))
+	awaitShared(t, workers...)
+	b.holds(101)
+}
