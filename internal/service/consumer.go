@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 
@@ -15,10 +16,8 @@ import (
 // Consumer is a projector with its store: what ingestor and file-tracker run.
 type Consumer struct {
 	projector projector
-	store     interface {
-		projection.ReadStore
-		io.Closer
-	}
+	store     projection.ReadStore
+	closer    io.Closer
 }
 
 // projector is a projection.Projector whatever its unit of work.
@@ -29,32 +28,44 @@ type projector interface {
 	Status() []projection.Status
 }
 
-// NewIngestor opens the read model "graph" for writing and makes its projector.
-func NewIngestor(ctx context.Context, log *eventlog.Log, stores Stores, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, GraphStore, error) {
-	store, err := stores.Graph(ctx, logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := projection.NewProjector(graph.Projection(), log, store, logger, observed(t)...)
-	if err != nil {
-		return nil, nil, err
-	}
-	t.Metrics.WatchProjection(log, telemetry.Projection{Name: p.Name(), Model: store, Path: stores.Path("graph"), Statuses: p.Status})
-	return &Consumer{projector: p, store: store}, store, nil
+// Parts are what consumers are made of.
+type Parts struct {
+	Log       *eventlog.Log
+	Stores    Stores
+	Telemetry *telemetry.Telemetry
+	Logger    *slog.Logger
+	Share     []projection.Option // how to share partitions with other processes; nothing is not to
 }
 
-// NewFileTracker opens the read model "files" for writing and makes its projector.
-func NewFileTracker(ctx context.Context, log *eventlog.Log, stores Stores, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, FilesStore, error) {
-	store, err := stores.Files(ctx, logger)
+// Ingestor opens the read model "graph" for writing and makes its projector.
+func (p Parts) Ingestor(ctx context.Context) (*Consumer, GraphStore, error) {
+	store, err := p.Stores.Graph(ctx, p.Logger)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := projection.NewProjector(graph.FilesProjection(files.DefaultTable()), log, store, logger, observed(t)...)
+	c, err := consumer(p, graph.Projection(), store, store)
+	return c, store, err
+}
+
+// FileTracker opens the read model "files" for writing and makes its projector.
+func (p Parts) FileTracker(ctx context.Context) (*Consumer, FilesStore, error) {
+	store, err := p.Stores.Files(ctx, p.Logger)
 	if err != nil {
 		return nil, nil, err
 	}
-	t.Metrics.WatchProjection(log, telemetry.Projection{Name: p.Name(), Model: store, Path: stores.Path("files"), Statuses: p.Status})
-	return &Consumer{projector: p, store: store}, store, nil
+	c, err := consumer(p, graph.FilesProjection(files.DefaultTable()), store, store)
+	return c, store, err
+}
+
+func consumer[U projection.Unit](p Parts, declared projection.Projection[U], store projection.Store[U], closer io.Closer) (*Consumer, error) {
+	projector, err := projection.NewProjector(declared, p.Log, store, p.Logger, append(observed(p.Telemetry), p.Share...)...)
+	if err != nil {
+		return nil, errors.Join(err, closer.Close())
+	}
+	p.Telemetry.Metrics.WatchProjection(p.Log, telemetry.Projection{
+		Name: projector.Name(), Model: store, Path: p.Stores.Path(projector.Name()), Statuses: projector.Status,
+	})
+	return &Consumer{projector: projector, store: store, closer: closer}, nil
 }
 
 // observed are a projector's options by which its telemetry sees it.
@@ -68,7 +79,7 @@ func (c *Consumer) Start() { c.projector.Start() }
 // Stop finishes the batch in hand and closes the store.
 func (c *Consumer) Stop() error {
 	c.projector.Stop()
-	return c.store.Close()
+	return c.closer.Close()
 }
 
 // Status reports on each partition.

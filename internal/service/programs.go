@@ -59,21 +59,21 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // RunIngestor is the program ingestor: log → read model "graph".
 func RunIngestor(ctx context.Context) error {
-	return runWorker(ctx, "ingestor", settings.ForIngestor(), func(ctx context.Context, log *eventlog.Log, stores Stores, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
-		c, _, err := NewIngestor(ctx, log, stores, t, logger)
+	return runWorker(ctx, "ingestor", settings.ForIngestor(), func(p Parts) (*Consumer, error) {
+		c, _, err := p.Ingestor(ctx)
 		return c, err
 	})
 }
 
 // RunFileTracker is the program file-tracker: log → read model "files".
 func RunFileTracker(ctx context.Context) error {
-	return runWorker(ctx, "file-tracker", settings.ForFileTracker(), func(ctx context.Context, log *eventlog.Log, stores Stores, t *telemetry.Telemetry, logger *slog.Logger) (*Consumer, error) {
-		c, _, err := NewFileTracker(ctx, log, stores, t, logger)
+	return runWorker(ctx, "file-tracker", settings.ForFileTracker(), func(p Parts) (*Consumer, error) {
+		c, _, err := p.FileTracker(ctx)
 		return c, err
 	})
 }
 
-func runWorker(ctx context.Context, name string, s *settings.Worker, open func(context.Context, *eventlog.Log, Stores, *telemetry.Telemetry, *slog.Logger) (*Consumer, error)) (err error) {
+func runWorker(ctx context.Context, name string, s *settings.Worker, open func(Parts) (*Consumer, error)) (err error) {
 	if err := settings.Read(s); err != nil {
 		return &UsageError{err}
 	}
@@ -96,15 +96,22 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(c
 	}
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
-	stores := NewStores(s.Data, s.Models)
-	consumer, err := open(ctx, log, stores, tell, logger)
+	parts := Parts{Log: log, Stores: NewStores(s.Data, s.Models), Telemetry: tell, Logger: logger}
+	if parts.Stores.Shared() {
+		share, err := Share(log)
+		if err != nil {
+			return err
+		}
+		parts.Share = append(parts.Share, share)
+	}
+	consumer, err := open(parts)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, consumer.Stop()) }()
 	consumer.Start()
 	health.Start(Health(consumer, tell))
-	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores, "health", health.URL()+"/readyz")
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", parts.Stores, "health", health.URL()+"/readyz")
 	<-ctx.Done()
 	logger.Info("stopping")
 	return nil

@@ -58,6 +58,9 @@ func (s Stores) Backend() string {
 	return "sqlite"
 }
 
+// Shared tells whether several processes may write to one of the read models.
+func (s Stores) Shared() bool { return s.neo4j != nil }
+
 // String says where the read models are.
 func (s Stores) String() string {
 	if s.neo4j != nil {

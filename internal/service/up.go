@@ -90,13 +90,13 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.telemetry.Metrics.WatchLog(i.Log)
-	stores := NewStores(c.Data, c.Models)
-	ingestor, graph, err := NewIngestor(ctx, i.Log, stores, i.telemetry, c.Logger)
+	parts := Parts{Log: i.Log, Stores: NewStores(c.Data, c.Models), Telemetry: i.telemetry, Logger: c.Logger}
+	ingestor, graph, err := parts.Ingestor(ctx)
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, ingestor)
-	tracker, files, err := NewFileTracker(ctx, i.Log, stores, i.telemetry, c.Logger)
+	tracker, files, err := parts.FileTracker(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: stores.Backend(), Generation: generation, States: i.Status, NotReady: ErrNotThere,
+		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: parts.Stores.Backend(), Generation: generation, States: i.Status, NotReady: ErrNotThere,
 		Telemetry: i.telemetry,
 	}))
 	return i, nil
