@@ -5,7 +5,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
 # Runs a command beside a Neo4j of the LTS line, which it fetches when it is not there.
-NEO4J = $(GO) run ./deploy/neo4j/serve
+# Built and not by go run, which would keep signals and the exit code to itself.
+NEO4J = $(GO) build -o .cache/neo4j-serve ./deploy/neo4j/serve && .cache/neo4j-serve
 
 # The race detector needs a C compiler.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)

@@ -1,7 +1,6 @@
 package neo4jdeploy
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -11,7 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // DefaultCache is where the Makefile keeps fetched servers, below the repository.
@@ -24,7 +26,7 @@ var pom []byte
 const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 // unreachable is how Maven says that it is the network and not the version.
-var unreachable = regexp.MustCompile(`(?i)unknown host|connection refused|network is unreachable|no route to host|timed out`)
+var unreachable = regexp.MustCompile(`(?i)unknown host|name or service not known|name resolution|connection refused|network is unreachable|no route to host|timed out`)
 
 // Fetch puts the jars of a line's first version that Maven can get, about 130 MB, into
 // cache/VERSION, where [Fetched] finds them. When they are there it only looks for Java.
@@ -65,6 +67,12 @@ func Fetch(ctx context.Context, cache string, line Line, log io.Writer) (jars st
 	return "", err
 }
 
+// complaint is the line of Maven's output that says what is wrong; advice follows it.
+func complaint(out string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(ansi.Strip(out)), "\n")
+	return strings.TrimPrefix(line, "[ERROR] ")
+}
+
 // resolve fetches one version into the folder.
 func resolve(ctx context.Context, version, jars string) error {
 	mvn, err := exec.LookPath("mvn")
@@ -93,7 +101,7 @@ func resolve(ctx context.Context, version, jars string) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: version %s: mvn: %w\n%s", ErrNotResolved, version, err, bytes.TrimSpace(out))
+		return fmt.Errorf("%w: version %s: mvn: %w: %s", ErrNotResolved, version, err, complaint(string(out)))
 	}
 	if err := os.Remove(file); err != nil {
 		return err
