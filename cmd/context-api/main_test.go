@@ -42,6 +42,17 @@ func start(t *testing.T, bin, name, listen, nats, data string) *program {
 	return p
 }
 
+// healthy runs a program's check of itself, and returns its exit code and what it said.
+func healthy(t *testing.T, bin, name, listen string) (int, string) {
+	cmd := exec.Command(filepath.Join(bin, name), "--healthy")
+	cmd.Env = append(os.Environ(), "MNEME_LISTEN="+listen)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		require.NoError(t, err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
 // freePort is an address that nobody listens on now.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,10 +102,17 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	eventually(t, url+"/readyz", func(status int, body string) bool {
 		return status == http.StatusServiceUnavailable && strings.Contains(body, "absent")
 	})
+	code, says := healthy(t, bin, "context-api", address)
+	require.Equal(t, 1, code)
+	require.Contains(t, says, "absent")
 	ingestorAddress, trackerAddress := freePort(t), freePort(t)
 	ingestor := start(t, bin, "ingestor", ingestorAddress, server.ClientURL(), data)
 	tracker := start(t, bin, "file-tracker", trackerAddress, server.ClientURL(), data)
-	eventually(t, url+"/readyz", func(status int, _ string) bool { return status == http.StatusOK })
+	for name, address := range map[string]string{"context-api": address, "ingestor": ingestorAddress, "file-tracker": trackerAddress} {
+		eventually(t, "http://"+address+"/readyz", func(status int, _ string) bool { return status == http.StatusOK })
+		code, says := healthy(t, bin, name, address)
+		require.Zero(t, code, says)
+	}
 
 	conn, err := nats.Connect(server.ClientURL())
 	require.NoError(t, err)

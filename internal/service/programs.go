@@ -25,18 +25,23 @@ import (
 // there yet.
 const retryEvery = time.Second
 
-// Program is the outline of a main function: --help prints its settings, an interrupt or
-// SIGTERM ends run, and the exit code is 0 done, 1 failed, 2 wrong usage.
+// Program is the outline of a main function: --help prints its settings, --healthy asks
+// the one that runs whether it is ready, an interrupt or SIGTERM ends run, and the exit
+// code is 0 done, 1 failed, 2 wrong usage.
 func Program(name string, run func(context.Context) error) int {
-	if args := os.Args[1:]; len(args) > 0 {
-		if args[0] == "--help" || args[0] == "-h" {
-			if settings.Usage(os.Stdout, name) != nil {
+	if len(os.Args) > 1 {
+		switch arg := os.Args[1]; arg {
+		case "--help", "-h":
+			if usage(os.Stdout, name) != nil {
 				return 1
 			}
 			return 0
+		case "--healthy":
+			run = func(ctx context.Context) error { return healthy(ctx, name) }
+		default:
+			fmt.Fprintf(os.Stderr, "%s: unknown argument %q: it is configured by environment variables, see %s --help\n", name, arg, name)
+			return 2
 		}
-		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: it is configured by environment variables, see %s --help\n", name, args[0], name)
-		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

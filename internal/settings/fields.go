@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -94,8 +93,7 @@ func Effective(spec Spec, given map[string]bool) []Setting {
 
 // Usage prints the variables of a program.
 func Usage(w io.Writer, name string) error {
-	programs := Programs()
-	p := programs[slices.IndexFunc(programs, func(p Program) bool { return p.Name == name })]
+	p := program(name)
 	fmt.Fprintf(w, "%s %s\n\nIt is configured by environment variables:\n\n", p.Name, p.Does)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "  VARIABLE\tMEANING\tDEFAULT")

@@ -38,6 +38,16 @@ func Check(spec Spec) error {
 	return errors.Join(append(errs, spec.Check())...)
 }
 
+// ListenAddress reads from the environment where a program listens, as it does itself.
+func ListenAddress(name string) (string, error) {
+	spec := program(name).New()
+	if err := Read(spec); err != nil {
+		return "", err
+	}
+	list := Fields(spec)
+	return list[slices.IndexFunc(list, func(f Field) bool { return f.Variable == listen })].text(), nil
+}
+
 func refuse(variable string, value any, why string) error {
 	if text, ok := value.(string); ok {
 		value = fmt.Sprintf("%q", text)

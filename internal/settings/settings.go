@@ -19,11 +19,17 @@ package settings
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
-// prefix of every variable that is ours.
-const prefix = "MNEME_"
+const (
+	// prefix of every variable that is ours.
+	prefix = "MNEME_"
+
+	// listen names the address that a program listens on.
+	listen = prefix + "LISTEN"
+)
 
 // testPrefix of the variables that only the project's tests read.
 const testPrefix = prefix + "TEST_"
@@ -93,7 +99,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(Loopback(listen, s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Network is what a program takes its network for.
@@ -104,9 +110,9 @@ type Network struct {
 // listen checks an address to listen on.
 func (n Network) listen(address string) error {
 	if n.Trust {
-		return hostPort("MNEME_LISTEN", address)
+		return hostPort(listen, address)
 	}
-	return Loopback("MNEME_LISTEN", address)
+	return Loopback(listen, address)
 }
 
 // Worker configures a program that drives a projection.
@@ -172,4 +178,10 @@ func Programs() []Program {
 		{"context-api", "serves the HTTP API from the read models.", false, func() Spec { return ForContextAPI() }},
 		{"traces", "of every program are configured by OpenTelemetry's own variables; these are looked at, its SDK reads the others.", false, func() Spec { return ForTelemetry() }},
 	}
+}
+
+// program is the one of a name, which must be among [Programs].
+func program(name string) Program {
+	list := Programs()
+	return list[slices.IndexFunc(list, func(p Program) bool { return p.Name == name })]
 }
