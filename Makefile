@@ -13,7 +13,7 @@ RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Build, start everything in one process, show an example, serve until Ctrl-C
@@ -58,6 +58,16 @@ neo4j: ## Fetch Neo4j's LTS line, 5.26; needs Java 17 or 21, and Maven
 
 neo4j-current: ## Fetch Neo4j's current line; needs Java 21 or 25, and Maven
 	$(GO) run ./deploy/neo4j/fetch current
+
+# The tests of docker-compose.yml are a module of their own, for what they need is large.
+.PHONY: test-compose-file lint-compose
+test: test-compose-file
+test-compose-file:
+	cd test/compose && $(GO) test ./...
+
+lint: lint-compose
+lint-compose:
+	cd test/compose && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
 
 # What tests need from other languages, from the registries that pip and npm are set to
 # on this machine.

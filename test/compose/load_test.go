@@ -1,0 +1,124 @@
+// Package compose tests docker-compose.yml: here against the settings of the programs
+// that it starts, and, in `make test-compose`, by running it.
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/template"
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/stretchr/testify/require"
+)
+
+// root is the repository.
+const root = "../.."
+
+// load parses a compose file as docker compose does, with nothing but the variables
+// that are given, and refuses what the specification does not know.
+func load(ctx context.Context, text string, variables map[string]string) (*types.Project, error) {
+	dir, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	details := types.ConfigDetails{
+		WorkingDir:  dir,
+		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, "docker-compose.yml"), Content: []byte(text)}},
+		Environment: variables,
+	}
+	raw, err := loader.LoadModelWithContext(ctx, details, func(o *loader.Options) {
+		o.SkipInterpolation, o.SkipValidation, o.SkipResolveEnvironment = true, true, true
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range template.ExtractVariables(raw, template.DefaultPattern) {
+		if v.DefaultValue == "" {
+			return nil, fmt.Errorf("the variable %s has no default", name)
+		}
+	}
+	return loader.LoadWithContext(ctx, details)
+}
+
+// programs are mneme's.
+type programs struct {
+	dir   string   // of mneme, built
+	names []string // of all of them
+}
+
+// build makes mneme once for all tests of this package.
+var build = sync.OnceValues(func() (*programs, error) {
+	entries, err := os.ReadDir(filepath.Join(root, "cmd"))
+	if err != nil {
+		return nil, err
+	}
+	p := &programs{}
+	for _, e := range entries {
+		p.names = append(p.names, e.Name())
+	}
+	if p.dir, err = os.MkdirTemp("", "mneme-test-"); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("go", "build", "-o", p.dir, "./cmd/mneme")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return p, fmt.Errorf("%w: %s", err, out)
+	}
+	return p, nil
+})
+
+func built(t *testing.T) *programs {
+	t.Helper()
+	p, err := build()
+	require.NoError(t, err)
+	return p
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if p, _ := build(); p != nil {
+		_ = os.RemoveAll(p.dir)
+	}
+	os.Exit(code)
+}
+
+// settings asks for the names of what a program is configured by, with the variables
+// of its service set; it is an error if the program would refuse one.
+func (p *programs) settings(program string, variables types.MappingWithEquals) ([]string, error) {
+	cmd := exec.Command(filepath.Join(p.dir, "mneme"), "config", program, "--json")
+	cmd.Env = []string{}
+	for name, value := range variables {
+		if value == nil {
+			return nil, fmt.Errorf("%s has no value", name)
+		}
+		cmd.Env = append(cmd.Env, name+"="+*value)
+	}
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("%s", strings.TrimSpace(string(exit.Stderr)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, s := range list {
+		names = append(names, s.Name)
+	}
+	return names, nil
+}

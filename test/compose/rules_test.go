@@ -1,0 +1,192 @@
+package compose
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/docker/go-units"
+)
+
+// scaled are the services that may run more than once.
+var scaled = []string{"ingestor", "file-tracker"}
+
+// check lists what is wrong with a project, sorted.
+func check(project *types.Project, p *programs) []string {
+	var wrong []string
+	for name, service := range project.Services {
+		var list []string
+		for _, rule := range []func(types.ServiceConfig) []string{image, checked, reachable, contained, memory, waits} {
+			list = append(list, rule(service)...)
+		}
+		if service.Build != nil {
+			list = append(list, program(service, p)...)
+		}
+		if slices.Contains(scaled, name) && len(service.Ports) > 0 {
+			list = append(list, "has a port of the host, of which there is one, and may run more than once")
+		}
+		for _, w := range list {
+			wrong = append(wrong, name+" "+w)
+		}
+	}
+	wrong = append(wrong, natsServer(project)...)
+	wrong = append(wrong, password(project)...)
+	slices.Sort(wrong)
+	return wrong
+}
+
+// pinned is an image of a full version, or of a digest.
+var pinned = regexp.MustCompile(`:\d+\.\d+\.\d+[^/]*$|@sha256:[0-9a-f]{64}$`)
+
+func image(s types.ServiceConfig) []string {
+	if s.Build == nil && !pinned.MatchString(s.Image) {
+		return []string{fmt.Sprintf("runs an image without a full version: %s", s.Image)}
+	}
+	return nil
+}
+
+// checked services tell docker whether they work, start again when they end, and may
+// end in peace.
+func checked(s types.ServiceConfig) (wrong []string) {
+	if h := s.HealthCheck; h == nil || h.Disable || len(h.Test) < 2 || h.Test[0] != "CMD" || h.Interval == nil || h.Timeout == nil || h.StartPeriod == nil {
+		wrong = append(wrong, "has no whole health check")
+	}
+	if s.Restart != types.RestartPolicyUnlessStopped {
+		wrong = append(wrong, "does not start again when it ends")
+	}
+	if s.StopGracePeriod == nil {
+		wrong = append(wrong, "is not given time to stop")
+	}
+	return wrong
+}
+
+func reachable(s types.ServiceConfig) (wrong []string) {
+	for _, port := range s.Ports {
+		if ip := net.ParseIP(port.HostIP); ip == nil || !ip.IsLoopback() {
+			wrong = append(wrong, fmt.Sprintf("publishes port %s off loopback", port.Published))
+		}
+	}
+	if s.NetworkMode != "" {
+		wrong = append(wrong, "has another network than the project's")
+	}
+	return wrong
+}
+
+// contained services have no rights that they don't need, and can run twice.
+func contained(s types.ServiceConfig) (wrong []string) {
+	if s.Privileged || len(s.CapAdd) > 0 || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+		wrong = append(wrong, "has rights of root")
+	}
+	if s.ContainerName != "" {
+		wrong = append(wrong, "has a container_name, of which there is one")
+	}
+	return wrong
+}
+
+// memory is bounded, and what Go's collector aims at lies below the bound.
+func memory(s types.ServiceConfig) []string {
+	if s.MemLimit == 0 {
+		return []string{"has no memory limit"}
+	}
+	aim := s.Environment["GOMEMLIMIT"]
+	if aim == nil {
+		return nil
+	}
+	bytes, err := units.RAMInBytes(*aim)
+	if err != nil || bytes >= int64(s.MemLimit) {
+		return []string{fmt.Sprintf("has GOMEMLIMIT=%s, not below its memory limit", *aim)}
+	}
+	return nil
+}
+
+// waits for what it needs to be healthy, not only there.
+func waits(s types.ServiceConfig) (wrong []string) {
+	for name, d := range s.DependsOn {
+		if d.Condition != types.ServiceConditionHealthy {
+			wrong = append(wrong, fmt.Sprintf("does not wait until %s is healthy", name))
+		}
+	}
+	return wrong
+}
+
+// program compares a service that runs one of ours with what that knows.
+func program(s types.ServiceConfig, p *programs) (wrong []string) {
+	if len(s.Entrypoint) > 0 || len(s.Command) != 1 || !slices.Contains(p.names, s.Command[0]) {
+		return []string{fmt.Sprintf("runs %q, which is none of %s", append(slices.Clone(s.Entrypoint), s.Command...), strings.Join(p.names, ", "))}
+	}
+	name := s.Command[0]
+	if h := s.HealthCheck; h == nil || !slices.Equal(h.Test, []string{"CMD", name, "--healthy"}) {
+		wrong = append(wrong, "does not check itself by --healthy")
+	}
+	known, err := p.settings(name, s.Environment)
+	if err != nil {
+		return append(wrong, "is refused by "+name+": "+err.Error())
+	}
+	traces, err := p.settings("traces", s.Environment)
+	if err != nil {
+		return append(wrong, "is refused by traces: "+err.Error())
+	}
+	known = slices.Concat(known, traces, []string{"GOMEMLIMIT", "GOGC"})
+	for variable := range s.Environment {
+		if !slices.Contains(known, variable) {
+			wrong = append(wrong, "sets "+variable+", which "+name+" does not know")
+		}
+	}
+	_, port, _ := net.SplitHostPort(value(s, "MNEME_LISTEN"))
+	for _, published := range s.Ports {
+		if port != fmt.Sprint(published.Target) {
+			wrong = append(wrong, fmt.Sprintf("publishes port %d and listens on %s", published.Target, port))
+		}
+	}
+	return wrong
+}
+
+// storeDir is where the server of our configuration keeps the log.
+var storeDir = regexp.MustCompile(`(?m)^\s*store_dir: "(.*)"$`)
+
+// natsServer runs with our configuration, and keeps the log on a volume.
+func natsServer(project *types.Project) (wrong []string) {
+	const ours = "deploy/nats/server.conf"
+	s := project.Services["nats"]
+	text, err := os.ReadFile(filepath.Join(root, ours))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	mounted, kept := "", false
+	for _, v := range s.Volumes {
+		if relative, err := filepath.Rel(project.WorkingDir, v.Source); v.Type == types.VolumeTypeBind && err == nil && relative == ours {
+			mounted = v.Target
+		}
+		kept = kept || v.Type == types.VolumeTypeVolume && v.Target == storeDir.FindStringSubmatch(string(text))[1]
+	}
+	if i := slices.Index(s.Command, "--config"); i < 0 || i+1 == len(s.Command) || s.Command[i+1] != mounted {
+		wrong = append(wrong, "nats does not run with "+ours)
+	}
+	if !kept {
+		wrong = append(wrong, "nats does not keep the log on a volume")
+	}
+	return wrong
+}
+
+// password is the same for Neo4j and for those that use it.
+func password(project *types.Project) (wrong []string) {
+	auth := value(project.Services["neo4j"], "NEO4J_AUTH")
+	for name, s := range project.Services {
+		if s.Build != nil && auth != "neo4j/"+value(s, "MNEME_NEO4J_PASSWORD") {
+			wrong = append(wrong, name+" has another password than Neo4j")
+		}
+	}
+	return wrong
+}
+
+func value(s types.ServiceConfig, variable string) string {
+	if v := s.Environment[variable]; v != nil {
+		return *v
+	}
+	return ""
+}
