@@ -45,7 +45,7 @@ func ListenAddress(name string) (string, error) {
 		return "", err
 	}
 	list := Fields(spec)
-	return list[slices.IndexFunc(list, func(f Field) bool { return f.Variable == listen })].text(), nil
+	return list[slices.IndexFunc(list, func(f Field) bool { return f.Variable == "MNEME_LISTEN" })].text(), nil
 }
 
 func refuse(variable string, value any, why string) error {

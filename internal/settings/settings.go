@@ -23,13 +23,8 @@ import (
 	"time"
 )
 
-const (
-	// prefix of every variable that is ours.
-	prefix = "MNEME_"
-
-	// listen names the address that a program listens on.
-	listen = prefix + "LISTEN"
-)
+// prefix of every variable that is ours.
+const prefix = "MNEME_"
 
 // testPrefix of the variables that only the project's tests read.
 const testPrefix = prefix + "TEST_"
@@ -99,7 +94,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(Loopback(listen, s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Network is what a program takes its network for.
@@ -110,9 +105,9 @@ type Network struct {
 // listen checks an address to listen on.
 func (n Network) listen(address string) error {
 	if n.Trust {
-		return hostPort(listen, address)
+		return hostPort("MNEME_LISTEN", address)
 	}
-	return Loopback(listen, address)
+	return Loopback("MNEME_LISTEN", address)
 }
 
 // Worker configures a program that drives a projection.

@@ -13,6 +13,11 @@ import (
 	"github.com/docker/go-units"
 )
 
+// ours tells whether a service runs a program of mneme.
+func ours(s types.ServiceConfig, project *types.Project) bool {
+	return s.Image == project.Services["ingestor"].Image
+}
+
 // scaled are the services that may run more than once.
 var scaled = []string{"ingestor", "file-tracker"}
 
@@ -21,11 +26,13 @@ func check(project *types.Project, p *programs) []string {
 	var wrong []string
 	for name, service := range project.Services {
 		var list []string
-		for _, rule := range []func(types.ServiceConfig) []string{image, checked, reachable, contained, memory, waits} {
+		for _, rule := range []func(types.ServiceConfig) []string{checked, reachable, contained, memory, waits} {
 			list = append(list, rule(service)...)
 		}
-		if service.Build != nil {
+		if ours(service, project) {
 			list = append(list, program(service, p)...)
+		} else {
+			list = append(list, image(service)...)
 		}
 		if slices.Contains(scaled, name) && len(service.Ports) > 0 {
 			list = append(list, "has a port of the host, of which there is one, and may run more than once")
@@ -44,7 +51,7 @@ func check(project *types.Project, p *programs) []string {
 var pinned = regexp.MustCompile(`:\d+\.\d+\.\d+[^/]*$|@sha256:[0-9a-f]{64}$`)
 
 func image(s types.ServiceConfig) []string {
-	if s.Build == nil && !pinned.MatchString(s.Image) {
+	if !pinned.MatchString(s.Image) {
 		return []string{fmt.Sprintf("runs an image without a full version: %s", s.Image)}
 	}
 	return nil
@@ -151,21 +158,21 @@ var storeDir = regexp.MustCompile(`(?m)^\s*store_dir: "(.*)"$`)
 
 // natsServer runs with our configuration, and keeps the log on a volume.
 func natsServer(project *types.Project) (wrong []string) {
-	const ours = "deploy/nats/server.conf"
+	const configuration = "deploy/nats/server.conf"
 	s := project.Services["nats"]
-	text, err := os.ReadFile(filepath.Join(root, ours))
+	text, err := os.ReadFile(filepath.Join(root, configuration))
 	if err != nil {
 		return []string{err.Error()}
 	}
 	mounted, kept := "", false
 	for _, v := range s.Volumes {
-		if relative, err := filepath.Rel(project.WorkingDir, v.Source); v.Type == types.VolumeTypeBind && err == nil && relative == ours {
+		if relative, err := filepath.Rel(project.WorkingDir, v.Source); v.Type == types.VolumeTypeBind && err == nil && relative == configuration {
 			mounted = v.Target
 		}
 		kept = kept || v.Type == types.VolumeTypeVolume && v.Target == storeDir.FindStringSubmatch(string(text))[1]
 	}
 	if i := slices.Index(s.Command, "--config"); i < 0 || i+1 == len(s.Command) || s.Command[i+1] != mounted {
-		wrong = append(wrong, "nats does not run with "+ours)
+		wrong = append(wrong, "nats does not run with "+configuration)
 	}
 	if !kept {
 		wrong = append(wrong, "nats does not keep the log on a volume")
@@ -177,7 +184,7 @@ func natsServer(project *types.Project) (wrong []string) {
 func password(project *types.Project) (wrong []string) {
 	auth := value(project.Services["neo4j"], "NEO4J_AUTH")
 	for name, s := range project.Services {
-		if s.Build != nil && auth != "neo4j/"+value(s, "MNEME_NEO4J_PASSWORD") {
+		if ours(s, project) && auth != "neo4j/"+value(s, "MNEME_NEO4J_PASSWORD") {
 			wrong = append(wrong, name+" has another password than Neo4j")
 		}
 	}
