@@ -62,8 +62,14 @@ neo4j-current: ## Fetch Neo4j's current line; needs Java 21 or 25, and Maven
 # The tests of docker-compose.yml are a module of their own, for what they need is large.
 .PHONY: test-compose-file lint-compose
 test: test-compose-file
-test-compose-file:
-	cd test/compose && $(GO) test ./...
+test-compose-file: # not from Go's cache: what it reads lies outside of the module
+	cd test/compose && $(GO) test -count=1 ./...
+
+test-all: test-compose
+.PHONY: test-compose
+test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify (an engine is started if none answers)
+	test/compose/prepare.sh
+	cd test/compose && MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 30m -v -run TestTheComposeFileRuns
 
 lint: lint-compose
 lint-compose:

@@ -44,7 +44,7 @@ func TestMistakesInAComposeFileAreFound(t *testing.T) {
 		{"command: [ingestor]", "command: [summarizer]", `ingestor runs ["summarizer"], which is none of`},
 		{"command: [ingestor]", "command: [ingestor, --fast]", `ingestor runs ["ingestor" "--fast"]`},
 		{"[CMD, file-tracker, --healthy]", "[CMD, ingestor, --healthy]", "file-tracker does not check itself"},
-		{"    healthcheck:\n      <<: *check\n      test: [CMD, wget, -q, -O, /dev/null, \"http://127.0.0.1:7474/\"]\n", "", "neo4j has no whole health check"},
+		{"    healthcheck:\n      <<: *check\n      test: [CMD, bash, -c, \"exec 3<>/dev/tcp/127.0.0.1/7687\"]\n", "", "neo4j has no whole health check"},
 		{"nats:2.15.2-alpine", "nats:latest", "nats runs an image without a full version: nats:latest"},
 		{"nats:2.15.2-alpine", "nats:2-alpine", "nats runs an image without a full version"},
 		{`["127.0.0.1:${API_PORT:-8420}:8420"]`, `["${API_PORT:-8420}:8420"]`, "context-api publishes port 8420 off loopback"},
@@ -60,6 +60,8 @@ func TestMistakesInAComposeFileAreFound(t *testing.T) {
 		{"neo4j: {condition: service_healthy}", "neo4j: {condition: service_started}", "context-api does not wait until neo4j is healthy"},
 		{"MNEME_NEO4J_PASSWORD: ${NEO4J_PASSWORD:-for-local-use}", "MNEME_NEO4J_PASSWORD: something", "file-tracker has another password than Neo4j"},
 		{"./deploy/nats/server.conf:", "./deploy/nats/other.conf:", "nats does not run with deploy/nats/server.conf"},
+		{"NEO4J_db_lock_acquisition_timeout: 20s", "NEO4J_db_lock__acquisition_timeout: 20s", "neo4j runs without db.lock.acquisition.timeout=20s"},
+		{"NEO4J_server_http_enabled: \"false\"", "NEO4J_server_http_enabled: \"true\"", "neo4j runs without server.http.enabled=false"},
 		{"- nats:/data", "- nats:/store", "nats does not keep the log on a volume"},
 		// Found by the loader.
 		{"restart: unless-stopped", "restarts: unless-stopped", "additional properties 'restarts' not allowed"},
@@ -88,6 +90,9 @@ func TestTheImagesAreOfTheVersionsThatTheTestsRunWith(t *testing.T) {
 	nats := regexp.MustCompile(`nats-io/nats-server/v2 v(\S+)`).FindStringSubmatch(goMod)
 	require.NotNil(t, nats)
 	require.Contains(t, file, "${NATS_IMAGE:-nats:"+nats[1]+"-alpine}")
+	neo4j := regexp.MustCompile(`(?s)case LTS:\s+return \[\]string\{"(\S+?)"`).FindStringSubmatch(read(t, "deploy/neo4j/version.go"))
+	require.NotNil(t, neo4j)
+	require.Contains(t, file, "${NEO4J_IMAGE:-neo4j:"+neo4j[1]+"-community}")
 	language := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(goMod)
 	require.NotNil(t, language)
 	require.Contains(t, file, "${BUILD_IMAGE:-golang:"+language[1]+"}")

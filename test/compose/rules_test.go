@@ -42,6 +42,7 @@ func check(project *types.Project, p *programs) []string {
 		}
 	}
 	wrong = append(wrong, natsServer(project)...)
+	wrong = append(wrong, neo4jServer(project)...)
 	wrong = append(wrong, password(project)...)
 	slices.Sort(wrong)
 	return wrong
@@ -176,6 +177,29 @@ func natsServer(project *types.Project) (wrong []string) {
 	}
 	if !kept {
 		wrong = append(wrong, "nats does not keep the log on a volume")
+	}
+	return wrong
+}
+
+// setting is a line of neo4j.conf.
+var setting = regexp.MustCompile(`(?m)^([a-z._]+)=(.*)$`)
+
+// neo4jServer runs with our settings. Its image takes them from variables, in whose
+// names "_" stands for a dot and "__" for "_".
+func neo4jServer(project *types.Project) (wrong []string) {
+	text, err := os.ReadFile(filepath.Join(root, "deploy/neo4j/neo4j.conf"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	ours := setting.FindAllStringSubmatch(string(text), -1)
+	if len(ours) == 0 {
+		return []string{"deploy/neo4j/neo4j.conf has no settings"}
+	}
+	for _, s := range ours {
+		variable := "NEO4J_" + strings.NewReplacer("_", "__", ".", "_").Replace(s[1])
+		if value(project.Services["neo4j"], variable) != s[2] {
+			wrong = append(wrong, "neo4j runs without "+s[0])
+		}
 	}
 	return wrong
 }

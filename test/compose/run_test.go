@@ -1,0 +1,245 @@
+package compose
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long partitions may take to move, or a killed program to be back.
+const patience = time.Minute
+
+func TestTheComposeFileRuns(t *testing.T) {
+	if os.Getenv("MNEME_TEST_ALL") == "" {
+		t.Skip("takes minutes, and a docker engine: make test-compose")
+	}
+	p := newProject(t)
+	p.compose("up", "--detach", "--wait")
+	p.outside()
+	require.Equal(t, 1, p.runs("ingestor"))
+
+	published := p.imports()
+	p.verifies(published)
+
+	// Three ingestors share the partitions.
+	p.compose("up", "--detach", "--wait", "--scale", "ingestor=3")
+	p.shares(3)
+
+	// One of them is killed while more is published, and comes back.
+	half := make(chan struct{})
+	var load sync.WaitGroup
+	load.Go(func() { published += p.publishes(half) })
+	<-half
+	victim := p.containers("ingestor")[1]
+	pid, err := strconv.Atoi(p.docker("inspect", "--format", "{{.State.Pid}}", victim))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL), "to kill what an engine runs, be root on its machine")
+	load.Wait()
+	require.Eventually(t, func() bool {
+		return p.docker("inspect", "--format", "{{.RestartCount}} {{.State.Health.Status}}", victim) == "1 healthy"
+	}, patience, time.Second, "the ingestor that was killed is not back")
+	p.shares(3)
+	p.verifies(published)
+
+	// Everything ends in order, within its memory, and goes on with what it had.
+	p.compose("stop")
+	for _, service := range []string{"ingestor", "file-tracker", "context-api", "nats", "neo4j"} {
+		for _, id := range p.containers(service) {
+			state := p.docker("inspect", "--format", "{{.State.ExitCode}} {{.State.OOMKilled}}", id)
+			if service == "neo4j" { // Java's code for SIGTERM
+				state = strings.Replace(state, "143", "0", 1)
+			}
+			require.Equal(t, "0 false", state, service)
+		}
+	}
+	p.compose("up", "--detach", "--wait", "--scale", "ingestor=3")
+	p.outside()
+	p.shares(3)
+	p.verifies(published)
+	for _, line := range strings.Split(p.docker("stats", "--no-stream", "--format", "{{.Name}}: {{.MemUsage}}"), "\n") {
+		t.Log(line)
+	}
+}
+
+// outside looks up where the services answer on this machine.
+func (p *project) outside() {
+	p.t.Helper()
+	p.url = "http://" + strings.TrimSpace(p.compose("port", "context-api", "8420"))
+	p.nats = "nats://" + strings.TrimSpace(p.compose("port", "nats", "4222"))
+	require.Contains(p.t, p.url, "//127.0.0.1:")
+	require.Contains(p.t, p.nats, "//127.0.0.1:")
+}
+
+// containers of a service, in their order.
+func (p *project) containers(service string) []string {
+	p.t.Helper()
+	return strings.Fields(p.compose("ps", "--all", "--quiet", service))
+}
+
+func (p *project) runs(service string) int { return len(p.containers(service)) }
+
+// mneme runs a command against the project, on this machine.
+func (p *project) mneme(into any, args ...string) {
+	p.t.Helper()
+	cmd := exec.Command(filepath.Join(built(p.t).dir, "mneme"), append(args, "--json", "--url", p.url, "--nats-url", p.nats)...)
+	out, err := cmd.Output()
+	require.NoError(p.t, err, "mneme %s: %s%s", strings.Join(args, " "), out, cmd.Stderr)
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	require.NoError(p.t, json.Unmarshal([]byte(lines[len(lines)-1]), into), "%s", out)
+}
+
+// imports brings in the recorded conversations, or where there are none the samples of
+// the repository, and returns how many events these are.
+func (p *project) imports() uint64 {
+	p.t.Helper()
+	dir := os.Getenv("MNEME_TEST_DATA")
+	if dir == "" {
+		dir = root + "/../shared/data"
+	}
+	from := filepath.Join(dir, "events", "claude_code.jsonl.gz")
+	if _, err := os.Stat(from); err != nil {
+		p.t.Logf("recorded conversations not found at %s: the samples are imported", from)
+		from = root + "/internal/transcript/testdata"
+	}
+	begun := time.Now()
+	var imported struct{ Published, Rejected uint64 }
+	p.mneme(&imported, "import", from, "--wait")
+	require.NotZero(p.t, imported.Published)
+	p.t.Logf("imported %d events, readable after %s", imported.Published, time.Since(begun).Round(time.Millisecond))
+	return imported.Published
+}
+
+// verifies that the read models are what a log of so many events makes.
+func (p *project) verifies(events uint64) {
+	p.t.Helper()
+	caughtUp := func() bool {
+		var status struct {
+			Stream      struct{ Messages uint64 }
+			Projections []struct {
+				Store, State string
+				Lag          uint64
+				Failed       int
+			}
+		}
+		p.mneme(&status, "status")
+		require.Equal(p.t, events, status.Stream.Messages, "the log holds what was acknowledged")
+		for _, s := range status.Projections {
+			require.Equal(p.t, "neo4j", s.Store)
+			require.Zero(p.t, s.Failed)
+			if s.State != "live" || s.Lag > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	require.Eventually(p.t, caughtUp, patience, 200*time.Millisecond, "the read models don't catch up")
+	begun := time.Now()
+	var verified struct {
+		Equal       bool
+		Projections []struct {
+			Equal          bool
+			Events, Behind uint64
+		}
+	}
+	// In the container, as an operator without mneme on the machine would.
+	require.NoError(p.t, json.Unmarshal([]byte(p.compose("exec", "context-api", "mneme", "verify", "--json")), &verified))
+	require.True(p.t, verified.Equal)
+	require.Len(p.t, verified.Projections, 2)
+	for _, v := range verified.Projections {
+		require.True(p.t, v.Equal)
+		require.Equal(p.t, events, v.Events)
+		require.Zero(p.t, v.Behind)
+	}
+	p.t.Logf("verified %d events: %s", events, time.Since(begun).Round(time.Millisecond))
+}
+
+// driven is a line of /readyz about a partition that the program drives.
+var driven = regexp.MustCompile(`(?m)^graph partition (\d+): live`)
+
+// shares waits until so many ingestors drive all partitions, each partition once, and
+// each ingestor some.
+func (p *project) shares(ingestors int) {
+	p.t.Helper()
+	ids := p.containers("ingestor")
+	require.Len(p.t, ids, ingestors)
+	last := ""
+	shared := func() bool {
+		counts, seen := map[string]int{}, map[string]int{}
+		for _, id := range ids {
+			host := strings.TrimPrefix(p.docker("inspect", "--format", "{{.Name}}", id), "/")
+			answer := p.try(p.command("exec", "nats", "wget", "-q", "-O", "-", "http://"+host+":8421/readyz")...)
+			for _, match := range driven.FindAllStringSubmatch(answer, -1) {
+				counts[host]++
+				seen[match[1]]++
+			}
+		}
+		last = fmt.Sprint(counts, seen)
+		values := slices.Collect(maps.Values(seen))
+		return len(counts) == ingestors && len(seen) == partitions && slices.Max(values) == 1
+	}
+	begun := time.Now()
+	require.Eventually(p.t, shared, patience, 200*time.Millisecond, "partitions are not shared")
+	p.t.Logf("partitions are shared after %s: %s", time.Since(begun).Round(time.Millisecond), last)
+}
+
+// partitions of docker-compose.yml.
+const partitions = 8
+
+// What publishes sends, and by how many at once.
+const (
+	publishers = 4
+	each       = 500
+)
+
+// publishes messages to the API, closes half when half of them are acknowledged or no
+// more will be, and returns how many these are at the end.
+func (p *project) publishes(half chan struct{}) (acknowledged uint64) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	pace := time.NewTicker(3 * time.Millisecond)
+	defer pace.Stop()
+	for n := range publishers {
+		all.Go(func() {
+			for i := range each {
+				<-pace.C
+				id := fmt.Sprintf("m%d", i)
+				body := fmt.Sprintf(`{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"test","id":%q,"subject":"load-%d-%d",
+					"data":{"message_id":%q,"role":"user","content":"What was published while one was killed?"}}`, id, n, i%8, id)
+				response, err := http.Post(p.url+"/v1/events", "application/cloudevents+json", strings.NewReader(body))
+				if err != nil {
+					p.t.Errorf("publish: %v", err)
+					return
+				}
+				_ = response.Body.Close()
+				if response.StatusCode >= 300 {
+					p.t.Errorf("publish: %s", response.Status)
+					return
+				}
+				mu.Lock()
+				if acknowledged++; acknowledged == publishers*each/2 {
+					close(half)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if acknowledged < publishers*each/2 {
+		close(half)
+	}
+	return acknowledged
+}
