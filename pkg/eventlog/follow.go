@@ -84,8 +84,8 @@ func (f *Follower) Pending() uint64 { return f.pending }
 func (f *Follower) Stop() {
 	f.stopped.Do(func() {
 		close(f.done)
-		f.consume.Stop()
-		go func() {
+		go func() { // the client is slow to stop while it makes another consumer
+			f.consume.Stop()
 			f.log.deleteConsumer(f.name)
 			if name := f.consumer.CachedInfo().Name; name != f.name {
 				f.log.deleteConsumer(name)
@@ -186,9 +186,7 @@ func (f *Follower) watch() {
 		case <-f.done:
 			return
 		}
-		// The client makes another consumer behind a lost connection too, which can take
-		// it 10 s, and its CachedInfo waits for that.
-		if f.log.conn.Stats().Reconnects != reconnects || f.consumer.CachedInfo().Name != f.name {
+		if f.log.conn.Stats().Reconnects != reconnects || !f.same() {
 			f.interrupt()
 			return
 		}
@@ -204,6 +202,20 @@ func (f *Follower) watch() {
 		case !behind && quiet == askAfter:
 			quiet, behind = 0, f.behind()
 		}
+	}
+}
+
+// same tells whether the consumer is the one that the follower began with. While the
+// client makes another one, which takes it 10 s if a server of the cluster is down, it
+// does not answer.
+func (f *Follower) same() bool {
+	name := make(chan string, 1)
+	go func() { name <- f.consumer.CachedInfo().Name }()
+	select {
+	case n := <-name:
+		return n == f.name
+	case <-time.After(watchInterval):
+		return false
 	}
 }
 
