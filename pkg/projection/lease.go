@@ -8,6 +8,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// errTaken says that somebody has the lease.
+var errTaken = errors.New("somebody has the lease")
+
 // errLate says that a lease was not renewed in time.
 var errLate = errors.New("the lease was not renewed in time")
 
@@ -35,14 +38,18 @@ type lease struct {
 	renewing chan struct{} // closed when renew has ended
 }
 
-// take makes a key. It returns [jetstream.ErrKeyExists] if somebody has it.
+// take makes a key. It returns [errTaken] if it is there, or somebody makes it just now.
 func take(bucket jetstream.KeyValue, ttl time.Duration, key, process string) (*lease, error) {
 	l := &lease{bucket: bucket, ttl: ttl, key: key, stop: make(chan struct{}), renewing: make(chan struct{})}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), l.patience())
 	defer cancel()
 	var err error
-	if l.made, err = bucket.Create(ctx, key, []byte(process)); err != nil {
+	l.made, err = bucket.Create(ctx, key, []byte(process))
+	if isConflict(err) {
+		return nil, errTaken
+	}
+	if err != nil {
 		return nil, err
 	}
 	l.revision = l.made
@@ -50,6 +57,13 @@ func take(bucket jetstream.KeyValue, ttl time.Duration, key, process string) (*l
 	l.watchdog = time.AfterFunc(time.Until(l.end(began)), func() { l.lose(errLate) })
 	go l.renew(process)
 	return l, nil
+}
+
+// isConflict tells whether a key is not as it was expected to be. A bucket with copies
+// says so by another code.
+func isConflict(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
 // end is how long a lease is valid that was made or renewed by a request at began.

@@ -135,8 +135,8 @@ func (s *share) join(ctx context.Context) error {
 		return err
 	}
 	self, err := take(bucket, ttl, s.keys.member(s.process), s.process)
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		return fmt.Errorf("another process has the name %q, or this one had it just now: %w", s.process, err)
+	if errors.Is(err, errTaken) {
+		return fmt.Errorf("another process has the name %q, or this one had it just now", s.process)
 	}
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (m *membership) settle() {
 		case mine && owner != m.process:
 			m.giveBack(partition)
 		case !mine && owner == m.process && m.view.held[partition].process == "" && time.Now().After(m.asleep[partition]):
-			if err := m.begin(partition); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+			if err := m.begin(partition); err != nil && !errors.Is(err, errTaken) {
 				m.slog.Warn("a lease could not be taken", "partition", partition, "error", err)
 				return // the next tick tries again, if the membership lasts
 			}
