@@ -1,0 +1,196 @@
+package projection
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/pkg/eventlog"
+)
+
+// leaseProcess in the environment makes this test program a process that takes leases
+// from the server there, and tells what it drives on its standard output.
+const leaseProcess = "MNEME_TEST_LEASE_PROCESS"
+
+const processPartitions = 8
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(leaseProcess); url != "" {
+		takeLeases(url)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func takeLeases(url string) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	conn, err := eventlog.Connect(url, "process", slog.New(slog.DiscardHandler))
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	leases, err := NewLeases(LeaseConfig{Conn: conn, Process: fmt.Sprint("p", os.Getpid())})
+	if err != nil {
+		panic(err)
+	}
+	var out sync.Mutex
+	tell := func(sign string, partition int) {
+		out.Lock()
+		defer out.Unlock()
+		fmt.Println(sign + strconv.Itoa(partition))
+	}
+	s := &share{
+		Leases: leases, keys: keys{"test", 1}, partitions: processPartitions, slog: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		holder: func(int, string) {},
+		work: func(ctx context.Context, stop <-chan struct{}, partition int) error {
+			tell("+", partition)
+			select {
+			case <-ctx.Done():
+			case <-stop:
+			}
+			tell("-", partition)
+			return nil
+		},
+	}
+	s.run(ctx)
+}
+
+// process is one that takes leases.
+type process struct {
+	*exec.Cmd
+	mu   sync.Mutex
+	held map[int]bool // as it says
+}
+
+func (p *process) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.held)
+}
+
+// sharedBy tells whether processes hold all partitions evenly.
+func sharedBy(list []*process) bool {
+	total, low, high := 0, processPartitions, 0
+	for _, p := range list {
+		n := p.count()
+		total, low, high = total+n, min(low, n), max(high, n)
+	}
+	return total == processPartitions && high-low <= 1
+}
+
+func awaitSharedBy(t *testing.T, list ...*process) time.Duration {
+	t.Helper()
+	began := time.Now()
+	require.Eventually(t, func() bool { return sharedBy(list) }, 20*time.Second, time.Millisecond)
+	return time.Since(began)
+}
+
+// TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers uses real processes and
+// real signals, and the TTL of every day. MNEME_TEST_ROUNDS makes it measure more often.
+func TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 10 s")
+	}
+	t.Parallel()
+	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 20})
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: processPartitions})
+	require.NoError(t, err)
+	start := func() *process {
+		p := &process{Cmd: exec.Command(os.Args[0]), held: map[int]bool{}}
+		p.Env = append(os.Environ(), leaseProcess+"="+server.ClientURL())
+		p.Stderr = t.Output()
+		out, err := p.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, p.Start())
+		t.Cleanup(func() { _ = p.Process.Kill() })
+		go func() {
+			defer func() { _ = p.Wait() }()
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				partition, err := strconv.Atoi(lines.Text()[1:])
+				if err != nil {
+					continue
+				}
+				p.mu.Lock()
+				if lines.Text()[0] == '+' {
+					p.held[partition] = true
+				} else {
+					delete(p.held, partition)
+				}
+				p.mu.Unlock()
+			}
+		}()
+		return p
+	}
+	list := []*process{start(), start(), start()}
+	awaitSharedBy(t, list...)
+	rounds := 1
+	if n, err := strconv.Atoi(os.Getenv("MNEME_TEST_ROUNDS")); err == nil {
+		rounds = n
+	}
+	var term, kill, sleep, wake []time.Duration
+	for range rounds {
+		require.NoError(t, list[0].Process.Signal(syscall.SIGTERM))
+		term = append(term, awaitSharedBy(t, list[1:]...))
+		list = append(list[1:], start())
+		awaitSharedBy(t, list...)
+
+		require.NoError(t, list[0].Process.Kill())
+		kill = append(kill, awaitSharedBy(t, list[1:]...))
+		list = append(list[1:], start())
+		awaitSharedBy(t, list...)
+
+		sleeper := list[0]
+		require.NoError(t, sleeper.Process.Signal(syscall.SIGSTOP))
+		sleep = append(sleep, awaitSharedBy(t, list[1:]...))
+		require.Positive(t, sleeper.count(), "it does not know")
+		require.NoError(t, sleeper.Process.Signal(syscall.SIGCONT))
+		wake = append(wake, awaitSharedBy(t, list...))
+	}
+	for what, times := range map[string][]time.Duration{"SIGTERM": term, "SIGKILL": kill, "SIGSTOP": sleep, "SIGCONT": wake} {
+		slices.Sort(times)
+		t.Logf("%s: p50 %s, max %s of %d", what, times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond), len(times))
+	}
+	most := func(times []time.Duration) time.Duration { return times[len(times)-1] }
+	require.Less(t, most(term), natsdeploy.DefaultLeaseTTL/2)
+	require.Less(t, max(most(kill), most(sleep)), natsdeploy.DefaultLeaseTTL+500*time.Millisecond)
+
+	conn, err := nats.Connect(server.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	for _, p := range list {
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	}
+	bucket, err := js.KeyValue(t.Context(), natsdeploy.LeaseBucket)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		lister, err := bucket.ListKeys(t.Context())
+		if err != nil {
+			return false
+		}
+		n := 0
+		for range lister.Keys() {
+			n++
+		}
+		return n == 0
+	}, time.Second, time.Millisecond, "all is given back")
+}
