@@ -2,29 +2,11 @@ package neo4jstore
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
-	"os"
 	"testing"
 
 	"mneme/events"
 	"mneme/pkg/graph/storetest"
 )
-
-func testConfig(t *testing.T) Config {
-	uri := os.Getenv("MNEME_TEST_NEO4J_URI")
-	if uri == "" {
-		t.Skip("no neo4j")
-	}
-	return Config{URI: uri}
-}
-
-// generationOf gives every directory of a test a generation of its own.
-func generationOf(dir string) int {
-	h := fnv.New64a()
-	h.Write([]byte(dir))
-	return int(h.Sum64() >> 2)
-}
 
 func backends(t *testing.T) (storetest.Backend[storetest.GraphStore], storetest.Backend[storetest.FilesStore]) {
 	c := testConfig(t)
@@ -33,8 +15,7 @@ func backends(t *testing.T) (storetest.Backend[storetest.GraphStore], storetest.
 			return OpenGraph(ctx, c, generationOf(dir))
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
-			return refuse(ctx, c, dir, "CREATE CONSTRAINT %[1]s FOR (m:Message) REQUIRE (m.conversation, m.id) IS UNIQUE",
-				"CREATE (:Message {conversation: $key, id: $text})", "MATCH (m:Message {conversation: $key, id: $text}) WHERE m.seq IS NULL DELETE m", text)
+			return refuse(ctx, c, dir, "Message", "payload_key", events.MessageKey(text))
 		},
 	}
 	f := storetest.Backend[storetest.FilesStore]{
@@ -42,34 +23,28 @@ func backends(t *testing.T) (storetest.Backend[storetest.GraphStore], storetest.
 			return OpenFiles(ctx, c, generationOf(dir))
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
-			return refuse(ctx, c, dir, "CREATE CONSTRAINT %[1]s FOR (a:FileAccess) REQUIRE (a.refused) IS UNIQUE",
-				"CREATE (:TrackedCall {key: $call})", "MATCH (t:TrackedCall {key: $call}) DELETE t", text)
+			return refuse(ctx, c, dir, "FilesEvent", "payload_key", events.ToolCallKey("of "+text))
 		},
 	}
 	return g, f
 }
 
-// refuse makes a node that stands where an event of the conversation "c" wants to.
-func refuse(ctx context.Context, c Config, dir, constraint, create, remove, text string) (func() error, error) {
+// refuse makes a node of no conversation, which stands where an event of the
+// conversation "c" wants to.
+func refuse(ctx context.Context, c Config, dir, label, property, payload string) (undo func() error, err error) {
 	d, err := open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	s := &store{db: d, generation: generationOf(dir)}
-	name := fmt.Sprintf("refuse_%d", s.generation)
-	id := events.ConversationID{Tenant: "t", ID: "c"}
-	params := map[string]any{"key": s.key(id), "text": text, "call": s.keyIn(id, events.ToolCallKey("of "+text))}
-	undo := func() error {
+	node := "(n:" + label + " {" + property + ": $key})"
+	key := map[string]any{"key": s.payloadKey(events.ConversationID{Tenant: "t", ID: "c"}, payload)}
+	undo = func() error {
 		defer func() { _ = d.close() }()
-		if _, err := d.write(ctx, remove, params); err != nil {
-			return err
-		}
-		_, err := d.write(ctx, "DROP CONSTRAINT "+name, nil)
+		_, err := d.write(ctx, "MATCH "+node+" DELETE n", key)
 		return err
 	}
-	if _, err = d.write(ctx, fmt.Sprintf(constraint, name), nil); err == nil {
-		_, err = d.write(ctx, create, params)
-	}
+	_, err = d.write(ctx, "CREATE "+node, key)
 	return undo, err
 }
 

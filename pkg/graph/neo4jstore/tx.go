@@ -54,16 +54,23 @@ func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*
 		if err := fn(t); err != nil {
 			return nil, err
 		}
+		if !look && len(t.claims) > 0 {
+			return nil, errUnwritten
+		}
 		return nil, t.flush(ctx)
 	}, neo4j.WithTxTimeout(s.WriteTimeout))
 	return t, err
 }
 
+// errUnwritten says that an event leaves no row, because its conversation was deleted
+// later in the batch: nothing would tell that its keys are taken.
+var errUnwritten = errors.New("a claim is not written")
+
 // transact runs fn in one transaction and shows what it did once it is committed. Keys
 // are taken for free at first: almost always they are.
 func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error) error {
 	t, err := s.attempt(ctx, partition, false, fn)
-	if codeOf(err) == constraintViolated {
+	if codeOf(err) == constraintViolated || errors.Is(err, errUnwritten) {
 		t, err = s.attempt(ctx, partition, true, fn)
 	}
 	if err != nil {

@@ -149,6 +149,23 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 				require.EqualValues(t, 6, b.hash(id("d")).LastSeq)
 			})
 		}},
+		{"a known event is known too in the batch that deletes its conversation", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("d", "e1", d.nth(1))
+			b.apply(h.Messages)
+			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.nth(2))
+			h.Add("c", &events.ConversationDeleted{})
+			h.AddAs("d", "e1", &events.ConversationDeleted{}) // refused: e1 has other content
+			b.apply(h.Since(3))
+			require.EqualValues(t, 3, b.cp.Applied)
+			require.EqualValues(t, 1, b.cp.Duplicates)
+			require.Len(t, b.failed(), 2)
+			require.EqualValues(t, 5, b.tombstone(id("c")))
+			require.Zero(t, b.tombstone(id("d")))
+		}},
 		{"a conversation that was never seen can be deleted", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", &events.ConversationDeleted{})

@@ -1,0 +1,118 @@
+package neo4jstore
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/mnemetest/neo4jtest"
+)
+
+// lawChecks is how many histories a law is tried with: each takes a hundred round
+// trips. MNEME_TEST_ALL=1 or -rapid.checks tries more.
+const lawChecks = "10"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := os.Getenv("MNEME_TEST_ALL") == "1"
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if !chosen {
+		_ = flag.Set("rapid.checks", lawChecks)
+	}
+	code := m.Run()
+	if err := forget(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "what the tests wrote stays:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// testConfig is the shared server.
+func testConfig(t testing.TB) Config {
+	t.Helper()
+	return Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()}
+}
+
+// The generations of this process: what they wrote has keys that begin with the same
+// digits, and goes when the tests are done.
+const generationDigits = 9
+
+var firstGeneration = (1_000_000_000 + rand.IntN(1_000_000_000)) * pow10(generationDigits)
+
+func pow10(n int) int {
+	p, _ := strconv.Atoi("1" + strings.Repeat("0", n))
+	return p
+}
+
+// generationOf gives a name a generation of its own.
+func generationOf(name string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return firstGeneration + int(h.Sum32())%pow10(generationDigits)
+}
+
+// forget deletes what the tests of this process have written.
+func forget(ctx context.Context) error {
+	uri := os.Getenv("MNEME_TEST_NEO4J_URI")
+	if uri == "" {
+		return nil
+	}
+	d, err := open(ctx, Config{URI: uri, Password: neo4jtest.Password()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.close() }()
+	params := map[string]any{"prefix": strconv.Itoa(firstGeneration / pow10(generationDigits)), "from": firstGeneration, "to": firstGeneration + pow10(generationDigits), "limit": 5000}
+	for _, which := range written {
+		for full := true; full; {
+			rows, err := d.write(ctx, "MATCH "+which+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*) = $limit", params)
+			if err != nil {
+				return err
+			}
+			full, _ = rows[0][0].(bool)
+		}
+	}
+	return nil
+}
+
+// written are all nodes that the stores make, by an index each.
+var written = []string{
+	"(n:Version) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:Message) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:ToolCall) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:ToolResult) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:Scope) WHERE n.key STARTS WITH $prefix",
+	"(n:Conversation) WHERE n.key STARTS WITH $prefix",
+	"(n:GraphCheckpoint) WHERE n.key STARTS WITH $prefix",
+	"(n:GraphSettled) WHERE n.key STARTS WITH $prefix",
+	"(n:GraphFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
+	"(n:FilesEvent) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:FileAccess) WHERE n.conversation STARTS WITH $prefix AND n.at IS NOT NULL",
+	"(n:File) WHERE n.key STARTS WITH $prefix",
+	"(n:TrackedCall) WHERE n.key STARTS WITH $prefix",
+	"(n:EarlyResult) WHERE n.key STARTS WITH $prefix",
+	"(n:FilesConversation) WHERE n.key STARTS WITH $prefix",
+	"(n:FilesCheckpoint) WHERE n.key STARTS WITH $prefix",
+	"(n:FilesSettled) WHERE n.key STARTS WITH $prefix",
+	"(n:FilesFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
+}
+
+// openBoth opens a generation of both stores.
+func openBoth(t *testing.T, c Config, generation int) (*Graph, *Files) {
+	t.Helper()
+	g, err := OpenGraph(t.Context(), c, generation)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	f, err := OpenFiles(t.Context(), c, generation)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return g, f
+}
