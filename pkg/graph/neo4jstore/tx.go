@@ -22,13 +22,15 @@ type piece struct {
 // between the parts of one statement.
 const smallBatch = 50
 
-// together is all pieces in one statement.
+// together is all pieces in one statement, and the checkpoint. Its rows are in one
+// parameter, a map: Neo4j plans a statement anew for every combination of how long the
+// lists among its parameters are, and this one takes it a second.
 func together(pieces []piece) string {
 	parts := make([]string, len(pieces))
 	for i, p := range pieces {
-		parts[i] = "CALL () {\n" + p.statement + "\n}"
+		parts[i] = "CALL () {\n" + strings.Replace(p.statement, "$"+p.param, "$rows."+p.param, 1) + "\n}"
 	}
-	return strings.Join(parts, "\n")
+	return strings.Join(parts, "\n") + "\nWITH 1 AS written\n" + saveCheckpoint
 }
 
 // tx is the part of a transaction that both projections share. What is to be written is
@@ -107,13 +109,8 @@ func (t *tx) add(param string, r any) { t.rows[param] = append(t.rows[param], r)
 
 // flush writes what was collected: in one statement if it is little.
 func (t *tx) flush(ctx context.Context) error {
-	params, n := map[string]any{}, 0
-	for _, p := range t.writes {
-		rows := t.rows[p.param]
-		if rows == nil {
-			rows = []any{}
-		}
-		params[p.param] = rows
+	n := 0
+	for _, rows := range t.rows {
 		n += len(rows)
 	}
 	save := map[string]any{}
@@ -121,10 +118,8 @@ func (t *tx) flush(ctx context.Context) error {
 		save = checkpointParams(t.checkpointKey(t.partition), *t.advanced)
 	}
 	if n > 0 && n <= smallBatch && t.advanced != nil {
-		for name, value := range save {
-			params[name] = value
-		}
-		_, err := t.run(ctx, together(t.writes)+"\nWITH 1 AS written\n"+saveCheckpoint, params)
+		save["rows"] = t.rows
+		_, err := t.run(ctx, together(t.writes), save)
 		return err
 	}
 	for _, p := range t.writes {
