@@ -97,12 +97,13 @@ func sharedBy(list []*process) bool {
 func awaitSharedBy(t *testing.T, list ...*process) time.Duration {
 	t.Helper()
 	began := time.Now()
-	require.Eventually(t, func() bool { return sharedBy(list) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sharedBy(list) }, 60*time.Second, time.Millisecond)
 	return time.Since(began)
 }
 
 // TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers uses real processes and
-// real signals, and the TTL of every day. MNEME_TEST_ROUNDS makes it measure more often.
+// real signals, and the TTL of every day. With MNEME_TEST_ROUNDS, on an idle machine, it
+// measures that often and holds the times to their limits.
 func TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
@@ -141,10 +142,9 @@ func TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers(t *testing.T) {
 	}
 	list := []*process{start(), start(), start()}
 	awaitSharedBy(t, list...)
-	rounds := 1
-	if n, err := strconv.Atoi(os.Getenv("MNEME_TEST_ROUNDS")); err == nil {
-		rounds = n
-	}
+	rounds, err := strconv.Atoi(os.Getenv("MNEME_TEST_ROUNDS"))
+	measured := err == nil
+	rounds = max(rounds, 1)
 	var term, kill, sleep, wake []time.Duration
 	for range rounds {
 		require.NoError(t, list[0].Process.Signal(syscall.SIGTERM))
@@ -168,9 +168,10 @@ func TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers(t *testing.T) {
 		slices.Sort(times)
 		t.Logf("%s: p50 %s, max %s of %d", what, times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond), len(times))
 	}
-	most := func(times []time.Duration) time.Duration { return times[len(times)-1] }
-	require.Less(t, most(term), natsdeploy.DefaultLeaseTTL/2)
-	require.Less(t, max(most(kill), most(sleep)), natsdeploy.DefaultLeaseTTL+500*time.Millisecond)
+	if measured {
+		require.Less(t, slices.Max(term), 100*time.Millisecond)
+		require.Less(t, max(slices.Max(kill), slices.Max(sleep)), natsdeploy.DefaultLeaseTTL+500*time.Millisecond)
+	}
 
 	conn, err := nats.Connect(server.ClientURL())
 	require.NoError(t, err)
@@ -192,5 +193,5 @@ func TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers(t *testing.T) {
 			n++
 		}
 		return n == 0
-	}, time.Second, time.Millisecond, "all is given back")
+	}, 20*time.Second, time.Millisecond, "all is given back")
 }
