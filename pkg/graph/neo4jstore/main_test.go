@@ -16,13 +16,16 @@ import (
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
-// lawChecks is how many histories a law is tried with: each takes a hundred round
-// trips. MNEME_TEST_ALL=1 or -rapid.checks tries more.
+// all is MNEME_TEST_ALL=1: more histories, longer conversations, a server of its own.
+var all = os.Getenv("MNEME_TEST_ALL") == "1"
+
+// lawChecks is how many histories a law is tried with, unless -rapid.checks says how
+// many: each takes a hundred round trips.
 const lawChecks = "10"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	chosen := os.Getenv("MNEME_TEST_ALL") == "1"
+	chosen := all
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
 	if !chosen {
 		_ = flag.Set("rapid.checks", lawChecks)

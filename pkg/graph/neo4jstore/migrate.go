@@ -70,10 +70,12 @@ func (d *db) checkSchema(ctx context.Context) error {
 	return nil
 }
 
+const selectMigrations = "MATCH (s:MnemeSchema) RETURN s.n, s.sha256, s.name ORDER BY s.n"
+
 // migrations lists the checksums of those that the database has, and refuses what this
 // program does not know.
 func (d *db) migrations(ctx context.Context) ([]string, error) {
-	rows, err := d.read(ctx, "MATCH (s:MnemeSchema) RETURN s.n, s.sha256, s.name ORDER BY s.n", nil)
+	rows, err := d.read(ctx, selectMigrations, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ type graphShop = workshop[*graph.Unit, GraphStore]
 func graphCases(w graphShop) []namedCase {
 	cases := []namedCase{
 		asOfGraph(w),
+		readersOfGraph(w),
 		{"the first event creates the conversation, whatever it is", func(t *testing.T) {
 			for _, p := range []events.Payload{
 				message("m", "assistant", "x"), read("k", "/a"), result("k", "x", true),

@@ -1,0 +1,122 @@
+package neo4jstore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// What an append and a read of the newest N cost must not depend on how long the
+// conversation is. It is proved on how often the server looks at its store.
+
+func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
+	t.Parallel()
+	s := openStores(t, testConfig(t))
+	messages := 4_000
+	if all {
+		messages = 100_000
+	}
+	for n := range messages {
+		s.turn("long")
+		if n%(messages/100) == 0 {
+			s.turn("short")
+		}
+		if n%500 == 499 {
+			s.apply(t)
+		}
+	}
+	s.spy.since()
+	s.spy.prefix = "PROFILE "
+	costs := map[string]map[string]int64{}
+	for _, c := range []string{"short", "long"} {
+		costs[c] = s.costs(t, c)
+	}
+	for _, name := range slices.Sorted(maps.Keys(costs["long"])) {
+		short, long := costs["short"][name], costs["long"][name]
+		t.Logf("%-40s %5d db hits in the short conversation, %5d in the long one", name, short, long)
+		require.Positive(t, short, name)
+		require.LessOrEqual(t, float64(long), 1.1*float64(short)+5, name)
+	}
+}
+
+// turn is a message, and now and then a call with its result.
+func (s *stores) turn(c string) {
+	n := s.history.Next
+	role := "assistant"
+	if n%5 == 0 {
+		role = "user"
+	}
+	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: role, Content: "hello"})
+	if n%2 == 0 {
+		return
+	}
+	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("k", n), MessageID: fmt.Sprint("m", n), ToolName: "Read", Arguments: fmt.Appendf(nil, `{"file_path":"/w/%d.go"}`, n%50)})
+	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("k", n), Result: events.TextResult("text")})
+}
+
+// costs is what everything costs whose cost must not grow.
+func (s *stores) costs(t *testing.T, c string) map[string]int64 {
+	t.Helper()
+	ctx, id, costs := t.Context(), conversation(c), map[string]int64{}
+	now, err := s.graph.Conversation(ctx, id, graph.Latest)
+	require.NoError(t, err)
+	s.spy.since()
+	cost := func(name string, err error) {
+		t.Helper()
+		require.NoError(t, err, name)
+		costs[name] = hits(t, s.spy.since())
+	}
+	_, err = s.graph.Conversation(ctx, id, graph.Latest)
+	cost("conversation now", err)
+	_, err = s.graph.Conversation(ctx, id, now.LastSeq-50)
+	cost("conversation as of then", err)
+	_, err = s.graph.Counts(ctx, id, []uint64{now.LastSeq, now.LastSeq - 50})
+	cost("counts", err)
+	_, err = s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 40})
+	cost("newest 40 messages", err)
+	list, err := s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 5, Role: "user"})
+	cost("newest 5 messages of a role", err)
+	_, err = s.graph.Messages(ctx, id, graph.MessageQuery{Turn: list[0].Turn})
+	cost("message of a turn", err)
+	_, err = s.graph.MessagesByID(ctx, id, []graph.Ref{{ID: list[0].MessageID}}, graph.Latest)
+	cost("message by id", err)
+	_, err = s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 10, OldestFirst: true})
+	cost("oldest 10 messages", err)
+	_, err = s.graph.Transcript(ctx, id, graph.TranscriptQuery{Limit: 40})
+	cost("newest 40 of the transcript", err)
+	_, err = s.graph.Transcript(ctx, id, graph.TranscriptQuery{Limit: 10, CallsOnly: true})
+	cost("newest 10 calls", err)
+	_, err = graph.ToolCalls(ctx, s.graph, id, graph.CallQuery{ListQuery: graph.ListQuery{Limit: 10}})
+	cost("newest 10 calls with their results", err)
+	_, err = graph.Turns(ctx, s.graph, id, graph.ListQuery{Limit: 3})
+	cost("newest 3 turns", err)
+	_, err = s.files.Files(ctx, id, graph.FileQuery{Limit: 20})
+	cost("newest 20 files", err)
+	_, err = s.files.LastSeq(ctx, id)
+	cost("last sequence of files", err)
+
+	n := s.history.Next
+	for _, p := range []events.Payload{
+		&events.ConversationStarted{Title: "title", Cwd: "/w"},
+		&events.ConversationUpdated{Status: "archived"},
+		&events.MessageCreated{MessageID: fmt.Sprint("u", n), Role: "user", Content: "hello", References: []events.Reference{{File: fmt.Sprint(n)}}},
+		&events.MessageCreated{MessageID: fmt.Sprint("a", n), Role: "assistant", Content: "hello"},
+		&events.ToolCalled{ToolCallID: fmt.Sprint("c", n), MessageID: fmt.Sprint("a", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/0.go"}`)},
+		&events.ToolReturned{ToolCallID: fmt.Sprint("c", n), Result: events.TextResult("no"), Success: new(bool)},
+	} {
+		s.add(c, p)
+		s.apply(t)
+		name := "append " + p.EventType()
+		if costs[name] != 0 {
+			name += " of an assistant"
+		}
+		cost(name, nil)
+	}
+	return costs
+}

@@ -1,0 +1,171 @@
+package neo4jstore
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j/notifications"
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/mnemetest/neo4jtest"
+)
+
+// How the server carries out what the stores send is read in the plans of the statements
+// that they really send, while they do all that they can.
+
+// forbidden are the operators that look at what does not belong to the conversation, or
+// at all rows of it, or wait until they have all rows.
+var forbidden = []string{"AllNodesScan", "NodeByLabelScan", "DirectedAllRelationshipsScan", "UndirectedAllRelationshipsScan", "CartesianProduct", "Eager", "Sort", "Top", "PartialTop", "PartialSort"}
+
+func TestEveryStatementIsASeek(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	list := sentByAll(t, openStores(t, c))
+	t.Run("where much is stored", func(t *testing.T) {
+		t.Parallel()
+		check(t, c, list)
+	})
+	t.Run("where nothing is stored", func(t *testing.T) {
+		t.Parallel()
+		if !all {
+			t.Skip("MNEME_TEST_ALL is not 1: a server that has just started takes a minute to make so many plans")
+		}
+		empty := Config{URI: neo4jtest.Own(t).URI()}
+		openBoth(t, empty, 1) // makes the schema
+		check(t, empty, list)
+	})
+}
+
+// sentByAll does all that the stores can, and returns each statement once.
+func sentByAll(t *testing.T, s *stores) map[string]sent {
+	t.Helper()
+	for _, do := range []func(){
+		func() { s.append(t, "c") }, func() { s.append(t, "c") }, func() { s.newest(t, "c") }, func() { s.rest(t, "c") },
+		func() { require.NoError(t, s.graph.migrate(t.Context())) },
+	} {
+		do()
+	}
+	byText := map[string]sent{}
+	for _, one := range s.spy.since() {
+		byText[one.statement] = one
+	}
+	for _, d := range []dialect{graphDialect, filesDialect} {
+		parts := slices.Concat(d.mend, d.sweeps, []string{together(d.writes)})
+		for _, p := range slices.Concat(d.writes, d.link) {
+			parts = append(parts, p.statement)
+		}
+		for _, part := range parts {
+			statement := (&store{dialect: d}).engine(part)
+			if _, ok := byText[statement]; !ok {
+				t.Errorf("the test does not make the store send\n%s", statement)
+			}
+		}
+	}
+	return byText
+}
+
+// check reads the plans of statements.
+func check(t *testing.T, c Config, list map[string]sent) {
+	t.Helper()
+	d, err := open(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.close()) })
+	for _, statement := range slices.Sorted(maps.Keys(list)) {
+		plan, complaints := explain(t, d, statement, list[statement].params)
+		for _, complaint := range complaints {
+			t.Errorf("the server says of\n%s\n%s", statement, complaint)
+		}
+		for _, operator := range slices.Compact(slices.Sorted(slices.Values(operators(plan)))) {
+			if slices.Contains(forbidden, operator) && !excused(operator, statement) {
+				t.Errorf("%s in\n%s\n%s", operator, statement, plan)
+			}
+		}
+	}
+}
+
+// exceptions are operators that may be, each with the reason.
+var exceptions = []struct {
+	operator, reason string
+	statements       []string
+}{
+	{"Eager", "it keeps the rows of a batch, of which there are few here", slices.Concat(engineOf(together(graphDialect.writes)), engineOf(together(filesDialect.writes)))},
+	{"Eager", "a row's mark that it waits is set and taken away: it keeps the rows of a batch", []string{
+		pieceOf(graphDialect, "calls"), pieceOf(graphDialect, "results"), pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"),
+	}},
+	{"Eager", "it keeps what it deletes, of a batch", []string{pieceOf(filesDialect, "metCalls"), pieceOf(filesDialect, "metResults")}},
+	{"Eager", "it keeps the branches that a batch has made", []string{pieceOf(graphDialect, "branches")}},
+	{"Eager", "it keeps the branches without a parent", graphDialect.mend},
+	{"Eager", "it keeps one row", engineOf(makeCheckpoint)},
+	{"Eager", "it keeps what one transaction of a sweep deletes", []string{graphDialect.sweeps[0], filesDialect.sweeps[0]}},
+	{"CartesianProduct", "of one node, by its key, and another, by its key", slices.Concat(engineOf(settleAs), engineOf(together(graphDialect.writes)), []string{pieceOf(graphDialect, "references")})},
+	{"CartesianProduct", "of one node, by its key, and those that wait for it", []string{
+		pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"), pieceOf(graphDialect, "parents"),
+	}},
+	{"Top", "the past of files: its cost is that of all accesses up to then", []string{selectAccessesThen}},
+	{"Sort", "the past of files: of a page", []string{selectAccessesThen}},
+	{"NodeByLabelScan", "of the schema's steps, which are few", []string{selectMigrations}},
+	{"Sort", "of the schema's steps, which are few", []string{selectMigrations}},
+}
+
+func pieceOf(d dialect, param string) string {
+	for _, p := range slices.Concat(d.writes, d.link) {
+		if p.param == param {
+			return p.statement
+		}
+	}
+	panic("no piece " + param)
+}
+
+// engineOf is a statement of the engine for either projection.
+func engineOf(statement string) (list []string) {
+	for _, d := range []dialect{graphDialect, filesDialect} {
+		list = append(list, (&store{dialect: d}).engine(statement))
+	}
+	return list
+}
+
+func excused(operator, statement string) bool {
+	for _, e := range exceptions {
+		if e.operator == operator && slices.Contains(e.statements, statement) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain is the plan of a statement, made now, with what the server has to say of it.
+func explain(t *testing.T, d *db, statement string, params map[string]any) (plan string, complaints []string) {
+	t.Helper()
+	ctx := t.Context()
+	if strings.HasPrefix(statement, "SHOW ") {
+		return "", nil // has no plan
+	}
+	session := d.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: d.Database, NotificationsMinSeverity: notifications.InformationLevel})
+	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
+	result, err := session.Run(ctx, "CYPHER replan=force EXPLAIN "+statement, params)
+	require.NoError(t, err, statement)
+	summary, err := result.Consume(ctx)
+	require.NoError(t, err, statement)
+	for _, n := range summary.Notifications() {
+		if n.Category() != neo4j.Unrecognized {
+			complaints = append(complaints, n.Code()+" "+n.Title()+" "+n.Description())
+		}
+	}
+	plan, _ = summary.Plan().Arguments()["string-representation"].(string) // Children repeats the last one
+	return plan, complaints
+}
+
+var operatorInPlan = regexp.MustCompile(`(?m)^\|[ |\\]*\+(\w+)`)
+
+// operators are the names in a plan.
+func operators(plan string) (list []string) {
+	for _, m := range operatorInPlan.FindAllStringSubmatch(plan, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}

@@ -1,0 +1,205 @@
+package neo4jstore
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/storetest"
+	"mneme/pkg/projection"
+)
+
+var (
+	graphProjection = graph.Projection()
+	filesProjection = graph.FilesProjection(files.DefaultTable())
+)
+
+// stores are both stores, with the history that goes into them, and who watches them.
+type stores struct {
+	graph   *Graph
+	files   *Files
+	graphCP projection.Checkpoint
+	filesCP projection.Checkpoint
+	history *storetest.History
+	spy     *spy
+}
+
+func openStores(t *testing.T, c Config) *stores {
+	t.Helper()
+	s := &stores{history: storetest.NewHistory()}
+	s.graph, s.files = openBoth(t, c, generationOf(t.Name()))
+	s.spy = watch(&s.graph.store, &s.files.store)
+	s.acquire(t)
+	return s
+}
+
+func (s *stores) acquire(t *testing.T) {
+	t.Helper()
+	var err error
+	s.graphCP, err = s.graph.Acquire(t.Context(), 0, graphProjection.Fingerprint())
+	require.NoError(t, err)
+	s.filesCP, err = s.files.Acquire(t.Context(), 0, filesProjection.Fingerprint())
+	require.NoError(t, err)
+}
+
+// apply brings in what was added to the history, as one batch.
+func (s *stores) apply(t *testing.T) {
+	t.Helper()
+	var err error
+	s.graphCP, err = graphProjection.Apply(t.Context(), s.graph, s.graphCP, s.history.Messages)
+	require.NoError(t, err)
+	s.filesCP, err = filesProjection.Apply(t.Context(), s.files, s.filesCP, s.history.Messages)
+	require.NoError(t, err)
+	s.history.Messages = nil
+}
+
+func (s *stores) add(conversation string, p events.Payload) { s.history.Add(conversation, p) }
+
+func conversation(name string) events.ConversationID {
+	return events.ConversationID{Tenant: "t", ID: name}
+}
+
+// round is one event of each kind, with what makes each of them do the most.
+func (s *stores) round(c string) {
+	n, no := int(s.history.Next), false
+	title := fmt.Sprint("title", n)
+	s.add(c, &events.ConversationStarted{Title: title, Cwd: "/w"})
+	s.add(c, &events.ConversationUpdated{Title: &title})
+	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "hello", References: []events.Reference{{File: "f"}}})
+	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("a", n), Role: "assistant", Content: "yes"})
+	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("k", n), MessageID: fmt.Sprint("a", n), ToolName: "Grep", Arguments: []byte(`{"path":"/w"}`)})
+	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("k", n), Result: events.TextResult("a.go:1: x")})
+	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("f", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/a.go"}`)})
+	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("f", n), Result: events.TextResult("no"), Success: &no})
+	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("early", n), Result: events.TextResult("early")})
+}
+
+// append is everything that can be written, in batches of one event and of many.
+func (s *stores) append(t *testing.T, c string) {
+	t.Helper()
+	for range 3 {
+		s.round(c)
+		list := s.history.Messages
+		for i := range list { // each after what it depends on was stored
+			s.history.Messages = list[i : i+1]
+			s.apply(t)
+		}
+	}
+	n := s.history.Next
+	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("late", n), Result: events.TextResult("before its call")})
+	s.apply(t)
+	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("late", n), MessageID: fmt.Sprint("lm", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/b.go"}`)})
+	s.apply(t)
+	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("lm", n), Role: "assistant", Content: "after its call"})
+	s.apply(t)
+	s.history.AddAs(c, "again", &events.MessageCreated{MessageID: "again", Role: "user"}) // a duplicate from the second time on
+	s.history.AddAs(c, "clash", &events.MessageCreated{MessageID: "clash", Role: "user", Content: fmt.Sprint(n)})
+	s.apply(t)
+	s.add("branch of "+c, &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: c, MessageID: "again"}})
+	s.apply(t)
+
+	gone := fmt.Sprint("gone", n)
+	for range 40 {
+		s.round(c)
+		s.round(gone)
+	}
+	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("big", n), MessageID: fmt.Sprint("bm", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/b.go"}`)})
+	s.history.AddRaw("ev.0.t."+gone+".message_created", nil, nil)
+	s.apply(t)
+	for range 40 {
+		s.round(c)
+	}
+	s.apply(t)
+	for i := range 60 { // of each one batch has the first half, the next one the other
+		s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("early", n, i), Result: events.TextResult("early")})
+		s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("open", n, i), ToolName: "Grep", Arguments: []byte(`{"path":"/w"}`)})
+	}
+	s.apply(t)
+	for i := range 60 {
+		s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("early", n, i), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/a.go"}`)})
+		s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("open", n, i), Result: events.TextResult("a.go:1: x")})
+	}
+	s.add(gone, &events.ConversationDeleted{})
+	s.apply(t)
+	require.NoError(t, s.graph.Update(t.Context(), 0, func(tx projection.Tx[*graph.Unit]) error { return tx.Drop(t.Context(), conversation(gone)) }))
+	require.NoError(t, s.files.Update(t.Context(), 0, func(tx projection.Tx[*graph.FilesUnit]) error { return tx.Drop(t.Context(), conversation(gone)) }))
+
+	require.NoError(t, s.graph.Halt(t.Context(), 0, s.graphCP.Epoch, ""))
+	require.NoError(t, s.files.Halt(t.Context(), 0, s.filesCP.Epoch, ""))
+	s.acquire(t)
+}
+
+// newest is every read of the end of a conversation.
+func (s *stores) newest(t *testing.T, c string) {
+	t.Helper()
+	ctx, id := t.Context(), conversation(c)
+	now, err := s.graph.Conversation(ctx, id, graph.Latest)
+	require.NoError(t, err)
+	_, err = s.graph.Conversation(ctx, id, now.LastSeq-1)
+	require.NoError(t, err)
+	_, err = s.graph.Counts(ctx, id, []uint64{now.LastSeq, now.LastSeq - 20})
+	require.NoError(t, err)
+	for _, oldest := range []bool{false, true} {
+		for _, role := range []string{"", "user"} {
+			list, err := s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 10, Role: role, From: now.LastSeq - 600, OldestFirst: oldest})
+			require.NoError(t, err)
+			require.Len(t, list, 10)
+			refs := []graph.Ref{{ID: list[0].MessageID}, {ID: "nobody"}}
+			_, err = s.graph.MessagesByID(ctx, id, refs, graph.Latest)
+			require.NoError(t, err)
+		}
+		for _, calls := range []bool{false, true} {
+			list, err := s.graph.Transcript(ctx, id, graph.TranscriptQuery{Limit: 10, From: now.LastSeq - 600, OldestFirst: oldest, CallsOnly: calls})
+			require.NoError(t, err)
+			require.Len(t, list, 10)
+		}
+		list, err := s.graph.Messages(ctx, id, graph.MessageQuery{Turn: now.TurnCount - 1, OldestFirst: oldest})
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		calls, err := graph.ToolCalls(ctx, s.graph, id, graph.CallQuery{ListQuery: graph.ListQuery{Limit: 3, OldestFirst: oldest}})
+		require.NoError(t, err)
+		require.Len(t, calls.Rows, 3)
+		_, err = s.graph.Calls(ctx, id, []graph.Ref{calls.Rows[0].Call.Ref()}, graph.Latest)
+		require.NoError(t, err)
+		_, err = s.graph.Results(ctx, id, []graph.Ref{calls.Rows[0].Call.Ref()}, graph.Latest)
+		require.NoError(t, err)
+		turns, err := graph.Turns(ctx, s.graph, id, graph.ListQuery{Limit: 3, OldestFirst: oldest})
+		require.NoError(t, err)
+		require.Len(t, turns.Rows, 3)
+	}
+	list, err := s.files.Files(ctx, id, graph.FileQuery{Limit: 2})
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	seq, err := s.files.LastSeq(ctx, id)
+	require.NoError(t, err)
+	require.NotZero(t, seq)
+}
+
+// rest is every other read.
+func (s *stores) rest(t *testing.T, c string) {
+	t.Helper()
+	ctx, id := t.Context(), conversation(c)
+	for _, created := range []bool{false, true} {
+		page, err := s.graph.Conversations(ctx, "t", graph.ConversationQuery{Created: created})
+		require.NoError(t, err)
+		require.NotEmpty(t, page.Rows)
+	}
+	_, err := s.files.Files(ctx, id, graph.FileQuery{AsOf: 5})
+	require.NoError(t, err)
+	for _, r := range []projection.ReadStore{s.graph, s.files} {
+		checkpoints, err := r.Checkpoints(ctx)
+		require.NoError(t, err)
+		require.Len(t, checkpoints, 1)
+		_, err = r.Failed(ctx, projection.FailedQuery{Limit: 10})
+		require.NoError(t, err)
+		_, err = r.CountFailed(ctx)
+		require.NoError(t, err)
+		_, err = r.Holders(ctx, []projection.Claim{{Conversation: id}})
+		require.NoError(t, err)
+		require.NoError(t, r.Hashes(ctx, func(projection.ConversationHash) error { return nil }))
+	}
+}
