@@ -45,7 +45,7 @@ func (d *db) migrate(ctx context.Context) error {
 	for n := len(applied); n < len(migrations); n++ {
 		m := migrations[n]
 		for _, statement := range m.statements {
-			if _, err := d.write(ctx, statement, nil); err != nil {
+			if err := d.define(ctx, statement); err != nil {
 				return fmt.Errorf("schema %d, %s: %w", n+1, m.name, err)
 			}
 		}
@@ -55,6 +55,17 @@ func (d *db) migrate(ctx context.Context) error {
 		}
 	}
 	return d.awaitIndexes(ctx)
+}
+
+// define makes a constraint or an index, unless it is there. IF NOT EXISTS looks before
+// it makes, so of two processes that make the same one at the same time one is refused;
+// when it looks again it finds it.
+func (d *db) define(ctx context.Context, statement string) error {
+	_, err := d.write(ctx, statement, nil)
+	if code := codeOf(err); strings.HasPrefix(code, "Neo.ClientError.Schema.") && strings.HasSuffix(code, "AlreadyExists") {
+		_, err = d.write(ctx, statement, nil)
+	}
+	return err
 }
 
 // checkSchema makes sure that a reader finds the schema that it knows. It returns
