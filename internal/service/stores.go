@@ -50,6 +50,9 @@ func NewStores(data string, m settings.Models) Stores {
 	return s
 }
 
+// Neo4j is how to reach the server, nil for SQLite.
+func (s Stores) Neo4j() *neo4jstore.Config { return s.neo4j }
+
 // Backend is the name of the backend.
 func (s Stores) Backend() string {
 	if s.neo4j != nil {

@@ -75,10 +75,15 @@ const retryFor = 3 * time.Second
 type db struct {
 	driver neo4j.DriverWithContext
 	Config
+	version string
 }
 
-// open connects and makes sure that the server can be used. It waits for nothing.
-func open(ctx context.Context, c Config) (_ *db, err error) {
+// ServerVersion is that of Neo4j, "5.26.30".
+func (d *db) ServerVersion() string { return d.version }
+
+// NewDriver makes the driver of a store, for who writes or reads beside it. It does not
+// connect yet.
+func NewDriver(c Config) (neo4j.DriverWithContext, error) {
 	c = c.withDefaults()
 	auth := neo4j.NoAuth()
 	if c.Password != "" {
@@ -94,7 +99,7 @@ func open(ctx context.Context, c Config) (_ *db, err error) {
 			return nil, fmt.Errorf("%s holds no certificate in PEM format", c.CAFile)
 		}
 	}
-	driver, err := neo4j.NewDriverWithContext(c.URI, auth, func(d *config.Config) {
+	return neo4j.NewDriverWithContext(c.URI, auth, func(d *config.Config) {
 		d.MaxConnectionPoolSize = c.PoolSize
 		d.ConnectionAcquisitionTimeout = c.ConnectTimeout
 		d.SocketConnectTimeout = c.ConnectTimeout
@@ -106,6 +111,12 @@ func open(ctx context.Context, c Config) (_ *db, err error) {
 			d.TlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 		}
 	})
+}
+
+// open connects and makes sure that the server can be used. It waits for nothing.
+func open(ctx context.Context, c Config) (_ *db, err error) {
+	c = c.withDefaults()
+	driver, err := NewDriver(c)
 	if err != nil {
 		return nil, err
 	}
@@ -151,15 +162,15 @@ func (d *db) checkVersion(ctx context.Context) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("%w: %s does not tell its version", ErrVersion, d.URI)
 	}
-	version, _ := rows[0][0].(string)
+	d.version, _ = rows[0][0].(string)
 	var has [2]int
-	for i, part := range strings.SplitN(version, ".", 3) {
+	for i, part := range strings.SplitN(d.version, ".", 3) {
 		if i < len(has) {
 			has[i], _ = strconv.Atoi(part)
 		}
 	}
 	if has[0] < oldest[0] || has[0] == oldest[0] && has[1] < oldest[1] {
-		return fmt.Errorf("%w: %s runs %s, mneme needs %d.%d or later", ErrVersion, d.URI, version, oldest[0], oldest[1])
+		return fmt.Errorf("%w: %s runs %s, mneme needs %d.%d or later", ErrVersion, d.URI, d.version, oldest[0], oldest[1])
 	}
 	return nil
 }

@@ -255,13 +255,8 @@ func (s *store) sweep(ctx context.Context, checkpoint string) error {
 	}
 	for _, row := range rows {
 		for _, statement := range s.sweeps {
-			for full := true; full; {
-				deleted, err := s.write(ctx, statement, map[string]any{"key": row[0], "limit": sweepRows})
-				if err != nil {
-					return err
-				}
-				n, _ := deleted[0][0].(int64)
-				full = n == sweepRows
+			if err := s.repeat(ctx, statement, map[string]any{"key": row[0], "limit": sweepRows}); err != nil {
+				return err
 			}
 		}
 		if _, err := s.write(ctx, "MATCH (c:"+s.conversation+" {key: $key}) REMOVE c.sweep", map[string]any{"key": row[0]}); err != nil {
@@ -269,6 +264,19 @@ func (s *store) sweep(ctx context.Context, checkpoint string) error {
 		}
 	}
 	return nil
+}
+
+// repeat runs a statement until it has deleted less than sweepRows.
+func (s *store) repeat(ctx context.Context, statement string, params map[string]any) error {
+	for {
+		deleted, err := s.write(ctx, statement, params)
+		if err != nil {
+			return err
+		}
+		if n, _ := deleted[0][0].(int64); n < sweepRows {
+			return nil
+		}
+	}
 }
 
 // Drop implements projection.Tx.

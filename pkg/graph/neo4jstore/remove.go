@@ -1,0 +1,44 @@
+package neo4jstore
+
+import (
+	"context"
+	"errors"
+)
+
+// removal is how the nodes of a label are found that belong to a generation.
+type removal struct{ label, where string }
+
+const ofKey = "n.key STARTS WITH $prefix"
+
+func ofConversation(by string) string {
+	return "n.conversation STARTS WITH $prefix AND n." + by + " IS NOT NULL"
+}
+
+// removals has children before their parents, which have the more relationships, and
+// what readers look at first of all.
+var removals = []removal{
+	{"GraphSettled", ofKey}, {"FilesSettled", ofKey}, {"GraphCheckpoint", ofKey}, {"FilesCheckpoint", ofKey},
+	{"ToolResult", ofConversation("seq")}, {"ToolCall", ofConversation("seq")}, {"Message", ofConversation("seq")}, {"Version", ofConversation("seq")},
+	{"Scope", ofKey}, {"Conversation", ofKey}, {"GraphFailedEvent", "n.generation = $generation AND n.seq >= 0"},
+	{"FilesEvent", ofConversation("seq")}, {"FileAccess", ofConversation("at")}, {"File", ofKey}, {"TrackedCall", ofKey}, {"EarlyResult", ofKey},
+	{"FilesConversation", ofKey}, {"FilesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
+}
+
+// Remove deletes whatever either projection has written of a generation, in
+// transactions of some thousand nodes. Nobody may be writing it, and who reads it sees
+// less and less. The schema stays.
+func Remove(ctx context.Context, c Config, generation int) (err error) {
+	d, err := openWriter(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	s := &store{db: d, generation: generation}
+	params := map[string]any{"prefix": s.prefix(), "generation": generation, "limit": sweepRows}
+	for _, r := range removals {
+		if err := s.repeat(ctx, "MATCH (n:"+r.label+") WHERE "+r.where+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params); err != nil {
+			return err
+		}
+	}
+	return nil
+}
