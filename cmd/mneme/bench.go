@@ -9,6 +9,8 @@ import (
 
 	"mneme/internal/bench"
 	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/pkg/graph/neo4jstore"
 )
 
 // BenchCmd groups the measurements.
@@ -19,19 +21,34 @@ type BenchCmd struct {
 	Context BenchContextCmd `cmd:"" help:"How long a context takes, and what a server needs."`
 }
 
+// benchStore is where a measurement keeps its read models.
+type benchStore struct{ settings.Models }
+
+// neo4j is how to reach the server, nil for SQLite in a temporary directory.
+func (b *benchStore) neo4j(g *Globals) (*neo4jstore.Config, error) {
+	if err := g.given.check(&b.Models); err != nil {
+		return nil, err
+	}
+	return service.NewStores("", b.Models).Neo4j(), nil
+}
+
 // BenchIngestCmd measures ingest.
 type BenchIngestCmd struct {
 	Paths  []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them, for example ~/.claude/projects."`
 	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
+	benchStore
 }
 
 // Help is what --help says below the summary.
 func (*BenchIngestCmd) Help() string {
-	return `The transcripts are published to a log of its own in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the very same rows, held in memory, into empty tables with the same indexes and settings in the same transactions. The ratio is the median over the rounds.
+	return `The transcripts are published to a log of its own in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the very same rows, held in memory, into an empty store with the same indexes and settings in the same transactions. The ratio is the median over the rounds.
 
-Example:
+The store is a new SQLite file, unless --store or MNEME_STORE says neo4j. Then both write to the server at --neo4j-uri, after a round that warms it up and is not counted, and what they wrote is removed again. A mneme that uses the server is not disturbed but for its speed.
 
-    mneme bench ingest ~/.claude/projects --rounds 9`
+Examples:
+
+    mneme bench ingest ~/.claude/projects --rounds 9
+    mneme bench ingest ~/.claude/projects --store neo4j --neo4j-uri bolt://127.0.0.1:7687`
 }
 
 // Run measures and prints the figures.
@@ -39,12 +56,17 @@ func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	if err := atLeast("--rounds", c.Rounds, 1); err != nil {
 		return err
 	}
-	r, err := bench.RunIngest(ctx, c.Paths, c.Rounds, t.status)
+	on, err := c.neo4j(g)
+	if err != nil {
+		return err
+	}
+	r, err := bench.RunIngest(ctx, c.Paths, c.Rounds, on, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err
 	}
 	return t.report(g, r, []figure{
 		{"machine", machine(r.Machine)},
+		{"store", r.Store.String()},
 		{"events", fmt.Sprintf("%s (%.0f MB)", number(r.Events), r.MB)},
 		{"publish", perSecond(r.PublishPS) + ", reading the transcripts included, synced to disk"},
 		{"ingest", fmt.Sprintf("%s (median), %s transactions", perSecond(r.IngestPS), number(r.Batches))},
@@ -57,11 +79,14 @@ func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 type BenchReplayCmd struct {
 	Paths  []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them."`
 	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
+	benchStore
 }
 
 // Help is what --help says below the summary.
 func (*BenchReplayCmd) Help() string {
 	return `The transcripts are published to a log of its own in a temporary directory. In each round a bare ordered consumer reads the whole stream and does nothing with it; then the engine rebuilds "files", then "graph", from the same stream over the same connection, each into an empty store. The consumer runs once before to warm up. The ratios are the medians over the rounds.
+
+The stores are new SQLite files, unless --store or MNEME_STORE says neo4j. Then the engine writes to the server at --neo4j-uri, after a round that warms it up and is not counted, and what it wrote is removed again.
 
 Example:
 
@@ -73,12 +98,17 @@ func (c *BenchReplayCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	if err := atLeast("--rounds", c.Rounds, 1); err != nil {
 		return err
 	}
-	r, err := bench.RunReplay(ctx, c.Paths, c.Rounds, t.status)
+	on, err := c.neo4j(g)
+	if err != nil {
+		return err
+	}
+	r, err := bench.RunReplay(ctx, c.Paths, c.Rounds, on, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err
 	}
 	return t.report(g, r, []figure{
 		{"machine", machine(r.Machine)},
+		{"store", r.Store.String()},
 		{"events", fmt.Sprintf("%s (%.0f MB)", number(r.Events), r.MB)},
 		{"bare consumer", perSecond(r.BarePS) + " (median): " + r.ComparedTo},
 		{"files", fmt.Sprintf("%s (median), ratio %s", perSecond(r.FilesPS), ratios(r.FilesRatio, r.FilesRatios))},

@@ -11,6 +11,7 @@ import (
 
 	"mneme/internal/bench"
 	"mneme/internal/mnemetest"
+	"mneme/internal/mnemetest/neo4jtest"
 )
 
 // measure runs a measurement on a small recording, in a temporary directory that must
@@ -43,6 +44,26 @@ func TestBenchIngestComparesWithABareLoader(t *testing.T) {
 	}
 	require.Positive(t, r.Batches)
 	require.Positive(t, r.Machine.Cores)
+	require.Equal(t, "sqlite", r.Store.Name)
+	require.Regexp(t, `^3\.`, r.Store.Version)
+}
+
+func TestBenchIngestAndReplayOnNeo4jNameItsVersion(t *testing.T) {
+	on := []string{"--store", "neo4j", "--neo4j-uri", neo4jtest.URI(t), "--neo4j-password=" + neo4jtest.Password(), "--rounds", "1"}
+	ingest, lines := measure[bench.Ingest](t, append([]string{"ingest"}, on...)...)
+	require.EqualValues(t, lines, ingest.Events)
+	require.Len(t, ingest.Ratios, 1)
+	require.Equal(t, "neo4j", ingest.Store.Name)
+	require.Regexp(t, `^\d+\.\d+`, ingest.Store.Version)
+	for _, figure := range []float64{ingest.IngestPS, ingest.LoaderPS, ingest.Ratio} {
+		require.Positive(t, figure)
+	}
+
+	replay, _ := measure[bench.Replay](t, append([]string{"replay"}, on...)...)
+	require.Equal(t, ingest.Store, replay.Store)
+	for _, figure := range []float64{replay.BarePS, replay.FilesPS, replay.GraphPS} {
+		require.Positive(t, figure)
+	}
 }
 
 func TestBenchReplayComparesWithABareConsumer(t *testing.T) {
@@ -122,7 +143,7 @@ func TestBenchWithWrongUsageSaysSo(t *testing.T) {
 	t.Parallel()
 	empty := t.TempDir()
 	for _, args := range [][]string{
-		{"ingest"}, {"ingest", empty}, {"ingest", "--rounds", "0", empty}, {"replay", empty}, {"replay", filepath.Join(empty, "none")},
+		{"ingest"}, {"ingest", empty}, {"ingest", "--rounds", "0", empty}, {"ingest", "--store", "paper", empty}, {"ingest", "--neo4j-uri", "nowhere", empty}, {"replay", empty}, {"replay", filepath.Join(empty, "none")},
 		{"latency", empty}, {"latency", "--rate", "0", empty}, {"latency", "--for", "1ms", empty}, {"latency", "--for", "soon", empty},
 		{"context", empty}, {"context", "--max-chars", "1", empty}, {"context", "--url", "nowhere"},
 	} {

@@ -4,17 +4,16 @@ package bench
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"mneme/pkg/eventlog"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/graph/neo4jstore"
 )
 
 // Ingest is the result of [RunIngest].
 type Ingest struct {
 	Machine    Machine   `json:"machine"`
+	Store      Store     `json:"store"`
 	Events     uint64    `json:"events"`
 	MB         float64   `json:"mb"`
 	PublishPS  float64   `json:"publish_events_per_s"`
@@ -28,13 +27,15 @@ type Ingest struct {
 
 // RunIngest publishes transcripts to a log of its own and measures how fast the
 // projection "graph" applies them, against a bare loader: it writes the very rows
-// that the projection wrote, read into memory before, into the same tables with the
+// that the projection wrote, read into memory before, into the same store with the
 // same indexes and settings in the same transactions, but reads no log, decodes
 // nothing and knows no engine. Both run rounds times, one at least, in turns. Without
 // events it returns [ErrNoEvents].
-func RunIngest(ctx context.Context, paths []string, rounds int, say Say) (out Ingest, err error) {
+//
+// The store is SQLite in a temporary directory, or a Neo4j server. There it writes into
+// a generation of its own, which it removes, and runs once to warm up.
+func RunIngest(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Ingest, err error) {
 	out.Machine = ThisMachine()
-	out.ComparedTo = "a bare loader that writes the same decoded rows into the same SQLite tables and indexes in the same batches, without log, engine and checkpoint"
 	s, err := newScratch(ctx)
 	if err != nil {
 		return out, err
@@ -45,20 +46,23 @@ func RunIngest(ctx context.Context, paths []string, rounds int, say Say) (out In
 		return out, err
 	}
 	out.PublishPS, out.Events, out.MB = publish, state.Messages, float64(state.Bytes)/1e6
+	b, err := newBackend(ctx, s.dir, on)
+	if err != nil {
+		return out, err
+	}
+	defer b.close()
+	out.Store, out.ComparedTo = b.store(), "a bare loader that writes the same decoded rows into the same store and indexes in the same batches, without log, engine and checkpoint"
 	var ingest, loader []float64
-	for round := range rounds {
-		say("round %d of %d", round+1, rounds)
-		dir := s.round(round)
-		path := filepath.Join(dir, "graph.db")
-		took, ends, err := ingestOnce(ctx, s.log, path, state.Head)
-		if err != nil {
+	for round := range warmUps(on) + rounds {
+		say("round %d of %d", round+1-warmUps(on), rounds)
+		took, loaded, batches, err := ingestAndLoad(ctx, b, s.log, state.Head)
+		if err := cleared(ctx, b, err); err != nil {
 			return out, err
 		}
-		loaded, err := loadOnce(ctx, ends, path, filepath.Join(dir, "bare.db"))
-		if err != nil {
-			return out, err
+		if round < warmUps(on) {
+			continue
 		}
-		out.Batches = len(ends)
+		out.Batches = batches
 		n := float64(out.Events)
 		ingest, loader = append(ingest, n/took.Seconds()), append(loader, n/loaded.Seconds())
 		out.Ratios = append(out.Ratios, loaded.Seconds()/took.Seconds())
@@ -67,12 +71,20 @@ func RunIngest(ctx context.Context, paths []string, rounds int, say Say) (out In
 	return out, nil
 }
 
-// ingestOnce applies the whole log to a new store.
-func ingestOnce(ctx context.Context, log *eventlog.Log, path string, head uint64) (took time.Duration, ends []uint64, err error) {
-	store, err := sqlitestore.OpenGraph(ctx, path)
-	if err != nil {
-		return 0, nil, err
+// warmUps is how many rounds are not counted: Neo4j compiles itself while it runs.
+func warmUps(on *neo4jstore.Config) int {
+	if on == nil {
+		return 0
 	}
-	defer func() { _ = store.Close() }()
-	return apply(ctx, log, graph.Projection(), store, head)
+	return 1
+}
+
+// ingestAndLoad is one round.
+func ingestAndLoad(ctx context.Context, b backend, log *eventlog.Log, head uint64) (took, loaded time.Duration, batches int, err error) {
+	took, ends, err := b.graph(ctx, log, head)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	loaded, err = b.load(ctx, ends)
+	return took, loaded, len(ends), err
 }

@@ -3,10 +3,8 @@ package bench
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -35,54 +33,6 @@ type readModel struct {
 	inserts map[string]string // table → INSERT without VALUES
 	width   map[string]int
 	rows    map[string][]row
-}
-
-type row struct {
-	seq    uint64
-	values []value
-}
-
-// value is one decoded column. Like a loader of typed rows, this one makes the
-// driver's arguments of them when it writes.
-type value struct {
-	kind byte // i, f, s, b, or 0 for NULL
-	i    int64
-	f    float64
-	s    string
-	b    []byte
-}
-
-// Scan implements sql.Scanner.
-func (v *value) Scan(src any) error {
-	switch src := src.(type) {
-	case nil:
-		*v = value{}
-	case int64:
-		*v = value{kind: 'i', i: src}
-	case float64:
-		*v = value{kind: 'f', f: src}
-	case string:
-		*v = value{kind: 's', s: src}
-	case []byte:
-		*v = value{kind: 'b', b: slices.Clone(src)}
-	default:
-		return fmt.Errorf("a column of type %T", src)
-	}
-	return nil
-}
-
-func (v *value) arg() any {
-	switch v.kind {
-	case 'i':
-		return v.i
-	case 'f':
-		return v.f
-	case 's':
-		return v.s
-	case 'b':
-		return v.b
-	}
-	return nil
 }
 
 // seqOf is the column that tells with which event a row was written.

@@ -2,21 +2,19 @@ package bench
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	natsdeploy "mneme/deploy/nats"
 	"mneme/pkg/eventlog"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/graph/neo4jstore"
 )
 
 // Replay is the result of [RunReplay].
 type Replay struct {
 	Machine     Machine   `json:"machine"`
+	Store       Store     `json:"store"`
 	Events      uint64    `json:"events"`
 	MB          float64   `json:"mb"`
 	BarePS      float64   `json:"bare_events_per_s"` // medians
@@ -33,8 +31,9 @@ type Replay struct {
 // "files" and "graph" from it, each into a new store, against a bare ordered
 // consumer: it takes the same messages from the same stream over the same
 // connection, and does nothing with them. All three run rounds times, one at least,
-// in turns, after the consumer has run once. Without events it returns [ErrNoEvents].
-func RunReplay(ctx context.Context, paths []string, rounds int, say Say) (out Replay, err error) {
+// in turns, after the consumer has run once, and with Neo4j all three. Without events
+// it returns [ErrNoEvents]. The store is one as that of [RunIngest].
+func RunReplay(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Replay, err error) {
 	out.Machine = ThisMachine()
 	out.ComparedTo = "a bare ordered consumer that reads the same stream and decodes nothing"
 	s, err := newScratch(ctx)
@@ -47,25 +46,25 @@ func RunReplay(ctx context.Context, paths []string, rounds int, say Say) (out Re
 		return out, err
 	}
 	out.Events, out.MB = state.Messages, float64(state.Bytes)/1e6
+	b, err := newBackend(ctx, s.dir, on)
+	if err != nil {
+		return out, err
+	}
+	defer b.close()
+	out.Store = b.store()
 	say("warming up")
 	if _, err := consumeOnce(ctx, s.log, state.Head); err != nil {
 		return out, err
 	}
 	var bare, file, whole []float64
-	for round := range rounds {
-		say("round %d of %d", round+1, rounds)
-		dir := s.round(round)
-		consumed, err := consumeOnce(ctx, s.log, state.Head)
-		if err != nil {
+	for round := range warmUps(on) + rounds {
+		say("round %d of %d", round+1-warmUps(on), rounds)
+		consumed, rebuilt, applied, err := consumeAndRebuild(ctx, b, s.log, state.Head)
+		if err := cleared(ctx, b, err); err != nil {
 			return out, err
 		}
-		rebuilt, err := rebuildFilesOnce(ctx, s.log, filepath.Join(dir, "files.db"), state.Head)
-		if err != nil {
-			return out, err
-		}
-		applied, _, err := ingestOnce(ctx, s.log, filepath.Join(dir, "graph.db"), state.Head)
-		if err != nil {
-			return out, err
+		if round < warmUps(on) {
+			continue
 		}
 		n := float64(out.Events)
 		bare, file, whole = append(bare, n/consumed.Seconds()), append(file, n/rebuilt.Seconds()), append(whole, n/applied.Seconds())
@@ -75,6 +74,18 @@ func RunReplay(ctx context.Context, paths []string, rounds int, say Say) (out Re
 	out.BarePS, out.FilesPS, out.GraphPS = median(bare), median(file), median(whole)
 	out.FilesRatio, out.GraphRatio = median(out.FilesRatios), median(out.GraphRatios)
 	return out, nil
+}
+
+// consumeAndRebuild is one round.
+func consumeAndRebuild(ctx context.Context, b backend, log *eventlog.Log, head uint64) (consumed, files, graph time.Duration, err error) {
+	if consumed, err = consumeOnce(ctx, log, head); err != nil {
+		return 0, 0, 0, err
+	}
+	if files, err = b.files(ctx, log, head); err != nil {
+		return 0, 0, 0, err
+	}
+	graph, _, err = b.graph(ctx, log, head)
+	return consumed, files, graph, err
 }
 
 // bareAhead is how many messages the server may send ahead of the bare consumer: with
@@ -108,15 +119,4 @@ func consumeOnce(ctx context.Context, log *eventlog.Log, head uint64) (time.Dura
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-}
-
-// rebuildFilesOnce applies the whole log to a new store of the file tracker.
-func rebuildFilesOnce(ctx context.Context, log *eventlog.Log, path string, head uint64) (time.Duration, error) {
-	store, err := sqlitestore.OpenFiles(ctx, path)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = store.Close() }()
-	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head)
-	return took, err
 }

@@ -60,13 +60,6 @@ func newScratch(ctx context.Context) (_ *scratch, err error) {
 	return s, err
 }
 
-// round is a directory for the stores of one round; those of the one before go.
-func (s *scratch) round(n int) string {
-	name := func(n int) string { return filepath.Join(s.dir, fmt.Sprintf("round-%d", n)) }
-	_ = os.RemoveAll(name(n - 1))
-	return name(n)
-}
-
 // close ends the server and removes the directory.
 func (s *scratch) close() {
 	if s.log != nil {

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"time"
+
+	"mneme/pkg/eventlog"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/neo4jstore"
+	"mneme/pkg/graph/sqlitestore"
+)
+
+// Store says where the read models of a measurement were.
+type Store struct {
+	Name    string `json:"name"` // sqlite or neo4j
+	Version string `json:"version"`
+}
+
+func (s Store) String() string { return s.Name + " " + s.Version }
+
+// backend is a place for read models. Whatever it writes goes into an empty one.
+type backend interface {
+	store() Store
+	// graph applies the whole log by the engine, and tells with which sequences the
+	// engine's transactions ended.
+	graph(ctx context.Context, log *eventlog.Log, head uint64) (took time.Duration, ends []uint64, err error)
+	// files is the same for the file tracker.
+	files(ctx context.Context, log *eventlog.Log, head uint64) (time.Duration, error)
+	// load writes the rows that graph has written last, without an engine.
+	load(ctx context.Context, ends []uint64) (time.Duration, error)
+	// clear removes what was written.
+	clear(ctx context.Context) error
+	// close ends connections.
+	close()
+}
+
+// newBackend is Neo4j, or SQLite below a directory.
+func newBackend(ctx context.Context, dir string, on *neo4jstore.Config) (backend, error) {
+	if on != nil {
+		return newNeo4jBackend(ctx, *on)
+	}
+	return &sqliteBackend{dir: filepath.Join(dir, "models")}, nil
+}
+
+// sqliteBackend keeps read models in files.
+type sqliteBackend struct{ dir string }
+
+func (b *sqliteBackend) path(name string) string { return filepath.Join(b.dir, name+".db") }
+
+func (b *sqliteBackend) store() Store { return Store{"sqlite", sqliteVersion()} }
+
+// sqliteVersion is that of the library in this program.
+func sqliteVersion() (version string) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = db.Close() }()
+	_ = db.QueryRow("SELECT sqlite_version()").Scan(&version)
+	return version
+}
+
+func (b *sqliteBackend) graph(ctx context.Context, log *eventlog.Log, head uint64) (took time.Duration, ends []uint64, err error) {
+	store, err := sqlitestore.OpenGraph(ctx, b.path("graph"))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = store.Close() }()
+	return apply(ctx, log, graph.Projection(), store, head)
+}
+
+func (b *sqliteBackend) files(ctx context.Context, log *eventlog.Log, head uint64) (time.Duration, error) {
+	store, err := sqlitestore.OpenFiles(ctx, b.path("files"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = store.Close() }()
+	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head)
+	return took, err
+}
+
+func (b *sqliteBackend) load(ctx context.Context, ends []uint64) (time.Duration, error) {
+	return loadOnce(ctx, ends, b.path("graph"), b.path("bare"))
+}
+
+func (b *sqliteBackend) clear(context.Context) error { return os.RemoveAll(b.dir) }
+
+func (b *sqliteBackend) close() {}

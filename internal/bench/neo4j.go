@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+
+	"mneme/pkg/eventlog"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/neo4jstore"
+)
+
+// neo4jBackend keeps read models in generations of its own on a server that others may
+// use too.
+type neo4jBackend struct {
+	config     neo4jstore.Config
+	driver     neo4j.DriverWithContext
+	version    string
+	generation int
+}
+
+func newNeo4jBackend(ctx context.Context, c neo4jstore.Config) (*neo4jBackend, error) {
+	generation := ownGeneration()
+	store, err := neo4jstore.OpenGraph(ctx, c, generation) // makes the schema
+	if err != nil {
+		return nil, err
+	}
+	b := &neo4jBackend{config: c, version: store.ServerVersion(), generation: generation}
+	if err := store.Close(); err != nil {
+		return nil, err
+	}
+	b.driver, err = neo4jstore.NewDriver(c)
+	return b, err
+}
+
+// ownGeneration is one that nobody else has: those of programs are small numbers.
+func ownGeneration() int { return 1<<40 + int(rand.Int32()) }
+
+func (b *neo4jBackend) store() Store { return Store{"neo4j", b.version} }
+
+func (b *neo4jBackend) graph(ctx context.Context, log *eventlog.Log, head uint64) (took time.Duration, ends []uint64, err error) {
+	store, err := neo4jstore.OpenGraph(ctx, b.config, b.generation)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = store.Close() }()
+	return apply(ctx, log, graph.Projection(), store, head)
+}
+
+func (b *neo4jBackend) files(ctx context.Context, log *eventlog.Log, head uint64) (time.Duration, error) {
+	store, err := neo4jstore.OpenFiles(ctx, b.config, b.generation)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = store.Close() }()
+	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head)
+	return took, err
+}
+
+// load reads the rows of the engine's generation, removes them, and writes them again.
+// The rows are let go afterwards, as those of SQLite are.
+func (b *neo4jBackend) load(ctx context.Context, ends []uint64) (time.Duration, error) {
+	defer runtime.GC()
+	rows, err := b.read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.clear(ctx); err != nil {
+		return 0, err
+	}
+	runtime.GC()
+	// A loader that reads its rows as it goes has no such heap to collect.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	session := b.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: b.config.Database, AccessMode: neo4j.AccessModeWrite})
+	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
+	return rows.load(context.WithoutCancel(ctx), session, ends)
+}
+
+// clear removes the generation.
+func (b *neo4jBackend) clear(ctx context.Context) error {
+	return neo4jstore.Remove(ctx, b.config, b.generation)
+}
+
+func (b *neo4jBackend) query(ctx context.Context, statement string, params map[string]any) ([]*neo4j.Record, error) {
+	result, err := neo4j.ExecuteQuery(ctx, b.driver, statement, params, neo4j.EagerResultTransformer, neo4j.ExecuteQueryWithDatabase(b.config.Database))
+	if err != nil {
+		return nil, err
+	}
+	return result.Records, nil
+}
+
+func (b *neo4jBackend) close() { _ = b.driver.Close(context.Background()) }
+
+// cleared joins an error with that of removing what was written, which is tried even if
+// the measurement was interrupted.
+func cleared(ctx context.Context, b backend, err error) error {
+	if undo := b.clear(context.WithoutCancel(ctx)); undo != nil {
+		err = errors.Join(err, fmt.Errorf("what was measured with is still in %s: %w", b.store().Name, undo))
+	}
+	return err
+}
