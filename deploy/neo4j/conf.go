@@ -13,11 +13,14 @@ import (
 //go:embed neo4j.conf
 var Conf string
 
+// transactionMax is the setting of the file that a server can have another value of.
+const transactionMax = "db.memory.transaction.max"
+
 // conf is the whole neo4j.conf of a server. Neo4j 5.26 does not start on a setting that
 // it does not know, and no version on one that is there twice.
 func (c Config) conf(version, address string) string {
 	var b strings.Builder
-	b.WriteString(Conf)
+	b.WriteString(strings.Replace(Conf, transactionMax+"=256m", fmt.Sprintf("%s=%dm", transactionMax, c.TransactionMiB), 1))
 	set := func(name string, value any) { fmt.Fprintf(&b, "%s=%v\n", name, value) }
 
 	b.WriteString("\n# Of this server.\n")

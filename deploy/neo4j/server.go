@@ -27,6 +27,8 @@ type Config struct {
 	HeapMiB int
 	// PageCacheMiB is the memory for the store's files, in MiB; default 64.
 	PageCacheMiB int
+	// TransactionMiB is the memory that one transaction may take, in MiB; default 256.
+	TransactionMiB int
 	// Password is that of the user "neo4j", at least 8 characters. Empty: whoever
 	// reaches the port may do everything, also where there was a password before.
 	Password string
@@ -85,6 +87,9 @@ func (c *Config) complete() error {
 	}
 	if c.PageCacheMiB == 0 {
 		c.PageCacheMiB = 64
+	}
+	if c.TransactionMiB == 0 {
+		c.TransactionMiB = 256
 	}
 	if c.Password != "" && len(c.Password) < minPassword {
 		return fmt.Errorf("%w: it needs %d characters or more", ErrPassword, minPassword)

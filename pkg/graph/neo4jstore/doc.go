@@ -46,5 +46,7 @@
 // projection.ErrRejected; a batch that is too large for the server's memory is
 // projection.ErrTooLarge; a schema made by a newer program is [ErrSchema], data of
 // another program under our labels [ErrForeign], a server that is too old [ErrVersion];
-// wrong credentials are [ErrUnauthorized]. Everything else is the server's trouble now.
+// wrong credentials are [ErrUnauthorized], a certificate that is not trusted is [ErrTLS].
+// A server that does not answer is projection.ErrUnavailable. Everything else is the
+// server's trouble now.
 package neo4jstore

@@ -14,13 +14,14 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/notifications"
-
-	"mneme/pkg/projection"
 )
 
 var (
 	// ErrUnauthorized says that the server refuses user and password.
 	ErrUnauthorized = errors.New("the Neo4j server refuses user and password")
+	// ErrTLS says that no encrypted connection comes about: the server's certificate is
+	// not trusted, or it speaks without encryption.
+	ErrTLS = errors.New("no encrypted connection to the Neo4j server")
 	// ErrVersion says that the server is older than 5.26.
 	ErrVersion = errors.New("this version of Neo4j is too old")
 	// ErrForeign says that another program has written nodes with labels of ours.
@@ -67,9 +68,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// retryFor is how long the driver tries a transaction again that was disturbed, by a
-// deadlock above all. A server that is away is waited for by the engine.
-const retryFor = 3 * time.Second
+// idleTrust is how long a connection that nobody uses is taken for alive. After that
+// it is asked first, which finds a server that is gone within the ConnectTimeout.
+const idleTrust = time.Second
 
 // db is a connection to one database.
 type db struct {
@@ -103,7 +104,8 @@ func NewDriver(c Config) (neo4j.DriverWithContext, error) {
 		d.MaxConnectionPoolSize = c.PoolSize
 		d.ConnectionAcquisitionTimeout = c.ConnectTimeout
 		d.SocketConnectTimeout = c.ConnectTimeout
-		d.MaxTransactionRetryTime = retryFor
+		d.ConnectionLivenessCheckTimeout = idleTrust
+		d.MaxTransactionRetryTime = 0 // see inTransaction
 		d.TelemetryDisabled = true
 		d.UserAgent = "mneme"
 		d.NotificationsMinSeverity = notifications.DisabledLevel
@@ -173,112 +175,4 @@ func (d *db) checkVersion(ctx context.Context) error {
 		return fmt.Errorf("%w: %s runs %s, mneme needs %d.%d or later", ErrVersion, d.URI, d.version, oldest[0], oldest[1])
 	}
 	return nil
-}
-
-// read runs one statement and returns its rows.
-func (d *db) read(ctx context.Context, query string, params map[string]any) ([][]any, error) {
-	return d.single(ctx, neo4j.AccessModeRead, d.ReadTimeout, query, params)
-}
-
-// write runs one statement in a transaction of its own.
-func (d *db) write(ctx context.Context, query string, params map[string]any) ([][]any, error) {
-	return d.single(ctx, neo4j.AccessModeWrite, d.WriteTimeout, query, params)
-}
-
-func (d *db) single(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, query string, params map[string]any) (rows [][]any, err error) {
-	session := d.session(ctx, mode)
-	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
-	work := func(tx neo4j.ManagedTransaction) (any, error) {
-		rows, err = run(ctx, tx, query, params)
-		return nil, err
-	}
-	if mode == neo4j.AccessModeRead {
-		_, err = session.ExecuteRead(ctx, work, neo4j.WithTxTimeout(timeout))
-	} else {
-		_, err = session.ExecuteWrite(ctx, work, neo4j.WithTxTimeout(timeout))
-	}
-	return rows, classify(err)
-}
-
-// session has no bookmarks: on one server what was committed is seen at once.
-func (d *db) session(ctx context.Context, mode neo4j.AccessMode) neo4j.SessionWithContext {
-	return d.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: d.Database, AccessMode: mode, FetchSize: neo4j.FetchAll})
-}
-
-// run runs one statement of a transaction.
-func run(ctx context.Context, tx neo4j.ManagedTransaction, query string, params map[string]any) (rows [][]any, err error) {
-	result, err := tx.Run(ctx, query, params)
-	if err != nil {
-		return nil, lasting(err)
-	}
-	for result.Next(ctx) {
-		rows = append(rows, result.Record().Values)
-	}
-	return rows, lasting(result.Err())
-}
-
-// memoryErrors are the codes of a transaction that is too large for the server.
-var memoryErrors = []string{
-	"Neo.TransientError.General.MemoryPoolOutOfMemoryError",
-	"Neo.TransientError.General.TransactionMemoryLimit",
-	"Neo.TransientError.General.OutOfMemoryError",
-}
-
-// refusals are the codes of data that the server does not take.
-var refusals = []string{
-	constraintViolated,
-	"Neo.ClientError.Statement.ArgumentError",
-	"Neo.ClientError.Statement.TypeError",
-}
-
-const constraintViolated = "Neo.ClientError.Schema.ConstraintValidationFailed"
-
-func codeOf(err error) string {
-	var e *neo4j.Neo4jError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
-
-// tooLarge is an error that the driver takes for transient and that would only come
-// again.
-type tooLarge struct{ err error }
-
-func (e *tooLarge) Error() string { return e.err.Error() }
-
-// lasting hides from the driver what is no use to try again.
-func lasting(err error) error {
-	for _, code := range memoryErrors {
-		if codeOf(err) == code {
-			return &tooLarge{err}
-		}
-	}
-	return err
-}
-
-// classify maps the server's errors to those that others can tell apart.
-func classify(err error) error {
-	var large *tooLarge
-	if errors.As(err, &large) {
-		return fmt.Errorf("%w: %w", projection.ErrTooLarge, err)
-	}
-	code := codeOf(err)
-	if err != nil && strings.Contains(err.Error(), "Property value is too large to index") { // its code is that of any failure
-		return fmt.Errorf("%w: %w", projection.ErrRejected, err)
-	}
-	for _, refusal := range refusals {
-		if code == refusal {
-			return fmt.Errorf("%w: %w", projection.ErrRejected, err)
-		}
-	}
-	if strings.HasPrefix(code, "Neo.ClientError.Security.") {
-		return fmt.Errorf("%w: %w", ErrUnauthorized, err)
-	}
-	var lost *neo4j.ConnectivityError
-	var retried *neo4j.TransactionExecutionLimit
-	if errors.As(err, &lost) || errors.As(err, &retried) || neo4j.IsRetryable(err) {
-		return fmt.Errorf("%w: %w", projection.ErrUnavailable, err)
-	}
-	return err
 }

@@ -36,7 +36,7 @@ func Remove(ctx context.Context, c Config, generation int) (err error) {
 	s := &store{db: d, generation: generation}
 	params := map[string]any{"prefix": s.prefix(), "generation": generation, "limit": sweepRows}
 	for _, r := range removals {
-		if err := s.repeat(ctx, "MATCH (n:"+r.label+") WHERE "+r.where+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params); err != nil {
+		if err := s.drain(ctx, "MATCH (n:"+r.label+") WHERE "+r.where+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params); err != nil {
 			return err
 		}
 	}

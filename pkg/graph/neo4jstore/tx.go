@@ -3,6 +3,7 @@ package neo4jstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
@@ -49,18 +50,16 @@ type tx struct {
 
 // attempt runs fn in one transaction, again if it was disturbed.
 func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*tx) error) (t *tx, err error) {
-	session := s.session(ctx, neo4j.AccessModeWrite)
-	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
-	_, err = session.ExecuteWrite(ctx, func(managed neo4j.ManagedTransaction) (any, error) {
+	err = s.inTransaction(ctx, neo4j.AccessModeWrite, s.WriteTimeout, func(managed neo4j.ManagedTransaction) error {
 		t = &tx{store: s, ctx: managed, partition: partition, look: look, claims: map[uint64][]projection.Claim{}, rows: map[string][]any{}, after: map[string][]any{}}
 		if err := fn(t); err != nil {
-			return nil, err
+			return err
 		}
 		if !look && len(t.claims) > 0 {
-			return nil, errUnwritten
+			return errUnwritten
 		}
-		return nil, t.flush(ctx)
-	}, neo4j.WithTxTimeout(s.WriteTimeout))
+		return t.flush(ctx)
+	})
 	return t, err
 }
 
@@ -81,6 +80,15 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error)
 	if t.advanced == nil {
 		return nil
 	}
+	if err := s.finish(ctx, t); err != nil {
+		// Not the batch's fault, which is stored: the next owner does the rest.
+		return fmt.Errorf("%w after a commit: %v", projection.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// finish does what comes after the commit of a batch. [store.Acquire] does it too.
+func (s *store) finish(ctx context.Context, t *tx) error {
 	for _, p := range s.link {
 		if len(t.after[p.param]) == 0 {
 			continue
@@ -89,7 +97,7 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error)
 			return err
 		}
 	}
-	key := s.checkpointKey(partition)
+	key := s.checkpointKey(t.partition)
 	if _, err := s.write(ctx, s.engine(settleAs), map[string]any{"key": key, "epoch": number(t.advanced.Epoch), "seq": number(t.advanced.Seq)}); err != nil {
 		return err
 	}
@@ -255,7 +263,7 @@ func (s *store) sweep(ctx context.Context, checkpoint string) error {
 	}
 	for _, row := range rows {
 		for _, statement := range s.sweeps {
-			if err := s.repeat(ctx, statement, map[string]any{"key": row[0], "limit": sweepRows}); err != nil {
+			if err := s.drain(ctx, statement, map[string]any{"key": row[0]}); err != nil {
 				return err
 			}
 		}
@@ -266,14 +274,20 @@ func (s *store) sweep(ctx context.Context, checkpoint string) error {
 	return nil
 }
 
-// repeat runs a statement until it has deleted less than sweepRows.
-func (s *store) repeat(ctx context.Context, statement string, params map[string]any) error {
-	for {
+// drain runs a statement of a sweep until it finds no more. Where its rows are more than
+// the server's memory has room for, each time by half as many.
+func (s *store) drain(ctx context.Context, statement string, params map[string]any) error {
+	for limit := int64(sweepRows); ; {
+		params["limit"] = limit
 		deleted, err := s.write(ctx, statement, params)
+		if errors.Is(err, projection.ErrTooLarge) && limit > 1 {
+			limit /= 2
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		if n, _ := deleted[0][0].(int64); n < sweepRows {
+		if n, _ := deleted[0][0].(int64); n < limit {
 			return nil
 		}
 	}

@@ -1,0 +1,78 @@
+package neo4jstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+
+	"mneme/pkg/projection"
+)
+
+// tooLarge are the codes of a transaction that needs more memory or time than the server
+// gives one. The first is that of db.memory.transaction.max, in 5.26 as in 2026.09; a
+// commit can meet it too.
+var tooLarge = []string{
+	"Neo.TransientError.General.MemoryPoolOutOfMemoryError",
+	"Neo.TransientError.General.TransactionOutOfMemoryError",
+	"Neo.TransientError.General.OutOfMemoryError",
+	"Neo.ClientError.Transaction.TransactionTimedOut",
+	"Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
+}
+
+// refusals are the codes of data that the server does not take.
+var refusals = []string{
+	constraintViolated,
+	"Neo.ClientError.Statement.ArgumentError",
+	"Neo.ClientError.Statement.TypeError",
+}
+
+const constraintViolated = "Neo.ClientError.Schema.ConstraintValidationFailed"
+
+func codeOf(err error) string {
+	var e *neo4j.Neo4jError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// disturbed tells whether another transaction was in the way: it is worth to begin again.
+func disturbed(err error) bool {
+	return strings.HasPrefix(codeOf(err), "Neo.TransientError.Transaction.")
+}
+
+// classify maps the server's errors to those that others can tell apart.
+func classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	code := codeOf(err)
+	var class error
+	switch {
+	case slices.Contains(tooLarge, code):
+		class = projection.ErrTooLarge
+	case slices.Contains(refusals, code), strings.Contains(err.Error(), "Property value is too large to index"): // its code is that of any failure
+		class = projection.ErrRejected
+	case strings.HasPrefix(code, "Neo.ClientError.Security."):
+		class = ErrUnauthorized
+	case code == "" && (strings.Contains(err.Error(), "x509: ") || strings.Contains(err.Error(), "tls: ")): // the driver hides their types
+		class = ErrTLS
+	case errors.Is(err, projection.ErrUnavailable):
+		return err
+	case unavailable(err):
+		class = projection.ErrUnavailable
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %w", class, err)
+}
+
+// unavailable tells whether it is the server's or the network's trouble.
+func unavailable(err error) bool {
+	var none *lost
+	var doubt *neo4j.ConnectivityError
+	return errors.As(err, &none) || errors.As(err, &doubt) || neo4j.IsRetryable(err)
+}

@@ -1,0 +1,139 @@
+package neo4jstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+
+	"mneme/pkg/projection"
+)
+
+// How a transaction that was disturbed is begun again: after a pause that doubles, for
+// so long in all.
+const (
+	retryFor   = 3 * time.Second
+	firstPause = 20 * time.Millisecond
+)
+
+// grace is what an answer may take beyond the server's own time limit. A server that is
+// frozen, or behind a network that drops everything, keeps no limit.
+const grace = 5 * time.Second
+
+// read runs one statement and returns its rows.
+func (d *db) read(ctx context.Context, query string, params map[string]any) ([][]any, error) {
+	return d.single(ctx, neo4j.AccessModeRead, d.ReadTimeout, query, params)
+}
+
+// write runs one statement in a transaction of its own.
+func (d *db) write(ctx context.Context, query string, params map[string]any) ([][]any, error) {
+	return d.single(ctx, neo4j.AccessModeWrite, d.WriteTimeout, query, params)
+}
+
+func (d *db) single(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, query string, params map[string]any) (rows [][]any, err error) {
+	err = d.inTransaction(ctx, mode, timeout, func(tx neo4j.ManagedTransaction) error {
+		rows, err = run(ctx, tx, query, params)
+		return err
+	})
+	return rows, classify(err)
+}
+
+// inTransaction runs work in one transaction, and again if the transaction was disturbed
+// by another one or came upon a connection that had died meanwhile. The driver would do
+// so too, but also where it is no use: it takes a batch that is too large for transient
+// and asks a server that is away for seconds, while somebody waits for an answer.
+func (d *db) inTransaction(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(neo4j.ManagedTransaction) error) error {
+	began, pause, dead := time.Now(), firstPause, 0
+	for {
+		err := d.once(ctx, mode, timeout, work)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case died(err) && dead < d.PoolSize: // all that the pool holds may have died
+			dead++
+			continue
+		case !disturbed(err) || time.Since(began) > retryFor:
+			return err
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)): // two that met shall not meet again
+		case <-ctx.Done():
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// once runs work in one transaction. A connection that is lost while the commit is on
+// its way leaves it in doubt, and is not one that had died before: see died.
+func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(neo4j.ManagedTransaction) error) error {
+	bounded, cancel := context.WithTimeout(ctx, timeout+grace)
+	defer cancel()
+	session := d.session(bounded, mode)
+	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
+	execute := session.ExecuteWrite
+	if mode == neo4j.AccessModeRead {
+		execute = session.ExecuteRead
+	}
+	_, err := execute(bounded, func(tx neo4j.ManagedTransaction) (any, error) { return nil, work(tx) }, neo4j.WithTxTimeout(timeout))
+	var limit *neo4j.TransactionExecutionLimit
+	if errors.As(err, &limit) && len(limit.Errors) > 0 { // all that the driver can retry, which it was told not to
+		err = limit.Errors[len(limit.Errors)-1]
+		if codeOf(err) == "" {
+			err = &lost{err}
+		}
+	}
+	if ctx.Err() == nil && bounded.Err() != nil {
+		err = fmt.Errorf("%w within %s: %w", projection.ErrUnavailable, timeout+grace, err)
+	}
+	return err
+}
+
+// session has no bookmarks: on one server what was committed is seen at once.
+func (d *db) session(ctx context.Context, mode neo4j.AccessMode) neo4j.SessionWithContext {
+	return d.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: d.Database, AccessMode: mode, FetchSize: neo4j.FetchAll})
+}
+
+// run runs one statement of a transaction.
+func run(ctx context.Context, tx neo4j.ManagedTransaction, query string, params map[string]any) (rows [][]any, err error) {
+	result, err := tx.Run(ctx, query, params)
+	if err != nil {
+		return nil, err
+	}
+	for result.Next(ctx) {
+		rows = append(rows, result.Record().Values)
+	}
+	return rows, result.Err()
+}
+
+// lost is an error of the connection and not of the server.
+type lost struct{ err error }
+
+func (e *lost) Error() string { return e.err.Error() }
+func (e *lost) Unwrap() error { return e.err }
+
+// died tells whether a connection that was there broke before the commit. One that does
+// not come about is no reason to try again at once.
+func died(err error) bool {
+	var l *lost
+	if !errors.As(err, &l) {
+		return false
+	}
+	var op *net.OpError
+	cause := inner(l.err)
+	return errors.Is(cause, io.EOF) || errors.As(cause, &op) && op.Op != "dial" && !op.Timeout()
+}
+
+// inner is what the driver has wrapped without saying so.
+func inner(err error) error {
+	var c *neo4j.ConnectivityError
+	if errors.As(err, &c) {
+		return c.Inner
+	}
+	return err
+}
