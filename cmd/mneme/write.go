@@ -163,7 +163,7 @@ func (c *client) awaitApplied(ctx context.Context, seq uint64) error {
 			if p.State == "halted" {
 				return fmt.Errorf("%s is halted: %s", p.Name, p.Error)
 			}
-			behind = behind || (p.Lag > 0 && p.Checkpoint < seq) || p.State == "absent"
+			behind = behind || (p.Lag > 0 && p.Checkpoint < seq) || p.State == "absent" || p.State == "unavailable"
 		}
 		if !behind {
 			return nil

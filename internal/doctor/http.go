@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"mneme/internal/httpapi"
+	"mneme/internal/service"
 	"mneme/internal/settings"
+	"mneme/pkg/projection"
 )
 
 // http looks at the API, at its clock, and at what it says of the read models.
@@ -72,6 +74,8 @@ func (e *examination) projection(p httpapi.ProjectionStatus) {
 	switch {
 	case p.State == "absent":
 		e.add(check, Failed, "its read model is not there", "start "+program+" on the same data directory, or mneme up")
+	case p.State == "unavailable":
+		e.add(check, Failed, detail+": "+p.Error, service.Neo4jRemedy(projection.ErrUnavailable))
 	case p.State == "halted":
 		e.add(check, Failed, detail+": "+p.Error, "do what the message says; what it has applied stays readable")
 	case p.Error != "":

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"mneme/internal/service"
-	"mneme/pkg/graph/neo4jstore"
+	"mneme/pkg/projection"
 )
 
 // neo4j looks at a Neo4j server and at the read models in it.
@@ -23,8 +23,8 @@ func (e *examination) neo4j(ctx context.Context) {
 		return
 	}
 	e.add("neo4j", OK, e.Models.URI+" answers, schema and version are right", "")
-	e.positions(ctx, "read model graph", graph, "", neo4jRemedy(nil))
-	e.positions(ctx, "read model files", files, "", neo4jRemedy(nil))
+	e.positions(ctx, "read model graph", graph, "", service.Neo4jRemedy(projection.ErrUnavailable))
+	e.positions(ctx, "read model files", files, "", service.Neo4jRemedy(projection.ErrUnavailable))
 }
 
 // neo4jLevel is how grave it is that a server can't be used.
@@ -37,13 +37,8 @@ func neo4jLevel(err error) Level {
 
 // neo4jRemedy is what to do about a server that can't be used.
 func neo4jRemedy(err error) string {
-	switch {
-	case errors.Is(err, service.ErrNotThere):
-		return "start mneme up, or its programs, on it: the read models are made from the log"
-	case errors.Is(err, neo4jstore.ErrUnauthorized):
-		return "correct MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD"
-	case errors.Is(err, neo4jstore.ErrVersion), errors.Is(err, neo4jstore.ErrForeign), errors.Is(err, neo4jstore.ErrSchema):
-		return "do what the message says"
+	if remedy := service.Neo4jRemedy(err); remedy != "" {
+		return remedy
 	}
-	return "start Neo4j, or correct MNEME_NEO4J_URI"
+	return "do what the message says"
 }

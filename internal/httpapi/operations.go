@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -29,7 +30,7 @@ type ProjectionStatus struct {
 	Store      string `json:"store"`
 	Generation int    `json:"generation"`
 	Partition  int    `json:"partition"`
-	State      string `json:"state" enum:"absent,idle,catching up,live,halted"`
+	State      string `json:"state" enum:"absent,unavailable,idle,catching up,live,halted" doc:"absent: nothing was written yet; unavailable: the server of the read model does not answer"`
 	Checkpoint uint64 `json:"checkpoint" doc:"last sequence applied"`
 	Lag        uint64 `json:"lag" doc:"events of the partition that are not applied yet; at most this many, if only the log's head is known"`
 	Applied    uint64 `json:"applied" doc:"events that changed the read model"`
@@ -141,10 +142,16 @@ func (a *api) models() []model {
 }
 
 func (a *api) projectionStatus(ctx context.Context, m model, running []projection.Status) ([]ProjectionStatus, error) {
+	if errors.Is(m.err, projection.ErrUnavailable) {
+		return a.unavailable(m, running, m.err), nil
+	}
 	if m.err != nil {
 		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: a.Generation, State: "absent", Error: m.err.Error()}}, nil
 	}
 	progress, err := projection.Progress(ctx, m.name, a.Log, m.store, running)
+	if errors.Is(err, projection.ErrUnavailable) {
+		return a.unavailable(m, running, err), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +170,23 @@ func (a *api) projectionStatus(ctx context.Context, m model, running []projectio
 		}
 	}
 	return list, nil
+}
+
+// unavailable is the status of a read model whose server does not answer: what this
+// process remembers of it, if it writes it.
+func (a *api) unavailable(m model, running []projection.Status, err error) (list []ProjectionStatus) {
+	status := ProjectionStatus{Name: m.name, Store: a.Store, Generation: a.Generation, State: "unavailable", Error: err.Error()}
+	for _, r := range running {
+		if r.Projection == m.name {
+			status.Partition, status.Checkpoint, status.Lag = r.Partition, r.Checkpoint.Seq, r.Lag
+			status.Applied, status.Duplicates = r.Checkpoint.Applied, r.Checkpoint.Duplicates
+			list = append(list, status)
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, status)
+	}
+	return list
 }
 
 func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error) {
@@ -221,7 +245,7 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	status := http.StatusOK
 	for _, p := range out.Body.Projections {
-		if p.State == "absent" {
+		if p.State == "absent" || p.State == "unavailable" {
 			status = http.StatusServiceUnavailable
 		}
 	}

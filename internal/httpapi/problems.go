@@ -14,6 +14,7 @@ import (
 	"mneme/events"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
+	"mneme/pkg/projection"
 	"mneme/pkg/window"
 )
 
@@ -42,11 +43,15 @@ func (a *api) problem(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return huma.Error504GatewayTimeout("no answer in time: " + err.Error())
 	}
+	text := "the log or a read model does not answer now; try again"
+	if errors.Is(err, projection.ErrUnavailable) {
+		text = "the server of the read models does not answer now: nothing is lost, try again; mneme status shows why"
+	}
 	var ready huma.StatusError
 	if errors.As(err, &ready) {
 		return err
 	}
-	return &failure{huma.NewError(http.StatusServiceUnavailable, "the log or a read model does not answer now; try again").(*huma.ErrorModel), err}
+	return &failure{huma.NewError(http.StatusServiceUnavailable, text).(*huma.ErrorModel), err}
 }
 
 // failure is a problem whose cause is for the log, not for the client.

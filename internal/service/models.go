@@ -3,9 +3,11 @@ package service
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"mneme/pkg/eventlog"
 	"mneme/pkg/files"
@@ -20,11 +22,9 @@ import (
 type Models struct {
 	stores Stores
 	data   string // directory for the scratch stores of a verification
-
-	mu    sync.Mutex
-	graph GraphStore
-	files FilesStore
-	owned bool // close them at the end
+	graph  model[GraphStore]
+	files  model[FilesStore]
+	owned  bool // close them at the end
 }
 
 // NewModels reads the models that other processes write.
@@ -34,52 +34,62 @@ func NewModels(data string, stores Stores) *Models {
 
 // SharedModels reads from stores that this process writes.
 func SharedModels(data string, g GraphStore, f FilesStore) *Models {
-	return &Models{data: data, graph: g, files: f}
+	return &Models{data: data, graph: model[GraphStore]{store: g, opened: true}, files: model[FilesStore]{store: f, opened: true}}
 }
 
 // Graph is the read model "graph", or ErrNotThere.
-func (m *Models) Graph() (graph.Reader, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.graph == nil {
-		g, err := m.stores.graphReader(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		m.graph = g
-	}
-	return m.graph, nil
-}
+func (m *Models) Graph() (graph.Reader, error) { return m.graph.get(m.stores.graphReader) }
 
 // Files is the read model "files", or ErrNotThere.
-func (m *Models) Files() (graph.FilesReader, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.files == nil {
-		f, err := m.stores.filesReader(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		m.files = f
-	}
-	return m.files, nil
-}
+func (m *Models) Files() (graph.FilesReader, error) { return m.files.get(m.stores.filesReader) }
 
 // Close releases what was opened here.
 func (m *Models) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if !m.owned {
 		return nil
 	}
-	var errs []error
-	if m.graph != nil {
-		errs = append(errs, m.graph.Close())
+	return errors.Join(m.graph.close(), m.files.close())
+}
+
+// model is a read model that is opened when it is first asked for.
+type model[S io.Closer] struct {
+	mu     sync.Mutex
+	store  S
+	opened bool
+	failed error // of the last attempt to reach a server
+	until  time.Time
+}
+
+// get opens the model if it is not open. Those who ask for it while a server does not
+// answer share an attempt: each would take as long as a connection may.
+func (m *model[S]) get(open func(context.Context) (S, error)) (S, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.opened {
+		return m.store, nil
 	}
-	if m.files != nil {
-		errs = append(errs, m.files.Close())
+	var none S
+	if time.Now().Before(m.until) {
+		return none, m.failed
 	}
-	return errors.Join(errs...)
+	store, err := open(context.Background())
+	if errors.Is(err, projection.ErrUnavailable) {
+		m.failed, m.until = err, time.Now().Add(retryEvery)
+	}
+	if err != nil {
+		return none, err
+	}
+	m.store, m.opened = store, true
+	return store, nil
+}
+
+func (m *model[S]) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.opened {
+		return nil
+	}
+	return m.store.Close()
 }
 
 // scratchPrefix begins the names of the directories that a verification works in.

@@ -25,6 +25,9 @@ import (
 // there yet.
 const retryEvery = time.Second
 
+// sayEvery is how often it says that it still waits.
+const sayEvery = time.Minute
+
 // Program is the outline of a main function: --help prints its settings, --healthy asks
 // the one that runs whether it is ready, an interrupt or SIGTERM ends run, and the exit
 // code is 0 done, 1 failed, 2 wrong usage.

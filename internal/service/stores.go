@@ -98,14 +98,25 @@ func (s Stores) Files(ctx context.Context, logger *slog.Logger) (FilesStore, err
 	return waitFor(ctx, s, logger, func() (FilesStore, error) { return neo4jstore.OpenFiles(ctx, *s.neo4j, generation) })
 }
 
-// waitFor opens a store as soon as its server is there.
+// waitFor opens a store as soon as its server is there. It says so once, and again every
+// minute: what else is in the log is to be found.
 func waitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open func() (S, error)) (S, error) {
+	var said time.Time
 	for {
 		store, err := open()
-		if err == nil || !errors.Is(err, projection.ErrUnavailable) {
-			return store, err
+		if err == nil {
+			if !said.IsZero() {
+				logger.Info("Neo4j is there", "uri", s.neo4j.URI)
+			}
+			return store, nil
 		}
-		logger.Warn("waiting for Neo4j", "uri", s.neo4j.URI, "error", err)
+		if !errors.Is(err, projection.ErrUnavailable) {
+			return store, explain(err)
+		}
+		if time.Since(said) > sayEvery {
+			said = time.Now()
+			logger.Warn("waiting for Neo4j: "+Neo4jRemedy(err), "uri", s.neo4j.URI, "error", err)
+		}
 		select {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
@@ -114,10 +125,34 @@ func waitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open fun
 	}
 }
 
+// explain adds to an error of Neo4j what to do about it.
+func explain(err error) error {
+	if remedy := Neo4jRemedy(err); remedy != "" {
+		return fmt.Errorf("%w: %s", err, remedy)
+	}
+	return err
+}
+
+// Neo4jRemedy is what to do about a server that can't be used, "" if the error says it.
+func Neo4jRemedy(err error) string {
+	switch {
+	case errors.Is(err, ErrNotThere):
+		return "start mneme up, or its programs, on it: the read models are made from the log"
+	case errors.Is(err, neo4jstore.ErrUnauthorized):
+		return "correct MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD"
+	case errors.Is(err, neo4jstore.ErrTLS):
+		return "name the certificate of who signed the server's in MNEME_NEO4J_CA_FILE, use a host that the certificate is for, or bolt:// in MNEME_NEO4J_URI if the server does not encrypt"
+	case errors.Is(err, projection.ErrUnavailable):
+		return "start it, or correct MNEME_NEO4J_URI"
+	}
+	return ""
+}
+
 // graphReader opens the read model "graph" to read it, or returns [ErrNotThere].
 func (s Stores) graphReader(ctx context.Context) (reader GraphStore, err error) {
 	if s.neo4j != nil {
 		reader, err = neo4jstore.OpenGraphReader(ctx, *s.neo4j, generation)
+		err = explain(err)
 	} else {
 		reader, err = sqlitestore.OpenGraphReader(s.Path("graph"))
 	}
@@ -128,6 +163,7 @@ func (s Stores) graphReader(ctx context.Context) (reader GraphStore, err error) 
 func (s Stores) filesReader(ctx context.Context) (reader FilesStore, err error) {
 	if s.neo4j != nil {
 		reader, err = neo4jstore.OpenFilesReader(ctx, *s.neo4j, generation)
+		err = explain(err)
 	} else {
 		reader, err = sqlitestore.OpenFilesReader(s.Path("files"))
 	}

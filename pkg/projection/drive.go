@@ -59,6 +59,7 @@ func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition 
 	logger := p.slog.With("partition", partition)
 	backoff := minBackoff
 	history := uint64(0)
+	var known trouble
 	for {
 		began, seq := time.Now(), p.Status()[partition].Checkpoint.Seq
 		err := p.drive(ctx, stop, partition, &history)
@@ -73,7 +74,9 @@ func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition 
 			p.update(partition, func(s *Status) { s.State, s.Error = StateHalted, err.Error() })
 			return err
 		}
-		logger.Warn("projector waits and tries again", "error", err, "after", backoff)
+		if known.isNews(err) {
+			logger.Warn("projector waits and tries again, until it succeeds", "error", err)
+		}
 		p.update(partition, func(s *Status) { s.State, s.Error, s.Retries = StateCatchingUp, err.Error(), s.Retries+1 })
 		if time.Since(began) > maxBackoff || p.Status()[partition].Checkpoint.Seq > seq {
 			backoff = minBackoff

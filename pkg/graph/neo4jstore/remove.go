@@ -34,7 +34,7 @@ func Remove(ctx context.Context, c Config, generation int) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	s := &store{db: d, generation: generation}
-	params := map[string]any{"prefix": s.prefix(), "generation": generation, "limit": sweepRows}
+	params := map[string]any{"prefix": s.prefix(), "generation": generation}
 	for _, r := range removals {
 		if err := s.drain(ctx, "MATCH (n:"+r.label+") WHERE "+r.where+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params); err != nil {
 			return err
