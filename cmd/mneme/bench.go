@@ -26,10 +26,19 @@ type benchStore struct{ settings.Models }
 
 // neo4j is how to reach the server, nil for SQLite in a temporary directory.
 func (b *benchStore) neo4j(g *Globals) (*neo4jstore.Config, error) {
+	program, err := b.program(g)
+	return program.Neo4j, err
+}
+
+// program is this one, to be started with that store.
+func (b *benchStore) program(g *Globals) (p bench.Program, err error) {
 	if err := g.given.check(&b.Models); err != nil {
-		return nil, err
+		return p, err
 	}
-	return service.NewStores("", b.Models).Neo4j(), nil
+	stores := service.NewStores("", b.Models)
+	p.Neo4j, p.Generation = stores.Neo4j(), stores.Generation()
+	p.Executable, err = os.Executable()
+	return p, err
 }
 
 // BenchIngestCmd measures ingest.
@@ -123,15 +132,19 @@ type BenchLatencyCmd struct {
 	Reads  int           `help:"How many of them a second are read back." default:"50"`
 	WarmUp time.Duration `help:"Time before the measurement." default:"5s"`
 	For    time.Duration `help:"Time of the measurement." default:"30s"`
+	benchStore
 }
 
 // Help is what --help says below the summary.
 func (*BenchLatencyCmd) Help() string {
 	return `"mneme up" is started as a process of its own on an empty temporary directory. Sixteen publishers write conversations side by side over NATS, an event at a time, each waiting for its acknowledgement. The schedule is even and open: an event is due when it is due, however slow the server is, and every time is counted from then on, so that a stall is counted for each event that it delays. Of some events the conversation is read over HTTP with at_least, of as many its context with the default budget. "late" is how much behind its schedule the publisher itself was: a machine that is too busy to measure shows there.
 
-Example:
+With --store neo4j, or MNEME_STORE, its read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards. A server that was just started is slow: let it warm up.
 
-    mneme bench latency ~/.claude/projects --rate 500 --for 30s --json`
+Examples:
+
+    mneme bench latency ~/.claude/projects --rate 500 --for 30s --json
+    mneme bench latency ~/.claude/projects --rate 200 --warm-up 30s --store neo4j`
 }
 
 // Run measures and prints the figures.
@@ -139,16 +152,17 @@ func (c *BenchLatencyCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	if err := errors.Join(atLeast("--rate", c.Rate, 1), atLeast("--reads", c.Reads, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0)); err != nil {
 		return &service.UsageError{Err: err}
 	}
-	self, err := os.Executable()
+	program, err := c.program(g)
 	if err != nil {
 		return err
 	}
-	r, err := bench.RunLatency(ctx, c.Paths, bench.LatencyOptions{Executable: self, Rate: c.Rate, Reads: c.Reads, WarmUp: c.WarmUp, For: c.For}, t.status)
+	r, err := bench.RunLatency(ctx, c.Paths, bench.LatencyOptions{Program: program, Rate: c.Rate, Reads: c.Reads, WarmUp: c.WarmUp, For: c.For}, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err
 	}
 	return t.report(g, r, []figure{
 		{"machine", machine(r.Machine)},
+		{"store", r.Store.String()},
 		{"events", fmt.Sprintf("%s of %s conversations", number(r.Events), number(r.Conversations))},
 		{"pace", fmt.Sprintf("%.0f events/s, %d asked for", r.Pace, r.Rate)},
 		{"late", quantiles(r.Late)},

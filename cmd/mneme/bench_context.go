@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"mneme/internal/bench"
 	"mneme/internal/service"
@@ -17,6 +16,7 @@ type BenchContextCmd struct {
 	Conversations int      `help:"Conversations to read at most, spread evenly over all." default:"200"`
 	Rounds        int      `help:"How often each is read, after once to warm up." default:"5"`
 	Short         int      `help:"Turns of the short conversation that one of ten times as many, if there is any, is compared with." default:"100"`
+	benchStore
 }
 
 // Help is what --help says below the summary.
@@ -25,10 +25,13 @@ func (*BenchContextCmd) Help() string {
 
 Then contexts are read over HTTP (format json, not packed), one after the other. If there is a long conversation, its last turns are published again as a conversation of their own, and both are read by turns: the newest content is the same, so the ratio shows what the length costs.
 
+With --store neo4j, or MNEME_STORE, the read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards.
+
 Examples:
 
-    mneme bench context                            the server that runs, as it is
-    mneme bench context ~/.claude/projects         a server of its own`
+    mneme bench context                                          the server that runs, as it is
+    mneme bench context ~/.claude/projects                       a server of its own
+    mneme bench context ~/.claude/projects --store neo4j`
 }
 
 // Run measures and prints the figures.
@@ -39,12 +42,12 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	if _, err := g.client(); err != nil { // --url
 		return err
 	}
-	self, err := os.Executable()
+	program, err := c.program(g)
 	if err != nil {
 		return err
 	}
 	o := bench.ContextOptions{
-		Executable: self, Paths: c.Paths, URL: g.URL, Tenant: g.Tenant, MaxChars: c.MaxChars, Most: c.Conversations, Rounds: c.Rounds, ShortTurns: c.Short,
+		Program: program, Paths: c.Paths, URL: g.URL, Tenant: g.Tenant, MaxChars: c.MaxChars, Most: c.Conversations, Rounds: c.Rounds, ShortTurns: c.Short,
 	}
 	if isTerminal(t.err) {
 		o.Progress = t.err
@@ -54,6 +57,9 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		return err
 	}
 	list := []figure{{"machine", machine(r.Machine)}}
+	if r.Store != nil {
+		list = append(list, figure{"store", r.Store.String()})
+	}
 	if p := r.Program; p != nil {
 		list = append(list, []figure{
 			{"import", fmt.Sprintf("%s events, %.2f GB of log, %s until all were applied", number(p.Events), p.LogGB, perSecond(p.ImportPS))},

@@ -44,7 +44,7 @@ func (t *terminal) measured(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("interrupted; what was measured with is removed")
-	case errors.Is(err, bench.ErrNoEvents):
+	case errors.Is(err, bench.ErrNoEvents), errors.Is(err, bench.ErrInUse):
 		return &service.UsageError{Err: err}
 	}
 	return err

@@ -92,6 +92,30 @@ func TestBenchLatencyReadsBackWhatItPublished(t *testing.T) {
 	}
 }
 
+func TestBenchLatencyAndContextOnNeo4jLeaveNothingThere(t *testing.T) {
+	server := neo4jtest.Own(t)
+	on := []string{"--store", "neo4j", "--neo4j-uri", server.URI()}
+	latency, lines := measure[bench.Latency](t, append([]string{"latency", "--rate", "20", "--reads", "5", "--warm-up", "0s"}, on...)...)
+	require.Equal(t, lines, latency.Events)
+	require.Equal(t, bench.Store{Name: "neo4j", Version: server.Version()}, latency.Store)
+	require.Positive(t, latency.Readable.P50)
+	// It is not refused: the one before has left nothing.
+	contexts, _ := measure[bench.Context](t, append([]string{"context", "--rounds", "1"}, on...)...)
+	require.Equal(t, &latency.Store, contexts.Store)
+	require.Equal(t, 3, contexts.Warm.Count)
+
+	t.Setenv("MNEME_STORE", "neo4j")
+	t.Setenv("MNEME_NEO4J_URI", server.URI())
+	up(t, t.TempDir())
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	recording(t, path, 1, 1, 1)
+	for _, command := range []string{"latency", "context"} {
+		_, stderr, code := mneme(t, "bench", command, path)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, bench.ErrInUse.Error())
+	}
+}
+
 func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
 	r, lines := measure[bench.Context](t, "context", "--rounds", "2", "--conversations", "2", "--short", "1", "--max-chars", "1000")
 	// recording has conversations of 6 turns, which is not ten times one: compared is none.

@@ -20,7 +20,7 @@ import (
 
 // ContextOptions say what [RunContext] measures on.
 type ContextOptions struct {
-	Executable string    // the program mneme
+	Program    Program   // to import into
 	Paths      []string  // transcripts to import; none: the server at URL as it is
 	URL        string    // of a running server
 	Tenant     string    // of a running server
@@ -34,6 +34,7 @@ type ContextOptions struct {
 // Context is the result of [RunContext].
 type Context struct {
 	Machine       Machine   `json:"machine"`
+	Store         *Store    `json:"store"` // nil of a server that was running already
 	MaxChars      int       `json:"max_chars"`
 	Conversations int       `json:"conversations"` // read, of all
 	Of            int       `json:"conversations_stored"`
@@ -80,6 +81,9 @@ type ProgramFigures struct {
 // ShortTurns, if there is one, is compared with a copy of its last turns, which has
 // the same newest content, in turns.
 //
+// What it imported is removed, in Neo4j too, which has to be without read models of a
+// mneme; it returns [ErrInUse] otherwise.
+//
 // Without paths it reads only, from a running server. Without conversations it
 // returns [ErrNoEvents].
 func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, err error) {
@@ -87,6 +91,12 @@ func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, er
 	if len(o.Paths) == 0 {
 		return out, out.read(ctx, newAPI(o.URL, o.Tenant, 1), o, say)
 	}
+	store, err := o.Program.take(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Store = &store
+	defer func() { err = o.Program.giveBack(ctx, err) }()
 	dir, err := os.MkdirTemp("", "mneme-bench-")
 	if err != nil {
 		return out, err
@@ -116,7 +126,7 @@ func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say 
 			server = nil
 		}
 	}()
-	if server, err = up(ctx, o.Executable, dir); err != nil {
+	if server, err = o.Program.up(ctx, dir); err != nil {
 		return nil, err
 	}
 	p := &ProgramFigures{ReadyEmptyMS: milliseconds(server.ready), IdleMB: memory(server.cmd.Process.Pid, "VmRSS")}
@@ -132,14 +142,14 @@ func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say 
 	}
 	say("killing and starting again")
 	server.kill() // before it was ever stopped: a stop writes down what a start would have to find out
-	if server, err = up(ctx, o.Executable, dir); err != nil {
+	if server, err = o.Program.up(ctx, dir); err != nil {
 		return nil, err
 	}
 	p.ReadyKilledMS = milliseconds(server.ready)
 	p.KilledSPerGB = server.ready.Seconds() / p.LogGB
 	say("stopping and starting again")
 	server.stop()
-	if server, err = up(ctx, o.Executable, dir); err != nil {
+	if server, err = o.Program.up(ctx, dir); err != nil {
 		return nil, err
 	}
 	p.ReadyMS = milliseconds(server.ready)
@@ -149,7 +159,7 @@ func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say 
 // importInto runs `mneme import --wait` and returns how many events it published.
 func importInto(ctx context.Context, server *program, o ContextOptions) (int, error) {
 	args := append([]string{"import", "--json", "--wait", "--tenant", tenant, "--url", server.http, "--nats-url", server.nats, "--"}, o.Paths...)
-	cmd := exec.CommandContext(ctx, o.Executable, args...)
+	cmd := exec.CommandContext(ctx, o.Program.Executable, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopTime
 	var said strings.Builder

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mneme/pkg/eventlog"
@@ -56,7 +57,7 @@ func RunIngest(ctx context.Context, paths []string, rounds int, on *neo4jstore.C
 	for round := range warmUps(on) + rounds {
 		say("round %d of %d", round+1-warmUps(on), rounds)
 		took, loaded, batches, err := ingestAndLoad(ctx, b, s.log, state.Head)
-		if err := cleared(ctx, b, err); err != nil {
+		if err := errors.Join(err, b.clear(ctx)); err != nil {
 			return out, err
 		}
 		if round < warmUps(on) {

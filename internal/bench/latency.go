@@ -17,17 +17,18 @@ import (
 
 // LatencyOptions say how [RunLatency] publishes and reads.
 type LatencyOptions struct {
-	Executable string        // the program mneme
-	Rate       int           // events a second
-	Reads      int           // of them, how many a second are read back
-	WarmUp     time.Duration // not measured
-	For        time.Duration // measured
+	Program Program
+	Rate    int           // events a second
+	Reads   int           // of them, how many a second are read back
+	WarmUp  time.Duration // not measured
+	For     time.Duration // measured
 }
 
 // Latency is the result of [RunLatency]. Every time begins when an event was due,
 // whether or not its publisher was ready for it by then.
 type Latency struct {
 	Machine       Machine   `json:"machine"`
+	Store         Store     `json:"store"`
 	Rate          int       `json:"rate_events_per_s"`
 	Pace          float64   `json:"pace_events_per_s"` // what was reached
 	Events        int       `json:"events"`
@@ -47,7 +48,8 @@ const sessions = 16
 // over NATS, one event at a time and each waiting for its acknowledgement, at an even
 // rate that does not slow down when the server does. Of some events it reads the
 // conversation, or its context, with at_least. Without events it returns
-// [ErrNoEvents].
+// [ErrNoEvents]. What it wrote is removed, in Neo4j too, which has to be without read
+// models of a mneme; it returns [ErrInUse] otherwise.
 func RunLatency(ctx context.Context, paths []string, o LatencyOptions, say Say) (out Latency, err error) {
 	out.Machine, out.Rate = ThisMachine(), o.Rate
 	list, err := take(ctx, paths, int(float64(o.Rate)*(o.WarmUp+o.For).Seconds()))
@@ -61,12 +63,16 @@ func RunLatency(ctx context.Context, paths []string, o LatencyOptions, say Say) 
 	}
 	out.Conversations = len(ids)
 
+	if out.Store, err = o.Program.take(ctx); err != nil {
+		return out, err
+	}
+	defer func() { err = o.Program.giveBack(ctx, err) }()
 	dir, err := os.MkdirTemp("", "mneme-bench-")
 	if err != nil {
 		return out, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := up(ctx, o.Executable, dir)
+	server, err := o.Program.up(ctx, dir)
 	if err != nil {
 		return out, err
 	}
@@ -267,7 +273,8 @@ func (p *pacer) read(ctx context.Context, d due, seq uint64) {
 	if d.n/p.every%2 == 1 {
 		below, to = "/context", &p.context
 	}
-	_, err := p.api.get(ctx, conversationPath(d.event.Subject, below), url.Values{"at_least": {fmt.Sprint(seq)}})
+	// However long it takes it is counted: a server that has just started takes seconds.
+	_, err := p.api.get(ctx, conversationPath(d.event.Subject, below), url.Values{"at_least": {fmt.Sprint(seq)}, "wait_ms": {"60000"}})
 	took := time.Since(d.at)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -85,7 +84,15 @@ func (b *neo4jBackend) load(ctx context.Context, ends []uint64) (time.Duration, 
 
 // clear removes the generation.
 func (b *neo4jBackend) clear(ctx context.Context) error {
-	return neo4jstore.Remove(ctx, b.config, b.generation)
+	return remove(ctx, b.config, b.generation)
+}
+
+// remove removes a generation, also if the measurement was interrupted.
+func remove(ctx context.Context, c neo4jstore.Config, generation int) error {
+	if err := neo4jstore.Remove(context.WithoutCancel(ctx), c, generation); err != nil {
+		return fmt.Errorf("generation %d, which was measured with, is still in %s: %w", generation, c.URI, err)
+	}
+	return nil
 }
 
 func (b *neo4jBackend) query(ctx context.Context, statement string, params map[string]any) ([]*neo4j.Record, error) {
@@ -97,12 +104,3 @@ func (b *neo4jBackend) query(ctx context.Context, statement string, params map[s
 }
 
 func (b *neo4jBackend) close() { _ = b.driver.Close(context.Background()) }
-
-// cleared joins an error with that of removing what was written, which is tried even if
-// the measurement was interrupted.
-func cleared(ctx context.Context, b backend, err error) error {
-	if undo := b.clear(context.WithoutCancel(ctx)); undo != nil {
-		err = errors.Join(err, fmt.Errorf("what was measured with is still in %s: %w", b.store().Name, undo))
-	}
-	return err
-}

@@ -29,11 +29,12 @@ type program struct {
 
 // up starts the program on a data directory and returns once it answers. It ends
 // with ctx.
-func up(ctx context.Context, executable, data string) (*program, error) {
+func (what Program) up(ctx context.Context, data string) (*program, error) {
 	p := &program{}
-	p.cmd = exec.CommandContext(ctx, executable, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	p.cmd = exec.CommandContext(ctx, what.Executable, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
 	p.cmd.WaitDelay = stopTime
+	p.cmd.Env = what.environment()
 	p.cmd.Stderr = &p.err
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -51,7 +52,7 @@ func up(ctx context.Context, executable, data string) (*program, error) {
 	}
 	if err != nil {
 		p.kill()
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("%s up did not start: %s", executable, strings.TrimSpace(p.err.String())))
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("%s up did not start: %s", what.Executable, strings.TrimSpace(p.err.String())))
 	}
 	p.http, p.nats = where.HTTP, where.NATS
 	return p, nil

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -60,7 +61,7 @@ func RunReplay(ctx context.Context, paths []string, rounds int, on *neo4jstore.C
 	for round := range warmUps(on) + rounds {
 		say("round %d of %d", round+1-warmUps(on), rounds)
 		consumed, rebuilt, applied, err := consumeAndRebuild(ctx, b, s.log, state.Head)
-		if err := cleared(ctx, b, err); err != nil {
+		if err := errors.Join(err, b.clear(ctx)); err != nil {
 			return out, err
 		}
 		if round < warmUps(on) {

@@ -50,6 +50,9 @@ func NewStores(data string, m settings.Models) Stores {
 	return s
 }
 
+// Generation is the build of each read model that programs write and read.
+func (Stores) Generation() int { return generation }
+
 // Neo4j is how to reach the server, nil for SQLite.
 func (s Stores) Neo4j() *neo4jstore.Config { return s.neo4j }
 

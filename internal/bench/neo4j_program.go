@@ -1,0 +1,73 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"mneme/pkg/graph/neo4jstore"
+	"mneme/pkg/projection"
+)
+
+// ErrInUse says that the Neo4j server has read models of a mneme: one that is measured
+// would go on with them.
+var ErrInUse = errors.New("the Neo4j server has the read models of a mneme; measure on another one, or on an empty one")
+
+// Program is the program mneme, and where it is to keep its read models.
+type Program struct {
+	Executable string
+	Neo4j      *neo4jstore.Config // nil for SQLite below its data directory
+	Generation int                // that it writes in Neo4j
+}
+
+// take makes sure that nobody else's read models are where the program will write.
+// Whoever takes must [Program.giveBack].
+func (p Program) take(ctx context.Context) (store Store, err error) {
+	if p.Neo4j == nil {
+		return Store{"sqlite", sqliteVersion()}, nil
+	}
+	graph, err := neo4jstore.OpenGraph(ctx, *p.Neo4j, p.Generation)
+	if err != nil {
+		return store, err
+	}
+	defer func() { _ = graph.Close() }()
+	files, err := neo4jstore.OpenFiles(ctx, *p.Neo4j, p.Generation)
+	if err != nil {
+		return store, err
+	}
+	defer func() { _ = files.Close() }()
+	for _, model := range []interface {
+		Checkpoints(context.Context) ([]projection.Checkpoint, error)
+	}{graph, files} {
+		list, err := model.Checkpoints(ctx)
+		if err != nil {
+			return store, err
+		}
+		if len(list) > 0 {
+			return store, fmt.Errorf("%w (%s)", ErrInUse, p.Neo4j.URI)
+		}
+	}
+	return Store{"neo4j", graph.ServerVersion()}, nil
+}
+
+// giveBack removes what the program has written; it has ended. Files go with their
+// directory. It joins its error to the one given.
+func (p Program) giveBack(ctx context.Context, err error) error {
+	if p.Neo4j == nil {
+		return err
+	}
+	return errors.Join(err, remove(ctx, *p.Neo4j, p.Generation))
+}
+
+// environment are the settings of the program's store.
+func (p Program) environment() []string {
+	n := p.Neo4j
+	if n == nil {
+		return append(os.Environ(), "MNEME_STORE=sqlite")
+	}
+	return append(os.Environ(), "MNEME_STORE=neo4j", "MNEME_NEO4J_URI="+n.URI, "MNEME_NEO4J_USER="+n.User, "MNEME_NEO4J_PASSWORD="+n.Password,
+		"MNEME_NEO4J_DATABASE="+n.Database, "MNEME_NEO4J_CA_FILE="+n.CAFile, "MNEME_NEO4J_POOL_SIZE="+strconv.Itoa(n.PoolSize),
+		"MNEME_NEO4J_CONNECT_TIMEOUT="+n.ConnectTimeout.String(), "MNEME_NEO4J_READ_TIMEOUT="+n.ReadTimeout.String(), "MNEME_NEO4J_WRITE_TIMEOUT="+n.WriteTimeout.String())
+}
