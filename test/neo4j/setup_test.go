@@ -4,7 +4,6 @@
 package neo4j_test
 
 import (
-	"context"
 	"hash/fnv"
 	"os"
 	"path/filepath"
@@ -59,7 +58,7 @@ func drive[U projection.Unit](t *testing.T, p projection.Projection[U], s projec
 			}
 			cp, err = p.Apply(t.Context(), s, cp, rest[:min(batch, len(rest))])
 		}
-		errs = append(errs, err); println(err.Error())
+		errs = append(errs, err)
 		require.Less(t, len(errs), 1000, "it does not end: %v", err)
 		require.NoError(t, t.Context().Err())
 	}
@@ -88,13 +87,24 @@ func stateOf(t *testing.T, s projection.ReadStore) (st state) {
 	require.NoError(t, err)
 	require.Len(t, cps, 1)
 	st.Seq, st.Applied, st.Duplicates = cps[0].Seq, cps[0].Applied, cps[0].Duplicates
-	st.Failed, err = s.Failed(t.Context(), projection.FailedQuery{Limit: 1000})
+	st.Failed, st.Hashes = failedOf(t, s), hashesOf(t, s)
+	return st
+}
+
+func failedOf(t *testing.T, s projection.ReadStore) []projection.Failed {
+	t.Helper()
+	failed, err := s.Failed(t.Context(), projection.FailedQuery{Limit: 1000})
 	require.NoError(t, err)
+	return failed
+}
+
+func hashesOf(t *testing.T, s projection.ReadStore) (list []projection.ConversationHash) {
+	t.Helper()
 	require.NoError(t, s.Hashes(t.Context(), func(h projection.ConversationHash) error {
-		st.Hashes = append(st.Hashes, h)
+		list = append(list, h)
 		return nil
 	}))
-	return st
+	return list
 }
 
 // inSQLite is what the same messages make in SQLite.
@@ -126,5 +136,3 @@ func openFiles(t *testing.T, c neo4jstore.Config, generation int) *neo4jstore.Fi
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }
-
-var _ = context.Background
