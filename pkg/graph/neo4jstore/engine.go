@@ -27,7 +27,8 @@ type dialect struct {
 
 	writes []piece  // the writing of a batch, in order
 	link   []piece  // after the commit, what other partitions may have made meanwhile
-	mend   []string // the same for all that is there
+	tidy   []piece  // after it is settled
+	mend   []string // as link, for all that is there
 	sweeps []string // each deletes up to $limit nodes of the conversation $key and tells how many
 }
 

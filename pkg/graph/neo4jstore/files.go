@@ -47,27 +47,36 @@ const ranks = 1000
 // place is where an access stands among those of its conversation.
 func place(seq uint64, rank int) int64 { return number(seq)*ranks + int64(rank) }
 
-// The reads of files, newest first. What is current now was so when the last commit was
-// settled, or has ended since.
+// isCurrent: an access is the current one of its place from since, which those have that
+// came back after a failed call, until something else is.
+const isCurrent = "(a.until IS NULL OR a.until > settled) AND (a.since IS NULL OR a.since <= settled)"
+
+// The reads of files, newest first. The current accesses of what is settled are found
+// until the commit after the next one: a read that sees another one settled at its end
+// may have missed some.
 const (
 	selectFilesState = foundFiles + `RETURN s.seq, c.last_seq, c.deleted_seq,
 		COLLECT { MATCH (e:FilesEvent) WHERE e.conversation = $key AND e.seq <= s.seq RETURN e.seq ORDER BY e.conversation DESC, e.seq DESC LIMIT 1 }`
 
 	selectAccessesNow = foundFiles + `WITH c, s.seq AS settled
-		RETURN COLLECT { MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, current)
-			WHERE a.conversation = $key AND a.current < (settled + 1) * 1000 AND (a.until IS NULL OR a.until > settled)
-			RETURN [a.path, a.kind, a.tool, a.turn, a.seq, a.count] ORDER BY a.conversation DESC, a.current DESC LIMIT $limit }`
+		WITH c, settled, COLLECT { MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, current)
+			WHERE a.conversation = $key AND a.current < (settled + 1) * 1000 AND ` + isCurrent + `
+			RETURN [a.path, a.kind, a.tool, a.turn, a.seq, a.count] ORDER BY a.conversation DESC, a.current DESC LIMIT $limit } AS list
+		MATCH (s:FilesSettled {key: c.checkpoint}) RETURN list, s.seq = settled`
 
 	selectAccessesThen = foundFiles + `WITH c, CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS last
 		MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at < (last + 1) * 1000 AND (a.revoked IS NULL OR a.revoked > last)
 		WITH a.path AS path, a.kind AS kind, max(a.at) AS at, count(*) AS count ORDER BY at DESC LIMIT $limit
 		MATCH (a:FileAccess {conversation: $key, at: at}) WITH a, count ORDER BY a.at DESC
-		RETURN collect([a.path, a.kind, a.tool, a.turn, a.seq, count])`
+		RETURN collect([a.path, a.kind, a.tool, a.turn, a.seq, count]), true`
 
 	selectFilesForHash = foundFiles + `WITH c, s.seq AS settled RETURN settled, c.last_seq, c.deleted_seq, c.cwd, c.turn_count,
 		COLLECT { MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at < (settled + 1) * 1000
-			RETURN [a.path, a.kind, a.tool, a.turn, a.count, a.current IS NOT NULL AND (a.until IS NULL OR a.until > settled), a.revoked IS NOT NULL] ORDER BY a.conversation, a.at }`
+			RETURN [a.path, a.kind, a.tool, a.turn, a.count, a.current IS NOT NULL AND ` + isCurrent + `, a.revoked IS NOT NULL] ORDER BY a.conversation, a.at }`
 )
+
+// filesAttempts is how often files are read, at most, while commits overtake the read.
+const filesAttempts = 20
 
 // Files implements graph.FilesReader.
 func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.FileQuery) (list []graph.FileAccess, err error) {
@@ -85,11 +94,17 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.Fil
 			query = selectAccessesThen
 		}
 	}
-	rows, err := f.read(ctx, query, map[string]any{"key": f.key(id), "last": number(q.AsOf), "limit": n})
-	if err != nil || len(rows) == 0 {
-		return nil, err
+	v := &values{}
+	for attempt := 1; ; attempt++ {
+		rows, err := f.read(ctx, query, map[string]any{"key": f.key(id), "last": number(q.AsOf), "limit": n})
+		if err != nil || len(rows) == 0 {
+			return nil, err
+		}
+		v.list = rows[0]
+		if settled, _ := rows[0][1].(bool); settled || attempt == filesAttempts {
+			break
+		}
 	}
-	v := &values{list: rows[0]}
 	for _, one := range take[[]any](v) {
 		a := valuesOf(one)
 		list = append(list, graph.FileAccess{Path: a.text(), Kind: a.text(), Tool: a.text(), Turn: a.int(), Seq: a.seq(), Count: a.int()})

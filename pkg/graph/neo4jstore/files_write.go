@@ -42,6 +42,9 @@ var filesDialect = dialect{
 			WITH a, r MATCH (f:File {key: r.file}) CREATE (a)-[:OF_FILE]->(f)`},
 		fail("Files"),
 	},
+	tidy: []piece{
+		{"revoked", "UNWIND $revoked AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.current = null"},
+	},
 	sweeps: []string{
 		`MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at IS NOT NULL
 			MATCH (a)-[x:OF_FILE]->(f:File) WITH x, f LIMIT $limit WITH collect(x) AS links, collect(DISTINCT f) AS files
@@ -233,11 +236,11 @@ const (
 	selectRevoked = `UNWIND $calls AS r MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, at)
 		WHERE a.conversation = r.conversation AND a.at >= r.seq * 1000 AND a.at < (r.seq + 1) * 1000 AND a.revoked IS NULL
 		RETURN a.conversation, a.at, a.place, a.count, a.current IS NOT NULL AND a.until IS NULL, r.by`
-	revokeAccesses = "UNWIND $rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.revoked = r.by, a.current = null, a.until = null, a.place = null"
+	revokeAccesses = "UNWIND $rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.revoked = r.by, a.until = coalesce(a.until, r.by), a.place = null"
 	// The newest of a place is the current one, or becomes it.
 	countDown = `UNWIND $places AS r CALL (r) {
 			MATCH (a:FileAccess) USING INDEX a:FileAccess(place, at) WHERE a.place = r.place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 1
-		} SET a.count = coalesce(r.count, a.count) - r.revoked, a.current = a.at, a.until = null`
+		} SET a.count = coalesce(r.count, a.count) - r.revoked, a.current = a.at, a.until = null, a.since = coalesce(r.since, a.since)`
 )
 
 // revoke ends the accesses of calls that failed. Where one was current, the newest one
@@ -270,9 +273,10 @@ func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, 
 		}
 		p["revoked"] = p["revoked"].(int) + 1
 		if current {
-			p["count"] = count
+			p["count"], p["since"] = count, number(by)
 		}
 	}
+	t.after["revoked"] = rows
 	if _, err := t.run(ctx, revokeAccesses, map[string]any{"rows": rows}); err != nil {
 		return err
 	}
@@ -286,7 +290,7 @@ func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, 
 
 const selectPlaces = `UNWIND $places AS place CALL (place) {
 		MATCH (a:FileAccess) USING INDEX a:FileAccess(place, at) WHERE a.place = place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 2
-	} RETURN place, a.conversation, a.at, a.count`
+	} RETURN place, a.conversation, a.at, a.count, a.until`
 
 // saveAccesses adds accesses. Of each path and kind the newest supersedes the one that
 // was current, and goes on counting from it. What was superseded stays among the current
@@ -315,16 +319,17 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 	superseded := map[string]bool{}
 	for _, one := range found {
 		v := &values{list: one}
-		p, conversation, where, count := v.text(), v.text(), v.seq(), v.int()
+		p, conversation, where, count, until := v.text(), v.text(), v.seq(), v.int(), optional[int64](v)
 		if v.err != nil {
 			return v.err
 		}
-		until := number(list[newest[p]].Row.Seq)
-		r := row{"conversation": conversation, "at": number(where), "until": until}
+		r := row{"conversation": conversation, "at": number(where)}
 		if !superseded[p] {
 			superseded[p] = true
 			counts[p] += count
-			r["current"] = number(where)
+			r["current"], r["until"] = number(where), number(list[newest[p]].Row.Seq)
+		} else if until != nil { // a reader that still finds it sees that it ended before
+			r["until"] = *until
 		}
 		t.add("ended", r)
 	}

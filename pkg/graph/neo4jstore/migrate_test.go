@@ -34,3 +34,86 @@ func TestProgramsThatStartTogetherMakeTheSchemaOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, applied, len(migrations))
 }
+
+// released are the checksums of the migrations that databases out there have. One is
+// added with each migration; none is ever changed.
+var released = []string{
+	"36dbdebfbdbd4553131d180ae1529a79e9efb8abc4e91d2311d503ae9390dc56",
+}
+
+func TestAReleasedMigrationStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	require.Len(t, migrations, len(released))
+	for i, m := range migrations {
+		require.Equal(t, released[i], m.checksum(), "migration %d: write a new one instead", i+1)
+	}
+}
+
+// The states of a schema that a program may find: all on one server, one after the other.
+func TestASchemaThatAnotherProgramMadeIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx, c := t.Context(), Config{URI: neo4jtest.Own(t).URI()}
+	d, err := open(ctx, c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.close()) })
+	run := func(statement string) {
+		t.Helper()
+		_, err := d.write(ctx, statement, nil)
+		require.NoError(t, err)
+	}
+	refused := func(want error, text string) {
+		t.Helper()
+		for name, open := range map[string]func() error{
+			"graph":        func() error { return errorOf(OpenGraph(ctx, c, 1)) },
+			"files":        func() error { return errorOf(OpenFiles(ctx, c, 1)) },
+			"graph reader": func() error { return errorOf(OpenGraphReader(ctx, c, 1)) },
+			"files reader": func() error { return errorOf(OpenFilesReader(ctx, c, 1)) },
+		} {
+			err := open()
+			if want == ErrForeign && name[len(name)-1] == 'r' { // a reader finds out only that mneme was never here
+				require.ErrorIs(t, err, ErrNotThere, name)
+				continue
+			}
+			require.ErrorIs(t, err, want, name)
+			require.ErrorContains(t, err, text, name)
+		}
+	}
+
+	_, err = OpenGraphReader(ctx, c, 1)
+	require.ErrorIs(t, err, ErrNotThere)
+
+	run("CREATE (:Message {text: 'of somebody else'})")
+	refused(ErrForeign, "1 nodes labelled Message")
+	run("MATCH (m:Message) DELETE m")
+
+	for range 2 { // the second time there is nothing to do
+		g, f := openBoth(t, c, 1)
+		require.NotNil(t, g)
+		require.NotNil(t, f)
+	}
+	r, err := OpenGraphReader(ctx, c, 1)
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	indexes, err := d.read(ctx, "SHOW INDEXES YIELD state RETURN state, count(*)", nil)
+	require.NoError(t, err)
+	require.Len(t, indexes, 1)
+	require.Equal(t, "ONLINE", indexes[0][0])
+
+	run("CREATE (:MnemeSchema {n: 99, name: 'of the future', sha256: 'x'})")
+	refused(ErrSchema, "use a newer mneme")
+	run("MATCH (s:MnemeSchema {n: 99}) DELETE s")
+
+	run("MATCH (s:MnemeSchema {n: 1}) SET s.was = s.sha256, s.sha256 = 'other'")
+	refused(ErrSchema, "its schema 1")
+	run("MATCH (s:MnemeSchema {n: 1}) SET s.sha256 = s.was")
+
+	run("CREATE (:Message {text: 'of somebody else'})")
+	_, _ = openBoth(t, c, 2) // who was here first owns the labels
+}
+
+func errorOf[T interface{ Close() error }](opened T, err error) error {
+	if err == nil {
+		_ = opened.Close()
+	}
+	return err
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -165,14 +166,21 @@ func (d *db) checkVersion(ctx context.Context) error {
 		return fmt.Errorf("%w: %s does not tell its version", ErrVersion, d.URI)
 	}
 	d.version, _ = rows[0][0].(string)
+	if !newEnough(d.version) {
+		return fmt.Errorf("%w: %s runs %q, mneme needs %d.%d or later", ErrVersion, d.URI, d.version, oldest[0], oldest[1])
+	}
+	return nil
+}
+
+// newEnough tells of a version, "5.26.30" or "2026.09.0", whether the statements run
+// there.
+func newEnough(version string) bool {
 	var has [2]int
-	for i, part := range strings.SplitN(d.version, ".", 3) {
+	for i, part := range strings.SplitN(version, ".", 3) {
 		if i < len(has) {
+			part, _, _ = strings.Cut(part, "-")
 			has[i], _ = strconv.Atoi(part)
 		}
 	}
-	if has[0] < oldest[0] || has[0] == oldest[0] && has[1] < oldest[1] {
-		return fmt.Errorf("%w: %s runs %s, mneme needs %d.%d or later", ErrVersion, d.URI, d.version, oldest[0], oldest[1])
-	}
-	return nil
+	return slices.Compare(has[:], oldest[:]) >= 0
 }

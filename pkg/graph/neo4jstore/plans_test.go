@@ -56,7 +56,7 @@ func sentByAll(t *testing.T, s *stores) map[string]sent {
 	}
 	for _, d := range []dialect{graphDialect, filesDialect} {
 		parts := slices.Concat(d.mend, d.sweeps, []string{together(d.writes)})
-		for _, p := range slices.Concat(d.writes, d.link) {
+		for _, p := range slices.Concat(d.writes, d.link, d.tidy) {
 			parts = append(parts, p.statement)
 		}
 		for _, part := range parts {

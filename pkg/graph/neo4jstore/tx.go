@@ -89,20 +89,30 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error)
 
 // finish does what comes after the commit of a batch. [store.Acquire] does it too.
 func (s *store) finish(ctx context.Context, t *tx) error {
-	for _, p := range s.link {
-		if len(t.after[p.param]) == 0 {
-			continue
-		}
-		if _, err := s.write(ctx, p.statement, map[string]any{p.param: t.after[p.param]}); err != nil {
-			return err
-		}
+	if err := t.follow(ctx, s.link); err != nil {
+		return err
 	}
 	key := s.checkpointKey(t.partition)
 	if _, err := s.write(ctx, s.engine(settleAs), map[string]any{"key": key, "epoch": number(t.advanced.Epoch), "seq": number(t.advanced.Seq)}); err != nil {
 		return err
 	}
+	if err := t.follow(ctx, s.tidy); err != nil {
+		return err
+	}
 	if t.sweeping {
 		return s.sweep(ctx, key)
+	}
+	return nil
+}
+
+// follow writes what comes after the commit, each piece in a transaction of its own.
+func (t *tx) follow(ctx context.Context, pieces []piece) error {
+	for _, p := range pieces {
+		if rows := t.after[p.param]; len(rows) > 0 {
+			if _, err := t.write(ctx, p.statement, map[string]any{p.param: rows}); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -51,6 +51,7 @@ func filesCases(w filesShop) []namedCase {
 	return []namedCase{
 		asOfFiles(w),
 		readersOfFiles(w),
+		readersOfRetries(w),
 		told("the newest access of a path and kind counts them", func(h *History) {
 			h.Add("c", message("m1", "user", "x"))
 			h.Add("c", read("k1", "/a"))

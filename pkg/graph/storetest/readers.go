@@ -26,6 +26,9 @@ const (
 	readers = 4
 )
 
+// hashedRounds is in how many rounds of reads the hash, which reads all, is read once.
+const hashedRounds = 20
+
 // turns are batches of one to twelve turns. Each turn is a title that says its number,
 // a user message, an assistant message, a call that reads a file, and its result.
 func turns(h *History) (batches [][]eventlog.Message) {
@@ -90,11 +93,15 @@ func readersOfGraph(w graphShop) namedCase {
 		seen := map[uint64]projection.ConversationHash{}
 		whileReading(t, b, batches, func() func(context.Context) error {
 			var last uint64
+			rounds := 0
 			return func(ctx context.Context) error {
 				for _, look := range []func(context.Context, graph.Reader, *uint64) error{seesConversation, seesMessages, seesTranscript, seesCounts} {
 					if err := look(ctx, b.store, &last); err != nil {
 						return err
 					}
+				}
+				if rounds++; rounds%hashedRounds != 0 {
+					return nil
 				}
 				h, err := b.store.Hash(ctx, id("c"))
 				if err != nil || h.LastSeq < last {
@@ -247,7 +254,7 @@ func readersOfFiles(w filesShop) namedCase {
 				for _, a := range list {
 					total += a.Count
 				}
-				newest := uint64(list[0].Seq)
+				newest := list[0].Seq
 				if want := int(newest+1) / rowsOfTurn; total != want || len(list) != min(want, 20) {
 					return fmt.Errorf("%d accesses of %d files, %d were made up to sequence %d; before: %v, now: %v", total, len(list), want, newest, before, list)
 				}
@@ -269,4 +276,62 @@ func readersOfFiles(w filesShop) namedCase {
 			require.Equal(t, list, accesses(b, graph.FileQuery{AsOf: seq}), "as of sequence %d", seq)
 		}
 	}}
+}
+
+// retries are batches that each begin with the result of the call before, which often
+// failed, and end with a call that reads one of few files again.
+func retries(h *History) (batches [][]eventlog.Message) {
+	for n := range commits {
+		from := len(h.Messages)
+		if n > 0 {
+			h.Add("c", result(fmt.Sprint("k", n-1), "text", n%3 != 0))
+		}
+		h.Add("c", read(fmt.Sprint("k", n), fmt.Sprintf("/%d", n%5)))
+		batches = append(batches, h.Messages[from:])
+	}
+	return batches
+}
+
+func readersOfRetries(w filesShop) namedCase {
+	return namedCase{"readers see a file that comes back in the commit that takes its failed access away", func(t *testing.T) {
+		b := w.bench(t)
+		var mu sync.Mutex
+		seen := map[uint64]map[string][]graph.FileAccess{}
+		whileReading(t, b, retries(NewHistory()), func() func(context.Context) error {
+			return func(ctx context.Context) error {
+				before, err := b.store.LastSeq(ctx, id("c"))
+				if err != nil {
+					return err
+				}
+				list, err := b.store.Files(ctx, id("c"), graph.FileQuery{})
+				if err != nil {
+					return err
+				}
+				if after, err := b.store.LastSeq(ctx, id("c")); err != nil || after != before {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if seen[before] == nil {
+					seen[before] = map[string][]graph.FileAccess{}
+				}
+				list = withoutCounts(list)
+				seen[before][fmt.Sprint(list)] = list
+				return nil
+			}
+		})
+		for seq, lists := range seen {
+			for _, list := range lists {
+				require.Equal(t, withoutCounts(accesses(b, graph.FileQuery{AsOf: seq})), list, "at sequence %d", seq)
+			}
+		}
+	}}
+}
+
+// withoutCounts leaves out what a commit in progress may have changed already.
+func withoutCounts(list []graph.FileAccess) []graph.FileAccess {
+	for i := range list {
+		list[i].Count = 0
+	}
+	return list
 }

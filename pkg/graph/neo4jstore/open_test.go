@@ -1,0 +1,92 @@
+package neo4jstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+	"github.com/stretchr/testify/require"
+
+	neo4jdeploy "mneme/deploy/neo4j"
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/pkg/projection"
+)
+
+func TestVersionsBefore526AreTooOld(t *testing.T) {
+	t.Parallel()
+	for version, ok := range map[string]bool{
+		"5.26.0": true, "5.26.30": true, "5.27": true, "2025.01.0": true, "2026.09.0": true, "6.0": true, "5.26-aura": true,
+		"5.25.1": false, "5.9.0": false, "4.4.40": false, "5": false, "": false, "latest": false,
+	} {
+		require.Equal(t, ok, newEnough(version), version)
+	}
+}
+
+func TestTheServersErrorsAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	server := func(code, text string) error { return &neo4j.Neo4jError{Code: code, Msg: text} }
+	for name, c := range map[string]struct{ err, want error }{
+		"constraint":         {server(constraintViolated, "already exists"), projection.ErrRejected},
+		"value too large":    {server("Neo.DatabaseError.Statement.ExecutionFailed", "Property value is too large to index"), projection.ErrRejected},
+		"type":               {server("Neo.ClientError.Statement.TypeError", "a map is no property"), projection.ErrRejected},
+		"argument":           {server("Neo.ClientError.Statement.ArgumentError", "bad"), projection.ErrRejected},
+		"transaction memory": {server("Neo.TransientError.General.TransactionOutOfMemoryError", "too much"), projection.ErrTooLarge},
+		"memory":             {server("Neo.TransientError.General.MemoryPoolOutOfMemoryError", "too much"), projection.ErrTooLarge},
+		"credentials":        {server("Neo.ClientError.Security.Unauthorized", "no"), ErrUnauthorized},
+		"rate of wrong ones": {server("Neo.ClientError.Security.AuthenticationRateLimit", "no"), ErrUnauthorized},
+		"deadlock":           {server("Neo.TransientError.Transaction.DeadlockDetected", "again"), projection.ErrUnavailable},
+		"lost":               {&neo4j.ConnectivityError{Inner: errors.New("EOF")}, projection.ErrUnavailable},
+		"connection":         {&lost{errors.New("EOF")}, projection.ErrUnavailable},
+		"time":               {server("Neo.ClientError.Transaction.TransactionTimedOut", "too long"), projection.ErrTooLarge},
+		"ours":               {projection.ErrFenced, projection.ErrFenced},
+		"wrapped":            {fmt.Errorf("in a batch: %w", server(constraintViolated, "already exists")), projection.ErrRejected},
+	} {
+		require.ErrorIs(t, classify(c.err), c.want, name)
+		require.ErrorIs(t, classify(c.err), c.err, name)
+	}
+	require.NoError(t, classify(nil))
+	syntax := server("Neo.ClientError.Statement.SyntaxError", "a defect of ours")
+	require.Equal(t, syntax, classify(syntax))
+}
+
+func TestWithoutAServerTheTroubleIsItsOwn(t *testing.T) {
+	t.Parallel()
+	_, err := OpenGraph(t.Context(), Config{URI: "bolt://127.0.0.1:1", ConnectTimeout: time.Second}, 1)
+	require.ErrorIs(t, err, projection.ErrUnavailable)
+	require.ErrorContains(t, err, "bolt://127.0.0.1:1")
+}
+
+func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := OpenGraph(t.Context(), Config{URI: "http://127.0.0.1"}, 1)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, projection.ErrUnavailable)
+}
+
+func TestTheAuthoritysFileIsChecked(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	_, err := OpenGraph(t.Context(), Config{CAFile: file}, 1)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(file, []byte("nothing"), 0o600))
+	_, err = OpenGraph(t.Context(), Config{CAFile: file}, 1)
+	require.ErrorContains(t, err, "no certificate")
+}
+
+func TestPasswordAndCertificateAreAskedFor(t *testing.T) {
+	t.Parallel()
+	certificates := neo4jtest.TLS(t)
+	const password = "a-password-of-a-test"
+	uri := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.TLS, c.Password = &certificates, password }).URI()
+	g, err := OpenGraph(t.Context(), Config{URI: uri, Password: password, CAFile: certificates.CAFile}, 1)
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	_, err = OpenGraph(t.Context(), Config{URI: uri, Password: "another", CAFile: certificates.CAFile}, 1)
+	require.ErrorIs(t, err, ErrUnauthorized)
+	_, err = OpenGraph(t.Context(), Config{URI: uri, Password: password, ConnectTimeout: time.Second}, 1)
+	require.ErrorIs(t, err, ErrTLS, "the system knows no such authority")
+}
