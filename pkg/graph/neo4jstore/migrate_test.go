@@ -2,10 +2,12 @@ package neo4jstore
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	neo4jdeploy "mneme/deploy/neo4j"
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
@@ -49,10 +51,32 @@ func TestAReleasedMigrationStaysAsItIs(t *testing.T) {
 	}
 }
 
-// The states of a schema that a program may find: all on one server, one after the other.
-func TestASchemaThatAnotherProgramMadeIsRefused(t *testing.T) {
+// What a program may find, all on one server, one after the other.
+func TestWhatAProgramMayFindOnAServer(t *testing.T) {
 	t.Parallel()
-	ctx, c := t.Context(), Config{URI: neo4jtest.Own(t).URI()}
+	certificates := neo4jtest.TLS(t)
+	c := Config{Password: "a-password-of-a-test", CAFile: certificates.CAFile}
+	c.URI = neo4jtest.Own(t, func(server *neo4jdeploy.Config) { server.TLS, server.Password = &certificates, c.Password }).URI()
+	t.Run("it asks for the password and shows its certificate", func(t *testing.T) { certified(t, c) })
+	t.Run("a schema that another program made is refused", func(t *testing.T) { schemas(t, c) })
+}
+
+func certified(t *testing.T, c Config) {
+	d, err := open(t.Context(), c)
+	require.NoError(t, err)
+	require.NoError(t, d.close())
+	wrong := c
+	wrong.Password = "another"
+	_, err = OpenGraph(t.Context(), wrong, 1)
+	require.ErrorIs(t, err, ErrUnauthorized)
+	unknown := c
+	unknown.CAFile, unknown.ConnectTimeout = "", time.Second
+	_, err = OpenGraph(t.Context(), unknown, 1)
+	require.Error(t, err, "the system knows no such authority")
+}
+
+func schemas(t *testing.T, c Config) {
+	ctx := t.Context()
 	d, err := open(ctx, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.close()) })

@@ -11,8 +11,6 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/pkg/projection"
 )
 
@@ -75,18 +73,4 @@ func TestTheAuthoritysFileIsChecked(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("nothing"), 0o600))
 	_, err = OpenGraph(t.Context(), Config{CAFile: file}, 1)
 	require.ErrorContains(t, err, "no certificate")
-}
-
-func TestPasswordAndCertificateAreAskedFor(t *testing.T) {
-	t.Parallel()
-	certificates := neo4jtest.TLS(t)
-	const password = "a-password-of-a-test"
-	uri := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.TLS, c.Password = &certificates, password }).URI()
-	g, err := OpenGraph(t.Context(), Config{URI: uri, Password: password, CAFile: certificates.CAFile}, 1)
-	require.NoError(t, err)
-	require.NoError(t, g.Close())
-	_, err = OpenGraph(t.Context(), Config{URI: uri, Password: "another", CAFile: certificates.CAFile}, 1)
-	require.ErrorIs(t, err, ErrUnauthorized)
-	_, err = OpenGraph(t.Context(), Config{URI: uri, Password: password, ConnectTimeout: time.Second}, 1)
-	require.ErrorIs(t, err, ErrTLS, "the system knows no such authority")
 }
