@@ -30,9 +30,11 @@
 // Neo4j is read committed and shows a commit piece by piece, a node before its index.
 // So when a commit is done the writer says so in a node of its own, and readers see
 // nothing beyond that sequence: rows never change, and what does change is read from
-// rows and versions as of it. Two reads are not as exact: a list of conversations can
-// show one with counts of a commit in progress, and so can the count of accesses of a
-// file whose last call failed.
+// rows and versions as of it. Which accesses of files are current does change: what is
+// no longer current says since when, stays among the current ones until the commit
+// after the next, and a read that several commits have overtaken is made again. Two
+// reads are not as exact: a list of conversations can show one with counts of a commit
+// in progress, and so can the count of accesses of a file whose last call failed.
 //
 // # Deletion
 //
