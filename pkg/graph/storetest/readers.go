@@ -53,22 +53,26 @@ func turns(h *History) (batches [][]eventlog.Message) {
 const rowsOfTurn = 5
 
 // whileReading runs readers while batches are committed. Each reader is made once and
-// called until the writer is done; its first error ends it.
+// called until the writer is done, and before it begins; its first error ends it.
 func whileReading[U projection.Unit, S store[U]](t *testing.T, b *bench[U, S], batches [][]eventlog.Message, reader func() func(context.Context) error) {
 	t.Helper()
 	b.apply(batches[0])
 	done := make(chan struct{})
-	var wg sync.WaitGroup
+	var ready, wg sync.WaitGroup
 	reads := make([]int, readers)
 	for i := range readers {
 		read := reader()
+		ready.Add(1)
 		wg.Go(func() {
 			for {
-				if err := read(b.ctx); err != nil {
-					t.Errorf("after %d reads: %v", reads[i], err)
+				err := read(b.ctx)
+				if reads[i]++; reads[i] == 1 {
+					ready.Done()
+				}
+				if err != nil {
+					t.Errorf("round %d of reads: %v", reads[i], err)
 					return
 				}
-				reads[i]++
 				select {
 				case <-done:
 					return
@@ -77,6 +81,7 @@ func whileReading[U projection.Unit, S store[U]](t *testing.T, b *bench[U, S], b
 			}
 		})
 	}
+	ready.Wait()
 	for _, batch := range batches[1:] {
 		b.apply(batch)
 	}
