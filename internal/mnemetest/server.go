@@ -69,10 +69,16 @@ func Up(t *testing.T, data string) *Server {
 // UpOn is [Up] with NATS on a certain address.
 func UpOn(t *testing.T, data, natsListen string) *Server {
 	t.Helper()
+	return UpWith(t, "--data", data, "--nats-listen", natsListen)
+}
+
+// UpWith is [Up] with flags; they name the directory too.
+func UpWith(t *testing.T, flags ...string) *Server {
+	t.Helper()
 	path, err := Binary()
 	require.NoError(t, err)
 	s := &Server{t: t, ended: make(chan struct{})}
-	s.cmd = exec.Command(path, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", natsListen)
+	s.cmd = exec.Command(path, append([]string{"up", "--json", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, flags...)...)
 	s.cmd.Stderr = &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,13 +24,15 @@ const maxHeaderBytes = 128 << 10
 type HTTP struct {
 	listener net.Listener
 	server   *http.Server
+	handler  atomic.Pointer[http.Handler]
 	logger   *slog.Logger
 	stop     sync.Once
 	ended    sync.WaitGroup
 }
 
 // Listen takes the address, which the settings let through; a port of 0 takes a free
-// one. It says so if the port is in use.
+// one. It says so if the port is in use. Until [HTTP.Start] it answers that the program
+// lives but is not ready.
 func Listen(name, address string, logger *slog.Logger) (*HTTP, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -38,16 +41,21 @@ func Listen(name, address string, logger *slog.Logger) (*HTTP, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", name, address, err)
 	}
-	return &HTTP{listener: listener, logger: logger}, nil
+	h := &HTTP{listener: listener, logger: logger}
+	h.serve()
+	return h, nil
 }
 
 // URL is where the server answers.
 func (h *HTTP) URL() string { return "http://" + h.listener.Addr().String() }
 
-// Start begins to answer.
-func (h *HTTP) Start(handler http.Handler) {
+// Start begins to answer with a handler.
+func (h *HTTP) Start(handler http.Handler) { h.handler.Store(&handler) }
+
+func (h *HTTP) serve() {
+	h.Start(starting())
 	h.server = &http.Server{
-		Handler:           handler,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h.handler.Load()).ServeHTTP(w, r) }),
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    maxHeaderBytes,
 		IdleTimeout:       2 * time.Minute,
@@ -60,13 +68,22 @@ func (h *HTTP) Start(handler http.Handler) {
 	})
 }
 
+// starting answers for a program that waits for its servers.
+func starting() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", alive)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "not ready: the program waits for its servers, its log says for which", http.StatusServiceUnavailable)
+	})
+	return mux
+}
+
+func alive(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+
 // Stop lets requests in flight end, for five seconds at most.
 func (h *HTTP) Stop() {
 	h.stop.Do(func() {
-		if h.server == nil {
-			_ = h.listener.Close()
-			return
-		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := h.server.Shutdown(ctx); err != nil {
@@ -81,7 +98,7 @@ func (h *HTTP) Stop() {
 func Health(c *Consumer, t *telemetry.Telemetry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", t.Metrics.Handler())
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz", alive)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := c.Ready(r.Context()); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,8 @@ type proxy struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
+
+	silent atomic.Bool
 }
 
 // cut says what is lost of a commit.
@@ -79,6 +82,9 @@ func (p *proxy) cutAll() {
 	}
 }
 
+// fallSilent makes the proxy keep connections, take new ones, and carry nothing.
+func (p *proxy) fallSilent() { p.silent.Store(true) }
+
 // carry carries one connection until one of its ends, or the proxy, closes it.
 func (p *proxy) carry(client net.Conn) {
 	defer func() { _ = client.Close() }()
@@ -131,6 +137,9 @@ func (p *proxy) ask(client io.Reader, server io.Writer, deaf chan struct{}) {
 		n, err := client.Read(buffer)
 		if err != nil {
 			return
+		}
+		if p.silent.Load() {
+			continue
 		}
 		if bytes.HasSuffix(buffer[:n], commit) {
 			switch p.onCommit() {

@@ -1,0 +1,234 @@
+package neo4j_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/httpapi"
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/internal/telemetry"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph/storetest"
+	"mneme/pkg/projection"
+)
+
+// patience is what programs may take on a busy machine.
+const patience = time.Minute
+
+// lines is what a program logs.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// with are the lines that hold a text.
+func (l *lines) with(text string) (list []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, text) {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// get is an answer and how long it took.
+func get(t *testing.T, url string) (status int, body string, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(raw), time.Since(began)
+}
+
+// eventually waits for a status.
+func eventually(t *testing.T, url string, want int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		status, _, _ := get(t, url)
+		return status == want
+	}, patience, 20*time.Millisecond, url)
+}
+
+// publish brings the events of a history into a log.
+func publish(t *testing.T, log *eventlog.Log, messages []eventlog.Message) {
+	t.Helper()
+	for _, m := range messages {
+		r, at, err := m.Decode()
+		require.NoError(t, err)
+		_, err = log.Publish(t.Context(), at.Tenant, r.Event)
+		require.NoError(t, err)
+	}
+}
+
+// verified compares the read models behind an API with what the log makes in SQLite, up
+// to a sequence.
+func verified(t *testing.T, url string, upTo uint64) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for behind := true; behind; {
+		_, body, _ := get(t, url+"/v1/status")
+		require.True(t, time.Now().Before(deadline), body)
+		var s httpapi.Status
+		require.NoError(t, json.Unmarshal([]byte(body), &s), body)
+		behind = len(s.Projections) != 2
+		for _, p := range s.Projections {
+			behind = behind || p.Checkpoint < upTo
+		}
+		<-pause(20)
+	}
+	response, err := http.Post(url+"/v1/verify", "application/json", nil)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	answer := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
+	var v httpapi.Verification
+	require.NoError(t, json.Unmarshal(answer[len(answer)-1], &v), "%s", raw)
+	require.True(t, v.Equal, "%s", raw)
+	for _, p := range v.Projections {
+		require.Equal(t, upTo, p.UpTo)
+		require.Zero(t, p.Behind)
+	}
+}
+
+// readerOf serves what other processes write, as context-api does.
+func readerOf(t *testing.T, log *eventlog.Log, models settings.Models, logger *slog.Logger) (url string) {
+	t.Helper()
+	tell, err := telemetry.Setup(t.Context(), "test", settings.Telemetry{}, logger)
+	require.NoError(t, err)
+	t.Cleanup(tell.Stop)
+	read := service.NewModels(t.TempDir(), service.NewStores(t.TempDir(), models))
+	t.Cleanup(func() { require.NoError(t, read.Close()) })
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Log: log, Models: read, Logger: logger, Store: "neo4j", Generation: 1, NotReady: service.ErrNotThere, Telemetry: tell}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
+	t.Parallel()
+	server := neo4jtest.Own(t)
+	server.Kill()
+	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: server.URI()}}
+	logged := &lines{}
+	logger := slog.New(slog.NewTextHandler(logged, nil))
+
+	// Nobody is there at the start.
+	type started struct {
+		instance *service.Instance
+		err      error
+	}
+	begun := make(chan started, 1)
+	go func() {
+		i, err := service.Up(t.Context(), service.Config{Data: t.TempDir(), Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: logger})
+		begun <- started{i, err}
+	}()
+	require.Eventually(t, func() bool { return len(logged.with("waiting for Neo4j")) > 0 }, patience, time.Millisecond)
+	server = neo4jtest.Restart(t, server)
+	up := <-begun
+	require.NoError(t, up.err)
+	t.Cleanup(func() { require.NoError(t, up.instance.Close()) })
+	require.Len(t, logged.with("waiting for Neo4j"), 1, "one line, however long it takes")
+	require.Contains(t, logged.with("waiting for Neo4j")[0], "correct MNEME_NEO4J_URI")
+	require.Contains(t, logged.with("waiting for Neo4j")[0], "connection refused")
+
+	reader := readerOf(t, up.instance.Log, models, logger)
+	late := readerOf(t, up.instance.Log, models, logger) // which opens the models when nobody is there
+	h := storetest.Realistic(3, 8)
+	third := len(h.Messages) / 3
+	publish(t, up.instance.Log, h.Messages[:third])
+	urls := []string{up.instance.HTTPURL(), reader}
+	for _, url := range urls {
+		eventually(t, url+"/readyz", http.StatusOK)
+	}
+
+	// It goes away while events come.
+	ended := make(chan error, 1)
+	go func() { ended <- server.Stop() }()
+	publish(t, up.instance.Log, h.Messages[third:2*third])
+	require.NoError(t, <-ended)
+	routines := runtime.NumGoroutine()
+	for range 3 {
+		for _, url := range append(urls, late) {
+			status, body, took := get(t, url+"/readyz")
+			require.Equal(t, http.StatusServiceUnavailable, status, body)
+			require.Contains(t, body, "unavailable")
+			require.Contains(t, body, "connection refused")
+			require.Less(t, took, 2*time.Second)
+			status, body, took = get(t, url+"/v1/conversations/conversation-0/context?tenant=t")
+			require.Equal(t, http.StatusServiceUnavailable, status, body)
+			require.Contains(t, body, "does not answer")
+			require.Less(t, took, 2*time.Second)
+			status, body, _ = get(t, url+"/v1/status")
+			require.Equal(t, http.StatusOK, status, body)
+			require.Contains(t, body, "connection refused")
+		}
+	}
+	began := time.Now()
+	retries := func() (n uint64) {
+		for _, s := range up.instance.Status() {
+			n += s.Retries
+		}
+		return n
+	}
+	before := retries()
+	publish(t, up.instance.Log, h.Messages[2*third:])
+	<-pause(3000)
+	require.LessOrEqual(t, float64(retries()-before), 2*(7+time.Since(began).Seconds()), "tried again with pauses")
+	require.InDelta(t, routines, runtime.NumGoroutine(), 60)
+	require.LessOrEqual(t, len(logged.with("projector waits")), 12, "%s", logged.with("projector waits"))
+
+	// It is back.
+	neo4jtest.Restart(t, server)
+	for _, url := range append(urls, late) {
+		eventually(t, url+"/readyz", http.StatusOK)
+	}
+	verified(t, up.instance.HTTPURL(), uint64(len(h.Messages)))
+	status, body, _ := get(t, late+"/v1/conversations/conversation-0/context?tenant=t")
+	require.Equal(t, http.StatusOK, status, body)
+}
+
+func TestAServerThatFallsSilentIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
+	p := newProxy(t, c.URI)
+	c.URI, c.ConnectTimeout, c.ReadTimeout = p.URI(), 300*time.Millisecond, 200*time.Millisecond
+	s := openGraph(t, c, generation(t))
+	_, err := s.Checkpoints(t.Context())
+	require.NoError(t, err)
+
+	p.fallSilent()
+	began := time.Now()
+	_, err = s.Checkpoints(t.Context()) // on a connection that was just used
+	require.ErrorIs(t, err, projection.ErrUnavailable)
+	require.Less(t, time.Since(began), 10*time.Second)
+	began = time.Now()
+	_, err = s.Checkpoints(t.Context()) // on a new one
+	require.ErrorIs(t, err, projection.ErrUnavailable)
+	require.Less(t, time.Since(began), 3*time.Second)
+}
