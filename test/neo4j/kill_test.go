@@ -1,0 +1,107 @@
+package neo4j_test
+
+import (
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/internal/importer"
+	"mneme/internal/mnemetest"
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/internal/testdata"
+	"mneme/internal/transcript"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph/storetest"
+)
+
+// recorded are the events of a recording, as an import makes them.
+func recorded(t *testing.T, name string) (list []events.Event) {
+	t.Helper()
+	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
+	require.NoError(t, err)
+	defer server.Stop()
+	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})
+	require.NoError(t, err)
+	conn, err := eventlog.Connect("", "test", slog.New(slog.DiscardHandler), server.InProcess())
+	require.NoError(t, err)
+	defer conn.Close()
+	log, err := eventlog.Open(t.Context(), conn)
+	require.NoError(t, err)
+	files, err := transcript.Find([]string{filepath.Join(testdata.Dir(t), "events", name+".jsonl.gz")})
+	require.NoError(t, err)
+	_, err = importer.Import(t.Context(), log, files, importer.Options{Tenant: "default", Format: transcript.Auto})
+	require.NoError(t, err)
+	follower, err := log.Follow(t.Context(), 0, 1)
+	require.NoError(t, err)
+	defer follower.Stop()
+	for range follower.Pending() {
+		m := <-follower.C()
+		r, _, err := m.Decode()
+		require.NoError(t, err)
+		list = append(list, r.Event)
+	}
+	return list
+}
+
+// made are the events of conversations that nobody had.
+func made(t *testing.T) (list []events.Event) {
+	t.Helper()
+	for _, m := range storetest.Realistic(5, 40).Messages {
+		r, _, err := m.Decode()
+		require.NoError(t, err)
+		list = append(list, r.Event)
+	}
+	return list
+}
+
+// portion is what one of several rounds publishes.
+func portion(list []events.Event, round, rounds int) []events.Event {
+	return list[len(list)*round/rounds : len(list)*(round+1)/rounds]
+}
+
+// TestNeo4jAndMnemeAreKilledAgainAndAgain kills the server in one round and the program
+// in the next, while events are published and applied.
+func TestNeo4jAndMnemeAreKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	rounds, list := 3, []events.Event(nil)
+	if all() {
+		rounds, list = 41, recorded(t, "claude_code")
+	} else {
+		list = made(t)
+	}
+	server := neo4jtest.Own(t)
+	flags := []string{"--data", t.TempDir(), "--store", "neo4j", "--neo4j-uri", server.URI()}
+	program := mnemetest.UpWith(t, flags...)
+	for round := range rounds {
+		conn, err := eventlog.Connect(program.NATS, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
+		require.NoError(t, err)
+		log, err := eventlog.Open(t.Context(), conn)
+		require.NoError(t, err)
+		for more := portion(list, round, rounds); len(more) > 0; {
+			n := min(len(more), 500)
+			_, err := log.PublishAll(t.Context(), "default", more[:n])
+			require.NoError(t, err)
+			more = more[n:]
+		}
+		conn.Close()
+		if round == rounds-1 {
+			break
+		}
+		<-pause(rand.IntN(400))
+		if round%2 == 0 {
+			server.Kill()
+			<-pause(rand.IntN(100))
+			server = neo4jtest.Restart(t, server)
+		} else {
+			program.Kill()
+			program = mnemetest.UpWith(t, flags...)
+		}
+	}
+	verified(t, program.HTTP, uint64(len(list)))
+}
