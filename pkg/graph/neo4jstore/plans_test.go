@@ -152,7 +152,7 @@ func explain(t *testing.T, d *db, statement string, params map[string]any) (plan
 	summary, err := result.Consume(ctx)
 	require.NoError(t, err, statement)
 	for _, n := range summary.Notifications() {
-		if n.Category() != neo4j.Unrecognized {
+		if string(n.Category()) != string(notifications.Unrecognized) {
 			complaints = append(complaints, n.Code()+" "+n.Title()+" "+n.Description())
 		}
 	}
