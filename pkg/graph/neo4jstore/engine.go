@@ -163,7 +163,7 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 }
 
 const (
-	selectFailed = `MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq > $after AND ($tenant = '' OR f.tenant = $tenant)
+	selectFailed = `MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq > $after AND CASE $tenant WHEN '' THEN true ELSE f.tenant = $tenant END
 		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason ORDER BY f.generation, f.seq LIMIT $limit`
 	countFailed = "MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq >= 0 RETURN f.class, count(*)"
 )

@@ -48,8 +48,9 @@ const ranks = 1000
 func place(seq uint64, rank int) int64 { return number(seq)*ranks + int64(rank) }
 
 // isCurrent: an access is the current one of its place from since, which those have that
-// came back after a failed call, until something else is.
-const isCurrent = "(a.until IS NULL OR a.until > settled) AND (a.since IS NULL OR a.since <= settled)"
+// came back after a failed call, until something else is. No statement here says OR: the
+// planner may look for either side alone, and sort what it has found.
+const isCurrent = "coalesce(a.until, settled + 1) > settled AND coalesce(a.since, settled) <= settled"
 
 // The reads of files, newest first. The current accesses of what is settled are found
 // until the commit after the next one: a read that sees another one settled at its end
@@ -65,7 +66,7 @@ const (
 		MATCH (s:FilesSettled {key: c.checkpoint}) RETURN list, s.seq = settled`
 
 	selectAccessesThen = foundFiles + `WITH c, CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS last
-		MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at < (last + 1) * 1000 AND (a.revoked IS NULL OR a.revoked > last)
+		MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at < (last + 1) * 1000 AND coalesce(a.revoked, last + 1) > last
 		WITH a.path AS path, a.kind AS kind, max(a.at) AS at, count(*) AS count ORDER BY at DESC LIMIT $limit
 		MATCH (a:FileAccess {conversation: $key, at: at}) WITH a, count ORDER BY a.at DESC
 		RETURN collect([a.path, a.kind, a.tool, a.turn, a.seq, count]), true`
