@@ -144,9 +144,11 @@ func Neo4jRemedy(err error) string {
 	case errors.Is(err, neo4jstore.ErrUnauthorized):
 		return "correct MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD"
 	case errors.Is(err, neo4jstore.ErrTLS):
-		return "name the certificate of who signed the server's in MNEME_NEO4J_CA_FILE, use a host that the certificate is for, or bolt:// in MNEME_NEO4J_URI if the server does not encrypt"
+		return "name the certificate of who signed the server's in MNEME_NEO4J_CA_FILE, and a host that it is for in MNEME_NEO4J_URI"
+	case errors.Is(err, neo4jstore.ErrDatabase):
+		return "correct MNEME_NEO4J_DATABASE"
 	case errors.Is(err, projection.ErrUnavailable):
-		return "start it, or correct MNEME_NEO4J_URI"
+		return "start it, or correct MNEME_NEO4J_URI, which begins with bolt+s:// if the server encrypts and with bolt:// if it does not"
 	}
 	return ""
 }

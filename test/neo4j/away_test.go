@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	neo4jdeploy "mneme/deploy/neo4j"
 	"mneme/internal/httpapi"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/internal/service"
@@ -50,6 +52,15 @@ func (l *lines) with(text string) (list []string) {
 		}
 	}
 	return list
+}
+
+// freeAddress is one that nobody listens on now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
 }
 
 // get is an answer and how long it took.
@@ -132,9 +143,8 @@ func readerOf(t *testing.T, log *eventlog.Log, models settings.Models, logger *s
 
 func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 	t.Parallel()
-	server := neo4jtest.Own(t)
-	server.Kill()
-	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: server.URI()}}
+	address := freeAddress(t)
+	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: "bolt://" + address}}
 	logged := &lines{}
 	logger := slog.New(slog.NewTextHandler(logged, nil))
 
@@ -149,7 +159,7 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 		begun <- started{i, err}
 	}()
 	require.Eventually(t, func() bool { return len(logged.with("waiting for Neo4j")) > 0 }, patience, time.Millisecond)
-	server = neo4jtest.Restart(t, server)
+	server := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.Listen = address })
 	up := <-begun
 	require.NoError(t, up.err)
 	t.Cleanup(func() { require.NoError(t, up.instance.Close()) })
@@ -167,11 +177,14 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 		eventually(t, url+"/readyz", http.StatusOK)
 	}
 
-	// It goes away while events come.
-	ended := make(chan error, 1)
-	go func() { ended <- server.Stop() }()
+	// It dies while events come.
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		server.Kill()
+	}()
 	publish(t, up.instance.Log, h.Messages[third:2*third])
-	require.NoError(t, <-ended)
+	<-killed
 	routines := runtime.NumGoroutine()
 	for range 3 {
 		for _, url := range append(urls, late) {

@@ -17,7 +17,6 @@ import (
 	"mneme/internal/testdata"
 	"mneme/internal/transcript"
 	"mneme/pkg/eventlog"
-	"mneme/pkg/graph/storetest"
 )
 
 // recorded are the events of a recording, as an import makes them.
@@ -49,17 +48,6 @@ func recorded(t *testing.T, name string) (list []events.Event) {
 	return list
 }
 
-// made are the events of conversations that nobody had.
-func made(t *testing.T) (list []events.Event) {
-	t.Helper()
-	for _, m := range storetest.Realistic(5, 40).Messages {
-		r, _, err := m.Decode()
-		require.NoError(t, err)
-		list = append(list, r.Event)
-	}
-	return list
-}
-
 // portion is what one of several rounds publishes.
 func portion(list []events.Event, round, rounds int) []events.Event {
 	return list[len(list)*round/rounds : len(list)*(round+1)/rounds]
@@ -69,12 +57,11 @@ func portion(list []events.Event, round, rounds int) []events.Event {
 // in the next, while events are published and applied.
 func TestNeo4jAndMnemeAreKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	rounds, list := 3, []events.Event(nil)
-	if all() {
-		rounds, list = 41, recorded(t, "claude_code")
-	} else {
-		list = made(t)
+	if !all() {
+		t.Skip("takes minutes: MNEME_TEST_ALL=1 runs it")
 	}
+	const rounds = 41
+	list := recorded(t, "claude_code")
 	server := neo4jtest.Own(t)
 	flags := []string{"--data", t.TempDir(), "--store", "neo4j", "--neo4j-uri", server.URI()}
 	program := mnemetest.UpWith(t, flags...)

@@ -58,6 +58,8 @@ func classify(err error) error {
 		class = projection.ErrRejected
 	case strings.HasPrefix(code, "Neo.ClientError.Security."):
 		class = ErrUnauthorized
+	case code == "Neo.ClientError.Database.DatabaseNotFound":
+		class = ErrDatabase
 	case code == "" && (strings.Contains(err.Error(), "x509: ") || strings.Contains(err.Error(), "tls: ")): // the driver hides their types
 		class = ErrTLS
 	case errors.Is(err, projection.ErrUnavailable):

@@ -21,8 +21,10 @@ var (
 	// ErrUnauthorized says that the server refuses user and password.
 	ErrUnauthorized = errors.New("the Neo4j server refuses user and password")
 	// ErrTLS says that no encrypted connection comes about: the server's certificate is
-	// not trusted, or it speaks without encryption.
+	// not trusted.
 	ErrTLS = errors.New("no encrypted connection to the Neo4j server")
+	// ErrDatabase says that the server has no such database.
+	ErrDatabase = errors.New("the Neo4j server does not have this database")
 	// ErrVersion says that the server is older than 5.26.
 	ErrVersion = errors.New("this version of Neo4j is too old")
 	// ErrForeign says that another program has written nodes with labels of ours.
