@@ -27,7 +27,7 @@ func TestACommitInDoubtIsNeitherLostNorDoneTwice(t *testing.T) {
 
 	// One commit in four loses its answer, one in eight does not arrive.
 	var committed, unheard, lost atomic.Int64
-	p.onCommit = func() cut {
+	p.atCommit(func() cut {
 		switch rand.IntN(8) {
 		case 0, 1:
 			unheard.Add(1)
@@ -38,9 +38,9 @@ func TestACommitInDoubtIsNeitherLostNorDoneTwice(t *testing.T) {
 		}
 		committed.Add(1)
 		return nothing
-	}
+	})
 	errs := append(drive(t, graphs, inGraph, 20, h.Messages), drive(t, tracked, inFiles, 20, h.Messages)...)
-	p.onCommit = func() cut { return nothing }
+	p.atCommit(func() cut { return nothing })
 	t.Logf("%d commits, %d whose answer was lost, %d that were lost; %d errors, the first: %v", committed.Load(), unheard.Load(), lost.Load(), len(errs), errors.Join(errs[:min(1, len(errs))]...))
 	require.NotZero(t, unheard.Load())
 	require.NotZero(t, lost.Load())

@@ -1,22 +1,95 @@
 package neo4j_test
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 
 	neo4jdeploy "mneme/deploy/neo4j"
+	"mneme/events"
 	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/pkg/graph"
 	"mneme/pkg/graph/neo4jstore"
 	"mneme/pkg/graph/storetest"
+	"mneme/pkg/projection"
 )
 
-func TestBatchesTooLargeForTheServersMemoryAreHalved(t *testing.T) {
+func TestAServerWithLittleMemory(t *testing.T) {
 	t.Parallel()
-	server := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.TransactionMiB = 16 })
-	h := storetest.Realistic(3, 150)
-	wantGraph, _ := inSQLite(t, h.Messages)
-	s := openGraph(t, neo4jstore.Config{URI: server.URI()}, 1)
-	require.Empty(t, drive(t, graphs, s, 4000, h.Messages))
-	require.Equal(t, wantGraph, stateOf(t, s))
+	server := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.TransactionMiB = 8 })
+	c := neo4jstore.Config{URI: server.URI()}
+	driver, err := neo4j.NewDriverWithContext(c.URI, neo4j.NoAuth())
+	require.NoError(t, err)
+	defer func() { _ = driver.Close(t.Context()) }()
+	nodes := func() int {
+		t.Helper()
+		result, err := neo4j.ExecuteQuery(t.Context(), driver, "MATCH (n:GraphEvent) RETURN count(n)", nil, neo4j.EagerResultTransformer)
+		require.NoError(t, err)
+		n, _ := result.Records[0].Values[0].(int64)
+		return int(n)
+	}
+
+	t.Run("takes a deleted conversation away in pieces, also after its process has died", func(t *testing.T) {
+		turns := 200 // of 13 events
+		if all() {
+			turns = 8000
+		}
+		h := storetest.Realistic(1, turns)
+		p := newProxy(t, c.URI)
+		dying := openGraph(t, neo4jstore.Config{URI: p.URI()}, 1)
+		require.Empty(t, drive(t, graphs, dying, 4000, h.Messages))
+		require.Greater(t, nodes(), len(h.Messages), "and the description of the conversation")
+
+		deleted := h.Add("conversation-0", &events.ConversationDeleted{})
+		want, _ := inSQLite(t, h.Messages)
+		cp, err := dying.Acquire(t.Context(), 0, graphs.Fingerprint())
+		require.NoError(t, err)
+		var commits atomic.Int64
+		p.atCommit(func() cut { // the deletion, what is settled, and two steps of the sweep
+			if commits.Add(1) > 4 {
+				return theCommit
+			}
+			return nothing
+		})
+		_, err = graphs.Apply(t.Context(), dying, cp, h.Since(deleted))
+		require.ErrorIs(t, err, projection.ErrUnavailable)
+		require.NotZero(t, nodes(), "it died before it was done")
+
+		next := openGraph(t, c, 1)
+		require.Equal(t, want, stateOf(t, next), "the deletion counts at once")
+		_, err = next.Acquire(t.Context(), 0, graphs.Fingerprint())
+		require.NoError(t, err)
+		require.Zero(t, nodes())
+		require.Equal(t, want, stateOf(t, next))
+	})
+
+	t.Run("gets a batch that is too large in halves", func(t *testing.T) {
+		h := storetest.Realistic(3, 40)
+		want, wantFiles := inSQLite(t, h.Messages)
+		inGraph, inFiles := openGraph(t, c, 2), openFiles(t, c, 2)
+		counted := &counting{Graph: inGraph}
+		require.Empty(t, drive(t, graphs, counted, 4000, h.Messages))
+		require.Greater(t, counted.tooLarge, 0, "else this tests nothing")
+		require.Empty(t, drive(t, tracked, inFiles, 4000, h.Messages))
+		require.Equal(t, want, stateOf(t, inGraph))
+		require.Equal(t, wantFiles, stateOf(t, inFiles))
+	})
+}
+
+// counting counts how often a batch was too large for a store.
+type counting struct {
+	*neo4jstore.Graph
+	tooLarge int
+}
+
+func (c *counting) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.Unit]) error) error {
+	err := c.Graph.Update(ctx, partition, fn)
+	if errors.Is(err, projection.ErrTooLarge) {
+		c.tooLarge++
+	}
+	return err
 }

@@ -16,10 +16,10 @@ import (
 type proxy struct {
 	listener net.Listener
 	server   string
-	onCommit func() cut // asked at each commit that the client sends
 
-	mu    sync.Mutex
-	conns map[net.Conn]bool
+	mu       sync.Mutex
+	conns    map[net.Conn]bool
+	onCommit func() cut // asked at each commit that a client sends
 
 	silent atomic.Bool
 }
@@ -65,6 +65,13 @@ func newProxy(t *testing.T, uri string) *proxy {
 
 // URI is where clients connect.
 func (p *proxy) URI() string { return "bolt://" + p.listener.Addr().String() }
+
+// atCommit sets what is lost of the commits to come.
+func (p *proxy) atCommit(lose func() cut) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onCommit = lose
+}
 
 // open is how many connections go through.
 func (p *proxy) open() int {
@@ -142,7 +149,10 @@ func (p *proxy) ask(client io.Reader, server io.Writer, deaf chan struct{}) {
 			continue
 		}
 		if bytes.HasSuffix(buffer[:n], commit) {
-			switch p.onCommit() {
+			p.mu.Lock()
+			lose := p.onCommit
+			p.mu.Unlock()
+			switch lose() {
 			case theCommit:
 				return
 			case theAnswer:
