@@ -17,7 +17,7 @@ func graphPage() string {
 	out.WriteString("```\n(:Conversation)-[:HAS_MESSAGE]->(:Message)-[:HAS_TOOL_CALL]->(:ToolCall)-[:HAS_RESULT]->(:ToolResult)\n" +
 		"                                (:Message)-[:REFERENCES_CODE]->(:Scope)\n(:Conversation)-[:HAS_VERSION]->(:Version)\n(:Conversation)-[:HAS_BRANCH]->(:Conversation)\n" +
 		"(:FileAccess)-[:OF_FILE]->(:File)\n```\n\n")
-	out.WriteString("What a commit in progress has written can show to such a query; mneme's own reads see a commit as a whole or not at all.\n\n## Questions\n\n" +
+	out.WriteString("What a commit in progress has written can show to such a query; mneme's own reads of a conversation see it as a whole or not at all.\n\n## Questions\n\n" +
 		"The parameter `$listed` is generation and tenant, `'1/default'` for the tenant default.\n\n")
 	for _, q := range neo4jstore.Queries() {
 		fmt.Fprintf(&out, "### %s\n\n```cypher\n%s\n```\n\n", q.Question, strings.TrimSpace(q.Cypher))

@@ -119,7 +119,7 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 	defer func() { err = errors.Join(err, consumer.Stop()) }()
 	consumer.Start()
 	health.Start(Health(consumer, tell))
-	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", parts.Stores, "health", health.URL()+"/readyz")
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", parts.Stores.String(), "health", health.URL()+"/readyz")
 	<-ctx.Done()
 	logger.Info("stopping")
 	return nil
@@ -155,7 +155,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	models := NewModels(s.Data, stores)
 	defer func() { err = errors.Join(err, models.Close()) }()
 	server.Start(httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: stores.Backend(), Generation: generation, NotReady: ErrNotThere, Telemetry: tell}))
-	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores, "http", server.URL())
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
 	<-ctx.Done()
 	logger.Info("stopping")
 	server.Stop() // first: requests in flight need the log and the models to end well

@@ -67,7 +67,7 @@ type Neo4j struct {
 	PoolSize       int           `name:"neo4j-pool-size" envconfig:"MNEME_NEO4J_POOL_SIZE" default:"16" desc:"connections to Neo4j at most"`
 	ConnectTimeout time.Duration `name:"neo4j-connect-timeout" envconfig:"MNEME_NEO4J_CONNECT_TIMEOUT" default:"3s" desc:"how long a connection to Neo4j may take to come, from the pool or the server"`
 	ReadTimeout    time.Duration `name:"neo4j-read-timeout" envconfig:"MNEME_NEO4J_READ_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one read"`
-	WriteTimeout   time.Duration `name:"neo4j-write-timeout" envconfig:"MNEME_NEO4J_WRITE_TIMEOUT" default:"2m" desc:"how long Neo4j may work on one batch"`
+	WriteTimeout   time.Duration `name:"neo4j-write-timeout" envconfig:"MNEME_NEO4J_WRITE_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one batch; as long it keeps the partition of a process that is frozen"`
 }
 
 // Check implements [Spec].

@@ -13,13 +13,30 @@ import (
 
 // repair drops a conversation and applies its events up to the checkpoint again.
 func (p *Projection[U]) repair(ctx context.Context, log *eventlog.Log, s Store[U], mine Checkpoint, id events.ConversationID) (outcome, error) {
-	var entries []*entry
+	var messages []eventlog.Message
 	err := log.Conversation(ctx, id.Tenant, id.ID, mine.Seq, func(m eventlog.Message) error {
-		entries = append(entries, p.decode(m))
+		messages = append(messages, m)
 		return nil
 	})
 	if err != nil {
 		return outcome{}, err
+	}
+	return p.reapply(ctx, s, mine, id, messages)
+}
+
+// Reapply makes one conversation anew in one transaction of a store that was acquired
+// with cp: its rows are deleted and its messages, all of them up to the checkpoint, are
+// applied in their order. It returns how many were applied and how many failed. Like
+// [Projection.Apply] it is for stores that no projector drives.
+func (p *Projection[U]) Reapply(ctx context.Context, s Store[U], cp Checkpoint, id events.ConversationID, messages []eventlog.Message) (applied, failed int, err error) {
+	out, err := p.reapply(ctx, s, cp, id, messages)
+	return out.applied, out.failed, err
+}
+
+func (p *Projection[U]) reapply(ctx context.Context, s Store[U], mine Checkpoint, id events.ConversationID, messages []eventlog.Message) (outcome, error) {
+	entries := make([]*entry, len(messages))
+	for i, m := range messages {
+		entries[i] = p.decode(m)
 	}
 	skip := map[uint64]error{}
 	size := maxBatchEvents

@@ -62,8 +62,8 @@ const (
 		k.fingerprint = $fingerprint, k.applied = $applied, k.duplicates = $duplicates, k.halted = $halted`
 	// What was committed is there as a whole.
 	settle = "MERGE (s:$EngineSettled {key: $key}) SET s.seq = $seq"
-	// The same from the store's owner, unless another one has come.
-	settleAs = "MATCH (k:$EngineCheckpoint {key: $key}) WHERE k.epoch = $epoch MATCH (s:$EngineSettled {key: $key}) SET s.seq = $seq"
+	// The same after a batch, unless it comes late. The first SET takes the lock.
+	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq"
 
 	selectCheckpoints = `MATCH (k:$EngineCheckpoint) WHERE k.key STARTS WITH $prefix
 		MATCH (s:$EngineSettled {key: k.key}) RETURN [` + checkpointFields + `], s.seq`

@@ -39,9 +39,11 @@ func codeOf(err error) string {
 	return ""
 }
 
-// disturbed tells whether another transaction was in the way: it is worth to begin again.
+// disturbed tells whether another transaction was in the way, or has deleted what this
+// one had found: it is worth to begin again.
 func disturbed(err error) bool {
-	return strings.HasPrefix(codeOf(err), "Neo.TransientError.Transaction.")
+	code := codeOf(err)
+	return strings.HasPrefix(code, "Neo.TransientError.Transaction.") || code == "Neo.ClientError.Statement.EntityNotFound"
 }
 
 // classify maps the server's errors to those that others can tell apart.

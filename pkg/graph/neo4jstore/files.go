@@ -2,6 +2,7 @@ package neo4jstore
 
 import (
 	"context"
+	"fmt"
 
 	"mneme/events"
 	"mneme/pkg/graph"
@@ -40,7 +41,7 @@ func (f *Files) Update(ctx context.Context, partition int, fn func(projection.Tx
 
 const foundFiles = "MATCH (c:FilesConversation {key: $key}) MATCH (s:FilesSettled {key: c.checkpoint}) "
 
-// rankBits: an access stands at its sequence and, in it, at its rank. No event makes a
+// ranks: an access stands at its sequence and, in it, at its rank. No event makes a
 // thousand accesses.
 const ranks = 1000
 
@@ -53,8 +54,8 @@ func place(seq uint64, rank int) int64 { return number(seq)*ranks + int64(rank) 
 const isCurrent = "coalesce(a.until, settled + 1) > settled AND coalesce(a.since, settled) <= settled"
 
 // The reads of files, newest first. The current accesses of what is settled are found
-// until the commit after the next one: a read that sees another one settled at its end
-// may have missed some.
+// until the commit after the next one that touches the conversation: a read at whose end
+// such a commit is settled may have missed some.
 const (
 	selectFilesState = foundFiles + `RETURN s.seq, c.last_seq, c.deleted_seq,
 		COLLECT { MATCH (e:FilesEvent) WHERE e.conversation = $key AND e.seq <= s.seq RETURN e.seq ORDER BY e.conversation DESC, e.seq DESC LIMIT 1 }`
@@ -63,13 +64,14 @@ const (
 		WITH c, settled, COLLECT { MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, current)
 			WHERE a.conversation = $key AND a.current < (settled + 1) * 1000 AND ` + isCurrent + `
 			RETURN [a.path, a.kind, a.tool, a.turn, a.seq, a.count] ORDER BY a.conversation DESC, a.current DESC LIMIT $limit } AS list
-		MATCH (s:FilesSettled {key: c.checkpoint}) RETURN list, s.seq = settled`
+		WITH c, settled, list, COLLECT { MATCH (e:FilesEvent) WHERE e.conversation = $key AND e.seq <= settled RETURN e.seq ORDER BY e.conversation DESC, e.seq DESC LIMIT 1 } AS newest
+		MATCH (s:FilesSettled {key: c.checkpoint}) RETURN list, s.seq = settled OR c.last_seq <= settled AS whole, coalesce(newest[0], 0)`
 
 	selectAccessesThen = foundFiles + `WITH c, CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS last
 		MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at < (last + 1) * 1000 AND coalesce(a.revoked, last + 1) > last
 		WITH a.path AS path, a.kind AS kind, max(a.at) AS at, count(*) AS count ORDER BY at DESC LIMIT $limit
 		MATCH (a:FileAccess {conversation: $key, at: at}) WITH a, count ORDER BY a.at DESC
-		RETURN collect([a.path, a.kind, a.tool, a.turn, a.seq, count]), true`
+		RETURN collect([a.path, a.kind, a.tool, a.turn, a.seq, count])`
 
 	selectFilesForHash = foundFiles + `WITH c, s.seq AS settled RETURN settled, c.last_seq, c.deleted_seq, c.cwd, c.turn_count,
 		COLLECT { MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at < (settled + 1) * 1000
@@ -85,26 +87,16 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.Fil
 	if n <= 0 {
 		n = 200
 	}
-	query := selectAccessesNow
-	if q.AsOf != 0 {
-		last, err := f.LastSeq(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if q.AsOf < last {
-			query = selectAccessesThen
-		}
+	params := map[string]any{"key": f.key(id), "last": number(q.AsOf), "limit": n}
+	v, newest, err := f.current(ctx, params)
+	if err == nil && q.AsOf != 0 && q.AsOf < newest {
+		v, err = f.first(ctx, selectAccessesThen, params)
 	}
-	v := &values{}
-	for attempt := 1; ; attempt++ {
-		rows, err := f.read(ctx, query, map[string]any{"key": f.key(id), "last": number(q.AsOf), "limit": n})
-		if err != nil || len(rows) == 0 {
-			return nil, err
-		}
-		v.list = rows[0]
-		if settled, _ := rows[0][1].(bool); settled || attempt == filesAttempts {
-			break
-		}
+	if err != nil {
+		return nil, err
+	}
+	if len(v.list) == 0 {
+		return nil, nil
 	}
 	for _, one := range take[[]any](v) {
 		a := valuesOf(one)
@@ -114,6 +106,30 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.Fil
 		}
 	}
 	return list, v.err
+}
+
+// current reads the files as of now, and which sequence of the conversation that is.
+func (f *Files) current(ctx context.Context, params map[string]any) (v *values, newest uint64, err error) {
+	for range filesAttempts {
+		if v, err = f.first(ctx, selectAccessesNow, params); err != nil || len(v.list) == 0 {
+			return v, 0, err
+		}
+		end := &values{list: v.list[1:]}
+		whole := end.flag()
+		if newest = end.seq(); whole || end.err != nil {
+			return v, newest, end.err
+		}
+	}
+	return nil, 0, fmt.Errorf("%w: files of a conversation could not be read between its commits", projection.ErrUnavailable)
+}
+
+// first reads the first row of a statement; no values if there is none.
+func (f *Files) first(ctx context.Context, query string, params map[string]any) (*values, error) {
+	rows, err := f.read(ctx, query, params)
+	if err != nil || len(rows) == 0 {
+		return &values{list: []any{}}, err
+	}
+	return &values{list: rows[0]}, nil
 }
 
 // LastSeq implements graph.FilesReader.

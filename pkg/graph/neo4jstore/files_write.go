@@ -37,7 +37,7 @@ var filesDialect = dialect{
 		{"trackedCalls", "UNWIND $trackedCalls AS r CREATE (:TrackedCall " + slices.Concat(waitingProps, trackedProps).create() + ")"},
 		{"earlyResults", "UNWIND $earlyResults AS r CREATE (:EarlyResult " + slices.Concat(waitingProps, earlyProps).create() + ")"},
 		{"ended", "UNWIND $ended AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.until = r.until, a.current = r.current"},
-		{"paths", "UNWIND $paths AS r MERGE (f:File {key: r.key}) ON CREATE SET f.tenant = r.tenant, f.path = r.path"},
+		{"paths", "UNWIND $paths AS r MERGE (f:File {key: r.key}) SET f.tenant = r.tenant, f.path = r.path"},
 		{"accesses", "UNWIND $accesses AS r CREATE (a:FileAccess " + accessProps.create() + `)
 			WITH a, r MATCH (f:File {key: r.file}) CREATE (a)-[:OF_FILE]->(f)`},
 		fail("Files"),
@@ -49,7 +49,7 @@ var filesDialect = dialect{
 		`MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at IS NOT NULL
 			MATCH (a)-[x:OF_FILE]->(f:File) WITH x, f LIMIT $limit WITH collect(x) AS links, collect(DISTINCT f) AS files
 			CALL (links) { UNWIND links AS x DELETE x }
-			CALL (files) { UNWIND files AS f WITH f WHERE NOT EXISTS { (f)<-[:OF_FILE]-() } DELETE f }
+			CALL (files) { UNWIND files AS f SET f.path = f.path WITH f WHERE NOT EXISTS { (f)<-[:OF_FILE]-() } DELETE f }
 			RETURN size(links)`,
 		empty("FileAccess", "at"), "MATCH (n:TrackedCall {conversation: $key}) WITH n LIMIT $limit DELETE n RETURN count(*)",
 		"MATCH (n:EarlyResult {conversation: $key}) WITH n LIMIT $limit DELETE n RETURN count(*)", empty("FilesEvent", "seq"),

@@ -52,14 +52,15 @@ var graphDialect = dialect{
 		{"conversations", "UNWIND $conversations AS r CREATE (:Conversation " +
 			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "listed", "first_seq"}).create() + ")"},
 		{"moved", "UNWIND $moved AS r MATCH (c:Conversation {key: r.key}) SET " + slices.Concat(props{"created_at", "updated_at", "version_seq"}, countProps).set("c")},
-		{"described", "UNWIND $described AS r MATCH (c:Conversation {key: r.key}) SET " + slices.Concat(descriptionProps, props{"branch_of"}).set("c")},
-		{"deleted", "UNWIND $deleted AS r MATCH (c:Conversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint REMOVE c.listed"},
+		{"described", "UNWIND $described AS r MATCH (c:Conversation {key: r.key}) SET " + slices.Concat(descriptionProps, props{"branch_of", "awaits"}).set("c")},
+		{"deleted", `UNWIND $deleted AS r MATCH (c:Conversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint REMOVE c.listed
+			WITH c MATCH (:Conversation)-[h:HAS_BRANCH]->(c) DELETE h`},
 		{"ended", "UNWIND $ended AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"},
 		{"versions", "UNWIND $versions AS r CREATE (v:Version:GraphEvent " + stored(versionProps) + `)
 			WITH v, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_VERSION]->(v)`},
 		{"messages", "UNWIND $messages AS r CREATE (m:Message:GraphEvent " + stored(messageProps, props{"begins_turn"}) + `)
 			WITH m, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_MESSAGE]->(m)`},
-		{"scopes", "UNWIND $scopes AS r MERGE (s:Scope {key: r.key}) ON CREATE SET " + props{"tenant", "file", "start_line", "end_line", "name"}.set("s")},
+		{"scopes", "UNWIND $scopes AS r MERGE (s:Scope {key: r.key}) SET " + props{"tenant", "file", "start_line", "end_line", "name"}.set("s")},
 		{"references", "UNWIND $references AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope}) CREATE (m)-[:REFERENCES_CODE]->(s)"},
 		{"calls", "UNWIND $calls AS r CREATE (t:ToolCall:GraphEvent " + stored(callProps, props{"awaits"}) + `)
 			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null`},
@@ -73,16 +74,15 @@ var graphDialect = dialect{
 	link: []piece{
 		{"branches", `UNWIND $branches AS key MATCH (b:Conversation {key: key})
 			OPTIONAL MATCH (old:Conversation)-[h:HAS_BRANCH]->(b) WHERE old.key <> b.branch_of DELETE h
-			WITH DISTINCT b MATCH (p:Conversation {key: b.branch_of}) MERGE (p)-[:HAS_BRANCH]->(b)`},
-		{"parents", "UNWIND $parents AS key MATCH (b:Conversation {branch_of: key}) MATCH (p:Conversation {key: key}) MERGE (p)-[:HAS_BRANCH]->(b)"},
+			WITH DISTINCT b MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null`},
+		{"parents", "UNWIND $parents AS key MATCH (b:Conversation {awaits: key}) MATCH (p:Conversation {key: key}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null"},
 	},
-	mend: []string{`MATCH (b:Conversation) WHERE b.branch_of STARTS WITH $prefix AND NOT EXISTS { (:Conversation)-[:HAS_BRANCH]->(b) }
-		MATCH (p:Conversation {key: b.branch_of}) MERGE (p)-[:HAS_BRANCH]->(b)`},
+	mend: []string{"MATCH (b:Conversation) WHERE b.awaits STARTS WITH $prefix MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null"},
 	sweeps: []string{
 		`MATCH (m:Message) USING INDEX m:Message(conversation, seq) WHERE m.conversation = $key AND m.seq IS NOT NULL
 			MATCH (m)-[x:REFERENCES_CODE]->(s:Scope) WITH x, s LIMIT $limit WITH collect(x) AS links, collect(DISTINCT s) AS scopes
 			CALL (links) { UNWIND links AS x DELETE x }
-			CALL (scopes) { UNWIND scopes AS s WITH s WHERE NOT EXISTS { (s)<-[:REFERENCES_CODE]-() } DELETE s }
+			CALL (scopes) { UNWIND scopes AS s SET s.file = s.file WITH s WHERE NOT EXISTS { (s)<-[:REFERENCES_CODE]-() } DELETE s }
 			RETURN size(links)`,
 		empty("ToolResult", "seq"), empty("ToolCall", "seq"), empty("Message", "seq"), empty("Version", "seq"),
 	},
@@ -134,6 +134,7 @@ func (t *graphTx) Save(_ context.Context, u *graph.Unit) error {
 	}
 	slices.SortFunc(list, func(a, b *graph.State) int { return cmp.Compare(a.FirstSeq, b.FirstSeq) })
 	// Of two rows of one event the version is the last, and claims nothing.
+	t.saved, t.untimed = nil, false
 	t.saveMessages(u)
 	t.saveCalls(u)
 	t.saveResults(u)
@@ -172,7 +173,8 @@ func (t *graphTx) saveState(s *graph.State, current map[*graph.State]uint64) {
 		r := row{"key": key}
 		describe(r, &s.Description)
 		if s.BranchedFrom != nil {
-			r["branch_of"] = t.key(events.ConversationID{Tenant: s.ID.Tenant, ID: s.BranchedFrom.ConversationID})
+			parent := t.key(events.ConversationID{Tenant: s.ID.Tenant, ID: s.BranchedFrom.ConversationID})
+			r["branch_of"], r["awaits"] = parent, parent
 			t.after["branches"] = append(t.after["branches"], key)
 		}
 		t.add("described", r)

@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 )
 
 // migration is one step of the schema. What was released is never changed: a test
@@ -21,12 +24,6 @@ func (m migration) checksum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// labels are all that the projections write, without those of the engine.
-var labels = []string{
-	"Conversation", "Version", "Message", "ToolCall", "ToolResult", "Scope", "GraphEvent",
-	"FilesConversation", "FileAccess", "File", "TrackedCall", "EarlyResult", "FilesEvent",
-}
-
 // migrate brings the schema to what this program needs. Several processes may do so at
 // once.
 func (d *db) migrate(ctx context.Context) error {
@@ -36,11 +33,11 @@ func (d *db) migrate(ctx context.Context) error {
 	}
 	if len(applied) == 0 {
 		if err := d.checkForeign(ctx); err != nil {
-			return err
+			// Or another process has made the schema and begun to write.
+			if applied, _ = d.migrations(ctx); len(applied) == 0 {
+				return err
+			}
 		}
-	}
-	if len(applied) == len(migrations) {
-		return nil
 	}
 	for n := len(applied); n < len(migrations); n++ {
 		m := migrations[n]
@@ -107,23 +104,23 @@ func (d *db) migrations(ctx context.Context) ([]string, error) {
 
 // checkForeign looks for nodes that have labels of ours although mneme was never here.
 func (d *db) checkForeign(ctx context.Context) error {
-	for _, label := range labels {
-		rows, err := d.read(ctx, "MATCH (n:"+label+") RETURN count(n)", nil)
+	for _, label := range Labels() {
+		rows, err := d.read(ctx, "MATCH (n:"+label.Name+") RETURN count(n)", nil)
 		if err != nil {
 			return err
 		}
 		if n, _ := rows[0][0].(int64); n > 0 {
-			return fmt.Errorf("%w: %d nodes labelled %s in %s that mneme did not make; give mneme a Neo4j of its own", ErrForeign, n, label, d.URI)
+			return fmt.Errorf("%w: %d nodes labelled %s in %s that mneme did not make; give mneme a Neo4j of its own", ErrForeign, n, label.Name, d.URI)
 		}
 	}
 	return nil
 }
 
-// indexPatience is how many seconds new indexes may take.
-const indexPatience = 300
+// indexPatience is how long new indexes may take.
+const indexPatience = 5 * time.Minute
 
 func (d *db) awaitIndexes(ctx context.Context) error {
-	if _, err := d.read(ctx, "CALL db.awaitIndexes($seconds)", map[string]any{"seconds": indexPatience}); err != nil {
+	if _, err := d.single(ctx, neo4j.AccessModeRead, indexPatience, "CALL db.awaitIndexes($seconds)", map[string]any{"seconds": int(indexPatience.Seconds())}); err != nil {
 		return err
 	}
 	rows, err := d.read(ctx, "SHOW INDEXES YIELD name, state WHERE state = 'FAILED' RETURN name", nil)

@@ -52,6 +52,9 @@ func told() *storetest.History {
 	h.Add("two", &events.ToolCalled{ToolCallID: "k6", MessageID: "later", ToolName: "Read", Arguments: json.RawMessage(`{"file_path":"/w/a.go"}`)})
 	h.Add("two", &events.ToolCalled{ToolCallID: "k7", MessageID: "later", ToolName: "Grep", Arguments: json.RawMessage(`{"pattern":"x"}`)})
 	h.Add("two", &events.ToolReturned{ToolCallID: "early", Result: events.TextResult("x"), Files: []events.FileOp{{Path: "/w/c", Op: "read"}}})
+	h.Add("two", &events.ToolCalled{ToolCallID: "k8", MessageID: "later", ToolName: "Read", Arguments: json.RawMessage(`{"file_path":"/w/a.go"}`)})
+	h.Add("two", &events.ToolReturned{ToolCallID: "k8", Success: &no, Result: events.TextResult("four"), DurationMS: &took})
+	h.Add("orphan", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "nobody", MessageID: "m"}})
 	h.Add("gone", &events.ConversationStarted{Cwd: "/w"})
 	h.Add("gone", &events.ConversationDeleted{})
 	h.Time = time.Time{}
@@ -92,11 +95,11 @@ func TestTheExampleQueriesAnswerTheirQuestions(t *testing.T) {
 		"Which conversations are about a piece of code?": {
 			{"two", "Second", "main", 3, 9, 1, 13}, {"one", "Renamed", "main", 3, 9, 2, 3},
 		},
-		"Which tools fail most?":                           {{"Edit", 3, 1, 33.3}},
-		"How long do tools take?":                          {{"Edit", 3, 12.5, 12.5}},
+		"Which tools fail most?":                           {{"Edit", 3, 1, 33.3}, {"Read", 4, 1, 25.0}},
+		"How long do tools take?":                          {{"Edit", 3, 12.5, 12.5}, {"Read", 1, 12.5, 12.5}},
 		"Which files are changed together, in one turn?":   {{"/w/a.go", "/w/b.go", 1}},
 		"Which calls never got a result?":                  {{"two", 1, "Grep", `{"pattern":"x"}`}, {"two", 1, "Read", `{"file_path":"/w/a.go"}`}, {"two", 1, "Read", `{"file_path":"/w/a.go"}`}, {"one", 1, "Read", `{"file_path":"/w/b.go"}`}},
-		"Which tools fill the context with their results?": {{"Edit", 3, 12, 4}},
+		"Which tools fill the context with their results?": {{"Edit", 3, 12, 4}, {"Read", 1, 4, 4}},
 		"Which conversations branched, and where?":         {{"one", "two", 1, "change it"}},
 		"How did a conversation describe itself over time?": {
 			{1, 11, "First", []any{"x"}, "active", "m"}, {11, nil, "Renamed", []any{"x"}, "active", "m"},

@@ -45,7 +45,7 @@ type Config struct {
 	PoolSize       int           // connections at most, 16
 	ConnectTimeout time.Duration // for a connection from the pool or the server, 3 s
 	ReadTimeout    time.Duration // of one read in the server, 30 s
-	WriteTimeout   time.Duration // of one batch in the server, 2 min
+	WriteTimeout   time.Duration // of one batch in the server, and so of a frozen owner's lock, 30 s
 }
 
 func (c Config) withDefaults() Config {
@@ -60,7 +60,7 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		value *time.Duration
 		def   time.Duration
-	}{{&c.ConnectTimeout, 3 * time.Second}, {&c.ReadTimeout, 30 * time.Second}, {&c.WriteTimeout, 2 * time.Minute}} {
+	}{{&c.ConnectTimeout, 3 * time.Second}, {&c.ReadTimeout, 30 * time.Second}, {&c.WriteTimeout, 30 * time.Second}} {
 		if *d.value == 0 {
 			*d.value = d.def
 		}

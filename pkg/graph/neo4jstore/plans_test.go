@@ -102,7 +102,7 @@ var exceptions = []struct {
 	{"Eager", "it keeps the branches without a parent", graphDialect.mend},
 	{"Eager", "it keeps one row", engineOf(makeCheckpoint)},
 	{"Eager", "it keeps what one transaction of a sweep deletes", []string{graphDialect.sweeps[0], filesDialect.sweeps[0]}},
-	{"CartesianProduct", "of one node, by its key, and another, by its key", slices.Concat(engineOf(settleAs), engineOf(together(graphDialect.writes)), []string{pieceOf(graphDialect, "references")})},
+	{"CartesianProduct", "of one node, by its key, and another, by its key", slices.Concat(engineOf(settleAfter), engineOf(together(graphDialect.writes)), []string{pieceOf(graphDialect, "references")})},
 	{"CartesianProduct", "of one node, by its key, and those that wait for it", []string{
 		pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"), pieceOf(graphDialect, "parents"),
 	}},

@@ -29,7 +29,7 @@ var migrations = []migration{
 		"CREATE INDEX conversation_tenant_id IF NOT EXISTS FOR (c:Conversation) ON (c.tenant, c.id)",
 		"CREATE INDEX conversation_by_activity IF NOT EXISTS FOR (c:Conversation) ON (c.listed, c.last_seq)",
 		"CREATE INDEX conversation_by_creation IF NOT EXISTS FOR (c:Conversation) ON (c.listed, c.first_seq)",
-		"CREATE INDEX conversation_branch_of IF NOT EXISTS FOR (c:Conversation) ON (c.branch_of)",
+		"CREATE INDEX conversation_awaits IF NOT EXISTS FOR (c:Conversation) ON (c.awaits)",
 		"CREATE INDEX conversation_sweep IF NOT EXISTS FOR (c:Conversation) ON (c.sweep)",
 		"CREATE CONSTRAINT version_seq IF NOT EXISTS FOR (v:Version) REQUIRE (v.conversation, v.seq) IS UNIQUE",
 

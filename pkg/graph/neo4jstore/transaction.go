@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
@@ -88,14 +89,18 @@ func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Durat
 			err = &lost{err}
 		}
 	}
-	if ctx.Err() == nil && bounded.Err() != nil {
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
 		err = fmt.Errorf("%w within %s: %w", projection.ErrUnavailable, timeout+grace, err)
 	}
 	return err
 }
 
-// session has no bookmarks: on one server what was committed is seen at once.
+// session has no bookmarks: on one server what was committed is seen at once. In a
+// cluster, neo4j://, everything goes to the leader for that.
 func (d *db) session(ctx context.Context, mode neo4j.AccessMode) neo4j.SessionWithContext {
+	if strings.HasPrefix(d.URI, "neo4j") {
+		mode = neo4j.AccessModeWrite
+	}
 	return d.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: d.Database, AccessMode: mode, FetchSize: neo4j.FetchAll})
 }
 

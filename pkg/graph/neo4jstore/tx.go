@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
@@ -46,6 +47,7 @@ type tx struct {
 	after     map[string][]any // of the pieces after the commit
 	advanced  *projection.Checkpoint
 	sweeping  bool // a conversation was deleted
+	repairing bool // a conversation was dropped: its rows come batch after batch
 }
 
 // attempt runs fn in one transaction, again if it was disturbed.
@@ -77,9 +79,6 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error)
 	if err != nil {
 		return classify(err)
 	}
-	if t.advanced == nil {
-		return nil
-	}
 	if err := s.finish(ctx, t); err != nil {
 		// Not the batch's fault, which is stored: the next owner does the rest.
 		return fmt.Errorf("%w after a commit: %v", projection.ErrUnavailable, err)
@@ -93,8 +92,10 @@ func (s *store) finish(ctx context.Context, t *tx) error {
 		return err
 	}
 	key := s.checkpointKey(t.partition)
-	if _, err := s.write(ctx, s.engine(settleAs), map[string]any{"key": key, "epoch": number(t.advanced.Epoch), "seq": number(t.advanced.Seq)}); err != nil {
-		return err
+	if t.advanced != nil {
+		if _, err := s.write(ctx, s.engine(settleAfter), map[string]any{"key": key, "seq": number(t.advanced.Seq)}); err != nil {
+			return err
+		}
 	}
 	if err := t.follow(ctx, s.tidy); err != nil {
 		return err
@@ -140,6 +141,15 @@ func (t *tx) flush(ctx context.Context) error {
 		_, err := t.run(ctx, together(t.writes), save)
 		return err
 	}
+	if err := t.flushRows(ctx); err != nil || t.advanced == nil {
+		return err
+	}
+	_, err := t.run(ctx, saveCheckpoint, save)
+	return err
+}
+
+// flushRows writes what was collected, a statement for each piece.
+func (t *tx) flushRows(ctx context.Context) error {
 	for _, p := range t.writes {
 		if rows := t.rows[p.param]; len(rows) > 0 {
 			if _, err := t.run(ctx, p.statement, map[string]any{p.param: rows}); err != nil {
@@ -147,11 +157,8 @@ func (t *tx) flush(ctx context.Context) error {
 			}
 		}
 	}
-	if t.advanced == nil {
-		return nil
-	}
-	_, err := t.run(ctx, saveCheckpoint, save)
-	return err
+	clear(t.rows)
+	return nil
 }
 
 // errNotAcquired says that a partition has no checkpoint.
@@ -240,8 +247,9 @@ func (t *tx) claim(r row, seq uint64) {
 	delete(t.claims, seq)
 }
 
-// Fail implements projection.Tx.
-func (t *tx) Fail(_ context.Context, failed []projection.Failed) error {
+// Fail implements projection.Tx. It is the last of a batch: where others follow in the
+// same transaction they must find its rows.
+func (t *tx) Fail(ctx context.Context, failed []projection.Failed) error {
 	for i := range failed {
 		f := &failed[i]
 		id := events.ConversationID{Tenant: clean(f.Conversation.Tenant), ID: clean(f.Conversation.ID)}
@@ -249,6 +257,9 @@ func (t *tx) Fail(_ context.Context, failed []projection.Failed) error {
 			"generation": t.generation, "seq": number(f.Seq), "conversation": t.key(id), "tenant": id.Tenant, "id": id.ID,
 			"event_id": clean(f.EventID), "type": clean(f.Type), "class": string(f.Class), "reason": clean(f.Reason),
 		})
+	}
+	if t.repairing {
+		return classify(t.flushRows(ctx))
 	}
 	return nil
 }
@@ -305,8 +316,9 @@ func (s *store) drain(ctx context.Context, statement string, params map[string]a
 
 // Drop implements projection.Tx.
 func (t *tx) Drop(ctx context.Context, id events.ConversationID) error {
+	t.repairing = true
 	params := map[string]any{"key": t.key(id), "limit": number(maxSeq)}
-	for _, statement := range append(t.sweeps, "MATCH (f:$EngineFailedEvent {conversation: $key}) DELETE f", "MATCH (c:"+t.conversation+" {key: $key}) DETACH DELETE c") {
+	for _, statement := range slices.Concat(t.sweeps, []string{"MATCH (f:$EngineFailedEvent {conversation: $key}) DELETE f", "MATCH (c:" + t.conversation + " {key: $key}) DETACH DELETE c"}) {
 		if _, err := t.run(ctx, statement, params); err != nil {
 			return err
 		}

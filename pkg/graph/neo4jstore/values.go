@@ -132,7 +132,12 @@ func (v *values) digest() (d events.Digest) {
 }
 
 func (v *values) strings() (list []string) {
-	for _, one := range take[[]any](v) {
+	raw := take[[]any](v)
+	if raw == nil {
+		return nil
+	}
+	list = make([]string, 0, len(raw))
+	for _, one := range raw {
 		text, ok := one.(string)
 		if !ok && v.err == nil {
 			v.err = fmt.Errorf("value %d holds %T, not texts", v.next, one)

@@ -138,6 +138,34 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			require.Empty(t, b.failed())
 			require.Equal(t, other.hash(id("c")), b.hash(id("c")))
 		}},
+		{"a conversation is repaired in one transaction, also around an event that is refused", func(t *testing.T) {
+			b, whole := w.bench(t), w.bench(t)
+			undo, err := b.backend.Refuse(b.ctx, b.dir, "/refused")
+			require.NoError(t, err)
+			h := NewHistory()
+			for n := range 20 {
+				h.Add("c", d.nth(n))
+			}
+			h.Add("c", d.refused("/refused"))
+			for n := range 20 {
+				h.Add("c", d.nth(20+n))
+			}
+			b.apply(h.Messages)
+			whole.apply(h.Messages)
+			before := b.contents()
+			repair := func(applied, failed int) {
+				t.Helper()
+				a, f, err := b.projection.Reapply(b.ctx, b.store, b.cp, id("c"), h.Messages)
+				require.NoError(t, err)
+				require.Equal(t, []int{applied, failed}, []int{a, f})
+			}
+			repair(40, 1)
+			require.Equal(t, before, b.contents())
+			require.NoError(t, undo())
+			repair(41, 0)
+			require.Equal(t, whole.contents().Hashes, b.contents().Hashes)
+			require.Empty(t, b.failed())
+		}},
 		{"an event whose reducer fails or panics is listed and the rest applied", func(t *testing.T) {
 			b := w.bench(t)
 			b.projection = failing(w.projection)
