@@ -27,10 +27,17 @@
 //
 // # Who drives a partition
 //
-// One process alone drives all of them, and a lock on its data directory keeps others
-// away. Processes that write to one store share the partitions by leases ([Shared]):
-// keys of a bucket that lies in the memory of the NATS server and whose keys expire,
-// after 2 s, if they are not renewed.
+// One process alone drives all of them. A store that is a file is locked by its process,
+// which keeps others away. A server has no such lock: of two processes that write to it
+// without leases the newer one wins, and the older one is fenced and halts. Processes
+// that are to write to one store share the partitions by leases ([Shared]): keys of a
+// bucket that lies in the memory of the NATS server and whose keys expire, after 2 s, if
+// they are not renewed.
+//
+// Processes of two NATS servers do not see each other's leases. A process that follows
+// another log than the one that the read model was made from says so and halts before it
+// takes a partition over, and leaves no trace in the store. That it can only know of a
+// partition on which something was applied.
 //
 //	member.<projection>.<generation>.<process>      I am there
 //	lease.<projection>.<generation>.<partition>     I drive it; the value is the process

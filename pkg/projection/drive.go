@@ -92,17 +92,6 @@ func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition 
 	return nil
 }
 
-// isHalt tells whether a projector that meets this error stops for good.
-func isHalt(err error) bool {
-	var halt *haltError
-	return errors.As(err, &halt) || errors.Is(err, ErrRebuild)
-}
-
-// haltError is a reason to stop for good: the log and the read model do not belong together.
-type haltError struct{ reason string }
-
-func (e *haltError) Error() string { return e.reason }
-
 // drive takes the partition over and applies its events until something fails, or
 // there is no more to do, which is nil. It sets history if the read model is built
 // anew: to the end of what there was before.
@@ -110,11 +99,23 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if ended(ctx, stop) {
 		return nil
 	}
-	cp, err := p.store.Acquire(ctx, partition, p.projection.Fingerprint())
+	// First without a take-over: a process that follows another log must not fence the
+	// one that is right.
+	cp, err := p.position(ctx, partition)
 	if err != nil {
 		return err
 	}
 	if err := p.checkTail(ctx, cp); err != nil {
+		var halt *haltError
+		if errors.As(err, &halt) && cp.Epoch == p.Status()[partition].Checkpoint.Epoch { // still this projector's
+			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
+		}
+		return err
+	}
+	if cp, err = p.store.Acquire(ctx, partition, p.projection.Fingerprint()); err != nil {
+		return err
+	}
+	if err := p.checkTail(ctx, cp); err != nil { // an owner before may have gone on meanwhile
 		var halt *haltError
 		if errors.As(err, &halt) {
 			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
@@ -243,32 +244,4 @@ func decodeAll(ctx context.Context, follower *eventlog.Follower, decode func(eve
 		}
 	}()
 	return batches
-}
-
-// checkTail makes sure that the log still holds what the checkpoint says was
-// applied. After a power loss sequences can be used again for other events.
-func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
-	if cp.Seq == 0 {
-		return nil
-	}
-	state, err := p.log.State(ctx)
-	if err != nil {
-		return err
-	}
-	if cp.Seq > state.Head {
-		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Rebuild %s from this log, or restore the log",
-			state.Head, p.projection.Name, cp.Seq, p.projection.Name)}
-	}
-	message, err := p.log.Get(ctx, cp.Seq)
-	if errors.Is(err, eventlog.ErrNotFound) {
-		return nil // purged since
-	}
-	if err != nil {
-		return err
-	}
-	if message.Digest() != cp.Event {
-		return &haltError{fmt.Sprintf("sequence %d holds another event than the one that %s has applied: the log lost its tail and was written again, or this is another log. Rebuild %s from this log",
-			cp.Seq, p.projection.Name, p.projection.Name)}
-	}
-	return nil
 }

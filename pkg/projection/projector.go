@@ -40,8 +40,9 @@ type Status struct {
 
 // Projector drives a projection on the partitions of the log: on those whose leases
 // it can take if it is [Shared], else on all. Then it needs to be the only one on its
-// store, which a lock on the data directory ensures; if it is not, the fence keeps the
-// read model right and the older one ends.
+// store. Whoever opens a file holds its lock, but a server lets others in: the fence then
+// keeps the read model right, and the older projector halts. Only one that follows
+// another log does not take over; it halts itself.
 type Projector[U Unit] struct {
 	projection Projection[U]
 	log        *eventlog.Log

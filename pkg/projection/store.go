@@ -16,7 +16,7 @@ type Checkpoint struct {
 	Fingerprint string        // of the declaration that built the read model
 	Applied     uint64        // events that changed the read model
 	Duplicates  uint64        // known events that were dropped
-	Halted      string        // why the projector stopped for good, "" if it did not
+	Halted      string        // why the partition's owner stopped for good, "" if it did not
 }
 
 // Class says why an event was skipped.

@@ -1,0 +1,63 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mneme/pkg/eventlog"
+)
+
+// isHalt tells whether a projector that meets this error stops for good.
+func isHalt(err error) bool {
+	var halt *haltError
+	return errors.As(err, &halt) || errors.Is(err, ErrRebuild)
+}
+
+// haltError is a reason to stop for good: the log and the read model do not belong together.
+type haltError struct{ reason string }
+
+func (e *haltError) Error() string { return e.reason }
+
+// position reads a partition's checkpoint and leaves the partition to its owner. That of
+// readers won't do: it may lag behind the commit, and not fit the event beside it.
+func (p *Projector[U]) position(ctx context.Context, partition int) (cp Checkpoint, err error) {
+	list, err := p.store.Checkpoints(ctx)
+	if err != nil || !slices.ContainsFunc(list, func(cp Checkpoint) bool { return cp.Partition == partition }) {
+		return Checkpoint{}, err
+	}
+	err = p.store.Update(ctx, partition, func(tx Tx[U]) (err error) {
+		cp, err = tx.Checkpoint(ctx)
+		return err
+	})
+	return cp, err
+}
+
+// checkTail makes sure that the log still holds what the checkpoint says was
+// applied. After a power loss sequences can be used again for other events.
+func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
+	if cp.Seq == 0 {
+		return nil
+	}
+	state, err := p.log.State(ctx)
+	if err != nil {
+		return err
+	}
+	if cp.Seq > state.Head {
+		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Rebuild %s from this log, or restore the log",
+			state.Head, p.projection.Name, cp.Seq, p.projection.Name)}
+	}
+	message, err := p.log.Get(ctx, cp.Seq)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return nil // purged since
+	}
+	if err != nil {
+		return err
+	}
+	if message.Digest() != cp.Event {
+		return &haltError{fmt.Sprintf("sequence %d holds another event than the one that %s has applied: the log lost its tail and was written again, or this is another log. Rebuild %s from this log",
+			cp.Seq, p.projection.Name, p.projection.Name)}
+	}
+	return nil
+}
