@@ -38,6 +38,9 @@ func watch(bucket jetstream.KeyValue, patience time.Duration, k keys, partitions
 	}
 	if err != nil {
 		cancel()
+		if watcher != nil { // it came too late
+			go drain(watcher)
+		}
 		return nil, fmt.Errorf("watch the leases: %w", err)
 	}
 	return &view{keys: k, watcher: watcher, cancel: cancel, members: map[string]bool{}, held: make([]holding, partitions), heard: time.Now()}, nil
@@ -46,14 +49,17 @@ func watch(bucket jetstream.KeyValue, patience time.Duration, k keys, partitions
 // errNoAnswer says that the server has not answered in time.
 var errNoAnswer = errors.New("the server does not answer")
 
-// end stops the watch. What it still has to say must be taken, or a goroutine of the
-// client waits for ever.
+// end stops the watch.
 func (v *view) end() {
 	v.cancel()
-	go func() {
-		for range v.watcher.Updates() {
-		}
-	}()
+	go drain(v.watcher)
+}
+
+// drain takes what a watch that was stopped still has to say, or a goroutine of the
+// client waits for ever.
+func drain(watcher jetstream.KeyWatcher) {
+	for range watcher.Updates() {
+	}
 }
 
 // see takes in one update, and tells whether it changes who should do what.

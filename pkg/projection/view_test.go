@@ -1,0 +1,55 @@
+package projection
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+)
+
+// late is a bucket whose watches begin when nobody waits for them any more.
+type late struct {
+	jetstream.KeyValue
+	watcher jetstream.KeyWatcher
+}
+
+func (l *late) WatchFiltered(ctx context.Context, keys []string, options ...jetstream.WatchOpt) (_ jetstream.KeyWatcher, err error) {
+	l.watcher, err = l.KeyValue.WatchFiltered(ctx, keys, options...)
+	<-ctx.Done()
+	return l.watcher, err
+}
+
+func TestAWatchThatBeginsTooLateLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})
+	require.NoError(t, err)
+	conn, err := nats.Connect("", server.InProcess())
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), js, time.Minute)
+	require.NoError(t, err)
+	k := keys{"test", 1}
+	const partitions = 600 // more than the client keeps for a watch that nobody reads
+	for n := range partitions {
+		_, err := bucket.PutString(t.Context(), k.lease(n), fmt.Sprint("p", n))
+		require.NoError(t, err)
+	}
+	l := &late{KeyValue: bucket}
+	_, err = watch(l, 500*time.Millisecond, k, partitions)
+	require.ErrorIs(t, err, errNoAnswer)
+	require.NotNil(t, l.watcher)
+	require.Eventually(t, func() bool {
+		return len(l.watcher.Updates()) == 0
+	}, 10*time.Second, time.Millisecond, "a goroutine of the client waits for ever")
+}
