@@ -62,6 +62,9 @@
 //   - The other gets ErrFenced: it drops what it holds, gives the lease back, and asks
 //     for it again, one TTL later. Without leases it halts.
 //   - A process whose own member key is lost has no leases either.
+//   - The batch in hand of a partition that is given back has 10 s. Then it is cut off,
+//     and whoever drives the partition next applies it: a store that does not answer
+//     holds up neither the others nor the end of the process.
 //   - Time is measured by the monotonic clock of each process alone; the wall clock
 //     may jump.
 //   - A partition that is halted keeps its lease: who holds it is who says why.

@@ -123,8 +123,9 @@ func (p *Projector[U]) Start() {
 	}
 }
 
-// Stop finishes the batches in hand, gives the leases back, and waits for the
-// goroutines. It is idempotent and legal before Start.
+// Stop gives the leases back and waits for the goroutines. With leases the batches in
+// hand are finished first, for which they have 10 s; without, and behind that, they are
+// cut off, and applied again at the next start. It is idempotent and legal before Start.
 func (p *Projector[U]) Stop() {
 	p.mu.Lock()
 	cancel := p.cancel

@@ -24,7 +24,11 @@ type Leases struct {
 	js      jetstream.JetStream
 	process string
 	ttl     time.Duration
+	finish  time.Duration // how long the batch in hand may take that ends a tenure
 }
+
+// defaultFinish is many times what the largest batch takes in a store that answers.
+const defaultFinish = 10 * time.Second
 
 // LeaseConfig says who takes leases, and where.
 type LeaseConfig struct {
@@ -48,7 +52,7 @@ func NewLeases(c LeaseConfig) (*Leases, error) {
 	if c.Process == "" {
 		return nil, errors.New("a process that takes leases needs a name")
 	}
-	return &Leases{js: js, process: token(c.Process), ttl: c.TTL}, nil
+	return &Leases{js: js, process: token(c.Process), ttl: c.TTL, finish: defaultFinish}, nil
 }
 
 // Process is the name under which leases are taken: the configured one, with a hyphen
@@ -85,13 +89,16 @@ const maxAbsence = time.Second
 
 // run takes and gives back leases until ctx ends, then gives back what it has.
 func (s *share) run(ctx context.Context) {
+	var known trouble
 	for backoff := minBackoff; ; {
 		began := time.Now()
 		err := s.join(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		s.slog.Warn("the process takes part in nothing and tries again", "error", err, "after", backoff)
+		if known.isNews(err) {
+			s.slog.Warn("the process takes part in nothing and tries again, until it succeeds", "error", err)
+		}
 		select {
 		case <-time.After(backoff):
 		case <-ctx.Done():
@@ -121,7 +128,11 @@ type tenure struct {
 	*lease
 	stop     chan struct{} // closed when the partition is to be given back
 	stopping bool
+	cut      context.CancelCauseFunc // ends the work at once
 }
+
+// errUnfinished says that a batch was cut off so that its partition could be given back.
+var errUnfinished = errors.New("the batch in hand took too long and was cut off")
 
 type ending struct {
 	partition int
@@ -229,27 +240,31 @@ func (m *membership) begin(partition int) error {
 	if err != nil {
 		return err
 	}
-	t := &tenure{lease: l, stop: make(chan struct{})}
+	ctx, cut := context.WithCancelCause(l.valid)
+	t := &tenure{lease: l, stop: make(chan struct{}), cut: cut}
 	m.held[partition] = t
 	m.view.know(partition, holding{process: m.process, revision: l.made})
 	m.holder(partition, m.process)
 	m.slog.Info("partition taken over", "partition", partition)
 	go func() {
-		err := m.work(l.valid, t.stop, partition)
-		if l.valid.Err() != nil {
-			err = errors.Join(err, context.Cause(l.valid))
+		err := m.work(ctx, t.stop, partition)
+		if ctx.Err() != nil {
+			err = errors.Join(err, context.Cause(ctx))
 		}
+		cut(nil)
 		l.release()
 		m.ended <- ending{partition, err}
 	}()
 	return nil
 }
 
-// giveBack ends the work on a partition; its lease is released behind it.
+// giveBack ends the work on a partition; its lease is released behind it. A store that
+// does not answer must not keep the partition, nor the process, for ever.
 func (m *membership) giveBack(partition int) {
 	if t := m.held[partition]; !t.stopping {
 		t.stopping = true
 		close(t.stop)
+		time.AfterFunc(m.finish, func() { t.cut(errUnfinished) })
 	}
 }
 

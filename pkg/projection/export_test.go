@@ -1,0 +1,6 @@
+package projection
+
+import "time"
+
+// FinishWithin sets how long the batch in hand may take when a partition is given back.
+func (l *Leases) FinishWithin(d time.Duration) { l.finish = d }
