@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,9 +99,11 @@ func (s *scratch) fill(ctx context.Context, paths []string, say Say) (perSecond 
 }
 
 // apply brings the whole log into an empty store, by the engine. It returns how long
-// that took and with which sequences the engine's transactions ended.
+// that took and with which sequences the engine's transactions ended. A store that was
+// in trouble meanwhile is an error: what was waited for is no measure.
 func apply[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store projection.Store[U], head uint64) (took time.Duration, ends []uint64, err error) {
-	projector, err := projection.NewProjector(p, log, store, quiet)
+	var trouble bytes.Buffer
+	projector, err := projection.NewProjector(p, log, store, slog.New(slog.NewTextHandler(&trouble, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -123,8 +127,9 @@ func apply[U projection.Unit](ctx context.Context, log *eventlog.Log, p projecti
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
 		case <-time.After(time.Second):
-			if s := projector.Status()[0]; s.Error != "" {
-				return 0, nil, fmt.Errorf("the projector stopped: %s", s.Error)
+			if s := projector.Status()[0]; s.Error != "" || s.Retries > 0 {
+				projector.Stop()
+				return 0, nil, fmt.Errorf("the projector was interrupted: %s", cmp.Or(s.Error, trouble.String()))
 			}
 		}
 	}
