@@ -14,6 +14,7 @@ import (
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
 	"mneme/pkg/graph/neo4jstore"
+	"mneme/pkg/projection"
 )
 
 // neo4jBackend keeps read models in generations of its own on a server that others may
@@ -50,7 +51,7 @@ func (b *neo4jBackend) graph(ctx context.Context, log *eventlog.Log, head uint64
 		return 0, nil, err
 	}
 	defer func() { _ = store.Close() }()
-	return apply(ctx, log, graph.Projection(), store, head)
+	return apply(ctx, log, graph.Projection(), store, head, projection.BatchOf(neo4jstore.BatchEvents))
 }
 
 func (b *neo4jBackend) files(ctx context.Context, log *eventlog.Log, head uint64) (time.Duration, error) {
@@ -59,7 +60,7 @@ func (b *neo4jBackend) files(ctx context.Context, log *eventlog.Log, head uint64
 		return 0, err
 	}
 	defer func() { _ = store.Close() }()
-	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head)
+	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head, projection.BatchOf(neo4jstore.BatchEvents))
 	return took, err
 }
 

@@ -101,9 +101,9 @@ func (s *scratch) fill(ctx context.Context, paths []string, say Say) (perSecond 
 // apply brings the whole log into an empty store, by the engine. It returns how long
 // that took and with which sequences the engine's transactions ended. A store that was
 // in trouble meanwhile is an error: what was waited for is no measure.
-func apply[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store projection.Store[U], head uint64) (took time.Duration, ends []uint64, err error) {
+func apply[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store projection.Store[U], head uint64, options ...projection.Option) (took time.Duration, ends []uint64, err error) {
 	var trouble bytes.Buffer
-	projector, err := projection.NewProjector(p, log, store, slog.New(slog.NewTextHandler(&trouble, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	projector, err := projection.NewProjector(p, log, store, slog.New(slog.NewTextHandler(&trouble, &slog.HandlerOptions{Level: slog.LevelWarn})), options...)
 	if err != nil {
 		return 0, nil, err
 	}

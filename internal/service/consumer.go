@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
@@ -58,7 +59,7 @@ func (p Parts) FileTracker(ctx context.Context) (*Consumer, FilesStore, error) {
 }
 
 func consumer[U projection.Unit](p Parts, declared projection.Projection[U], store projection.Store[U], closer io.Closer) (*Consumer, error) {
-	projector, err := projection.NewProjector(declared, p.Log, store, p.Logger, append(observed(p.Telemetry), p.Share...)...)
+	projector, err := projection.NewProjector(declared, p.Log, store, p.Logger, slices.Concat(observed(p.Telemetry), p.Share, p.Stores.options())...)
 	if err != nil {
 		return nil, errors.Join(err, closer.Close())
 	}

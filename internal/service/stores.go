@@ -67,6 +67,14 @@ func (s Stores) Backend() string {
 // Shared tells whether several processes may write to one of the read models.
 func (s Stores) Shared() bool { return s.neo4j != nil }
 
+// options are what a projector needs to know of the stores.
+func (s Stores) options() []projection.Option {
+	if s.neo4j == nil {
+		return nil
+	}
+	return []projection.Option{projection.BatchOf(neo4jstore.BatchEvents)}
+}
+
 // String says where the read models are.
 func (s Stores) String() string {
 	if s.neo4j != nil {

@@ -21,6 +21,12 @@ type options struct {
 	observer
 	leases     *Leases // nil: all partitions are this projector's own
 	generation int
+	batch      int // events in a batch at most
+}
+
+// BatchOf sets how many events a batch holds at most, instead of 4000.
+func BatchOf(events int) Option {
+	return func(o *options) { o.batch = events }
 }
 
 // Shared makes a projector drive only the partitions whose leases it can take, for a

@@ -75,12 +75,12 @@ type answer struct {
 var ErrNotRunning = errors.New("the projector is not running")
 
 // NewProjector makes a projector; Start sets it going.
-func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], logger *slog.Logger, options ...Option) (*Projector[U], error) {
+func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], logger *slog.Logger, with ...Option) (*Projector[U], error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	pr := &Projector[U]{projection: p, log: log, store: store, slog: logger.With("projection", p.Name)}
-	for _, option := range options {
+	pr := &Projector[U]{projection: p, log: log, store: store, slog: logger.With("projection", p.Name), options: options{batch: maxBatchEvents}}
+	for _, option := range with {
 		option(&pr.options)
 	}
 	for n := range log.Partitions() {

