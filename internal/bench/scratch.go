@@ -109,6 +109,9 @@ func apply[U projection.Unit](ctx context.Context, log *eventlog.Log, p projecti
 	}
 	done := make(chan struct{})
 	stop, err := log.WatchProgress(ctx, p.Name, 0, func(seq uint64) {
+		if seq == 0 || len(ends) > 0 && ends[len(ends)-1] == seq {
+			return // where it begins
+		}
 		if ends = append(ends, seq); seq == head {
 			close(done)
 		}

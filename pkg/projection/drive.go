@@ -151,6 +151,10 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 			s.State = StateLive
 		}
 	})
+	// Whoever was here before may have died between a commit and its announcement.
+	if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
+		return fmt.Errorf("announce progress: %w", err)
+	}
 	for !ended(ctx, stop) {
 		var batch []*entry
 		select {

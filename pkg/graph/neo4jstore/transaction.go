@@ -53,8 +53,10 @@ func (d *db) inTransaction(ctx context.Context, mode neo4j.AccessMode, timeout t
 	for {
 		err := d.once(ctx, mode, timeout, work)
 		switch {
-		case err == nil || ctx.Err() != nil:
-			return err
+		case err == nil:
+			return nil
+		case ctx.Err() != nil: // whoever asked has waited long enough, which is not the server's trouble
+			return fmt.Errorf("Neo4j: %w", ctx.Err())
 		case died(err) && dead < d.PoolSize: // all that the pool holds may have died
 			dead++
 			continue
