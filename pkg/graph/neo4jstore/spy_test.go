@@ -2,6 +2,7 @@ package neo4jstore
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,6 +72,7 @@ type spyTx struct {
 }
 
 func (t *spyTx) Run(ctx context.Context, statement string, params map[string]any) (neo4j.ResultWithContext, error) {
+	statement = strings.TrimPrefix(statement, kept)
 	began := time.Now()
 	result, err := t.ManagedTransaction.Run(ctx, t.spy.prefix+statement, params)
 	if err != nil {
