@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/alecthomas/kong"
+
+	"mneme/internal/service"
+	"mneme/internal/telemetry"
+)
+
+// Exit codes.
+const (
+	exitDone = iota
+	exitFailed
+	exitUsage
+	exitDifference
+)
+
+// errDifference is returned by a check that found a difference; it has printed it.
+var errDifference = errors.New("a check found a difference")
+
+// mistaken is the command, as far as it was understood, of which something was wrong.
+func mistaken(err error) string {
+	var bad *kong.ParseError
+	if errors.As(err, &bad) {
+		if node := bad.Context.Selected(); node != nil {
+			return node.FullPath()
+		}
+	}
+	return "mneme"
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == completeCommand {
+		complete(ctx, args[1:], stdout)
+		return exitDone
+	}
+	var commands CLI
+	exited := -1
+	parser, err := newParser(&commands, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		fmt.Fprintln(stderr, "mneme:", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help
+		return exited
+	}
+	if err != nil {
+		newTerminal(stdout, stderr, "auto").say("mneme: %v (%s --help says more)", err, mistaken(err))
+		return exitUsage
+	}
+	t := newTerminal(stdout, stderr, commands.Color)
+	if parsed.Command() != "up" { // which traces what it does for others
+		traced, end, err := telemetry.Command(ctx, "mneme", parsed.Command(), slog.New(slog.NewTextHandler(stderr, nil)))
+		if err != nil {
+			return exitCode(&service.UsageError{Err: err}, t)
+		}
+		defer end()
+		parsed.BindTo(traced, (*context.Context)(nil))
+	}
+	commands.given = given(parsed)
+	return exitCode(parsed.Run(&commands.Globals, t), t)
+}
