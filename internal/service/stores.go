@@ -97,7 +97,7 @@ func (s Stores) Graph(ctx context.Context, logger *slog.Logger) (GraphStore, err
 	if s.neo4j == nil {
 		return sqlitestore.OpenGraph(ctx, s.Path("graph"))
 	}
-	return waitFor(ctx, s, logger, func() (GraphStore, error) { return neo4jstore.OpenGraph(ctx, *s.neo4j, generation) })
+	return waitFor(ctx, s, logger, func() (GraphStore, error) { return warm(ctx, s, neo4jstore.OpenGraph) })
 }
 
 // Files opens the read model "files" to write it. A server that is not there is waited
@@ -106,7 +106,21 @@ func (s Stores) Files(ctx context.Context, logger *slog.Logger) (FilesStore, err
 	if s.neo4j == nil {
 		return sqlitestore.OpenFiles(ctx, s.Path("files"))
 	}
-	return waitFor(ctx, s, logger, func() (FilesStore, error) { return neo4jstore.OpenFiles(ctx, *s.neo4j, generation) })
+	return waitFor(ctx, s, logger, func() (FilesStore, error) { return warm(ctx, s, neo4jstore.OpenFiles) })
+}
+
+// warm opens a store of Neo4j that many will ask at once.
+func warm[S interface {
+	Warm(ctx context.Context) error
+	Close() error
+}](ctx context.Context, s Stores, open func(context.Context, neo4jstore.Config, int) (S, error)) (store S, err error) {
+	if store, err = open(ctx, *s.neo4j, generation); err != nil {
+		return store, err
+	}
+	if err := store.Warm(ctx); err != nil {
+		return store, errors.Join(err, store.Close())
+	}
+	return store, nil
 }
 
 // waitFor opens a store as soon as its server is there. It says so once, and again every
@@ -164,7 +178,7 @@ func Neo4jRemedy(err error) string {
 // graphReader opens the read model "graph" to read it, or returns [ErrNotThere].
 func (s Stores) graphReader(ctx context.Context) (reader GraphStore, err error) {
 	if s.neo4j != nil {
-		reader, err = neo4jstore.OpenGraphReader(ctx, *s.neo4j, generation)
+		reader, err = warm(ctx, s, neo4jstore.OpenGraphReader)
 		err = explain(err)
 	} else {
 		reader, err = sqlitestore.OpenGraphReader(s.Path("graph"))
@@ -175,7 +189,7 @@ func (s Stores) graphReader(ctx context.Context) (reader GraphStore, err error) 
 // filesReader opens the read model "files" to read it, or returns [ErrNotThere].
 func (s Stores) filesReader(ctx context.Context) (reader FilesStore, err error) {
 	if s.neo4j != nil {
-		reader, err = neo4jstore.OpenFilesReader(ctx, *s.neo4j, generation)
+		reader, err = warm(ctx, s, neo4jstore.OpenFilesReader)
 		err = explain(err)
 	} else {
 		reader, err = sqlitestore.OpenFilesReader(s.Path("files"))

@@ -186,7 +186,7 @@ func (g *Graph) Conversation(ctx context.Context, id events.ConversationID, asOf
 }
 
 var selectCounts = found + `WITH c, s.seq AS settled
-	WITH c, settled, COLLECT { UNWIND $seqs AS seq WITH CASE WHEN settled < seq THEN settled ELSE seq END AS upTo RETURN [` + extentsAt("upTo") + `] } AS list
+	WITH c, settled, COLLECT { UNWIND $in.seqs AS seq WITH CASE WHEN settled < seq THEN settled ELSE seq END AS upTo RETURN [` + extentsAt("upTo") + `] } AS list
 	RETURN ` + frame + ", list"
 
 // Counts implements graph.Reader.
@@ -195,7 +195,7 @@ func (g *Graph) Counts(ctx context.Context, id events.ConversationID, seqs []uin
 	for i, seq := range seqs {
 		params[i] = number(seq)
 	}
-	v, err := g.of(ctx, id, selectCounts, map[string]any{"seqs": params})
+	v, err := g.of(ctx, id, selectCounts, in("seqs", params))
 	if err != nil {
 		return nil, err
 	}

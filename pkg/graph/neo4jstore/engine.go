@@ -16,6 +16,7 @@ type store struct {
 	*db
 	dialect
 	generation int
+	reader     bool // it can't write
 }
 
 // dialect is what a projection's store says in Cypher.
@@ -23,11 +24,12 @@ type dialect struct {
 	projection   string // graph
 	prefixed     string // Graph, the beginning of the engine's labels
 	conversation string // the label of its conversations
-	holders      string // looks up $keys, and which of $conversations were deleted
+	holders      string // looks up $in.keys, and which of $in.conversations were deleted
 
+	others []string // what a batch sends beside its pieces, with lists in $in
 	writes []piece  // the writing of a batch, in order
-	link   []piece  // after the commit, what other partitions may have made meanwhile
-	tidy   []piece  // after it is settled
+	link   string   // after the commit, with what other partitions may have made meanwhile; before the settling
+	tidy   []piece  // after that
 	mend   []string // as link, for all that is there
 	sweeps []string // each deletes up to $limit nodes of the conversation $key and tells how many
 }
@@ -207,8 +209,7 @@ func (s *store) Holders(ctx context.Context, claims []projection.Claim) (map[int
 		conversations, keys = append(conversations, s.key(c.Conversation)), append(keys, s.digestKey(c.Key))
 	}
 	slices.Sort(conversations)
-	params := map[string]any{"conversations": slices.Compact(conversations), "keys": keys}
-	rows, err := s.read(ctx, s.holders, params)
+	rows, err := s.read(ctx, s.holders, holdersOf(slices.Compact(conversations), keys))
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +227,14 @@ func (s *store) Holders(ctx context.Context, claims []projection.Claim) (map[int
 		}
 	}
 	return found, err
+}
+
+// holdersOf are the parameters of a look for holders.
+func holdersOf(conversations, keys []string) map[string]any {
+	if conversations == nil {
+		conversations = []string{}
+	}
+	return map[string]any{"in": map[string]any{"conversations": conversations, "keys": keys}}
 }
 
 // holder is a key in a conversation; without a key it is the conversation's tombstone.

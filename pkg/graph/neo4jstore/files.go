@@ -1,8 +1,9 @@
 package neo4jstore
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 
 	"mneme/events"
 	"mneme/pkg/graph"
@@ -31,7 +32,7 @@ func OpenFilesReader(ctx context.Context, c Config, generation int) (*Files, err
 	if err != nil {
 		return nil, err
 	}
-	return &Files{store{db: d, dialect: filesDialect, generation: generation}}, nil
+	return &Files{store{db: d, dialect: filesDialect, generation: generation, reader: true}}, nil
 }
 
 // Update implements projection.Store.
@@ -78,8 +79,10 @@ const (
 			RETURN [a.path, a.kind, a.tool, a.turn, a.count, a.current IS NOT NULL AND ` + isCurrent + `, a.revoked IS NOT NULL] ORDER BY a.conversation, a.at }`
 )
 
-// filesAttempts is how often files are read, at most, while commits overtake the read.
-const filesAttempts = 20
+// filesAttempts is how often the current files are read, at most, while commits overtake
+// the read. After that they are found among all accesses, which takes longer and is not
+// disturbed.
+const filesAttempts = 5
 
 // Files implements graph.FilesReader.
 func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.FileQuery) (list []graph.FileAccess, err error) {
@@ -87,9 +90,9 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.Fil
 	if n <= 0 {
 		n = 200
 	}
-	params := map[string]any{"key": f.key(id), "last": number(q.AsOf), "limit": n}
+	params := map[string]any{"key": f.key(id), "last": number(cmp.Or(q.AsOf, graph.Latest)), "limit": n}
 	v, newest, err := f.current(ctx, params)
-	if err == nil && q.AsOf != 0 && q.AsOf < newest {
+	if errors.Is(err, errOvertaken) || err == nil && q.AsOf != 0 && q.AsOf < newest {
 		v, err = f.first(ctx, selectAccessesThen, params)
 	}
 	if err != nil {
@@ -108,6 +111,9 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.Fil
 	return list, v.err
 }
 
+// errOvertaken says that commits overtook every attempt to read the current files.
+var errOvertaken = errors.New("commits overtook the read")
+
 // current reads the files as of now, and which sequence of the conversation that is.
 func (f *Files) current(ctx context.Context, params map[string]any) (v *values, newest uint64, err error) {
 	for range filesAttempts {
@@ -120,7 +126,7 @@ func (f *Files) current(ctx context.Context, params map[string]any) (v *values, 
 			return v, newest, end.err
 		}
 	}
-	return nil, 0, fmt.Errorf("%w: files of a conversation could not be read between its commits", projection.ErrUnavailable)
+	return nil, 0, errOvertaken
 }
 
 // first reads the first row of a statement; no values if there is none.

@@ -23,27 +23,28 @@ var (
 var filesDialect = dialect{
 	projection: "files", prefixed: "Files", conversation: "FilesConversation",
 	holders: `CALL () {
-		UNWIND $conversations AS key MATCH (c:FilesConversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
-		UNION ALL UNWIND $keys AS key MATCH (e:FilesEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $keys AS key MATCH (e:FilesEvent {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNWIND $in.conversations AS key MATCH (c:FilesConversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:FilesEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:FilesEvent {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
 	} RETURN conversation, claimed, seq, content`,
+	others: []string{selectFilesStates, selectWaiting, selectRevoked, revokeAccesses, countDown, selectPlaces},
 	writes: []piece{
-		{"conversations", "UNWIND $conversations AS r CREATE (:FilesConversation " + props{"key", "generation", "checkpoint", "tenant", "id"}.create() + ")"},
-		{"moved", "UNWIND $moved AS r MATCH (c:FilesConversation {key: r.key}) SET " + props{"cwd", "turn_count", "last_seq"}.set("c")},
-		{"deleted", "UNWIND $deleted AS r MATCH (c:FilesConversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"},
-		{"events", "UNWIND $events AS r CREATE (:FilesEvent " + props{"conversation", "seq", "identity", "payload_key", "content_digest"}.create() + ")"},
-		{"metCalls", "UNWIND $metCalls AS key MATCH (t:TrackedCall {key: key}) DELETE t"},
-		{"metResults", "UNWIND $metResults AS key MATCH (e:EarlyResult {key: key}) DELETE e"},
-		{"trackedCalls", "UNWIND $trackedCalls AS r CREATE (:TrackedCall " + slices.Concat(waitingProps, trackedProps).create() + ")"},
-		{"earlyResults", "UNWIND $earlyResults AS r CREATE (:EarlyResult " + slices.Concat(waitingProps, earlyProps).create() + ")"},
-		{"ended", "UNWIND $ended AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.until = r.until, a.current = r.current"},
-		{"paths", "UNWIND $paths AS r MERGE (f:File {key: r.key}) SET f.tenant = r.tenant, f.path = r.path"},
-		{"accesses", "UNWIND $accesses AS r CREATE (a:FileAccess " + accessProps.create() + `)
-			WITH a, r MATCH (f:File {key: r.file}) CREATE (a)-[:OF_FILE]->(f)`},
+		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:FilesConversation "+props{"key", "generation", "checkpoint", "tenant", "id"}.create()+")"),
+		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:FilesConversation {key: r.key}) SET "+props{"cwd", "turn_count", "last_seq"}.set("c")),
+		newPiece("deleted", "UNWIND $in.rows AS r MATCH (c:FilesConversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"),
+		newPiece("events", "UNWIND $in.rows AS r CREATE (:FilesEvent "+props{"conversation", "seq", "identity", "payload_key", "content_digest"}.create()+")"),
+		newPiece("metCalls", "UNWIND $in.rows AS key MATCH (t:TrackedCall {key: key}) DELETE t"),
+		newPiece("metResults", "UNWIND $in.rows AS key MATCH (e:EarlyResult {key: key}) DELETE e"),
+		newPiece("trackedCalls", "UNWIND $in.rows AS r CREATE (:TrackedCall "+slices.Concat(waitingProps, trackedProps).create()+")"),
+		newPiece("earlyResults", "UNWIND $in.rows AS r CREATE (:EarlyResult "+slices.Concat(waitingProps, earlyProps).create()+")"),
+		newPiece("ended", "UNWIND $in.rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.until = r.until, a.current = r.current"),
+		newPiece("paths", "UNWIND $in.rows AS r MERGE (f:File {key: r.key}) SET f.tenant = r.tenant, f.path = r.path"),
+		newPiece("accesses", "UNWIND $in.rows AS r CREATE (a:FileAccess "+accessProps.create()+`)
+			WITH a, r MATCH (f:File {key: r.file}) CREATE (a)-[:OF_FILE]->(f)`),
 		fail("Files"),
 	},
 	tidy: []piece{
-		{"revoked", "UNWIND $revoked AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.current = null"},
+		newPiece("revoked", "UNWIND $in.rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.current = null"),
 	},
 	sweeps: []string{
 		`MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at IS NOT NULL
@@ -58,6 +59,8 @@ var filesDialect = dialect{
 
 type filesTx struct{ *tx }
 
+var selectFilesStates = "UNWIND $in.keys AS key MATCH (c:FilesConversation {key: key}) RETURN " + filesStateProps.list("c")
+
 // Load implements projection.Tx.
 func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.FilesUnit, error) {
 	u := graph.NewFilesUnit()
@@ -71,7 +74,7 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 	if len(keys) == 0 {
 		return u, nil
 	}
-	rows, err := t.run(ctx, "UNWIND $keys AS key MATCH (c:FilesConversation {key: key}) RETURN "+filesStateProps.list("c"), map[string]any{"keys": keys})
+	rows, err := t.run(ctx, selectFilesStates, in("keys", keys))
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +91,8 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 }
 
 const selectWaiting = `CALL () {
-	UNWIND $results AS key MATCH (t:TrackedCall {key: key}) RETURN key, [t.seq, t.tool, t.arguments, t.cwd, t.turn] AS call, null AS result
-	UNION ALL UNWIND $calls AS key MATCH (e:EarlyResult {key: key}) RETURN key, null AS call, [e.seq, e.failed, e.result, e.files] AS result
+	UNWIND $in.results AS key MATCH (t:TrackedCall {key: key}) RETURN key, [t.seq, t.tool, t.arguments, t.cwd, t.turn] AS call, null AS result
+	UNION ALL UNWIND $in.calls AS key MATCH (e:EarlyResult {key: key}) RETURN key, null AS call, [e.seq, e.failed, e.result, e.files] AS result
 } RETURN key, call, result`
 
 // loadWaiting loads the calls that the batch's results belong to, and the results that
@@ -115,7 +118,7 @@ func (t *filesTx) loadWaiting(ctx context.Context, u *graph.FilesUnit, list []*e
 	if len(refs) == 0 {
 		return nil
 	}
-	rows, err := t.run(ctx, selectWaiting, map[string]any{"calls": calls, "results": results})
+	rows, err := t.run(ctx, selectWaiting, map[string]any{"in": map[string]any{"calls": calls, "results": results}})
 	if err != nil {
 		return err
 	}
@@ -233,12 +236,12 @@ func (t *filesTx) saveWaiting(u *graph.FilesUnit) {
 }
 
 const (
-	selectRevoked = `UNWIND $calls AS r MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, at)
+	selectRevoked = `UNWIND $in.calls AS r MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, at)
 		WHERE a.conversation = r.conversation AND a.at >= r.seq * 1000 AND a.at < (r.seq + 1) * 1000 AND a.revoked IS NULL
 		RETURN a.conversation, a.at, a.place, a.count, a.current IS NOT NULL AND a.until IS NULL, r.by`
-	revokeAccesses = "UNWIND $rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.revoked = r.by, a.until = coalesce(a.until, r.by), a.place = null"
+	revokeAccesses = "UNWIND $in.rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.revoked = r.by, a.until = coalesce(a.until, r.by), a.place = null"
 	// The newest of a place is the current one, or becomes it.
-	countDown = `UNWIND $places AS r CALL (r) {
+	countDown = `UNWIND $in.places AS r CALL (r) {
 			MATCH (a:FileAccess) USING INDEX a:FileAccess(place, at) WHERE a.place = r.place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 1
 		} SET a.count = coalesce(r.count, a.count) - r.revoked, a.current = a.at, a.until = null, a.since = coalesce(r.since, a.since)`
 )
@@ -253,7 +256,7 @@ func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, 
 	for i, r := range list {
 		calls[i] = row{"conversation": t.key(r.State.ID), "seq": number(r.Row.Call), "by": number(r.Row.Seq)}
 	}
-	found, err := t.run(ctx, selectRevoked, map[string]any{"calls": calls})
+	found, err := t.run(ctx, selectRevoked, in("calls", calls))
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -277,18 +280,18 @@ func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, 
 		}
 	}
 	t.after["revoked"] = rows
-	if _, err := t.run(ctx, revokeAccesses, map[string]any{"rows": rows}); err != nil {
+	if _, err := t.run(ctx, revokeAccesses, in("rows", rows)); err != nil {
 		return err
 	}
 	sorted := make([]any, 0, len(places))
 	for _, place := range slices.Sorted(maps.Keys(places)) {
 		sorted = append(sorted, places[place])
 	}
-	_, err = t.run(ctx, countDown, map[string]any{"places": sorted})
+	_, err = t.run(ctx, countDown, in("places", sorted))
 	return err
 }
 
-const selectPlaces = `UNWIND $places AS place CALL (place) {
+const selectPlaces = `UNWIND $in.places AS place CALL (place) {
 		MATCH (a:FileAccess) USING INDEX a:FileAccess(place, at) WHERE a.place = place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 2
 	} RETURN place, a.conversation, a.at, a.count, a.until`
 
@@ -312,7 +315,7 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 			newest[at[i]] = i
 		}
 	}
-	found, err := t.run(ctx, selectPlaces, map[string]any{"places": order})
+	found, err := t.run(ctx, selectPlaces, in("places", order))
 	if err != nil {
 		return err
 	}

@@ -30,13 +30,13 @@ func OpenGraphReader(ctx context.Context, c Config, generation int) (*Graph, err
 	if err != nil {
 		return nil, err
 	}
-	return &Graph{store{db: d, dialect: graphDialect, generation: generation}}, nil
+	return &Graph{store{db: d, dialect: graphDialect, generation: generation, reader: true}}, nil
 }
 
 // Update implements projection.Store.
 func (g *Graph) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.Unit]) error) error {
 	return g.transact(ctx, partition, func(t *tx) error {
-		return fn(&graphTx{tx: t, loaded: map[events.ConversationID]stamp{}, here: map[string]bool{}, owners: map[*graph.State]row{}})
+		return fn(&graphTx{tx: t, loaded: map[events.ConversationID]stamp{}, here: map[string]bool{}, calls: map[string]row{}, owners: map[*graph.State]row{}})
 	})
 }
 
@@ -44,7 +44,8 @@ func (g *Graph) Update(ctx context.Context, partition int, fn func(projection.Tx
 type graphTx struct {
 	*tx
 	loaded map[events.ConversationID]stamp
-	here   map[string]bool // keys of the messages and calls that the batch makes
+	here   map[string]bool // keys of the messages that the batch makes
+	calls  map[string]row  // by key, those that the batch makes
 	owners map[*graph.State]row
 
 	saved   []saved

@@ -179,8 +179,22 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q grap
 	default:
 		seqs = seqs[len(seqs)-n:]
 	}
-	params["from"], params["last"] = seqs[0], seqs[len(seqs)-1]
-	if v, err = g.of(ctx, id, selectRows, params); err != nil {
+	if list, err = g.between(ctx, id, seqs[0], seqs[len(seqs)-1], n); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b graph.Entry) int {
+		if q.OldestFirst {
+			a, b = b, a
+		}
+		return cmp.Compare(b.Position().Seq, a.Position().Seq)
+	})
+	return list, nil
+}
+
+// between reads the rows of all kinds from one sequence to another, up to a limit of each.
+func (g *Graph) between(ctx context.Context, id events.ConversationID, from, last int64, limit int) (list []graph.Entry, err error) {
+	v, err := g.of(ctx, id, selectRows, map[string]any{"from": from, "last": last, "limit": limit})
+	if err != nil {
 		return nil, err
 	}
 	for _, m := range scanAll(v, scanMessage) {
@@ -192,18 +206,12 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q grap
 	for _, r := range scanAll(v, scanResult) {
 		list = append(list, graph.Entry{Result: &r})
 	}
-	slices.SortFunc(list, func(a, b graph.Entry) int {
-		if q.OldestFirst {
-			a, b = b, a
-		}
-		return cmp.Compare(b.Position().Seq, a.Position().Seq)
-	})
 	return list, v.err
 }
 
 // byKey is a statement for rows of a kind by the keys that they hold.
 func (k kind) byKey() string {
-	return reading("COLLECT { UNWIND $keys AS k MATCH (n:" + k.label + " {payload_key: k}) WHERE n.seq <= upTo RETURN " + k.props.list("n") + " }")
+	return reading("COLLECT { UNWIND $in.keys AS k MATCH (n:" + k.label + " {payload_key: k}) WHERE n.seq <= upTo RETURN " + k.props.list("n") + " }")
 }
 
 var (
@@ -221,7 +229,7 @@ func (g *Graph) byKey(ctx context.Context, id events.ConversationID, query strin
 		}
 	}
 	slices.Sort(keys)
-	return g.of(ctx, id, query, map[string]any{"keys": slices.Compact(keys), "last": number(asOf)})
+	return g.of(ctx, id, query, map[string]any{"in": map[string]any{"keys": slices.Compact(keys)}, "last": number(asOf)})
 }
 
 // MessagesByID implements graph.Reader.

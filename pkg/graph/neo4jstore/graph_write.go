@@ -16,6 +16,8 @@ import (
 var (
 	countProps       = props{"message_count", "turn_count", "step_count", "tool_call_count", "tool_result_count", "total_chars", "last_seq"}
 	descriptionProps = props{"title", "tags", "status", "agent", "model", "cwd", "project", "profile", "max_context_chars", "branched_from", "branched_at"}
+	movedProps       = slices.Concat(props{"created_at", "updated_at", "version_seq"}, countProps)
+	describedProps   = slices.Concat(descriptionProps, props{"branch_of", "awaits"})
 	headProps        = props{"seq", "n", "turn", "step", "event_id", "source", "time"}
 	messageProps     = slices.Concat(headProps, props{
 		"id", "role", "content", "content_bytes", "char_count", "content_hash", "reasoning", "reasoning_bytes", "reasoning_chars", "reasoning_hash",
@@ -28,6 +30,9 @@ var (
 		"tool_call_id", "success", "result", "result_size_bytes", "result_chars", "result_hash", "error", "duration_ms",
 	})
 	versionProps = slices.Concat(props{"seq", "ended", "time"}, descriptionProps)
+
+	// What a call has of its result.
+	outcomeProps = props{"success", "duration_ms"}
 
 	// What rows have beside it: where they belong, and what their event has claimed.
 	// updated_at stands on rows of events without a time.
@@ -42,41 +47,48 @@ func stored(own ...props) string {
 var graphDialect = dialect{
 	projection: "graph", prefixed: "Graph", conversation: "Conversation",
 	holders: `CALL () {
-		UNWIND $conversations AS key MATCH (c:Conversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
-		UNION ALL UNWIND $keys AS key MATCH (e:GraphEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $keys AS key MATCH (e:Message {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $keys AS key MATCH (e:ToolCall {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $keys AS key MATCH (e:ToolResult {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNWIND $in.conversations AS key MATCH (c:Conversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:GraphEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:Message {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:ToolCall {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:ToolResult {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
 	} RETURN conversation, claimed, seq, content`,
+	others: []string{selectStates},
 	writes: []piece{
-		{"conversations", "UNWIND $conversations AS r CREATE (:Conversation " +
-			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "listed", "first_seq"}).create() + ")"},
-		{"moved", "UNWIND $moved AS r MATCH (c:Conversation {key: r.key}) SET " + slices.Concat(props{"created_at", "updated_at", "version_seq"}, countProps).set("c")},
-		{"described", "UNWIND $described AS r MATCH (c:Conversation {key: r.key}) SET " + slices.Concat(descriptionProps, props{"branch_of", "awaits"}).set("c")},
-		{"deleted", `UNWIND $deleted AS r MATCH (c:Conversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint REMOVE c.listed
-			WITH c MATCH (:Conversation)-[h:HAS_BRANCH]->(c) DELETE h`},
-		{"ended", "UNWIND $ended AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"},
-		{"versions", "UNWIND $versions AS r CREATE (v:Version:GraphEvent " + stored(versionProps) + `)
-			WITH v, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_VERSION]->(v)`},
-		{"messages", "UNWIND $messages AS r CREATE (m:Message:GraphEvent " + stored(messageProps, props{"begins_turn"}) + `)
-			WITH m, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_MESSAGE]->(m)`},
-		{"scopes", "UNWIND $scopes AS r MERGE (s:Scope {key: r.key}) SET " + props{"tenant", "file", "start_line", "end_line", "name"}.set("s")},
-		{"references", "UNWIND $references AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope}) CREATE (m)-[:REFERENCES_CODE]->(s)"},
-		{"calls", "UNWIND $calls AS r CREATE (t:ToolCall:GraphEvent " + stored(callProps, props{"awaits"}) + `)
-			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null`},
-		{"results", "UNWIND $results AS r CREATE (x:ToolResult:GraphEvent " + stored(resultProps, props{"awaits"}) + `)
-			WITH x, r MATCH (t:ToolCall {payload_key: r.call}) CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = r.success, t.duration_ms = r.duration_ms`},
-		{"messageKeys", "UNWIND $messageKeys AS key MATCH (t:ToolCall {awaits: key}) MATCH (m:Message {payload_key: key}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null"},
-		{"callKeys", `UNWIND $callKeys AS r MATCH (x:ToolResult {awaits: r.key}) MATCH (t:ToolCall {payload_key: r.key})
-			CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = x.success, t.duration_ms = x.duration_ms`},
+		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:Conversation "+
+			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "listed", "first_seq"}, movedProps, describedProps).create()+")"),
+		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+movedProps.set("c")),
+		newPiece("described", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+describedProps.set("c")),
+		newPiece("deleted", `UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint REMOVE c.listed
+			WITH c MATCH (:Conversation)-[h:HAS_BRANCH]->(c) DELETE h`),
+		newPiece("ended", "UNWIND $in.rows AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"),
+		newPiece("versions", "UNWIND $in.rows AS r CREATE (v:Version:GraphEvent "+stored(versionProps)+`)
+			WITH v, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_VERSION]->(v)`),
+		newPiece("messages", "UNWIND $in.rows AS r CREATE (m:Message:GraphEvent "+stored(messageProps, props{"begins_turn"})+`)
+			WITH m, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_MESSAGE]->(m)`),
+		newPiece("scopes", "UNWIND $in.rows AS r MERGE (s:Scope {key: r.key}) SET "+props{"tenant", "file", "start_line", "end_line", "name"}.set("s")),
+		newPiece("references", "UNWIND $in.rows AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope}) CREATE (m)-[:REFERENCES_CODE]->(s)"),
+		// Children of what the batch itself makes, which is most of them, and of what may be stored.
+		newPiece("calls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps)+`)
+			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t)`),
+		newPiece("lateCalls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps, props{"awaits"})+`)
+			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null`),
+		newPiece("results", "UNWIND $in.rows AS r CREATE (x:ToolResult:GraphEvent "+stored(resultProps)+`)
+			WITH x, r MATCH (t:ToolCall {payload_key: r.call}) CREATE (t)-[:HAS_RESULT]->(x)`),
+		newPiece("lateResults", "UNWIND $in.rows AS r CREATE (x:ToolResult:GraphEvent "+stored(resultProps, props{"awaits"})+`)
+			WITH x, r MATCH (t:ToolCall {payload_key: r.call}) CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = r.success, t.duration_ms = r.duration_ms`),
+		newPiece("messageKeys", "UNWIND $in.rows AS key MATCH (t:ToolCall {awaits: key}) MATCH (m:Message {payload_key: key}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null"),
+		newPiece("callKeys", `UNWIND $in.rows AS r MATCH (x:ToolResult {awaits: r.key}) MATCH (t:ToolCall {payload_key: r.key})
+			CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = x.success, t.duration_ms = x.duration_ms`),
 		fail("Graph"),
 	},
-	link: []piece{
-		{"branches", `UNWIND $branches AS key MATCH (b:Conversation {key: key})
+	link: `CALL () {
+			UNWIND $in.branches AS key MATCH (b:Conversation {key: key})
 			OPTIONAL MATCH (old:Conversation)-[h:HAS_BRANCH]->(b) WHERE old.key <> b.branch_of DELETE h
-			WITH DISTINCT b MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null`},
-		{"parents", "UNWIND $parents AS key MATCH (b:Conversation {awaits: key}) MATCH (p:Conversation {key: key}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null"},
-	},
+			WITH DISTINCT b MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null
+		} CALL () {
+			UNWIND $in.parents AS key MATCH (b:Conversation {awaits: key}) MATCH (p:Conversation {key: key}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null
+		}`,
 	mend: []string{"MATCH (b:Conversation) WHERE b.awaits STARTS WITH $prefix MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null"},
 	sweeps: []string{
 		`MATCH (m:Message) USING INDEX m:Message(conversation, seq) WHERE m.conversation = $key AND m.seq IS NOT NULL
@@ -87,6 +99,8 @@ var graphDialect = dialect{
 		empty("ToolResult", "seq"), empty("ToolCall", "seq"), empty("Message", "seq"), empty("Version", "seq"),
 	},
 }
+
+var selectStates = "UNWIND $in.keys AS key MATCH (c:Conversation {key: key}) RETURN " + conversationProps.list("c")
 
 // Load implements projection.Tx.
 func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Unit, error) {
@@ -102,7 +116,7 @@ func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Uni
 	if len(keys) == 0 {
 		return u, nil
 	}
-	rows, err := t.run(ctx, "UNWIND $keys AS key MATCH (c:Conversation {key: key}) RETURN "+conversationProps.list("c"), map[string]any{"keys": keys})
+	rows, err := t.run(ctx, selectStates, in("keys", keys))
 	if err != nil {
 		return nil, err
 	}
@@ -148,36 +162,37 @@ func (t *graphTx) Save(_ context.Context, u *graph.Unit) error {
 
 func (t *graphTx) saveState(s *graph.State, current map[*graph.State]uint64) {
 	key := t.key(s.ID)
-	if s.Key == 0 {
-		t.add("conversations", row{
-			"key": key, "generation": t.generation, "checkpoint": t.checkpointKey(t.partition),
-			"tenant": s.ID.Tenant, "id": s.ID.ID, "listed": t.tenantKey(s.ID.Tenant), "first_seq": number(s.FirstSeq),
-		})
-		t.after["parents"] = append(t.after["parents"], key)
-	}
 	version, described := current[s]
 	if !described {
 		version = t.loaded[s.ID].version
 	}
-	moved := row{"key": key, "version_seq": number(version), "last_seq": number(s.LastSeq)}
-	moved.text("created_at", s.CreatedAt)
-	moved.text("updated_at", s.UpdatedAt)
-	moved.count("message_count", s.MessageCount)
-	moved.count("turn_count", s.TurnCount)
-	moved.count("step_count", s.StepCount)
-	moved.count("tool_call_count", s.ToolCallCount)
-	moved.count("tool_result_count", s.ToolResultCount)
-	moved.count("total_chars", s.TotalChars)
-	t.add("moved", moved)
-	if described || s.Dropped {
-		r := row{"key": key}
+	r := row{"key": key, "version_seq": number(version), "last_seq": number(s.LastSeq)}
+	r.text("created_at", s.CreatedAt)
+	r.text("updated_at", s.UpdatedAt)
+	r.count("message_count", s.MessageCount)
+	r.count("turn_count", s.TurnCount)
+	r.count("step_count", s.StepCount)
+	r.count("tool_call_count", s.ToolCallCount)
+	r.count("tool_result_count", s.ToolResultCount)
+	r.count("total_chars", s.TotalChars)
+	if described = described || s.Dropped; described {
 		describe(r, &s.Description)
 		if s.BranchedFrom != nil {
 			parent := t.key(events.ConversationID{Tenant: s.ID.Tenant, ID: s.BranchedFrom.ConversationID})
 			r["branch_of"], r["awaits"] = parent, parent
 			t.after["branches"] = append(t.after["branches"], key)
 		}
-		t.add("described", r)
+	}
+	if s.Key == 0 {
+		r["generation"], r["checkpoint"] = t.generation, t.checkpointKey(t.partition)
+		r["tenant"], r["id"], r["listed"], r["first_seq"] = s.ID.Tenant, s.ID.ID, t.tenantKey(s.ID.Tenant), number(s.FirstSeq)
+		t.add("conversations", r)
+		t.after["parents"] = append(t.after["parents"], key)
+	} else {
+		t.add("moved", r)
+		if described {
+			t.add("described", r)
+		}
 	}
 	if s.DeletedSeq != 0 {
 		t.add("deleted", row{"key": key, "seq": number(s.DeletedSeq)})
@@ -221,6 +236,10 @@ func (t *graphTx) saveVersions(u *graph.Unit) map[*graph.State]uint64 {
 	}
 	return current
 }
+
+// maxColumns is how many columns the rows of most events have: what such a row needs
+// room for, at most.
+const maxColumns = 32
 
 // save adds a row to a piece, with where it belongs and what its event has claimed.
 func (t *graphTx) save(param string, r row, s *graph.State, seq uint64, at string) {
@@ -280,7 +299,8 @@ func (t *graphTx) saveMessages(u *graph.Unit) {
 	scopes := map[string]row{}
 	for i := range u.Messages {
 		s, m := u.Messages[i].State, &u.Messages[i].Row
-		r := row{"id": m.MessageID, "role": m.Role}
+		r := make(row, maxColumns)
+		r["id"], r["role"] = m.MessageID, m.Role
 		head(r, &m.Position, &m.Origin)
 		r.body("content", "content_bytes", "char_count", "content_hash", &m.Content)
 		r.body("reasoning", "reasoning_bytes", "reasoning_chars", "reasoning_hash", &m.Reasoning)
@@ -339,34 +359,33 @@ func (t *graphTx) saveReferences(id events.ConversationID, message string, list 
 func (t *graphTx) saveCalls(u *graph.Unit) {
 	for i := range u.Calls {
 		s, c := u.Calls[i].State, &u.Calls[i].Row
-		r := row{"id": c.ToolCallID, "tool_name": c.ToolName}
+		r := make(row, maxColumns)
+		r["id"], r["tool_name"] = c.ToolCallID, c.ToolName
 		head(r, &c.Position, &c.Origin)
 		r.text("message_id", c.MessageID)
 		r.body("arguments", "arguments_bytes", "arguments_chars", "arguments_hash", &c.Arguments)
 		r.count("iteration", c.Iteration)
+		to := "calls"
 		if c.MessageID != "" {
-			r["message"] = t.payloadKey(s.ID, events.MessageKey(c.MessageID))
-			t.await(r, "message")
+			message := t.payloadKey(s.ID, events.MessageKey(c.MessageID))
+			r["message"] = message
+			if !t.here[message] {
+				to, r["awaits"] = "lateCalls", message // a mark that goes if the message is stored already
+			}
 		}
 		key := t.payloadKey(s.ID, events.ToolCallKey(c.ToolCallID))
-		t.here[key] = true
-		t.save("calls", r, s, c.Seq, c.Time)
+		t.calls[key] = r
+		t.save(to, r, s, c.Seq, c.Time)
 		t.add("callKeys", row{"key": key})
-	}
-}
-
-// await marks a child whose parent is not in the batch; the mark goes if the parent is
-// stored already.
-func (t *graphTx) await(r row, parent string) {
-	if key := r[parent].(string); !t.here[key] {
-		r["awaits"] = key
 	}
 }
 
 func (t *graphTx) saveResults(u *graph.Unit) {
 	for i := range u.Results {
 		s, x := u.Results[i].State, &u.Results[i].Row
-		r := row{"tool_call_id": x.ToolCallID, "call": t.payloadKey(s.ID, events.ToolCallKey(x.ToolCallID))}
+		key := t.payloadKey(s.ID, events.ToolCallKey(x.ToolCallID))
+		r := make(row, maxColumns)
+		r["tool_call_id"], r["call"] = x.ToolCallID, key
 		head(r, &x.Position, &x.Origin)
 		if x.Success != nil {
 			r["success"] = *x.Success
@@ -376,7 +395,12 @@ func (t *graphTx) saveResults(u *graph.Unit) {
 		if x.DurationMS != nil {
 			r["duration_ms"] = *x.DurationMS
 		}
-		t.await(r, "call")
-		t.save("results", r, s, x.Seq, x.Time)
+		to := "results"
+		if call := t.calls[key]; call != nil {
+			call["success"], call["duration_ms"] = r["success"], r["duration_ms"]
+		} else {
+			to, r["awaits"] = "lateResults", key
+		}
+		t.save(to, r, s, x.Seq, x.Time)
 	}
 }

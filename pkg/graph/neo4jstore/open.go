@@ -38,7 +38,7 @@ var (
 // BatchEvents is how many events a batch should hold at most, for projection.BatchOf: a
 // transaction of four times as many keeps the server's garbage collector busy, and took
 // it 1.6 times the CPU for each event.
-const BatchEvents = 1000
+const BatchEvents = 1500
 
 // Config is how to reach a server. Its zero values are defaults.
 type Config struct {

@@ -52,8 +52,8 @@ func sentByAll(t *testing.T, s *stores) map[string]sent {
 		byText[one.statement] = one
 	}
 	for _, d := range []dialect{graphDialect, filesDialect} {
-		parts := slices.Concat(d.mend, d.sweeps, []string{together(d.writes)})
-		for _, p := range slices.Concat(d.writes, d.link, d.tidy) {
+		parts := slices.Concat(d.mend, d.sweeps, d.others, []string{settleAfter, d.linkAndSettle()})
+		for _, p := range slices.Concat(d.writes, d.tidy) {
 			parts = append(parts, p.statement)
 		}
 		for _, part := range parts {
@@ -90,18 +90,17 @@ var exceptions = []struct {
 	operator, reason string
 	statements       []string
 }{
-	{"Eager", "it keeps the rows of a batch, of which there are few here", slices.Concat(engineOf(together(graphDialect.writes)), engineOf(together(filesDialect.writes)))},
 	{"Eager", "a row's mark that it waits is set and taken away: it keeps the rows of a batch", []string{
-		pieceOf(graphDialect, "calls"), pieceOf(graphDialect, "results"), pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"),
+		pieceOf(graphDialect, "lateCalls"), pieceOf(graphDialect, "lateResults"), pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"),
 	}},
 	{"Eager", "it keeps what it deletes, of a batch", []string{pieceOf(filesDialect, "metCalls"), pieceOf(filesDialect, "metResults"), pieceOf(graphDialect, "deleted")}},
-	{"Eager", "it keeps the branches that a batch has made", []string{pieceOf(graphDialect, "branches"), pieceOf(graphDialect, "parents")}},
+	{"Eager", "it keeps the branches that a batch has made", engineOf(graphDialect.linkAndSettle())},
 	{"Eager", "it keeps the branches without a parent", graphDialect.mend},
 	{"Eager", "it keeps one row", slices.Concat(engineOf(makeCheckpoint), engineOf(settleAfter))},
 	{"Eager", "it keeps what one transaction of a sweep deletes", []string{graphDialect.sweeps[0], filesDialect.sweeps[0]}},
-	{"CartesianProduct", "of one node, by its key, and another, by its key", slices.Concat(engineOf(together(graphDialect.writes)), []string{pieceOf(graphDialect, "references")})},
+	{"CartesianProduct", "of one node, by its key, and another, by its key", []string{pieceOf(graphDialect, "references")}},
 	{"CartesianProduct", "of one node, by its key, and those that wait for it", []string{
-		pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"), pieceOf(graphDialect, "parents"),
+		pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"), engineOf(graphDialect.linkAndSettle())[0],
 	}},
 	{"Top", "the past of files: its cost is that of all accesses up to then", []string{selectAccessesThen}},
 	{"Sort", "the past of files: of a page", []string{selectAccessesThen}},
@@ -109,13 +108,13 @@ var exceptions = []struct {
 	{"Sort", "of the schema's steps, which are few", []string{selectMigrations}},
 }
 
-func pieceOf(d dialect, param string) string {
-	for _, p := range slices.Concat(d.writes, d.link) {
-		if p.param == param {
+func pieceOf(d dialect, name string) string {
+	for _, p := range d.writes {
+		if p.name == name {
 			return p.statement
 		}
 	}
-	panic("no piece " + param)
+	panic("no piece " + name)
 }
 
 // engineOf is a statement of the engine for either projection.

@@ -54,16 +54,15 @@ type spySession struct {
 	spy *spy
 }
 
-func (s *spySession) ExecuteRead(ctx context.Context, work neo4j.ManagedTransactionWork, configurers ...func(*neo4j.TransactionConfig)) (any, error) {
-	return s.SessionWithContext.ExecuteRead(ctx, s.watched(work), configurers...)
+func (s *spySession) Run(ctx context.Context, statement string, params map[string]any, configurers ...func(*neo4j.TransactionConfig)) (neo4j.ResultWithContext, error) {
+	return s.spy.run(ctx, statement, params, func(statement string) (neo4j.ResultWithContext, error) {
+		return s.SessionWithContext.Run(ctx, statement, params, configurers...)
+	})
 }
 
 func (s *spySession) ExecuteWrite(ctx context.Context, work neo4j.ManagedTransactionWork, configurers ...func(*neo4j.TransactionConfig)) (any, error) {
-	return s.SessionWithContext.ExecuteWrite(ctx, s.watched(work), configurers...)
-}
-
-func (s *spySession) watched(work neo4j.ManagedTransactionWork) neo4j.ManagedTransactionWork {
-	return func(tx neo4j.ManagedTransaction) (any, error) { return work(&spyTx{tx, s.spy}) }
+	watched := func(tx neo4j.ManagedTransaction) (any, error) { return work(&spyTx{tx, s.spy}) }
+	return s.SessionWithContext.ExecuteWrite(ctx, watched, configurers...)
 }
 
 type spyTx struct {
@@ -72,9 +71,15 @@ type spyTx struct {
 }
 
 func (t *spyTx) Run(ctx context.Context, statement string, params map[string]any) (neo4j.ResultWithContext, error) {
+	return t.spy.run(ctx, statement, params, func(statement string) (neo4j.ResultWithContext, error) {
+		return t.ManagedTransaction.Run(ctx, statement, params)
+	})
+}
+
+func (s *spy) run(ctx context.Context, statement string, params map[string]any, send func(string) (neo4j.ResultWithContext, error)) (neo4j.ResultWithContext, error) {
 	statement = strings.TrimPrefix(statement, kept)
 	began := time.Now()
-	result, err := t.ManagedTransaction.Run(ctx, t.spy.prefix+statement, params)
+	result, err := send(s.prefix + statement)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +88,9 @@ func (t *spyTx) Run(ctx context.Context, statement string, params map[string]any
 		if result.Err() == nil {
 			one.summary, _ = result.Consume(ctx)
 		}
-		t.spy.mu.Lock()
-		defer t.spy.mu.Unlock()
-		t.spy.sent = append(t.spy.sent, one)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sent = append(s.sent, one)
 	}}, nil
 }
 

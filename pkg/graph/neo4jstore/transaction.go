@@ -36,19 +36,35 @@ func (d *db) write(ctx context.Context, query string, params map[string]any) ([]
 	return d.single(ctx, neo4j.AccessModeWrite, d.WriteTimeout, query, params)
 }
 
+// single lets the server commit by itself, which saves two of three round trips. What is
+// written so may be written twice: a connection that breaks leaves it in doubt.
 func (d *db) single(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, query string, params map[string]any) (rows [][]any, err error) {
-	err = d.inTransaction(ctx, mode, timeout, func(tx neo4j.ManagedTransaction) error {
-		rows, err = run(ctx, tx, query, params)
+	err = d.again(ctx, mode, timeout, func(ctx context.Context, session neo4j.SessionWithContext) error {
+		rows, err = run(ctx, query, func(query string) (neo4j.ResultWithContext, error) {
+			return session.Run(ctx, query, params, neo4j.WithTxTimeout(timeout))
+		})
+		var broken *neo4j.ConnectivityError
+		if errors.As(err, &broken) {
+			return &lost{err}
+		}
 		return err
 	})
 	return rows, classify(err)
 }
 
-// inTransaction runs work in one transaction, and again if the transaction was disturbed
-// by another one or came upon a connection that had died meanwhile. The driver would do
-// so too, but also where it is no use: it takes a batch that is too large for transient
-// and asks a server that is away for seconds, while somebody waits for an answer.
-func (d *db) inTransaction(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(neo4j.ManagedTransaction) error) error {
+// inTransaction runs work in one transaction.
+func (d *db) inTransaction(ctx context.Context, timeout time.Duration, work func(neo4j.ManagedTransaction) error) error {
+	return d.again(ctx, neo4j.AccessModeWrite, timeout, func(ctx context.Context, session neo4j.SessionWithContext) error {
+		_, err := session.ExecuteWrite(ctx, func(tx neo4j.ManagedTransaction) (any, error) { return nil, work(tx) }, neo4j.WithTxTimeout(timeout))
+		return err
+	})
+}
+
+// again runs work, and once more if it was disturbed by another transaction or came upon
+// a connection that had died meanwhile. The driver would do so too, but also where it is
+// no use: it takes a batch that is too large for transient and asks a server that is
+// away for seconds, while somebody waits for an answer.
+func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error) error {
 	began, pause, dead := time.Now(), firstPause, 0
 	for {
 		err := d.once(ctx, mode, timeout, work)
@@ -72,22 +88,17 @@ func (d *db) inTransaction(ctx context.Context, mode neo4j.AccessMode, timeout t
 	}
 }
 
-// once runs work in one transaction. A connection that is lost while the commit is on
-// its way leaves it in doubt, and is not one that had died before: see died.
-func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(neo4j.ManagedTransaction) error) error {
+// once runs work. A connection that is lost while the commit is on its way leaves it in
+// doubt, and is not one that had died before: see died.
+func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error) error {
 	bounded, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
 	session := d.session(bounded, mode)
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
-	execute := session.ExecuteWrite
-	if mode == neo4j.AccessModeRead {
-		execute = session.ExecuteRead
-	}
-	_, err := execute(bounded, func(tx neo4j.ManagedTransaction) (any, error) { return nil, work(tx) }, neo4j.WithTxTimeout(timeout))
+	err := work(bounded, session)
 	var limit *neo4j.TransactionExecutionLimit
 	if errors.As(err, &limit) && len(limit.Errors) > 0 { // all that the driver can retry, which it was told not to
-		err = limit.Errors[len(limit.Errors)-1]
-		if codeOf(err) == "" {
+		if err = limit.Errors[len(limit.Errors)-1]; codeOf(err) == "" {
 			err = &lost{err}
 		}
 	}
@@ -115,14 +126,14 @@ const kept = "CYPHER replan=skip "
 // planned are the words that such statements begin with.
 var planned = []string{"MATCH ", "UNWIND ", "CALL (", "MERGE "}
 
-// run runs one statement of a transaction.
-func run(ctx context.Context, tx neo4j.ManagedTransaction, query string, params map[string]any) (rows [][]any, err error) {
+// run runs one statement and returns its rows.
+func run(ctx context.Context, query string, send func(query string) (neo4j.ResultWithContext, error)) (rows [][]any, err error) {
 	for _, word := range planned {
 		if strings.HasPrefix(query, word) {
 			query = kept + query
 		}
 	}
-	result, err := tx.Run(ctx, query, params)
+	result, err := send(query)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,96 @@
+package neo4jstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// nobody is a conversation that is not there: no event can have it.
+var nobody = events.ConversationID{}
+
+// Warm makes every read once, with nothing to find, and a writer's statements with nothing
+// to write: call it before many wait for answers. Neo4j plans a statement when it first
+// comes, which takes a server that was just started up to a second for each, and all the
+// longer if many wait for answers meanwhile. A server that knows them takes milliseconds.
+func (g *Graph) Warm(ctx context.Context) error {
+	none := []graph.Ref{{ID: "none"}}
+	reads := []func() error{
+		func() error { _, err := g.Conversation(ctx, nobody, graph.Latest); return err },
+		func() error { _, err := g.Counts(ctx, nobody, []uint64{1}); return err },
+		func() error { _, err := g.MessagesByID(ctx, nobody, none, graph.Latest); return err },
+		func() error { _, err := g.Calls(ctx, nobody, none, graph.Latest); return err },
+		func() error { _, err := g.Results(ctx, nobody, none, graph.Latest); return err },
+		func() error { _, err := g.Messages(ctx, nobody, graph.MessageQuery{Turn: 1}); return err },
+		func() error { _, err := g.between(ctx, nobody, 0, 0, 1); return err },
+	}
+	for _, other := range []bool{false, true} {
+		reads = append(reads,
+			func() error { _, err := g.Messages(ctx, nobody, graph.MessageQuery{OldestFirst: other}); return err },
+			func() error {
+				_, err := g.Messages(ctx, nobody, graph.MessageQuery{OldestFirst: other, Role: "user"})
+				return err
+			},
+			func() error {
+				_, err := g.Transcript(ctx, nobody, graph.TranscriptQuery{OldestFirst: other})
+				return err
+			},
+			func() error {
+				_, err := g.Transcript(ctx, nobody, graph.TranscriptQuery{OldestFirst: other, CallsOnly: true})
+				return err
+			},
+			func() error {
+				_, err := g.Conversations(ctx, nobody.Tenant, graph.ConversationQuery{Created: other})
+				return err
+			},
+		)
+	}
+	for _, read := range reads {
+		if err := read(); err != nil && !errors.Is(err, graph.ErrNotFound) {
+			return err
+		}
+	}
+	return g.warm(ctx)
+}
+
+// Warm is as [Graph.Warm].
+func (f *Files) Warm(ctx context.Context) error {
+	_, err := f.Files(ctx, nobody, graph.FileQuery{})
+	_, e := f.LastSeq(ctx, nobody)
+	return errors.Join(err, e, f.warm(ctx))
+}
+
+// warm sends the statements of a batch once, with nothing to write, if this is a writer.
+func (s *store) warm(ctx context.Context) error {
+	if s.reader {
+		return nil
+	}
+	nothing := map[string]any{"in": map[string]any{}}
+	statements := slices.Clone(s.others)
+	for _, p := range slices.Concat(s.writes, s.tidy) {
+		statements = append(statements, p.statement)
+	}
+	for _, statement := range statements {
+		if _, err := s.write(ctx, statement, nothing); err != nil {
+			return err
+		}
+	}
+	for _, one := range []struct {
+		statement string
+		params    map[string]any
+	}{
+		{lockCheckpoint, map[string]any{"key": ""}},
+		{saveCheckpoint, checkpointParams("", projection.Checkpoint{})},
+		{settleAfter, map[string]any{"key": "", "seq": int64(0)}},
+		{s.linkAndSettle(), map[string]any{"key": "", "seq": int64(0), "in": map[string]any{}}},
+	} {
+		if _, err := s.write(ctx, s.engine(one.statement), one.params); err != nil {
+			return err
+		}
+	}
+	return nil
+}
