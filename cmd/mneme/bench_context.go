@@ -14,7 +14,8 @@ type BenchContextCmd struct {
 	Paths         []string `arg:"" optional:"" name:"path" complete:"file" help:"Transcripts to import into an empty server of its own; without any the running server at --url is read as it is."`
 	MaxChars      int      `help:"Budget of a context." default:"100000"`
 	Conversations int      `help:"Conversations to read at most, spread evenly over all." default:"200"`
-	Rounds        int      `help:"How often each is read, after once to warm up." default:"5"`
+	WarmUp        int      `help:"How often each is read before; a Neo4j that was just started needs ten." default:"1"`
+	Rounds        int      `help:"How often each is read." default:"5"`
 	Short         int      `help:"Turns of the short conversation that one of ten times as many, if there is any, is compared with." default:"100"`
 	benchStore
 }
@@ -31,12 +32,12 @@ Examples:
 
     mneme bench context                                          the server that runs, as it is
     mneme bench context ~/.claude/projects                       a server of its own
-    mneme bench context ~/.claude/projects --store neo4j`
+    mneme bench context ~/.claude/projects --store neo4j --warm-up 10`
 }
 
 // Run measures and prints the figures.
 func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if err := errors.Join(atLeast("--max-chars", c.MaxChars, 200), atLeast("--conversations", c.Conversations, 1), atLeast("--rounds", c.Rounds, 1), atLeast("--short", c.Short, 1)); err != nil {
+	if err := errors.Join(atLeast("--max-chars", c.MaxChars, 200), atLeast("--conversations", c.Conversations, 1), atLeast("--warm-up", c.WarmUp, 0), atLeast("--rounds", c.Rounds, 1), atLeast("--short", c.Short, 1)); err != nil {
 		return &service.UsageError{Err: err}
 	}
 	if _, err := g.client(); err != nil { // --url
@@ -47,7 +48,7 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		return err
 	}
 	o := bench.ContextOptions{
-		Program: program, Paths: c.Paths, URL: g.URL, Tenant: g.Tenant, MaxChars: c.MaxChars, Most: c.Conversations, Rounds: c.Rounds, ShortTurns: c.Short,
+		Program: program, Paths: c.Paths, URL: g.URL, Tenant: g.Tenant, MaxChars: c.MaxChars, Most: c.Conversations, WarmUp: c.WarmUp, Rounds: c.Rounds, ShortTurns: c.Short,
 	}
 	if isTerminal(t.err) {
 		o.Progress = t.err

@@ -26,7 +26,8 @@ type ContextOptions struct {
 	Tenant     string    // of a running server
 	MaxChars   int       // budget of a context
 	Most       int       // conversations to read at most
-	Rounds     int       // how often each is read, after once to warm up
+	WarmUp     int       // how often each is read before
+	Rounds     int       // how often each is read
 	ShortTurns int       // how long the copy is that a long conversation is compared with
 	Progress   io.Writer // where the import shows how far it is
 }
@@ -77,7 +78,7 @@ type ProgramFigures struct {
 // RunContext imports transcripts into the program on an empty directory, kills it,
 // stops it, and measures how soon it answers again and how much memory it has. Then
 // it reads the contexts of conversations, spread evenly over all that there are, one
-// after the other: each once to warm up, then in rounds. A conversation of ten times
+// after the other: some rounds to warm up, then those that count. A conversation of ten times
 // ShortTurns, if there is one, is compared with a copy of its last turns, which has
 // the same newest content, in turns.
 //
@@ -202,14 +203,14 @@ func (out *Context) read(ctx context.Context, a *api, o ContextOptions, say Say)
 	out.Conversations = len(some)
 	var took []time.Duration
 	var kb []float64
-	for round := range o.Rounds + 1 {
-		say("reading contexts, round %d of %d", round, o.Rounds)
+	for round := range o.WarmUp + o.Rounds {
+		say("reading contexts, round %d of %d", round+1, o.WarmUp+o.Rounds)
 		for _, c := range some {
 			d, bytes, err := readContext(ctx, a, c.ID, o.MaxChars)
 			if err != nil {
 				return err
 			}
-			if round > 0 {
+			if round >= o.WarmUp {
 				took, kb = append(took, d), append(kb, float64(bytes)/1e3)
 			}
 		}

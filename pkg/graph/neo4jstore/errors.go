@@ -13,9 +13,9 @@ import (
 
 // tooLarge are the codes of a transaction that needs more memory or time than the server
 // gives one. The first is that of db.memory.transaction.max, in 5.26 as in 2026.09; a
-// commit can meet it too.
+// commit can meet it too, and it is that of the memory for all of them: see disturbed.
 var tooLarge = []string{
-	"Neo.TransientError.General.MemoryPoolOutOfMemoryError",
+	memoryPool,
 	"Neo.TransientError.General.TransactionOutOfMemoryError",
 	"Neo.TransientError.General.OutOfMemoryError",
 	"Neo.ClientError.Transaction.TransactionTimedOut",
@@ -29,7 +29,10 @@ var refusals = []string{
 	"Neo.ClientError.Statement.TypeError",
 }
 
-const constraintViolated = "Neo.ClientError.Schema.ConstraintValidationFailed"
+const (
+	constraintViolated = "Neo.ClientError.Schema.ConstraintValidationFailed"
+	memoryPool         = "Neo.TransientError.General.MemoryPoolOutOfMemoryError"
+)
 
 func codeOf(err error) string {
 	var e *neo4j.Neo4jError
@@ -39,11 +42,12 @@ func codeOf(err error) string {
 	return ""
 }
 
-// disturbed tells whether another transaction was in the way, or has deleted what this
-// one had found: it is worth to begin again.
+// disturbed tells whether other transactions were in the way, or have the memory that is
+// for all of them, or have deleted what this one had found: it is worth to begin again.
 func disturbed(err error) bool {
 	code := codeOf(err)
-	return strings.HasPrefix(code, "Neo.TransientError.Transaction.") || code == "Neo.ClientError.Statement.EntityNotFound"
+	return strings.HasPrefix(code, "Neo.TransientError.Transaction.") || code == "Neo.ClientError.Statement.EntityNotFound" ||
+		code == memoryPool && strings.Contains(err.Error(), "dbms.memory.transaction.total.max")
 }
 
 // classify maps the server's errors to those that others can tell apart.
