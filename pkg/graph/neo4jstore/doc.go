@@ -31,11 +31,12 @@
 // So when a commit is done the writer says so in a node of its own, and readers see
 // nothing beyond that sequence: rows never change, and what does change is read from
 // rows and versions as of it. Which accesses of files are current does change: what is
-// no longer current says since when, stays among the current ones until the commit
-// after the next, and a read that several commits have overtaken is made again, at last
-// among all accesses. Two reads are not as exact: a list of conversations can show one with counts of a commit
-// in progress, and so can the count of accesses of a file whose last call failed. And a
-// repair, which makes the rows of a conversation anew, can be seen half done.
+// no longer current says since when and stays among the current ones until the commit
+// after the next. A read that several commits have overtaken is made again, at last among
+// all accesses. Two reads are not as exact: a list of conversations can show one with
+// counts of a commit in progress, and so can the count of accesses of a file whose last
+// call failed. And a repair, which makes the rows of a conversation anew, can be seen
+// half done.
 //
 // # Deletion
 //
