@@ -1,0 +1,61 @@
+package neo4jstore
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWarmSendsWhatBatchesAndReadsOfAConversationSendAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := openStores(t, testConfig(t))
+	warm := func() map[string]bool {
+		s.spy.since()
+		require.NoError(t, s.graph.Warm(t.Context()))
+		require.NoError(t, s.files.Warm(t.Context()))
+		sent := map[string]bool{}
+		for _, one := range s.spy.since() {
+			sent[one.statement] = true
+			c := one.summary.Counters()
+			require.False(t, c.ContainsUpdates(), one.statement)
+		}
+		return sent
+	}
+	warmed := warm()
+	for range 2 {
+		s.append(t, "c")
+	}
+	s.newest(t, "c")
+	require.Equal(t, warmed, warm())
+
+	var rare []string // deletion, repair, a second look at keys, the beginning of an owner
+	for _, d := range []dialect{graphDialect, filesDialect} {
+		e := &store{dialect: d}
+		rare = append(rare, d.sweeps...)
+		rare = append(rare, d.mend...)
+		rare = append(rare, d.holders, e.engine(makeCheckpoint), e.engine(settle))
+	}
+	s.spy.since()
+	s.append(t, "c")
+	s.newest(t, "c")
+	for _, one := range s.spy.since() {
+		if !warmed[one.statement] && !isOneOf(one.statement, rare) {
+			t.Errorf("not warmed:\n%s", one.statement)
+		}
+	}
+}
+
+func isOneOf(statement string, list []string) bool {
+	return slices.Contains(list, statement) || strings.Contains(statement, "sweep") || strings.HasSuffix(statement, "DELETE f") || strings.HasSuffix(statement, "DELETE c")
+}
+
+func TestAPieceTakesItsRowsAsLists(t *testing.T) {
+	t.Parallel()
+	p := newPiece("p", "UNWIND $in.rows AS r MATCH (n {key: r.key}) SET n.a = r.a, n.b = r.b, n.key = r.key")
+	require.Equal(t, "UNWIND $in.rows AS r MATCH (n {key: r[0]}) SET n.a = r[1], n.b = r[2], n.key = r[0]", p.statement)
+	require.Equal(t, in("rows", []any{[]any{"k", nil, 2}}), p.params([]any{row{"b": 2, "key": "k", "other": 3}}))
+	values := newPiece("v", "UNWIND $in.rows AS key MATCH (n {key: key}) DELETE n")
+	require.Equal(t, in("rows", []any{"k"}), values.params([]any{"k"}))
+}
