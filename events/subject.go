@@ -1,6 +1,7 @@
 package events
 
 import (
+	"hash/fnv"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -64,6 +65,13 @@ func bounded(field, value string, limit int) error {
 // this number of partitions.
 func StoredDestination(partitions int) string {
 	return storedPrefix + "{{partition(" + strconv.Itoa(partitions) + ",1,2)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}"
+}
+
+// PartitionOf is the partition of so many to which that transform maps a conversation.
+func PartitionOf(tenant, conversation string, partitions int) int {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(Escape(tenant) + Escape(conversation)))
+	return int(hash.Sum32() % uint32(partitions))
 }
 
 // PartitionFilter matches every stored event of one partition.

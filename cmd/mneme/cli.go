@@ -75,9 +75,9 @@ type CLI struct {
 	Import  ImportCmd  `cmd:"" group:"write" help:"Bring recorded transcripts into the log."`
 	Publish PublishCmd `cmd:"" group:"write" help:"Publish CloudEvents from a file or a pipe."`
 
-	Status StatusCmd `cmd:"" group:"operate" help:"Show the log and how far each projection is."`
+	Status StatusCmd `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
 	Verify VerifyCmd `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
-	Failed FailedCmd `cmd:"" group:"operate" help:"Events that a projection skipped."`
+	Failed FailedCmd `cmd:"" group:"operate" help:"Events that a projection skipped: list, show, retry."`
 	Config ConfigCmd `cmd:"" group:"operate" help:"Show the settings in effect, and where each comes from."`
 
 	Bench BenchCmd `cmd:"" group:"measure" help:"Measure on this machine."`
@@ -150,11 +150,6 @@ func fromEnvironment(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error
 		return nil, fmt.Errorf("%s=%q in the environment: %w", name, text, err)
 	}
 	return text, nil
-}
-
-// FailedCmd groups what can be done about failed events.
-type FailedCmd struct {
-	List FailedListCmd `cmd:"" help:"List skipped events, and why they were."`
 }
 
 // ConversationsCmd groups what can be done with conversations.

@@ -93,6 +93,19 @@ func (t *terminal) say(format string, args ...any) {
 	fmt.Fprintln(t.err, console.Clean(fmt.Sprintf(format, args...)))
 }
 
+// remark says what is wrong, in a colour if there are some, and on the next line what to
+// do. It is not data.
+func (t *terminal) remark(s style, what, remedy string) {
+	what = console.Clean(what)
+	if isTerminal(t.err) {
+		what = t.paint(s, what)
+	}
+	fmt.Fprintln(t.err, "\n"+what)
+	if remedy != "" {
+		t.say("→ %s", remedy)
+	}
+}
+
 // style is how a terminal shows a text.
 type style string
 
@@ -119,6 +132,11 @@ type column = console.Column
 // table prints rows under headings. A row has a cell for each column: a string, a
 // number, a [when], or a list of strings.
 func (t *terminal) table(columns []column, rows [][]any) error {
+	return t.paintedTable(columns, rows, nil)
+}
+
+// paintedTable is a table whose rows have colours, "" for none.
+func (t *terminal) paintedTable(columns []column, rows [][]any, styles []style) error {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
 		for _, value := range row {
@@ -129,6 +147,11 @@ func (t *terminal) table(columns []column, rows [][]any) error {
 	if t.isPerson() {
 		lines = console.Layout(columns, cells, t.width())
 		lines[0] = t.paint(bold, lines[0])
+		for i, s := range styles {
+			if s != "" {
+				lines[i+1] = t.paint(s, lines[i+1])
+			}
+		}
 	} else {
 		heading := make([]string, len(columns))
 		for i, c := range columns {

@@ -3,7 +3,6 @@ package natsdeploy
 import (
 	"bytes"
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +40,7 @@ func TestAllEventsOfAConversationGoInOrderToThePartitionOfItsHash(t *testing.T) 
 			for msg := range batch.Messages() {
 				at, err := events.ParseSubject(msg.Subject())
 				require.NoError(t, err)
-				hash := fnv.New32a()
-				fmt.Fprint(hash, events.Escape(at.Tenant), events.Escape(at.Conversation))
-				require.EqualValues(t, hash.Sum32()%uint32(count), at.Partition, msg.Subject())
+				require.Equal(t, events.PartitionOf(at.Tenant, at.Conversation, count), at.Partition, msg.Subject())
 				require.Equal(t, next[at.Conversation], msg.Data()[0], "order within %s", at.Conversation)
 				next[at.Conversation]++
 				used[at.Partition] = true

@@ -68,23 +68,35 @@ func (e *examination) clock(response *http.Response, asked time.Time) {
 const manyBehind = 10_000
 
 func (e *examination) projection(p httpapi.ProjectionStatus) {
-	check := "projection " + p.Name
 	detail := fmt.Sprintf("partition %d %s, checkpoint %d, lag %d", p.Partition, p.State, p.Checkpoint, p.Lag)
+	level, what, remedy := Judge(p)
+	switch {
+	case p.State == "absent":
+		detail = what
+	case what != "":
+		detail += ": " + what
+	}
+	e.add("projection "+p.Name, level, detail, remedy)
+}
+
+// Judge says what is wrong with a partition, if something is, and what to do about it.
+func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
 	program := map[string]string{"graph": "ingestor", "files": "file-tracker"}[p.Name]
 	switch {
 	case p.State == "absent":
-		e.add(check, Failed, "its read model is not there", "start "+program+" on the same data directory, or mneme up")
+		return Failed, "its read model is not there", "start " + program + " on the same data directory, or mneme up"
 	case p.State == "unavailable":
-		e.add(check, Failed, detail+": "+p.Error, service.Neo4jRemedy(projection.ErrUnavailable))
+		return Failed, p.Error, service.Neo4jRemedy(projection.ErrUnavailable)
 	case p.State == "halted":
-		e.add(check, Failed, detail+": "+p.Error, "do what the message says; what it has applied stays readable")
+		return Failed, p.Error, "do what the message says; what it has applied stays readable"
 	case p.Error != "":
-		e.add(check, Warning, detail+": "+p.Error, "it tries again by itself; look at the log of "+program+" if it stays")
+		return Warning, p.Error, "it tries again by itself; look at the log of " + program + " if it stays"
+	case p.State == "idle":
+		return Warning, "no process is known to drive it", "start " + program + ", or mneme up"
 	case p.Failed > 0:
-		e.add(check, Warning, fmt.Sprintf("%s, %d events were skipped", detail, p.Failed), "mneme failed list says why")
+		return Warning, fmt.Sprintf("%d events were skipped", p.Failed), "mneme failed list says why, mneme failed retry tries them again"
 	case p.Lag > manyBehind:
-		e.add(check, Warning, detail, "mneme status shows whether it catches up; if it does not, look at the log of "+program)
-	default:
-		e.add(check, OK, detail, "")
+		return Warning, "it is far behind", "mneme status shows whether it catches up; if it does not, look at the log of " + program
 	}
+	return OK, "", ""
 }

@@ -40,6 +40,8 @@ type Config struct {
 	// States reports what projectors in this process are doing. Nil in a process
 	// without projectors: states are then derived from the checkpoints.
 	States func() []projection.Status
+	// Self is what this process says of itself to others, for status.
+	Self func() projection.Member
 	// Stall is how long a client may neither send nor take anything before it is cut
 	// off; 0 means 30 s.
 	Stall time.Duration
@@ -94,6 +96,7 @@ func New(c Config) http.Handler {
 	a.registerExport(h)
 	a.registerImport(h)
 	a.registerOperations(h)
+	a.registerFailed(h)
 	declareCommon(h.OpenAPI())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", a.ready)

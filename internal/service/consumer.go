@@ -59,7 +59,7 @@ func (p Parts) FileTracker(ctx context.Context) (*Consumer, FilesStore, error) {
 }
 
 func consumer[U projection.Unit](p Parts, declared projection.Projection[U], store projection.Store[U], closer io.Closer) (*Consumer, error) {
-	projector, err := projection.NewProjector(declared, p.Log, store, p.Logger, slices.Concat(observed(p.Telemetry), p.Share, p.Stores.options())...)
+	projector, err := projection.NewProjector(declared, p.Log, store, p.Logger, slices.Concat(observed(p.Telemetry), []projection.Option{projection.OfGeneration(generation)}, p.Share, p.Stores.options())...)
 	if err != nil {
 		return nil, errors.Join(err, closer.Close())
 	}

@@ -19,6 +19,7 @@ import (
 	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
 )
 
 // retryEvery is how long a program waits before it asks a server again that is not
@@ -105,12 +106,12 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
 	parts := Parts{Log: log, Stores: NewStores(s.Data, s.Models), Telemetry: tell, Logger: logger}
+	self, err := identity(log, name)
+	if err != nil {
+		return err
+	}
 	if parts.Stores.Shared() {
-		share, err := Share(log)
-		if err != nil {
-			return err
-		}
-		parts.Share = append(parts.Share, share)
+		parts.Share = append(parts.Share, projection.Shared(self, generation))
 	}
 	consumer, err := open(parts)
 	if err != nil {
@@ -118,6 +119,9 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 	}
 	defer func() { err = errors.Join(err, consumer.Stop()) }()
 	consumer.Start()
+	if !parts.Stores.Shared() {
+		defer self.Announce(consumer.Status, logger)()
+	}
 	health.Start(Health(consumer, tell))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", parts.Stores.String(), "health", health.URL()+"/readyz")
 	<-ctx.Done()
@@ -151,10 +155,16 @@ func RunContextAPI(ctx context.Context) (err error) {
 	}
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
+	self, err := identity(log, "context-api")
+	if err != nil {
+		return err
+	}
+	defer self.Announce(nil, logger)()
 	stores := NewStores(s.Data, s.Models)
 	models := NewModels(s.Data, stores)
 	defer func() { err = errors.Join(err, models.Close()) }()
-	server.Start(httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: stores.Backend(), Generation: generation, NotReady: ErrNotThere, Telemetry: tell}))
+	server.Start(httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: stores.Backend(), Generation: generation, NotReady: ErrNotThere, Telemetry: tell,
+		Self: func() projection.Member { return self.Member(nil) }}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
 	<-ctx.Done()
 	logger.Info("stopping")

@@ -5,20 +5,19 @@ import (
 	"os"
 	"strings"
 
+	"mneme/internal/version"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/projection"
 )
 
-// Share is the option of a projector whose store several processes write to. The
-// process takes leases as its host and a suffix that is another one at each start.
-func Share(log *eventlog.Log) (projection.Option, error) {
+// identity is how a process is known to others, and takes leases if it needs some: as its
+// host and a suffix that is another one at each start.
+func identity(log *eventlog.Log, program string) (*projection.Leases, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: log.Conn(), Process: host + "-" + strings.ToLower(rand.Text()[:6])})
-	if err != nil {
-		return nil, err
-	}
-	return projection.Shared(leases, generation), nil
+	return projection.NewLeases(projection.LeaseConfig{
+		Conn: log.Conn(), Process: host + "-" + strings.ToLower(rand.Text()[:6]), Program: program, Version: version.Get().Short(),
+	})
 }

@@ -90,6 +90,10 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.telemetry.Metrics.WatchLog(i.Log)
+	self, err := identity(i.Log, "mneme up")
+	if err != nil {
+		return nil, err
+	}
 	parts := Parts{Log: i.Log, Stores: NewStores(c.Data, c.Models), Telemetry: i.telemetry, Logger: c.Logger}
 	ingestor, graph, err := parts.Ingestor(ctx)
 	if err != nil {
@@ -105,7 +109,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: parts.Stores.Backend(), Generation: generation, States: i.Status, NotReady: ErrNotThere,
+		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: parts.Stores.Backend(), Generation: generation, States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere,
 		Telemetry: i.telemetry,
 	}))
 	return i, nil

@@ -36,6 +36,18 @@ func Get() Info {
 	return info
 }
 
+// Short is the version and the commit, for a table.
+func (i Info) Short() string {
+	if i.Commit == "" {
+		return i.Version
+	}
+	short := i.Version + " " + i.Commit[:min(7, len(i.Commit))]
+	if i.Changed {
+		short += "+"
+	}
+	return short
+}
+
 // String is the version on one line.
 func (i Info) String() string {
 	if i.Version == "" { // of a server that does not tell

@@ -29,11 +29,11 @@ func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
 }
 
 // Last is the sequence of the newest event of a conversation, 0 if it has none,
-// and the partition that holds it.
+// and its partition, which it has in any case.
 func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64, partition int, err error) {
 	m, err := l.get(ctx, getRequest{LastFor: events.ConversationFilter(tenant, conversation)})
 	if errors.Is(err, ErrNotFound) {
-		return 0, 0, nil
+		return 0, l.PartitionOf(tenant, conversation), nil
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("last event of conversation %q: %w", conversation, err)

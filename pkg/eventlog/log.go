@@ -70,6 +70,11 @@ func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error)
 // Partitions is the number of partitions that the stream maps conversations to.
 func (l *Log) Partitions() int { return l.partitions }
 
+// PartitionOf is the partition of a conversation, whether or not the log holds anything of it.
+func (l *Log) PartitionOf(tenant, conversation string) int {
+	return events.PartitionOf(tenant, conversation, l.partitions)
+}
+
 // Created is when the stream was made. Sequences of another log, which a new data
 // directory has, mean other events.
 func (l *Log) Created() time.Time { return l.stream.CachedInfo().Created }

@@ -271,6 +271,7 @@ func (p *Projection[U]) applyOnce(ctx context.Context, s Store[U], mine Checkpoi
 		}
 		last := rest[len(rest)-1]
 		cp.Seq, cp.Event = last.seq, last.message.Digest()
+		cp.Halted = "" // whatever an older build has noted there that could not take over
 		cp.Applied += uint64(out.applied)
 		cp.Duplicates += uint64(out.duplicates)
 		out.checkpoint = cp

@@ -39,6 +39,7 @@ func (p *Projector[U]) tenure(ctx context.Context, stop <-chan struct{}, partiti
 	p.mu.Lock()
 	p.gone[partition] = gone
 	p.mu.Unlock()
+	defer p.answer(partition)()
 	err := p.own(ctx, stop, partition)
 	close(gone)
 	if isHalt(err) {
@@ -48,7 +49,8 @@ func (p *Projector[U]) tenure(ctx context.Context, stop <-chan struct{}, partiti
 		}
 	}
 	p.update(partition, func(s *Status) {
-		*s = Status{Projection: s.Projection, Partition: partition, State: StateIdle, Retries: s.Retries, Holder: s.Holder}
+		*s = Status{Projection: s.Projection, Generation: s.Generation, Partition: partition, State: StateIdle, Retries: s.Retries, Holder: s.Holder}
+		p.meters[partition] = newMeter()
 	})
 	return err
 }
@@ -189,6 +191,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		}
 		p.update(partition, func(s *Status) {
 			s.Checkpoint, s.Lag = cp, batch[len(batch)-1].pending
+			p.meters[partition].add(len(batch))
 			if cp.Seq >= goal {
 				s.State = StateLive
 			}

@@ -38,14 +38,15 @@ type lease struct {
 	renewing chan struct{} // closed when renew has ended
 }
 
-// take makes a key. It returns [errTaken] if it is there, or somebody makes it just now.
-func take(bucket jetstream.KeyValue, ttl time.Duration, key, process string) (*lease, error) {
+// take makes a key, whose value is asked for at each renewal. It returns [errTaken] if the
+// key is there, or somebody makes it just now.
+func take(bucket jetstream.KeyValue, ttl time.Duration, key string, value func() []byte) (*lease, error) {
 	l := &lease{bucket: bucket, ttl: ttl, key: key, stop: make(chan struct{}), renewing: make(chan struct{})}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), l.patience())
 	defer cancel()
 	var err error
-	l.made, err = bucket.Create(ctx, key, []byte(process))
+	l.made, err = bucket.Create(ctx, key, value())
 	if isConflict(err) {
 		return nil, errTaken
 	}
@@ -55,7 +56,7 @@ func take(bucket jetstream.KeyValue, ttl time.Duration, key, process string) (*l
 	l.revision = l.made
 	l.valid, l.lose = context.WithCancelCause(context.Background())
 	l.watchdog = time.AfterFunc(time.Until(l.end(began)), func() { l.lose(errLate) })
-	go l.renew(process)
+	go l.renew(value)
 	return l, nil
 }
 
@@ -72,7 +73,7 @@ func (l *lease) end(began time.Time) time.Time { return began.Add(l.ttl * 3 / 4)
 // patience is how long the server may take for one request beside renewals.
 func (l *lease) patience() time.Duration { return l.ttl / 2 }
 
-func (l *lease) renew(process string) {
+func (l *lease) renew(value func() []byte) {
 	defer close(l.renewing)
 	ticker := time.NewTicker(l.ttl / 4)
 	defer ticker.Stop()
@@ -85,7 +86,7 @@ func (l *lease) renew(process string) {
 			return
 		}
 		began := time.Now()
-		revision, err := l.bucket.Update(l.valid, l.key, []byte(process), l.revision)
+		revision, err := l.bucket.Update(l.valid, l.key, value(), l.revision)
 		if err != nil {
 			l.lose(err)
 			return

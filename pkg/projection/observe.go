@@ -20,13 +20,19 @@ type Option func(*options)
 type options struct {
 	observer
 	leases     *Leases // nil: all partitions are this projector's own
-	generation int
-	batch      int // events in a batch at most
+	generation int     // of the read model, part of the names by which processes meet
+	batch      int     // events in a batch at most
 }
 
 // BatchOf sets how many events a batch holds at most, instead of 4000.
 func BatchOf(events int) Option {
 	return func(o *options) { o.batch = events }
+}
+
+// OfGeneration names the build of the read model that a projector writes which is not
+// [Shared]; without it that is 0.
+func OfGeneration(generation int) Option {
+	return func(o *options) { o.generation = generation }
 }
 
 // Shared makes a projector drive only the partitions whose leases it can take, for a

@@ -57,7 +57,7 @@ func takeLeases(url string) {
 	}
 	s := &share{
 		Leases: leases, keys: keys{"test", 1}, partitions: processPartitions, slog: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		holder: func(int, string) {},
+		about: leases.Member(nil).encode, holder: func(int, string) {}, outside: func(error) {},
 		work: func(ctx context.Context, stop <-chan struct{}, partition int) error {
 			tell("+", partition)
 			select {

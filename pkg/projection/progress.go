@@ -2,13 +2,15 @@ package projection
 
 import (
 	"context"
+	"slices"
 
 	"mneme/pkg/eventlog"
 )
 
 // Progress tells where a projection is on each partition that a projector ever had, by
 // number: what its read model has applied, against what the log holds now. running is
-// what a projector of this process says; without one the state comes from the positions.
+// what projectors say, of this process or of all of them (see [Cluster.Statuses]); without
+// one the state comes from the positions.
 //
 // The lag is at most what it says: of a log with several partitions it can count events
 // of others, until the server says how many of this one there are.
@@ -17,6 +19,12 @@ func Progress(ctx context.Context, name string, log *eventlog.Log, model ReadSto
 	if err != nil {
 		return nil, err
 	}
+	for _, r := range running {
+		if r.Projection == name && r.State != StateIdle && !slices.ContainsFunc(cps, func(cp Checkpoint) bool { return cp.Partition == r.Partition }) {
+			cps = append(cps, Checkpoint{Partition: r.Partition})
+		}
+	}
+	slices.SortFunc(cps, func(a, b Checkpoint) int { return a.Partition - b.Partition })
 	list := make([]Status, 0, len(cps))
 	for _, cp := range cps {
 		head, err := log.LastOf(ctx, cp.Partition)
@@ -42,8 +50,8 @@ func Progress(ctx context.Context, name string, log *eventlog.Log, model ReadSto
 
 // say takes over what a projector says of itself.
 func (s *Status) say(r Status) {
-	s.State, s.Retries, s.Holder = r.State, r.Retries, r.Holder
-	if r.Error != "" {
+	s.State, s.Rate, s.Retries, s.Holder = r.State, r.Rate, r.Retries, r.Holder
+	if r.Error != "" || r.State == StateLive {
 		s.Error = r.Error
 	}
 	if r.Checkpoint.Seq >= s.Checkpoint.Seq && r.Lag < s.Lag && r.Lag > 0 {

@@ -20,6 +20,12 @@ var (
 	ErrUnavailable = errors.New("the store does not answer")
 )
 
+// OtherBuild is [ErrRebuild] for a read model that was built by another declaration than
+// this program has.
+func OtherBuild(projection, built, mine string) error {
+	return fmt.Errorf("%w: mneme rebuild %s (it was built as %s, this program makes %s)", ErrRebuild, projection, built, mine)
+}
+
 // Unit is a unit of work: the state that a store loaded for one batch, and the
 // changes that reducers made to it.
 type Unit interface {

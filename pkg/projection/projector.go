@@ -24,13 +24,15 @@ const (
 // Status is what a projector says about one of its partitions.
 type Status struct {
 	Projection string
+	Generation int
 	Partition  int
 	State      State
 	Checkpoint Checkpoint
-	Head       uint64 // last sequence of the partition, if [Progress] has asked
-	Lag        uint64 // events of the partition not yet applied, as the server last said
-	Error      string // the store's present trouble, or why the projector halted
-	Retries    uint64 // how often the projector has waited for a store or a server since it began
+	Head       uint64  // last sequence of the partition, if [Progress] has asked
+	Lag        uint64  // events of the partition not yet applied, as the server last said
+	Error      string  // the store's present trouble, or why the projector halted
+	Rate       float64 // events of the log that went through it, a second, over the last seconds
+	Retries    uint64  // how often the projector has waited for a store or a server since it began
 
 	// Holder is the process that holds the partition's lease, "" if none does or there
 	// are no leases. A projector is idle on a partition that another process holds, and
@@ -52,6 +54,7 @@ type Projector[U Unit] struct {
 
 	mu       sync.Mutex
 	statuses []Status
+	meters   []meter
 	requests []chan request
 	gone     []chan struct{} // closed while nobody takes a partition's requests
 	cancel   context.CancelFunc
@@ -84,7 +87,8 @@ func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], lo
 		option(&pr.options)
 	}
 	for n := range log.Partitions() {
-		pr.statuses = append(pr.statuses, Status{Projection: p.Name, Partition: n, State: StateIdle})
+		pr.statuses = append(pr.statuses, Status{Projection: p.Name, Generation: pr.generation, Partition: n, State: StateIdle})
+		pr.meters = append(pr.meters, newMeter())
 		pr.requests = append(pr.requests, make(chan request))
 		pr.gone = append(pr.gone, make(chan struct{}))
 		if pr.leases != nil {
@@ -109,16 +113,20 @@ func (p *Projector[U]) Start() {
 	if p.leases != nil {
 		s := &share{
 			Leases: p.leases, keys: keys{p.projection.Name, p.generation}, partitions: len(p.statuses), slog: p.slog.With("process", p.leases.process),
-			work:   p.tenure,
-			holder: func(partition int, process string) { p.update(partition, func(s *Status) { s.Holder = process }) },
+			work:    p.tenure,
+			about:   func() []byte { return p.leases.Member(p.Status()).encode() },
+			holder:  func(partition int, process string) { p.update(partition, func(s *Status) { s.Holder = process }) },
+			outside: p.outside,
 		}
 		p.ended.Go(func() { s.run(ctx) })
 		return
 	}
 	for n := range p.statuses {
 		p.ended.Go(func() {
-			defer close(p.gone[n])
+			defer p.answer(n)()
 			_ = p.own(ctx, nil, n) // the status says it
+			close(p.gone[n])
+			<-ctx.Done() // whoever asks is told why it has ended
 		})
 	}
 }
@@ -149,7 +157,22 @@ func (p *Projector[U]) Stop() {
 func (p *Projector[U]) Status() []Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]Status(nil), p.statuses...)
+	list := append([]Status(nil), p.statuses...)
+	for n := range list {
+		list[n].Rate = p.meters[n].rate()
+	}
+	return list
+}
+
+// outside says on each partition why the process takes part in nothing, or that it does.
+func (p *Projector[U]) outside(err error) {
+	text := ""
+	if err != nil {
+		text = "takes part in nothing: " + err.Error()
+	}
+	for n := range p.statuses {
+		p.update(n, func(s *Status) { s.Error = text })
+	}
 }
 
 func (p *Projector[U]) update(partition int, change func(*Status)) {
@@ -169,10 +192,7 @@ func (p *Projector[U]) Repair(ctx context.Context, id events.ConversationID) (ap
 	if !started {
 		return 0, 0, fmt.Errorf("repair %q: %w", id.ID, ErrNotRunning)
 	}
-	_, partition, err := p.log.Last(ctx, id.Tenant, id.ID)
-	if err != nil {
-		return 0, 0, err
-	}
+	partition := p.log.PartitionOf(id.Tenant, id.ID)
 	p.mu.Lock()
 	gone := p.gone[partition]
 	p.mu.Unlock()

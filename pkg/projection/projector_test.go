@@ -203,8 +203,7 @@ func TestAnotherDeclarationHaltsUntilARebuild(t *testing.T) {
 	p.Version++
 	pr = b.start(p)
 	await(t, pr, "is halted", isHalted)
-	require.Contains(t, pr.Status()[0].Error, "rebuild")
-	require.Contains(t, pr.Status()[0].Error, b.path)
+	require.Contains(t, pr.Status()[0].Error, "rebuild needed: mneme rebuild graph")
 }
 
 func TestADeclarationWithAMistakeIsRefused(t *testing.T) {

@@ -142,11 +142,7 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 		return v, err
 	}
 	for _, id := range suspects {
-		_, partition, err := log.Last(ctx, id.Tenant, id.ID)
-		if err != nil {
-			return v, err
-		}
-		d, err := compareOne(ctx, id, model, replays[partition])
+		d, err := compareOne(ctx, id, model, replays[log.PartitionOf(id.Tenant, id.ID)])
 		if err != nil {
 			return v, err
 		}

@@ -23,6 +23,7 @@ var ErrElsewhere = errors.New("this process does not hold the partition")
 type Leases struct {
 	js      jetstream.JetStream
 	process string
+	about   Member // without partitions
 	ttl     time.Duration
 	finish  time.Duration // how long the batch in hand may take that ends a tenure
 }
@@ -37,6 +38,8 @@ type LeaseConfig struct {
 	// waits until the first is gone. A process that starts again should take another
 	// one, or it waits for its own old leases.
 	Process string
+	// Program and Version are what runs in it, for [ReadCluster].
+	Program, Version string
 	// TTL is how long the partitions of a killed process stand still; 0 means
 	// [natsdeploy.DefaultLeaseTTL]. A bucket that is there keeps its own.
 	TTL time.Duration
@@ -52,7 +55,9 @@ func NewLeases(c LeaseConfig) (*Leases, error) {
 	if c.Process == "" {
 		return nil, errors.New("a process that takes leases needs a name")
 	}
-	return &Leases{js: js, process: token(c.Process), ttl: c.TTL, finish: defaultFinish}, nil
+	l := &Leases{js: js, process: token(c.Process), ttl: c.TTL, finish: defaultFinish}
+	l.about = Member{Process: l.process, Program: c.Program, Version: c.Version, Started: time.Now().UTC().Truncate(time.Second)}
+	return l, nil
 }
 
 // Process is the name under which leases are taken: the configured one, with a hyphen
@@ -79,8 +84,12 @@ type share struct {
 	// work drives a partition until ctx ends, which is at once, or stop is closed, which
 	// is after the batch in hand, or it can't go on.
 	work func(ctx context.Context, stop <-chan struct{}, partition int) error
+	// about is what the process says of itself, asked at each renewal.
+	about func() []byte
 	// holder is told who holds a partition, "" for nobody; only by run.
 	holder func(partition int, process string)
+	// outside is told why the process takes part in nothing, nil once it does.
+	outside func(error)
 }
 
 // maxAbsence is the longest that a process waits before it looks again for a bucket
@@ -96,6 +105,7 @@ func (s *share) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		s.outside(err)
 		if known.isNews(err) {
 			s.slog.Warn("the process takes part in nothing and tries again, until it succeeds", "error", err)
 		}
@@ -145,13 +155,14 @@ func (s *share) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	self, err := take(bucket, ttl, s.keys.member(s.process), s.process)
+	self, err := take(bucket, ttl, s.keys.member(s.process), s.about)
 	if errors.Is(err, errTaken) {
 		return fmt.Errorf("another process has the name %q, or this one had it just now", s.process)
 	}
 	if err != nil {
 		return err
 	}
+	s.outside(nil)
 	m := &membership{
 		share: s, bucket: bucket, ttl: ttl, self: self,
 		held: map[int]*tenure{}, ended: make(chan ending), asleep: map[int]time.Time{},
@@ -236,7 +247,7 @@ func (m *membership) settle() {
 
 // begin takes the lease of a partition and sets the work going.
 func (m *membership) begin(partition int) error {
-	l, err := take(m.bucket, m.ttl, m.keys.lease(partition), m.process)
+	l, err := take(m.bucket, m.ttl, m.keys.lease(partition), func() []byte { return []byte(m.process) })
 	if err != nil {
 		return err
 	}

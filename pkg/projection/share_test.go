@@ -172,7 +172,7 @@ func TestWorkersShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
 		}
 	}
 	for _, s := range first.Status() {
-		require.Equal(t, projection.Status{Projection: "graph", Partition: s.Partition, State: projection.StateIdle}, s)
+		require.Equal(t, projection.Status{Projection: "graph", Generation: 1, Partition: s.Partition, State: projection.StateIdle}, s)
 	}
 	b.holds(1000)
 }
@@ -188,7 +188,7 @@ func TestWorkersBeyondTheNumberOfPartitionsStandBy(t *testing.T) {
 		statuses := w.Status()
 		for n, s := range statuses {
 			if s.Holder != w.name {
-				require.Equal(t, projection.Status{Projection: "graph", Partition: n, State: projection.StateIdle, Holder: s.Holder, Retries: s.Retries}, s)
+				require.Equal(t, projection.Status{Projection: "graph", Generation: 1, Partition: n, State: projection.StateIdle, Holder: s.Holder, Retries: s.Retries}, s)
 			}
 		}
 		// What is asked of one that stands by comes from the store.
@@ -375,9 +375,9 @@ func TestAWorkerThatIsHaltedKeepsItsLeasesUntilItEnds(t *testing.T) {
 	b.message("c")
 	for n, s := range newer.Status() {
 		if s.State == projection.StateHalted {
-			require.Contains(t, s.Error, "rebuild")
+			require.Contains(t, s.Error, "rebuild needed: mneme rebuild graph")
 			require.Equal(t, "newer", older.Status()[n].Holder)
-			require.NotEmpty(t, b.checkpointOf(n).Halted, "for whoever asks the store")
+			require.Empty(t, b.checkpointOf(n).Halted, "another owner may be well")
 		}
 	}
 	newer.Stop()

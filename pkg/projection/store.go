@@ -41,9 +41,11 @@ type Failed struct {
 
 // FailedQuery selects failed events.
 type FailedQuery struct {
-	Tenant string // "" means all, and those whose tenant could not be read
-	After  uint64 // only sequences above this one
-	Limit  int
+	Tenant       string // "" means all, and those whose tenant could not be read
+	Conversation string // "" means all; one of the tenant, which must be named then
+	Class        Class  // "" means all
+	After        uint64 // only sequences above this one
+	Limit        int
 }
 
 // Claim takes an identity for an event: its own, or that of its payload. The
@@ -61,8 +63,8 @@ type Claim struct {
 type Store[U Unit] interface {
 	// Acquire takes over a partition: in one transaction it raises the epoch, which
 	// fences every earlier owner, and reads the checkpoint. The fingerprint is stored
-	// with the first checkpoint; if another one is there Acquire records the reason as
-	// Halt would, leaves the epoch as it is, and returns ErrRebuild.
+	// with the first checkpoint; if another one is there Acquire changes nothing, since
+	// its owner may be well, and returns [OtherBuild].
 	Acquire(ctx context.Context, partition int, fingerprint string) (Checkpoint, error)
 	// Update runs fn in one transaction of a partition and commits if it returns nil.
 	// A backend may run fn again if its transaction was disturbed.

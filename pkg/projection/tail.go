@@ -45,8 +45,8 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 		return err
 	}
 	if cp.Seq > state.Head {
-		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Rebuild %s from this log, or restore the log",
-			state.Head, p.projection.Name, cp.Seq, p.projection.Name)}
+		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Name the right NATS server, or restore the log; or make %s anew from this log: mneme rebuild %s",
+			state.Head, p.projection.Name, cp.Seq, p.projection.Name, p.projection.Name)}
 	}
 	message, err := p.log.Get(ctx, cp.Seq)
 	if errors.Is(err, eventlog.ErrNotFound) {
@@ -56,8 +56,8 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 		return err
 	}
 	if message.Digest() != cp.Event {
-		return &haltError{fmt.Sprintf("sequence %d holds another event than the one that %s has applied: the log lost its tail and was written again, or this is another log. Rebuild %s from this log",
-			cp.Seq, p.projection.Name, p.projection.Name)}
+		return &haltError{fmt.Sprintf("sequence %d holds another event than the one that %s has applied: the log lost its tail and was written again, or this is another log. Name the right NATS server, or make %s anew from this log: mneme rebuild %s",
+			cp.Seq, p.projection.Name, p.projection.Name, p.projection.Name)}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package neo4jstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -82,10 +81,8 @@ func checkpointParams(key string, cp projection.Checkpoint) map[string]any {
 // finished: everything that was committed is shown, children are linked, deleted
 // conversations are emptied.
 func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) (cp projection.Checkpoint, err error) {
-	var rebuild error
 	key := s.checkpointKey(partition)
 	_, err = s.attempt(ctx, partition, false, func(t *tx) error {
-		rebuild = nil
 		rows, err := t.run(ctx, makeCheckpoint, map[string]any{"key": key, "generation": s.generation, "partition": partition})
 		if err != nil {
 			return err
@@ -94,11 +91,7 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 			return err
 		}
 		if cp.Fingerprint != "" && cp.Fingerprint != fingerprint {
-			rebuild = fmt.Errorf("%w: %s in %s was built as %s, this program makes %s; use the build that made it, or another Neo4j",
-				projection.ErrRebuild, s.projection, s.URI, cp.Fingerprint, fingerprint)
-			cp.Halted = rebuild.Error()
-			_, err := t.run(ctx, saveCheckpoint, checkpointParams(key, cp)) // for whoever asks the store, and nothing else
-			return err
+			return projection.OtherBuild(s.projection, cp.Fingerprint, fingerprint)
 		}
 		cp.Fingerprint = fingerprint
 		cp.Epoch++
@@ -108,8 +101,8 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 		_, err = t.run(ctx, settle, map[string]any{"key": key, "seq": number(cp.Seq)})
 		return err
 	})
-	if rebuild != nil || err != nil {
-		return projection.Checkpoint{}, errors.Join(rebuild, classify(err))
+	if err != nil {
+		return projection.Checkpoint{}, classify(err)
 	}
 	return cp, s.recover(ctx, key)
 }
@@ -166,13 +159,21 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 
 const (
 	selectFailed = `MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq > $after AND CASE $tenant WHEN '' THEN true ELSE f.tenant = $tenant END
+		AND CASE $class WHEN '' THEN true ELSE f.class = $class END
 		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason ORDER BY f.generation, f.seq LIMIT $limit`
+	selectFailedOf = `MATCH (f:$EngineFailedEvent {conversation: $key}) WHERE f.seq > $after AND CASE $class WHEN '' THEN true ELSE f.class = $class END
+		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason ORDER BY f.seq LIMIT $limit`
 	countFailed = "MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq >= 0 RETURN f.class, count(*)"
 )
 
 // Failed implements projection.ReadStore.
 func (s *store) Failed(ctx context.Context, q projection.FailedQuery) (list []projection.Failed, err error) {
-	rows, err := s.read(ctx, s.engine(selectFailed), map[string]any{"generation": s.generation, "after": number(q.After), "tenant": q.Tenant, "limit": q.Limit})
+	statement := selectFailed
+	params := map[string]any{"generation": s.generation, "after": number(q.After), "tenant": q.Tenant, "class": string(q.Class), "limit": q.Limit}
+	if q.Conversation != "" {
+		statement, params["key"] = selectFailedOf, s.key(events.ConversationID{Tenant: q.Tenant, ID: q.Conversation})
+	}
+	rows, err := s.read(ctx, s.engine(statement), params)
 	if err != nil {
 		return nil, err
 	}

@@ -196,6 +196,8 @@ func (s *stores) rest(t *testing.T, c string) {
 		require.Len(t, checkpoints, 1)
 		_, err = r.Failed(ctx, projection.FailedQuery{Limit: 10})
 		require.NoError(t, err)
+		_, err = r.Failed(ctx, projection.FailedQuery{Tenant: "t", Conversation: id.ID, Class: projection.ClassError, Limit: 10})
+		require.NoError(t, err)
 		_, err = r.CountFailed(ctx)
 		require.NoError(t, err)
 		_, err = r.Holders(ctx, []projection.Claim{{Conversation: id}})

@@ -3,7 +3,6 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -23,25 +22,21 @@ func (s *store) Close() error { return s.close() }
 
 // Acquire implements projection.Store.
 func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) (cp projection.Checkpoint, err error) {
-	var rebuild error
 	err = s.transact(ctx, func() error {
 		if cp, err = readCheckpoint(s.inside(ctx), partition); err != nil {
 			return err
 		}
 		if cp.Fingerprint != "" && cp.Fingerprint != fingerprint {
-			rebuild = fmt.Errorf("%w: %s was built as %s, this program makes %s; stop mneme, delete %s, start again: it is made anew from the log",
-				projection.ErrRebuild, s.projection, cp.Fingerprint, fingerprint, s.path)
-			cp.Halted = rebuild.Error()
-			return s.advance(ctx, cp) // for whoever asks the store, and nothing else
+			return projection.OtherBuild(s.projection, cp.Fingerprint, fingerprint)
 		}
 		cp.Partition, cp.Fingerprint = partition, fingerprint
 		cp.Epoch++
 		return s.advance(ctx, cp)
 	})
-	if rebuild != nil {
-		return projection.Checkpoint{}, errors.Join(rebuild, err)
+	if err != nil {
+		return projection.Checkpoint{}, err
 	}
-	return cp, err
+	return cp, nil
 }
 
 // Halt implements projection.Store.
@@ -101,8 +96,8 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 // Failed implements projection.ReadStore.
 func (s *store) Failed(ctx context.Context, query projection.FailedQuery) (list []projection.Failed, err error) {
 	err = s.snapshot(ctx, func(q queryer) error {
-		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE seq > ? AND (? = '' OR tenant = ?) ORDER BY seq LIMIT ?",
-			query.After, query.Tenant, query.Tenant, query.Limit)
+		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE seq > ? AND (? = '' OR tenant = ?) AND (? = '' OR conversation = ?) AND (? = '' OR class = ?) ORDER BY seq LIMIT ?",
+			query.After, query.Tenant, query.Tenant, query.Conversation, query.Conversation, query.Class, query.Class, query.Limit)
 		return each(rows, err, func(rows *sql.Rows) error {
 			f := projection.Failed{Projection: s.projection}
 			err := rows.Scan(&f.Seq, &f.Conversation.Tenant, &f.Conversation.ID, &f.EventID, &f.Type, &f.Class, &f.Reason)

@@ -73,12 +73,11 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			b := w.bench(t)
 			_, refused := b.store.Acquire(b.ctx, 0, "another/v1/00000000")
 			require.ErrorIs(t, refused, projection.ErrRebuild)
+			require.ErrorContains(t, refused, "rebuild needed: mneme rebuild "+w.projection.Name)
 			require.ErrorContains(t, refused, w.projection.Fingerprint())
 			list, err := b.store.Checkpoints(b.ctx)
 			require.NoError(t, err)
-			halted := b.cp
-			halted.Halted = refused.Error()
-			require.Equal(t, []projection.Checkpoint{halted}, list, "whoever asks the store sees why; the owner is not fenced by it")
+			require.Equal(t, []projection.Checkpoint{b.cp}, list, "its owner may be well")
 		}},
 		{"the reason for a halt is kept until it is cleared", func(t *testing.T) {
 			b := w.bench(t)
@@ -251,6 +250,28 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			require.Len(t, b.failed(), 4)
 			for want, query := range map[string]projection.FailedQuery{
 				"[1 4]": {Tenant: "t", Limit: 9}, "[2]": {Tenant: "other", Limit: 9}, "[4]": {Tenant: "t", After: 1, Limit: 9}, "[1]": {Tenant: "t", Limit: 1}, "[]": {Tenant: "nobody", Limit: 9},
+			} {
+				page, err := b.store.Failed(b.ctx, query)
+				require.NoError(t, err)
+				seqs := []uint64{}
+				for _, f := range page {
+					seqs = append(seqs, f.Seq)
+				}
+				require.Equal(t, want, fmt.Sprint(seqs), "%+v", query)
+			}
+		}},
+		{"failed events are read by conversation and class", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.AddRaw("ev.0.t.c.message_created", nil, nil)
+			h.AddRaw("ev.0.other.c.message_created", nil, nil)
+			h.AddRaw("ev.0.t.d.message_created", nil, nil)
+			h.AddRaw("ev.0.t.c.message_created", nil, nil)
+			b.apply(h.Messages)
+			for want, query := range map[string]projection.FailedQuery{
+				"[1 4]": {Tenant: "t", Conversation: "c", Limit: 9}, "[4]": {Tenant: "t", Conversation: "c", Class: projection.ClassInvalid, After: 1, Limit: 9},
+				"[2]": {Tenant: "other", Conversation: "c", Limit: 9}, "[]": {Tenant: "t", Conversation: "c", Class: projection.ClassError, Limit: 9},
+				"[1 2 3 4]": {Class: projection.ClassInvalid, Limit: 9}, "[1]": {Tenant: "t", Conversation: "c", Limit: 1},
 			} {
 				page, err := b.store.Failed(b.ctx, query)
 				require.NoError(t, err)

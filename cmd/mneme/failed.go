@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"mneme/internal/console"
+	"mneme/internal/httpapi"
+)
+
+// FailedCmd groups what can be done about failed events.
+type FailedCmd struct {
+	List  FailedListCmd  `cmd:"" help:"List skipped events, and why they were."`
+	Show  FailedShowCmd  `cmd:"" help:"Show one as the log holds it."`
+	Retry FailedRetryCmd `cmd:"" help:"Try them again."`
+}
+
+// allTenants is "", or the tenant if one was named.
+func allTenants(g *Globals) string {
+	if _, set := os.LookupEnv("MNEME_TENANT"); set || g.given["MNEME_TENANT"] {
+		return g.Tenant
+	}
+	return ""
+}
+
+// projections are those that a flag names, or all.
+func projections(name string) []string {
+	if name != "" {
+		return []string{name}
+	}
+	return []string{"graph", "files"}
+}
+
+// FailedListCmd lists failed events.
+type FailedListCmd struct {
+	Projection   string `help:"Only of this projection." enum:",graph,files" default:"" placeholder:"NAME"`
+	Conversation string `help:"Only of this conversation." default:"" placeholder:"ID"`
+	Class        string `help:"Only of this class: invalid, the event breaks a rule; error, it could not be applied." enum:",invalid,error" default:"" placeholder:"CLASS"`
+	After        uint64 `help:"Only above this sequence." placeholder:"SEQ"`
+	Limit        int    `help:"At most this many of each projection; 0 means all." default:"0"`
+}
+
+// Help implements kong.HelpProvider.
+func (*FailedListCmd) Help() string {
+	return `Those of all tenants, unless --tenant or MNEME_TENANT names one. The log still has them: mneme failed show SEQ shows one.
+
+Examples:
+
+    mneme failed list
+    mneme failed list --projection graph --tenant team-a --class error
+    mneme failed list --limit 100 --after 4711                     the next page`
+}
+
+// Run prints the list.
+func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	tenant := allTenants(g)
+	if c.Conversation != "" {
+		tenant = g.Tenant
+	}
+	list := []httpapi.FailedEvent{}
+	for _, projection := range projections(c.Projection) {
+		some, err := c.of(ctx, api, projection, tenant)
+		if err != nil {
+			return err
+		}
+		list = append(list, some...)
+	}
+	if g.JSON {
+		return t.json(list)
+	}
+	rows := make([][]any, len(list))
+	for i, f := range list {
+		rows[i] = []any{f.Projection, f.Seq, f.Class, f.Tenant, f.Conversation, f.Type, f.EventID, f.Reason}
+	}
+	return t.table([]column{
+		{Name: "PROJECTION", Drop: 2}, {Name: "SEQ", Right: true}, {Name: "CLASS", Drop: 3}, {Name: "TENANT", Min: 8, Drop: 4}, {Name: "CONVERSATION", Min: 12, Drop: 1},
+		{Name: "TYPE", Min: 12, Drop: 6}, {Name: "EVENT", Min: 10, Drop: 5}, {Name: "REASON", Min: 46},
+	}, rows)
+}
+
+// of lists the failed events of one projection, page by page.
+func (c *FailedListCmd) of(ctx context.Context, api *client, projection, tenant string) (list []httpapi.FailedEvent, err error) {
+	for after := c.After; ; {
+		size := maxPage
+		if c.Limit > 0 {
+			size = min(size, c.Limit-len(list))
+		}
+		var page struct{ Failed []httpapi.FailedEvent }
+		query := parameters{"projection": projection, "tenant": tenant, "conversation": c.Conversation, "class": c.Class, "after": after, "limit": size}
+		if err := api.get(ctx, "/v1/failed", query, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Failed...)
+		if len(page.Failed) < size || len(list) == c.Limit {
+			return list, nil
+		}
+		after = list[len(list)-1].Seq
+	}
+}
+
+// FailedShowCmd shows a failed event.
+type FailedShowCmd struct {
+	Seq uint64 `arg:"" help:"Its sequence, as mneme failed list shows it."`
+}
+
+// Help implements kong.HelpProvider.
+func (*FailedShowCmd) Help() string {
+	return `What was published stands below why it was skipped, byte by byte, whether or not it can be read as an event.
+
+Example:
+
+    mneme failed show 4711`
+}
+
+// Run prints the event and why it was skipped.
+func (c *FailedShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	var d httpapi.FailedDetail
+	if err := api.get(ctx, fmt.Sprint("/v1/failed/", c.Seq), nil, &d); err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(d)
+	}
+	for _, f := range d.Failed {
+		if err := t.card("projection", f.Projection, "class", f.Class, "reason", f.Reason, "tenant", f.Tenant, "conversation", f.Conversation, "type", f.Type, "event", f.EventID); err != nil {
+			return err
+		}
+		if err := t.text("\n"); err != nil {
+			return err
+		}
+	}
+	if d.Absent != "" {
+		t.say("The event itself is not shown: %s.", d.Absent)
+		return nil
+	}
+	pairs := []any{"sequence", d.Seq, "subject", d.Subject}
+	names := make([]string, 0, len(d.Headers))
+	for name := range d.Headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		pairs = append(pairs, console.OneLine(name), strings.Join(d.Headers[name], ", "))
+	}
+	if err := t.card(pairs...); err != nil {
+		return err
+	}
+	switch {
+	case len(d.Binary) > 0:
+		return t.text(fmt.Sprintf("\n%s that are no text; --json has them in base64\n", counted(len(d.Binary), "byte")))
+	case d.Data == "":
+		return nil
+	}
+	return t.text("\n" + strings.TrimRight(d.Data, "\n") + "\n")
+}
+
+// FailedRetryCmd tries failed events again.
+type FailedRetryCmd struct {
+	Seq          uint64 `arg:"" optional:"" help:"The event at this sequence, with its conversation."`
+	Conversation string `help:"This conversation." default:"" placeholder:"ID"`
+	All          bool   `help:"All that mneme failed list shows."`
+	Class        string `help:"Only conversations with events of this class." enum:",invalid,error" default:"" placeholder:"CLASS"`
+	Projection   string `help:"Only in this projection." enum:",graph,files" default:"" placeholder:"NAME"`
+}
+
+// Help implements kong.HelpProvider.
+func (*FailedRetryCmd) Help() string {
+	return `The conversation of each event is made anew from the log, in one step; reads see it as it was until then. That mends events of class error whose cause was mended, and events of class invalid that another build can read.
+
+With --all those of all tenants, unless --tenant or MNEME_TENANT names one. The exit code is 1 if an event fails again or could not be tried.
+
+Examples:
+
+    mneme failed retry 4711
+    mneme failed retry --conversation ID
+    mneme failed retry --all --class error`
+}
+
+// errFailedAgain says that a retry did not mend everything.
+var errFailedAgain = errors.New("not everything could be mended: mneme failed list says why")
+
+// Run tries them, and prints what came of it.
+func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	chosen := 0
+	for _, is := range []bool{c.Seq > 0, c.Conversation != "", c.All} {
+		if is {
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return usageError("name one of SEQ, --conversation and --all")
+	}
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	request := httpapi.RetryRequest{Seq: c.Seq, Conversation: c.Conversation, All: c.All, Class: c.Class, Projection: c.Projection}
+	switch {
+	case c.Conversation != "":
+		request.Tenant = g.Tenant
+	case c.All:
+		request.Tenant = allTenants(g)
+	}
+	total, err := retryFailed(ctx, api, request)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		err = t.json(total)
+	} else {
+		err = c.print(t, total)
+	}
+	if err == nil && total.Failed > 0 {
+		err = errFailedAgain
+	}
+	return err
+}
+
+// retryFailed sends a request, for each page if there are several.
+func retryFailed(ctx context.Context, api *client, request httpapi.RetryRequest) (httpapi.Retry, error) {
+	total := httpapi.Retry{Conversations: []httpapi.RetriedConversation{}}
+	for {
+		body, err := json.Marshal(request)
+		if err != nil {
+			return total, err
+		}
+		var page httpapi.Retry
+		if err := api.post(ctx, "/v1/failed/retry", "application/json", body, &page); err != nil {
+			return total, err
+		}
+		total.Conversations = append(total.Conversations, page.Conversations...)
+		total.Applied, total.Failed = total.Applied+page.Applied, total.Failed+page.Failed
+		if request.After = page.NextAfter; request.After == 0 {
+			return total, nil
+		}
+	}
+}
+
+func (c *FailedRetryCmd) print(t *terminal, total httpapi.Retry) error {
+	rows, styles := make([][]any, len(total.Conversations)), make([]style, len(total.Conversations))
+	for i, r := range total.Conversations {
+		rows[i] = []any{r.Projection, r.Tenant, r.Conversation, r.Applied, r.Failed, r.Error}
+		if r.Failed > 0 {
+			styles[i] = red
+		}
+	}
+	if err := t.paintedTable([]column{
+		{Name: "PROJECTION"}, {Name: "TENANT", Min: 8, Drop: 1}, {Name: "CONVERSATION", Min: 12}, {Name: "APPLIED", Right: true}, {Name: "FAILED", Right: true}, {Name: "ERROR", Min: 30},
+	}, rows, styles); err != nil {
+		return err
+	}
+	t.say("\n%s in %s: %s applied now, %s failed again or could not be tried.", counted(total.Applied+total.Failed, "skipped event"), counted(len(total.Conversations), "conversation"), number(total.Applied), number(total.Failed))
+	return nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mneme/internal/console"
+	"mneme/internal/doctor"
+	"mneme/internal/httpapi"
+)
+
+// StatusCmd shows the log, the projections and the processes.
+type StatusCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*StatusCmd) Help() string {
+	return `Lag is what is published and not applied yet, rate the events a second that went through over the last seconds. Processes say how they are twice a second; one that was killed is listed two seconds more.
+
+Under the tables stands what is wrong, and what to do about it.
+
+Examples:
+
+    mneme status
+    mneme status --json | jq '.projections[] | {name, partition, holder, state, lag}'
+    mneme status --json | jq '.processes[] | {name, program, version, state}'`
+}
+
+// Run prints the state.
+func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	var s httpapi.Status
+	if err := api.get(ctx, "/v1/status", nil, &s); err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(s)
+	}
+	if err := t.card("events", s.Stream.Messages, "head", s.Stream.Head, "bytes", s.Stream.Bytes, "partitions", s.Stream.Partitions); err != nil {
+		return err
+	}
+	if err := t.text("\n"); err != nil {
+		return err
+	}
+	rows, styles := [][]any{}, []style{}
+	for _, p := range s.Projections {
+		rows = append(rows, []any{p.Name, p.Store, p.Partition, p.State, p.Checkpoint, p.Lag, eventRate(p.Rate), p.Holder, p.Epoch, p.Retries, p.Applied, p.Duplicates, p.Failed, p.Error})
+		level, _, _ := doctor.Judge(p)
+		styles = append(styles, levels[level])
+	}
+	if err := t.paintedTable([]column{
+		{Name: "PROJECTION"}, {Name: "STORE", Drop: 11}, {Name: "PARTITION", Right: true, Drop: 3}, {Name: "STATE"}, {Name: "CHECKPOINT", Right: true, Drop: 4},
+		{Name: "LAG", Right: true}, {Name: "RATE", Right: true, Drop: 5}, {Name: "HOLDER", Min: 12, Drop: 2}, {Name: "EPOCH", Right: true, Drop: 10}, {Name: "RETRIES", Right: true, Drop: 7},
+		{Name: "APPLIED", Right: true, Drop: 8}, {Name: "DUPLICATES", Right: true, Drop: 9}, {Name: "FAILED", Right: true, Drop: 1}, {Name: "ERROR", Min: 12, Drop: 6},
+	}, rows, styles); err != nil {
+		return err
+	}
+	if err := c.processes(t, s.Processes); err != nil {
+		return err
+	}
+	c.remedies(t, &s)
+	return nil
+}
+
+func eventRate(rate float64) string {
+	if rate > 0 && rate < 10 {
+		return strconv.FormatFloat(rate, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(rate, 'f', 0, 64)
+}
+
+// levels are the colours of rows; one that is well has none.
+var levels = map[doctor.Level]style{doctor.Warning: yellow, doctor.Failed: red}
+
+func (c *StatusCmd) processes(t *terminal, list []httpapi.ProcessStatus) error {
+	if err := t.text("\n"); err != nil {
+		return err
+	}
+	rows, styles := [][]any{}, []style{}
+	for _, p := range list {
+		rows = append(rows, []any{p.Name, p.Program, p.Version, when(p.Started), p.State, held(p.Partitions), p.Lag, eventRate(p.Rate), p.Retries, p.Error})
+		switch {
+		case p.State == "halted":
+			styles = append(styles, red)
+		case p.Error != "":
+			styles = append(styles, yellow)
+		default:
+			styles = append(styles, "")
+		}
+	}
+	return t.paintedTable([]column{
+		{Name: "PROCESS", Min: 12}, {Name: "PROGRAM"}, {Name: "VERSION", Min: 8, Drop: 3}, {Name: "SINCE", Drop: 2}, {Name: "STATE"}, {Name: "PARTITIONS", Min: 10},
+		{Name: "LAG", Right: true, Drop: 1}, {Name: "RATE", Right: true, Drop: 4}, {Name: "RETRIES", Right: true, Drop: 6}, {Name: "ERROR", Min: 12, Drop: 5},
+	}, rows, styles)
+}
+
+// held are partitions on one line: graph 0-3,7; one of another generation than the first
+// one is named with it.
+func held(list []httpapi.DrivenPartition) string {
+	var out strings.Builder
+	for i := 0; i < len(list); {
+		p := list[i]
+		last := i
+		for last+1 < len(list) && list[last+1].Projection == p.Projection && list[last+1].Generation == p.Generation && list[last+1].Partition == list[last].Partition+1 {
+			last++
+		}
+		switch {
+		case i > 0 && list[i-1].Projection == p.Projection && list[i-1].Generation == p.Generation:
+			out.WriteString(",")
+		default:
+			if i > 0 {
+				out.WriteString(" ")
+			}
+			out.WriteString(p.Projection)
+			if p.Generation > 1 {
+				fmt.Fprintf(&out, "/%d", p.Generation)
+			}
+			out.WriteString(" ")
+		}
+		out.WriteString(strconv.Itoa(p.Partition))
+		if last > i {
+			fmt.Fprintf(&out, "-%d", list[last].Partition)
+		}
+		i = last + 1
+	}
+	return out.String()
+}
+
+// remedies says what is wrong and what to do, once for all partitions with the same.
+func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
+	type finding struct {
+		level              doctor.Level
+		name, what, remedy string
+	}
+	var order []finding
+	where := map[finding][]string{}
+	for _, p := range s.Projections {
+		level, what, remedy := doctor.Judge(p)
+		if level == doctor.OK {
+			continue
+		}
+		f := finding{level, p.Name, what, remedy}
+		if where[f] == nil {
+			order = append(order, f)
+		}
+		where[f] = append(where[f], strconv.Itoa(p.Partition))
+	}
+	slices.SortStableFunc(order, func(a, b finding) int { return strings.Compare(string(a.level), string(b.level)) })
+	for _, f := range order {
+		partitions := "partition "
+		if len(where[f]) > 1 {
+			partitions = "partitions "
+		}
+		t.remark(levels[f.level], string(f.level)+"  "+f.name+" "+partitions+strings.Join(where[f], ", ")+": "+console.OneLine(f.what), f.remedy)
+	}
+	if s.ProcessesError != "" {
+		t.remark(yellow, "warning  other processes are not known: "+console.OneLine(s.ProcessesError), "")
+	}
+}

@@ -1,0 +1,178 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
+)
+
+type failedInput struct {
+	Projection   string `query:"projection" enum:"graph,files" doc:"only this projection"`
+	Tenant       string `query:"tenant" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
+	Conversation string `query:"conversation" doc:"only of this conversation, whose tenant must be named"`
+	Class        string `query:"class" enum:"invalid,error" doc:"only of this class"`
+	After        uint64 `query:"after" doc:"only sequences above this one"`
+	Limit        int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"at most so many of each projection"`
+}
+
+type failedOutput struct {
+	Body struct {
+		Failed []FailedEvent `json:"failed" doc:"by projection, then by sequence"`
+	}
+}
+
+// FailedEvent is an event that a projection skipped.
+type FailedEvent struct {
+	Projection   string `json:"projection"`
+	Seq          uint64 `json:"seq"`
+	Tenant       string `json:"tenant"`
+	Conversation string `json:"conversation"`
+	EventID      string `json:"event_id"`
+	Type         string `json:"type"`
+	Class        string `json:"class" enum:"invalid,error"`
+	Reason       string `json:"reason"`
+}
+
+func failedEvent(f projection.Failed) FailedEvent {
+	return FailedEvent{
+		Projection: f.Projection, Seq: f.Seq, Tenant: f.Conversation.Tenant, Conversation: f.Conversation.ID,
+		EventID: f.EventID, Type: f.Type, Class: string(f.Class), Reason: f.Reason,
+	}
+}
+
+type showFailedInput struct {
+	Seq uint64 `path:"seq" minimum:"1" doc:"sequence in the log"`
+}
+
+type showFailedOutput struct{ Body FailedDetail }
+
+// FailedDetail is a skipped event as the log holds it, and who skipped it.
+type FailedDetail struct {
+	Seq     uint64              `json:"seq"`
+	Failed  []FailedEvent       `json:"failed" doc:"one for each projection that skipped it"`
+	Subject string              `json:"subject,omitempty" doc:"under which it is stored"`
+	Headers map[string][]string `json:"headers,omitempty"`
+	Data    string              `json:"data,omitempty" doc:"as it was published, if that is text"`
+	Binary  []byte              `json:"data_base64,omitempty" doc:"the same, if it is not"`
+	Absent  string              `json:"absent,omitempty" doc:"why the event itself is not shown"`
+}
+
+func (a *api) registerFailed(h huma.API) {
+	huma.Register(h, operation("list-failed", http.MethodGet, "/v1/failed", "Events that a projection skipped", "operations", 422, 503), a.failed)
+	huma.Register(h, operation("show-failed", http.MethodGet, "/v1/failed/{seq}", "A skipped event as the log holds it", "operations", 404, 422, 503), a.showFailed)
+	retry := operation("retry-failed", http.MethodPost, "/v1/failed/retry", "Try skipped events again", "operations", 404, 422, 503)
+	retry.Description = "Makes the conversations that they belong to anew from the log, each in one transaction of the process that drives its partition. " +
+		"Reads see a conversation as it was until that is done."
+	huma.Register(h, retry, a.retry)
+}
+
+// failedModels are the read models to ask, all that there are or one.
+func (a *api) failedModels(name string) ([]model, error) {
+	var list []model
+	for _, m := range a.models() {
+		if name != "" && name != m.name {
+			continue
+		}
+		if m.err != nil {
+			return nil, a.problem(m.err)
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error) {
+	if in.Conversation != "" && in.Tenant == "" {
+		return nil, tenantMissing("query.tenant")
+	}
+	models, err := a.failedModels(in.Projection)
+	if err != nil {
+		return nil, err
+	}
+	out := &failedOutput{}
+	out.Body.Failed = []FailedEvent{}
+	for _, m := range models {
+		list, err := m.store.Failed(ctx, projection.FailedQuery{
+			Tenant: in.Tenant, Conversation: in.Conversation, Class: projection.Class(in.Class), After: in.After, Limit: in.Limit,
+		})
+		if err != nil {
+			return nil, a.problem(err)
+		}
+		out.Body.Failed = append(out.Body.Failed, each(list, failedEvent)...)
+	}
+	return out, nil
+}
+
+func tenantMissing(location string) error {
+	return huma.Error422UnprocessableEntity("name the conversation's tenant: its id alone can be that of several",
+		&huma.ErrorDetail{Location: location, Message: "is missing"})
+}
+
+func (a *api) showFailed(ctx context.Context, in *showFailedInput) (*showFailedOutput, error) {
+	models, err := a.failedModels("")
+	if err != nil {
+		return nil, err
+	}
+	out := &showFailedOutput{Body: FailedDetail{Seq: in.Seq}}
+	for _, m := range models {
+		list, err := failedAt(ctx, m, in.Seq)
+		if err != nil {
+			return nil, a.problem(err)
+		}
+		out.Body.Failed = append(out.Body.Failed, each(list, failedEvent)...)
+	}
+	if len(out.Body.Failed) == 0 {
+		return nil, notListed(in.Seq)
+	}
+	return out, a.whatFailed(ctx, &out.Body)
+}
+
+// whatFailed adds the event itself. That of a deleted conversation is not shown.
+func (a *api) whatFailed(ctx context.Context, d *FailedDetail) error {
+	stored, err := a.Log.Get(ctx, d.Seq)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		d.Absent = "the log no longer holds it"
+		return nil
+	}
+	if err != nil {
+		return a.problem(err)
+	}
+	if address, err := events.ParseSubject(stored.Subject); err == nil {
+		deleted, err := a.deleted(ctx, events.ConversationID{Tenant: address.Tenant, ID: address.Conversation})
+		if err != nil {
+			return a.problem(err)
+		}
+		if deleted {
+			d.Absent = "its conversation was deleted"
+			return nil
+		}
+	}
+	d.Subject, d.Headers = stored.Subject, stored.Header
+	if utf8.Valid(stored.Data) {
+		d.Data = string(stored.Data)
+	} else {
+		d.Binary = stored.Data
+	}
+	return nil
+}
+
+// failedAt is what a read model lists at a sequence, nothing or one.
+func failedAt(ctx context.Context, m model, seq uint64) ([]projection.Failed, error) {
+	list, err := m.store.Failed(ctx, projection.FailedQuery{After: seq - 1, Limit: 1})
+	if err != nil || len(list) == 0 || list[0].Seq != seq {
+		return nil, err
+	}
+	return list, nil
+}
+
+func notListed(seq uint64) error {
+	return huma.Error404NotFound(fmt.Sprintf("no projection lists an event at sequence %d: mneme failed list shows which they do", seq))
+}

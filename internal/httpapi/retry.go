@@ -1,0 +1,219 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+type retryInput struct{ Body RetryRequest }
+
+// RetryRequest says what is to be tried again: one of seq, conversation and all.
+type RetryRequest struct {
+	Seq          uint64 `json:"seq,omitempty" doc:"the conversation of the event at this sequence"`
+	Conversation string `json:"conversation,omitempty" doc:"this conversation of the tenant"`
+	All          bool   `json:"all,omitempty" doc:"each conversation with such events, page by page"`
+	Tenant       string `json:"tenant,omitempty" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
+	Projection   string `json:"projection,omitempty" enum:"graph,files" doc:"only in this projection"`
+	Class        string `json:"class,omitempty" enum:"invalid,error" doc:"only conversations with events of this class"`
+	After        uint64 `json:"after,omitempty" doc:"with all: next_after of the page before"`
+	Limit        int    `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"with all: at most so many events of each projection"`
+}
+
+type retryOutput struct{ Body Retry }
+
+// Retry is what came of a retry.
+type Retry struct {
+	Conversations []RetriedConversation `json:"conversations"`
+	Applied       int                   `json:"applied" doc:"skipped events that were applied now"`
+	Failed        int                   `json:"failed" doc:"events that failed again, or could not be tried"`
+	NextAfter     uint64                `json:"next_after,omitempty" doc:"after of the next page; absent if this was the last"`
+}
+
+// RetriedConversation is what came of one conversation in one projection.
+type RetriedConversation struct {
+	Projection   string `json:"projection"`
+	Tenant       string `json:"tenant"`
+	Conversation string `json:"conversation" doc:"empty if an event names none"`
+	Retried      int    `json:"retried" doc:"events of it that were skipped before"`
+	Applied      int    `json:"applied" doc:"of these, how many were applied now"`
+	Failed       int    `json:"failed" doc:"events of it that failed again, or could not be tried"`
+	Error        string `json:"error,omitempty" doc:"why it could not be tried"`
+}
+
+// target is a conversation to make anew in one read model.
+type target struct {
+	model
+	id  events.ConversationID // empty if the event names none
+	seq uint64                // of the event for which it is one
+}
+
+func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
+	r := &in.Body
+	chosen := 0
+	for _, is := range []bool{r.Seq > 0, r.Conversation != "", r.All} {
+		if is {
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return nil, huma.Error422UnprocessableEntity("name one of seq, conversation and all", &huma.ErrorDetail{Location: "body", Message: "one of seq, conversation and all is needed"})
+	}
+	if r.Conversation != "" && r.Tenant == "" {
+		return nil, tenantMissing("body.tenant")
+	}
+	models, err := a.failedModels(r.Projection)
+	if err != nil {
+		return nil, err
+	}
+	out := &retryOutput{Body: Retry{Conversations: []RetriedConversation{}}}
+	targets, err := a.targets(ctx, r, models, &out.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, a.retryAll(ctx, targets, &out.Body)
+}
+
+// targets are the conversations to make anew. It returns a problem.
+func (a *api) targets(ctx context.Context, r *RetryRequest, models []model, out *Retry) ([]target, error) {
+	var list []target
+	for _, m := range models {
+		var rows []projection.Failed
+		var err error
+		switch {
+		case r.Seq > 0:
+			rows, err = failedAt(ctx, m, r.Seq)
+		case r.Conversation != "":
+			rows, err = m.store.Failed(ctx, projection.FailedQuery{Tenant: r.Tenant, Conversation: r.Conversation, Class: projection.Class(r.Class), Limit: 1})
+		default:
+			rows, err = m.store.Failed(ctx, projection.FailedQuery{Tenant: r.Tenant, Class: projection.Class(r.Class), After: r.After, Limit: r.Limit})
+			if last := len(rows) - 1; len(rows) == r.Limit && (out.NextAfter == 0 || rows[last].Seq < out.NextAfter) {
+				out.NextAfter = rows[last].Seq
+			}
+		}
+		if err != nil {
+			return nil, a.problem(err)
+		}
+		for _, f := range rows {
+			list = append(list, target{m, f.Conversation, f.Seq})
+		}
+	}
+	switch {
+	case r.All:
+		return a.unique(ctx, r, list, out.NextAfter)
+	case len(list) == 0 && r.Seq > 0:
+		return nil, notListed(r.Seq)
+	case len(list) == 0:
+		return nil, huma.Error404NotFound("no projection lists such an event of this conversation: mneme failed list shows which they do")
+	}
+	return list, nil
+}
+
+// unique leaves out what comes on the next page, and conversations that this page or one
+// before it has named already.
+func (a *api) unique(ctx context.Context, r *RetryRequest, list []target, end uint64) (once []target, err error) {
+	type name struct {
+		projection string
+		id         events.ConversationID
+	}
+	seen := map[name]bool{}
+	for _, t := range list {
+		if end > 0 && t.seq > end || seen[name{t.name, t.id}] {
+			continue
+		}
+		if t.id.ID != "" {
+			seen[name{t.name, t.id}] = true
+			first, err := t.store.Failed(ctx, projection.FailedQuery{Tenant: t.id.Tenant, Conversation: t.id.ID, Class: projection.Class(r.Class), Limit: 1})
+			if err != nil {
+				return nil, a.problem(err)
+			}
+			if r.After > 0 && len(first) > 0 && first[0].Seq <= r.After {
+				continue
+			}
+		}
+		once = append(once, t)
+	}
+	return once, nil
+}
+
+// retryAll makes conversations anew. It returns a problem if none could be tried since
+// nobody drives their partitions.
+func (a *api) retryAll(ctx context.Context, targets []target, out *Retry) error {
+	type owner struct {
+		projection string
+		partition  int
+	}
+	away := map[owner]error{} // who does not answer for one conversation is not asked for the next
+	tried := false
+	var first error
+	for _, t := range targets {
+		c := RetriedConversation{Projection: t.name, Tenant: t.id.Tenant, Conversation: t.id.ID, Retried: 1}
+		if t.id.ID == "" {
+			c.Failed, c.Error = 1, fmt.Sprintf("the event at sequence %d names no conversation that could be made anew: publish it again, corrected", t.seq)
+			tried = true
+		} else {
+			at := owner{t.name, a.Log.PartitionOf(t.id.Tenant, t.id.ID)}
+			err := away[at]
+			if err == nil {
+				err = a.retryOne(ctx, t, at.partition, &c)
+			}
+			if ctx.Err() != nil {
+				return a.problem(ctx.Err())
+			}
+			if tried = tried || err == nil; err != nil {
+				away[at] = err
+				c.Failed, c.Error = c.Retried, notTried(err, t.name)
+				if first == nil {
+					first = huma.Error503ServiceUnavailable(c.Error)
+				}
+			}
+		}
+		out.Conversations = append(out.Conversations, c)
+		out.Applied, out.Failed = out.Applied+c.Applied, out.Failed+c.Failed
+	}
+	if !tried {
+		return first
+	}
+	return nil
+}
+
+func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedConversation) error {
+	const page = 1000
+	c.Retried = 0
+	for after := uint64(0); ; {
+		rows, err := t.store.Failed(ctx, projection.FailedQuery{Tenant: t.id.Tenant, Conversation: t.id.ID, After: after, Limit: page})
+		if err != nil {
+			return err
+		}
+		if c.Retried += len(rows); len(rows) < page {
+			break
+		}
+		after = rows[page-1].Seq
+	}
+	applied, failed, err := projection.RequestRepair(ctx, a.Log.Conn(), t.name, a.Generation, partition, t.id)
+	if err != nil {
+		return err
+	}
+	// What the log lost since is neither.
+	c.Failed, c.Applied = failed, min(max(c.Retried-failed, 0), applied)
+	return nil
+}
+
+// notTried says what to do if a conversation could not be made anew.
+func notTried(err error, name string) string {
+	switch {
+	case errors.Is(err, projection.ErrUnheld):
+		program := map[string]string{"graph": "ingestor", "files": "file-tracker"}[name]
+		return err.Error() + ": start " + program + ", or mneme up; mneme status shows who drives what"
+	case errors.Is(err, projection.ErrElsewhere):
+		return err.Error() + ": the partition moves to another process, try again"
+	case errors.Is(err, projection.ErrNotRunning):
+		return err.Error() + ": see mneme status"
+	}
+	return err.Error() + ": try again; mneme status shows whether the projection stands still"
+}

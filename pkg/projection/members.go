@@ -1,0 +1,274 @@
+package projection
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
+)
+
+// Member is what a process says of itself in the bucket of leases, each time it renews
+// its key there. Of one that says nothing, or something else, only Process is known.
+type Member struct {
+	Process    string    `json:"-"`
+	Program    string    `json:"program,omitempty"`
+	Version    string    `json:"version,omitempty"`
+	Started    time.Time `json:"started,omitzero"`
+	Partitions []Driven  `json:"partitions,omitempty"`
+}
+
+// Driven is what a process says of a partition that it drives, or is halted on.
+type Driven struct {
+	Projection string  `json:"projection"`
+	Generation int     `json:"generation"`
+	Partition  int     `json:"partition"`
+	State      State   `json:"state"`
+	Seq        uint64  `json:"seq"` // last sequence applied
+	Lag        uint64  `json:"lag"`
+	Rate       float64 `json:"rate"` // events a second, over the last seconds
+	Retries    uint64  `json:"retries,omitempty"`
+	Error      string  `json:"error,omitempty"`
+}
+
+// Member is what this process says of itself, with what its projectors say.
+func (l *Leases) Member(statuses []Status) Member {
+	m := l.about
+	for _, s := range statuses {
+		if s.State == StateIdle {
+			continue
+		}
+		m.Partitions = append(m.Partitions, Driven{
+			Projection: s.Projection, Generation: s.Generation, Partition: s.Partition, State: s.State,
+			Seq: s.Checkpoint.Seq, Lag: s.Lag, Rate: s.Rate, Retries: s.Retries, Error: short(s.Error),
+		})
+	}
+	return m
+}
+
+func (m Member) encode() []byte {
+	raw, err := json.Marshal(m)
+	if err != nil { // which takes a number that JSON does not have
+		return []byte("{}")
+	}
+	return raw
+}
+
+// processKey begins the keys of processes that take no leases. No projector looks at
+// them.
+const processKey = "process."
+
+// Announce makes this process known to [ReadCluster] until stop is called, if it takes no
+// leases. statuses, unless it is nil, tells what its projectors say. A server that is away
+// is waited for.
+func (l *Leases) Announce(statuses func() []Status, logger *slog.Logger) (stop func()) {
+	about := func() []byte {
+		if statuses == nil {
+			return l.about.encode()
+		}
+		return l.Member(statuses()).encode()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		var known trouble
+		for ctx.Err() == nil {
+			if err := l.announce(ctx, about); err != nil && known.isNews(err) {
+				logger.Warn("this process is not listed in mneme status, and tries again", "error", err)
+			}
+			select {
+			case <-time.After(maxAbsence):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// announce keeps the key until ctx ends, or it can't.
+func (l *Leases) announce(ctx context.Context, about func() []byte) error {
+	bucket, ttl, err := natsdeploy.ApplyLeases(ctx, l.js, l.ttl)
+	if err != nil {
+		return err
+	}
+	self, err := take(bucket, ttl, processKey+l.process, about)
+	if err != nil {
+		return err
+	}
+	defer self.release()
+	select {
+	case <-self.valid.Done():
+		return context.Cause(self.valid)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Cluster is who works with one log, and who drives what.
+type Cluster struct {
+	Members []Member // by name
+	Leases  []Lease
+}
+
+// Lease says which process has the lease of a partition.
+type Lease struct {
+	Projection string
+	Generation int
+	Partition  int
+	Process    string
+}
+
+// clusterPatience is how long the bucket of leases may take to tell all it holds.
+const clusterPatience = 2 * time.Second
+
+// ReadCluster reads the bucket of leases. It is empty if no process ever took one.
+func ReadCluster(ctx context.Context, conn *nats.Conn) (Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, clusterPatience)
+	defer cancel()
+	c, err := readCluster(ctx, conn)
+	if err != nil {
+		return Cluster{}, fmt.Errorf("ask who drives what: %w", err)
+	}
+	return c, nil
+}
+
+func readCluster(ctx context.Context, conn *nats.Conn) (c Cluster, err error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return c, err
+	}
+	bucket, err := js.KeyValue(ctx, natsdeploy.LeaseBucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	watcher, err := bucket.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return c, err
+	}
+	defer func() {
+		_ = watcher.Stop()
+		go drain(watcher)
+	}()
+	for {
+		select {
+		case e, ok := <-watcher.Updates():
+			if !ok {
+				return c, errNoAnswer
+			}
+			if e == nil {
+				slices.SortFunc(c.Members, func(a, b Member) int { return cmp.Compare(a.Process, b.Process) })
+				return c, nil
+			}
+			c.add(e.Key(), e.Value())
+		case <-ctx.Done():
+			return c, ctx.Err()
+		}
+	}
+}
+
+// add takes in a key of the bucket. What it can't read is another build's.
+func (c *Cluster) add(key string, value []byte) {
+	kind, rest, _ := strings.Cut(key, ".")
+	if kind == "process" {
+		c.join(memberOf(rest, value))
+		return
+	}
+	parts := strings.Split(rest, ".")
+	if len(parts) != 3 {
+		return
+	}
+	generation, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return
+	}
+	switch kind {
+	case "member":
+		c.join(memberOf(parts[2], value))
+	case "lease":
+		if partition, err := strconv.Atoi(parts[2]); err == nil {
+			c.Leases = append(c.Leases, Lease{Projection: parts[0], Generation: generation, Partition: partition, Process: string(value)})
+		}
+	}
+}
+
+// memberOf reads what a process says of itself. An older build's value is its name.
+func memberOf(process string, value []byte) Member {
+	var m Member
+	if json.Unmarshal(value, &m) != nil {
+		m = Member{}
+	}
+	m.Process = process
+	return m
+}
+
+// join adds a member. A process that drives several projections says something in each.
+func (c *Cluster) join(m Member) {
+	at := slices.IndexFunc(c.Members, func(have Member) bool { return have.Process == m.Process })
+	if at < 0 {
+		c.Members = append(c.Members, m)
+		return
+	}
+	have := &c.Members[at]
+	m.Partitions = append(have.Partitions, m.Partitions...)
+	if m.Program == "" {
+		m.Program, m.Version, m.Started = have.Program, have.Version, have.Started
+	}
+	*have = m
+}
+
+// Add takes in what a process says of itself that is not in the bucket, or says it newer.
+func (c *Cluster) Add(m Member) {
+	c.Members = slices.DeleteFunc(c.Members, func(have Member) bool { return have.Process == m.Process })
+	c.Members = append(c.Members, m)
+	slices.SortFunc(c.Members, func(a, b Member) int { return cmp.Compare(a.Process, b.Process) })
+}
+
+// Holder is the process that has the lease of a partition, or drives it without one; ""
+// if nobody is known to.
+func (c *Cluster) Holder(projection string, generation, partition int) string {
+	for _, l := range c.Leases {
+		if l.Projection == projection && l.Generation == generation && l.Partition == partition {
+			return l.Process
+		}
+	}
+	for _, m := range c.Members {
+		for _, d := range m.Partitions {
+			if d.Projection == projection && d.Generation == generation && d.Partition == partition {
+				return m.Process
+			}
+		}
+	}
+	return ""
+}
+
+// Statuses are what the holders of a projection's partitions say, for [Progress].
+func (c *Cluster) Statuses(projection string, generation int) (list []Status) {
+	for _, m := range c.Members {
+		for _, d := range m.Partitions {
+			if d.Projection == projection && d.Generation == generation && c.Holder(projection, generation, d.Partition) == m.Process {
+				list = append(list, Status{
+					Projection: projection, Generation: generation, Partition: d.Partition, State: d.State, Checkpoint: Checkpoint{Partition: d.Partition, Seq: d.Seq},
+					Lag: d.Lag, Rate: d.Rate, Retries: d.Retries, Error: d.Error, Holder: m.Process,
+				})
+			}
+		}
+	}
+	return list
+}
