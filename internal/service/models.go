@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -92,18 +91,6 @@ func (m *model[S]) close() error {
 	return m.store.Close()
 }
 
-// scratchPrefix begins the names of the directories that a verification works in.
-const scratchPrefix = "verify-"
-
-// removeScratch removes what a verification left behind whose process was killed.
-func removeScratch(data string) error {
-	left, err := filepath.Glob(filepath.Join(data, scratchPrefix+"*"))
-	for _, dir := range left {
-		err = errors.Join(err, os.RemoveAll(dir))
-	}
-	return err
-}
-
 // Verify replays the log into scratch stores beside the read models and compares.
 func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) (list []projection.Verification, err error) {
 	g, err := m.Graph()
@@ -114,11 +101,11 @@ func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(pr
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(m.data, scratchPrefix)
+	dir, remove, err := makeScratch(m.data)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 
 	scratchGraph, err := sqlitestore.OpenGraph(ctx, filepath.Join(dir, "graph.db"))
 	if err != nil {

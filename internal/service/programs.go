@@ -149,6 +149,9 @@ func RunContextAPI(ctx context.Context) (err error) {
 	if err := os.MkdirAll(filepath.Clean(s.Data), 0o700); err != nil {
 		return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
 	}
+	if err := removeScratch(s.Data); err != nil {
+		return err
+	}
 	log, conn, err := openLog(ctx, s.NATSURL, "context-api", tell, logger, nil)
 	if err != nil {
 		return err

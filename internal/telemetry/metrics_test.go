@@ -88,6 +88,8 @@ func TestMetricsSayWhatStatusSays(t *testing.T) {
 		require.EqualValues(t, p.Checkpoint, m.value(t, "mneme_projection_checkpoint", at...))
 		require.EqualValues(t, p.Lag, m.value(t, "mneme_projection_lag_events", at...))
 		require.EqualValues(t, s.Stream.Head, m.value(t, "mneme_projection_head", at...))
+		require.EqualValues(t, p.Epoch, m.value(t, "mneme_projection_epoch", at...))
+		require.EqualValues(t, 1, m.value(t, "mneme_projection_held", at...))
 		require.EqualValues(t, p.Applied, m.value(t, "mneme_projection_applied_events_total", at...))
 		require.EqualValues(t, p.Duplicates, m.value(t, "mneme_projection_duplicate_events_total", at...))
 		require.EqualValues(t, p.Failed, m.value(t, "mneme_projection_failed_events", "projection="+p.Name, "class=invalid"))

@@ -70,6 +70,8 @@ var (
 	projectionDuplicates = desc("mneme_projection_duplicate_events_total", "Known events that were dropped, since the read model was built.", "projection", "partition")
 	projectionState      = desc("mneme_projection_state", "1 for the state that the partition is in, 0 for the others; idle where another process drives it.", "projection", "partition", "state")
 	projectionRetries    = desc("mneme_projection_retries_total", "How often the projector has waited for a store or a server and tried again.", "projection", "partition")
+	projectionHeld       = desc("mneme_projection_held", "1 for the partitions that this process drives or is halted on, 0 for those of others and of nobody.", "projection", "partition")
+	projectionEpoch      = desc("mneme_projection_epoch", "How often the partition was taken over, since the read model was built.", "projection", "partition")
 	projectionFailed     = desc("mneme_projection_failed_events", "Events that were skipped and are listed, of all partitions.", "projection", "class")
 	sqliteBytes          = desc("mneme_sqlite_file_bytes", "Size of the read model's files: db, and wal, what is not yet moved there.", "projection", "file")
 )
@@ -108,7 +110,11 @@ func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
 			out <- gauge(sqliteBytes, float64(info.Size()), w.Name, file)
 		}
 	}
-	list, err := projection.Progress(ctx, w.Name, w.log, w.Model, w.Statuses())
+	statuses := w.Statuses()
+	for _, s := range statuses {
+		out <- gauge(projectionHeld, one(s.State != projection.StateIdle), w.Name, strconv.Itoa(s.Partition))
+	}
+	list, err := projection.Progress(ctx, w.Name, w.log, w.Model, statuses)
 	if err == nil {
 		err = w.collectFailed(ctx, out)
 	}
@@ -118,6 +124,7 @@ func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
 	for _, s := range list {
 		partition := strconv.Itoa(s.Partition)
 		out <- gauge(projectionCheckpoint, float64(s.Checkpoint.Seq), w.Name, partition)
+		out <- gauge(projectionEpoch, float64(s.Checkpoint.Epoch), w.Name, partition)
 		out <- gauge(projectionHead, float64(s.Head), w.Name, partition)
 		out <- gauge(projectionLag, float64(s.Lag), w.Name, partition)
 		out <- counter(projectionApplied, float64(s.Checkpoint.Applied), w.Name, partition)

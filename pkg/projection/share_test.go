@@ -46,7 +46,7 @@ func (b *bench) workerOn(conn *nats.Conn, name string, p projection.Projection[*
 	b.t.Helper()
 	log, err := eventlog.Open(b.t.Context(), conn)
 	require.NoError(b.t, err)
-	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: conn, Process: name, TTL: leaseTTL})
+	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: conn, Process: name, Program: "tester", Version: "v1", TTL: leaseTTL})
 	require.NoError(b.t, err)
 	pr, err := projection.NewProjector(p, log, store, slog.New(slog.DiscardHandler), projection.Shared(leases, 1))
 	require.NoError(b.t, err)

@@ -1,0 +1,198 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/internal/service"
+	"mneme/pkg/eventlog"
+)
+
+// cluster is a NATS server with the programs that work on it, all in this process.
+type cluster struct {
+	t    *testing.T
+	nats *natsdeploy.Embedded
+	api  string
+}
+
+// start runs a program until stop is called, and returns where it answers. Programs take
+// their settings from the environment, which is the whole process's: one after the other.
+func (c *cluster) start(run func(context.Context) error) (url string, stop func()) {
+	c.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(c.t, err)
+	address := listener.Addr().String()
+	require.NoError(c.t, listener.Close())
+	c.t.Setenv("MNEME_LISTEN", address)
+	ctx, cancel := context.WithCancel(c.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	stop = func() {
+		cancel()
+		if err, ok := <-ended; ok {
+			require.NoError(c.t, err)
+			close(ended)
+		}
+	}
+	c.t.Cleanup(stop)
+	require.Eventually(c.t, func() bool {
+		status, _ := c.ask(http.MethodGet, "http://"+address+"/healthz", nil)
+		return status == http.StatusOK
+	}, 30*time.Second, 10*time.Millisecond)
+	return "http://" + address, stop
+}
+
+func (c *cluster) ask(method, url string, body any) (status int, answer []byte) {
+	raw, err := json.Marshal(body)
+	require.NoError(c.t, err)
+	request, err := http.NewRequestWithContext(c.t.Context(), method, url, bytes.NewReader(raw))
+	require.NoError(c.t, err)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(response.Body)
+	require.NoError(c.t, err)
+	return response.StatusCode, answer
+}
+
+// await waits until the status is as wanted.
+func (c *cluster) await(what string, ok func(httpapi.Status) bool) (s httpapi.Status) {
+	c.t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		s = httpapi.Status{}
+		if status, body := c.ask(http.MethodGet, c.api+"/v1/status", nil); status == http.StatusOK {
+			require.NoError(c.t, json.Unmarshal(body, &s))
+			if ok(s) {
+				return s
+			}
+		}
+		require.True(c.t, time.Now().Before(deadline), "waited in vain until %s: %+v", what, s)
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// programs counts the processes of each program.
+func programs(s httpapi.Status) map[string]int {
+	count := map[string]int{}
+	for _, p := range s.Processes {
+		count[p.Program]++
+	}
+	return count
+}
+
+// live counts the partitions of a projection that somebody drives and has caught up with.
+func live(s httpapi.Status, projection string) (n int) {
+	for _, p := range s.Projections {
+		if p.Name == projection && p.State == "live" && p.Holder != "" && p.Lag == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cluster) exercise(ingestors int) {
+	const partitions = 4
+	t := c.t
+	var err error
+	c.nats, err = natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 64 << 20})
+	require.NoError(t, err)
+	t.Cleanup(c.nats.Stop)
+	t.Setenv("MNEME_NATS_URL", c.nats.ClientURL())
+	t.Setenv("MNEME_PARTITIONS", fmt.Sprint(partitions))
+	t.Setenv("MNEME_DATA", t.TempDir())
+	t.Setenv("MNEME_LOG_LEVEL", "error")
+	stops := []func(){}
+	for range ingestors {
+		_, stop := c.start(service.RunIngestor)
+		stops = append(stops, stop)
+	}
+	c.start(service.RunFileTracker)
+	c.api, _ = c.start(service.RunContextAPI)
+
+	conn, err := eventlog.Connect(c.nats.ClientURL(), "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer conn.Close()
+	var log *eventlog.Log
+	require.Eventually(t, func() bool {
+		log, err = eventlog.Open(t.Context(), conn)
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
+	for i := range 20 {
+		e, err := events.New(fmt.Sprint("c", i), "test", "1", &events.MessageCreated{MessageID: "m", Role: "user", Content: "x"})
+		require.NoError(t, err)
+		_, err = log.Publish(t.Context(), "default", e)
+		require.NoError(t, err)
+	}
+	const bad = 21
+	require.NoError(t, conn.Publish("mneme.default.c7.message_created", []byte("{")))
+
+	s := c.await("every process and partition is there", func(s httpapi.Status) bool {
+		return s.Stream.Head == bad && live(s, "graph") == partitions && live(s, "files") == partitions && len(s.Processes) == ingestors+2
+	})
+	require.Equal(t, map[string]int{"ingestor": ingestors, "file-tracker": 1, "context-api": 1}, programs(s))
+	require.Empty(t, s.ProcessesError)
+	names := map[string]httpapi.ProcessStatus{}
+	for _, p := range s.Processes {
+		require.NotEmpty(t, p.Version)
+		require.NotEmpty(t, p.Started)
+		names[p.Name] = p
+	}
+	for _, p := range s.Projections {
+		require.Equal(t, map[string]string{"graph": "ingestor", "files": "file-tracker"}[p.Name], names[p.Holder].Program)
+		require.Positive(t, p.Epoch)
+		require.Empty(t, p.Error)
+	}
+
+	// The process that answers drives nothing; the owner of the partition repairs.
+	status, body := c.ask(http.MethodPost, c.api+"/v1/failed/retry", httpapi.RetryRequest{Seq: bad})
+	require.Equal(t, http.StatusOK, status, "%s", body)
+	var retried httpapi.Retry
+	require.NoError(t, json.Unmarshal(body, &retried))
+	require.Equal(t, 2, retried.Failed, "%s", body)
+	require.Len(t, retried.Conversations, 2)
+	require.Empty(t, retried.Conversations[0].Error)
+
+	for _, stop := range stops {
+		stop()
+	}
+	s = c.await("nobody drives the graph", func(s httpapi.Status) bool { return programs(s)["ingestor"] == 0 && live(s, "graph") == 0 })
+	for _, p := range s.Projections {
+		if p.Name == "graph" {
+			require.Equal(t, []string{"idle", ""}, []string{p.State, p.Holder})
+		}
+	}
+	status, body = c.ask(http.MethodPost, c.api+"/v1/failed/retry", httpapi.RetryRequest{Seq: bad, Projection: "graph"})
+	require.Equal(t, http.StatusServiceUnavailable, status, "%s", body)
+	require.Contains(t, string(body), "start ingestor")
+	status, body = c.ask(http.MethodPost, c.api+"/v1/failed/retry", httpapi.RetryRequest{Seq: bad})
+	require.Equal(t, http.StatusOK, status, "the other projection can: %s", body)
+}
+
+func TestStatusShowsEveryProcessAndARetryReachesTheOwner(t *testing.T) {
+	(&cluster{t: t}).exercise(1)
+}
+
+func TestStatusShowsEveryProcessAndARetryReachesTheOwnerOnNeo4j(t *testing.T) {
+	server := neo4jtest.Own(t)
+	t.Setenv("MNEME_STORE", "neo4j")
+	t.Setenv("MNEME_NEO4J_URI", server.URI())
+	(&cluster{t: t}).exercise(2)
+}

@@ -1,0 +1,27 @@
+package service
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhatAKilledVerificationLeftIsRemovedAndOneThatGoesOnIsNot(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	left := filepath.Join(data, scratchPrefix+"1")
+	require.NoError(t, os.MkdirAll(left, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(left, "graph.db"), []byte("x"), 0o600))
+	dir, remove, err := makeScratch(data)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "graph.db"), []byte("x"), 0o600))
+	require.NoError(t, removeScratch(data))
+	require.DirExists(t, dir, "it goes on")
+	require.NoError(t, remove())
+	require.NoDirExists(t, dir)
+	require.NoError(t, removeScratch(data))
+	require.NoDirExists(t, left)
+	require.NoError(t, removeScratch(data), "nothing is left")
+}

@@ -1,0 +1,226 @@
+package projection_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// awaitCluster waits until what the processes say is as wanted.
+func (b *bench) awaitCluster(ok func(c projection.Cluster) bool) projection.Cluster {
+	b.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		c, err := projection.ReadCluster(b.t.Context(), b.conn)
+		require.NoError(b.t, err)
+		if ok(c) {
+			return c
+		}
+		require.True(b.t, time.Now().Before(deadline), "waited in vain: %+v", c)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// driven counts the partitions that the members say they have caught up with.
+func driven(c projection.Cluster) (n int) {
+	for _, m := range c.Members {
+		for _, d := range m.Partitions {
+			if d.State == projection.StateLive {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func TestTheMembersSayWhatTheyAreAndWhatTheyDrive(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 4)
+	c, err := projection.ReadCluster(t.Context(), b.conn)
+	require.NoError(t, err)
+	require.Empty(t, c, "nobody ever took a lease")
+	workers := []*worker{b.worker("a"), b.worker("b")}
+	awaitShared(t, workers...)
+	b.many(100, 40)
+	b.awaitApplied()
+	c = b.awaitCluster(func(c projection.Cluster) bool {
+		if driven(c) != 4 || len(c.Leases) != 4 {
+			return false
+		}
+		for _, m := range c.Members {
+			for _, d := range m.Partitions {
+				if d.Seq != b.checkpointOf(d.Partition).Seq || d.Lag > 0 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	require.Len(t, c.Members, 2)
+	for i, m := range c.Members {
+		require.Equal(t, workers[i].name, m.Process)
+		require.Equal(t, []string{"tester", "v1"}, []string{m.Program, m.Version})
+		require.WithinDuration(t, time.Now(), m.Started, time.Minute)
+		require.Len(t, m.Partitions, 2)
+		for _, d := range m.Partitions {
+			require.Equal(t, m.Process, c.Holder("graph", 1, d.Partition))
+			require.Positive(t, d.Rate)
+		}
+	}
+	require.Empty(t, c.Holder("graph", 2, 0), "leases of another generation are others")
+	list, err := projection.Progress(t.Context(), "graph", b.log, b.store, c.Statuses("graph", 1))
+	require.NoError(t, err)
+	require.Len(t, list, 4)
+	for _, s := range list {
+		require.Equal(t, c.Holder("graph", 1, s.Partition), s.Holder)
+		require.Equal(t, projection.StateLive, s.State)
+		require.Positive(t, s.Checkpoint.Epoch)
+	}
+	workers[0].kill()
+	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 1 && driven(c) == 4 })
+}
+
+// olderMember is in the bucket what a process of a build is that says nothing of itself:
+// the values of its keys are its name. It renews them until the test ends.
+func (b *bench) olderMember(name string, partitions ...string) {
+	b.t.Helper()
+	bucket, ttl, err := natsdeploy.ApplyLeases(b.t.Context(), b.jetstream(), leaseTTL)
+	require.NoError(b.t, err)
+	ctx, cancel := context.WithCancel(b.t.Context())
+	ended := make(chan struct{})
+	keys := []string{"member.graph.1." + name}
+	for _, p := range partitions {
+		keys = append(keys, "lease.graph.1."+p)
+	}
+	for _, key := range keys {
+		_, err := bucket.Create(ctx, key, []byte(name))
+		require.NoError(b.t, err)
+	}
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			for _, key := range keys {
+				_, _ = bucket.Put(ctx, key, []byte(name))
+			}
+			select {
+			case <-time.After(ttl / 8):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	b.t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+func TestAnOlderBuildBesideANewerOneKeepsItsShare(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 4)
+	b.olderMember("older", "0", "1")
+	newer := b.worker("newer")
+	c := b.awaitCluster(func(c projection.Cluster) bool { return driven(c) == 2 && len(c.Leases) == 4 })
+	require.Equal(t, projection.Member{Process: "older"}, c.Members[slices.IndexFunc(c.Members, func(m projection.Member) bool { return m.Process == "older" })])
+	for partition, want := range []string{"older", "older", "newer", "newer"} {
+		require.Equal(t, want, c.Holder("graph", 1, partition))
+		require.Equal(t, want, newer.Status()[partition].Holder)
+	}
+
+	// An older build reads the names of the keys of members, and the values of leases.
+	bucket, err := b.jetstream().KeyValue(t.Context(), natsdeploy.LeaseBucket)
+	require.NoError(t, err)
+	lease, err := bucket.Get(t.Context(), "lease.graph.1.2")
+	require.NoError(t, err)
+	require.Equal(t, "newer", string(lease.Value()))
+	_, err = bucket.Get(t.Context(), "member.graph.1.newer")
+	require.NoError(t, err)
+}
+
+func TestAProcessThatTakesNoLeasesIsListedAndGetsNoPartition(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	reader, err := projection.NewLeases(projection.LeaseConfig{Conn: b.conn, Process: "reader.1", Program: "context-api", TTL: leaseTTL})
+	require.NoError(t, err)
+	stop := reader.Announce(nil, slog.New(slog.DiscardHandler))
+	defer stop()
+	alone := b.start(graph.Projection())
+	writer, err := projection.NewLeases(projection.LeaseConfig{Conn: b.conn, Process: "writer", TTL: leaseTTL})
+	require.NoError(t, err)
+	stopWriter := writer.Announce(alone.Status, slog.New(slog.DiscardHandler))
+	defer stopWriter()
+	c := b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 2 && driven(c) == 2 })
+	require.Equal(t, projection.Member{Process: "reader-1", Program: "context-api", Started: c.Members[0].Started}, c.Members[0])
+	require.Equal(t, "writer", c.Holder("graph", 0, 1))
+
+	// The bucket may vanish.
+	require.NoError(t, b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
+	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 2 })
+
+	alone.Stop()
+	worker := b.workerOf("worker", graph.Projection(), b.store)
+	awaitShared(t, worker)
+	stop()
+	stopWriter()
+	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 1 && driven(c) == 2 })
+}
+
+func TestAHaltAtTheStartIsSeenByEveryProcess(t *testing.T) {
+	t.Parallel()
+	b, other := setup(t, 1), setup(t, 1)
+	for range 3 {
+		b.message("c")
+	}
+	first := b.worker("first")
+	b.awaitApplied()
+	awaitShared(t, first)
+	require.NoError(t, other.store.Close())
+	other.store = b.store // two logs, one store
+	other.worker("second")
+	c := other.awaitCluster(func(c projection.Cluster) bool {
+		return len(c.Members) == 1 && len(c.Members[0].Partitions) == 1 && c.Members[0].Partitions[0].State == projection.StateHalted
+	})
+	require.Contains(t, c.Members[0].Partitions[0].Error, "the log lost its tail, or this is another log")
+	list, err := projection.Progress(t.Context(), "graph", other.log, b.store, c.Statuses("graph", 1))
+	require.NoError(t, err)
+	require.Equal(t, projection.StateHalted, list[0].State)
+	require.Contains(t, list[0].Error, "mneme rebuild graph")
+	require.Empty(t, b.checkpoint().Halted)
+
+	b.awaitCluster(func(c projection.Cluster) bool { return driven(c) == 1 })
+	b.awaitSeq(first.projector, 0, b.message("c"))
+}
+
+func TestAProcessWhoseNameIsTakenSaysSo(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	first := b.worker("same")
+	awaitShared(t, first)
+	second := b.worker("same")
+	await(t, second.projector, "says why it takes part in nothing", func(s projection.Status) bool { return s.Error != "" })
+	require.Contains(t, second.Status()[0].Error, `another process has the name "same"`)
+	first.Stop()
+	awaitShared(t, second)
+	require.Empty(t, second.Status()[0].Error)
+}
+
+func TestAnOlderBuildsNoteOfAHaltGoesWithTheNextBatch(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	pr := b.start(graph.Projection())
+	await(t, pr, "is live", isLive)
+	require.NoError(t, b.store.Halt(t.Context(), 0, b.checkpoint().Epoch, "of another declaration"))
+	list, err := projection.Progress(t.Context(), "graph", b.log, b.store, pr.Status())
+	require.NoError(t, err)
+	require.Equal(t, projection.StateLive, list[0].State)
+	require.Empty(t, list[0].Error)
+	b.awaitSeq(pr, 0, b.message("c"))
+	require.Empty(t, b.checkpoint().Halted)
+}
