@@ -96,13 +96,13 @@ func (t *terminal) say(format string, args ...any) {
 // remark says what is wrong, in a colour if there are some, and on the next line what to
 // do. It is not data.
 func (t *terminal) remark(s style, what, remedy string) {
-	what = console.Clean(what)
+	what = t.hang(console.Clean(what), 2)
 	if isTerminal(t.err) {
 		what = t.paint(s, what)
 	}
 	fmt.Fprintln(t.err, "\n"+what)
 	if remedy != "" {
-		t.say("→ %s", remedy)
+		t.say("%s", t.hang("→ "+remedy, 2))
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	natsdeploy "mneme/deploy/nats"
 	"mneme/internal/service"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
 	"mneme/pkg/projection"
 )
 
@@ -95,12 +97,23 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 	if held, err := isLocked(path + ".lock"); err == nil && held {
 		use = "; a running process writes to it"
 	}
-	e.positions(ctx, check, store, use, "stop mneme, move "+path+" away, start again: it is made anew from the log")
+	e.positions(ctx, name, store, use, "stop mneme, move "+path+" away, start again: it is made anew from the log")
+}
+
+// declared is what this program would build each read model as.
+func declared(name string) string {
+	if name == "graph" {
+		p := graph.Projection()
+		return p.Fingerprint()
+	}
+	p := graph.FilesProjection(files.DefaultTable())
+	return p.Fingerprint()
 }
 
 // positions looks at what a read model says of itself. remedy is for one that can't be
 // read.
-func (e *examination) positions(ctx context.Context, check string, store projection.ReadStore, use, remedy string) {
+func (e *examination) positions(ctx context.Context, name string, store projection.ReadStore, use, remedy string) {
+	check := "read model " + name
 	checkpoints, err := store.Checkpoints(ctx)
 	if err != nil {
 		e.add(check, Failed, err.Error(), remedy)
@@ -108,9 +121,12 @@ func (e *examination) positions(ctx context.Context, check string, store project
 	}
 	for _, cp := range checkpoints {
 		detail := fmt.Sprintf("partition %d at checkpoint %d%s", cp.Partition, cp.Seq, use)
-		if cp.Halted != "" {
+		switch mine := declared(name); {
+		case cp.Halted != "":
 			e.add(check, Failed, detail+"; halted: "+cp.Halted, "do what the message says; what it has applied stays readable")
-		} else {
+		case cp.Fingerprint != mine:
+			e.add(check, Warning, detail+"; programs of this build halt on it: "+projection.OtherBuild(name, cp.Fingerprint, mine).Error(), "use the build that made it, or do what the message says")
+		default:
 			e.add(check, OK, detail, "")
 		}
 	}

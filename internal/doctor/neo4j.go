@@ -23,8 +23,8 @@ func (e *examination) neo4j(ctx context.Context) {
 		return
 	}
 	e.add("neo4j", OK, e.Models.URI+" answers, schema and version are right", "")
-	e.positions(ctx, "read model graph", graph, "", service.Neo4jRemedy(projection.ErrUnavailable))
-	e.positions(ctx, "read model files", files, "", service.Neo4jRemedy(projection.ErrUnavailable))
+	e.positions(ctx, "graph", graph, "", service.Neo4jRemedy(projection.ErrUnavailable))
+	e.positions(ctx, "files", files, "", service.Neo4jRemedy(projection.ErrUnavailable))
 }
 
 // neo4jLevel is how grave it is that a server can't be used.

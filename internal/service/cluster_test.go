@@ -44,8 +44,8 @@ func (c *cluster) start(run func(context.Context) error) (url string, stop func(
 	stop = func() {
 		cancel()
 		if err, ok := <-ended; ok {
-			require.NoError(c.t, err)
 			close(ended)
+			require.NoError(c.t, err)
 		}
 	}
 	c.t.Cleanup(stop)
@@ -115,6 +115,8 @@ func (c *cluster) exercise(ingestors int) {
 	c.nats, err = natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(c.nats.Stop)
+	_, err = c.nats.Apply(t.Context(), natsdeploy.Settings{Partitions: partitions})
+	require.NoError(t, err)
 	t.Setenv("MNEME_NATS_URL", c.nats.ClientURL())
 	t.Setenv("MNEME_PARTITIONS", fmt.Sprint(partitions))
 	t.Setenv("MNEME_DATA", t.TempDir())

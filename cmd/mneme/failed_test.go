@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/httpapi"
+)
+
+func TestFailedEventsAreShownAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	conn, err := nats.Connect(s.ready.NATS)
+	require.NoError(t, err)
+	defer conn.Close()
+	for _, subject := range []string{"mneme.default.c1.message_created", "mneme.team.c1.message_created"} {
+		_, err = conn.Request(subject, []byte("no event"), 10*time.Second)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return len(read[[]httpapi.FailedEvent](s, "failed", "list")) == 4 }, 30*time.Second, 10*time.Millisecond)
+	require.Len(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--tenant", "team"), 2)
+	require.Len(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--conversation", "c1", "--class", "invalid", "--projection", "graph"), 1)
+	require.Empty(t, read[[]httpapi.FailedEvent](s, "failed", "list", "--class", "error"))
+
+	out, stderr, code := s.mneme("failed", "show", "1")
+	require.Zero(t, code, stderr)
+	for _, part := range []string{"projection\tgraph", "projection\tfiles", "class\tinvalid", "subject\tev.0.default.c1.message_created", "no event"} {
+		require.Contains(t, out, part)
+	}
+	_, stderr, code = s.mneme("failed", "show", "4711")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "no projection lists an event at sequence 4711")
+
+	for name, args := range map[string][]string{"seq": {"1"}, "conversation": {"--conversation", "c1"}, "all of a tenant": {"--all", "--tenant", "team"}} {
+		out, stderr, code = s.mneme(append([]string{"failed", "retry", "--json"}, args...)...)
+		require.Equal(t, 1, code, "%s: it fails again", name)
+		require.Contains(t, stderr, "mneme failed list says why")
+		var r httpapi.Retry
+		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		require.Equal(t, []int{2, 0, 2}, []int{len(r.Conversations), r.Applied, r.Failed}, name)
+	}
+	out, stderr, code = s.mneme("failed", "retry", "--all", "--class", "error")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "0 skipped events")
+	require.Contains(t, out, "PROJECTION")
+	for _, args := range [][]string{{}, {"1", "--all"}, {"--all", "--conversation", "c1"}} {
+		_, stderr, code = s.mneme(append([]string{"failed", "retry"}, args...)...)
+		require.Equal(t, 2, code, stderr)
+	}
+}
+
+func TestARetryGoesThroughAllPages(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request httpapi.RetryRequest
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || !request.All || request.Tenant != "" {
+			http.Error(w, "not as it was asked", http.StatusUnprocessableEntity)
+			return
+		}
+		page := httpapi.Retry{Applied: 10, NextAfter: request.After + 100, Conversations: []httpapi.RetriedConversation{{Projection: "graph", Conversation: "c", Applied: 10}}}
+		if page.NextAfter == 300 {
+			page.NextAfter = 0
+		}
+		_ = json.NewEncoder(w).Encode(page)
+	}))
+	defer server.Close()
+	_, stderr, code := mneme(t, "failed", "retry", "--all", "--url", server.URL)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "30 skipped events in 3 conversations: 30 applied now, 0 failed again")
+}
+
+func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	halted := "the log ends at sequence 3: mneme rebuild graph"
+	status := httpapi.Status{
+		Projections: []httpapi.ProjectionStatus{
+			{Name: "graph", Partition: 0, State: "live", Holder: "a", Rate: 2.5},
+			{Name: "graph", Partition: 1, State: "halted", Holder: "b", Error: halted},
+			{Name: "graph", Partition: 2, State: "halted", Holder: "b", Error: halted},
+			{Name: "files", Partition: 0, State: "idle"},
+		},
+		Processes: []httpapi.ProcessStatus{
+			{Name: "a", Program: "ingestor", Version: "v1", Started: "2026-01-02T03:04:05Z", State: "live", Partitions: []httpapi.DrivenPartition{{Projection: "graph", Generation: 1}}},
+			{Name: "b", Program: "ingestor", State: "halted", Error: halted, Partitions: []httpapi.DrivenPartition{
+				{Projection: "graph", Generation: 1, Partition: 1}, {Projection: "graph", Generation: 1, Partition: 2}, {Projection: "graph", Generation: 1, Partition: 4},
+				{Projection: "graph", Generation: 2, Partition: 0}}},
+			{Name: "older", State: "unknown"},
+		},
+		ProcessesError: "no answer",
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(status) }))
+	defer server.Close()
+	out, stderr, code := mneme(t, "status", "--url", server.URL, "--color", "never")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "graph\t\t1\thalted\t0\t0\t0\tb\t")
+	require.Contains(t, out, "a\tingestor\tv1\t2026-01-02T03:04:05Z\tlive\tgraph 0\t")
+	require.Contains(t, out, "b\tingestor\t\t\thalted\tgraph 1-2,4 graph/2 0\t")
+	require.Contains(t, out, "older\t\t\t\tunknown\t")
+	require.Contains(t, stderr, "failed  graph partitions 1, 2: "+halted)
+	require.Contains(t, stderr, "warning  files partition 0: no process is known to drive it\n→ start file-tracker")
+	require.Contains(t, stderr, "other processes are not known: no answer")
+	require.NotContains(t, out+stderr, "\x1b[")
+}
