@@ -181,6 +181,11 @@ func TestFaultsOfADataDirectory(t *testing.T) {
 		_, err = db.Exec(statement)
 		require.NoError(t, err)
 	}
+	change("files", "UPDATE checkpoint SET fingerprint='files/v0/00000000'")
+	findings = examine(t, "http://"+nowhere, "nats://"+nowhere, data)
+	require.Equal(t, Warning, findings["read model files"].Level)
+	require.Contains(t, findings["read model files"].Detail, "mneme rebuild files")
+	require.Equal(t, OK, findings["read model graph"].Level)
 	change("files", "PRAGMA user_version=77")
 	change("graph", "UPDATE checkpoint SET halted='the log lost its end: rebuild'")
 	findings = examine(t, "http://"+nowhere, "nats://"+nowhere, data)
