@@ -59,11 +59,14 @@ neo4j: ## Fetch Neo4j's LTS line, 5.26; needs Java 17 or 21, and Maven
 neo4j-current: ## Fetch Neo4j's current line; needs Java 21 or 25, and Maven
 	$(GO) run ./deploy/neo4j/fetch current
 
-# The tests of docker-compose.yml are a module of their own, for what they need is large.
-.PHONY: test-compose-file lint-compose
-test: test-compose-file
+# The tests of docker-compose.yml and of deploy/k8s are modules of their own, for what they
+# need is large.
+.PHONY: test-compose-file test-k8s lint-compose lint-k8s
+test: test-compose-file test-k8s
 test-compose-file: # not from Go's cache: what it reads lies outside of the module
 	cd test/compose && $(GO) test -count=1 ./...
+test-k8s: ## Render deploy/k8s and compare it with the programs
+	cd test/k8s && $(GO) test -count=1 ./...
 
 test-all: test-compose
 .PHONY: test-compose
@@ -71,9 +74,9 @@ test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify
 	test/compose/prepare.sh
 	cd test/compose && MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 30m -v -run TestTheComposeFileRuns
 
-lint: lint-compose
-lint-compose:
-	cd test/compose && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
+lint: lint-compose lint-k8s
+lint-compose lint-k8s: lint-%:
+	cd test/$* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
 
 # What tests need from other languages, from the registries that pip and npm are set to
 # on this machine.

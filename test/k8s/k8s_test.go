@@ -1,0 +1,194 @@
+package k8s
+
+import (
+	"bufio"
+	"encoding/json"
+	"maps"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEveryOverlayFitsThePrograms(t *testing.T) {
+	t.Parallel()
+	dirs, err := filepath.Glob(filepath.Join(root, "deploy/k8s/overlays/*"))
+	require.NoError(t, err)
+	require.Len(t, dirs, len(overlays)-1, "an overlay is not tested")
+	for _, overlay := range overlays {
+		t.Run(overlay, func(t *testing.T) {
+			t.Parallel()
+			r, err := render(tree(t), overlay)
+			require.NoError(t, err)
+			require.Empty(t, check(r, built(t)))
+			require.Equal(t, overlay != "overlays/external-nats", r.workload("nats") != nil)
+			require.Equal(t, overlay == "overlays/trial", r.workload("neo4j") != nil)
+			require.Equal(t, overlay == "overlays/autoscaled", len(r.scaled) == 2)
+		})
+	}
+}
+
+func TestNothingIsMadeWithoutAPassword(t *testing.T) {
+	t.Parallel()
+	files := tree(t)
+	delete(files, secretFile)
+	for _, overlay := range overlays[1:] {
+		_, err := render(files, overlay)
+		require.ErrorContains(t, err, "neo4j.env")
+	}
+	for name, text := range files {
+		if strings.Contains(name, "credentials") && strings.Contains(text, "password=") {
+			require.Contains(t, text, "password=\n", "%s has a password", name)
+		}
+	}
+}
+
+// A check that finds nothing proves nothing: each of these mistakes must be found.
+func TestMistakesAreFound(t *testing.T) {
+	t.Parallel()
+	right := tree(t)
+	for _, c := range []struct{ overlay, from, to, says string }{
+		{"base", "MNEME_PARTITIONS=8", "MNEME_PARTITION=8", "ingestor sets MNEME_PARTITION, which it does not know"},
+		{"base", "MNEME_PARTITIONS=8", "MNEME_PARTITIONS=99", "ingestor is refused: mneme: MNEME_PARTITIONS=99: not between 1 and 32"},
+		{"base", "MNEME_PARTITIONS=8", "MNEME_PARTITIONS=1", "ingestor runs 2 times and shares 1 partitions"},
+		{"base", "MNEME_REPLICAS=3", "MNEME_REPLICAS=1", "nats does not keep three copies"},
+		{"base", "- MNEME_TRUST_NETWORK=true", "- GOGC=50", "loopback only"},
+		{"base", "command: [ingestor]", "command: [summarizer]", `ingestor runs ["summarizer"]`},
+		{"base", "command: [ingestor]", "command: [ingestor, --fast]", `ingestor runs ["ingestor" "--fast"]`},
+		{"base", "command: [ingestor]", "comand: [ingestor]", `unknown field "spec.template.spec.containers[0].comand"`},
+		{"base", "path: /readyz", "path: /ready", "context-api is probed at /ready, where nothing answers"},
+		{"base", "httpGet: {path: /healthz, port: http}", "httpGet: {path: /healthz, port: health}", "file-tracker is probed at port health"},
+		{"base", "image: mneme:local", "image: mneme:latest", "ingestor runs mneme:latest, neither"},
+		{"base", "nats:2.15.2-alpine", "nats:2.14.0-alpine", "nats runs nats:2.14.0-alpine, neither"},
+		{"base", "value: 0.0.0.0:8421", "value: 0.0.0.0:8429", "ingestor listens on 0.0.0.0:8429"},
+		{"base", "limits: {cpu: \"2\", memory: 512Mi}", "limits: {memory: 512Mi}", "ingestor has no request and limit of cpu"},
+		{"base", "requests: {cpu: 250m, memory: 512Mi}", "requests: {cpu: 250m, memory: 5Mi}", "ingestor is promised less memory"},
+		{"base", "value: 400MiB", "value: 500MiB", "ingestor has GOMEMLIMIT=500MiB"},
+		{"base", "value: 400MiB", "value: 400 MB", "ingestor has GOMEMLIMIT=400 MB"},
+		{"base", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "nats can write to its image"},
+		{"base", "seccompProfile: {type: RuntimeDefault}", "seccompProfile: {type: Unconfined}", "nats has no seccomp profile"},
+		{"base", "runAsUser: 1000", "runAsUser: 0", "nats may run as root"},
+		{"base", "terminationGracePeriodSeconds: 30", "terminationGracePeriodSeconds: 10", "context-api is not given the 25 s that it may need to stop"},
+		{"base", "terminationGracePeriodSeconds: 150", "terminationGracePeriodSeconds: 60", "nats is not given the time to hand over"},
+		{"base", "--signal=ldm=/run/nats/nats.pid", "--signal=ldm=/run/nats.pid", "nats does not hand over before it stops"},
+		{"base", "nats-2.nats-headless:6222", "nats-2.nats:6222", "nats does not know its other servers"},
+		{"base", "--config=/etc/mneme/server.conf", "--config=/etc/nats/nats-server.conf", "nats does not run with deploy/nats/server.conf"},
+		{"base", "sync_interval: always", "sync_interval: 2m", "nats does not run with deploy/nats/server.conf"},
+		{"base", "{name: data, mountPath: /data}", "{name: data, mountPath: /store}", "nats does not keep the log on a volume"},
+		{"base", "storage: 82Gi", "storage: 65Gi", "nats has a smaller disk"},
+		{"base", "publishNotReadyAddresses: true", "publishNotReadyAddresses: false", "don't find each other"},
+		{"base", "{name: http, port: 8420, targetPort: http}", "{name: http, port: 80, targetPort: http}", "Service context-api leads from port 80"},
+		{"base", "selector: {app.kubernetes.io/name: context-api}", "selector: {app.kubernetes.io/name: api}", "Service context-api leads nowhere"},
+		{"base", "maxUnavailable: 1\n  selector:\n    matchLabels: {app.kubernetes.io/name: ingestor}", "maxUnavailable: 1\n  selector:\n    matchLabels: {app.kubernetes.io/name: ingester}", `ingestor has the budgets [], not its own`},
+		{"base", "podSelector: {}\n  policyTypes: [Ingress, Egress]", "podSelector: {}\n  policyTypes: [Egress]", "NetworkPolicies: agent reaches a pod without a policy of its own"},
+		{"base", "- namespaceSelector: {matchLabels: {mneme.dev/access: granted}}", "- namespaceSelector: {}", "NetworkPolicies: a stranger reaches port 4222 of nats: true"},
+		{"base", "{protocol: TCP, port: cluster}", "{protocol: TCP, port: clusters}", "NetworkPolicies: nats reaches port 6222 of nats: false"},
+		{"base", "{protocol: TCP, port: http}", "{protocol: TCP, port: https}", "opens port https, which context-api does not have"},
+		{"base", "- {protocol: TCP, port: 7687}", "- {protocol: TCP, port: 7688}", "NetworkPolicies: ingestor reaches port 7687 anywhere: false"},
+		{"overlays/trial", "namespace: mneme\n", "\n", `is in the namespace ""`},
+		{"overlays/trial", "resources:\n  - neo4j.yaml", "resources: []", "ingestor connects to bolt://neo4j:7687, which is not there"},
+		{"overlays/trial", "key: password}", "key: pass}", `wants the key "pass" of the Secret`},
+		{"overlays/trial", "NEO4J_db_lock_acquisition_timeout", "NEO4J_db_lock__acquisition_timeout", "neo4j runs without db.lock.acquisition.timeout=20s"},
+		{"overlays/trial", "enableServiceLinks: false # it", "enableServiceLinks: true # it", "neo4j has variables that nobody set"},
+		{"overlays/production", "newTag: 1.0.0", "newTag: latest", "context-api runs registry.example.com/mneme:latest, neither"},
+		{"overlays/production", "neo4j+s://neo4j.example.com:7687", "https://neo4j.example.com", "ingestor is refused: mneme: MNEME_NEO4J_URI"},
+		{"overlays/autoscaled", "mneme_projection_lag_events", "mneme_projection_lag", "ScaledObject ingestor asks for mneme_projection_lag, which docs/metrics.md does not have"},
+		{"overlays/autoscaled", "min by (partition)", "min by (shard)", "ScaledObject ingestor sums by shard"},
+		{"overlays/autoscaled", `projection="files"`, `projection="graph"`, "ScaledObject file-tracker looks at the projection graph"},
+		{"overlays/autoscaled", "maxReplicaCount: 8", "maxReplicaCount: 9", "ScaledObject ingestor makes 9 of what 8 partitions"},
+		{"overlays/autoscaled", "maxReplicaCount: 8", "maxReplicas: 8", "maxReplicas"},
+		{"overlays/autoscaled", `threshold: "5000"`, "threshold: 5000", "got number, want string"},
+		{"overlays/autoscaled", "op: remove\n        path: /spec/replicas", "op: replace\n        path: /spec/replicas\n        value: 3", "which says itself how many there are"},
+		{"overlays/external-nats", "  - patch: |\n      {apiVersion: v1, kind: Service, metadata: {name: nats-headless}, $patch: delete}\n", "", "Service nats-headless leads nowhere"},
+		{"overlays/external-nats", "value: [{ports: [{protocol: TCP, port: 4222}]}]", "value: []", "NetworkPolicies: ingestor reaches port 4222 anywhere: false"},
+	} {
+		t.Run(c.to, func(t *testing.T) {
+			t.Parallel()
+			files, found := map[string]string{}, false
+			for name, text := range right {
+				// server.conf is compared with itself on the disk.
+				files[name] = strings.ReplaceAll(text, c.from, c.to)
+				found = found || strings.Contains(text, c.from)
+			}
+			require.True(t, found, "%q is in no file", c.from)
+			r, err := render(files, c.overlay)
+			if err != nil {
+				require.ErrorContains(t, err, c.says)
+				return
+			}
+			require.Contains(t, strings.Join(check(r, built(t)), "\n"), c.says)
+		})
+	}
+}
+
+// TestProbesAreAnswered starts each program with the settings of its Deployment, except
+// for where the servers are, and asks what its probes ask.
+func TestProbesAreAnswered(t *testing.T) {
+	t.Parallel()
+	r, err := render(tree(t), "overlays/production")
+	require.NoError(t, err)
+	p := built(t)
+	up := exec.Command(filepath.Join(p.dir, "mneme"), "up", "--json", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	up.Env, up.Stderr = []string{}, t.Output()
+	out, err := up.StdoutPipe()
+	require.NoError(t, err)
+	start(t, up)
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	require.NoError(t, err)
+	var servers struct{ NATS string }
+	require.NoError(t, json.Unmarshal(line, &servers))
+
+	data := t.TempDir() // context-api reads what the others write
+	for _, name := range programNames {
+		c := r.workload(name).container()
+		variables, err := r.environment(c)
+		require.NoError(t, err)
+		maps.Copy(variables, map[string]string{
+			"MNEME_NATS_URL": servers.NATS, "MNEME_STORE": "sqlite", "MNEME_DATA": data, "MNEME_LISTEN": free(t),
+			"MNEME_NEO4J_URI": "bolt://127.0.0.1:7687",
+		})
+		if variables["MNEME_PARTITIONS"] != "" { // of the log that is there
+			variables["MNEME_PARTITIONS"], variables["MNEME_REPLICAS"] = "1", "1"
+		}
+		program := exec.Command(filepath.Join(p.dir, c.Command[0]))
+		program.Env, program.Stderr = environ(variables), t.Output()
+		start(t, program)
+		for _, path := range []string{c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, "/metrics"} {
+			require.Eventually(t, func() bool {
+				response, err := http.Get("http://" + variables["MNEME_LISTEN"] + path)
+				if err != nil {
+					return false
+				}
+				_ = response.Body.Close()
+				require.NotEqual(t, http.StatusNotFound, response.StatusCode, "%s%s", name, path)
+				return response.StatusCode == http.StatusOK
+			}, 30*time.Second, 10*time.Millisecond, "%s%s", name, path)
+		}
+	}
+	require.Equal(t, []string{"/healthz", "/readyz"}, slices.Sorted(slices.Values(paths)))
+}
+
+// start runs a command until the end of the test.
+func start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+}
+
+// free is an address that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}

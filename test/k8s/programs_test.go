@@ -1,0 +1,88 @@
+package k8s
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// programs are mneme's.
+type programs struct {
+	dir   string   // of all of them, built
+	names []string // as in the image
+}
+
+// build makes the programs once for all tests of this package, as deploy/Dockerfile does.
+var build = sync.OnceValues(func() (*programs, error) {
+	entries, err := os.ReadDir(filepath.Join(root, "cmd"))
+	if err != nil {
+		return nil, err
+	}
+	p := &programs{}
+	for _, e := range entries {
+		p.names = append(p.names, e.Name())
+	}
+	if p.dir, err = os.MkdirTemp("", "mneme-test-"); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("go", "build", "-o", p.dir+string(filepath.Separator), "./cmd/...")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return p, fmt.Errorf("%w: %s", err, out)
+	}
+	return p, nil
+})
+
+func built(t *testing.T) *programs {
+	t.Helper()
+	p, err := build()
+	require.NoError(t, err)
+	return p
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if p, _ := build(); p != nil {
+		_ = os.RemoveAll(p.dir)
+	}
+	os.Exit(code)
+}
+
+// settings asks for the names of what a program is configured by, with these variables
+// set; it is an error if the program would refuse one.
+func (p *programs) settings(program string, variables map[string]string) (names []string, err error) {
+	cmd := exec.Command(filepath.Join(p.dir, "mneme"), "config", program, "--json")
+	cmd.Env = environ(variables)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("%s", strings.TrimSpace(string(exit.Stderr)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []struct{ Name string }
+	if err := json.Unmarshal(out, &list); err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		names = append(names, s.Name)
+	}
+	return names, nil
+}
+
+func environ(variables map[string]string) []string {
+	list := []string{}
+	for name, value := range variables {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
