@@ -1,0 +1,192 @@
+// Package cluster runs the large topology as it runs in Kubernetes, with real processes:
+// three NATS servers that hold the log three times, Neo4j, and several of each program.
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// root is the repository.
+const root = "../.."
+
+// patience is what anything may take on a busy machine.
+const patience = time.Minute
+
+// built is the folder of what [programs] built.
+var built string
+
+// programs are built once, NATS at the version of go.mod.
+var programs = sync.OnceValue(func() (err error) {
+	if built, err = os.MkdirTemp("", "mneme-test-"); err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-o", built+string(filepath.Separator), "mneme/cmd/...", "github.com/nats-io/nats-server/v2")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(code)
+}
+
+func program(t *testing.T, name string) string {
+	t.Helper()
+	require.NoError(t, programs())
+	return filepath.Join(built, name)
+}
+
+// process is a program that runs, or has ended.
+type process struct {
+	t     *testing.T
+	name  string
+	cmd   *exec.Cmd
+	log   lines
+	ended chan struct{}
+	url   string // of its /healthz and all else
+}
+
+// lines is what a process logs.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// last are so many lines from the end.
+func (l *lines) last(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := strings.Split(strings.TrimSpace(l.text.String()), "\n")
+	return strings.Join(all[max(0, len(all)-n):], "\n")
+}
+
+// start runs a command until it is ended, or the test is.
+func start(t *testing.T, name, url string, environment []string, command ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, url: url, cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = environment, &p.log, &p.log
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("%s:\n%s", name, p.log.last(30))
+		}
+	})
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// terminate is what Kubernetes does first. The process must end in order, in time.
+func (p *process) terminate(within time.Duration) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
+	p.awaitEnd(within)
+}
+
+func (p *process) awaitEnd(within time.Duration) {
+	p.t.Helper()
+	began := time.Now()
+	select {
+	case <-p.ended:
+	case <-time.After(within):
+		require.Fail(p.t, "it does not end", "%s after %s", p.name, within)
+	}
+	require.Zero(p.t, p.cmd.ProcessState.ExitCode(), p.name)
+	p.t.Logf("%s ended within %s", p.name, time.Since(began).Round(time.Millisecond))
+}
+
+// answers is what a process says under a path, "" if it does not answer 200.
+func (p *process) answers(path string) string {
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get(p.url + path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(body) + "\n"
+}
+
+// await waits until a process answers 200 under a path.
+func (p *process) await(path string) {
+	p.t.Helper()
+	eventually(p.t, p.name+path, func() bool {
+		select {
+		case <-p.ended:
+			require.Fail(p.t, "it has ended", p.name)
+		default:
+		}
+		return p.answers(path) != ""
+	})
+}
+
+// eventually waits for something to become true, and says how long that took.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	began := time.Now()
+	for !is() {
+		require.Less(t, time.Since(began), patience, "not: %s", what)
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-t.Context().Done():
+			require.NoError(t, t.Context().Err())
+		}
+	}
+	t.Logf("%s: after %s", what, time.Since(began).Round(time.Millisecond))
+}
+
+// freePort is below the ports that a system gives to clients: one of those that try
+// again and again while a server is down could get its port, and the server not have it
+// back.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(12000))
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	require.Fail(t, "no port is free")
+	return ""
+}

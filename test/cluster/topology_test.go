@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/pkg/eventlog"
+)
+
+// partitions of deploy/k8s, and copies of the log.
+const (
+	partitions = 8
+	replicas   = 3
+)
+
+// topology is everything that runs.
+type topology struct {
+	t        *testing.T
+	nats     []*natsServer
+	url      string // of all NATS servers
+	neo4j    string
+	workers  map[string][]*process // by program
+	apis     []*process
+	programs int // that were started
+}
+
+// setup starts everything and waits until the partitions are shared.
+func setup(t *testing.T) *topology {
+	t.Helper()
+	c := &topology{t: t, workers: map[string][]*process{}}
+	c.neo4j = neo4jtest.Own(t).URI()
+	c.nats = startNATS(t)
+	var urls []string
+	for _, s := range c.nats {
+		urls = append(urls, s.client)
+	}
+	c.url = strings.Join(urls, ",")
+	for range 2 {
+		c.add("ingestor")
+		c.add("file-tracker")
+		c.apis = append(c.apis, c.run("context-api"))
+	}
+	c.awaitShared()
+	for _, api := range c.apis {
+		api.await("/readyz")
+	}
+	return c
+}
+
+// run starts a program with the settings of deploy/k8s.
+func (c *topology) run(name string) *process {
+	c.t.Helper()
+	c.programs++
+	listen := "127.0.0.1:" + freePort(c.t)
+	environment := []string{
+		"MNEME_NATS_URL=" + c.url, "MNEME_STORE=neo4j", "MNEME_NEO4J_URI=" + c.neo4j, "MNEME_LISTEN=" + listen, "MNEME_DATA=" + c.t.TempDir(),
+		"GOMEMLIMIT=400MiB",
+	}
+	if name != "context-api" {
+		environment = append(environment, fmt.Sprint("MNEME_PARTITIONS=", partitions), fmt.Sprint("MNEME_REPLICAS=", replicas))
+	}
+	return start(c.t, fmt.Sprint(name, "-", c.programs), "http://"+listen, environment, program(c.t, name))
+}
+
+// add starts one more worker.
+func (c *topology) add(name string) { c.workers[name] = append(c.workers[name], c.run(name)) }
+
+// first is the oldest worker, which counts no more.
+func (c *topology) first(name string) *process {
+	p := c.workers[name][0]
+	c.workers[name] = c.workers[name][1:]
+	return p
+}
+
+// driven are the lines of /readyz about partitions that a worker drives.
+var driven = regexp.MustCompile(`(?m)^\w+ partition (\d+): live`)
+
+// awaitShared waits until the workers of each program drive each partition once, and
+// none more than one more than another.
+func (c *topology) awaitShared() {
+	c.t.Helper()
+	for name, list := range c.workers {
+		eventually(c.t, fmt.Sprintf("%d of %s share the partitions evenly", len(list), name), func() bool {
+			seen, total, least, most := map[string]bool{}, 0, partitions, 0
+			for _, p := range list {
+				found := driven.FindAllStringSubmatch(p.answers("/readyz"), -1)
+				for _, f := range found {
+					seen[f[1]] = true
+				}
+				total, least, most = total+len(found), min(least, len(found)), max(most, len(found))
+			}
+			return len(seen) == partitions && total == partitions && most-least <= 1
+		})
+	}
+}
+
+// leader is the server that leads the stream. It also looks that there are three copies.
+func (c *topology) leader() *natsServer {
+	c.t.Helper()
+	conn, err := eventlog.Connect(c.url, "test", slog.New(slog.DiscardHandler))
+	require.NoError(c.t, err)
+	defer conn.Close()
+	var leader *natsServer
+	eventually(c.t, "the stream has a leader, and two other copies that are not behind", func() bool {
+		info := streamInfo(conn)
+		if info == nil || info.Cluster == nil || len(info.Cluster.Replicas) != replicas-1 {
+			return false
+		}
+		for _, r := range info.Cluster.Replicas {
+			if !r.Current || r.Offline {
+				return false
+			}
+		}
+		leader = nil
+		for _, s := range c.nats {
+			if s.name == info.Cluster.Leader {
+				leader = s
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+// streamInfo is what the servers say of the stream, nil if they don't.
+func streamInfo(conn *nats.Conn) *jetstream.StreamInfo {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	stream, err := js.Stream(ctx, natsdeploy.Stream)
+	if err != nil {
+		return nil
+	}
+	return stream.CachedInfo()
+}
+
+// mneme runs a command against one of the APIs.
+func (c *topology) mneme(api *process, args ...string) string {
+	c.t.Helper()
+	cmd := exec.Command(program(c.t, "mneme"), append(args, "--json", "--url", api.url, "--nats-url", c.url)...)
+	var said strings.Builder
+	cmd.Env, cmd.Stderr = []string{}, &said
+	out, err := cmd.Output()
+	require.NoError(c.t, err, "mneme %s: %s%s", strings.Join(args, " "), out, &said)
+	return strings.TrimSpace(string(out))
+}
