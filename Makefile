@@ -48,7 +48,7 @@ else
 endif
 
 .PHONY: test-all
-test-all: test .cache/schemathesis/installed ## Run also what takes minutes: the API against its own description, Neo4j's current line
+test-all: test .cache/schemathesis/installed ## Run also what takes minutes: the API against its own description, a cluster, Neo4j's current line
 	@$(NEO4J) -tests env MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 20m -v ./test/...
 	@$(NEO4J) -tests -line current $(GO) test -count=1 ./deploy/neo4j/... ./pkg/graph/neo4jstore/...
 

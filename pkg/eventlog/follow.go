@@ -124,7 +124,8 @@ func (l *Log) follow(ctx context.Context, filters []string, from uint64) (*Follo
 		FilterSubjects:    filters,
 	}
 	var err error
-	if f.consumer, err = l.stream.OrderedConsumer(ctx, config); err != nil {
+	f.consumer, err = ask(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return l.stream.OrderedConsumer(ctx, config) })
+	if err != nil {
 		return nil, err
 	}
 	info := f.consumer.CachedInfo()

@@ -108,17 +108,13 @@ type getResponse struct {
 // hand a message over as it is, and the client takes one that looks like its
 // protocol (see [Message.control]) for an answer of the server.
 func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
-	options := l.js.Options()
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, options.DefaultTimeout)
-		defer cancel()
-	}
 	body, err := json.Marshal(request)
 	if err != nil {
 		return Message{}, err
 	}
-	reply, err := l.conn.RequestWithContext(ctx, apiPrefix(options)+"STREAM.MSG.GET."+natsdeploy.Stream, body)
+	reply, err := ask(ctx, func(ctx context.Context) (*nats.Msg, error) {
+		return l.conn.RequestWithContext(ctx, apiPrefix(l.js.Options())+"STREAM.MSG.GET."+natsdeploy.Stream, body)
+	})
 	if err != nil {
 		return Message{}, err
 	}
@@ -174,7 +170,7 @@ func (l *Log) CountAfter(ctx context.Context, partition int, seq uint64) (uint64
 // countFrom counts the messages at or after a sequence that one of the filters
 // matches. The sequence must not lie beyond the end of the log.
 func (l *Log) countFrom(ctx context.Context, filters []string, seq uint64) (uint64, error) {
-	consumer, err := l.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+	config := jetstream.ConsumerConfig{
 		FilterSubjects:    filters,
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       seq,
@@ -182,7 +178,8 @@ func (l *Log) countFrom(ctx context.Context, filters []string, seq uint64) (uint
 		InactiveThreshold: inactiveThreshold,
 		MemoryStorage:     true,
 		Replicas:          1,
-	})
+	}
+	consumer, err := ask(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return l.stream.CreateConsumer(ctx, config) })
 	if err != nil {
 		return 0, err
 	}

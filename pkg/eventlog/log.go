@@ -92,7 +92,7 @@ type State struct {
 
 // State asks the server for the extent of the log.
 func (l *Log) State(ctx context.Context) (State, error) {
-	info, err := l.stream.Info(ctx)
+	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx) })
 	if err != nil {
 		return State{}, fmt.Errorf("state of the log: %w", err)
 	}

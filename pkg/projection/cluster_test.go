@@ -4,65 +4,26 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
 	"mneme/events"
+	"mneme/internal/mnemetest/natstest"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
 	"mneme/pkg/graph/sqlitestore"
 )
 
-// startCluster runs three servers until the end of the test.
-func startCluster(t *testing.T) []*server.Server {
-	t.Helper()
-	var list []*server.Server
-	var routes []*url.URL
-	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
-		require.NoError(t, l.Close())
-	}
-	for n := range 3 {
-		port, err := strconv.Atoi(routes[n].Port())
-		require.NoError(t, err)
-		o := natsdeploy.ServerOptions(natsdeploy.ServerSettings{StoreDir: t.TempDir(), Port: -1})
-		o.ServerName = fmt.Sprint("n", n)
-		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
-		o.NoSigs, o.NoLog, o.Routes = true, true, routes
-		s, err := server.NewServer(o)
-		require.NoError(t, err)
-		s.Start()
-		t.Cleanup(func() {
-			s.Shutdown()
-			s.WaitForShutdown()
-		})
-		list = append(list, s)
-	}
-	for _, s := range list {
-		require.True(t, s.ReadyForConnections(10*time.Second))
-	}
-	return list
-}
-
 func TestLeasesInAClusterOfServers(t *testing.T) {
 	t.Parallel()
-	servers := startCluster(t)
-	var urls []string
-	for _, s := range servers {
-		urls = append(urls, s.ClientURL())
-	}
+	cluster := natstest.Start(t)
+	urls := strings.Split(cluster.URL(), ",")
 	connect := func(name string, urls ...string) *nats.Conn {
 		conn, err := eventlog.Connect(strings.Join(urls, ","), name, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
@@ -112,8 +73,7 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 	b.holds(100)
 
 	// One of three servers is no loss, whatever it led.
-	servers[0].Shutdown()
-	servers[0].WaitForShutdown()
+	cluster.Stop(0)
 	e, err := events.New("c", "test", "after", &events.MessageCreated{MessageID: "after", Role: "user", Content: "hello"})
 	require.NoError(t, err)
 	var ack eventlog.Ack

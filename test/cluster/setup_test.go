@@ -6,13 +6,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,21 +169,4 @@ func eventually(t *testing.T, what string, is func() bool) {
 		}
 	}
 	t.Logf("%s: after %s", what, time.Since(began).Round(time.Millisecond))
-}
-
-// freePort is below the ports that a system gives to clients: one of those that try
-// again and again while a server is down could get its port, and the server not have it
-// back.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		port := strconv.Itoa(20000 + rand.IntN(12000))
-		l, err := net.Listen("tcp", "127.0.0.1:"+port)
-		if err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	require.Fail(t, "no port is free")
-	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/mnemetest/natstest"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/pkg/eventlog"
 )
@@ -63,7 +64,7 @@ func setup(t *testing.T) *topology {
 func (c *topology) run(name string) *process {
 	c.t.Helper()
 	c.programs++
-	listen := "127.0.0.1:" + freePort(c.t)
+	listen := "127.0.0.1:" + natstest.FreePort(c.t)
 	environment := []string{
 		"MNEME_NATS_URL=" + c.url, "MNEME_STORE=neo4j", "MNEME_NEO4J_URI=" + c.neo4j, "MNEME_LISTEN=" + listen, "MNEME_DATA=" + c.t.TempDir(),
 		"GOMEMLIMIT=400MiB",

@@ -1,0 +1,135 @@
+// Package natstest gives tests a real cluster of NATS servers inside the process. A server
+// alone is natsdeploy.StartEmbedded.
+package natstest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+)
+
+// readyWithin is how long servers may take to be there.
+const readyWithin = 30 * time.Second
+
+// Cluster is three servers with our settings, n0 to n2, until the end of the test.
+type Cluster struct {
+	Servers []*server.Server
+
+	t       testing.TB
+	options []*server.Options
+}
+
+// Start starts the servers. They take a moment more to choose their leaders.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t}
+	var routes []*url.URL
+	for range 3 {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", FreePort(t))})
+	}
+	for n, route := range routes {
+		port, err := strconv.Atoi(route.Port())
+		require.NoError(t, err)
+		o := natsdeploy.ServerOptions(natsdeploy.ServerSettings{StoreDir: t.TempDir(), Port: freePort(t)})
+		o.ServerName = fmt.Sprint("n", n)
+		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
+		o.NoSigs, o.NoLog, o.Routes = true, true, routes
+		c.options = append(c.options, o)
+		c.Servers = append(c.Servers, nil)
+		c.run(n)
+	}
+	for _, s := range c.Servers {
+		require.True(t, s.ReadyForConnections(readyWithin))
+	}
+	return c
+}
+
+func (c *Cluster) run(n int) {
+	c.t.Helper()
+	s, err := server.NewServer(c.options[n].Clone())
+	require.NoError(c.t, err)
+	c.Servers[n] = s
+	s.Start()
+	c.t.Cleanup(func() { shutdown(s) })
+}
+
+// Stop ends a server, whatever it leads.
+func (c *Cluster) Stop(n int) { shutdown(c.Servers[n]) }
+
+// URL is where clients connect, to whichever server there is.
+func (c *Cluster) URL() string {
+	var urls []string
+	for _, o := range c.options {
+		urls = append(urls, "nats://"+net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
+	}
+	return strings.Join(urls, ",")
+}
+
+// Leader is the number of the server that leads the log, once the log's other copies are
+// as it is.
+func (c *Cluster) Leader(conn *nats.Conn) (leader int) {
+	c.t.Helper()
+	js, err := jetstream.New(conn)
+	require.NoError(c.t, err)
+	require.Eventually(c.t, func() bool {
+		stream, err := js.Stream(c.t.Context(), natsdeploy.Stream)
+		if err != nil {
+			return false
+		}
+		info := stream.CachedInfo().Cluster
+		for _, r := range info.Replicas {
+			if !r.Current || r.Offline {
+				return false
+			}
+		}
+		for n, o := range c.options {
+			if o.ServerName == info.Leader {
+				leader = n
+				return true
+			}
+		}
+		return false
+	}, readyWithin, 50*time.Millisecond)
+	return leader
+}
+
+func shutdown(s *server.Server) {
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+// FreePort is a port on which nothing listens, below the ports that a system gives to
+// clients: one of those that try again and again while a server is down could get its
+// port, and the server not have it back.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(12000))
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	require.Fail(t, "no port is free")
+	return ""
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	port, err := strconv.Atoi(FreePort(t))
+	require.NoError(t, err)
+	return port
+}

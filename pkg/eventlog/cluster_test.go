@@ -1,0 +1,79 @@
+package eventlog
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/mnemetest/natstest"
+)
+
+// TestWhatIsAskedOfAServerThatDiesIsAskedAgain keeps asking while the server that leads
+// the stream is stopped: what is under way then is never answered.
+func TestWhatIsAskedOfAServerThatDiesIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	cluster := natstest.Start(t)
+	conn, err := nats.Connect(cluster.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // nobody answers before they have a leader
+		defer cancel()
+		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: 8, Replicas: 3, MaxBytes: 64 << 20})
+		return err == nil
+	}, 30*time.Second, 100*time.Millisecond)
+	log, err := Open(t.Context(), conn)
+	require.NoError(t, err)
+	b := &bench{t: t, log: log}
+	b.publish("c", 100)
+	_, partition, err := log.Last(t.Context(), "t", "c")
+	require.NoError(t, err)
+
+	questions := map[string]func(context.Context) error{
+		"state": func(ctx context.Context) error { _, err := log.State(ctx); return err },
+		"get":   func(ctx context.Context) error { _, err := log.Get(ctx, 1); return err },
+		"count": func(ctx context.Context) error { _, err := log.countFrom(ctx, nil, 1); return err },
+		"follow": func(ctx context.Context) error {
+			f, err := log.Follow(ctx, partition, 1)
+			if err == nil {
+				f.Stop()
+			}
+			return err
+		},
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	var stopped atomic.Bool
+	answered := make(chan string, len(questions))
+	for what, question := range questions {
+		go func() {
+			for ctx.Err() == nil {
+				last := stopped.Load()
+				if err := question(ctx); err == nil && last {
+					answered <- what
+					return
+				}
+				<-time.After(time.Millisecond)
+			}
+		}()
+	}
+	cluster.Stop(cluster.Leader(conn))
+	stopped.Store(true)
+	began := time.Now()
+	for range questions {
+		select {
+		case what := <-answered:
+			t.Logf("%s: answered %s after the server was gone", what, time.Since(began).Round(time.Millisecond))
+		case <-time.After(time.Minute):
+			require.Fail(t, "a question to a server that died waits for its context")
+		}
+	}
+}
