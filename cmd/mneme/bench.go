@@ -36,7 +36,7 @@ func (b *benchStore) program(g *Globals) (p bench.Program, err error) {
 		return p, err
 	}
 	stores := service.NewStores("", b.Models)
-	p.Neo4j, p.Generation = stores.Neo4j(), stores.Generation()
+	p.Neo4j = stores.Neo4j()
 	p.Executable, err = os.Executable()
 	return p, err
 }

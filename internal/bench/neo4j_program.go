@@ -19,7 +19,6 @@ var ErrInUse = errors.New("the Neo4j server has the read models of a mneme; meas
 type Program struct {
 	Executable string
 	Neo4j      *neo4jstore.Config // nil for SQLite below its data directory
-	Generation int                // that it writes in Neo4j
 }
 
 // take makes sure that nobody else's read models are where the program will write.
@@ -28,12 +27,26 @@ func (p Program) take(ctx context.Context) (store Store, err error) {
 	if p.Neo4j == nil {
 		return Store{"sqlite", sqliteVersion()}, nil
 	}
-	graph, err := neo4jstore.OpenGraph(ctx, *p.Neo4j, p.Generation)
+	generations, err := neo4jstore.OpenGenerations(ctx, *p.Neo4j)
+	if err != nil {
+		return store, err
+	}
+	defer func() { _ = generations.Close() }()
+	for _, name := range []string{"graph", "files"} {
+		builds, err := generations.Builds(ctx, name)
+		if err != nil {
+			return store, err
+		}
+		if builds.Serving != projection.FirstGeneration {
+			return store, fmt.Errorf("%w (%s)", ErrInUse, p.Neo4j.URI)
+		}
+	}
+	graph, err := neo4jstore.OpenGraph(ctx, *p.Neo4j, projection.FirstGeneration)
 	if err != nil {
 		return store, err
 	}
 	defer func() { _ = graph.Close() }()
-	files, err := neo4jstore.OpenFiles(ctx, *p.Neo4j, p.Generation)
+	files, err := neo4jstore.OpenFiles(ctx, *p.Neo4j, projection.FirstGeneration)
 	if err != nil {
 		return store, err
 	}
@@ -58,7 +71,7 @@ func (p Program) giveBack(ctx context.Context, err error) error {
 	if p.Neo4j == nil {
 		return err
 	}
-	return errors.Join(err, remove(ctx, *p.Neo4j, p.Generation))
+	return errors.Join(err, remove(ctx, *p.Neo4j, projection.FirstGeneration))
 }
 
 // environment are the settings of the program's store.

@@ -50,9 +50,15 @@ func (e *examination) data(ctx context.Context) {
 	models := service.NewModels(e.Data, e.stores())
 	defer func() { _ = models.Close() }()
 	graph, err := models.Graph()
-	e.model(ctx, "graph", graph, err)
+	if err == nil {
+		defer graph.Release()
+	}
+	e.model(ctx, "graph", graph.Model, err)
 	files, err := models.Files()
-	e.model(ctx, "files", files, err)
+	if err == nil {
+		defer files.Release()
+	}
+	e.model(ctx, "files", files.Model, err)
 }
 
 // stores is where the read models are.
@@ -81,7 +87,11 @@ func (e *examination) disk() {
 // model looks at the file of a read model.
 func (e *examination) model(ctx context.Context, name string, store projection.ReadStore, err error) {
 	check := "read model " + name
-	path := e.stores().Path(name)
+	stores, generation := e.stores(), projection.FirstGeneration
+	if builds, err := stores.Generations().Builds(ctx, name); err == nil {
+		generation = builds.Serving
+	}
+	path := stores.Path(name, generation)
 	switch {
 	case errors.Is(err, service.ErrNotThere):
 		e.add(check, Warning, path+" is not there", "start mneme up, or its program: it is made from the log")

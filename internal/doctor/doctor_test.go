@@ -175,7 +175,7 @@ func TestFaultsOfADataDirectory(t *testing.T) {
 	publish(t, i.Log, time.Now())
 	require.NoError(t, i.Close())
 	change := func(name, statement string) {
-		db, err := sql.Open("sqlite", service.NewStores(data, settings.Models{}).Path(name))
+		db, err := sql.Open("sqlite", service.NewStores(data, settings.Models{}).Path(name, 1))
 		require.NoError(t, err)
 		defer func() { require.NoError(t, db.Close()) }()
 		_, err = db.Exec(statement)
@@ -194,7 +194,7 @@ func TestFaultsOfADataDirectory(t *testing.T) {
 	require.Equal(t, Failed, findings["read model graph"].Level)
 	require.Contains(t, findings["read model graph"].Detail, "the log lost its end")
 
-	require.NoError(t, os.WriteFile(service.NewStores(data, settings.Models{}).Path("graph"), []byte("no database, whatever it is called, and long enough to be looked at"), 0o600))
+	require.NoError(t, os.WriteFile(service.NewStores(data, settings.Models{}).Path("graph", 1), []byte("no database, whatever it is called, and long enough to be looked at"), 0o600))
 	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, data)["read model graph"].Level)
 }
 

@@ -17,14 +17,16 @@ func (e *examination) neo4j(ctx context.Context) {
 		e.add("neo4j", neo4jLevel(err), err.Error(), neo4jRemedy(err))
 		return
 	}
+	defer graph.Release()
 	files, err := models.Files()
 	if err != nil {
 		e.add("neo4j", neo4jLevel(err), err.Error(), neo4jRemedy(err))
 		return
 	}
+	defer files.Release()
 	e.add("neo4j", OK, e.Models.URI+" answers, schema and version are right", "")
-	e.positions(ctx, "graph", graph, "", service.Neo4jRemedy(projection.ErrUnavailable))
-	e.positions(ctx, "files", files, "", service.Neo4jRemedy(projection.ErrUnavailable))
+	e.positions(ctx, "graph", graph.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
+	e.positions(ctx, "files", files.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
 }
 
 // neo4jLevel is how grave it is that a server can't be used.

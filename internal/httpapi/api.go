@@ -6,7 +6,6 @@
 package httpapi
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -16,27 +15,17 @@ import (
 
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
-	"mneme/pkg/graph"
 	"mneme/pkg/projection"
 )
 
-// Models gives the read models, or an error while one is not there yet.
-type Models interface {
-	Graph() (graph.Reader, error)
-	Files() (graph.FilesReader, error)
-	// Verify replays the log beside the read models and compares.
-	Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) ([]projection.Verification, error)
-}
-
 // Config is what the API needs.
 type Config struct {
-	Log    *eventlog.Log
-	Models Models
-	Logger *slog.Logger
-	// Store is the name of the backend, Generation the build of the read models that
-	// it serves; for status.
-	Store      string
-	Generation int
+	Log      *eventlog.Log
+	Models   Models
+	Rebuilds Rebuilds
+	Logger   *slog.Logger
+	// Store is the name of the backend, for status.
+	Store string
 	// States reports what projectors in this process are doing. Nil in a process
 	// without projectors: states are then derived from the checkpoints.
 	States func() []projection.Status
@@ -97,6 +86,7 @@ func New(c Config) http.Handler {
 	a.registerImport(h)
 	a.registerOperations(h)
 	a.registerFailed(h)
+	a.registerRebuilds(h)
 	declareCommon(h.OpenAPI())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", a.ready)

@@ -48,7 +48,7 @@ func (a *api) branch(ctx context.Context, in *branchInput) (*writtenOutput, erro
 // the message: that is the same whenever the request is repeated. What the log has of
 // the conversation must be applied, or a message could be unknown that is there.
 func (a *api) branchedAt(ctx context.Context, parent events.ConversationID, messageID string) (*events.ConversationStarted, error) {
-	g, err := a.Models.Graph()
+	g, m, err := a.pinnedGraph(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (a *api) branchedAt(ctx context.Context, parent events.ConversationID, mess
 	if err != nil {
 		return nil, err
 	}
-	lineage, err := a.lineage(ctx, g, parent, WaitParams{AtLeast: last}, AsOfParam{}, graphModel(g))
+	lineage, err := a.lineage(ctx, g, parent, WaitParams{AtLeast: last}, AsOfParam{}, m)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +69,12 @@ func (a *api) branchedAt(ctx context.Context, parent events.ConversationID, mess
 	if err != nil {
 		return nil, err
 	}
-	m, ok := found[ref]
+	at, ok := found[ref]
 	if !ok {
 		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("conversation %q has no message %q", parent.ID, messageID),
 			&huma.ErrorDetail{Location: "body.message_id", Message: "is unknown", Value: messageID})
 	}
-	then, err := g.Conversation(ctx, parent, max(m.Seq, lineage.Own().FirstSeq)) // an inherited message is older than the conversation
+	then, err := g.Conversation(ctx, parent, max(at.Seq, lineage.Own().FirstSeq)) // an inherited message is older than the conversation
 	if err != nil {
 		return nil, err
 	}

@@ -137,14 +137,14 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.Models.Graph()
+	g, m, err := a.pinnedGraph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.awaitAll(ctx, in.WaitParams, graphModel(g)); err != nil {
+	if err := a.awaitAll(ctx, in.WaitParams, m); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.unchangedList(ctx, graphModel(g)); err != nil {
+	if err := a.unchangedList(ctx, m); err != nil {
 		return nil, a.problem(err)
 	}
 	found, err := g.Conversations(ctx, in.Tenant, graph.ConversationQuery{
@@ -163,11 +163,11 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 }
 
 func (a *api) show(ctx context.Context, in *showInput) (*showOutput, error) {
-	g, err := a.Models.Graph()
+	g, m, err := a.pinnedGraph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	lineage, err := a.lineage(ctx, g, in.id(), in.WaitParams, in.AsOfParam, graphModel(g))
+	lineage, err := a.lineage(ctx, g, in.id(), in.WaitParams, in.AsOfParam, m)
 	if err != nil {
 		return nil, a.problem(err)
 	}

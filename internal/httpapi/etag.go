@@ -62,9 +62,9 @@ func matches(header, tag string) bool {
 }
 
 // edition is what decides about answers beside the read models: the program with
-// its settings of how things are shown, the log, and the build of the read models.
+// its settings of how things are shown, the log, and where the read models are.
 func edition(c Config) string {
-	return fmt.Sprintf("%s %s %s %d", programVersion(), c.Log.Created().UTC().Format(time.RFC3339Nano), c.Store, c.Generation)
+	return fmt.Sprintf("%s %s %s", programVersion(), c.Log.Created().UTC().Format(time.RFC3339Nano), c.Store)
 }
 
 // programVersion names the code of this program. A build that can't name its code
@@ -92,6 +92,7 @@ func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage,
 		ids = append(ids, lineage.Ancestors()...)
 	}
 	for _, m := range models {
+		positions = append(positions, strconv.Itoa(m.generation))
 		files, ok := m.store.(graph.FilesReader)
 		if !ok {
 			continue
@@ -121,7 +122,7 @@ func (a *api) unchangedList(ctx context.Context, models ...model) error {
 			return err
 		}
 		for _, cp := range cps {
-			positions = append(positions, fmt.Sprintf("%s %d %d", m.name, cp.Partition, cp.Seq))
+			positions = append(positions, fmt.Sprintf("%s %d %d %d", m.name, m.generation, cp.Partition, cp.Seq))
 		}
 	}
 	return a.unchanged(ctx, positions...)

@@ -67,7 +67,7 @@ func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
 // deleted tells whether a conversation has a tombstone: that holds every key of it,
 // without a content.
 func (a *api) deleted(ctx context.Context, id events.ConversationID) (bool, error) {
-	g, err := a.Models.Graph()
+	g, _, err := a.pinnedGraph(ctx)
 	if err != nil {
 		return false, err
 	}

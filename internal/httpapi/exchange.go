@@ -14,7 +14,16 @@ import (
 // exchange is a request with its answer, for what every route has in common.
 type exchange struct {
 	huma  huma.Context
+	pins  pins
 	ended []func() // to be called once the answer is written
+}
+
+// end gives back what the request had.
+func (x *exchange) end() {
+	x.pins.release()
+	for _, end := range x.ended {
+		end()
+	}
 }
 
 type exchangeKey struct{}
@@ -30,11 +39,7 @@ func (a *api) exchange(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		x := &exchange{huma: ctx}
 		ctx = huma.WithValue(ctx, exchangeKey{}, x)
-		defer func() {
-			for _, end := range x.ended {
-				end()
-			}
-		}()
+		defer x.end()
 		ctx.SetHeader("Cache-Control", cacheNothing)
 		if size := bodySize(ctx); size > 0 {
 			if err := admit(ctx.Context(), a.limits.bodies, size); err != nil {

@@ -75,9 +75,9 @@ func (a *api) registerFailed(h huma.API) {
 }
 
 // failedModels are the read models to ask, all that there are or one.
-func (a *api) failedModels(name string) ([]model, error) {
+func (a *api) failedModels(ctx context.Context, name string) ([]model, error) {
 	var list []model
-	for _, m := range a.models() {
+	for _, m := range a.models(ctx) {
 		if name != "" && name != m.name {
 			continue
 		}
@@ -93,7 +93,7 @@ func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error
 	if in.Conversation != "" && in.Tenant == "" {
 		return nil, tenantMissing("query.tenant")
 	}
-	models, err := a.failedModels(in.Projection)
+	models, err := a.failedModels(ctx, in.Projection)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func tenantMissing(location string) error {
 }
 
 func (a *api) showFailed(ctx context.Context, in *showFailedInput) (*showFailedOutput, error) {
-	models, err := a.failedModels("")
+	models, err := a.failedModels(ctx, "")
 	if err != nil {
 		return nil, err
 	}

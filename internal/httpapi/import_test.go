@@ -157,10 +157,12 @@ func hashes(t *testing.T, models *service.Models) map[string]events.Digest {
 	t.Helper()
 	g, err := models.Graph()
 	require.NoError(t, err)
+	defer g.Release()
 	f, err := models.Files()
 	require.NoError(t, err)
+	defer f.Release()
 	found := map[string]events.Digest{}
-	for name, store := range map[string]projection.ReadStore{"graph": g, "files": f} {
+	for name, store := range map[string]projection.ReadStore{"graph": g.Model, "files": f.Model} {
 		require.NoError(t, store.Hashes(t.Context(), func(h projection.ConversationHash) error {
 			found[name+" "+h.Conversation.Tenant+" "+h.Conversation.ID] = h.Hash
 			return nil

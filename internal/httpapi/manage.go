@@ -136,7 +136,7 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 	default:
 		id.ID = ulid.Make().String()
 	}
-	w, err := a.newWrite(id, key, payload)
+	w, err := a.newWrite(ctx, id, key, payload)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 
 // change stores a change of a conversation that is there and is not deleted.
 func (a *api) change(ctx context.Context, id events.ConversationID, key string, payload events.Payload) (*writtenOutput, error) {
-	w, err := a.newWrite(id, key, payload)
+	w, err := a.newWrite(ctx, id, key, payload)
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +216,8 @@ type write struct {
 	graph graph.Reader
 }
 
-func (a *api) newWrite(id events.ConversationID, key string, payload events.Payload) (*write, error) {
-	g, err := a.Models.Graph()
+func (a *api) newWrite(ctx context.Context, id events.ConversationID, key string, payload events.Payload) (*write, error) {
+	g, _, err := a.pinnedGraph(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func setupFront(t *testing.T, change func(*httpapi.Config)) *front {
 	t.Parallel()
 	b, models := up(t)
 	f := &front{bundle: b, logged: &logged{}}
-	config := httpapi.Config{Log: b.Log, Models: models, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Store: "sqlite", Generation: 1, NotReady: service.ErrNotThere}
+	config := httpapi.Config{Log: b.Log, Models: models, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Store: "sqlite", NotReady: service.ErrNotThere}
 	var err error
 	config.Telemetry, err = telemetry.Setup(t.Context(), "test", settings.Telemetry{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -213,7 +213,7 @@ type held struct {
 	asked, letGo chan struct{}
 }
 
-func (h held) Graph() (graph.Reader, error) {
+func (h held) Graph() (httpapi.Pinned[graph.Reader], error) {
 	h.asked <- struct{}{}
 	<-h.letGo
 	return h.Models.Graph()
@@ -242,7 +242,7 @@ func TestHeadersHaveALimit(t *testing.T) {
 // breaking are read models that panic.
 type breaking struct{ httpapi.Models }
 
-func (breaking) Graph() (graph.Reader, error) { panic("out of order") }
+func (breaking) Graph() (httpapi.Pinned[graph.Reader], error) { panic("out of order") }
 
 func TestAPanicIsAProblemAndInTheLog(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) { c.Models = breaking{c.Models} })

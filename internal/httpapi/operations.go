@@ -68,7 +68,9 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 // ready tells whether the log and both read models answer. Lag is in the body: it
 // does not take a reader out.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
-	out, err := a.status(r.Context(), nil)
+	x := &exchange{}
+	defer x.end()
+	out, err := a.status(context.WithValue(r.Context(), exchangeKey{}, x), nil)
 	if err != nil {
 		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 		return

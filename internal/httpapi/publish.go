@@ -181,10 +181,11 @@ func (a *api) lookup(ctx context.Context, in *lookupInput) (*lookupOutput, error
 
 // holders tells what the read model knows under identities, in their order.
 func (a *api) holders(ctx context.Context, tenant string, asked []lookup) ([]known, error) {
-	g, err := a.Models.Graph()
+	g, err := a.Models.Graph() // of now: an import asks for hours
 	if err != nil {
 		return nil, err
 	}
+	defer g.Release()
 	claims := make([]projection.Claim, len(asked))
 	for i, l := range asked {
 		e := events.Event{Subject: l.Conversation, Source: l.Source, ID: l.ID}
@@ -193,7 +194,7 @@ func (a *api) holders(ctx context.Context, tenant string, asked []lookup) ([]kno
 			Key:          e.Identity(tenant),
 		}
 	}
-	held, err := g.Holders(ctx, claims)
+	held, err := g.Model.Holders(ctx, claims)
 	if err != nil {
 		return nil, err
 	}

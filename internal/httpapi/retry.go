@@ -67,7 +67,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 	if r.Conversation != "" && r.Tenant == "" {
 		return nil, tenantMissing("body.tenant")
 	}
-	models, err := a.failedModels(r.Projection)
+	models, err := a.failedModels(ctx, r.Projection)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 		}
 		after = rows[page-1].Seq
 	}
-	applied, failed, err := projection.RequestRepair(ctx, a.Log.Conn(), t.name, a.Generation, partition, t.id)
+	applied, failed, err := projection.RequestRepair(ctx, a.Log.Conn(), t.name, t.generation, partition, t.id)
 	if err != nil {
 		return err
 	}

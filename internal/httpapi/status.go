@@ -91,7 +91,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		cluster.Add(a.Self())
 	}
 	out.Body.Processes = processes(&cluster)
-	for _, m := range a.models() {
+	for _, m := range a.models(ctx) {
 		list, err := a.projectionStatus(ctx, m, &cluster)
 		if err != nil {
 			return nil, a.problem(err)
@@ -101,32 +101,20 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	return out, nil
 }
 
-// model is a read model by the name of its projection.
-type model struct {
-	name  string
-	store projection.ReadStore
-	err   error // why the store is not there
-}
-
-func graphModel(s projection.ReadStore) model { return model{name: "graph", store: s} }
-func filesModel(s projection.ReadStore) model { return model{name: "files", store: s} }
-
-func (a *api) models() []model {
-	g, errGraph := a.Models.Graph()
-	f, errFiles := a.Models.Files()
-	return []model{{"graph", g, errGraph}, {"files", f, errFiles}}
-}
-
 func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection.Cluster) ([]ProjectionStatus, error) {
-	running := cluster.Statuses(m.name, a.Generation)
+	running := cluster.Statuses(m.name, m.generation)
 	if a.States != nil { // which say more
-		running = append(running, a.States()...)
+		for _, s := range a.States() {
+			if s.Projection == m.name && s.Generation == m.generation {
+				running = append(running, s)
+			}
+		}
 	}
 	if errors.Is(m.err, projection.ErrUnavailable) {
 		return a.unavailable(m, running, m.err), nil
 	}
 	if m.err != nil {
-		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: a.Generation, State: "absent", Error: m.err.Error()}}, nil
+		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: m.generation, State: "absent", Error: m.err.Error()}}, nil
 	}
 	progress, err := projection.Progress(ctx, m.name, a.Log, m.store, running)
 	if errors.Is(err, projection.ErrUnavailable) {
@@ -142,9 +130,9 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 	list := make([]ProjectionStatus, len(progress))
 	for i, s := range progress {
 		list[i] = ProjectionStatus{
-			Name: m.name, Store: a.Store, Generation: a.Generation, Partition: s.Partition, State: string(s.State),
+			Name: m.name, Store: a.Store, Generation: m.generation, Partition: s.Partition, State: string(s.State),
 			Checkpoint: s.Checkpoint.Seq, Lag: s.Lag, Applied: s.Checkpoint.Applied, Duplicates: s.Checkpoint.Duplicates, Error: s.Error,
-			Holder: cluster.Holder(m.name, a.Generation, s.Partition), Epoch: s.Checkpoint.Epoch, Rate: s.Rate, Retries: s.Retries,
+			Holder: cluster.Holder(m.name, m.generation, s.Partition), Epoch: s.Checkpoint.Epoch, Rate: s.Rate, Retries: s.Retries,
 		}
 		if list[i].Holder == "" && s.State != projection.StateHalted {
 			list[i].State = string(projection.StateIdle)
@@ -159,7 +147,7 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 // unavailable is the status of a read model whose server does not answer: what this
 // process remembers of it, if it writes it.
 func (a *api) unavailable(m model, running []projection.Status, err error) (list []ProjectionStatus) {
-	status := ProjectionStatus{Name: m.name, Store: a.Store, Generation: a.Generation, State: "unavailable", Error: err.Error()}
+	status := ProjectionStatus{Name: m.name, Store: a.Store, Generation: m.generation, State: "unavailable", Error: err.Error()}
 	for _, r := range running {
 		if r.Projection == m.name {
 			status.Partition, status.Checkpoint, status.Lag = r.Partition, r.Checkpoint.Seq, r.Lag

@@ -30,11 +30,11 @@ type WaitParams struct {
 
 // graph gives the read model "graph", once it has applied what is asked for.
 func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, error) {
-	g, err := a.Models.Graph()
+	g, m, err := a.pinnedGraph(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lineage, err := a.lineage(ctx, g, id, wait, past, graphModel(g))
+	lineage, err := a.lineage(ctx, g, id, wait, past, m)
 	if err != nil {
 		return nil, err
 	}
@@ -43,15 +43,15 @@ func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitPara
 
 // both gives the two read models, once they have applied what is asked for.
 func (a *api) both(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, graph.FilesReader, error) {
-	g, err := a.Models.Graph()
+	g, inGraph, err := a.pinnedGraph(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := a.Models.Files()
+	f, inFiles, err := a.pinnedFiles(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	lineage, err := a.lineage(ctx, g, id, wait, past, graphModel(g), filesModel(f))
+	lineage, err := a.lineage(ctx, g, id, wait, past, inGraph, inFiles)
 	if err != nil {
 		return nil, nil, err
 	}

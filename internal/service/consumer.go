@@ -3,10 +3,13 @@ package service
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
-	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"mneme/internal/rebuild"
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/files"
@@ -14,19 +17,39 @@ import (
 	"mneme/pkg/projection"
 )
 
-// Consumer is a projector with its store: what ingestor and file-tracker run.
-type Consumer struct {
-	projector projector
-	store     projection.ReadStore
-	closer    io.Closer
+// Consumer is a projection with its read model: what ingestor and file-tracker run. It
+// has a projector on the generation that serves, and during a rebuild one on the next.
+type Consumer[U projection.Unit, S writable[U]] struct {
+	Parts
+	declared projection.Projection[U]
+	open     func(ctx context.Context, generation int) (S, error)
+	slog     *slog.Logger
+	shelf    shelf[S] // for readers of this process
+	control  *rebuild.Control
+
+	mu      sync.Mutex // of the fields that follow, which only steps change
+	serving *build[U, S]
+	next    *build[U, S]
+	old     []*build[U, S]
+
+	steps   steps
+	cancel  context.CancelFunc
+	stopped sync.Once
+	ended   sync.WaitGroup
+	err     error // of stopping
 }
 
-// projector is a projection.Projector whatever its unit of work.
-type projector interface {
-	Name() string
-	Start()
-	Stop()
-	Status() []projection.Status
+// build is a generation that this process writes.
+type build[U projection.Unit, S writable[U]] struct {
+	*volume[S]
+	projector *projection.Projector[U]
+	live      atomic.Bool // it serves: its projector yields to nobody
+}
+
+// end stops the projector and lets go of the store.
+func (b *build[U, S]) end() {
+	b.projector.Stop()
+	b.leave()
 }
 
 // Parts are what consumers are made of.
@@ -35,59 +58,157 @@ type Parts struct {
 	Stores    Stores
 	Telemetry *telemetry.Telemetry
 	Logger    *slog.Logger
-	Share     []projection.Option // how to share partitions with other processes; nothing is not to
+	Leases    *projection.Leases // nil: this process alone writes the read models
+}
+
+// Worker is a [Consumer] of any projection.
+type Worker interface {
+	Start()
+	Stop() error
+	Status() []projection.Status
+	Ready(ctx context.Context) error
 }
 
 // Ingestor opens the read model "graph" for writing and makes its projector.
-func (p Parts) Ingestor(ctx context.Context) (*Consumer, GraphStore, error) {
-	store, err := p.Stores.Graph(ctx, p.Logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := consumer(p, graph.Projection(), store, store)
-	return c, store, err
+func (p Parts) Ingestor(ctx context.Context) (*Consumer[*graph.Unit, GraphStore], error) {
+	return newConsumer(ctx, p, graph.Projection(), p.Stores.openGraph)
 }
 
 // FileTracker opens the read model "files" for writing and makes its projector.
-func (p Parts) FileTracker(ctx context.Context) (*Consumer, FilesStore, error) {
-	store, err := p.Stores.Files(ctx, p.Logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := consumer(p, graph.FilesProjection(files.DefaultTable()), store, store)
-	return c, store, err
+func (p Parts) FileTracker(ctx context.Context) (*Consumer[*graph.FilesUnit, FilesStore], error) {
+	return newConsumer(ctx, p, graph.FilesProjection(files.DefaultTable()), p.Stores.openFiles)
 }
 
-func consumer[U projection.Unit](p Parts, declared projection.Projection[U], store projection.Store[U], closer io.Closer) (*Consumer, error) {
-	projector, err := projection.NewProjector(declared, p.Log, store, p.Logger, slices.Concat(observed(p.Telemetry), []projection.Option{projection.OfGeneration(generation)}, p.Share, p.Stores.options())...)
+// newConsumer opens the generation that serves. A server that is not there is waited for.
+func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts, declared projection.Projection[U], open func(context.Context, int) (S, error)) (*Consumer[U, S], error) {
+	control, err := rebuild.NewControl(p.Log.Conn())
 	if err != nil {
-		return nil, errors.Join(err, closer.Close())
+		return nil, err
 	}
-	p.Telemetry.Metrics.WatchProjection(p.Log, telemetry.Projection{
-		Name: projector.Name(), Model: store, Path: p.Stores.Path(projector.Name()), Statuses: projector.Status,
+	c := &Consumer[U, S]{Parts: p, declared: declared, open: open, slog: p.Logger.With("projection", declared.Name), control: control}
+	c.steps.wake = make(chan struct{}, 1)
+	serving, err := p.Stores.Serving(ctx, p.Logger, declared.Name)
+	if err != nil {
+		return nil, err
+	}
+	c.serving, err = waitFor(ctx, p.Stores, p.Logger, func() (*build[U, S], error) { return c.build(ctx, serving) })
+	if err != nil {
+		return nil, err
+	}
+	c.serving.live.Store(true)
+	c.shelf.put(c.serving.volume)
+	p.Telemetry.Metrics.WatchProjection(p.Log, telemetry.Projection{Name: declared.Name, Serving: c.served})
+	return c, nil
+}
+
+// build opens a generation and makes its projector.
+func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S], error) {
+	store, err := c.open(ctx, generation)
+	if err != nil {
+		return nil, err
+	}
+	b := &build[U, S]{volume: newVolume(generation, store)}
+	options := append(c.Stores.options(),
+		projection.OnBatch(func(batch projection.Batch) {
+			if b.live.Load() {
+				c.Telemetry.Metrics.Applied(batch)
+			}
+		}),
+		projection.WithTracer(c.Telemetry.Tracer("mneme/pkg/projection")))
+	if c.Leases != nil {
+		options = append(options, projection.Shared(c.Leases, generation))
+	} else {
+		options = append(options, projection.OfGeneration(generation))
+	}
+	if c.serving != nil { // which it will supersede
+		options = append(options, projection.Yield(func() bool { return !b.live.Load() && c.isBusy() }))
+	}
+	if b.projector, err = projection.NewProjector(c.declared, c.Log, store, c.Logger.With("generation", generation), options...); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return b, nil
+}
+
+// isBusy tells whether live events are waiting to be applied.
+func (c *Consumer[U, S]) isBusy() bool { return c.now().projector.Busy() }
+
+// now is the build that serves.
+func (c *Consumer[U, S]) now() *build[U, S] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.serving
+}
+
+// served is the build that serves, for telemetry.
+func (c *Consumer[U, S]) served() (telemetry.Serving, bool) {
+	v := c.shelf.take()
+	if v == nil {
+		return telemetry.Serving{}, false
+	}
+	return telemetry.Serving{
+		Generation: v.generation, Model: v.store, Path: c.Stores.Path(c.declared.Name, v.generation), Statuses: c.Status(), Release: v.release,
+	}, true
+}
+
+// Start begins to follow the log, and to fulfil wishes for rebuilds.
+func (c *Consumer[U, S]) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancel != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, c.cancel = context.WithCancel(context.Background())
+	c.serving.projector.Start()
+	c.ended.Go(func() { c.control.Watch(ctx, c.slog, func(string) { c.steps.again() }) })
+	c.ended.Go(func() { c.run(ctx) })
+}
+
+// Stop finishes the batches in hand and closes the stores.
+func (c *Consumer[U, S]) Stop() error {
+	c.stopped.Do(func() {
+		c.mu.Lock()
+		if c.cancel == nil {
+			c.cancel = func() {}
+		}
+		cancel := c.cancel
+		c.mu.Unlock()
+		cancel()
+		c.ended.Wait()
+		all := append([]*build[U, S]{c.serving}, c.old...)
+		if c.next != nil {
+			all = append(all, c.next)
+		}
+		var ending sync.WaitGroup
+		for _, b := range all {
+			ending.Go(b.end)
+		}
+		ending.Wait()
+		for _, b := range all {
+			c.err = errors.Join(c.err, b.awaitClosed())
+		}
 	})
-	return &Consumer{projector: projector, store: store, closer: closer}, nil
+	return c.err
 }
 
-// observed are a projector's options by which its telemetry sees it.
-func observed(t *telemetry.Telemetry) []projection.Option {
-	return []projection.Option{projection.OnBatch(t.Metrics.Applied), projection.WithTracer(t.Tracer("mneme/pkg/projection"))}
+// readersEnd is how long readers may keep a store open whose process ends.
+const readersEnd = 5 * time.Second
+
+// awaitClosed waits until the last reader has gone.
+func (v *volume[S]) awaitClosed() error {
+	select {
+	case <-v.closed:
+		return v.err
+	case <-time.After(readersEnd):
+		return fmt.Errorf("generation %d is still read", v.generation)
+	}
 }
 
-// Start begins to follow the log.
-func (c *Consumer) Start() { c.projector.Start() }
-
-// Stop finishes the batch in hand and closes the store.
-func (c *Consumer) Stop() error {
-	c.projector.Stop()
-	return c.closer.Close()
-}
-
-// Status reports on each partition.
-func (c *Consumer) Status() []projection.Status { return c.projector.Status() }
+// Status reports on each partition of the generation that serves.
+func (c *Consumer[U, S]) Status() []projection.Status { return c.now().projector.Status() }
 
 // Ready is nil if the store answers.
-func (c *Consumer) Ready(ctx context.Context) error {
-	_, err := c.store.Checkpoints(ctx)
+func (c *Consumer[U, S]) Ready(ctx context.Context) error {
+	_, err := c.now().store.Checkpoints(ctx)
 	return err
 }

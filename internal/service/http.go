@@ -95,7 +95,7 @@ func (h *HTTP) Stop() {
 
 // Health serves /healthz (the process runs), /readyz (its store answers) and /metrics.
 // State and lag are in the body of /readyz; they don't make a program unready.
-func Health(c *Consumer, t *telemetry.Telemetry) http.Handler {
+func Health(c Worker, t *telemetry.Telemetry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", t.Metrics.Handler())
 	mux.HandleFunc("GET /healthz", alive)

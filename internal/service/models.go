@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mneme/internal/httpapi"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
@@ -15,112 +16,216 @@ import (
 	"mneme/pkg/projection"
 )
 
-// Models are the read models as a reader sees them. In one process they are the
-// writers' own stores; in a process of its own context-api opens them when they
-// are first asked for, since ingestor and file-tracker make them.
+// Models are the read models as a reader sees them, each in the generation that serves.
+// In one process they are the writers' own stores; in a process of its own context-api
+// opens them when they are first asked for, since ingestor and file-tracker make them.
 type Models struct {
-	stores Stores
-	data   string // directory for the scratch stores of a verification
-	graph  model[GraphStore]
-	files  model[FilesStore]
-	owned  bool // close them at the end
+	data  string // directory for the scratch stores of a verification
+	graph source[GraphStore]
+	files source[FilesStore]
+}
+
+// source gives the volume of the generation that serves, which the caller releases.
+type source[S io.Closer] interface {
+	take() (*volume[S], error)
+	again()
+	close() error
 }
 
 // NewModels reads the models that other processes write.
 func NewModels(data string, stores Stores) *Models {
-	return &Models{data: data, stores: stores, owned: true}
+	return &Models{
+		data:  data,
+		graph: &library[GraphStore]{name: "graph", stores: stores, open: stores.graphReader},
+		files: &library[FilesStore]{name: "files", stores: stores, open: stores.filesReader},
+	}
 }
 
-// SharedModels reads from stores that this process writes.
-func SharedModels(data string, g GraphStore, f FilesStore) *Models {
-	return &Models{data: data, graph: model[GraphStore]{store: g, opened: true}, files: model[FilesStore]{store: f, opened: true}}
+// SharedModels reads from the stores that this process writes.
+func SharedModels(data string, g *Consumer[*graph.Unit, GraphStore], f *Consumer[*graph.FilesUnit, FilesStore]) *Models {
+	return &Models{data: data, graph: written[GraphStore]{&g.shelf}, files: written[FilesStore]{&f.shelf}}
 }
 
-// Graph is the read model "graph", or ErrNotThere.
-func (m *Models) Graph() (graph.Reader, error) { return m.graph.get(m.stores.graphReader) }
+// Graph is the read model "graph", or ErrNotThere. The caller releases it.
+func (m *Models) Graph() (httpapi.Pinned[graph.Reader], error) {
+	v, err := m.graph.take()
+	if err != nil {
+		return httpapi.Pinned[graph.Reader]{}, err
+	}
+	return httpapi.Pinned[graph.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+}
 
-// Files is the read model "files", or ErrNotThere.
-func (m *Models) Files() (graph.FilesReader, error) { return m.files.get(m.stores.filesReader) }
+// Files is the read model "files", or ErrNotThere. The caller releases it.
+func (m *Models) Files() (httpapi.Pinned[graph.FilesReader], error) {
+	v, err := m.files.take()
+	if err != nil {
+		return httpapi.Pinned[graph.FilesReader]{}, err
+	}
+	return httpapi.Pinned[graph.FilesReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+}
+
+// Again makes the next who asks for a read model look which generation serves.
+func (m *Models) Again() {
+	m.graph.again()
+	m.files.again()
+}
 
 // Close releases what was opened here.
-func (m *Models) Close() error {
-	if !m.owned {
-		return nil
+func (m *Models) Close() error { return errors.Join(m.graph.close(), m.files.close()) }
+
+// written are the stores that this process writes.
+type written[S io.Closer] struct{ shelf *shelf[S] }
+
+func (w written[S]) take() (*volume[S], error) {
+	if v := w.shelf.take(); v != nil {
+		return v, nil
 	}
-	return errors.Join(m.graph.close(), m.files.close())
+	return nil, errEnds
 }
 
-// model is a read model that is opened when it is first asked for.
-type model[S io.Closer] struct {
-	mu     sync.Mutex
-	store  S
-	opened bool
-	failed error // of the last attempt to reach a server
-	until  time.Time
+func (written[S]) again()       {}
+func (written[S]) close() error { return nil }
+
+// library opens the generation of a read model that serves, when it is first asked for
+// and when another one does.
+type library[S io.Closer] struct {
+	name   string
+	stores Stores
+	open   func(ctx context.Context, generation int) (S, error)
+
+	shelf shelf[S]
+
+	mu      sync.Mutex
+	looked  time.Time // when it was last known which generation serves
+	looking bool
+	failed  error // of the last attempt to reach a server
+	until   time.Time
 }
 
-// get opens the model if it is not open. Those who ask for it while a server does not
-// answer share an attempt: each would take as long as a connection may.
-func (m *model[S]) get(open func(context.Context) (S, error)) (S, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.opened {
-		return m.store, nil
+// lookWithin is how long a server may take to say which generation serves, while there is
+// one to go on with.
+const lookWithin = 2 * time.Second
+
+// take opens the model if it is not open. Those who ask for it while a server does not
+// answer share an attempt: each would take as long as a connection may. Once it is open
+// one of them looks now and then whether another generation serves.
+func (l *library[S]) take() (*volume[S], error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shelf.isEmpty() {
+		if time.Now().Before(l.until) {
+			return nil, l.failed
+		}
+		err := l.look(context.Background())
+		if errors.Is(err, projection.ErrUnavailable) {
+			l.failed, l.until = err, time.Now().Add(retryEvery)
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.looked = time.Now()
 	}
-	var none S
-	if time.Now().Before(m.until) {
-		return none, m.failed
+	if !l.looking && time.Since(l.looked) > lookEvery {
+		l.looking = true
+		l.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
+		_ = l.look(ctx) // what is open goes on: that its server is away is for its reads to say
+		cancel()
+		l.mu.Lock()
+		l.looking, l.looked = false, time.Now()
 	}
-	store, err := open(context.Background())
-	if errors.Is(err, projection.ErrUnavailable) {
-		m.failed, m.until = err, time.Now().Add(retryEvery)
+	if v := l.shelf.take(); v != nil {
+		return v, nil
 	}
+	return nil, errEnds
+}
+
+// errEnds says that a read model is no longer open.
+var errEnds = errors.New("the process ends")
+
+// look opens the generation that serves unless it is open.
+func (l *library[S]) look(ctx context.Context) error {
+	builds, err := l.stores.Generations().Builds(ctx, l.name)
 	if err != nil {
-		return none, err
+		return explain(err)
 	}
-	m.store, m.opened = store, true
-	return store, nil
-}
-
-func (m *model[S]) close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.opened {
+	if l.shelf.has(builds.Serving) {
 		return nil
 	}
-	return m.store.Close()
+	store, err := l.open(context.WithoutCancel(ctx), builds.Serving)
+	if err != nil {
+		return err
+	}
+	if old := l.shelf.put(newVolume(builds.Serving, store)); old != nil {
+		old.leave()
+	}
+	return nil
+}
+
+func (l *library[S]) again() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looked = time.Time{}
+}
+
+func (l *library[S]) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var err error
+	if v := l.shelf.put(nil); v != nil {
+		v.leave()
+		err = v.awaitClosed()
+	}
+	return errors.Join(err, l.stores.Close())
 }
 
 // Verify replays the log into scratch stores beside the read models and compares.
 func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) (list []projection.Verification, err error) {
-	g, err := m.Graph()
-	if err != nil {
-		return nil, err
-	}
-	f, err := m.Files()
-	if err != nil {
-		return nil, err
-	}
 	dir, remove, err := makeScratch(m.data)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-
-	scratchGraph, err := sqlitestore.OpenGraph(ctx, filepath.Join(dir, "graph.db"))
+	one, err := verify(ctx, log, graph.Projection(), m.graph, filepath.Join(dir, "graph"), sqlitestore.OpenGraph, progress)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, scratchGraph.Close()) }()
-	one, err := projection.Verify(ctx, graph.Projection(), log, g, scratchGraph, func(done, total uint64) { progress("graph", done, total) })
-	if err != nil {
-		return nil, err
-	}
-	scratchFiles, err := sqlitestore.OpenFiles(ctx, filepath.Join(dir, "files.db"))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, scratchFiles.Close()) }()
-	two, err := projection.Verify(ctx, graph.FilesProjection(files.DefaultTable()), log, f, scratchFiles, func(done, total uint64) { progress("files", done, total) })
+	two, err := verify(ctx, log, graph.FilesProjection(files.DefaultTable()), m.files, filepath.Join(dir, "files"), sqlitestore.OpenFiles, progress)
 	return []projection.Verification{one, two}, err
+}
+
+// verify compares one read model. Another process may remove the generation that it
+// reads, if another one serves meanwhile: then it begins again with that.
+func verify[U projection.Unit, S writable[U], Scratch writable[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], from source[S], path string,
+	open func(context.Context, string) (Scratch, error), progress func(projection string, done, total uint64)) (projection.Verification, error) {
+	for round := 1; ; round++ {
+		v, err := from.take()
+		if err != nil {
+			return projection.Verification{}, err
+		}
+		result, err := verifyOne(ctx, log, p, v.store, sqlitestore.Path(path, p.Name, round), open, func(done, total uint64) { progress(p.Name, done, total) })
+		v.release()
+		if err == nil && result.Equal() || ctx.Err() != nil {
+			return result, err
+		}
+		from.again()
+		now, e := from.take()
+		if e != nil {
+			return result, errors.Join(err, e)
+		}
+		now.release()
+		if now.generation == v.generation {
+			return result, err
+		}
+	}
+}
+
+func verifyOne[U projection.Unit, Scratch writable[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], model projection.ReadStore, path string,
+	open func(context.Context, string) (Scratch, error), progress func(done, total uint64)) (v projection.Verification, err error) {
+	scratch, err := open(ctx, path)
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+	return projection.Verify(ctx, p, log, model, scratch, progress)
 }

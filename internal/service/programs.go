@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	natsdeploy "mneme/deploy/nats"
 	"mneme/internal/httpapi"
+	"mneme/internal/rebuild"
 	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
@@ -68,21 +70,15 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // RunIngestor is the program ingestor: log → read model "graph".
 func RunIngestor(ctx context.Context) error {
-	return runWorker(ctx, "ingestor", settings.ForIngestor(), func(p Parts) (*Consumer, error) {
-		c, _, err := p.Ingestor(ctx)
-		return c, err
-	})
+	return runWorker(ctx, "ingestor", settings.ForIngestor(), func(p Parts) (Worker, error) { return p.Ingestor(ctx) })
 }
 
 // RunFileTracker is the program file-tracker: log → read model "files".
 func RunFileTracker(ctx context.Context) error {
-	return runWorker(ctx, "file-tracker", settings.ForFileTracker(), func(p Parts) (*Consumer, error) {
-		c, _, err := p.FileTracker(ctx)
-		return c, err
-	})
+	return runWorker(ctx, "file-tracker", settings.ForFileTracker(), func(p Parts) (Worker, error) { return p.FileTracker(ctx) })
 }
 
-func runWorker(ctx context.Context, name string, s *settings.Worker, open func(Parts) (*Consumer, error)) (err error) {
+func runWorker(ctx context.Context, name string, s *settings.Worker, open func(Parts) (Worker, error)) (err error) {
 	if err := settings.Read(s); err != nil {
 		return &UsageError{err}
 	}
@@ -106,12 +102,13 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
 	parts := Parts{Log: log, Stores: NewStores(s.Data, s.Models), Telemetry: tell, Logger: logger}
+	defer func() { err = errors.Join(err, parts.Stores.Close()) }()
 	self, err := identity(log, name)
 	if err != nil {
 		return err
 	}
 	if parts.Stores.Shared() {
-		parts.Share = append(parts.Share, projection.Shared(self, generation))
+		parts.Leases = self
 	}
 	consumer, err := open(parts)
 	if err != nil {
@@ -166,13 +163,29 @@ func RunContextAPI(ctx context.Context) (err error) {
 	stores := NewStores(s.Data, s.Models)
 	models := NewModels(s.Data, stores)
 	defer func() { err = errors.Join(err, models.Close()) }()
-	server.Start(httpapi.New(httpapi.Config{Log: log, Models: models, Logger: logger, Store: stores.Backend(), Generation: generation, NotReady: ErrNotThere, Telemetry: tell,
-		Self: func() projection.Member { return self.Member(nil) }}))
+	control, err := rebuild.NewControl(conn)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { control.Watch(watching, logger, func(string) { models.Again() }) })
+	defer watch.Wait()
+	defer stop()
+	server.Start(httpapi.New(httpapi.Config{
+		Log: log, Models: models, Rebuilds: rebuilds(control, stores, log), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell,
+		Self: func() projection.Member { return self.Member(nil) },
+	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
 	<-ctx.Done()
 	logger.Info("stopping")
 	server.Stop() // first: requests in flight need the log and the models to end well
 	return nil
+}
+
+// rebuilds are those of all projections.
+func rebuilds(control *rebuild.Control, stores Stores, log *eventlog.Log) *rebuild.Rebuilds {
+	return rebuild.New(control, stores.Generations(), log, "graph", "files")
 }
 
 // observe prepares the telemetry of a program, and the logger that goes with it.

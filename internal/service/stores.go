@@ -17,9 +17,6 @@ import (
 	"mneme/pkg/projection"
 )
 
-// generation is the build of each read model that is written and read.
-const generation = 1
-
 // GraphStore is the read model "graph" in any backend.
 type GraphStore interface {
 	graph.Store
@@ -34,8 +31,9 @@ type FilesStore interface {
 
 // Stores is where the read models are: files below a data directory, or a Neo4j server.
 type Stores struct {
-	data  string
-	neo4j *neo4jstore.Config // nil for SQLite
+	data        string
+	neo4j       *neo4jstore.Config // nil for SQLite
+	generations projection.Generations
 }
 
 // NewStores takes the place from settings.
@@ -46,12 +44,21 @@ func NewStores(data string, m settings.Models) Stores {
 			URI: m.URI, User: m.User, Password: m.Password, Database: m.Database, CAFile: m.CAFile,
 			PoolSize: m.PoolSize, ConnectTimeout: m.ConnectTimeout, ReadTimeout: m.ReadTimeout, WriteTimeout: m.WriteTimeout,
 		}
+		s.generations = &lateGenerations{config: *s.neo4j}
+	} else {
+		s.generations = sqlitestore.NewGenerations(s.models())
 	}
 	return s
 }
 
-// Generation is the build of each read model that programs write and read.
-func (Stores) Generation() int { return generation }
+// models is the directory of the files.
+func (s Stores) models() string { return filepath.Join(s.data, "models") }
+
+// Generations are the builds of the read models.
+func (s Stores) Generations() projection.Generations { return s.generations }
+
+// Close releases the connection by which generations are looked at.
+func (s Stores) Close() error { return s.generations.Close() }
 
 // Neo4j is how to reach the server, nil for SQLite.
 func (s Stores) Neo4j() *neo4jstore.Config { return s.neo4j }
@@ -83,37 +90,35 @@ func (s Stores) String() string {
 	return s.data
 }
 
-// Path is the file of a projection's read model, "" if there is none.
-func (s Stores) Path(projection string) string {
+// Path is the file of a generation of a projection's read model, "" if there is none.
+func (s Stores) Path(projection string, generation int) string {
 	if s.neo4j != nil {
 		return ""
 	}
-	return sqlitestore.Path(filepath.Join(s.data, "models"), projection, generation)
+	return sqlitestore.Path(s.models(), projection, generation)
 }
 
-// Graph opens the read model "graph" to write it. A server that is not there is waited
-// for.
-func (s Stores) Graph(ctx context.Context, logger *slog.Logger) (GraphStore, error) {
+// openGraph opens a generation of the read model "graph" to write it.
+func (s Stores) openGraph(ctx context.Context, generation int) (GraphStore, error) {
 	if s.neo4j == nil {
-		return sqlitestore.OpenGraph(ctx, s.Path("graph"))
+		return sqlitestore.OpenGraph(ctx, s.Path("graph", generation))
 	}
-	return waitFor(ctx, s, logger, func() (GraphStore, error) { return warm(ctx, s, neo4jstore.OpenGraph) })
+	return warm(ctx, s, generation, neo4jstore.OpenGraph)
 }
 
-// Files opens the read model "files" to write it. A server that is not there is waited
-// for.
-func (s Stores) Files(ctx context.Context, logger *slog.Logger) (FilesStore, error) {
+// openFiles opens a generation of the read model "files" to write it.
+func (s Stores) openFiles(ctx context.Context, generation int) (FilesStore, error) {
 	if s.neo4j == nil {
-		return sqlitestore.OpenFiles(ctx, s.Path("files"))
+		return sqlitestore.OpenFiles(ctx, s.Path("files", generation))
 	}
-	return waitFor(ctx, s, logger, func() (FilesStore, error) { return warm(ctx, s, neo4jstore.OpenFiles) })
+	return warm(ctx, s, generation, neo4jstore.OpenFiles)
 }
 
 // warm opens a store of Neo4j that many will ask at once.
 func warm[S interface {
 	Warm(ctx context.Context) error
 	Close() error
-}](ctx context.Context, s Stores, open func(context.Context, neo4jstore.Config, int) (S, error)) (store S, err error) {
+}](ctx context.Context, s Stores, generation int, open func(context.Context, neo4jstore.Config, int) (S, error)) (store S, err error) {
 	if store, err = open(ctx, *s.neo4j, generation); err != nil {
 		return store, err
 	}
@@ -121,6 +126,13 @@ func warm[S interface {
 		return store, errors.Join(err, store.Close())
 	}
 	return store, nil
+}
+
+// Serving is the generation of a projection that serves. A server that is not there is
+// waited for.
+func (s Stores) Serving(ctx context.Context, logger *slog.Logger, name string) (int, error) {
+	builds, err := waitFor(ctx, s, logger, func() (projection.Builds, error) { return s.generations.Builds(ctx, name) })
+	return builds.Serving, err
 }
 
 // waitFor opens a store as soon as its server is there. It says so once, and again every
@@ -175,24 +187,26 @@ func Neo4jRemedy(err error) string {
 	return ""
 }
 
-// graphReader opens the read model "graph" to read it, or returns [ErrNotThere].
-func (s Stores) graphReader(ctx context.Context) (reader GraphStore, err error) {
+// graphReader opens a generation of the read model "graph" to read it, or returns
+// [ErrNotThere].
+func (s Stores) graphReader(ctx context.Context, generation int) (reader GraphStore, err error) {
 	if s.neo4j != nil {
-		reader, err = warm(ctx, s, neo4jstore.OpenGraphReader)
+		reader, err = warm(ctx, s, generation, neo4jstore.OpenGraphReader)
 		err = explain(err)
 	} else {
-		reader, err = sqlitestore.OpenGraphReader(s.Path("graph"))
+		reader, err = sqlitestore.OpenGraphReader(s.Path("graph", generation))
 	}
 	return reader, notThere("graph", "ingestor", err)
 }
 
-// filesReader opens the read model "files" to read it, or returns [ErrNotThere].
-func (s Stores) filesReader(ctx context.Context) (reader FilesStore, err error) {
+// filesReader opens a generation of the read model "files" to read it, or returns
+// [ErrNotThere].
+func (s Stores) filesReader(ctx context.Context, generation int) (reader FilesStore, err error) {
 	if s.neo4j != nil {
-		reader, err = warm(ctx, s, neo4jstore.OpenFilesReader)
+		reader, err = warm(ctx, s, generation, neo4jstore.OpenFilesReader)
 		err = explain(err)
 	} else {
-		reader, err = sqlitestore.OpenFilesReader(s.Path("files"))
+		reader, err = sqlitestore.OpenFilesReader(s.Path("files", generation))
 	}
 	return reader, notThere("files", "file-tracker", err)
 }

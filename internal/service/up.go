@@ -16,6 +16,7 @@ import (
 
 	natsdeploy "mneme/deploy/nats"
 	"mneme/internal/httpapi"
+	"mneme/internal/rebuild"
 	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
@@ -44,7 +45,8 @@ type Instance struct {
 	lock      *flock.Flock
 	server    *natsdeploy.Embedded
 	conn      *nats.Conn
-	consumers []*Consumer
+	consumers []Worker
+	stores    Stores
 	http      *HTTP
 	telemetry *telemetry.Telemetry
 }
@@ -94,23 +96,28 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := Parts{Log: i.Log, Stores: NewStores(c.Data, c.Models), Telemetry: i.telemetry, Logger: c.Logger}
-	ingestor, graph, err := parts.Ingestor(ctx)
+	i.stores = NewStores(c.Data, c.Models)
+	parts := Parts{Log: i.Log, Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger}
+	ingestor, err := parts.Ingestor(ctx)
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, ingestor)
-	tracker, files, err := parts.FileTracker(ctx)
+	tracker, err := parts.FileTracker(ctx)
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, tracker)
+	control, err := rebuild.NewControl(i.conn)
+	if err != nil {
+		return nil, err
+	}
 	for _, consumer := range i.consumers {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: SharedModels(c.Data, graph, files), Logger: c.Logger, Store: parts.Stores.Backend(), Generation: generation, States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere,
-		Telemetry: i.telemetry,
+		Log: i.Log, Models: SharedModels(c.Data, ingestor, tracker), Rebuilds: rebuilds(control, i.stores, i.Log), Logger: c.Logger,
+		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry,
 	}))
 	return i, nil
 }
@@ -140,6 +147,9 @@ func (i *Instance) Close() error {
 		errs = append(errs, c.Stop())
 	}
 	i.consumers = nil
+	if i.stores.generations != nil {
+		errs = append(errs, i.stores.Close())
+	}
 	if i.conn != nil {
 		i.conn.Close()
 	}

@@ -51,7 +51,7 @@ func TestAFailureIsLoggedOnceWithItsTraceAndNotShown(t *testing.T) {
 	data := t.TempDir()
 	b := up(t, data)
 	b.read("", b.post("", message(t, "m1", "x", "")))
-	vandal, err := sql.Open("sqlite", sqlitestore.WriterDSN(service.NewStores(data, settings.Models{}).Path("graph")))
+	vandal, err := sql.Open("sqlite", sqlitestore.WriterDSN(service.NewStores(data, settings.Models{}).Path("graph", 1)))
 	require.NoError(t, err)
 	_, err = vandal.ExecContext(t.Context(), "DROP TABLE version")
 	require.NoError(t, err)

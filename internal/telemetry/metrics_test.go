@@ -146,7 +146,7 @@ func TestAReadThatWaitsInVainIsCounted(t *testing.T) {
 	b.read("", b.post("", message(t, "m1", "one", "")))
 
 	// Somebody holds the read model's write lock.
-	db, err := sql.Open("sqlite", service.NewStores(data, settings.Models{}).Path("graph"))
+	db, err := sql.Open("sqlite", service.NewStores(data, settings.Models{}).Path("graph", 1))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	conn, err := db.Conn(t.Context())

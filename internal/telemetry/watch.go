@@ -73,15 +73,23 @@ var (
 	projectionHeld       = desc("mneme_projection_held", "1 for the partitions that this process drives or is halted on, 0 for those of others and of nobody.", "projection", "partition")
 	projectionEpoch      = desc("mneme_projection_epoch", "How often the partition was taken over, since the read model was built.", "projection", "partition")
 	projectionFailed     = desc("mneme_projection_failed_events", "Events that were skipped and are listed, of all partitions.", "projection", "class")
+	projectionGeneration = desc("mneme_projection_generation", "Generation of the read model that serves: a rebuild makes the next one.", "projection")
 	sqliteBytes          = desc("mneme_sqlite_file_bytes", "Size of the read model's files: db, and wal, what is not yet moved there.", "projection", "file")
 )
 
 // Projection is a read model that this process writes.
 type Projection struct {
-	Name     string
-	Model    projection.ReadStore
-	Path     string // of its SQLite file, "" if it has none
-	Statuses func() []projection.Status
+	Name    string
+	Serving func() (Serving, bool) // false if the process ends
+}
+
+// Serving is the generation of a read model that serves, until it is released.
+type Serving struct {
+	Generation int
+	Model      projection.ReadStore
+	Path       string // of its SQLite file, "" if it has none
+	Statuses   []projection.Status
+	Release    func()
 }
 
 // WatchProjection exposes a read model and its projector.
@@ -102,21 +110,26 @@ func (w *projectionWatch) Describe(chan<- *prometheus.Desc) {}
 func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
+	serving, ok := w.Serving()
+	if !ok {
+		return
+	}
+	defer serving.Release()
+	out <- gauge(projectionGeneration, float64(serving.Generation), w.Name)
 	for suffix, file := range map[string]string{"": "db", "-wal": "wal"} {
-		if w.Path == "" {
+		if serving.Path == "" {
 			break
 		}
-		if info, err := os.Stat(w.Path + suffix); err == nil {
+		if info, err := os.Stat(serving.Path + suffix); err == nil {
 			out <- gauge(sqliteBytes, float64(info.Size()), w.Name, file)
 		}
 	}
-	statuses := w.Statuses()
-	for _, s := range statuses {
+		for _, s := range serving.Statuses {
 		out <- gauge(projectionHeld, one(s.State != projection.StateIdle), w.Name, strconv.Itoa(s.Partition))
 	}
-	list, err := projection.Progress(ctx, w.Name, w.log, w.Model, statuses)
+	list, err := projection.Progress(ctx, w.Name, w.log, serving.Model, serving.Statuses)
 	if err == nil {
-		err = w.collectFailed(ctx, out)
+		err = w.collectFailed(ctx, serving.Model, out)
 	}
 	if w.Metrics.failed(out, w.Name, err) {
 		return
@@ -136,8 +149,8 @@ func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func (w *projectionWatch) collectFailed(ctx context.Context, out chan<- prometheus.Metric) error {
-	failed, err := w.Model.CountFailed(ctx)
+func (w *projectionWatch) collectFailed(ctx context.Context, model projection.ReadStore, out chan<- prometheus.Metric) error {
+	failed, err := model.CountFailed(ctx)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if err != nil {
 		return err
 	}
-	if cp.Seq == 0 {
+	if cp.Seq == 0 || p.busy != nil {
 		*history = goal
 	}
 	follower, err := p.log.Follow(ctx, partition, cp.Seq+1)
@@ -157,6 +157,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
 		return fmt.Errorf("announce progress: %w", err)
 	}
+	var took time.Duration
 	for !ended(ctx, stop) {
 		var batch []*entry
 		select {
@@ -179,11 +180,17 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 			continue
 		case batch = <-batches:
 		}
+		if p.yield(ctx, stop, took); ended(ctx, stop) {
+			continue
+		}
 		began := time.Now()
+		p.applying.Add(1)
 		out, err := p.projection.apply(ctx, p.store, cp, batch, nil)
+		p.applying.Add(-1)
 		if err != nil {
 			return err
 		}
+		took = time.Since(began)
 		cp = out.checkpoint
 		p.observe(partition, batch, out, began, *history)
 		if out.failed > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"mneme/events"
 	"mneme/pkg/eventlog"
@@ -51,6 +52,8 @@ type Projector[U Unit] struct {
 	store      Store[U]
 	slog       *slog.Logger
 	options
+
+	applying atomic.Int32 // batches under way
 
 	mu       sync.Mutex
 	statuses []Status

@@ -12,7 +12,7 @@ import (
 // isHalt tells whether a projector that meets this error stops for good.
 func isHalt(err error) bool {
 	var halt *haltError
-	return errors.As(err, &halt) || errors.Is(err, ErrRebuild)
+	return errors.As(err, &halt) || errors.Is(err, ErrRebuild) || errors.Is(err, ErrSuperseded)
 }
 
 // haltError is a reason to stop for good: the log and the read model do not belong together.

@@ -136,7 +136,7 @@ func readerOf(t *testing.T, log *eventlog.Log, models settings.Models, logger *s
 	t.Cleanup(tell.Stop)
 	read := service.NewModels(t.TempDir(), service.NewStores(t.TempDir(), models))
 	t.Cleanup(func() { require.NoError(t, read.Close()) })
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Log: log, Models: read, Logger: logger, Store: "neo4j", Generation: 1, NotReady: service.ErrNotThere, Telemetry: tell}))
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Log: log, Models: read, Logger: logger, Store: "neo4j", NotReady: service.ErrNotThere, Telemetry: tell}))
 	t.Cleanup(server.Close)
 	return server.URL
 }

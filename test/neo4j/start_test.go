@@ -72,7 +72,7 @@ func TestAProgramThatCanNeverUseTheServerSaysWhyAndEnds(t *testing.T) {
 			ended := make(chan error)
 			go func() {
 				stores := service.NewStores(t.TempDir(), settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}})
-				_, err := stores.Graph(ctx, slog.New(slog.NewTextHandler(logged, nil)))
+				_, err := stores.Serving(ctx, slog.New(slog.NewTextHandler(logged, nil)), "graph")
 				ended <- err
 			}()
 			require.Eventually(t, func() bool { return len(logged.with("waiting for Neo4j")) > 0 }, patience, time.Millisecond)

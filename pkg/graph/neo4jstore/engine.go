@@ -3,6 +3,7 @@ package neo4jstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -90,6 +91,11 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 		if cp, err = scanCheckpoint(rows[0]); err != nil {
 			return err
 		}
+		if cp.Epoch == 0 {
+			if err := t.mayBegin(ctx); err != nil {
+				return err
+			}
+		}
 		if cp.Fingerprint != "" && cp.Fingerprint != fingerprint {
 			return projection.OtherBuild(s.projection, cp.Fingerprint, fingerprint)
 		}
@@ -105,6 +111,20 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 		return projection.Checkpoint{}, classify(err)
 	}
 	return cp, s.recover(ctx, key)
+}
+
+// mayBegin refuses to begin a generation anew that was superseded: a process that did not
+// run for a while does not know it yet. The lock keeps who discards generations waiting.
+func (t *tx) mayBegin(ctx context.Context) error {
+	rows, err := t.run(ctx, lockServing, map[string]any{"key": t.projection})
+	if err != nil {
+		return err
+	}
+	s, err := scanServing(rows)
+	if err == nil && s.superseded(t.generation) {
+		err = fmt.Errorf("generation %d of %s: %w, %d serves", t.generation, t.projection, projection.ErrSuperseded, s.generation)
+	}
+	return err
 }
 
 // recover finishes what may have been left half done after a commit.

@@ -14,28 +14,44 @@ func ofConversation(by string) string {
 	return "n.conversation STARTS WITH $prefix AND n." + by + " IS NOT NULL"
 }
 
-// removals has children before their parents, which have the more relationships, and
-// what readers look at first of all.
-var removals = []removal{
-	{"GraphSettled", ofKey}, {"FilesSettled", ofKey}, {"GraphCheckpoint", ofKey}, {"FilesCheckpoint", ofKey},
-	{"ToolResult", ofConversation("seq")}, {"ToolCall", ofConversation("seq")}, {"Message", ofConversation("seq")}, {"Version", ofConversation("seq")},
-	{"Scope", ofKey}, {"Conversation", ofKey}, {"GraphFailedEvent", "n.generation = $generation AND n.seq >= 0"},
-	{"FilesEvent", ofConversation("seq")}, {"FileAccess", ofConversation("at")}, {"File", ofKey}, {"TrackedCall", ofKey}, {"EarlyResult", ofKey},
-	{"FilesConversation", ofKey}, {"FilesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
+// removals, by projection, have children before their parents, which have the more
+// relationships, and what readers look at first of all.
+var removals = map[string][]removal{
+	"graph": {
+		{"GraphSettled", ofKey}, {"GraphCheckpoint", ofKey},
+		{"ToolResult", ofConversation("seq")}, {"ToolCall", ofConversation("seq")}, {"Message", ofConversation("seq")}, {"Version", ofConversation("seq")},
+		{"Scope", ofKey}, {"Conversation", ofKey}, {"GraphFailedEvent", "n.generation = $generation AND n.seq >= 0"},
+	},
+	"files": {
+		{"FilesSettled", ofKey}, {"FilesCheckpoint", ofKey},
+		{"FilesEvent", ofConversation("seq")}, {"FileAccess", ofConversation("at")}, {"File", ofKey}, {"TrackedCall", ofKey}, {"EarlyResult", ofKey},
+		{"FilesConversation", ofKey}, {"FilesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
+	},
 }
 
 // Remove deletes whatever either projection has written of a generation, in
 // transactions of some thousand nodes. Nobody may be writing it, and who reads it sees
-// less and less. The schema stays.
+// less and less. The schema stays, and so does which generation serves: what programs
+// write is for [Generations.Discard].
 func Remove(ctx context.Context, c Config, generation int) (err error) {
 	d, err := openWriter(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
+	for name := range removals {
+		if err := d.remove(ctx, name, generation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes what a projection has written of a generation.
+func (d *db) remove(ctx context.Context, projection string, generation int) error {
 	s := &store{db: d, generation: generation}
 	params := map[string]any{"prefix": s.prefix(), "generation": generation}
-	for _, r := range removals {
+	for _, r := range removals[projection] {
 		if err := s.drain(ctx, "MATCH (n:"+r.label+") WHERE "+r.where+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params); err != nil {
 			return err
 		}

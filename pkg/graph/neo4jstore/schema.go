@@ -64,4 +64,8 @@ var migrations = []migration{
 		"CREATE VECTOR INDEX message_embedding_index IF NOT EXISTS FOR (m:Message) ON (m.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
 		"CREATE VECTOR INDEX scope_embedding_content_vector IF NOT EXISTS FOR (s:Scope) ON (s.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
 	}},
+	{"which generation of each projection serves", []string{
+		"CREATE CONSTRAINT graph_serving IF NOT EXISTS FOR (s:GraphServing) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT files_serving IF NOT EXISTS FOR (s:FilesServing) REQUIRE s.key IS UNIQUE",
+	}},
 }

@@ -1,0 +1,51 @@
+package natsdeploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ControlBucket is the name of the bucket in which operators leave what they want of
+// the running processes.
+const ControlBucket = "AGENT_CONTROL"
+
+// maxControlBytes is room for thousands of wishes.
+const maxControlBytes = 1 << 20
+
+// ControlConfig is the definition of the bucket for wishes. It lies on the disk: a wish
+// outlives whoever is to fulfil it.
+func ControlConfig(replicas int) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket:      ControlBucket,
+		Description: "what operators want of the running processes",
+		History:     1,
+		MaxBytes:    maxControlBytes,
+		Storage:     jetstream.FileStorage,
+		Replicas:    replicas,
+	}
+}
+
+// ApplyControl makes sure that the bucket for wishes is there, with as many copies as
+// the stream has. It can be called at any time, by any number of programs at once.
+//
+// It returns [ErrNoStream].
+func ApplyControl(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
+	bucket, err := js.KeyValue(ctx, ControlBucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		var info Info
+		if info, err = Inspect(ctx, js); err != nil {
+			return nil, err
+		}
+		bucket, err = js.CreateKeyValue(ctx, ControlConfig(info.Replicas))
+		if errors.Is(err, jetstream.ErrBucketExists) { // another program has made it just now
+			bucket, err = js.KeyValue(ctx, ControlBucket)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bucket %s: %w", ControlBucket, err)
+	}
+	return bucket, nil
+}

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"context"
+
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// Models gives the read models, or an error while one is not there yet.
+type Models interface {
+	Graph() (Pinned[graph.Reader], error)
+	Files() (Pinned[graph.FilesReader], error)
+	// Verify replays the log beside the read models and compares.
+	Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) ([]projection.Verification, error)
+}
+
+// Pinned is a read model in the generation that served when it was asked for. It can be
+// read until Release is called.
+type Pinned[R any] struct {
+	Model      R
+	Generation int
+	Release    func()
+}
+
+// model is a read model by the name of its projection.
+type model struct {
+	name       string
+	generation int
+	store      projection.ReadStore
+	err        error // why the store is not there
+}
+
+// pins are the read models of one request: it reads from one generation of each.
+type pins struct {
+	graph *Pinned[graph.Reader]
+	files *Pinned[graph.FilesReader]
+}
+
+func (p *pins) release() {
+	if p.graph != nil {
+		p.graph.Release()
+	}
+	if p.files != nil {
+		p.files.Release()
+	}
+}
+
+// pinnedGraph is the read model "graph" for the rest of the request.
+func (a *api) pinnedGraph(ctx context.Context) (graph.Reader, model, error) {
+	p := &exchangeOf(ctx).pins
+	if p.graph == nil {
+		g, err := a.Models.Graph()
+		if err != nil {
+			return nil, model{}, err
+		}
+		p.graph = &g
+	}
+	return p.graph.Model, model{name: "graph", generation: p.graph.Generation, store: p.graph.Model}, nil
+}
+
+// pinnedFiles is the read model "files" for the rest of the request.
+func (a *api) pinnedFiles(ctx context.Context) (graph.FilesReader, model, error) {
+	p := &exchangeOf(ctx).pins
+	if p.files == nil {
+		f, err := a.Models.Files()
+		if err != nil {
+			return nil, model{}, err
+		}
+		p.files = &f
+	}
+	return p.files.Model, model{name: "files", generation: p.files.Generation, store: p.files.Model}, nil
+}
+
+// models are all read models, for the rest of the request.
+func (a *api) models(ctx context.Context) []model {
+	_, g, err := a.pinnedGraph(ctx)
+	if err != nil {
+		g = model{name: "graph", err: err}
+	}
+	_, f, err := a.pinnedFiles(ctx)
+	if err != nil {
+		f = model{name: "files", err: err}
+	}
+	return []model{g, f}
+}

@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/internal/rebuild"
+)
+
+// Rebuilds begins rebuilds and tells how far they are.
+type Rebuilds interface {
+	Ask(ctx context.Context, projection string) ([]rebuild.Progress, error)
+	Cancel(ctx context.Context, projection string) ([]rebuild.Progress, error)
+	List(ctx context.Context) ([]rebuild.Progress, error)
+}
+
+// Rebuild is how far the rebuild of a projection is.
+type Rebuild struct {
+	Projection string    `json:"projection"`
+	Generation int       `json:"generation" doc:"that is built"`
+	From       int       `json:"from" doc:"generation that served when it was asked for"`
+	AskedAt    time.Time `json:"asked_at"`
+	State      string    `json:"state" enum:"building,serving,canceled,failed" doc:"serving: it is done; canceled: what was built is being removed, and then it is no longer listed"`
+	Applied    uint64    `json:"applied" doc:"while it builds: sequences of the log that are applied, the mean over the partitions"`
+	Total      uint64    `json:"total" doc:"while it builds: sequences of the log, the mean over the partitions"`
+	Rate       float64   `json:"rate" doc:"sequences a second in the last seconds; 0 if nothing was applied"`
+	ETASeconds *float64  `json:"eta_seconds,omitempty" doc:"how long it will still take at that rate"`
+	Error      string    `json:"error,omitempty" doc:"why it failed; the generation that served goes on"`
+}
+
+type rebuildInput struct {
+	Body struct {
+		Projection string `json:"projection" doc:"graph, files, or all"`
+	}
+}
+
+type rebuildParam struct {
+	Projection string `path:"projection" doc:"graph, files, or all"`
+}
+
+type rebuildsOutput struct {
+	Body struct {
+		Rebuilds []Rebuild `json:"rebuilds"`
+	}
+}
+
+func (a *api) registerRebuilds(h huma.API) {
+	ask := operation("rebuild", http.MethodPost, "/v1/rebuilds", "Rebuild a read model beside the one that serves", "operations", 404, 409, 415, 422, 503, 504)
+	ask.Description = "The log is applied into a new generation, behind what is published meanwhile. Reads go on and see the old generation until the new one has caught up, then the new one. " +
+		"Events that were skipped with class error are tried again. Of all projections none is begun if one is being rebuilt."
+	ask.DefaultStatus = http.StatusAccepted
+	huma.Register(h, ask, a.rebuild)
+
+	list := operation("list-rebuilds", http.MethodGet, "/v1/rebuilds", "How far rebuilds are", "operations", 503, 504)
+	list.Description = "The last rebuild of each projection; those that never had one are left out."
+	huma.Register(h, list, a.listRebuilds)
+
+	cancel := operation("cancel-rebuild", http.MethodDelete, "/v1/rebuilds/{projection}", "Cancel a rebuild", "operations", 404, 409, 503, 504)
+	cancel.Description = "What was built is removed. A rebuild that is done by then stays."
+	huma.Register(h, cancel, a.cancelRebuild)
+}
+
+func (a *api) rebuild(ctx context.Context, in *rebuildInput) (*rebuildsOutput, error) {
+	return a.rebuilds(a.Rebuilds.Ask(ctx, in.Body.Projection))
+}
+
+func (a *api) cancelRebuild(ctx context.Context, in *rebuildParam) (*rebuildsOutput, error) {
+	return a.rebuilds(a.Rebuilds.Cancel(ctx, in.Projection))
+}
+
+func (a *api) listRebuilds(ctx context.Context, _ *struct{}) (*rebuildsOutput, error) {
+	return a.rebuilds(a.Rebuilds.List(ctx))
+}
+
+func (a *api) rebuilds(list []rebuild.Progress, err error) (*rebuildsOutput, error) {
+	var other *rebuild.UnderWayError
+	switch {
+	case errors.As(err, &other):
+		return nil, huma.Error409Conflict(err.Error() + a.howFar(other) + ": wait for it, or cancel it")
+	case errors.Is(err, rebuild.ErrUnknown):
+		return nil, huma.Error404NotFound(err.Error())
+	case errors.Is(err, rebuild.ErrNotRebuilding):
+		return nil, huma.Error409Conflict(err.Error())
+	case err != nil:
+		return nil, a.problem(err)
+	}
+	out := &rebuildsOutput{}
+	out.Body.Rebuilds = each(list, func(p rebuild.Progress) Rebuild {
+		r := Rebuild{
+			Projection: p.Projection, Generation: p.Generation, From: p.From, AskedAt: p.AskedAt, State: string(p.State),
+			Applied: p.Applied, Total: p.Total, Rate: p.Rate, Error: p.Error,
+		}
+		if p.ETA != nil {
+			r.ETASeconds = new(p.ETA.Seconds())
+		}
+		return r
+	})
+	return out, nil
+}
+
+// howFar says how far a rebuild is that is under way, as far as anybody knows.
+func (a *api) howFar(other *rebuild.UnderWayError) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	list, err := a.Rebuilds.List(ctx)
+	if err != nil {
+		return ""
+	}
+	for _, p := range list {
+		if p.Projection == other.Projection && p.State == rebuild.Building {
+			return fmt.Sprintf(", at sequence %d of %d", p.Applied, p.Total)
+		}
+	}
+	return ""
+}

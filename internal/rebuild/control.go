@@ -1,0 +1,227 @@
+// Package rebuild holds the wishes of operators for rebuilds: what is asked for, and how
+// far it is. Whoever writes a projection fulfils them, see internal/service.
+//
+// A wish is a record in the bucket AGENT_CONTROL, under rebuild.<projection>, and every
+// change of it is a compare-and-set. What serves is for the read model's store to say: a
+// record that is behind it is put right.
+//
+//	          ask                 all partitions have caught up
+//	nothing ──────▶ building ────────────────────────────────▶ serving
+//	   ▲               │  │ it can't be built
+//	   │ all gone      │  └────────────────▶ failed             ask: building again
+//	canceled ◀─────────┘ cancel
+package rebuild
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
+)
+
+var (
+	// ErrRebuilding says that a rebuild is under way; it is a [*UnderWayError].
+	ErrRebuilding = errors.New("a rebuild is under way")
+	// ErrNotRebuilding says that there is no rebuild to cancel.
+	ErrNotRebuilding = errors.New("no rebuild is under way")
+	// ErrUnknown says that there is no such projection.
+	ErrUnknown = errors.New("unknown projection")
+	// errChanged says that somebody else has changed the record meanwhile.
+	errChanged = errors.New("the record has changed")
+)
+
+// State is where a rebuild is.
+type State string
+
+const (
+	Building State = "building" // the new generation is made beside the one that serves
+	Serving  State = "serving"  // it serves: the rebuild is done
+	Canceled State = "canceled" // it is being removed
+	Failed   State = "failed"   // Error says why; the old generation goes on serving
+)
+
+// Wish is the record of a rebuild.
+type Wish struct {
+	Generation int       `json:"generation"` // that is to be built
+	From       int       `json:"from"`       // that served when it was asked for
+	AskedAt    time.Time `json:"asked_at"`
+	State      State     `json:"state"`
+	Error      string    `json:"error,omitempty"`
+
+	revision uint64
+}
+
+// IsZero tells whether there is no wish.
+func (w Wish) IsZero() bool { return w.Generation == 0 }
+
+// UnderWayError says which rebuild is under way.
+type UnderWayError struct {
+	Projection string
+	Wish       Wish
+}
+
+func (e *UnderWayError) Error() string {
+	return fmt.Sprintf("a rebuild of %s into generation %d is %s since %s", e.Projection, e.Wish.Generation, e.Wish.State, e.Wish.AskedAt.UTC().Format(time.RFC3339))
+}
+
+// Is makes errors.Is(err, ErrRebuilding) true.
+func (e *UnderWayError) Is(target error) bool { return target == ErrRebuilding }
+
+// Control reads and changes wishes.
+type Control struct{ js jetstream.JetStream }
+
+// NewControl uses a connection; the bucket is made when it is first needed.
+func NewControl(conn *nats.Conn) (*Control, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	return &Control{js}, nil
+}
+
+const prefix = "rebuild."
+
+// Get reads the wish for a projection, the zero value if there is none.
+func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error) {
+	bucket, err := natsdeploy.ApplyControl(ctx, c.js)
+	if err != nil {
+		return w, err
+	}
+	entry, err := bucket.Get(ctx, prefix+projection)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return w, nil
+	}
+	if err != nil {
+		return w, fmt.Errorf("read the wish for %s: %w", projection, err)
+	}
+	if err := json.Unmarshal(entry.Value(), &w); err != nil {
+		return w, fmt.Errorf("the wish for %s is no record of ours: %w", projection, err)
+	}
+	w.revision = entry.Revision()
+	return w, nil
+}
+
+// begin records a new wish, in place of one that was fulfilled or failed. It returns an
+// [*UnderWayError] if another one is under way.
+func (c *Control) begin(ctx context.Context, projection string, now, next Wish) error {
+	if now.State == Building || now.State == Canceled {
+		return &UnderWayError{projection, now}
+	}
+	next.revision = now.revision
+	err := c.put(ctx, projection, next)
+	if !errors.Is(err, errChanged) {
+		return err
+	}
+	if now, err = c.Get(ctx, projection); err != nil {
+		return err
+	}
+	return &UnderWayError{projection, now}
+}
+
+// Become changes the state of a wish, if nobody has changed it since it was read. It
+// tells whether it did.
+func (c *Control) Become(ctx context.Context, projection string, w Wish, state State, reason string) (bool, error) {
+	w.State, w.Error = state, reason
+	err := c.put(ctx, projection, w)
+	if errors.Is(err, errChanged) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Forget deletes a wish, if nobody has changed it since it was read.
+func (c *Control) Forget(ctx context.Context, projection string, w Wish) error {
+	bucket, err := natsdeploy.ApplyControl(ctx, c.js)
+	if err != nil {
+		return err
+	}
+	if err = bucket.Delete(ctx, prefix+projection, jetstream.LastRevision(w.revision)); isConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func (c *Control) put(ctx context.Context, projection string, w Wish) error {
+	bucket, err := natsdeploy.ApplyControl(ctx, c.js)
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	if w.revision == 0 {
+		_, err = bucket.Create(ctx, prefix+projection, value)
+	} else {
+		_, err = bucket.Update(ctx, prefix+projection, value, w.revision)
+	}
+	if isConflict(err) {
+		return errChanged
+	}
+	return err
+}
+
+// isConflict tells whether a key is not as it was expected to be. A bucket with copies
+// says so by another code.
+func isConflict(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) &&
+		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// rewatchEvery is how long a watch waits before it begins again.
+const rewatchEvery = time.Second
+
+// Watch calls changed with the projection whose wish has changed, until ctx ends. It is
+// a hint: a watch can be silent, so whoever must know asks now and then.
+func (c *Control) Watch(ctx context.Context, logger *slog.Logger, changed func(projection string)) {
+	said := ""
+	for ctx.Err() == nil {
+		err := c.watch(ctx, changed)
+		if err != nil && err.Error() != said && ctx.Err() == nil {
+			said = err.Error()
+			logger.Warn("wishes for rebuilds are not watched for now, only asked for", "error", err)
+		}
+		select {
+		case <-time.After(rewatchEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (c *Control) watch(ctx context.Context, changed func(projection string)) error {
+	bucket, err := natsdeploy.ApplyControl(ctx, c.js)
+	if err != nil {
+		return err
+	}
+	watcher, err := bucket.Watch(ctx, prefix+"*", jetstream.UpdatesOnly())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = watcher.Stop()
+		for range watcher.Updates() { // or a goroutine of the client waits for ever
+		}
+	}()
+	for {
+		select {
+		case e, ok := <-watcher.Updates():
+			if !ok {
+				return errors.New("the watch has ended")
+			}
+			if e != nil {
+				changed(strings.TrimPrefix(e.Key(), prefix))
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

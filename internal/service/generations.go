@@ -1,0 +1,80 @@
+package service
+
+import (
+	"context"
+	"sync"
+
+	"mneme/pkg/graph/neo4jstore"
+	"mneme/pkg/projection"
+)
+
+// lateGenerations connects to Neo4j when it is first asked, which is as often as it did
+// not succeed.
+type lateGenerations struct {
+	config neo4jstore.Config
+
+	mu   sync.Mutex
+	open *neo4jstore.Generations
+}
+
+func (l *lateGenerations) get(ctx context.Context) (*neo4jstore.Generations, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open != nil {
+		return l.open, nil
+	}
+	open, err := neo4jstore.OpenGenerations(ctx, l.config)
+	if err != nil {
+		return nil, err
+	}
+	l.open = open
+	return open, nil
+}
+
+// Builds implements projection.Generations.
+func (l *lateGenerations) Builds(ctx context.Context, name string) (projection.Builds, error) {
+	g, err := l.get(ctx)
+	if err != nil {
+		return projection.Builds{}, err
+	}
+	return g.Builds(ctx, name)
+}
+
+// Supersede implements projection.Generations.
+func (l *lateGenerations) Supersede(ctx context.Context, name string, from, to int) error {
+	g, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Supersede(ctx, name, from, to)
+}
+
+// Discard implements projection.Generations.
+func (l *lateGenerations) Discard(ctx context.Context, name string, generation int) error {
+	g, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Discard(ctx, name, generation)
+}
+
+// Checkpoints implements projection.Generations.
+func (l *lateGenerations) Checkpoints(ctx context.Context, name string, generation int) ([]projection.Checkpoint, error) {
+	g, err := l.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Checkpoints(ctx, name, generation)
+}
+
+// Close implements projection.Generations.
+func (l *lateGenerations) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		return nil
+	}
+	err := l.open.Close()
+	l.open = nil
+	return err
+}

@@ -1,0 +1,339 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"mneme/internal/rebuild"
+	"mneme/pkg/projection"
+)
+
+// A generation that no longer serves is kept, and kept up to date, for a while: a request
+// that began on it may still read it, and other processes learn of the change later than
+// this one. Then its projector stops, and after the rest of that of other processes too;
+// then it is discarded. Tests are less patient.
+var (
+	oldKept  = 2 * time.Minute  // longer than a request waits for a sequence and its turn, and then reads
+	oldRests = 15 * time.Second // longer than the processes differ in when they learn of it, and a batch in hand takes
+)
+
+// How often a process looks which generation serves and whether a rebuild is wished for,
+// beside the watch of the wishes; and how often, while it builds, whether it is done.
+const (
+	lookEvery  = time.Second
+	checkEvery = 200 * time.Millisecond
+)
+
+// catchesUpWithin is how far a generation may be behind the one that it takes the place
+// of: what that one had so long ago it must have now. Where a look takes longer than
+// that, it may be a little more.
+const (
+	catchesUpWithin = time.Second
+	goalsKept       = 3 * time.Second
+)
+
+// steps is what a consumer's steps keep between them.
+type steps struct {
+	wake       chan struct{}
+	goals      []uint64 // by partition: what the next generation is to reach
+	goalsAt    time.Time
+	seen       map[int]time.Time // since when a generation is known to be superseded
+	discarding bool
+	discarded  chan error
+	said       string
+}
+
+// again makes the next step come at once.
+func (s *steps) again() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it comes
+	}
+}
+
+// run takes step after step until ctx ends. Whatever fails is tried again.
+func (c *Consumer[U, S]) run(ctx context.Context) {
+	c.steps.seen, c.steps.discarded = map[int]time.Time{}, make(chan error, 1)
+	var discards sync.WaitGroup
+	defer discards.Wait()
+	for {
+		err := c.step(ctx, &discards)
+		if ctx.Err() != nil {
+			return
+		}
+		if text := fmt.Sprint(err); err != nil && text != c.steps.said {
+			c.steps.said = text
+			c.slog.Warn("generations can't be looked after for now", "error", err)
+		} else if err == nil {
+			c.steps.said = ""
+		}
+		wait := lookEvery
+		if c.next != nil {
+			wait = checkEvery
+		}
+		select {
+		case <-time.After(wait):
+		case <-c.steps.wake:
+		case err := <-c.steps.discarded:
+			if c.steps.discarding = false; err != nil {
+				c.slog.Warn("a generation could not be removed, it is tried again", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// step follows the store in what serves, then the wish in what is built, then removes
+// what nobody needs.
+func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) error {
+	builds, err := c.Stores.Generations().Builds(ctx, c.declared.Name)
+	if err != nil {
+		return err
+	}
+	if builds.Serving != c.serving.generation {
+		if err := c.follow(ctx, builds.Serving); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.fulfil(ctx, builds, discards), c.clean(ctx, builds, discards))
+}
+
+// follow makes the generation that serves the live one.
+func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
+	b := c.next
+	if b == nil || b.generation != generation { // others have built it
+		var err error
+		if b, err = c.build(ctx, generation); err != nil {
+			return err
+		}
+		b.projector.Start()
+	}
+	b.live.Store(true)
+	c.mu.Lock()
+	old := c.serving
+	c.serving = b
+	if b == c.next {
+		c.next = nil
+	}
+	c.old = append(c.old, old)
+	c.mu.Unlock()
+	c.shelf.put(b.volume)
+	c.slog.Info("another generation serves", "generation", generation, "before", old.generation)
+	return nil
+}
+
+// fulfil does what is wished for, as far as it goes now.
+func (c *Consumer[U, S]) fulfil(ctx context.Context, builds projection.Builds, discards *sync.WaitGroup) error {
+	name := c.declared.Name
+	wish, err := c.control.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if c.next != nil && (wish.State != rebuild.Building || wish.Generation != c.next.generation) {
+		c.slog.Info("rebuild ended", "generation", c.next.generation)
+		c.abandon()
+	}
+	switch {
+	case wish.IsZero() || wish.State == rebuild.Serving:
+		return nil
+	case builds.Serving >= wish.Generation: // also if it was canceled too late
+		_, err := c.control.Become(ctx, name, wish, rebuild.Serving, "")
+		return err
+	case wish.State == rebuild.Building:
+		return c.advance(ctx, wish)
+	case wish.State == rebuild.Canceled || slices.Contains(builds.Others, wish.Generation):
+		c.discard(ctx, discards, wish.Generation, func(ctx context.Context) error {
+			if wish.State == rebuild.Canceled {
+				return c.control.Forget(ctx, name, wish)
+			}
+			return nil
+		})
+	}
+	return nil
+}
+
+// abandon stops building.
+func (c *Consumer[U, S]) abandon() {
+	c.next.end()
+	c.mu.Lock()
+	c.next = nil
+	c.mu.Unlock()
+	c.steps.goals = nil
+}
+
+// advance builds what is wished for, and lets it serve once it has caught up.
+func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
+	name := c.declared.Name
+	fail := func(reason string) error {
+		c.slog.Error("rebuild failed", "generation", wish.Generation, "reason", reason)
+		if c.next != nil {
+			c.abandon()
+		}
+		_, err := c.control.Become(ctx, name, wish, rebuild.Failed, reason)
+		c.steps.again()
+		return err
+	}
+	if wish.From != c.serving.generation {
+		return fail(fmt.Sprintf("it began while generation %d served, and now %d does", wish.From, c.serving.generation))
+	}
+	if c.next == nil {
+		b, err := c.build(ctx, wish.Generation)
+		if errors.Is(err, projection.ErrRebuild) || errors.Is(err, projection.ErrSuperseded) {
+			return fail(err.Error())
+		}
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.next = b
+		c.mu.Unlock()
+		c.slog.Info("rebuilding", "generation", wish.Generation, "from", wish.From)
+		b.projector.Start()
+	}
+	for _, s := range c.next.projector.Status() {
+		if s.State == projection.StateHalted {
+			return fail(s.Error)
+		}
+	}
+	cps, err := c.next.store.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	for _, cp := range cps {
+		if cp.Halted != "" {
+			return fail(cp.Halted)
+		}
+	}
+	if ready, err := c.hasCaughtUp(ctx, cps); err != nil || !ready {
+		return err
+	}
+	for _, cp := range cps { // built by programs of two versions
+		if cp.Fingerprint != c.declared.Fingerprint() {
+			return fail(fmt.Sprintf("partition %d was built as %s, this program makes %s: let all programs be of one version", cp.Partition, cp.Fingerprint, c.declared.Fingerprint()))
+		}
+	}
+	if now, err := c.control.Get(ctx, name); err != nil || now != wish {
+		c.steps.again()
+		return err
+	}
+	err = c.Stores.Generations().Supersede(ctx, name, wish.From, wish.Generation)
+	if errors.Is(err, projection.ErrSuperseded) {
+		return fail(err.Error())
+	}
+	c.steps.goals = nil
+	c.steps.again() // to follow
+	return err
+}
+
+// hasCaughtUp tells whether the next generation, whose checkpoints are cps, has what the
+// one that serves had a moment ago. Where that one is halted it is to have what the log
+// held then.
+func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Checkpoint) (bool, error) {
+	age := time.Since(c.steps.goalsAt)
+	if c.steps.goals != nil && age < goalsKept {
+		reached := 0
+		for _, goal := range c.steps.goals {
+			if goal == 0 {
+				reached++
+			}
+		}
+		for _, cp := range cps {
+			if cp.Partition < len(c.steps.goals) && c.steps.goals[cp.Partition] > 0 && cp.Seq >= c.steps.goals[cp.Partition] {
+				reached++
+			}
+		}
+		if reached == len(c.steps.goals) {
+			return true, nil
+		}
+	}
+	if c.steps.goals == nil || age > catchesUpWithin {
+		goals, at := make([]uint64, c.Log.Partitions()), time.Now()
+		live, err := c.serving.store.Checkpoints(ctx)
+		if err != nil {
+			return false, err
+		}
+		for partition := range goals {
+			if goals[partition], err = c.Log.LastOf(ctx, partition); err != nil {
+				return false, err
+			}
+		}
+		for _, cp := range live {
+			if cp.Halted == "" && cp.Partition < len(goals) {
+				goals[cp.Partition] = min(goals[cp.Partition], cp.Seq)
+			}
+		}
+		c.steps.goals, c.steps.goalsAt = goals, at
+	}
+	return false, nil
+}
+
+// clean stops and removes what was superseded long enough ago, by this process or by one
+// that has ended since.
+func (c *Consumer[U, S]) clean(ctx context.Context, builds projection.Builds, discards *sync.WaitGroup) error {
+	for generation := range c.steps.seen {
+		if !slices.Contains(builds.Others, generation) {
+			delete(c.steps.seen, generation)
+		}
+	}
+	for _, generation := range builds.Others {
+		if _, known := c.steps.seen[generation]; !known && generation < builds.Serving {
+			c.steps.seen[generation] = time.Now()
+		}
+	}
+	var kept []*build[U, S]
+	var closing error
+	for _, b := range c.old {
+		since, exists := c.steps.seen[b.generation]
+		if !exists || time.Since(since) > oldKept {
+			b.end()
+		}
+		if b.isClosed() {
+			closing = errors.Join(closing, b.err)
+			continue
+		}
+		kept = append(kept, b)
+	}
+	c.mu.Lock()
+	c.old = kept
+	c.mu.Unlock()
+	for generation, since := range c.steps.seen {
+		open := slices.ContainsFunc(kept, func(b *build[U, S]) bool { return b.generation == generation })
+		if !open && time.Since(since) > oldKept+oldRests {
+			c.discard(ctx, discards, generation, nil)
+		}
+	}
+	return closing
+}
+
+// discard removes a generation, unless one is being removed: it can take minutes. Where
+// several processes write, one of them does.
+func (c *Consumer[U, S]) discard(ctx context.Context, discards *sync.WaitGroup, generation int, then func(context.Context) error) {
+	if c.steps.discarding {
+		return
+	}
+	c.steps.discarding = true
+	work := func(ctx context.Context) error {
+		if err := c.Stores.Generations().Discard(ctx, c.declared.Name, generation); err != nil {
+			return err
+		}
+		c.slog.Info("generation removed", "generation", generation)
+		if then != nil {
+			return then(ctx)
+		}
+		return nil
+	}
+	discards.Go(func() {
+		var err error
+		if c.Leases == nil {
+			err = work(ctx)
+		} else {
+			_, err = c.Leases.Exclusively(ctx, "discard-"+c.declared.Name, work)
+		}
+		c.steps.discarded <- err
+	})
+}

@@ -1,0 +1,116 @@
+package service
+
+import (
+	"io"
+	"sync"
+
+	"mneme/pkg/projection"
+)
+
+// volume is an open store of one generation. It is closed when its owner has let go of
+// it and nobody reads it any more.
+type volume[S io.Closer] struct {
+	generation int
+	store      S
+
+	mu      sync.Mutex
+	readers int
+	left    bool
+	closed  chan struct{}
+	err     error // of closing; to be read once closed is closed
+}
+
+func newVolume[S io.Closer](generation int, store S) *volume[S] {
+	return &volume[S]{generation: generation, store: store, closed: make(chan struct{})}
+}
+
+// read takes the volume for a reader, unless its owner has let go of it.
+func (v *volume[S]) read() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.left {
+		return false
+	}
+	v.readers++
+	return true
+}
+
+func (v *volume[S]) release() {
+	v.mu.Lock()
+	v.readers--
+	last := v.left && v.readers == 0
+	v.mu.Unlock()
+	if last {
+		v.close()
+	}
+}
+
+// leave is the owner's letting go. It closes the store if nobody reads, or the last
+// reader will. A second leave does nothing.
+func (v *volume[S]) leave() {
+	v.mu.Lock()
+	last := !v.left && v.readers == 0
+	v.left = true
+	v.mu.Unlock()
+	if last {
+		v.close()
+	}
+}
+
+func (v *volume[S]) close() {
+	v.err = v.store.Close()
+	close(v.closed)
+}
+
+// isClosed tells whether the store is closed.
+func (v *volume[S]) isClosed() bool {
+	select {
+	case <-v.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// shelf has the volume that readers get.
+type shelf[S io.Closer] struct {
+	mu  sync.Mutex
+	now *volume[S]
+}
+
+// put is what readers get from now on. It returns what they got before.
+func (s *shelf[S]) put(v *volume[S]) (old *volume[S]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, s.now = s.now, v
+	return old
+}
+
+func (s *shelf[S]) isEmpty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now == nil
+}
+
+// has tells whether readers get this generation.
+func (s *shelf[S]) has(generation int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now != nil && s.now.generation == generation
+}
+
+// take is the volume of now, for a reader who must release it; nil if there is none.
+func (s *shelf[S]) take() *volume[S] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil || !s.now.read() {
+		return nil
+	}
+	return s.now
+}
+
+// writable is a store that a projector writes.
+type writable[U projection.Unit] interface {
+	projection.Store[U]
+	io.Closer
+}

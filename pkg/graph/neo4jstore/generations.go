@@ -1,0 +1,182 @@
+package neo4jstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
+
+	"mneme/pkg/projection"
+)
+
+// firstForeign is above all generations that [Generations] knows of: who measures or
+// tests on a server that others use takes greater numbers.
+const firstForeign = 1 << 31
+
+// Generations keeps the builds of both read models apart: every key begins with one.
+// Which one serves stands in a node for each projection, (:GraphServing) and
+// (:FilesServing), with what was discarded, so that one transaction decides. Any number
+// of processes may use it at once.
+type Generations struct{ *db }
+
+var _ projection.Generations = (*Generations)(nil)
+
+// OpenGenerations connects. Nothing need have been written yet.
+func OpenGenerations(ctx context.Context, c Config) (*Generations, error) {
+	d, err := open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Generations{d}, nil
+}
+
+// Close implements projection.Generations.
+func (g *Generations) Close() error { return g.close() }
+
+// serving is the node of a projection.
+type serving struct {
+	generation int
+	discarded  int   // the highest that was ever discarded; up to it no number is given again
+	discarding []int // those whose rows may not all be gone
+}
+
+const (
+	servingFields = "s.generation, s.discarded, s.discarding"
+	selectServing = "MATCH (s:$EngineServing {key: $key}) RETURN " + servingFields
+	// The SET takes the lock before anything is read.
+	lockServing = "MERGE (s:$EngineServing {key: $key}) ON CREATE SET s.generation = 1, s.discarded = 0, s.discarding = [] SET s.lock = $key RETURN " + servingFields
+	saveServing = "MATCH (s:$EngineServing {key: $key}) SET s.generation = $generation, s.discarded = $discarded, s.discarding = $discarding"
+
+	selectGenerations = "MATCH (k:$EngineCheckpoint) WHERE k.key > '' AND k.generation < $foreign RETURN DISTINCT k.generation"
+)
+
+func scanServing(rows [][]any) (s serving, err error) {
+	s.generation = projection.FirstGeneration
+	if len(rows) == 0 {
+		return s, nil
+	}
+	v := valuesOf(rows[0][:2])
+	s.generation, s.discarded = v.int(), v.int()
+	list, _ := rows[0][2].([]any)
+	for _, one := range list {
+		n, _ := one.(int64)
+		s.discarding = append(s.discarding, int(n))
+	}
+	return s, v.err
+}
+
+func (s *serving) params(key string) map[string]any {
+	discarding := s.discarding
+	if discarding == nil {
+		discarding = []int{}
+	}
+	return map[string]any{"key": key, "generation": s.generation, "discarded": s.discarded, "discarding": discarding}
+}
+
+// superseded tells whether nobody may begin to write a generation any more.
+func (s *serving) superseded(generation int) bool {
+	return generation < s.generation || generation <= s.discarded && generation != s.generation
+}
+
+// labelled puts the labels of a projection into a statement.
+func labelled(name, statement string) string {
+	return strings.ReplaceAll(statement, "$Engine", strings.ToUpper(name[:1])+name[1:])
+}
+
+// change runs a change of the node of a projection in one transaction.
+func (g *Generations) change(ctx context.Context, name string, change func(*serving) error) error {
+	err := g.inTransaction(ctx, g.WriteTimeout, func(tx neo4j.ManagedTransaction) error {
+		do := func(statement string, params map[string]any) ([][]any, error) {
+			return run(ctx, labelled(name, statement), func(query string) (neo4j.ResultWithContext, error) { return tx.Run(ctx, query, params) })
+		}
+		rows, err := do(lockServing, map[string]any{"key": name})
+		if err != nil {
+			return err
+		}
+		s, err := scanServing(rows)
+		if err != nil {
+			return err
+		}
+		if err := change(&s); err != nil {
+			return err
+		}
+		_, err = do(saveServing, s.params(name))
+		return err
+	})
+	return classify(err)
+}
+
+// Builds implements projection.Generations.
+func (g *Generations) Builds(ctx context.Context, name string) (projection.Builds, error) {
+	rows, err := g.read(ctx, labelled(name, selectServing), map[string]any{"key": name})
+	if err != nil {
+		return projection.Builds{}, err
+	}
+	s, err := scanServing(rows)
+	if err != nil {
+		return projection.Builds{}, err
+	}
+	if rows, err = g.read(ctx, labelled(name, selectGenerations), map[string]any{"foreign": firstForeign}); err != nil {
+		return projection.Builds{}, err
+	}
+	b := projection.Builds{Serving: s.generation, Others: s.discarding, Last: max(s.generation, s.discarded)}
+	for _, row := range rows {
+		v := valuesOf(row)
+		b.Others = append(b.Others, v.int())
+		err = errors.Join(err, v.err)
+	}
+	slices.Sort(b.Others)
+	b.Others = slices.DeleteFunc(slices.Compact(b.Others), func(n int) bool { return n == s.generation })
+	for _, n := range b.Others {
+		b.Last = max(b.Last, n)
+	}
+	return b, err
+}
+
+// Supersede implements projection.Generations.
+func (g *Generations) Supersede(ctx context.Context, name string, from, to int) error {
+	return g.change(ctx, name, func(s *serving) error {
+		if s.generation == to {
+			return nil
+		}
+		if s.generation != from || s.superseded(to) {
+			return fmt.Errorf("%w: generation %d of %s can't take the place of %d: %d serves, discarded are those up to %d", projection.ErrSuperseded, to, name, from, s.generation, s.discarded)
+		}
+		s.generation = to
+		return nil
+	})
+}
+
+// Discard implements projection.Generations. The checkpoints go first: with them nobody
+// can write any more, and who still reads can tell that rows may be missing.
+func (g *Generations) Discard(ctx context.Context, name string, generation int) error {
+	err := g.change(ctx, name, func(s *serving) error {
+		if s.generation == generation {
+			return fmt.Errorf("discard generation %d of %s: %w", generation, name, projection.ErrServing)
+		}
+		s.discarded = max(s.discarded, generation)
+		if !slices.Contains(s.discarding, generation) {
+			s.discarding = append(s.discarding, generation)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := g.remove(ctx, name, generation); err != nil {
+		return err
+	}
+	return g.change(ctx, name, func(s *serving) error {
+		s.discarding = slices.DeleteFunc(s.discarding, func(n int) bool { return n == generation })
+		return nil
+	})
+}
+
+// Checkpoints implements projection.Generations.
+func (g *Generations) Checkpoints(ctx context.Context, name string, generation int) ([]projection.Checkpoint, error) {
+	s := &store{db: g.db, dialect: dialect{projection: name, prefixed: labelled(name, "$Engine")}, generation: generation, reader: true}
+	return s.Checkpoints(ctx)
+}

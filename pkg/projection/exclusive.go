@@ -1,0 +1,30 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	natsdeploy "mneme/deploy/nats"
+)
+
+// Exclusively runs work under a lease of its own, and tells whether it did: false if
+// another process is at it. The work's context ends if the lease is lost.
+func (l *Leases) Exclusively(ctx context.Context, name string, work func(ctx context.Context) error) (bool, error) {
+	bucket, ttl, err := natsdeploy.ApplyLeases(ctx, l.js, l.ttl)
+	if err != nil {
+		return false, err
+	}
+	held, err := take(bucket, ttl, "exclusive."+token(name), func() []byte { return []byte(l.process) })
+	if errors.Is(err, errTaken) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lease for %s: %w", name, err)
+	}
+	defer held.release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(held.valid, func() { cancel(context.Cause(held.valid)) })()
+	return true, work(ctx)
+}
