@@ -75,10 +75,11 @@ type CLI struct {
 	Import  ImportCmd  `cmd:"" group:"write" help:"Bring recorded transcripts into the log."`
 	Publish PublishCmd `cmd:"" group:"write" help:"Publish CloudEvents from a file or a pipe."`
 
-	Status StatusCmd `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
-	Verify VerifyCmd `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
-	Failed FailedCmd `cmd:"" group:"operate" help:"Events that a projection skipped: list, show, retry."`
-	Config ConfigCmd `cmd:"" group:"operate" help:"Show the settings in effect, and where each comes from."`
+	Status  StatusCmd  `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
+	Verify  VerifyCmd  `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
+	Rebuild RebuildCmd `cmd:"" group:"operate" help:"Make a read model anew while the old one serves."`
+	Failed  FailedCmd  `cmd:"" group:"operate" help:"Events that a projection skipped: list, show, retry."`
+	Config  ConfigCmd  `cmd:"" group:"operate" help:"Show the settings in effect, and where each comes from."`
 
 	Bench BenchCmd `cmd:"" group:"measure" help:"Measure on this machine."`
 

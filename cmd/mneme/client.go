@@ -160,10 +160,10 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	telemetry.Inject(ctx, request.Header)
 	response, err := http.DefaultClient.Do(request)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("nobody answers at %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))
+		return nil, &awayError{fmt.Errorf("nobody answers at %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))}
 	}
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("no answer of the API at %s, if it is one: %s", c.base, console.Cut(console.OneLine(err.Error()), 200))
+		return nil, &awayError{fmt.Errorf("no answer of the API at %s, if it is one: %s", c.base, console.Cut(console.OneLine(err.Error()), 200))}
 	}
 	if err != nil {
 		return nil, err
@@ -176,8 +176,17 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if err != nil {
 		return nil, err
 	}
-	return nil, problem(response.StatusCode, answer)
+	err = problem(response.StatusCode, answer)
+	if response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout {
+		err = &awayError{err}
+	}
+	return nil, err
 }
+
+// awayError says that the server does not answer, or can't now.
+type awayError struct{ error }
+
+func (e *awayError) Unwrap() error { return e.error }
 
 // problem is an error answer as one message, with the places that it names. It is
 // wrong usage if all of them are parameters: those come from flags.

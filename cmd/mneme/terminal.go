@@ -232,6 +232,15 @@ func (t *terminal) progress(total int64, what string) *progressbar.ProgressBar {
 		progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 }
 
+// counter is a bar over a number that grows, with what is left of the time, on a terminal.
+func (t *terminal) counter(what string) *progressbar.ProgressBar {
+	if !isTerminal(t.err) {
+		return progressbar.DefaultSilent(1)
+	}
+	return progressbar.NewOptions64(1, progressbar.OptionSetWriter(t.err), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
+		progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
+}
+
 // number prints a count with groups: 42407 → 42,407.
 func number[T ~int | ~uint64 | ~int64](n T) string {
 	digits := fmt.Sprint(n)

@@ -124,7 +124,7 @@ func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
 			out <- gauge(sqliteBytes, float64(info.Size()), w.Name, file)
 		}
 	}
-		for _, s := range serving.Statuses {
+	for _, s := range serving.Statuses {
 		out <- gauge(projectionHeld, one(s.State != projection.StateIdle), w.Name, strconv.Itoa(s.Partition))
 	}
 	list, err := projection.Progress(ctx, w.Name, w.log, serving.Model, serving.Statuses)

@@ -19,7 +19,7 @@ type Option func(*options)
 
 type options struct {
 	observer
-	leases     *Leases // nil: all partitions are this projector's own
+	leases     *Leases     // nil: all partitions are this projector's own
 	generation int         // of the read model, part of the names by which processes meet
 	batch      int         // events in a batch at most
 	busy       func() bool // nil: it yields to nobody

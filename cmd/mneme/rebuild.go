@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"mneme/internal/httpapi"
+	"mneme/internal/rebuild"
+)
+
+// RebuildCmd rebuilds read models.
+type RebuildCmd struct {
+	Projection string `arg:"" enum:"graph,files,all" help:"graph, files or all."`
+	Wait       bool   `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`
+	Cancel     bool   `help:"Cancel the one that is under way: what it built is removed."`
+}
+
+// Help implements kong.HelpProvider.
+func (*RebuildCmd) Help() string {
+	return `The log is applied into a new generation beside the one that serves; reads and new events go on. When it has caught up it serves, and two minutes later the old one is removed. Skipped events of class error are tried again. It helps where a projection is halted because another version built its read model, and where mneme verify finds a difference.
+
+It goes on where it was if mneme is restarted, and so does waiting for it; who stops waiting does not stop it. The exit code is 1 if it failed or was canceled.
+
+Examples:
+
+    mneme rebuild graph
+    mneme rebuild all --no-wait
+    mneme rebuild graph --cancel`
+}
+
+// rebuildList is an answer of the API.
+type rebuildList struct {
+	Rebuilds []httpapi.Rebuild `json:"rebuilds"`
+}
+
+// Run asks for it and waits.
+func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	var list rebuildList
+	if c.Cancel {
+		raw, err := api.raw(ctx, http.MethodDelete, "/v1/rebuilds/"+c.Projection, nil, "", nil)
+		if err == nil {
+			err = json.Unmarshal(raw, &list)
+		}
+		if err != nil {
+			return err
+		}
+	} else {
+		body, err := json.Marshal(map[string]string{"projection": c.Projection})
+		if err != nil {
+			return err
+		}
+		if err := api.post(ctx, "/v1/rebuilds", "application/json", body, &list); err != nil {
+			return err
+		}
+	}
+	if c.Wait {
+		if err := c.await(ctx, api, t, &list); err != nil {
+			return err
+		}
+	}
+	if err := c.print(g, t, list); err != nil {
+		return err
+	}
+	return c.verdict(list)
+}
+
+// pollRebuilds is how often a command that waits asks how far it is.
+const pollRebuilds = 300 * time.Millisecond
+
+// await asks again and again until nothing is to be done any more. A server that is away
+// is waited for.
+func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *rebuildList) error {
+	bar := t.counter("rebuilding " + c.Projection)
+	defer func() { _ = bar.Finish() }()
+	away := false
+	for {
+		pending, applied, total := false, uint64(0), uint64(0)
+		for _, r := range list.Rebuilds {
+			pending = pending || r.State == string(rebuild.Building) || r.State == string(rebuild.Canceled) && c.Cancel
+			applied, total = applied+r.Applied, total+r.Total
+		}
+		if !pending {
+			return nil
+		}
+		if total > 0 && !c.Cancel {
+			bar.ChangeMax64(int64(total))
+			_ = bar.Set64(int64(min(applied, total-1))) // the last step is that it serves
+		}
+		select {
+		case <-time.After(pollRebuilds):
+		case <-ctx.Done():
+			_ = bar.Clear()
+			return fmt.Errorf("interrupted: the rebuild goes on; mneme rebuild %s --cancel ends it", c.Projection)
+		}
+		var now rebuildList
+		err := api.get(ctx, "/v1/rebuilds", nil, &now)
+		var unreachable *awayError
+		if errors.As(err, &unreachable) {
+			if !away {
+				_ = bar.Clear()
+				t.say("waiting for the server, the rebuild goes on when it is back: %v", err)
+			}
+			away = true
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		away = away && err != nil
+		if err == nil {
+			for i := range list.Rebuilds {
+				follow(&list.Rebuilds[i], now.Rebuilds)
+			}
+		}
+	}
+}
+
+// follow brings a rebuild up to date. One that is listed no longer was canceled, and is
+// removed; another one in its place began when it had ended.
+func follow(r *httpapi.Rebuild, now []httpapi.Rebuild) {
+	i := slices.IndexFunc(now, func(one httpapi.Rebuild) bool { return one.Projection == r.Projection })
+	switch {
+	case i >= 0 && now[i].Generation == r.Generation:
+		*r = now[i]
+	case i >= 0 && now[i].From >= r.Generation:
+		r.State = string(rebuild.Serving)
+	default:
+		r.State = removed
+	}
+}
+
+// removed is the state of a canceled rebuild of which nothing is left.
+const removed = "removed"
+
+func (c *RebuildCmd) print(g *Globals, t *terminal, list rebuildList) error {
+	if g.JSON {
+		return t.json(list)
+	}
+	for _, r := range list.Rebuilds {
+		text := ""
+		switch r.State {
+		case string(rebuild.Serving):
+			text = fmt.Sprintf("rebuilt, generation %d serves", r.Generation)
+		case string(rebuild.Failed):
+			text = fmt.Sprintf("failed, generation %d goes on: %s", r.From, r.Error)
+		case string(rebuild.Canceled):
+			text = fmt.Sprintf("canceled, generation %d goes on", r.From)
+		case removed:
+			text = fmt.Sprintf("canceled, nothing of it is left, generation %d goes on", r.From)
+		default:
+			text = fmt.Sprintf("generation %d is being built, at sequence %s of %s", r.Generation, t.number(int64(r.Applied)), t.number(int64(r.Total)))
+		}
+		if err := t.text(r.Projection + ": " + text + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errRebuildFailed and errCanceled are said by what was printed before.
+var (
+	errRebuildFailed = errors.New("the rebuild failed")
+	errCanceled      = errors.New("the rebuild was canceled")
+	errTooLate       = errors.New("the rebuild was done before it could be canceled")
+)
+
+// verdict is what became of the rebuilds.
+func (c *RebuildCmd) verdict(list rebuildList) error {
+	for _, r := range list.Rebuilds {
+		switch canceled := r.State == string(rebuild.Canceled) || r.State == removed; {
+		case r.State == string(rebuild.Failed):
+			return errRebuildFailed
+		case canceled && !c.Cancel:
+			return errCanceled
+		case c.Cancel && r.State == string(rebuild.Serving):
+			return errTooLate
+		}
+	}
+	return nil
+}
