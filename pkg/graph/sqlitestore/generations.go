@@ -30,36 +30,49 @@ func NewGenerations(dir string) Generations { return Generations{dir} }
 // Close implements projection.Generations.
 func (Generations) Close() error { return nil }
 
-// files lists the generations that have a file, by number.
-func (g Generations) files(name string) (list []int, err error) {
+// gone is what is added to the name of a file that is on its way out.
+const gone = ".gone"
+
+// files lists the generations that have a file, and those of which something is left,
+// by number.
+func (g Generations) files(name string) (list, leaving []int, err error) {
 	entries, err := os.ReadDir(g.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for _, e := range entries {
 		number, ok := strings.CutPrefix(e.Name(), name+"-")
+		number, isLeaving := strings.CutSuffix(number, gone)
 		number, isFile := strings.CutSuffix(number, ".db")
-		if n, err := strconv.Atoi(number); ok && isFile && err == nil && n >= projection.FirstGeneration {
+		switch n, err := strconv.Atoi(number); {
+		case !ok || !isFile || err != nil || n < projection.FirstGeneration:
+		case isLeaving:
+			leaving = append(leaving, n)
+		default:
 			list = append(list, n)
 		}
 	}
 	slices.Sort(list)
-	return list, err
+	return list, leaving, err
 }
 
 // Builds implements projection.Generations.
 func (g Generations) Builds(ctx context.Context, name string) (projection.Builds, error) {
-	list, err := g.files(name)
-	if err != nil || len(list) == 0 {
-		return projection.Builds{Serving: projection.FirstGeneration, Last: projection.FirstGeneration - 1}, err
+	list, leaving, err := g.files(name)
+	if err != nil {
+		return projection.Builds{}, err
 	}
-	b := projection.Builds{Serving: list[0], Last: list[len(list)-1]}
+	b := projection.Builds{Serving: projection.FirstGeneration}
+	if len(list) > 0 {
+		b.Serving = list[0]
+	}
 	for len(list) > 1 {
-		next, err := supersededBy(ctx, Path(g.dir, name, b.Serving))
-		if errors.Is(err, fs.ErrNotExist) { // deleted just now, because the next one serves
-			return g.Builds(ctx, name)
-		}
+		path := Path(g.dir, name, b.Serving)
+		next, err := supersededBy(ctx, path)
 		if err != nil {
+			if _, e := os.Stat(path); errors.Is(e, fs.ErrNotExist) { // it goes just now, because the next one serves
+				return g.Builds(ctx, name)
+			}
 			return b, err
 		}
 		if next <= b.Serving || !slices.Contains(list, next) {
@@ -67,7 +80,12 @@ func (g Generations) Builds(ctx context.Context, name string) (projection.Builds
 		}
 		b.Serving = next
 	}
-	b.Others = slices.DeleteFunc(list, func(n int) bool { return n == b.Serving })
+	b.Others = slices.DeleteFunc(append(list, leaving...), func(n int) bool { return n == b.Serving })
+	slices.Sort(b.Others)
+	b.Others = slices.Compact(b.Others)
+	for _, n := range append(b.Others, b.Serving) {
+		b.Last = max(b.Last, n)
+	}
 	return b, nil
 }
 
@@ -141,10 +159,10 @@ func (g Generations) Discard(ctx context.Context, name string, generation int) (
 	if b.Serving == generation {
 		return fmt.Errorf("discard generation %d of %s: %w", generation, name, projection.ErrServing)
 	}
-	path := Path(g.dir, name, generation)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if !slices.Contains(b.Others, generation) {
 		return nil
 	}
+	path := Path(g.dir, name, generation)
 	lock := flock.New(path + ".lock")
 	locked, err := lock.TryLock()
 	if err != nil {
@@ -154,9 +172,12 @@ func (g Generations) Discard(ctx context.Context, name string, generation int) (
 		return fmt.Errorf("%s: %w", path, ErrLocked)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	// The database goes after its log: a log without one would be taken for that of the
-	// next file of this name.
-	for _, suffix := range []string{"-wal", "-shm", "", ".lock"} {
+	// Under another name nobody opens it any more. That goes last: a log without its
+	// database would be taken for that of the next file of the name.
+	if err := os.Rename(path, path+gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, suffix := range []string{"-wal", "-shm", ".lock", gone} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
