@@ -66,7 +66,7 @@ func (l *load) publish(ctx context.Context, conversation string, publish func(co
 			return
 		}
 		// Not by ctx: what is under way must end, or nobody knows what became of it.
-		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		err = publish(attempt, e)
 		cancel()
 		l.mu.Lock()
