@@ -18,6 +18,15 @@ import (
 type programs struct {
 	dir   string   // of all of them, built
 	names []string // as in the image
+
+	mu    sync.Mutex
+	known map[string]*knowledge // what they have said, by question
+}
+
+// knowledge is what a program says of its settings.
+type knowledge struct {
+	names []string
+	err   error
 }
 
 // build makes the programs once for all tests of this package, as deploy/Dockerfile does.
@@ -26,7 +35,7 @@ var build = sync.OnceValues(func() (*programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &programs{}
+	p := &programs{known: map[string]*knowledge{}}
 	for _, e := range entries {
 		p.names = append(p.names, e.Name())
 	}
@@ -58,7 +67,18 @@ func TestMain(m *testing.M) {
 
 // settings asks for the names of what a program is configured by, with these variables
 // set; it is an error if the program would refuse one.
-func (p *programs) settings(program string, variables map[string]string) (names []string, err error) {
+func (p *programs) settings(program string, variables map[string]string) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	question := fmt.Sprint(program, variables) // a map is printed in order
+	if p.known[question] == nil {
+		names, err := p.ask(program, variables)
+		p.known[question] = &knowledge{names, err}
+	}
+	return p.known[question].names, p.known[question].err
+}
+
+func (p *programs) ask(program string, variables map[string]string) (names []string, err error) {
 	cmd := exec.Command(filepath.Join(p.dir, "mneme"), "config", program, "--json")
 	cmd.Env = environ(variables)
 	out, err := cmd.Output()
