@@ -32,8 +32,11 @@ func TestWhatIsAskedOfAServerThatDiesIsAskedAgain(t *testing.T) {
 	}, 30*time.Second, 100*time.Millisecond)
 	log, err := Open(t.Context(), conn)
 	require.NoError(t, err)
-	b := &bench{t: t, log: log}
-	b.publish("c", 100)
+	list := (&bench{t: t, log: log}).events("c", 100, "hello")
+	require.Eventually(t, func() bool {
+		_, err := log.PublishAll(t.Context(), "t", list)
+		return err == nil // the stream's first leader may not listen yet
+	}, 30*time.Second, 10*time.Millisecond)
 	_, partition, err := log.Last(t.Context(), "t", "c")
 	require.NoError(t, err)
 
