@@ -1,6 +1,7 @@
 package neo4jstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,8 +182,9 @@ const (
 	selectFailed = `MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq > $after AND CASE $tenant WHEN '' THEN true ELSE f.tenant = $tenant END
 		AND CASE $class WHEN '' THEN true ELSE f.class = $class END
 		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason ORDER BY f.generation, f.seq LIMIT $limit`
+	// Those of a conversation are few, and no index has them in order: that is made here.
 	selectFailedOf = `MATCH (f:$EngineFailedEvent {conversation: $key}) WHERE f.seq > $after AND CASE $class WHEN '' THEN true ELSE f.class = $class END
-		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason ORDER BY f.seq LIMIT $limit`
+		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason`
 	countFailed = "MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq >= 0 RETURN f.class, count(*)"
 )
 
@@ -207,7 +209,8 @@ func (s *store) Failed(ctx context.Context, q projection.FailedQuery) (list []pr
 		}
 		list = append(list, f)
 	}
-	return list, nil
+	slices.SortFunc(list, func(a, b projection.Failed) int { return cmp.Compare(a.Seq, b.Seq) })
+	return list[:min(len(list), q.Limit)], nil
 }
 
 // CountFailed implements projection.ReadStore.
