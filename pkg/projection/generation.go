@@ -31,7 +31,7 @@ type Generations interface {
 	Builds(ctx context.Context, projection string) (Builds, error)
 	// Supersede makes a generation the serving one in place of another, in one
 	// transaction. It does nothing if it serves already, and returns ErrSuperseded if a
-	// third one does or it was discarded.
+	// third one does, or it or a later one was discarded, or it is older.
 	Supersede(ctx context.Context, projection string, from, to int) error
 	// Discard deletes a generation, from its beginning on unwritable, in pieces where it
 	// is large; if it did not come to its end it is among the others, and Discard goes on.

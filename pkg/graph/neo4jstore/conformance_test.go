@@ -4,8 +4,13 @@ import (
 	"context"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"mneme/events"
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/pkg/graph"
 	"mneme/pkg/graph/storetest"
+	"mneme/pkg/projection"
 )
 
 func backends(t *testing.T) (storetest.Backend[storetest.GraphStore], storetest.Backend[storetest.FilesStore]) {
@@ -64,4 +69,43 @@ func TestBranchConformance(t *testing.T) {
 	t.Parallel()
 	g, f := backends(t)
 	storetest.RunBranches(t, g, f)
+}
+
+func TestGenerationsConformance(t *testing.T) {
+	t.Parallel()
+	c := Config{URI: neo4jtest.Own(t).URI()}
+	openBoth(t, c, 1) // makes the schema
+	g, err := OpenGenerations(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	storetest.RunGenerations(t, func(t *testing.T) storetest.Place {
+		_, err := g.write(t.Context(), "MATCH (n) WHERE NOT n:MnemeSchema DETACH DELETE n", nil)
+		require.NoError(t, err)
+		return storetest.Place{
+			Generations: g,
+			OpenGraph:   func(ctx context.Context, n int) (storetest.GraphStore, error) { return OpenGraph(ctx, c, n) },
+			OpenFiles:   func(ctx context.Context, n int) (storetest.FilesStore, error) { return OpenFiles(ctx, c, n) },
+		}
+	})
+	t.Run("who did not know that its generation was superseded does not begin it anew", func(t *testing.T) {
+		s, err := OpenGraph(t.Context(), c, 1)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		declared := graph.Projection()
+		fingerprint := declared.Fingerprint()
+		if g.change(t.Context(), "graph", func(s *serving) error { *s = serving{generation: 1}; return nil }) != nil {
+			t.Fatal("the node could not be set back")
+		}
+		_, err = s.Acquire(t.Context(), 0, fingerprint)
+		require.NoError(t, err)
+		require.NoError(t, g.Supersede(t.Context(), "graph", 1, 2))
+		_, err = s.Acquire(t.Context(), 0, fingerprint)
+		require.NoError(t, err, "it is kept up to date for a while")
+		require.NoError(t, g.Discard(t.Context(), "graph", 1))
+		_, err = s.Acquire(t.Context(), 0, fingerprint)
+		require.ErrorIs(t, err, projection.ErrSuperseded)
+		b, err := g.Builds(t.Context(), "graph")
+		require.NoError(t, err)
+		require.NotContains(t, b.Others, 1, "nothing was written")
+	})
 }

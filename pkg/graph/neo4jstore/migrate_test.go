@@ -41,6 +41,7 @@ func TestProgramsThatStartTogetherMakeTheSchemaOnce(t *testing.T) {
 // added with each migration; none is ever changed.
 var released = []string{
 	"710a0c7d380bcda368b76be1470ab9d9c6f175557e2cd978774be5f389658ff1",
+	"8790f7e904d278850ec9fc0cf3fc972ac0bc89481b3a0215803cef0bbfb31666",
 }
 
 func TestAReleasedMigrationStaysAsItIs(t *testing.T) {

@@ -41,6 +41,29 @@ func TestBranchConformance(t *testing.T) {
 	storetest.RunBranches(t, graphBackend, filesBackend)
 }
 
+func TestGenerationsConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunGenerations(t, newPlace)
+}
+
+func TestTheGenerationThatServesIsAlwaysWhole(t *testing.T) {
+	t.Parallel()
+	storetest.RunGenerationsLaw(t, newPlace)
+}
+
+func newPlace(t *testing.T) storetest.Place {
+	dir := t.TempDir()
+	return storetest.Place{
+		Generations: NewGenerations(dir),
+		OpenGraph: func(ctx context.Context, n int) (storetest.GraphStore, error) {
+			return OpenGraph(ctx, Path(dir, "graph", n))
+		},
+		OpenFiles: func(ctx context.Context, n int) (storetest.FilesStore, error) {
+			return OpenFiles(ctx, Path(dir, "files", n))
+		},
+	}
+}
+
 // refuse puts a trigger into the file that refuses rows with a text in a column.
 func refuse(projection, table, column string) func(context.Context, string, string) (func() error, error) {
 	return func(ctx context.Context, dir, text string) (func() error, error) {

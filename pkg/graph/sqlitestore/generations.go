@@ -7,19 +7,21 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
 	"mneme/pkg/projection"
 )
 
-// Generations are the files of a directory. Which one serves is in the files: a row in
-// the one says which other has superseded it. So from the lowest the way leads to the
-// one that serves, and a file that nobody points to is not ready. Only the process that
-// writes a projection may change its generations.
+// Generations are the files of a directory. Which one serves is in the files: a row says
+// that a file has come to serve, and the highest that says so does. Where none says it
+// the lowest does, for a file that is being built has one below it. So the others can go
+// in any order, and whenever the process dies.
 type Generations struct{ dir string }
 
 var _ projection.Generations = Generations{}
@@ -66,19 +68,19 @@ func (g Generations) Builds(ctx context.Context, name string) (projection.Builds
 	if len(list) > 0 {
 		b.Serving = list[0]
 	}
-	for len(list) > 1 {
-		path := Path(g.dir, name, b.Serving)
-		next, err := supersededBy(ctx, path)
+	for i := len(list) - 1; i > 0; i-- {
+		path := Path(g.dir, name, list[i])
+		came, err := cameToServe(ctx, path)
 		if err != nil {
-			if _, e := os.Stat(path); errors.Is(e, fs.ErrNotExist) { // it goes just now, because the next one serves
+			if _, e := os.Stat(path); errors.Is(e, fs.ErrNotExist) { // it has gone just now
 				return g.Builds(ctx, name)
 			}
 			return b, err
 		}
-		if next <= b.Serving || !slices.Contains(list, next) {
+		if came {
+			b.Serving = list[i]
 			break
 		}
-		b.Serving = next
 	}
 	b.Others = slices.DeleteFunc(append(list, leaving...), func(n int) bool { return n == b.Serving })
 	slices.Sort(b.Others)
@@ -89,80 +91,81 @@ func (g Generations) Builds(ctx context.Context, name string) (projection.Builds
 	return b, nil
 }
 
-// supersededBy reads which generation has superseded a file's, 0 for none. The table is
-// made together with its row.
-func supersededBy(ctx context.Context, path string) (next int, err error) {
-	if _, err := os.Stat(path); err != nil {
-		return 0, err
-	}
+// cameToServe tells whether a file has come to serve. The table is made with its row.
+func cameToServe(ctx context.Context, path string) (came bool, err error) {
 	d, err := sql.Open("sqlite", dsn(path, "ro", "busy_timeout(10000)", "query_only(1)"))
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	defer func() { _ = d.Close() }()
-	err = d.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'superseded'").Scan(&next)
-	if err == nil && next > 0 {
-		err = d.QueryRowContext(ctx, "SELECT generation FROM superseded").Scan(&next)
+	if err := d.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'came_to_serve'").Scan(&came); err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
-	}
-	return next, nil
+	return came, nil
 }
 
 // Supersede implements projection.Generations.
 func (g Generations) Supersede(ctx context.Context, name string, from, to int) error {
-	b, err := g.Builds(ctx, name)
-	switch {
-	case err != nil:
-		return err
-	case b.Serving == to:
-		return nil
-	case b.Serving != from || !slices.Contains(b.Others, to):
-		return fmt.Errorf("%w: generation %d of %s can't take the place of %d: %d serves, there are %v beside it", projection.ErrSuperseded, to, name, from, b.Serving, b.Others)
-	}
-	path := Path(g.dir, name, from)
-	// Not even a power cut may take this back: the old file is deleted later.
-	d, err := sql.Open("sqlite", dsn(path, "rw", "busy_timeout(10000)", "synchronous(full)"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }()
-	d.SetMaxOpenConns(1)
-	tx, err := d.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	for _, statement := range []string{
-		"CREATE TABLE IF NOT EXISTS superseded (generation INTEGER NOT NULL)",
-		"DELETE FROM superseded", // whose file is gone
-		"INSERT INTO superseded VALUES (" + strconv.Itoa(to) + ")",
-	} {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
+	return g.alone(ctx, name, func() error {
+		b, err := g.Builds(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case b.Serving == to:
+			return nil
+		case b.Serving != from || to < from || !slices.Contains(b.Others, to):
+			return fmt.Errorf("%w: generation %d of %s can't take the place of %d: %d serves, there are %v beside it", projection.ErrSuperseded, to, name, from, b.Serving, b.Others)
+		}
+		path := Path(g.dir, name, to)
+		// Not even a power cut may take back this, and what it has applied: the old file
+		// is deleted later.
+		d, err := sql.Open("sqlite", dsn(path, "rw", "busy_timeout(10000)", "synchronous(full)"))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = d.Close() }()
+		if _, err := d.ExecContext(ctx, "BEGIN IMMEDIATE; CREATE TABLE came_to_serve (after INTEGER NOT NULL); INSERT INTO came_to_serve VALUES (?); COMMIT", from); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
+		return nil
+	})
+}
+
+// lockPoll is how often a change of generations looks whether another one has ended.
+const lockPoll = 10 * time.Millisecond
+
+// alone makes one change of a projection's generations at a time.
+func (g Generations) alone(ctx context.Context, name string, change func() error) (err error) {
+	if _, err := os.Stat(g.dir); errors.Is(err, fs.ErrNotExist) {
+		return change() // of nothing
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	lock := flock.New(filepath.Join(g.dir, name+".lock"))
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Path(), err)
 	}
-	return nil
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	return change()
 }
 
 // Discard implements projection.Generations. It returns [ErrLocked] while a writer has
 // the file open.
 func (g Generations) Discard(ctx context.Context, name string, generation int) (err error) {
-	b, err := g.Builds(ctx, name)
-	if err != nil {
-		return err
-	}
-	if b.Serving == generation {
-		return fmt.Errorf("discard generation %d of %s: %w", generation, name, projection.ErrServing)
-	}
-	if !slices.Contains(b.Others, generation) {
-		return nil
-	}
-	path := Path(g.dir, name, generation)
+	return g.alone(ctx, name, func() error {
+		b, err := g.Builds(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case b.Serving == generation:
+			return fmt.Errorf("discard generation %d of %s: %w", generation, name, projection.ErrServing)
+		case !slices.Contains(b.Others, generation):
+			return nil
+		}
+		return remove(Path(g.dir, name, generation))
+	})
+}
+
+// remove deletes a file that no writer has open.
+func remove(path string) (err error) {
 	lock := flock.New(path + ".lock")
 	locked, err := lock.TryLock()
 	if err != nil {
