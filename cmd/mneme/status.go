@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"mneme/internal/console"
 	"mneme/internal/doctor"
@@ -49,15 +50,18 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	rows, styles := [][]any{}, []style{}
 	for _, p := range s.Projections {
-		rows = append(rows, []any{p.Name, p.Store, p.Partition, p.State, p.Checkpoint, p.Lag, eventRate(p.Rate), p.Holder, p.Epoch, p.Retries, p.Applied, p.Duplicates, p.Failed, p.Error})
+		rows = append(rows, []any{p.Name, p.Store, p.Generation, p.Partition, p.State, p.Checkpoint, p.Lag, eventRate(p.Rate), p.Holder, p.Epoch, p.Retries, p.Applied, p.Duplicates, p.Failed, p.Error})
 		level, _, _ := doctor.Judge(p)
 		styles = append(styles, levels[level])
 	}
 	if err := t.paintedTable([]column{
-		{Name: "PROJECTION"}, {Name: "STORE", Drop: 11}, {Name: "PARTITION", Right: true, Drop: 3}, {Name: "STATE"}, {Name: "CHECKPOINT", Right: true, Drop: 4},
+		{Name: "PROJECTION"}, {Name: "STORE", Drop: 11}, {Name: "GENERATION", Right: true, Drop: 12}, {Name: "PARTITION", Right: true, Drop: 3}, {Name: "STATE"}, {Name: "CHECKPOINT", Right: true, Drop: 4},
 		{Name: "LAG", Right: true}, {Name: "RATE", Right: true, Drop: 5}, {Name: "HOLDER", Min: 12, Drop: 2}, {Name: "EPOCH", Right: true, Drop: 10}, {Name: "RETRIES", Right: true, Drop: 7},
 		{Name: "APPLIED", Right: true, Drop: 8}, {Name: "DUPLICATES", Right: true, Drop: 9}, {Name: "FAILED", Right: true, Drop: 1}, {Name: "ERROR", Min: 12, Drop: 6},
 	}, rows, styles); err != nil {
+		return err
+	}
+	if err := c.rebuilds(t, s.Rebuilds); err != nil {
 		return err
 	}
 	if err := c.processes(t, s.Processes); err != nil {
@@ -76,6 +80,29 @@ func eventRate(rate float64) string {
 
 // levels are the colours of rows; one that is well has none.
 var levels = map[doctor.Level]style{doctor.Warning: yellow, doctor.Failed: red}
+
+// rebuilds are shown if there are any.
+func (c *StatusCmd) rebuilds(t *terminal, list []httpapi.Rebuild) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if err := t.text("\n"); err != nil {
+		return err
+	}
+	rows, styles := [][]any{}, []style{}
+	for _, r := range list {
+		left := ""
+		if r.ETASeconds != nil {
+			left = (time.Duration(*r.ETASeconds) * time.Second).String()
+		}
+		rows = append(rows, []any{r.Projection, r.Generation, r.State, r.Applied, r.Total, eventRate(r.Rate), left, r.Error})
+		styles = append(styles, map[string]style{"failed": red}[r.State])
+	}
+	return t.paintedTable([]column{
+		{Name: "REBUILD"}, {Name: "GENERATION", Right: true}, {Name: "STATE"}, {Name: "APPLIED", Right: true}, {Name: "OF", Right: true},
+		{Name: "RATE", Right: true, Drop: 2}, {Name: "LEFT", Drop: 1}, {Name: "ERROR", Min: 12, Drop: 3},
+	}, rows, styles)
+}
 
 func (c *StatusCmd) processes(t *terminal, list []httpapi.ProcessStatus) error {
 	if err := t.text("\n"); err != nil {

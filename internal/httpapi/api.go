@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Log      *eventlog.Log
 	Models   Models
-	Rebuilds Rebuilds
+	Rebuilds Rebuilds // nil if nobody fulfils them
 	Logger   *slog.Logger
 	// Store is the name of the backend, for status.
 	Store string
@@ -86,7 +86,9 @@ func New(c Config) http.Handler {
 	a.registerImport(h)
 	a.registerOperations(h)
 	a.registerFailed(h)
-	a.registerRebuilds(h)
+	if a.Rebuilds != nil {
+		a.registerRebuilds(h)
+	}
 	declareCommon(h.OpenAPI())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", a.ready)

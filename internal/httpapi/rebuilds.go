@@ -26,9 +26,9 @@ type Rebuild struct {
 	From       int       `json:"from" doc:"generation that served when it was asked for"`
 	AskedAt    time.Time `json:"asked_at"`
 	State      string    `json:"state" enum:"building,serving,canceled,failed" doc:"serving: it is done; canceled: what was built is being removed, and then it is no longer listed"`
-	Applied    uint64    `json:"applied" doc:"while it builds: sequences of the log that are applied, the mean over the partitions"`
-	Total      uint64    `json:"total" doc:"while it builds: sequences of the log, the mean over the partitions"`
-	Rate       float64   `json:"rate" doc:"sequences a second in the last seconds; 0 if nothing was applied"`
+	Applied    uint64    `json:"applied,omitempty" doc:"while it builds: sequences of the log that are applied, the mean over the partitions"`
+	Total      uint64    `json:"total,omitempty" doc:"while it builds: sequences of the log, the mean over the partitions"`
+	Rate       float64   `json:"rate,omitempty" doc:"while it builds: sequences a second in the last seconds; absent if nothing was applied"`
 	ETASeconds *float64  `json:"eta_seconds,omitempty" doc:"how long it will still take at that rate"`
 	Error      string    `json:"error,omitempty" doc:"why it failed; the generation that served goes on"`
 }
@@ -90,17 +90,19 @@ func (a *api) rebuilds(list []rebuild.Progress, err error) (*rebuildsOutput, err
 		return nil, a.problem(err)
 	}
 	out := &rebuildsOutput{}
-	out.Body.Rebuilds = each(list, func(p rebuild.Progress) Rebuild {
-		r := Rebuild{
-			Projection: p.Projection, Generation: p.Generation, From: p.From, AskedAt: p.AskedAt, State: string(p.State),
-			Applied: p.Applied, Total: p.Total, Rate: p.Rate, Error: p.Error,
-		}
-		if p.ETA != nil {
-			r.ETASeconds = new(p.ETA.Seconds())
-		}
-		return r
-	})
+	out.Body.Rebuilds = each(list, rebuildOf)
 	return out, nil
+}
+
+func rebuildOf(p rebuild.Progress) Rebuild {
+	r := Rebuild{
+		Projection: p.Projection, Generation: p.Generation, From: p.From, AskedAt: p.AskedAt, State: string(p.State),
+		Applied: p.Applied, Total: p.Total, Rate: p.Rate, Error: p.Error,
+	}
+	if p.ETA != nil {
+		r.ETASeconds = new(p.ETA.Seconds())
+	}
+	return r
 }
 
 // howFar says how far a rebuild is that is under way, as far as anybody knows.

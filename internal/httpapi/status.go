@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"mneme/internal/rebuild"
 	"mneme/internal/version"
 	"mneme/pkg/projection"
 )
@@ -20,6 +21,7 @@ type Status struct {
 		Partitions int    `json:"partitions"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
+	Rebuilds    []Rebuild          `json:"rebuilds" doc:"those under way, and the last of each projection if it failed"`
 	Processes   []ProcessStatus    `json:"processes" doc:"those that work with this log, by name"`
 	// ProcessesError is why others could not be asked for.
 	ProcessesError string       `json:"processes_error,omitempty" doc:"why the processes are not known, this one apart"`
@@ -98,7 +100,20 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		}
 		out.Body.Projections = append(out.Body.Projections, list...)
 	}
-	return out, nil
+	out.Body.Rebuilds, err = a.underWay(ctx)
+	return out, err
+}
+
+// underWay are the rebuilds that are not done.
+func (a *api) underWay(ctx context.Context) ([]Rebuild, error) {
+	if a.Rebuilds == nil {
+		return []Rebuild{}, nil
+	}
+	list, err := a.Rebuilds.List(ctx)
+	if err != nil && !errors.Is(err, projection.ErrUnavailable) { // which the projections say
+		return nil, a.problem(err)
+	}
+	return each(slices.DeleteFunc(list, func(p rebuild.Progress) bool { return p.State == rebuild.Serving }), rebuildOf), nil
 }
 
 func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection.Cluster) ([]ProjectionStatus, error) {

@@ -265,7 +265,7 @@ func TestARebuildCuresAHaltedProjection(t *testing.T) {
 
 	i = upOn(t, data, settings.Models{})
 	require.Eventually(t, func() bool { return i.status("graph").State == "halted" }, patience, time.Millisecond)
-	require.Contains(t, i.status("graph").Error, "run mneme rebuild graph")
+	require.Contains(t, i.status("graph").Error, "mneme rebuild graph")
 	require.Equal(t, before, i.readings(3, last), "what it has is readable")
 	acks, err := i.Log.PublishAll(t.Context(), "default", turns(t, "c0", 50, 60))
 	require.NoError(t, err)
