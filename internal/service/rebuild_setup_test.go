@@ -19,6 +19,8 @@ import (
 	"mneme/internal/httpapi"
 	"mneme/internal/service"
 	"mneme/internal/settings"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
 	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
 )
@@ -213,4 +215,13 @@ func (h *heldFile) letGo() {
 		_ = h.db.Close()
 		h.conn = nil
 	}
+}
+
+// verifyGraph compares a read model "graph" with a replay of the log.
+func verifyGraph(t *testing.T, log *eventlog.Log, model projection.ReadStore) (projection.Verification, error) {
+	t.Helper()
+	scratch, err := sqlitestore.OpenGraph(t.Context(), filepath.Join(t.TempDir(), "graph.db"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, scratch.Close()) }()
+	return projection.Verify(t.Context(), graph.Projection(), log, model, scratch, nil)
 }

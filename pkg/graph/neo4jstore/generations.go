@@ -44,10 +44,10 @@ type serving struct {
 }
 
 const (
-	servingFields = "s.generation, s.discarded, s.discarding"
+	servingFields = "coalesce(s.generation, 1), coalesce(s.discarded, 0), coalesce(s.discarding, [])"
 	selectServing = "MATCH (s:$EngineServing {key: $key}) RETURN " + servingFields
 	// The SET takes the lock before anything is read.
-	lockServing = "MERGE (s:$EngineServing {key: $key}) ON CREATE SET s.generation = 1, s.discarded = 0, s.discarding = [] SET s.lock = $key RETURN " + servingFields
+	lockServing = "MERGE (s:$EngineServing {key: $key}) SET s.lock = $key RETURN " + servingFields
 	saveServing = "MATCH (s:$EngineServing {key: $key}) SET s.generation = $generation, s.discarded = $discarded, s.discarding = $discarding"
 
 	selectGenerations = "MATCH (k:$EngineCheckpoint) WHERE k.key > '' AND k.generation < $foreign RETURN DISTINCT k.generation"

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/httpapi"
+	"mneme/internal/importer"
+	"mneme/internal/mnemetest"
+	"mneme/pkg/graph/sqlitestore"
+)
+
+// listening starts the program on an address, so that clients find it again.
+func listening(t *testing.T, data, address string) *server {
+	t.Helper()
+	s := mnemetest.UpWith(t, "--data", data, "--listen", address)
+	return &server{s, t, ready{HTTP: s.HTTP, NATS: s.NATS, Data: s.Data}}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+func TestARebuildSurvivesKillsAndSoDoesWhoWaits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, data, address := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "data"), freeAddress(t)
+	recording(t, file, 7, 20, 100)
+	s := listening(t, data, address)
+	last := uint64(read[importer.Report](s, "import", file, "--wait").Published)
+	want := read[httpapi.Verification](s, "verify")
+	require.True(t, want.Equal)
+	// More than one batch is to go when the first was applied.
+	require.Greater(t, last, uint64(9000))
+
+	path, err := mnemetest.Binary()
+	require.NoError(t, err)
+	var out, errs bytes.Buffer
+	client := exec.Command(path, "rebuild", "graph", "--json", "--url", s.ready.HTTP)
+	client.Stdout, client.Stderr = &out, &errs
+	require.NoError(t, client.Start())
+	generations := sqlitestore.NewGenerations(filepath.Join(data, "models"))
+	applied := func() uint64 {
+		cps, err := generations.Checkpoints(t.Context(), "graph", 2)
+		if err != nil || len(cps) == 0 {
+			return 0
+		}
+		return cps[0].Seq
+	}
+	serves := func() bool {
+		b, err := generations.Builds(t.Context(), "graph")
+		return err == nil && b.Serving == 2
+	}
+	interrupted := 0
+	for reached := uint64(0); !serves(); {
+		require.Eventually(t, func() bool { return applied() > reached || serves() }, time.Minute, time.Millisecond)
+		s.kill()
+		now := applied()
+		require.GreaterOrEqual(t, now, reached, "it began again")
+		if reached = now; reached < last {
+			interrupted++
+		}
+		s = listening(t, data, address)
+	}
+	require.Positive(t, interrupted, "no kill was in the middle")
+	require.NoError(t, client.Wait(), "%s", &errs)
+	var done rebuildList
+	require.NoError(t, json.Unmarshal(out.Bytes(), &done))
+	require.Len(t, done.Rebuilds, 1)
+	require.Equal(t, "serving", done.Rebuilds[0].State)
+	require.Contains(t, errs.String(), "waiting for the server")
+	require.Equal(t, want.Projections[0].Hash, read[httpapi.Verification](s, "verify").Projections[0].Hash)
+	require.True(t, read[httpapi.Verification](s, "verify").Equal)
+	for _, p := range read[httpapi.Status](s, "status").Projections {
+		require.Equal(t, map[string]int{"graph": 2, "files": 1}[p.Name], p.Generation)
+	}
+}
+
+func TestWhatRebuildSaysAndReturns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.jsonl")
+	recording(t, file, 8, 2, 10)
+	s := up(t, filepath.Join(dir, "data"))
+	read[importer.Report](s, "import", file, "--wait")
+
+	stdout, stderr, code := s.mneme("rebuild", "all")
+	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, "graph: rebuilt, generation 2 serves\nfiles: rebuilt, generation 2 serves\n", stdout)
+	_, stderr, code = s.mneme("rebuild", "all", "--cancel")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "no rebuild is under way")
+	_, stderr, code = s.mneme("rebuild", "summaries")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, `"graph","files","all"`)
+
+	stdout, stderr, code = s.mneme("rebuild", "files", "--no-wait")
+	require.Equal(t, exitDone, code, stderr)
+	require.Contains(t, stdout, "files: generation 3 is being built, at sequence ")
+	require.Eventually(t, func() bool {
+		response, err := http.Get(s.ready.HTTP + "/v1/rebuilds")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = response.Body.Close() }()
+		var list rebuildList
+		return json.NewDecoder(response.Body).Decode(&list) == nil && len(list.Rebuilds) == 2 && list.Rebuilds[1].State == "serving"
+	}, time.Minute, 10*time.Millisecond)
+
+	// What somebody left there is not taken for a generation that was begun.
+	require.NoError(t, os.WriteFile(sqlitestore.Path(filepath.Join(s.ready.Data, "models"), "files", 4), nil, 0o600))
+	stdout, stderr, code = s.mneme("rebuild", "files")
+	require.Equal(t, exitDone, code, stderr)
+	require.Contains(t, stdout, "generation 5 serves")
+}

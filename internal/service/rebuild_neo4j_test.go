@@ -1,0 +1,233 @@
+package service_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/internal/rebuild"
+	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/internal/telemetry"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+func TestARebuildInNeo4jIsSeenByNobody(t *testing.T) {
+	t.Parallel()
+	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: neo4jtest.Own(t).URI()}}
+	data := t.TempDir()
+	i := upOn(t, data, models)
+	last := i.fill(6, 100)
+	i.applied(last)
+	before := i.readings(6, last)
+	stores := service.NewStores(data, models)
+	defer func() { require.NoError(t, stores.Close()) }()
+
+	c := i.crowd()
+	i.rebuild("all")
+	for _, name := range []string{"graph", "files"} {
+		i.became(name, "serving")
+		require.Equal(t, before, i.readings(6, last), "in the middle of the change")
+	}
+	only(t, stores.Generations(), "graph", 2)
+	only(t, stores.Generations(), "files", 2)
+	c.end()
+	require.Positive(t, c.reads.Load())
+	require.Equal(t, 2, i.status("graph").Generation)
+	i.applied(c.published.Load())
+	require.Equal(t, before, i.readings(6, last))
+	i.hashes()
+
+	i.rebuild("graph") // which is canceled, and leaves nothing
+	require.Eventually(t, func() bool { return len(builds(t, stores.Generations(), "graph").Others) > 0 }, patience, time.Millisecond)
+	if status, body := i.ask("DELETE", "/v1/rebuilds/graph", ""); status != 200 {
+		require.Contains(t, body, "no rebuild is under way") // it was quicker
+	}
+	require.Eventually(t, func() bool { s := i.rebuilds()["graph"].State; return s == "" || s == "serving" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(builds(t, stores.Generations(), "graph").Others) == 0 }, patience, time.Millisecond)
+	require.NoError(t, i.Close())
+
+	i = upOn(t, data, models) // it begins with the generation that serves
+	require.Equal(t, before, i.readings(6, last))
+	i.rebuild("graph")
+	i.became("graph", "serving")
+	require.Equal(t, before, i.readings(6, last))
+	i.hashes()
+}
+
+// cluster is a log of several partitions with processes that share the read model "graph"
+// in a Neo4j. They are processes as far as leases go: each has its connection and name.
+type cluster struct {
+	*testing.T
+	server *natsdeploy.Embedded
+	models settings.Models
+	log    *eventlog.Log
+}
+
+func newCluster(t *testing.T, partitions int) *cluster {
+	t.Helper()
+	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30, Partitions: partitions})
+	require.NoError(t, err)
+	c := &cluster{T: t, server: server, models: settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: neo4jtest.Own(t).URI()}}}
+	c.log = c.open()
+	return c
+}
+
+func (c *cluster) open() *eventlog.Log {
+	c.Helper()
+	conn, err := nats.Connect(c.server.ClientURL())
+	require.NoError(c, err)
+	c.Cleanup(conn.Close)
+	log, err := eventlog.Open(c.Context(), conn)
+	require.NoError(c, err)
+	return log
+}
+
+// ingestor is the program ingestor.
+func (c *cluster) ingestor() *service.Consumer[*graph.Unit, service.GraphStore] {
+	c.Helper()
+	log := c.open()
+	logger := slog.New(slog.DiscardHandler)
+	tell, err := telemetry.Setup(c.Context(), "test", settings.Telemetry{}, logger)
+	require.NoError(c, err)
+	leases, err := service.NewLeases(log)
+	require.NoError(c, err)
+	stores := service.NewStores(c.TempDir(), c.models)
+	w, err := service.Parts{Log: log, Stores: stores, Telemetry: tell, Logger: logger, Leases: leases}.Ingestor(c.Context())
+	require.NoError(c, err)
+	w.Start()
+	c.Cleanup(func() {
+		require.NoError(c, w.Stop())
+		require.NoError(c, stores.Close())
+		tell.Stop()
+	})
+	return w
+}
+
+// holders records who holds leases of a generation, until the function is called.
+func (c *cluster) holders(generation int) (end func() map[string]bool) {
+	c.Helper()
+	js, err := jetstream.New(c.log.Conn())
+	require.NoError(c, err)
+	bucket, _, err := natsdeploy.ApplyLeases(c.Context(), js, 0)
+	require.NoError(c, err)
+	watcher, err := bucket.Watch(c.Context(), fmt.Sprintf("lease.graph.%d.*", generation))
+	require.NoError(c, err)
+	found := map[string]bool{}
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for e := range watcher.Updates() {
+			if e != nil && e.Operation() == jetstream.KeyValuePut {
+				found[strings.TrimSpace(string(e.Value()))] = true
+			}
+		}
+	})
+	return func() map[string]bool {
+		require.NoError(c, watcher.Stop())
+		ended.Wait()
+		return found
+	}
+}
+
+func (c *cluster) publish(conversations, from, to int) (last uint64) {
+	c.Helper()
+	for n := range conversations {
+		acks, err := c.log.PublishAll(c.Context(), "default", turns(c.T, fmt.Sprintf("c%d", n), from, to))
+		require.NoError(c, err)
+		last = acks[len(acks)-1].Seq
+	}
+	return last
+}
+
+// applied waits until a generation has applied the whole log.
+func (c *cluster) applied(g projection.Generations, generation int) {
+	c.Helper()
+	state, err := c.log.State(c.Context())
+	require.NoError(c, err)
+	require.Eventually(c, func() bool {
+		cps, err := g.Checkpoints(c.Context(), "graph", generation)
+		if err != nil {
+			return false
+		}
+		total := uint64(0)
+		for _, cp := range cps {
+			total += cp.Applied
+		}
+		return total == state.Messages
+	}, patience, 10*time.Millisecond)
+}
+
+func TestProcessesThatShareANeo4jRebuildTogether(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 4)
+	one, two := c.ingestor(), c.ingestor()
+	c.publish(16, 0, 60)
+	stores := service.NewStores(t.TempDir(), c.models)
+	defer func() { require.NoError(t, stores.Close()) }()
+	g := stores.Generations()
+	c.applied(g, 1)
+
+	control, err := rebuild.NewControl(c.log.Conn())
+	require.NoError(t, err)
+	rebuilds := rebuild.New(control, g, c.log, "graph")
+	holders := c.holders(2)
+	_, err = rebuilds.Ask(t.Context(), "graph")
+	require.NoError(t, err)
+	_, err = rebuilds.Ask(t.Context(), "graph")
+	require.ErrorIs(t, err, rebuild.ErrRebuilding)
+	c.publish(16, 60, 70) // meanwhile
+	require.Eventually(t, func() bool {
+		list, err := rebuilds.List(t.Context())
+		return err == nil && list[0].State == rebuild.Serving
+	}, patience, 5*time.Millisecond)
+	only(t, g, "graph", 2)
+	require.Len(t, holders(), 2, "both have helped")
+	c.publish(16, 70, 75)
+	c.applied(g, 2)
+	for _, w := range []*service.Consumer[*graph.Unit, service.GraphStore]{one, two} {
+		require.NoError(t, w.Ready(t.Context()))
+		require.Eventually(t, func() bool {
+			held := 0
+			for _, s := range w.Status() {
+				if s.State == projection.StateLive {
+					held++
+				}
+			}
+			return held == 2
+		}, patience, time.Millisecond)
+	}
+
+	// A third that begins now begins with what serves; two ends while the next is built.
+	three := c.ingestor()
+	_, err = rebuilds.Ask(t.Context(), "graph")
+	require.NoError(t, err)
+	require.NoError(t, two.Stop())
+	only(t, g, "graph", 3)
+	c.publish(16, 75, 80)
+	c.applied(g, 3)
+	require.NoError(t, three.Ready(t.Context()))
+
+	models := service.NewModels(t.TempDir(), stores)
+	read, err := models.Graph()
+	require.NoError(t, err)
+	require.Equal(t, 3, read.Generation)
+	v, err := verifyGraph(t, c.log, read.Model)
+	require.NoError(t, err)
+	require.True(t, v.Equal(), "%v", v.Differences)
+	read.Release()
+	require.NoError(t, models.Close())
+}

@@ -1,0 +1,79 @@
+package projection_test
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/projection"
+)
+
+func TestAProjectorThatYieldsWaitsForOthersButNotForEver(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	b.many(100, 5)
+	var busy atomic.Bool
+	var asked atomic.Int64
+	busy.Store(true)
+	pr, err := projection.NewProjector(graph.Projection(), b.log, b.store, slog.New(slog.DiscardHandler), projection.BatchOf(10),
+		projection.Yield(func() bool {
+			asked.Add(1)
+			return busy.Load()
+		}))
+	require.NoError(t, err)
+	pr.Start()
+	t.Cleanup(pr.Stop)
+	b.awaitAll(pr) // though the others never end
+	require.Greater(t, asked.Load(), int64(20), "it has looked again and again, before each of ten batches")
+
+	b.many(100, 5)
+	busy.Store(false)
+	b.awaitAll(pr)
+	busy.Store(true)
+	b.message("c1")
+	pr.Stop() // which does not wait for others either
+	verified := b.verify(graph.Projection())
+	require.True(t, verified.Equal())
+}
+
+func TestAProjectorIsBusyWhileItHasToDo(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	pr := b.start(graph.Projection())
+	b.many(50, 5)
+	b.awaitAll(pr)
+	await(t, pr, "is live", func(s projection.Status) bool { return s.State == projection.StateLive && !pr.Busy() })
+
+	// Somebody holds the write lock of its store: it is in the middle of a batch.
+	release := b.lockStore()
+	seq := b.message("c1")
+	await(t, pr, "is busy", func(projection.Status) bool { return pr.Busy() })
+	release()
+	b.awaitSeq(pr, 0, seq)
+	await(t, pr, "is not busy", func(projection.Status) bool { return !pr.Busy() })
+	pr.Stop()
+	require.False(t, pr.Busy())
+}
+
+// lockStore takes the write lock of the store until release is called.
+func (b *bench) lockStore() (release func()) {
+	b.t.Helper()
+	db, err := sql.Open("sqlite", sqlitestore.WriterDSN(b.path))
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = db.Close() })
+	conn, err := db.Conn(context.Background())
+	require.NoError(b.t, err)
+	_, err = conn.ExecContext(b.t.Context(), "BEGIN IMMEDIATE")
+	require.NoError(b.t, err)
+	return func() {
+		_, err := conn.ExecContext(b.t.Context(), "ROLLBACK")
+		require.NoError(b.t, err)
+		require.NoError(b.t, conn.Close())
+	}
+}
