@@ -99,7 +99,7 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	defer server.Close()
 	out, stderr, code := mneme(t, "status", "--url", server.URL, "--color", "never")
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "graph\t\t1\thalted\t0\t0\t0\tb\t")
+	require.Contains(t, out, "graph\t\t0\t1\thalted\t0\t0\t0\tb\t")
 	require.Contains(t, out, "a\tingestor\tv1\t2026-01-02T03:04:05Z\tlive\tgraph 0\t")
 	require.Contains(t, out, "b\tingestor\t\t\thalted\tgraph 1-2,4 graph/2 0\t")
 	require.Contains(t, out, "older\t\t\t\tunknown\t")

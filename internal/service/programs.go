@@ -103,7 +103,7 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 	tell.Metrics.WatchLog(log)
 	parts := Parts{Log: log, Stores: NewStores(s.Data, s.Models), Telemetry: tell, Logger: logger}
 	defer func() { err = errors.Join(err, parts.Stores.Close()) }()
-	self, err := identity(log, name)
+	self, err := NewLeases(log, name)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	}
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
-	self, err := identity(log, "context-api")
+	self, err := NewLeases(log, "context-api")
 	if err != nil {
 		return err
 	}

@@ -66,28 +66,28 @@ func TestARebuildInNeo4jIsSeenByNobody(t *testing.T) {
 	i.hashes()
 }
 
-// cluster is a log of several partitions with processes that share the read model "graph"
+// sharing is a log of several partitions with processes that share the read model "graph"
 // in a Neo4j. They are processes as far as leases go: each has its connection and name.
-type cluster struct {
+type sharing struct {
 	*testing.T
 	server *natsdeploy.Embedded
 	models settings.Models
 	log    *eventlog.Log
 }
 
-func newCluster(t *testing.T, partitions int) *cluster {
+func newSharing(t *testing.T, partitions int) *sharing {
 	t.Helper()
 	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30, Partitions: partitions})
 	require.NoError(t, err)
-	c := &cluster{T: t, server: server, models: settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: neo4jtest.Own(t).URI()}}}
+	c := &sharing{T: t, server: server, models: settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: neo4jtest.Own(t).URI()}}}
 	c.log = c.open()
 	return c
 }
 
-func (c *cluster) open() *eventlog.Log {
+func (c *sharing) open() *eventlog.Log {
 	c.Helper()
 	conn, err := nats.Connect(c.server.ClientURL())
 	require.NoError(c, err)
@@ -98,13 +98,13 @@ func (c *cluster) open() *eventlog.Log {
 }
 
 // ingestor is the program ingestor.
-func (c *cluster) ingestor() *service.Consumer[*graph.Unit, service.GraphStore] {
+func (c *sharing) ingestor() *service.Consumer[*graph.Unit, service.GraphStore] {
 	c.Helper()
 	log := c.open()
 	logger := slog.New(slog.DiscardHandler)
 	tell, err := telemetry.Setup(c.Context(), "test", settings.Telemetry{}, logger)
 	require.NoError(c, err)
-	leases, err := service.NewLeases(log)
+	leases, err := service.NewLeases(log, "ingestor")
 	require.NoError(c, err)
 	stores := service.NewStores(c.TempDir(), c.models)
 	w, err := service.Parts{Log: log, Stores: stores, Telemetry: tell, Logger: logger, Leases: leases}.Ingestor(c.Context())
@@ -119,7 +119,7 @@ func (c *cluster) ingestor() *service.Consumer[*graph.Unit, service.GraphStore] 
 }
 
 // holders records who holds leases of a generation, until the function is called.
-func (c *cluster) holders(generation int) (end func() map[string]bool) {
+func (c *sharing) holders(generation int) (end func() map[string]bool) {
 	c.Helper()
 	js, err := jetstream.New(c.log.Conn())
 	require.NoError(c, err)
@@ -143,7 +143,7 @@ func (c *cluster) holders(generation int) (end func() map[string]bool) {
 	}
 }
 
-func (c *cluster) publish(conversations, from, to int) (last uint64) {
+func (c *sharing) publish(conversations, from, to int) (last uint64) {
 	c.Helper()
 	for n := range conversations {
 		acks, err := c.log.PublishAll(c.Context(), "default", turns(c.T, fmt.Sprintf("c%d", n), from, to))
@@ -154,7 +154,7 @@ func (c *cluster) publish(conversations, from, to int) (last uint64) {
 }
 
 // applied waits until a generation has applied the whole log.
-func (c *cluster) applied(g projection.Generations, generation int) {
+func (c *sharing) applied(g projection.Generations, generation int) {
 	c.Helper()
 	state, err := c.log.State(c.Context())
 	require.NoError(c, err)
@@ -173,7 +173,7 @@ func (c *cluster) applied(g projection.Generations, generation int) {
 
 func TestProcessesThatShareANeo4jRebuildTogether(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 4)
+	c := newSharing(t, 4)
 	one, two := c.ingestor(), c.ingestor()
 	c.publish(16, 0, 60)
 	stores := service.NewStores(t.TempDir(), c.models)

@@ -10,9 +10,9 @@ import (
 	"mneme/pkg/projection"
 )
 
-// identity is how a process is known to others, and takes leases if it needs some: as its
+// NewLeases is how a process is known to others, and takes leases if it needs some: as its
 // host and a suffix that is another one at each start.
-func identity(log *eventlog.Log, program string) (*projection.Leases, error) {
+func NewLeases(log *eventlog.Log, program string) (*projection.Leases, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.telemetry.Metrics.WatchLog(i.Log)
-	self, err := identity(i.Log, "mneme up")
+	self, err := NewLeases(i.Log, "mneme up")
 	if err != nil {
 		return nil, err
 	}
