@@ -126,8 +126,8 @@ func (c *cluster) exercise(ingestors int) {
 		_, stop := c.start(service.RunIngestor)
 		stops = append(stops, stop)
 	}
-	c.start(service.RunFileTracker)
 	c.api, _ = c.start(service.RunContextAPI)
+	c.start(service.RunFileTracker)
 
 	conn, err := eventlog.Connect(c.nats.ClientURL(), "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

@@ -224,3 +224,17 @@ func TestAnOlderBuildsNoteOfAHaltGoesWithTheNextBatch(t *testing.T) {
 	b.awaitSeq(pr, 0, b.message("c"))
 	require.Empty(t, b.checkpoint().Halted)
 }
+
+func TestPartitionsThatNobodyEverDroveAreShown(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 3)
+	b.many(30, 30)
+	list, err := projection.Progress(t.Context(), "graph", b.log, b.store, nil)
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	for n, s := range list {
+		require.Equal(t, n, s.Partition)
+		require.Zero(t, s.Checkpoint.Seq)
+		require.Positive(t, s.Lag)
+	}
+}

@@ -7,10 +7,10 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// Progress tells where a projection is on each partition that a projector ever had, by
-// number: what its read model has applied, against what the log holds now. running is
-// what projectors say, of this process or of all of them (see [Cluster.Statuses]); without
-// one the state comes from the positions.
+// Progress tells where a projection is on each partition of the log, whether or not a
+// projector ever had it: what its read model has applied, against what the log holds now.
+// running is what projectors say, of this process or of all of them (see
+// [Cluster.Statuses]); without one the state comes from the positions.
 //
 // The lag is at most what it says: of a log with several partitions it can count events
 // of others, until the server says how many of this one there are.
@@ -19,9 +19,9 @@ func Progress(ctx context.Context, name string, log *eventlog.Log, model ReadSto
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range running {
-		if r.Projection == name && r.State != StateIdle && !slices.ContainsFunc(cps, func(cp Checkpoint) bool { return cp.Partition == r.Partition }) {
-			cps = append(cps, Checkpoint{Partition: r.Partition})
+	for n := range log.Partitions() {
+		if !slices.ContainsFunc(cps, func(cp Checkpoint) bool { return cp.Partition == n }) {
+			cps = append(cps, Checkpoint{Partition: n})
 		}
 	}
 	slices.SortFunc(cps, func(a, b Checkpoint) int { return a.Partition - b.Partition })
