@@ -184,6 +184,9 @@ func (s *Server) URI() string {
 // Version is Neo4j's, "5.26.30".
 func (s *Server) Version() string { return s.version }
 
+// PID is the number of its process.
+func (s *Server) PID() int { return s.proc.cmd.Process.Pid }
+
 // Ended is closed when the process is no more, for whatever reason.
 func (s *Server) Ended() <-chan struct{} { return s.proc.ended }
 

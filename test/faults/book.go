@@ -1,0 +1,70 @@
+package main
+
+import (
+	"math/rand/v2"
+	"sync"
+)
+
+// conversation is one that is being published, or was lately.
+type conversation struct {
+	n      int
+	id     string
+	events session // all that will be published of it, in order
+
+	mu      sync.Mutex
+	acked   int    // of events, from the first on
+	seq     uint64 // by which all of them are in the log
+	deleted bool   // or about to be
+}
+
+// position is how many of its events are acknowledged, and the sequence by which they
+// are in the log.
+func (c *conversation) position() (acked int, seq uint64, deleted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.acked, c.seq, c.deleted
+}
+
+func (c *conversation) ack(seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acked++
+	c.seq = max(c.seq, seq)
+}
+
+func (c *conversation) delete() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deleted = true
+}
+
+// bookSize is how many conversations readers look at.
+const bookSize = 400
+
+// book holds the conversations that were begun last.
+type book struct {
+	mu   sync.Mutex
+	list []*conversation
+	next int
+}
+
+func (b *book) add(c *conversation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.list) < bookSize {
+		b.list = append(b.list, c)
+		return
+	}
+	b.list[b.next] = c
+	b.next = (b.next + 1) % bookSize
+}
+
+// any is one of them, nil if there is none.
+func (b *book) any() *conversation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.list) == 0 {
+		return nil
+	}
+	return b.list[rand.IntN(len(b.list))]
+}

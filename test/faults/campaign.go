@@ -1,0 +1,419 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mneme/pkg/eventlog"
+)
+
+// Config says what a campaign is.
+type Config struct {
+	Plan
+	Events   int
+	Dir      string // of everything it stores; must not exist
+	Sessions string // folder of recorded sessions
+	Jars     string // folder of Neo4j's jars
+	Recovery time.Duration
+	Report   func(*Report) error // told every few seconds, and at the end
+	Say      func(format string, args ...any)
+}
+
+// connections of the publishers.
+const connections = 4
+
+// reportEvery is how often the report is written.
+const reportEvery = 10 * time.Second
+
+// campaign is a run.
+type campaign struct {
+	Config
+	dir       string
+	system    *system
+	ledger    *ledger
+	book      *book
+	tally     *tally // of publishers
+	reads     *tally
+	readers   map[string]*reader
+	watchers  map[string]*watcher
+	publisher *publisher
+
+	began  time.Time
+	slip   atomic.Int64 // by how much the schedule is late
+	active atomic.Int64 // faults that are not recovered from
+	ending atomic.Bool  // what ends now is meant to
+
+	mu         sync.Mutex
+	outcomes   []Outcome
+	violations []string
+	violating  int // how many, listed or not
+	checked    Checked
+}
+
+// maxViolations bounds the list of violations; the others are counted.
+const maxViolations = 200
+
+func (c *campaign) violated(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.mu.Lock()
+	c.violating++
+	listed := len(c.violations) < maxViolations
+	if listed {
+		c.violations = append(c.violations, text)
+	}
+	c.mu.Unlock()
+	if listed {
+		c.Say("VIOLATION: %s", text)
+	}
+}
+
+// beforeFirst is what the clock shows at the beginning: it is below 0 until the schedule
+// begins.
+const beforeFirst = -time.Hour
+
+// clock is the time of the schedule: it is set back while a fault has to wait.
+func (c *campaign) clock() time.Duration {
+	return time.Since(c.began) - time.Duration(c.slip.Load())
+}
+
+// Run runs a campaign. The report says what was found; the error, why it could not be
+// run to its end.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	c := &campaign{Config: cfg, dir: cfg.Dir, book: &book{}, tally: newTally(), reads: newTally(), readers: map[string]*reader{}, watchers: map[string]*watcher{}}
+	err := c.run(ctx)
+	report := c.report()
+	report.Complete = err == nil
+	if err != nil {
+		report.Error = err.Error()
+	}
+	return report, errors.Join(err, cfg.Report(report))
+}
+
+func (c *campaign) run(ctx context.Context) (err error) {
+	list, err := sessions(ctx, c.Sessions)
+	if err != nil {
+		return err
+	}
+	load, err := newLoad(c.Seed, list)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(c.dir, 0o700); err != nil {
+		return err
+	}
+	c.Say("building the programs and starting them in %s", c.dir)
+	if c.system, err = start(ctx, c.dir, c.Jars, c.crashed); err != nil {
+		return err
+	}
+	defer func() {
+		c.ending.Store(true)
+		c.system.kill()
+	}()
+	if c.ledger, err = newLedger(filepath.Join(c.dir, ledgerName)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.ledger.close()) }()
+	for name, a := range c.system.apis {
+		c.readers[name] = &reader{api: a, book: c.book, tally: c.reads, marks: map[string]int{}, report: func(text string) { c.violated("%s", text) }}
+		c.watchers[name] = &watcher{api: a, halted: func(reason string) { c.violated("%s: halted: %s", name, reason) }}
+	}
+	if err := c.hitAndPublish(ctx, load); err != nil {
+		return err
+	}
+	c.Say("everything is published and hit: healing, and waiting until it is applied")
+	_, last := c.ledger.acknowledged()
+	if err := c.settle(ctx, last); err != nil {
+		return err
+	}
+	c.ledger.sync()
+	checking := &checking{dir: c.dir, system: c.system, found: c.violated, say: c.Say}
+	c.checked, err = checking.run(ctx)
+	if err != nil {
+		return err
+	}
+	c.Say("ending everything")
+	c.ending.Store(true)
+	if err := c.system.stop(); err != nil {
+		c.violated("%v", err)
+	}
+	return nil
+}
+
+const ledgerName = "acknowledged.txt"
+
+// crashed is told when a process ends by itself. It is started again, as whoever
+// supervises it would do.
+func (c *campaign) crashed(p *process, err error) {
+	if c.ending.Load() {
+		return
+	}
+	c.violated("%s ended by itself (%v); it printed:\n%s", p.name, err, p.tail(2000))
+	time.Sleep(time.Second)
+	if err := p.start(); err != nil {
+		c.violated("%v", err)
+	}
+}
+
+// hitAndPublish publishes all events while the faults of the schedule happen.
+func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
+	schedule := Schedule(c.Plan)
+	logs, done, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	watching, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stop()
+	for name := range c.system.apis {
+		background.Go(func() { c.watchers[name].run(watching) })
+		background.Go(func() { c.readers[name].run(watching) })
+	}
+	background.Go(func() { c.keepReporting(watching) })
+
+	duration := max(c.Duration, End(schedule))
+	c.began = time.Now()
+	c.slip.Store(int64(-beforeFirst))
+	p := &publisher{
+		load: load, ledger: c.ledger, book: c.book, tally: c.tally, logs: logs,
+		pace: &pace{total: c.Events, duration: duration, clock: c.clock},
+	}
+	for _, a := range c.system.apis {
+		p.apis = append(p.apis, a)
+	}
+	publishing, abort := context.WithCancel(ctx)
+	published := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(published)
+		failed = p.run(publishing)
+	}()
+	defer func() {
+		abort()
+		<-published
+	}()
+
+	c.Say("%d faults and %d events in about %s", len(schedule), c.Events, duration.Round(time.Second))
+	if err := c.warmUp(ctx); err != nil {
+		return err
+	}
+	c.slip.Store(int64(time.Since(c.began))) // the schedule begins now
+	if err := c.hitAll(ctx, schedule); err != nil {
+		return err
+	}
+	select {
+	case <-published:
+		return failed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// connect makes the publishers' connections to the log.
+func (c *campaign) connect(ctx context.Context) (logs []*eventlog.Log, done func(), err error) {
+	var conns []*nats.Conn
+	done = func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}
+	for range connections {
+		conn, err := eventlog.Connect("nats://"+c.system.links[link(targetNATS, publishers)].address(), "publisher", slog.New(slog.DiscardHandler))
+		if err != nil {
+			return nil, done, err
+		}
+		conns = append(conns, conn)
+		log, err := eventlog.Open(ctx, conn)
+		if err != nil {
+			return nil, done, err
+		}
+		logs = append(logs, log)
+	}
+	return logs, done, nil
+}
+
+// warmUp waits until something is in every partition of both stores, and copies the
+// read models on SQLite.
+func (c *campaign) warmUp(ctx context.Context) error {
+	ready := func() bool {
+		for _, w := range c.watchers {
+			if w.view().parts != parts {
+				return false
+			}
+		}
+		return true
+	}
+	for began := time.Now(); !ready(); pause(ctx, 50*time.Millisecond) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if time.Since(began) > c.Recovery {
+			return fmt.Errorf("after %s not every partition has begun; the logs of the programs are in %s", c.Recovery, filepath.Join(c.dir, "output"))
+		}
+	}
+	over := c.system.apis[apiSQLite].hit()
+	defer over()
+	if err := c.copyModels(); err != nil {
+		return err
+	}
+	_, last := c.ledger.acknowledged()
+	c.recover(ctx, time.Now(), last)
+	return nil
+}
+
+// hitAll runs the schedule and returns when the last fault is recovered from.
+func (c *campaign) hitAll(ctx context.Context, schedule []Fault) error {
+	busy := map[string]chan struct{}{}
+	for _, f := range schedule {
+		for _, domain := range f.domains() {
+			if busy[domain] == nil {
+				busy[domain] = make(chan struct{}, 1)
+			}
+		}
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, f := range schedule {
+		for c.clock() < f.At && ctx.Err() == nil {
+			pause(ctx, min(f.At-c.clock(), 100*time.Millisecond))
+		}
+		for _, domain := range f.domains() {
+			select {
+			case busy[domain] <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if late := c.clock() - f.At; late > 0 {
+			c.slip.Add(int64(late))
+		}
+		all.Go(func() {
+			c.hit(ctx, f, func() {
+				for _, domain := range f.domains() {
+					<-busy[domain]
+				}
+			})
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// hit is one fault from its beginning to the recovery from it. free lets the next one
+// have what this one takes for itself.
+func (c *campaign) hit(ctx context.Context, f Fault, free func()) {
+	o := Outcome{Fault: f, Began: c.clock(), Amid: int(c.active.Add(1)) - 1}
+	defer c.active.Add(-1)
+	publishing, reading, stall := c.tally.snapshot(), c.reads.snapshot(), c.tally.stall()
+	var over []func()
+	for _, domain := range f.domains() {
+		if a := c.system.apis[domain]; a != nil {
+			over = append(over, a.hit())
+		}
+	}
+	c.Say("%s", f)
+	err := c.inflict(ctx, f)
+	healed := time.Now()
+	if err != nil && ctx.Err() == nil {
+		c.violated("fault %s: %v", f, err)
+	}
+	_, last := c.ledger.acknowledged()
+	pause(ctx, f.settle())
+	free()
+	ok := c.recover(ctx, healed, last)
+	for _, end := range over {
+		end()
+	}
+	if !ok && ctx.Err() == nil {
+		c.violated("fault %s: not recovered after %s", f, c.Recovery)
+	}
+	o.Recovered, o.Recovery, o.Stall = ok, time.Since(healed), stall()
+	o.Publish, o.Read = c.tally.since(publishing), c.reads.since(reading)
+	c.note(o)
+}
+
+// recover waits until something is acknowledged again, and everything that was by then
+// is applied in both stores.
+func (c *campaign) recover(ctx context.Context, healed time.Time, last uint64) bool {
+	recovered := func() bool {
+		for _, w := range c.watchers {
+			if !w.applied(healed, last) {
+				return false
+			}
+		}
+		n, _ := c.ledger.acknowledged()
+		return n >= c.Events || c.tally.lastAck().After(healed)
+	}
+	for !recovered() {
+		if ctx.Err() != nil || time.Since(healed) > c.Recovery {
+			return false
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+	return true
+}
+
+// settleWithin is how long both stores may take to apply all that is left.
+const settleWithin = 15 * time.Minute
+
+// settle heals everything and waits until both stores have applied everything, up to a
+// sequence at least.
+func (c *campaign) settle(ctx context.Context, last uint64) error {
+	if err := c.system.heal(ctx); err != nil {
+		return err
+	}
+	healed := time.Now()
+	for _, w := range c.watchers {
+		for !w.applied(healed, last) || w.view().lag > 0 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if time.Since(healed) > settleWithin {
+				c.violated("%s: the lag is still %d, %s after everything is healed", w.api.name, w.view().lag, time.Since(healed).Round(time.Second))
+				return nil
+			}
+			w.look(ctx)
+			pause(ctx, 50*time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// Check starts what a campaign has left in a directory, lets it catch up and checks it.
+func Check(ctx context.Context, dir, jars string, say func(string, ...any)) (violations int, err error) {
+	if _, err := os.Stat(filepath.Join(dir, ledgerName)); err != nil {
+		return 0, err
+	}
+	c := &campaign{Config: Config{Say: say}, dir: dir, tally: newTally(), watchers: map[string]*watcher{}}
+	if c.system, err = start(ctx, dir, jars, c.crashed); err != nil {
+		return 0, err
+	}
+	defer func() {
+		c.ending.Store(true)
+		c.system.kill()
+	}()
+	for name, a := range c.system.apis {
+		c.watchers[name] = &watcher{api: a, halted: func(reason string) { c.violated("%s: halted: %s", name, reason) }}
+	}
+	if err := c.settle(ctx, 0); err != nil {
+		return 0, err
+	}
+	checking := &checking{dir: dir, system: c.system, found: c.violated, say: say}
+	if c.checked, err = checking.run(ctx); err != nil {
+		return c.violating, err
+	}
+	say("%d acknowledged events checked, %d violations", c.checked.Acknowledged, c.violating)
+	return c.violating, nil
+}

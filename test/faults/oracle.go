@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// kind of a row in the graph.
+type kind byte
+
+const (
+	kindMessage kind = 'm'
+	kindCall    kind = 'c'
+	kindResult  kind = 'r'
+)
+
+// row is an event of a conversation as the read model "graph" has it.
+type row struct {
+	seq      uint64
+	kind     kind
+	identity events.Digest
+}
+
+// logged is a message as the log holds it.
+type logged struct {
+	seq      uint64
+	identity events.Digest // zero if it can't be read
+	message  events.Digest
+}
+
+// expected is what a projection must make of the log. It knows the rules for itself: the
+// first event of an identity, or of a payload's id, counts; the same again is a
+// duplicate, another one is refused; nothing comes behind a deletion.
+type expected struct {
+	name                string
+	reduced             map[string]bool // types of events that it takes
+	applied, duplicates uint64
+	failed              map[uint64]bool // sequences
+	deleted             map[string]bool // conversations
+	claims              map[events.Digest]claim
+}
+
+// claim is which event has a key, and what it says.
+type claim struct {
+	seq     uint64
+	content events.Digest
+}
+
+func newExpected(name string, types []string) *expected {
+	x := &expected{name: name, reduced: map[string]bool{}, failed: map[uint64]bool{}, deleted: map[string]bool{}, claims: map[events.Digest]claim{}}
+	for _, t := range types {
+		x.reduced[t] = true
+	}
+	return x
+}
+
+// event takes a valid event with its keys, and tells whether it is applied.
+func (x *expected) event(r events.Recorded, content events.Digest, keys []events.Digest) bool {
+	if !x.reduced[r.Type] {
+		return false
+	}
+	var holder claim
+	for _, key := range keys {
+		if c, held := x.claims[key]; held {
+			holder = c
+			break
+		}
+	}
+	switch {
+	case x.deleted[r.Subject], holder.seq > 0 && holder.content != content:
+		x.failed[r.Seq] = true
+		return false
+	case holder.seq > 0:
+		x.duplicates++
+		return false
+	}
+	for _, key := range keys {
+		x.claims[key] = claim{r.Seq, content}
+	}
+	x.applied++
+	x.deleted[r.Subject] = r.Type == events.TypeConversationDeleted
+	return true
+}
+
+// oracle reads the log and says what must be in the read models.
+type oracle struct {
+	graph, files *expected
+
+	log   []logged
+	first map[events.Digest]uint64 // where the event of an identity is that was applied
+	rows  map[string][]row         // by conversation
+}
+
+func newOracle() *oracle {
+	g, f := graph.Projection(), graph.FilesProjection(files.DefaultTable())
+	return &oracle{
+		graph: newExpected(g.Name, g.Types()), files: newExpected(f.Name, f.Types()),
+		first: map[events.Digest]uint64{}, rows: map[string][]row{},
+	}
+}
+
+// message takes the next message of the log.
+func (o *oracle) message(m eventlog.Message) error {
+	if n := len(o.log); n > 0 && m.Seq <= o.log[n-1].seq {
+		return fmt.Errorf("the log delivers sequence %d behind %d", m.Seq, o.log[n-1].seq)
+	}
+	entry := logged{seq: m.Seq, message: digest(m)}
+	r, address, err := m.Decode()
+	if err != nil {
+		if r.ID != "" {
+			r.Subject = address.Conversation
+			entry.identity = r.Identity(address.Tenant)
+		}
+		o.log = append(o.log, entry)
+		o.graph.failed[m.Seq], o.files.failed[m.Seq] = true, true
+		return nil
+	}
+	entry.identity = r.Identity(r.Tenant)
+	o.log = append(o.log, entry)
+
+	content, keys := r.Content(), []events.Digest{entry.identity}
+	if key := r.Payload.Key(); key != "" {
+		keys = append(keys, projection.PayloadKey(r.Conversation(), key))
+	}
+	o.files.event(r, content, keys)
+	if o.graph.event(r, content, keys) {
+		o.first[entry.identity] = r.Seq
+		o.apply(r, entry.identity)
+	}
+	return nil
+}
+
+// apply notes the row that an event makes in the graph.
+func (o *oracle) apply(r events.Recorded, identity events.Digest) {
+	id := r.Subject
+	list := o.rows[id]
+	switch r.Payload.(type) {
+	case *events.MessageCreated:
+		list = append(list, row{r.Seq, kindMessage, identity})
+	case *events.ToolCalled:
+		list = append(list, row{r.Seq, kindCall, identity})
+	case *events.ToolReturned:
+		list = append(list, row{r.Seq, kindResult, identity})
+	case *events.ConversationDeleted:
+		list = nil
+	}
+	o.rows[id] = list
+}
+
+// at is the message at a sequence.
+func (o *oracle) at(seq uint64) (logged, bool) {
+	i, there := slices.BinarySearchFunc(o.log, seq, func(m logged, seq uint64) int { return cmp.Compare(m.seq, seq) })
+	if !there {
+		return logged{}, false
+	}
+	return o.log[i], true
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pace lets events go so that they end with the faults: at each time as many as are due
+// by the campaign's clock. What an outage has held up is made up for at once.
+type pace struct {
+	total    int
+	duration time.Duration
+	clock    func() time.Duration // of the campaign; below 0 before the first fault
+
+	mu    sync.Mutex // whoever has it is next
+	begun int
+	early int // begun before the first fault
+}
+
+// take takes up to n events, and returns how many: 0 when all are taken or ctx ends.
+func (p *pace) take(ctx context.Context, n int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = min(n, p.total-p.begun)
+	for n > 0 && p.begun+n > p.due() {
+		select {
+		case <-ctx.Done():
+			return 0
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	p.begun += n
+	return n
+}
+
+// warmUpRate is how many events a second there are before the first fault.
+const warmUpRate = 100
+
+// due is how many events may have begun by now.
+func (p *pace) due() int {
+	now := p.clock()
+	if now < 0 {
+		p.early = min(p.total, int((now-beforeFirst).Seconds()*warmUpRate)+1)
+		return p.early
+	}
+	share := float64(now) / float64(p.duration)
+	return min(p.total, p.early+int(share*float64(p.total-p.early))+1)
+}

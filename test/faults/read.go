@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/pkg/window"
+)
+
+// readersEach is how many readers ask each API, and pauseOfReader how long each rests.
+const (
+	readersEach   = 3
+	pauseOfReader = 20 * time.Millisecond
+)
+
+// reader asks an API all the time and looks whether the answers can be right.
+type reader struct {
+	api    *api
+	book   *book
+	tally  *tally
+	report func(violation string)
+
+	mu    sync.Mutex
+	marks map[string]int // message counts that were seen
+}
+
+// forget forgets what was seen: the read model is an earlier one.
+func (r *reader) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.marks)
+}
+
+func (r *reader) mark(id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.marks[id]
+}
+
+func (r *reader) saw(id string, messages int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.marks[id] = max(r.marks[id], messages)
+}
+
+// run reads until ctx ends.
+func (r *reader) run(ctx context.Context) {
+	var all sync.WaitGroup
+	for range readersEach {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if c := r.book.any(); c != nil {
+					r.read(ctx, c)
+				}
+				select {
+				case <-time.After(pauseOfReader):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// question is one request about a conversation.
+type question struct {
+	conversation *conversation
+	acked        int    // events that the answer must have, 0 if it need not have any
+	atLeast      uint64 // by which they are in the log
+	mark         int    // messages that an earlier answer had
+}
+
+// read asks one question.
+func (r *reader) read(ctx context.Context, c *conversation) {
+	q := question{conversation: c, mark: r.mark(c.id)}
+	acked, seq, deleted := c.position()
+	if deleted {
+		return
+	}
+	if rand.IntN(3) > 0 { // read your own write
+		q.acked, q.atLeast = acked, seq
+	}
+	calm, began := r.api.calm(), time.Now()
+	what, wrong, err := r.ask(ctx, q)
+	if ctx.Err() != nil {
+		return
+	}
+	if _, _, deleted := c.position(); deleted {
+		return
+	}
+	var answer *answerError
+	switch {
+	case err == nil:
+		r.tally.add("read: 200", 1)
+	case errors.As(err, &answer):
+		r.tally.add(fmt.Sprint("read: ", answer.status), 1)
+		switch answer.status {
+		case http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		case http.StatusNotFound:
+			if q.acked > 0 {
+				wrong = fmt.Sprintf("is not found, although at_least=%d and %d events are acknowledged", q.atLeast, q.acked)
+			}
+		default:
+			wrong = "answers " + err.Error()
+		}
+	default:
+		r.tally.add("read: no connection", 1)
+		if calm() {
+			wrong = fmt.Sprintf("does not answer, after %s: %v", time.Since(began).Round(time.Millisecond), err)
+		}
+	}
+	if wrong != "" {
+		r.report(fmt.Sprintf("%s: %s of %s (at_least=%d) %s", r.api.name, what, c.id, q.atLeast, wrong))
+	}
+}
+
+// ask sends a question of some kind. wrong says what is wrong with the answer.
+func (r *reader) ask(ctx context.Context, q question) (what, wrong string, err error) {
+	query := url.Values{}
+	if q.atLeast > 0 {
+		query.Set("at_least", strconv.FormatUint(q.atLeast, 10))
+		query.Set("wait_ms", "3000")
+	}
+	id := q.conversation.id
+	switch rand.IntN(5) {
+	case 0:
+		var found httpapi.Conversation
+		if err = r.api.get(ctx, conversationPath(id, ""), query, &found); err == nil {
+			wrong = q.counts(found)
+			r.saw(id, found.MessageCount)
+		}
+		return "the conversation", wrong, err
+	case 1:
+		var page struct{ Messages []httpapi.Message }
+		query.Set("limit", "30")
+		if err = r.api.get(ctx, conversationPath(id, "/messages"), query, &page); err == nil {
+			wrong = q.messages(page.Messages)
+		}
+		return "the messages", wrong, err
+	case 2:
+		var made window.Context
+		query.Set("max_chars", "20000")
+		if err = r.api.get(ctx, conversationPath(id, "/context"), query, &made); err == nil {
+			wrong = q.context(made)
+		}
+		return "the context", wrong, err
+	case 3:
+		var list struct{ Files []httpapi.File }
+		err = r.api.get(ctx, conversationPath(id, "/files"), query, &list)
+		return "the files", "", err
+	default:
+		var page struct{ Conversations []httpapi.Conversation }
+		query.Set("limit", "50")
+		err = r.api.get(ctx, "/v1/conversations", query, &page)
+		if err == nil && r.api.name == apiSQLite { // a list of Neo4j may show one in the middle of a commit
+			wrong = listed(page.Conversations)
+		}
+		return "the list", wrong, err
+	}
+}
+
+// counts checks a conversation's counts.
+func (q question) counts(found httpapi.Conversation) string {
+	least, most := q.conversation.events.messages(q.acked), q.conversation.events.messages(len(q.conversation.events))
+	switch n := found.MessageCount; {
+	case n < q.mark:
+		return fmt.Sprintf("has %d messages, it had %d", n, q.mark)
+	case n < least || n > most:
+		return fmt.Sprintf("has %d messages, not %d to %d", n, least, most)
+	}
+	return ""
+}
+
+// messages checks the newest messages of a conversation: a run of what was published,
+// up to what was acknowledged at least.
+func (q question) messages(page []httpapi.Message) string {
+	published := q.conversation.events.messageIDs()
+	least := q.conversation.events.messages(q.acked)
+	if len(page) == 0 {
+		if least > 0 {
+			return fmt.Sprintf("are none, not %d", least)
+		}
+		return ""
+	}
+	at := map[string]int{}
+	for i, id := range published {
+		at[id] = i
+	}
+	newest := len(published)
+	for i, m := range page {
+		n, known := at[m.EventID]
+		switch {
+		case !known:
+			return fmt.Sprintf("have %s, which was never published", m.EventID)
+		case i > 0 && n != newest-1:
+			return fmt.Sprintf("have %s behind %s", published[newest], m.EventID)
+		case i == 0 && n < least-1:
+			return fmt.Sprintf("end with number %d, not with %d at least", n+1, least)
+		}
+		newest = n
+	}
+	return ""
+}
+
+// context checks a context: in each section what was published, in its order, each once,
+// no call without the result that is acknowledged.
+func (q question) context(made window.Context) string {
+	at := map[string]int{}
+	for i, e := range q.conversation.events {
+		at[e.ID] = i
+	}
+	results := q.conversation.events.results()
+	for _, section := range made.Sections {
+		last, leftOut := -1, false
+		for _, item := range section.Items {
+			if leftOut = item.Kind == window.KindLeftOut; item.EventID == "" {
+				continue
+			}
+			n, known := at[item.EventID]
+			switch {
+			case !known:
+				return fmt.Sprintf("has %s, which was never published", item.EventID)
+			case n <= last:
+				return fmt.Sprintf("has %s in front of %s", q.conversation.events[last].ID, item.EventID)
+			}
+			last = n
+			result, returned := results[item.EventID]
+			if item.Kind == window.KindToolCall && item.Result == nil && returned && result < q.acked {
+				return fmt.Sprintf("has the call %s without its result, which is acknowledged", item.EventID)
+			}
+		}
+		if section.Name == window.SectionTurns && last < q.acked-1 && !leftOut { // what does not fit is marked
+			if missing := q.conversation.events.shownAfter(last, q.acked); missing != "" {
+				return fmt.Sprintf("ends in front of %s, which is acknowledged", missing)
+			}
+		}
+	}
+	return ""
+}
+
+// listed checks a list of conversations.
+func listed(page []httpapi.Conversation) string {
+	seen := map[string]bool{}
+	for i, c := range page {
+		switch {
+		case seen[c.ID]:
+			return "has " + c.ID + " twice"
+		case i > 0 && c.LastSeq > page[i-1].LastSeq:
+			return "has " + c.ID + " behind one with older events"
+		}
+		seen[c.ID] = true
+	}
+	return ""
+}
+
+// messages counts those among the first n events.
+func (s session) messages(n int) (count int) {
+	for _, e := range s[:n] {
+		if e.Type == events.TypeMessageCreated {
+			count++
+		}
+	}
+	return count
+}
+
+func (s session) messageIDs() (ids []string) {
+	for _, e := range s {
+		if e.Type == events.TypeMessageCreated {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
+// results are where the results of calls are, by the ids of the calls' events.
+func (s session) results() map[string]int {
+	calls, at := map[string]string{}, map[string]int{}
+	for i, e := range s {
+		r, err := events.Record(e)
+		if err != nil {
+			continue
+		}
+		switch p := r.Payload.(type) {
+		case *events.ToolCalled:
+			calls[p.ToolCallID] = e.ID
+		case *events.ToolReturned:
+			if call, known := calls[p.ToolCallID]; known {
+				at[call] = i
+			}
+		}
+	}
+	return at
+}
+
+// shownAfter is the id of a message or call that stands between two events, "" if there
+// is none: other events are not shown by themselves.
+func (s session) shownAfter(last, acked int) string {
+	for _, e := range s[last+1 : acked] {
+		if e.Type == events.TypeMessageCreated || e.Type == events.TypeToolCalled {
+			return e.ID
+		}
+	}
+	return ""
+}

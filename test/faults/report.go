@@ -1,0 +1,216 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Outcome is what became of a fault.
+type Outcome struct {
+	Fault
+	Began     time.Duration  `json:"began"`    // by the schedule's clock
+	Amid      int            `json:"amid"`     // faults that were not recovered from by then
+	Recovery  time.Duration  `json:"recovery"` // from the end of the fault
+	Recovered bool           `json:"recovered"`
+	Stall     time.Duration  `json:"stall"`   // for how long at most nothing was acknowledged
+	Publish   map[string]int `json:"publish"` // what publishers saw
+	Read      map[string]int `json:"read"`    // what readers saw
+}
+
+// Report is what a campaign found.
+type Report struct {
+	Seed         uint64         `json:"seed"`
+	Command      string         `json:"command"`
+	Complete     bool           `json:"complete"` // it came to its end
+	Error        string         `json:"error,omitempty"`
+	Faults       int            `json:"faults"` // of the schedule
+	Events       int            `json:"events"` // that were to be published
+	Acknowledged int            `json:"acknowledged"`
+	Took         time.Duration  `json:"took"`
+	Outcomes     []Outcome      `json:"outcomes"` // in the order in which they were recovered from
+	Publish      map[string]int `json:"publish"`
+	Read         map[string]int `json:"read"`
+	Checked      Checked        `json:"checked"`
+	Violating    int            `json:"violating"` // how many violations there are
+	Violations   []string       `json:"violations"`
+}
+
+// note adds the outcome of a fault.
+func (c *campaign) note(o Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outcomes = append(c.outcomes, o)
+}
+
+// report is what is known by now.
+func (c *campaign) report() *Report {
+	r := &Report{
+		Seed: c.Seed, Faults: c.Plan.Faults, Events: c.Events, Publish: c.tally.snapshot(), Read: c.reads.snapshot(),
+		Command: fmt.Sprintf("make faults SEED=%d FAULTS=%d EVENTS=%d DURATION=%s", c.Seed, c.Plan.Faults, c.Events, c.Duration),
+	}
+	if c.ledger != nil {
+		r.Acknowledged, _ = c.ledger.acknowledged()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.began.IsZero() {
+		r.Took = time.Since(c.began)
+	}
+	r.Outcomes, r.Checked = slices.Clone(c.outcomes), c.checked
+	r.Violating, r.Violations = c.violating, slices.Clone(c.violations)
+	return r
+}
+
+// keepReporting writes the report until ctx ends.
+func (c *campaign) keepReporting(ctx context.Context) {
+	for pause(ctx, reportEvery); ctx.Err() == nil; pause(ctx, reportEvery) {
+		r := c.report()
+		c.Say("%s: %d of %d events acknowledged, %d of %d faults recovered from, %d violations",
+			r.Took.Round(time.Second), r.Acknowledged, r.Events, len(r.Outcomes), r.Faults, r.Violating)
+		if err := c.Report(r); err != nil {
+			c.Say("%v", err)
+		}
+	}
+}
+
+// write writes a report as JSON, and as Markdown. A file is whole or as it was.
+func (r *Report) write(jsonFile, markdownFile string) error {
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return errors.Join(replace(jsonFile, append(text, '\n')), replace(markdownFile, []byte(r.Markdown())))
+}
+
+func replace(path string, text []byte) error {
+	if path == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// Markdown is the report for people.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say("# Faults\n\n<!-- Made by make faults; do not edit. -->\n")
+	say("What happens to mneme when what it runs on fails. Everything is real: nats-server, Neo4j, two ingestors and two file-trackers on Neo4j, one of each on SQLite,")
+	say("and a context-api for each store, all on one log of %d partitions and each in a process of its own. Recorded conversations of agents are published to it, many at once,", partitions)
+	say("while faults of a schedule that a seed decides come over it, one behind the other and one amid the other, and while readers look at every answer.\n")
+	say("    %s\n", r.Command)
+	say("%s\n", r.verdict())
+	say("| | |\n|---|---|")
+	say("| faults | %d of %d |", len(r.Outcomes), r.Faults)
+	say("| events acknowledged | %d of %d |", r.Acknowledged, r.Events)
+	say("| time | %s |", r.Took.Round(time.Second))
+	if r.Checked.Messages > 0 {
+		say("| messages in the log, of %d conversations | %d, %d MB |", r.Checked.Conversations, r.Checked.Messages, r.Checked.LogBytes>>20)
+		say("| of them copies, dropped by the read models | %d |", r.Checked.Duplicates)
+		say("| of them against the rules, listed as failed | %d |", r.Checked.Refused)
+		say("| hash of the graph, from the log and in both stores | `%s` |", r.Checked.GraphHash)
+		say("| hash of the files | `%s` |", r.Checked.FilesHash)
+		say("| time of the checks | %s |", r.Checked.Took.Round(time.Second))
+	}
+	say("\n## Faults and recovery\n")
+	say("Recovery is from the end of the fault (a process is started again, a link is good again) until publishing goes on and both stores have applied")
+	say("everything that was acknowledged by then; where faults overlap it includes the others. Stall is the longest time in which nothing was acknowledged.\n")
+	say("| fault | of | times | recovery p50 | max | stall p50 | max | publishers saw | readers saw |\n|---|---|---:|---:|---:|---:|---:|---|---|")
+	for _, g := range r.groups() {
+		say("| %s | %s | %d | %s | %s | %s | %s | %s | %s |", g.kind, g.target, len(g.recovery),
+			seconds(middle(g.recovery)), seconds(slices.Max(g.recovery)), seconds(middle(g.stall)), seconds(slices.Max(g.stall)), listOf(g.publish), listOf(g.read))
+	}
+	say("\n## Seen by everybody\n\n| what | times |\n|---|---:|")
+	for _, counts := range []map[string]int{r.Publish, r.Read} {
+		for _, what := range slices.Sorted(maps.Keys(counts)) {
+			say("| %s | %d |", what, counts[what])
+		}
+	}
+	say("\n## What is checked\n")
+	say("While it runs: an answer is 200, 404, 503 or 504, and comes; 404 never for what is acknowledged and asked for with at_least; a conversation's messages are a run of what was published, in order,")
+	say("up to what at_least asked for; its count never falls; a context has nothing twice, nothing out of order, and no call without the result that is acknowledged; no projector halts; no program ends by itself,")
+	say("and every one ends within %s of a SIGTERM, with exit code 0.\n", endPatience)
+	say("In the end, when everything is healed: every acknowledged event is in the log exactly as it was sent and in both stores exactly once; each conversation is in the order in which it was published; what is listed as")
+	say("failed is what breaks a rule, and nothing else; as many events are applied and as many copies dropped as the log has; `verify` finds no difference; and the hashes of every conversation are the same in both stores.")
+	if r.Violating > 0 {
+		say("\n## Violations\n")
+		for _, v := range r.Violations {
+			say("- %s", strings.ReplaceAll(v, "\n", "\n      "))
+		}
+	}
+	return b.String()
+}
+
+func (r *Report) verdict() string {
+	switch {
+	case r.Violating > 0:
+		return fmt.Sprintf("**%d violations**, listed below.", r.Violating)
+	case !r.Complete:
+		return "**Not complete**: " + cmp.Or(r.Error, "it is still running") + ". No violation was found by then."
+	}
+	return fmt.Sprintf("**No violation**: of %d acknowledged events 0 are lost, 0 doubled, 0 out of order, in the log and in both stores.", r.Checked.Acknowledged)
+}
+
+// group is what became of faults of one kind and target.
+type group struct {
+	kind            Kind
+	target          string
+	recovery, stall []time.Duration
+	publish, read   map[string]int
+}
+
+func (r *Report) groups() []*group {
+	by := map[[2]string]*group{}
+	var list []*group
+	for _, o := range r.Outcomes {
+		key := [2]string{string(o.Kind), o.Target}
+		g := by[key]
+		if g == nil {
+			g = &group{kind: o.Kind, target: o.Target, publish: map[string]int{}, read: map[string]int{}}
+			by[key] = g
+			list = append(list, g)
+		}
+		g.recovery, g.stall = append(g.recovery, o.Recovery), append(g.stall, o.Stall)
+		for what, n := range o.Publish {
+			g.publish[what] += n
+		}
+		for what, n := range o.Read {
+			g.read[what] += n
+		}
+	}
+	slices.SortFunc(list, func(a, b *group) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.target, b.target)) })
+	return list
+}
+
+func middle(list []time.Duration) time.Duration {
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/2]
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+// listOf lists trouble, without what is no trouble.
+func listOf(counts map[string]int) string {
+	var list []string
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		_, short, _ := strings.Cut(what, ": ")
+		if short != "200" && short != "404" && !strings.HasPrefix(what, "repeat") {
+			list = append(list, fmt.Sprintf("%d× %s", counts[what], short))
+		}
+	}
+	return cmp.Or(strings.Join(list, ", "), "nothing")
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Kind is a way to fail.
+type Kind string
+
+// Kinds of faults. Those of a process name a program, nats or neo4j as their target;
+// those of a link what connects to what.
+const (
+	Kill        Kind = "kill -9"             // and started again
+	Terminate   Kind = "SIGTERM"             // and started again; it must end by itself
+	FreezeShort Kind = "SIGSTOP, short"      // shorter than a lease lives
+	FreezeLong  Kind = "SIGSTOP, long"       // longer than a lease lives
+	Latency     Kind = "latency"             // of everything that a link carries
+	Slow        Kind = "slow link"           // a few KB a second
+	Reset       Kind = "connections reset"   // all of a link, several times
+	BlackHole   Kind = "black hole"          // connections stay, nothing comes through
+	Full        Kind = "log full"            // it refuses events until it has room again
+	Restore     Kind = "restored copy"       // a read model becomes what it was a while ago
+	Duplicates  Kind = "duplicates"          // events that the log has are published again
+	Invalid     Kind = "events against rule" // published by somebody who does not know better
+)
+
+// Targets beside the programs.
+const (
+	targetNATS   = "nats"
+	targetNeo4j  = "neo4j"
+	targetLog    = "log"
+	targetSQLite = "sqlite"
+)
+
+// Fault is one fault of a schedule.
+type Fault struct {
+	N      int           `json:"n"` // counts from 1
+	Kind   Kind          `json:"kind"`
+	Target string        `json:"target"`
+	At     time.Duration `json:"at"`     // since the beginning of the campaign
+	Length time.Duration `json:"length"` // from the fault to its end, where it has one
+	Amount int           `json:"amount"` // ms of latency, KB/s of a slow link, events
+}
+
+func (f Fault) String() string {
+	return fmt.Sprintf("%d: %s of %s at %s for %s", f.N, f.Kind, f.Target, f.At.Round(time.Millisecond), f.Length.Round(time.Millisecond))
+}
+
+// domains are what a fault takes for itself: two faults of one domain never overlap, so
+// there is one of NATS at a time, and one of Neo4j.
+func (f Fault) domains() []string {
+	switch f.Kind {
+	case Latency, Slow, Reset, BlackHole:
+		return []string{linkServer(f.Target)}
+	case Full:
+		return []string{targetNATS}
+	case Restore:
+		return sqlitePrograms()
+	case Duplicates, Invalid:
+		return nil
+	}
+	return []string{f.Target}
+}
+
+// settle is what a domain is left alone for behind a fault, for a restart at least.
+func (f Fault) settle() time.Duration {
+	switch {
+	case f.Target == targetNeo4j && (f.Kind == Kill || f.Kind == Terminate):
+		return 8 * time.Second
+	case f.Kind == Restore:
+		return 3 * time.Second
+	}
+	return time.Second
+}
+
+// Plan says how many faults there are in which time.
+type Plan struct {
+	Seed     uint64
+	Faults   int
+	Duration time.Duration
+}
+
+// maxLength bounds a fault.
+const maxLength = 8 * time.Second
+
+// Schedule makes the faults of a plan, in the order of their times. It depends on the
+// plan alone. Every kind comes up before any comes up twice, and every target of a kind
+// before one of its targets does. After one half of the faults there is time to
+// recover, after the other half there is none.
+func Schedule(p Plan) []Fault {
+	rnd := rand.New(rand.NewPCG(p.Seed, 0x5c4ed01e))
+	list := deal(rnd, p.Faults)
+	mean := p.Duration / time.Duration(max(len(list), 1))
+	free := map[string]time.Duration{} // when a domain may be hit again
+	pauses := recoveries(rnd, len(list))
+	at := mean / 2
+	for i := range list {
+		f := &list[i]
+		f.N = i + 1
+		f.measure(rnd, mean)
+		for _, domain := range f.domains() {
+			at = max(at, free[domain])
+		}
+		f.At = at
+		for _, domain := range f.domains() {
+			free[domain] = at + f.Length + f.settle()
+		}
+		if pauses[i] {
+			at += between(rnd, mean*5/4, mean*7/4)
+		} else {
+			at += between(rnd, mean/4, mean*3/4)
+		}
+	}
+	return list
+}
+
+// End is when the last fault of a schedule is over.
+func End(list []Fault) (end time.Duration) {
+	for _, f := range list {
+		end = max(end, f.At+f.Length+f.settle())
+	}
+	return end
+}
+
+// recoveries says behind which faults there is time to recover: half of them.
+func recoveries(rnd *rand.Rand, n int) []bool {
+	list := make([]bool, n)
+	for i := range list {
+		list[i] = i%2 == 0
+	}
+	rnd.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// measure draws how long a fault lasts and how much of it there is.
+func (f *Fault) measure(rnd *rand.Rand, mean time.Duration) {
+	low, high := time.Duration(0), 3*time.Second
+	switch f.Kind {
+	case FreezeShort:
+		low, high = 200*time.Millisecond, 1500*time.Millisecond
+	case FreezeLong:
+		low, high = 3*time.Second, maxLength
+	case Latency, Slow, Reset, BlackHole, Full:
+		low, high = time.Second, max(2*time.Second, min(maxLength, mean))
+	}
+	f.Length = between(rnd, low, high).Round(time.Millisecond)
+	switch f.Kind {
+	case Latency:
+		f.Amount = 20 + rnd.IntN(400)
+	case Slow:
+		f.Amount = 32 + rnd.IntN(480)
+	case Duplicates:
+		f.Amount = 100 + rnd.IntN(900)
+	case Invalid:
+		f.Amount = 1 + rnd.IntN(10)
+	}
+}
+
+func between(rnd *rand.Rand, low, high time.Duration) time.Duration {
+	return low + time.Duration(rnd.Int64N(int64(high-low)+1))
+}
+
+// deal gives n faults of all kinds in turns, each kind with all of its targets in turns.
+func deal(rnd *rand.Rand, n int) []Fault {
+	all := targets()
+	kinds := make([]Kind, 0, len(all))
+	for kind := range all {
+		kinds = append(kinds, kind)
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Compare(a, b) })
+	decks := map[Kind][]string{}
+	var list []Fault
+	for len(list) < n {
+		rnd.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+		for _, kind := range kinds {
+			if len(decks[kind]) == 0 {
+				decks[kind] = slices.Clone(all[kind])
+				rnd.Shuffle(len(all[kind]), func(i, j int) { decks[kind][i], decks[kind][j] = decks[kind][j], decks[kind][i] })
+			}
+			list = append(list, Fault{Kind: kind, Target: decks[kind][0]})
+			decks[kind] = decks[kind][1:]
+		}
+	}
+	return list[:n]
+}
+
+// targets are what each kind of fault can hit.
+func targets() map[Kind][]string {
+	var processes, links []string
+	for _, p := range programs {
+		processes = append(processes, p.name)
+		links = append(links, link(targetNATS, p.name))
+		if p.neo4j {
+			links = append(links, link(targetNeo4j, p.name))
+		}
+	}
+	// The servers are hit as often as all programs of a kind.
+	for range 2 {
+		processes = append(processes, targetNATS, targetNeo4j)
+	}
+	for range 3 {
+		links = append(links, link(targetNATS, everybody), link(targetNeo4j, everybody))
+	}
+	return map[Kind][]string{
+		Kill: processes, Terminate: processes, FreezeShort: processes, FreezeLong: processes,
+		Latency: links, Slow: links, Reset: links, BlackHole: links,
+		Full: {targetLog}, Restore: {targetSQLite}, Duplicates: {targetLog}, Invalid: {targetLog},
+	}
+}

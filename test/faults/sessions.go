@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"mneme/events"
+	"mneme/internal/transcript"
+	"mneme/pkg/projection"
+)
+
+// tenant of all events.
+const tenant = "default"
+
+// agents are the recordings of agents at work, by the names of their files.
+var agents = []string{"claude_code", "codex", "gemini_cli", "openhands", "pi", "swe_agent"}
+
+// session is a recorded conversation.
+type session []events.Event
+
+// sessions reads what is below a folder: the recordings of agents if it has them, else
+// all that there is.
+func sessions(ctx context.Context, dir string) ([]session, error) {
+	var paths []string
+	for _, agent := range agents {
+		found, err := filepath.Glob(filepath.Join(dir, "events", agent+".jsonl*"))
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
+	}
+	if len(paths) == 0 {
+		paths = []string{dir}
+	}
+	files, err := transcript.Find(paths)
+	if err != nil {
+		return nil, err
+	}
+	var list []session
+	for _, file := range files {
+		some, err := readSessions(ctx, file)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no recorded conversations below %s", dir)
+	}
+	return list, nil
+}
+
+func readSessions(ctx context.Context, file transcript.File) (list []session, err error) {
+	in, err := file.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	at := map[string]int{}
+	err = transcript.Read(ctx, in, file.Path, transcript.Auto, func(item transcript.Item) error {
+		if item.Err != nil { // recordings are not clean
+			return nil
+		}
+		i, known := at[item.Event.Subject]
+		if !known {
+			i = len(list)
+			at[item.Event.Subject] = i
+			list = append(list, nil)
+		}
+		list[i] = append(list[i], item.Event)
+		return nil
+	})
+	for i := range list {
+		list[i] = list[i].clean()
+	}
+	return slices.DeleteFunc(list, func(s session) bool { return len(s) == 0 }), err
+}
+
+// clean leaves out what a read model would refuse or drop: events with an identity or a
+// payload id that was there before.
+func (s session) clean() session {
+	seen := map[events.Digest]bool{}
+	return slices.DeleteFunc(s, func(e events.Event) bool {
+		r, err := events.Record(e)
+		if err != nil {
+			return true
+		}
+		keys := []events.Digest{e.Identity(tenant)}
+		if key := r.Payload.Key(); key != "" {
+			keys = append(keys, projection.PayloadKey(events.ConversationID{Tenant: tenant, ID: e.Subject}, key))
+		}
+		for _, key := range keys {
+			if seen[key] {
+				return true
+			}
+		}
+		for _, key := range keys {
+			seen[key] = true
+		}
+		return false
+	})
+}
+
+// minTurns is how many turns a session has at least of which others are made.
+const minTurns = 40
+
+// lengthen repeats a short session, with new ids, until it has so many events.
+func lengthen(s session, n int) (long session, err error) {
+	for round := 0; len(long) < n; round++ {
+		again, err := s.copy(s[0].Subject, strconv.Itoa(round)+"-", 0)
+		if err != nil {
+			return nil, err
+		}
+		long = append(long, again...)
+	}
+	return long, nil
+}
+
+// load makes conversations out of sessions: each is a copy of a session with new ids.
+type load struct {
+	seed     uint64
+	sessions []session
+}
+
+func newLoad(seed uint64, list []session) (*load, error) {
+	long := make([]session, 0, len(list))
+	for _, s := range list {
+		if len(s) < minTurns {
+			var err error
+			if s, err = lengthen(s, minTurns); err != nil {
+				return nil, err
+			}
+		}
+		long = append(long, s)
+	}
+	return &load{seed: seed, sessions: long}, nil
+}
+
+// random is what is drawn for a conversation: the same for the same seed.
+func (l *load) random(n int) *rand.Rand { return rand.New(rand.NewPCG(l.seed, uint64(n))) }
+
+// conversation makes the events of the nth conversation, in their order.
+func (l *load) conversation(n int) (session, error) {
+	rnd := l.random(n)
+	s := l.sessions[rnd.IntN(len(l.sessions))]
+	prefix := "r" + strconv.Itoa(n) + "-"
+	return s.copy(prefix+s[0].Subject, prefix, time.Duration(rnd.IntN(300*24))*time.Hour)
+}
+
+// copy makes a session anew, with other ids and later.
+func (s session) copy(conversation, prefix string, later time.Duration) (session, error) {
+	list := make(session, len(s))
+	for i, e := range s {
+		r, err := events.Record(e)
+		if err != nil {
+			return nil, err
+		}
+		switch p := r.Payload.(type) {
+		case *events.MessageCreated:
+			p.MessageID = prefix + p.MessageID
+		case *events.ToolCalled:
+			p.ToolCallID = prefix + p.ToolCallID
+			if p.MessageID != "" {
+				p.MessageID = prefix + p.MessageID
+			}
+		case *events.ToolReturned:
+			p.ToolCallID = prefix + p.ToolCallID
+		}
+		if list[i], err = events.New(conversation, e.Source, prefix+e.ID, r.Payload); err != nil {
+			return nil, err
+		}
+		if !e.Time.IsZero() {
+			list[i].Time = e.Time.Add(later)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
+	neo4jdeploy "mneme/deploy/neo4j"
+)
+
+// Memory of Neo4j in MiB.
+const (
+	neo4jHeap      = 384
+	neo4jPageCache = 128
+)
+
+// natsServer is the module of the real server.
+const natsServer = "github.com/nats-io/nats-server/v2"
+
+// machine is what can be killed, ended, frozen and started again.
+type machine interface {
+	start() error
+	kill()
+	terminate() error
+	signal(syscall.Signal)
+}
+
+// system is everything that runs, each in a process of its own, and the links between.
+type system struct {
+	dir      string
+	natsAddr string
+	neo4j    *neo4jServer
+	machines map[string]machine
+	links    map[string]*proxy
+	apis     map[string]*api
+}
+
+// crash is a process that ended by itself.
+type crash func(p *process, err error)
+
+// start builds the programs and starts everything in a directory. What an earlier run
+// has stored there is there again.
+func start(ctx context.Context, dir, jars string, crashed crash) (_ *system, err error) {
+	s := &system{dir: dir, machines: map[string]machine{}, links: map[string]*proxy{}, apis: map[string]*api{}}
+	defer func() {
+		if err != nil {
+			s.kill()
+		}
+	}()
+	if err := s.build(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.startNATS(crashed); err != nil {
+		return nil, err
+	}
+	if s.neo4j, err = startNeo4j(ctx, neo4jdeploy.Config{Dir: filepath.Join(dir, "neo4j"), Jars: jars, HeapMiB: neo4jHeap, PageCacheMiB: neo4jPageCache}); err != nil {
+		return nil, err
+	}
+	s.machines[targetNeo4j] = s.neo4j
+	if err := s.linkAll(); err != nil {
+		return nil, err
+	}
+	if err := s.applyStream(ctx); err != nil {
+		return nil, err
+	}
+	for _, p := range programs {
+		if err := s.startProgram(p, crashed); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// build makes the binaries once, from this repository.
+func (s *system) build(ctx context.Context) error {
+	for _, target := range []string{natsServer, "mneme/cmd/ingestor", "mneme/cmd/file-tracker", "mneme/cmd/context-api"} {
+		name := filepath.Base(target)
+		if target == natsServer {
+			name = "nats-server"
+		}
+		out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(s.dir, "bin", name), target).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("go build %s: %w\n%s", target, err, out)
+		}
+	}
+	return nil
+}
+
+func (s *system) process(name, binary string, crashed crash) *process {
+	return &process{
+		name: name, path: filepath.Join(s.dir, "bin", binary),
+		output: filepath.Join(s.dir, "output", name+".log"), crashed: crashed,
+	}
+}
+
+// startNATS starts the server with the configuration of deploy/nats.
+func (s *system) startNATS(crashed crash) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	const storeDir = `store_dir: "/data"`
+	if strings.Count(natsdeploy.ServerConf, storeDir) != 1 {
+		return fmt.Errorf("deploy/nats/server.conf does not have %s", storeDir)
+	}
+	conf := filepath.Join(s.dir, "nats.conf")
+	text := strings.Replace(natsdeploy.ServerConf, storeDir, fmt.Sprintf("store_dir: %q", filepath.Join(s.dir, "nats")), 1)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		return err
+	}
+	s.natsAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	p := s.process(targetNATS, "nats-server", crashed)
+	p.args = []string{"-c", conf, "-p", strconv.Itoa(port)}
+	s.machines[targetNATS] = p
+	return p.start()
+}
+
+// linkAll makes a link from each program, and one from the publishers, to each server
+// that it uses.
+func (s *system) linkAll() error {
+	add := func(server, from, address string) (err error) {
+		s.links[link(server, from)], err = newProxy(address)
+		return err
+	}
+	if err := add(targetNATS, publishers, s.natsAddr); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if err := add(targetNATS, p.name, s.natsAddr); err != nil {
+			return err
+		}
+		if p.neo4j {
+			if err := add(targetNeo4j, p.name, s.neo4j.address()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// linked are the links that a name stands for.
+func (s *system) linked(name string) (list []*proxy) {
+	if linkFrom(name) != everybody {
+		return []*proxy{s.links[name]}
+	}
+	for other, p := range s.links {
+		if linkServer(other) == linkServer(name) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// natsURL is where the server is without a link between.
+func (s *system) natsURL() string { return "nats://" + s.natsAddr }
+
+// logBytes is the size of the log: it is never full unless a fault makes it so.
+const logBytes = 60 << 30
+
+// natsStart is how long the server may take until it answers.
+const natsStart = time.Minute
+
+// applyStream makes the log before any program does, with a short duplicate window.
+func (s *system) applyStream(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, natsStart)
+	defer cancel()
+	for {
+		err := s.withJetStream(func(js jetstream.JetStream) error {
+			_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: partitions, MaxBytes: logBytes, DuplicateWindow: duplicateWindow})
+			return err
+		})
+		if err == nil || errors.Is(err, natsdeploy.ErrIncompatible) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// withJetStream runs something on a connection of its own, without a link.
+func (s *system) withJetStream(do func(jetstream.JetStream) error) error {
+	conn, err := nats.Connect(s.natsURL())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	return do(js)
+}
+
+// resize sets how large the log may become; 0 is what it holds by now.
+func (s *system) resize(ctx context.Context, bytes int64) error {
+	return s.withJetStream(func(js jetstream.JetStream) error {
+		stream, err := js.Stream(ctx, natsdeploy.Stream)
+		if err != nil {
+			return err
+		}
+		config := stream.CachedInfo().Config
+		if config.MaxBytes = bytes; bytes == 0 {
+			config.MaxBytes = int64(stream.CachedInfo().State.Bytes)
+		}
+		_, err = js.UpdateStream(ctx, config)
+		return err
+	})
+}
+
+// sqliteDir is the data directory of the programs on SQLite.
+func (s *system) sqliteDir() string { return filepath.Join(s.dir, "sqlite") }
+
+func (s *system) startProgram(program program, crashed crash) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	p := s.process(program.name, program.binary, crashed)
+	p.env = []string{
+		"MNEME_NATS_URL=nats://" + s.links[link(targetNATS, program.name)].address(),
+		"MNEME_PARTITIONS=" + strconv.Itoa(partitions), "MNEME_LISTEN=" + listen,
+	}
+	if program.neo4j {
+		p.env = append(p.env, "MNEME_STORE=neo4j", "MNEME_DATA="+filepath.Join(s.dir, program.name),
+			"MNEME_NEO4J_URI=bolt://"+s.links[link(targetNeo4j, program.name)].address())
+	} else {
+		p.env = append(p.env, "MNEME_STORE=sqlite", "MNEME_DATA="+s.sqliteDir())
+	}
+	if program.binary == "context-api" {
+		s.apis[program.name] = newAPI(program.name, listen)
+	}
+	s.machines[program.name] = p
+	return p.start()
+}
+
+// heal undoes whatever was done: everything runs, every link is good, the log has room.
+func (s *system) heal(ctx context.Context) error {
+	for _, l := range s.links {
+		l.heal()
+	}
+	var errs []error
+	for _, m := range s.machines {
+		m.signal(sigThaw)
+		errs = append(errs, m.start())
+	}
+	for {
+		err := s.resize(ctx, logBytes)
+		if err == nil || ctx.Err() != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// stop ends everything in good order, programs first.
+func (s *system) stop() error {
+	var mu sync.Mutex
+	var errs []error
+	end := func(m machine) {
+		err := m.terminate()
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	}
+	var all sync.WaitGroup
+	for name, m := range s.machines {
+		if name != targetNATS && name != targetNeo4j {
+			all.Go(func() { end(m) })
+		}
+	}
+	all.Wait()
+	end(s.machines[targetNATS])
+	end(s.machines[targetNeo4j])
+	for _, l := range s.links {
+		l.close()
+	}
+	return errors.Join(errs...)
+}
+
+// kill ends everything at once.
+func (s *system) kill() {
+	for _, m := range s.machines {
+		m.kill()
+	}
+	for _, l := range s.links {
+		l.close()
+	}
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"mneme/internal/httpapi"
+)
+
+// watchEvery is how often an API is asked for the state of its store.
+const watchEvery = 150 * time.Millisecond
+
+// view is what an API said last of its projections.
+type view struct {
+	asked time.Time // when that was
+	upTo  uint64    // every partition of every projection has applied what it has up to here
+	lag   uint64    // of all partitions
+	parts int       // partitions of all projections
+}
+
+// watcher asks an API for the state of its store all the time.
+type watcher struct {
+	api    *api
+	halted func(reason string)
+
+	mu   sync.Mutex
+	last view
+}
+
+func (w *watcher) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		w.look(ctx)
+		pause(ctx, watchEvery)
+	}
+}
+
+func (w *watcher) look(ctx context.Context) {
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	var s httpapi.Status
+	if err := w.api.get(ctx, "/v1/status", nil, &s); err != nil {
+		return
+	}
+	v := view{asked: asked, upTo: math.MaxUint64}
+	for _, p := range s.Projections {
+		switch p.State {
+		case "absent", "unavailable":
+			return
+		case "halted":
+			w.halted(p.Error)
+		}
+		v.parts++
+		v.lag += p.Lag
+		if p.Lag > 0 {
+			v.upTo = min(v.upTo, p.Checkpoint)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = v
+}
+
+func (w *watcher) view() view {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// parts is how many partitions all projections of a store have.
+const parts = 2 * partitions
+
+// applied tells whether the API has said, after a time, that everything up to a
+// sequence is applied.
+func (w *watcher) applied(after time.Time, seq uint64) bool {
+	v := w.view()
+	return v.asked.After(after) && v.parts == parts && v.upTo >= seq
+}
