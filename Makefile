@@ -93,6 +93,15 @@ lint-compose lint-k8s: lint-%:
 	cd $(@D) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
 	touch $@
 
+# The full campaign makes the page of the docs.
+SEED ?= 1
+.PHONY: faults
+faults: ## Kill, freeze and cut off everything, and look whether anything is lost: SEED=1 FAULTS=300 EVENTS=1000000 take an hour (with a Neo4j, which is fetched)
+	@mkdir -p .cache && $(GO) build -o .cache/faults ./test/faults
+	@data="$${MNEME_TEST_DATA:-../shared/data}"; test ! -d "$$data" || export MNEME_TEST_DATA="$$data"; \
+	.cache/faults run --seed $(SEED) $(if $(FAULTS),--faults $(FAULTS)) $(if $(EVENTS),--events $(EVENTS)) $(if $(DURATION),--duration $(DURATION)) \
+	  $(if $(FAULTS)$(EVENTS),,--markdown docs/faults.md)
+
 .PHONY: lint
 lint: ## Check format, vet, staticcheck, go.mod and generated files
 	@test -z "$$(gofmt -l */)" || { echo "not formatted:"; gofmt -l */; exit 1; } # .cache holds Go of others

@@ -3,6 +3,8 @@ package main
 import (
 	"math/rand/v2"
 	"sync"
+
+	"mneme/events"
 )
 
 // conversation is one that is being published, or was lately.
@@ -10,11 +12,44 @@ type conversation struct {
 	n      int
 	id     string
 	events session // all that will be published of it, in order
+	*index
 
 	mu      sync.Mutex
 	acked   int    // of events, from the first on
 	seq     uint64 // by which all of them are in the log
 	deleted bool   // or about to be
+}
+
+// index says where things are in the events of a conversation.
+type index struct {
+	at       map[string]int // the events, by id
+	messages []string       // the ids of messages, in order
+	counted  []int          // how many messages there are among the first n events
+	results  map[string]int // the results of calls, by the ids of the calls' events
+}
+
+func newConversation(n int, list session) (*conversation, error) {
+	x := &index{at: map[string]int{}, counted: []int{0}, results: map[string]int{}}
+	calls := map[string]string{} // the ids of their events
+	for i, e := range list {
+		x.at[e.ID] = i
+		r, err := events.Record(e)
+		if err != nil {
+			return nil, err
+		}
+		switch p := r.Payload.(type) {
+		case *events.MessageCreated:
+			x.messages = append(x.messages, e.ID)
+		case *events.ToolCalled:
+			calls[p.ToolCallID] = e.ID
+		case *events.ToolReturned:
+			if call, known := calls[p.ToolCallID]; known {
+				x.results[call] = i
+			}
+		}
+		x.counted = append(x.counted, len(x.messages))
+	}
+	return &conversation{n: n, id: list[0].Subject, events: list, index: x}, nil
 }
 
 // position is how many of its events are acknowledged, and the sequence by which they

@@ -37,15 +37,14 @@ const reportEvery = 10 * time.Second
 // campaign is a run.
 type campaign struct {
 	Config
-	dir       string
-	system    *system
-	ledger    *ledger
-	book      *book
-	tally     *tally // of publishers
-	reads     *tally
-	readers   map[string]*reader
-	watchers  map[string]*watcher
-	publisher *publisher
+	dir      string
+	system   *system
+	ledger   *ledger
+	book     *book
+	tally    *tally // of publishers
+	reads    *tally
+	readers  map[string]*reader
+	watchers map[string]*watcher
 
 	began  time.Time
 	slip   atomic.Int64 // by how much the schedule is late
@@ -150,15 +149,15 @@ func (c *campaign) run(ctx context.Context) (err error) {
 
 const ledgerName = "acknowledged.txt"
 
-// crashed is told when a process ends by itself. It is started again, as whoever
+// crashed is told when something ends by itself. It is started again, as whoever
 // supervises it would do.
-func (c *campaign) crashed(p *process, err error) {
+func (c *campaign) crashed(name string, err error, output string) {
 	if c.ending.Load() {
 		return
 	}
-	c.violated("%s ended by itself (%v); it printed:\n%s", p.name, err, p.tail(2000))
+	c.violated("%s ended by itself (%v); it printed:\n%s", name, err, output)
 	time.Sleep(time.Second)
-	if err := p.start(); err != nil {
+	if err := c.system.machines[name].start(); err != nil {
 		c.violated("%v", err)
 	}
 }

@@ -16,19 +16,33 @@ const neo4jStart = 5 * time.Minute
 
 // neo4jServer is a real Neo4j that can be started again.
 type neo4jServer struct {
-	uri string // the same at each start
+	uri     string // the same at each start
+	crashed crash
 
 	mu     sync.Mutex
 	server *neo4jdeploy.Server
 	runs   bool
 }
 
-func startNeo4j(ctx context.Context, cfg neo4jdeploy.Config) (*neo4jServer, error) {
+func startNeo4j(ctx context.Context, cfg neo4jdeploy.Config, crashed crash) (*neo4jServer, error) {
 	server, err := neo4jdeploy.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &neo4jServer{uri: server.URI(), server: server, runs: true}, nil
+	n := &neo4jServer{uri: server.URI(), crashed: crashed, server: server, runs: true}
+	go n.watch(server)
+	return n, nil
+}
+
+// watch tells when a server has ended by itself.
+func (n *neo4jServer) watch(server *neo4jdeploy.Server) {
+	<-server.Ended()
+	n.mu.Lock()
+	surprise := n.runs && n.server == server
+	n.mu.Unlock()
+	if surprise {
+		n.crashed(targetNeo4j, nil, server.Log())
+	}
 }
 
 // address is where it listens.
@@ -51,6 +65,7 @@ func (n *neo4jServer) start() error {
 		return err
 	}
 	n.server, n.runs = server, true
+	go n.watch(server)
 	return nil
 }
 

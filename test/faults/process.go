@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -28,7 +29,8 @@ type process struct {
 	output string // file
 
 	// crashed is told when it ends and nobody wanted that.
-	crashed func(p *process, err error)
+	crashed func(name string, err error, output string)
+	over    *atomic.Bool // it must not start any more
 
 	life sync.Mutex // who starts or ends it
 
@@ -38,12 +40,12 @@ type process struct {
 	ended  chan struct{}
 }
 
-// start starts it unless it runs. It ends with this program, on Linux however this one
+// start starts it, unless it runs or all is over. It ends with this program, on Linux however this one
 // ends.
 func (p *process) start() error {
 	p.life.Lock()
 	defer p.life.Unlock()
-	if p.running() {
+	if p.over.Load() || p.running() {
 		return nil
 	}
 	if info, err := os.Stat(p.output); err == nil && info.Size() > maxOutput {
@@ -90,8 +92,8 @@ func (p *process) wait(cmd *exec.Cmd, ended chan struct{}) {
 	p.wanted = false
 	p.mu.Unlock()
 	close(ended)
-	if surprise && p.crashed != nil {
-		p.crashed(p, err)
+	if surprise {
+		p.crashed(p.name, err, p.tail(2000))
 	}
 }
 

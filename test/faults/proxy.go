@@ -65,6 +65,12 @@ func (p *proxy) blackHole() {
 	p.shut = true
 }
 
+// pass waits while nothing goes through.
+func (p *proxy) pass() {
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+}
+
 // reset ends all connections as a router does that has lost its table.
 func (p *proxy) reset() {
 	p.mu.Lock()
@@ -150,8 +156,7 @@ func (p *proxy) pump(from io.Reader, to io.Writer) {
 		if rate := p.rate.Load(); rate > 0 {
 			time.Sleep(time.Duration(len(next.data)) * time.Second / time.Duration(rate))
 		}
-		p.gate.RLock() // waits while nothing goes through
-		p.gate.RUnlock()
+		p.pass()
 		if _, err := to.Write(next.data); err != nil {
 			return
 		}

@@ -79,7 +79,10 @@ func (p *publisher) publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c := &conversation{n: n, id: list[0].Subject, events: list}
+		c, err := newConversation(n, list)
+		if err != nil {
+			return err
+		}
 		done, err := p.conversation(ctx, c)
 		if done || err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -170,7 +171,7 @@ func (r *reader) ask(ctx context.Context, q question) (what, wrong string, err e
 
 // counts checks a conversation's counts.
 func (q question) counts(found httpapi.Conversation) string {
-	least, most := q.conversation.events.messages(q.acked), q.conversation.events.messages(len(q.conversation.events))
+	least, most := q.conversation.counted[q.acked], len(q.conversation.messages)
 	switch n := found.MessageCount; {
 	case n < q.mark:
 		return fmt.Sprintf("has %d messages, it had %d", n, q.mark)
@@ -183,23 +184,18 @@ func (q question) counts(found httpapi.Conversation) string {
 // messages checks the newest messages of a conversation: a run of what was published,
 // up to what was acknowledged at least.
 func (q question) messages(page []httpapi.Message) string {
-	published := q.conversation.events.messageIDs()
-	least := q.conversation.events.messages(q.acked)
+	published, least := q.conversation.messages, q.conversation.counted[q.acked]
 	if len(page) == 0 {
 		if least > 0 {
 			return fmt.Sprintf("are none, not %d", least)
 		}
 		return ""
 	}
-	at := map[string]int{}
-	for i, id := range published {
-		at[id] = i
-	}
 	newest := len(published)
 	for i, m := range page {
-		n, known := at[m.EventID]
+		n := slices.Index(published, m.EventID)
 		switch {
-		case !known:
+		case n < 0:
 			return fmt.Sprintf("have %s, which was never published", m.EventID)
 		case i > 0 && n != newest-1:
 			return fmt.Sprintf("have %s behind %s", published[newest], m.EventID)
@@ -214,18 +210,13 @@ func (q question) messages(page []httpapi.Message) string {
 // context checks a context: in each section what was published, in its order, each once,
 // no call without the result that is acknowledged.
 func (q question) context(made window.Context) string {
-	at := map[string]int{}
-	for i, e := range q.conversation.events {
-		at[e.ID] = i
-	}
-	results := q.conversation.events.results()
 	for _, section := range made.Sections {
 		last, leftOut := -1, false
 		for _, item := range section.Items {
 			if leftOut = item.Kind == window.KindLeftOut; item.EventID == "" {
 				continue
 			}
-			n, known := at[item.EventID]
+			n, known := q.conversation.at[item.EventID]
 			switch {
 			case !known:
 				return fmt.Sprintf("has %s, which was never published", item.EventID)
@@ -233,7 +224,7 @@ func (q question) context(made window.Context) string {
 				return fmt.Sprintf("has %s in front of %s", q.conversation.events[last].ID, item.EventID)
 			}
 			last = n
-			result, returned := results[item.EventID]
+			result, returned := q.conversation.results[item.EventID]
 			if item.Kind == window.KindToolCall && item.Result == nil && returned && result < q.acked {
 				return fmt.Sprintf("has the call %s without its result, which is acknowledged", item.EventID)
 			}
@@ -260,45 +251,6 @@ func listed(page []httpapi.Conversation) string {
 		seen[c.ID] = true
 	}
 	return ""
-}
-
-// messages counts those among the first n events.
-func (s session) messages(n int) (count int) {
-	for _, e := range s[:n] {
-		if e.Type == events.TypeMessageCreated {
-			count++
-		}
-	}
-	return count
-}
-
-func (s session) messageIDs() (ids []string) {
-	for _, e := range s {
-		if e.Type == events.TypeMessageCreated {
-			ids = append(ids, e.ID)
-		}
-	}
-	return ids
-}
-
-// results are where the results of calls are, by the ids of the calls' events.
-func (s session) results() map[string]int {
-	calls, at := map[string]string{}, map[string]int{}
-	for i, e := range s {
-		r, err := events.Record(e)
-		if err != nil {
-			continue
-		}
-		switch p := r.Payload.(type) {
-		case *events.ToolCalled:
-			calls[p.ToolCallID] = e.ID
-		case *events.ToolReturned:
-			if call, known := calls[p.ToolCallID]; known {
-				at[call] = i
-			}
-		}
-	}
-	return at
 }
 
 // shownAfter is the id of a message or call that stands between two events, "" if there

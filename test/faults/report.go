@@ -55,7 +55,10 @@ func (c *campaign) note(o Outcome) {
 func (c *campaign) report() *Report {
 	r := &Report{
 		Seed: c.Seed, Faults: c.Plan.Faults, Events: c.Events, Publish: c.tally.snapshot(), Read: c.reads.snapshot(),
-		Command: fmt.Sprintf("make faults SEED=%d FAULTS=%d EVENTS=%d DURATION=%s", c.Seed, c.Plan.Faults, c.Events, c.Duration),
+		Command: fmt.Sprintf("make faults SEED=%d FAULTS=%d EVENTS=%d", c.Seed, c.Plan.Faults, c.Events),
+	}
+	if each := time.Duration(c.Plan.Faults) * eachFault; c.Duration != each {
+		r.Command += fmt.Sprint(" DURATION=", c.Duration)
 	}
 	if c.ledger != nil {
 		r.Acknowledged, _ = c.ledger.acknowledged()

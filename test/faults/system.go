@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,10 +47,11 @@ type system struct {
 	machines map[string]machine
 	links    map[string]*proxy
 	apis     map[string]*api
+	over     atomic.Bool // nothing must start any more
 }
 
-// crash is a process that ended by itself.
-type crash func(p *process, err error)
+// crash is told of what ended by itself.
+type crash func(name string, err error, output string)
 
 // start builds the programs and starts everything in a directory. What an earlier run
 // has stored there is there again.
@@ -66,7 +68,7 @@ func start(ctx context.Context, dir, jars string, crashed crash) (_ *system, err
 	if err := s.startNATS(crashed); err != nil {
 		return nil, err
 	}
-	if s.neo4j, err = startNeo4j(ctx, neo4jdeploy.Config{Dir: filepath.Join(dir, "neo4j"), Jars: jars, HeapMiB: neo4jHeap, PageCacheMiB: neo4jPageCache}); err != nil {
+	if s.neo4j, err = startNeo4j(ctx, neo4jdeploy.Config{Dir: filepath.Join(dir, "neo4j"), Jars: jars, HeapMiB: neo4jHeap, PageCacheMiB: neo4jPageCache}, crashed); err != nil {
 		return nil, err
 	}
 	s.machines[targetNeo4j] = s.neo4j
@@ -102,7 +104,7 @@ func (s *system) build(ctx context.Context) error {
 func (s *system) process(name, binary string, crashed crash) *process {
 	return &process{
 		name: name, path: filepath.Join(s.dir, "bin", binary),
-		output: filepath.Join(s.dir, "output", name+".log"), crashed: crashed,
+		output: filepath.Join(s.dir, "output", name+".log"), crashed: crashed, over: &s.over,
 	}
 }
 
@@ -267,6 +269,7 @@ func (s *system) heal(ctx context.Context) error {
 
 // stop ends everything in good order, programs first.
 func (s *system) stop() error {
+	s.over.Store(true)
 	var mu sync.Mutex
 	var errs []error
 	end := func(m machine) {
@@ -292,6 +295,7 @@ func (s *system) stop() error {
 
 // kill ends everything at once.
 func (s *system) kill() {
+	s.over.Store(true)
 	for _, m := range s.machines {
 		m.kill()
 	}

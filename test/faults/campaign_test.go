@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/mnemetest/neo4jtest"
+	"mneme/internal/testdata"
+)
+
+// config is a campaign for a test.
+func config(t *testing.T, p Plan, events int) Config {
+	t.Helper()
+	dir := t.TempDir()
+	where := os.Getenv(testdata.Variable)
+	if where == "" {
+		where = filepath.Join("..", "..", fixtures)
+	}
+	return Config{
+		Plan: p, Events: events, Dir: filepath.Join(dir, "run"), Sessions: where, Jars: neo4jtest.Jars(t), Recovery: 5 * time.Minute,
+		Say: t.Logf, Report: func(r *Report) error {
+			return r.write(filepath.Join(dir, "report.json"), filepath.Join(dir, "report.md"))
+		},
+	}
+}
+
+// written is the report as it was written.
+func written(t *testing.T, c Config) (r Report) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Dir), "report.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	return r
+}
+
+// processesOf are those whose command line names a directory.
+func processesOf(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(text), dir) { // or it has ended
+			list = append(list, strings.ReplaceAll(string(text), "\x00", " "))
+		}
+	}
+	return list
+}
+
+// TestAShortCampaign has one fault of every kind; with MNEME_TEST_ALL=1 five of each.
+// MNEME_TEST_SEED is the seed of another schedule.
+func TestAShortCampaign(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes two minutes")
+	}
+	p, n := Plan{Seed: 1, Faults: len(targets()), Duration: 45 * time.Second}, 4000
+	if os.Getenv("MNEME_TEST_ALL") == "1" {
+		p.Faults, p.Duration, n = 5*len(targets()), 6*time.Minute, 40_000
+	}
+	if seed := os.Getenv("MNEME_TEST_SEED"); seed != "" {
+		var err error
+		p.Seed, err = strconv.ParseUint(seed, 10, 64)
+		require.NoError(t, err)
+	}
+	c := config(t, p, n)
+	report, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	require.Empty(t, report.Violations, "%s", report.Command)
+	require.True(t, report.Complete)
+	require.Len(t, report.Outcomes, p.Faults)
+	require.GreaterOrEqual(t, report.Checked.Acknowledged, n)
+	require.Positive(t, report.Checked.Duplicates, "no copy has reached the log")
+	require.Positive(t, report.Checked.Refused)
+	require.NotEmpty(t, report.Checked.GraphHash)
+	require.Positive(t, report.Read["read: 200"])
+	require.Equal(t, report.Checked, written(t, c).Checked)
+	require.Contains(t, report.Markdown(), "0 are lost, 0 doubled, 0 out of order")
+	require.Empty(t, processesOf(t, c.Dir))
+}
+
+// What an interrupted campaign has left ends with it, and can be checked.
+func TestACampaignThatIsInterruptedCanBeChecked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	c := config(t, Plan{Seed: 1, Faults: 100, Duration: time.Hour}, 1_000_000)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	c.Say = func(format string, args ...any) {
+		t.Logf(format, args...)
+		if strings.HasPrefix(format, "%d faults") { // it has begun
+			time.AfterFunc(5*time.Second, interrupt)
+		}
+	}
+	_, err := Run(ctx, c)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, processesOf(t, c.Dir))
+	report := written(t, c)
+	require.False(t, report.Complete)
+	require.Positive(t, report.Acknowledged)
+	require.Contains(t, report.Markdown(), "Not complete")
+
+	// One more line in the ledger, of an event that nobody has ever seen: nothing else
+	// must be found.
+	ledger, err := os.OpenFile(filepath.Join(c.Dir, ledgerName), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = ledger.WriteString("e 1000000 0 3 " + strings.Repeat("0", 32) + " " + strings.Repeat("0", 32) + "\n")
+	require.NoError(t, err)
+	require.NoError(t, ledger.Close())
+	violations, err := Check(t.Context(), c.Dir, c.Jars, t.Logf)
+	require.NoError(t, err)
+	require.Equal(t, 1, violations)
+	require.Empty(t, processesOf(t, c.Dir))
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/pkg/window"
+)
+
+// asked is a question about a conversation of which everything is acknowledged.
+func asked(t *testing.T) question {
+	t.Helper()
+	s, err := fixture(t, 1).conversation(1)
+	require.NoError(t, err)
+	c, err := newConversation(1, s)
+	require.NoError(t, err)
+	return question{conversation: c, acked: len(s)}
+}
+
+func TestCountsThatCannotBeRightAreFound(t *testing.T) {
+	t.Parallel()
+	q := asked(t)
+	all := len(q.conversation.messages)
+	require.Empty(t, q.counts(httpapi.Conversation{MessageCount: all}))
+	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: all - 1}), "one is missing")
+	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: all + 1}), "one is there twice")
+	q.acked, q.mark = 0, 3
+	require.Empty(t, q.counts(httpapi.Conversation{MessageCount: 3}))
+	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: 2}), "it had three")
+}
+
+func TestMessagesThatCannotBeRightAreFound(t *testing.T) {
+	t.Parallel()
+	q := asked(t)
+	var right []httpapi.Message
+	for _, id := range q.conversation.messages {
+		right = append(right, httpapi.Message{Row: httpapi.Row{EventID: id}})
+	}
+	slices.Reverse(right)
+	require.Empty(t, q.messages(right))
+	require.Empty(t, q.messages(right[:3]))
+	require.NotEmpty(t, q.messages(right[1:]), "the newest is missing")
+	require.NotEmpty(t, q.messages(slices.Delete(slices.Clone(right), 2, 3)), "one is missing")
+	require.NotEmpty(t, q.messages(slices.Insert(slices.Clone(right), 2, right[2])), "one is there twice")
+	require.NotEmpty(t, q.messages(append(slices.Clone(right), httpapi.Message{})), "one is nobody's")
+	require.NotEmpty(t, q.messages(nil))
+	swapped := slices.Clone(right)
+	swapped[1], swapped[2] = swapped[2], swapped[1]
+	require.NotEmpty(t, q.messages(swapped), "two are out of order")
+	q.acked = 0
+	require.Empty(t, q.messages(nil))
+	require.Empty(t, q.messages(right[1:]))
+}
+
+// shown is the end of a context that has all messages and calls.
+func shown(t *testing.T, s session) []window.Item {
+	t.Helper()
+	var items []window.Item
+	for _, e := range s {
+		r, err := events.Record(e)
+		require.NoError(t, err)
+		switch r.Payload.(type) {
+		case *events.MessageCreated:
+			items = append(items, window.Item{Kind: window.KindMessage, EventID: e.ID})
+		case *events.ToolCalled:
+			items = append(items, window.Item{Kind: window.KindToolCall, EventID: e.ID, Result: new("")})
+		}
+	}
+	return items
+}
+
+func TestContextsThatCannotBeRightAreFound(t *testing.T) {
+	t.Parallel()
+	q := asked(t)
+	says := func(items []window.Item) string {
+		return q.context(window.Context{Sections: []window.Section{{Name: window.SectionTurns, Items: items}}})
+	}
+	right := shown(t, q.conversation.events)
+	require.Empty(t, says(right))
+	require.Empty(t, says(right[5:]))
+	require.NotEmpty(t, says(right[:len(right)-1]), "the newest is missing")
+	require.Empty(t, says(append(slices.Clone(right[:5]), window.Item{Kind: window.KindLeftOut})), "it says that the newest is left out")
+	require.NotEmpty(t, says(slices.Insert(slices.Clone(right), 2, right[2])), "one is there twice")
+	require.NotEmpty(t, says(append(slices.Clone(right), window.Item{EventID: "nobody's"})))
+	call := slices.IndexFunc(right, func(i window.Item) bool { return i.Kind == window.KindToolCall })
+	right[call].Result = nil
+	require.NotEmpty(t, says(right), "a call has lost its result")
+	q.acked = 0
+	require.Empty(t, says(right), "nobody knows whether it has one")
+}
+
+func TestListsThatCannotBeRightAreFound(t *testing.T) {
+	t.Parallel()
+	right := []httpapi.Conversation{{ID: "c", LastSeq: 3}, {ID: "b", LastSeq: 2}, {ID: "a", LastSeq: 1}}
+	require.Empty(t, listed(right))
+	require.NotEmpty(t, listed(append(slices.Clone(right), right[0])))
+	slices.Reverse(right)
+	require.NotEmpty(t, listed(right))
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+)
+
+// fixture is a load of the sessions that the repository has.
+func fixture(t *testing.T, seed uint64) *load {
+	t.Helper()
+	list, err := sessions(t.Context(), filepath.Join("..", "..", fixtures))
+	require.NoError(t, err)
+	l, err := newLoad(seed, list)
+	require.NoError(t, err)
+	return l
+}
+
+// recording is a log with what was acknowledged of it.
+type recording struct {
+	log    []eventlog.Message
+	ledger []entry
+}
+
+// publish adds an event of a conversation to the log and to the ledger.
+func (r *recording) publish(t *testing.T, conversation, index int, e events.Event) {
+	t.Helper()
+	m := r.store(t, e)
+	r.ledger = append(r.ledger, entry{conversation: conversation, index: index, seq: m.Seq, identity: e.Identity(tenant), message: digest(m)})
+}
+
+// store adds an event to the log alone.
+func (r *recording) store(t *testing.T, e events.Event) eventlog.Message {
+	t.Helper()
+	sent, err := eventlog.NewMsg(tenant, e)
+	require.NoError(t, err)
+	m := eventlog.Message{Seq: uint64(len(r.log) + 1), Subject: sent.Subject, Header: sent.Header, Data: sent.Data}
+	r.log = append(r.log, m)
+	return m
+}
+
+// renumber gives messages sequences without a gap, in their order.
+func renumber(log []eventlog.Message) []eventlog.Message {
+	log = slices.Clone(log)
+	for i := range log {
+		log[i].Seq = uint64(i + 1)
+	}
+	return log
+}
+
+// record publishes three conversations, one event of each in turn.
+func record(t *testing.T) *recording {
+	t.Helper()
+	l, r := fixture(t, 1), &recording{}
+	var list []session
+	for n := range 3 {
+		s, err := l.conversation(n)
+		require.NoError(t, err)
+		list = append(list, s)
+	}
+	for i := range minTurns {
+		for n, s := range list {
+			r.publish(t, n, i, s[i])
+		}
+	}
+	return r
+}
+
+// oracleOf reads a log.
+func oracleOf(t *testing.T, log []eventlog.Message) *oracle {
+	t.Helper()
+	o := newOracle()
+	for _, m := range log {
+		require.NoError(t, o.message(m))
+	}
+	return o
+}
