@@ -47,9 +47,10 @@ type campaign struct {
 	watchers map[string]*watcher
 
 	began  time.Time
-	slip   atomic.Int64 // by how much the schedule is late
-	active atomic.Int64 // faults that are not recovered from
-	ending atomic.Bool  // what ends now is meant to
+	first  atomic.Pointer[time.Time] // when the schedule began
+	hits   atomic.Int64              // faults that have begun
+	active atomic.Int64              // faults that are not recovered from
+	ending atomic.Bool               // what ends now is meant to
 
 	mu         sync.Mutex
 	outcomes   []Outcome
@@ -75,13 +76,24 @@ func (c *campaign) violated(format string, args ...any) {
 	}
 }
 
-// beforeFirst is what the clock shows at the beginning: it is below 0 until the schedule
-// begins.
-const beforeFirst = -time.Hour
-
-// clock is the time of the schedule: it is set back while a fault has to wait.
+// clock is the time of the schedule, 0 before the first fault.
 func (c *campaign) clock() time.Duration {
-	return time.Since(c.began) - time.Duration(c.slip.Load())
+	if first := c.first.Load(); first != nil {
+		return time.Since(*first)
+	}
+	return 0
+}
+
+// aheadOfFaults is how many faults the events may be ahead of the schedule. Faults are
+// late when they wait for what an earlier one has hit.
+const aheadOfFaults = 3
+
+// share is how much of the campaign is over, below 0 before the first fault.
+func (c *campaign) share(duration time.Duration) float64 {
+	if c.first.Load() == nil {
+		return -1
+	}
+	return min(float64(c.clock())/float64(duration), float64(c.hits.Load()+aheadOfFaults)/float64(c.Plan.Faults))
 }
 
 // Run runs a campaign. The report says what was found; the error, why it could not be
@@ -182,10 +194,9 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 
 	duration := max(c.Duration, End(schedule))
 	c.began = time.Now()
-	c.slip.Store(int64(-beforeFirst))
 	p := &publisher{
 		load: load, ledger: c.ledger, book: c.book, tally: c.tally, logs: logs,
-		pace: &pace{total: c.Events, duration: duration, clock: c.clock},
+		pace: &pace{total: c.Events, share: func() float64 { return c.share(duration) }},
 	}
 	for _, a := range c.system.apis {
 		p.apis = append(p.apis, a)
@@ -206,7 +217,8 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 	if err := c.warmUp(ctx); err != nil {
 		return err
 	}
-	c.slip.Store(int64(time.Since(c.began))) // the schedule begins now
+	now := time.Now()
+	c.first.Store(&now)
 	if err := c.hitAll(ctx, schedule); err != nil {
 		return err
 	}
@@ -295,9 +307,7 @@ func (c *campaign) hitAll(ctx context.Context, schedule []Fault) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if late := c.clock() - f.At; late > 0 {
-			c.slip.Add(int64(late))
-		}
+		c.hits.Add(1)
 		all.Go(func() {
 			c.hit(ctx, f, func() {
 				for _, domain := range f.domains() {

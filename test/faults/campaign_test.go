@@ -22,6 +22,9 @@ func config(t *testing.T, p Plan, events int) Config {
 	dir := t.TempDir()
 	where := os.Getenv(testdata.Variable)
 	if where == "" {
+		where = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	if _, err := os.Stat(where); err != nil {
 		where = filepath.Join("..", "..", fixtures)
 	}
 	return Config{

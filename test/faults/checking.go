@@ -15,8 +15,6 @@ import (
 	"mneme/internal/settings"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
-	"mneme/pkg/graph/neo4jstore"
-	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
 )
 
@@ -97,30 +95,27 @@ type pair struct {
 
 // checkStores checks both stores against the log and against each other.
 func (c *checking) checkStores(ctx context.Context, o *oracle) (err error) {
-	place := service.NewStores(c.system.sqliteDir(), settings.Models{Store: "sqlite"})
-	one := neo4jstore.Config{URI: c.system.neo4j.uri}
-	neoGraph, err := neo4jstore.OpenGraphReader(ctx, one, place.Generation())
-	if err != nil {
-		return err
+	lite := service.NewModels(c.system.sqliteDir(), service.NewStores(c.system.sqliteDir(), settings.Models{Store: "sqlite"}))
+	defer func() { err = errors.Join(err, lite.Close()) }()
+	neo := service.NewModels(c.system.sqliteDir(), service.NewStores(c.system.sqliteDir(), settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: c.system.neo4j.uri}}))
+	defer func() { err = errors.Join(err, neo.Close()) }()
+	var pairs []pair
+	for _, one := range []struct {
+		name   string
+		models *service.Models
+	}{{"neo4j", neo}, {"sqlite", lite}} {
+		graph, err := one.models.Graph()
+		if err != nil {
+			return err
+		}
+		defer graph.Release()
+		files, err := one.models.Files()
+		if err != nil {
+			return err
+		}
+		defer files.Release()
+		pairs = append(pairs, pair{one.name, graph.Model, files.Model})
 	}
-	defer func() { err = errors.Join(err, neoGraph.Close()) }()
-	neoFiles, err := neo4jstore.OpenFilesReader(ctx, one, place.Generation())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, neoFiles.Close()) }()
-	liteGraph, err := sqlitestore.OpenGraphReader(place.Path("graph"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, liteGraph.Close()) }()
-	liteFiles, err := sqlitestore.OpenFilesReader(place.Path("files"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, liteFiles.Close()) }()
-
-	pairs := []pair{{"neo4j", neoGraph, neoFiles}, {"sqlite", liteGraph, liteFiles}}
 	var graphs, files []map[string]events.Digest
 	for _, p := range pairs {
 		c.say("checking the read models in %s", p.name)

@@ -6,17 +6,22 @@ import (
 	"time"
 )
 
-// pace lets events go so that they end with the faults: at each time as many as are due
-// by the campaign's clock. What an outage has held up is made up for at once.
+// pace lets events go so that they end with the faults. What an outage has held up is
+// made up for at once.
 type pace struct {
-	total    int
-	duration time.Duration
-	clock    func() time.Duration // of the campaign; below 0 before the first fault
+	total int
+	// share is how much of the campaign is over, from 0 to 1; below 0 before the first
+	// fault.
+	share func() float64
 
 	mu    sync.Mutex // whoever has it is next
 	begun int
-	early int // begun before the first fault
+	early int       // begun before the first fault
+	start time.Time // of the first event
 }
+
+// warmUpRate is how many events a second there are before the first fault.
+const warmUpRate = 100
 
 // take takes up to n events, and returns how many: 0 when all are taken or ctx ends.
 func (p *pace) take(ctx context.Context, n int) int {
@@ -34,16 +39,15 @@ func (p *pace) take(ctx context.Context, n int) int {
 	return n
 }
 
-// warmUpRate is how many events a second there are before the first fault.
-const warmUpRate = 100
-
 // due is how many events may have begun by now.
 func (p *pace) due() int {
-	now := p.clock()
-	if now < 0 {
-		p.early = min(p.total, int((now-beforeFirst).Seconds()*warmUpRate)+1)
+	if p.start.IsZero() {
+		p.start = time.Now()
+	}
+	share := p.share()
+	if share < 0 {
+		p.early = min(p.total, int(time.Since(p.start).Seconds()*warmUpRate)+1)
 		return p.early
 	}
-	share := float64(now) / float64(p.duration)
 	return min(p.total, p.early+int(share*float64(p.total-p.early))+1)
 }

@@ -168,7 +168,7 @@ func (r *Report) verdict() string {
 	return fmt.Sprintf("**No violation**: of %d acknowledged events 0 are lost, 0 doubled, 0 out of order, in the log and in both stores.", r.Checked.Acknowledged)
 }
 
-// group is what became of faults of one kind and target.
+// group is what became of faults of one kind and class of targets.
 type group struct {
 	kind            Kind
 	target          string
@@ -180,10 +180,11 @@ func (r *Report) groups() []*group {
 	by := map[[2]string]*group{}
 	var list []*group
 	for _, o := range r.Outcomes {
-		key := [2]string{string(o.Kind), o.Target}
+		target := class(o.Target)
+		key := [2]string{string(o.Kind), target}
 		g := by[key]
 		if g == nil {
-			g = &group{kind: o.Kind, target: o.Target, publish: map[string]int{}, read: map[string]int{}}
+			g = &group{kind: o.Kind, target: target, publish: map[string]int{}, read: map[string]int{}}
 			by[key] = g
 			list = append(list, g)
 		}
@@ -197,6 +198,14 @@ func (r *Report) groups() []*group {
 	}
 	slices.SortFunc(list, func(a, b *group) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.target, b.target)) })
 	return list
+}
+
+// class leaves out which of several programs a target is.
+func class(target string) string {
+	if from := linkFrom(target); from != "" && from != everybody {
+		return link(linkServer(target), "one program")
+	}
+	return strings.TrimRight(target, "-12")
 }
 
 func middle(list []time.Duration) time.Duration {

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEventsGoOnAsFarAsTheCampaignIs(t *testing.T) {
+	t.Parallel()
+	share := 0.0
+	p := &pace{total: 100, share: func() float64 { return share }}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, 1, p.take(t.Context(), 1), "the first one")
+	require.Zero(t, p.take(over, 1), "no other is due")
+	share = 0.5
+	require.Equal(t, 40, p.take(t.Context(), 40))
+	require.Zero(t, p.take(over, 20), "not as many are due")
+	require.Equal(t, 10, p.take(t.Context(), 10))
+	share = 7
+	require.Equal(t, 49, p.take(t.Context(), 60), "what is left")
+	require.Zero(t, p.take(t.Context(), 1))
+}
