@@ -186,7 +186,9 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stop()
-	for name := range c.system.apis {
+	var started []func()
+	for name, a := range c.system.apis {
+		started = append(started, a.hit()) // it need not answer yet
 		background.Go(func() { c.watchers[name].run(watching) })
 		background.Go(func() { c.readers[name].run(watching) })
 	}
@@ -216,6 +218,9 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 	c.Say("%d faults and %d events in about %s", len(schedule), c.Events, duration.Round(time.Second))
 	if err := c.warmUp(ctx); err != nil {
 		return err
+	}
+	for _, done := range started {
+		done()
 	}
 	now := time.Now()
 	c.first.Store(&now)
@@ -272,8 +277,6 @@ func (c *campaign) warmUp(ctx context.Context) error {
 			return fmt.Errorf("after %s not every partition has begun; the logs of the programs are in %s", c.Recovery, filepath.Join(c.dir, "output"))
 		}
 	}
-	over := c.system.apis[apiSQLite].hit()
-	defer over()
 	if err := c.copyModels(); err != nil {
 		return err
 	}

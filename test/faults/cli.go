@@ -35,7 +35,7 @@ type CLI struct {
 type RunCmd struct {
 	Seed     uint64        `help:"Decides the schedule and the events." default:"1"`
 	Faults   int           `help:"How many." default:"300"`
-	Events   int           `help:"How many are published; what is published twice counts once. A million take about 10 GB of disk while it runs." default:"1000000"`
+	Events   int           `help:"How many are published; what is published twice counts once. A million take about 12 GB of disk while it runs." default:"1000000"`
 	Duration time.Duration `help:"About how long it takes, without the checks in the end; 12 s for each fault without one." placeholder:"TIME"`
 	Dir      string        `help:"Directory of everything that it stores, which must not be there." default:".faults" placeholder:"DIR"`
 	Keep     bool          `help:"Keep the directory although nothing was found."`

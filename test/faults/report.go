@@ -210,7 +210,7 @@ func class(target string) string {
 
 func middle(list []time.Duration) time.Duration {
 	list = slices.Sorted(slices.Values(list))
-	return list[len(list)/2]
+	return list[(len(list)-1)/2]
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
