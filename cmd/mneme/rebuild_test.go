@@ -65,7 +65,7 @@ func TestARebuildSurvivesKillsAndSoDoesWhoWaits(t *testing.T) {
 		return err == nil && b.Serving == 2
 	}
 	interrupted := 0
-	for reached := uint64(0); !serves(); {
+	for kills, reached := 0, uint64(0); kills < 8 && !serves(); kills++ {
 		require.Eventually(t, func() bool { return applied() > reached || serves() }, time.Minute, time.Millisecond)
 		s.kill()
 		now := applied()
@@ -75,6 +75,7 @@ func TestARebuildSurvivesKillsAndSoDoesWhoWaits(t *testing.T) {
 		}
 		s = listening(t, data, address)
 	}
+	require.Eventually(t, serves, time.Minute, time.Millisecond)
 	require.Positive(t, interrupted, "no kill was in the middle")
 	require.NoError(t, client.Wait(), "%s", &errs)
 	var done rebuildList

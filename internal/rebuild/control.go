@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -76,7 +77,12 @@ func (e *UnderWayError) Error() string {
 func (e *UnderWayError) Is(target error) bool { return target == ErrRebuilding }
 
 // Control reads and changes wishes.
-type Control struct{ js jetstream.JetStream }
+type Control struct {
+	js jetstream.JetStream
+
+	mu    sync.Mutex
+	known jetstream.KeyValue // until it fails
+}
 
 // NewControl uses a connection; the bucket is made when it is first needed.
 func NewControl(conn *nats.Conn) (*Control, error) {
@@ -84,18 +90,40 @@ func NewControl(conn *nats.Conn) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Control{js}, nil
+	return &Control{js: js}, nil
 }
 
 const prefix = "rebuild."
 
+// in runs a request in the bucket, which is looked for, and made, if it is not known yet
+// or the last request failed.
+func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error) error {
+	c.mu.Lock()
+	bucket := c.known
+	c.mu.Unlock()
+	if bucket == nil {
+		var err error
+		if bucket, err = natsdeploy.ApplyControl(ctx, c.js); err != nil {
+			return err
+		}
+	}
+	err := request(bucket)
+	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) && !isConflict(err) {
+		bucket = nil
+	}
+	c.mu.Lock()
+	c.known = bucket
+	c.mu.Unlock()
+	return err
+}
+
 // Get reads the wish for a projection, the zero value if there is none.
 func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error) {
-	bucket, err := natsdeploy.ApplyControl(ctx, c.js)
-	if err != nil {
-		return w, err
-	}
-	entry, err := bucket.Get(ctx, prefix+projection)
+	var entry jetstream.KeyValueEntry
+	err = c.in(ctx, func(bucket jetstream.KeyValue) (err error) {
+		entry, err = bucket.Get(ctx, prefix+projection)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return w, nil
 	}
@@ -139,30 +167,28 @@ func (c *Control) Become(ctx context.Context, projection string, w Wish, state S
 
 // Forget deletes a wish, if nobody has changed it since it was read.
 func (c *Control) Forget(ctx context.Context, projection string, w Wish) error {
-	bucket, err := natsdeploy.ApplyControl(ctx, c.js)
-	if err != nil {
-		return err
-	}
-	if err = bucket.Delete(ctx, prefix+projection, jetstream.LastRevision(w.revision)); isConflict(err) {
+	err := c.in(ctx, func(bucket jetstream.KeyValue) error {
+		return bucket.Delete(ctx, prefix+projection, jetstream.LastRevision(w.revision))
+	})
+	if isConflict(err) {
 		return nil
 	}
 	return err
 }
 
 func (c *Control) put(ctx context.Context, projection string, w Wish) error {
-	bucket, err := natsdeploy.ApplyControl(ctx, c.js)
-	if err != nil {
-		return err
-	}
 	value, err := json.Marshal(w)
 	if err != nil {
 		return err
 	}
-	if w.revision == 0 {
-		_, err = bucket.Create(ctx, prefix+projection, value)
-	} else {
-		_, err = bucket.Update(ctx, prefix+projection, value, w.revision)
-	}
+	err = c.in(ctx, func(bucket jetstream.KeyValue) (err error) {
+		if w.revision == 0 {
+			_, err = bucket.Create(ctx, prefix+projection, value)
+		} else {
+			_, err = bucket.Update(ctx, prefix+projection, value, w.revision)
+		}
+		return err
+	})
 	if isConflict(err) {
 		return errChanged
 	}

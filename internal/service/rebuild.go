@@ -89,8 +89,10 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 }
 
 // step follows the store in what serves, then the wish in what is built, then removes
-// what nobody needs.
+// what nobody needs. The wish is read first: what serves is then at least what served
+// when it was made.
 func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) error {
+	wish, unread := c.control.Get(ctx, c.declared.Name)
 	builds, err := c.Stores.Generations().Builds(ctx, c.declared.Name)
 	if err != nil {
 		return err
@@ -100,7 +102,11 @@ func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) err
 			return err
 		}
 	}
-	return errors.Join(c.fulfil(ctx, builds, discards), c.clean(ctx, builds, discards))
+	err = unread
+	if err == nil {
+		err = c.fulfil(ctx, wish, builds, discards)
+	}
+	return errors.Join(err, c.clean(ctx, builds, discards))
 }
 
 // follow makes the generation that serves the live one.
@@ -128,12 +134,8 @@ func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
 }
 
 // fulfil does what is wished for, as far as it goes now.
-func (c *Consumer[U, S]) fulfil(ctx context.Context, builds projection.Builds, discards *sync.WaitGroup) error {
+func (c *Consumer[U, S]) fulfil(ctx context.Context, wish rebuild.Wish, builds projection.Builds, discards *sync.WaitGroup) error {
 	name := c.declared.Name
-	wish, err := c.control.Get(ctx, name)
-	if err != nil {
-		return err
-	}
 	if c.next != nil && (wish.State != rebuild.Building || wish.Generation != c.next.generation) {
 		c.slog.Info("rebuild ended", "generation", c.next.generation)
 		c.abandon()

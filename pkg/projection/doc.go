@@ -75,6 +75,13 @@
 // reach everyone. A request such as [Projector.Repair] goes to the process that holds
 // the partition, others return [ErrElsewhere].
 //
+// # Generations
+//
+// A read model is built anew beside the one that serves: in another store, a generation,
+// by another projector, which waits for the serving one between its batches ([Yield]).
+// [Generations] is how a backend says which one serves. Who wishes for a rebuild, when
+// the new generation takes over, and when the old one goes is not the engine's business.
+//
 // # The returned error is the contract
 //
 //	a reducer returns nil         applied
@@ -83,6 +90,7 @@
 //	a store returns ErrTooLarge   the batch is halved; one event that is too large is the store's trouble
 //	a store returns ErrFenced     another owner took the partition: drop what is held, and halt, or ask for the lease again
 //	a store returns ErrRebuild    the read model was built by another version or with other settings: halted
+//	a store returns ErrSuperseded the generation was discarded, or another one serves: halted
 //	a store returns anything else the store's trouble: wait and try again, nothing is skipped
 //
 // # What is lost if the process dies here

@@ -44,6 +44,12 @@
 // own after that, so that their number is not limited by the server's memory; if the
 // process dies, whoever owns the partition next goes on.
 //
+// # Generations
+//
+// Every key begins with a generation, so a rebuild is written beside what serves. Which
+// one serves says a node of each projection, (:GraphServing) and (:FilesServing), see
+// [Generations]. A generation that was discarded, or an older one, can't be begun anew.
+//
 // # Errors
 //
 // Data that Neo4j refuses (a constraint, a value that can't be indexed) is

@@ -3,7 +3,7 @@ package neo4jstore
 import "strings"
 
 // Query is a question that people ask the graph. Its parameter $listed is
-// "<generation>/<tenant>": "1/default" unless you chose otherwise.
+// "<generation>/<tenant>": "1/default" until the graph is rebuilt.
 type Query struct{ Question, Cypher string }
 
 // Queries are examples for people who know Cypher. They run in a test.

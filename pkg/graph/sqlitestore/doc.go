@@ -6,6 +6,9 @@
 //
 //	graph-1.db  graph-1.db.lock      files-1.db  files-1.db.lock
 //
+// A rebuild makes the file of the next generation; which one serves is in the files, see
+// [Generations].
+//
 // Files are in WAL mode with synchronous=NORMAL: a power cut can take back the
 // last commits but leaves the file consistent, and the log delivers again what
 // was taken back, because the checkpoint went with it.
