@@ -64,3 +64,35 @@ func TestABucketWhoseKeysDoNotExpireIsRefused(t *testing.T) {
 	_, _, err = ApplyLeases(t.Context(), js, 0)
 	require.ErrorIs(t, err, ErrIncompatible)
 }
+
+func TestTheBucketForWishesOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := start(t, EmbeddedConfig{Dir: dir})
+	js := connect(t, e)
+	_, err := ApplyControl(t.Context(), js)
+	require.ErrorIs(t, err, ErrNoStream, "which says how many copies there are to be")
+	_, err = Apply(t.Context(), js, Settings{MaxBytes: 1 << 20})
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		js := connect(t, e)
+		wg.Go(func() { _, errs[i] = ApplyControl(t.Context(), js) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	bucket, err := ApplyControl(t.Context(), js)
+	require.NoError(t, err)
+	_, err = bucket.Put(t.Context(), "wish", []byte("yes"))
+	require.NoError(t, err)
+	e.Stop()
+
+	bucket, err = ApplyControl(t.Context(), connect(t, start(t, EmbeddedConfig{Dir: dir})))
+	require.NoError(t, err)
+	entry, err := bucket.Get(t.Context(), "wish")
+	require.NoError(t, err)
+	require.Equal(t, "yes", string(entry.Value()))
+}

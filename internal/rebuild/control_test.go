@@ -1,0 +1,160 @@
+package rebuild
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	natsdeploy "mneme/deploy/nats"
+)
+
+func setup(t *testing.T) (*Control, jetstream.JetStream) {
+	t.Helper()
+	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 20})
+	require.NoError(t, err)
+	conn, err := nats.Connect("", server.InProcess())
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	c, err := NewControl(conn)
+	require.NoError(t, err)
+	return c, c.js
+}
+
+func (c *Control) mustGet(t *testing.T, projection string) Wish {
+	t.Helper()
+	w, err := c.Get(t.Context(), projection)
+	require.NoError(t, err)
+	return w
+}
+
+func wish(generation int) Wish {
+	return Wish{Generation: generation, From: generation - 1, AskedAt: time.Unix(1e9, 0).UTC(), State: Building}
+}
+
+func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
+	t.Parallel()
+	c, _ := setup(t)
+	none := c.mustGet(t, "graph")
+	require.True(t, none.IsZero())
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		all.Go(func() { errs[i] = c.begin(t.Context(), "graph", none, wish(2)) })
+	}
+	all.Wait()
+	begun := 0
+	for _, err := range errs {
+		var other *UnderWayError
+		if err == nil {
+			begun++
+		} else {
+			require.ErrorIs(t, err, ErrRebuilding)
+			require.ErrorAs(t, err, &other)
+			require.Equal(t, 2, other.Wish.Generation)
+			require.ErrorContains(t, err, "since 2001-09-09T01:46:40Z")
+		}
+	}
+	require.Equal(t, 1, begun)
+	require.True(t, c.mustGet(t, "files").IsZero(), "each projection on its own")
+
+	was := c.mustGet(t, "graph")
+	done, err := c.Become(t.Context(), "graph", was, Canceled, "")
+	require.NoError(t, err)
+	require.True(t, done)
+	done, err = c.Become(t.Context(), "graph", was, Serving, "")
+	require.NoError(t, err)
+	require.False(t, done, "it was read before the other change")
+	require.ErrorIs(t, c.begin(t.Context(), "graph", c.mustGet(t, "graph"), wish(3)), ErrRebuilding, "it is being removed")
+	require.NoError(t, c.Forget(t.Context(), "graph", was), "which is not what is there")
+	require.Equal(t, Canceled, c.mustGet(t, "graph").State)
+	require.NoError(t, c.Forget(t.Context(), "graph", c.mustGet(t, "graph")))
+	require.True(t, c.mustGet(t, "graph").IsZero())
+
+	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(3)), "after one that was deleted")
+	for _, state := range []State{Failed, Serving} {
+		was := c.mustGet(t, "graph")
+		_, err := c.Become(t.Context(), "graph", was, state, "a reason")
+		require.NoError(t, err)
+		now := c.mustGet(t, "graph")
+		require.Equal(t, "a reason", now.Error)
+		require.NoError(t, c.begin(t.Context(), "graph", now, wish(was.Generation+1)))
+		require.Empty(t, c.mustGet(t, "graph").Error)
+	}
+}
+
+func TestABucketThatWasDeletedIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	c, js := setup(t)
+	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
+	require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.ControlBucket))
+	require.Eventually(t, func() bool {
+		w, err := c.Get(t.Context(), "graph")
+		return err == nil && w.IsZero()
+	}, 30*time.Second, time.Millisecond)
+	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
+}
+
+func TestWhoWatchesIsToldOfEachChange(t *testing.T) {
+	t.Parallel()
+	c, _ := setup(t)
+	require.NoError(t, c.begin(t.Context(), "files", Wish{}, wish(2)))
+	ctx, stop := context.WithCancel(t.Context())
+	told := make(chan string, 10)
+	var ended sync.WaitGroup
+	ended.Go(func() { c.Watch(ctx, slog.New(slog.DiscardHandler), func(projection string) { told <- projection }) })
+	w := c.mustGet(t, "files")
+	require.Eventually(t, func() bool { // until the watch has begun
+		done, err := c.Become(t.Context(), "files", w, Building, "")
+		require.NoError(t, err)
+		require.True(t, done)
+		w = c.mustGet(t, "files")
+		return len(told) > 0
+	}, 30*time.Second, 5*time.Millisecond)
+	require.Equal(t, "files", <-told)
+	require.NoError(t, c.Forget(t.Context(), "files", w))
+	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
+	for name := range told {
+		if name == "graph" {
+			break
+		}
+		require.Equal(t, "files", name)
+	}
+	stop()
+	ended.Wait()
+}
+
+// The rate of something that goes on at an even pace is that pace, however often it is
+// asked for.
+func TestTheRateOfAnEvenPaceIsThatPace(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		pace := rapid.IntRange(100, 100_000).Draw(t, "sequences a second")
+		began := time.Unix(1e9, 0)
+		m, now := meter{}, began
+		for range rapid.IntRange(1, 50).Draw(t, "questions") {
+			now = now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
+			applied := uint64(now.Sub(began).Seconds() * float64(pace))
+			got := m.rate(now, applied, began)
+			if applied > 100 { // else whole numbers are too coarse
+				require.InEpsilon(t, float64(pace), got, 0.05)
+			}
+		}
+		require.LessOrEqual(t, len(m.seen), 12, "it remembers ten seconds")
+		stands := m.seen[len(m.seen)-1].applied
+		for range 20 { // and of what stands still it is soon nothing
+			now = now.Add(time.Second)
+			m.rate(now, stands, began)
+		}
+		require.Zero(t, m.rate(now, stands, began))
+	})
+}
