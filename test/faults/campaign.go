@@ -378,7 +378,7 @@ func (c *campaign) recover(ctx context.Context, healed time.Time, last uint64) b
 }
 
 // settleWithin is how long both stores may take to apply all that is left.
-const settleWithin = 15 * time.Minute
+const settleWithin = 5 * time.Minute
 
 // settle heals everything and waits until both stores have applied everything, up to a
 // sequence at least.

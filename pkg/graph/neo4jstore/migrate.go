@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -54,13 +55,59 @@ func (d *db) migrate(ctx context.Context) error {
 	return d.awaitIndexes(ctx)
 }
 
+// definePatience is how long others may be at the same constraint or index.
+const definePatience = time.Minute
+
 // define makes a constraint or an index, unless it is there. IF NOT EXISTS looks before
 // it makes, so of two processes that make the same one at the same time one is refused;
 // when it looks again it finds it.
 func (d *db) define(ctx context.Context, statement string) error {
-	_, err := d.write(ctx, statement, nil)
-	if code := codeOf(err); strings.HasPrefix(code, "Neo.ClientError.Schema.") && strings.HasSuffix(code, "AlreadyExists") {
-		_, err = d.write(ctx, statement, nil)
+	began := time.Now()
+	for attempt := 1; ; attempt++ {
+		_, err := d.write(ctx, statement, nil)
+		if !contested(err) || time.Since(began) > definePatience {
+			return err
+		}
+		if attempt == 1 {
+			continue
+		}
+		if err := d.dropRemains(ctx, statement); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(10*time.Millisecond + rand.N(90*time.Millisecond)):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// contested tells whether others make, or have made, the same constraint or index.
+func contested(err error) bool {
+	code := codeOf(err)
+	return strings.HasPrefix(code, "Neo.ClientError.Schema.") && strings.HasSuffix(code, "AlreadyExists") || strings.HasSuffix(code, ".Schema.ConstraintCreationFailed")
+}
+
+// dropRemains drops what is left of a constraint if the server died while it was made:
+// it makes the index first, in a transaction of its own. That index is nobody's, never
+// comes up, and its name is taken.
+func (d *db) dropRemains(ctx context.Context, statement string) error {
+	const create = "CREATE CONSTRAINT "
+	name, _, _ := strings.Cut(strings.TrimPrefix(statement, create), " ")
+	if !strings.HasPrefix(statement, create) {
+		return nil
+	}
+	making, err := d.read(ctx, "SHOW TRANSACTIONS YIELD currentQuery WHERE currentQuery STARTS WITH $statement RETURN currentQuery", map[string]any{"statement": create + name + " "})
+	if err != nil || len(making) > 0 {
+		return err
+	}
+	remains, err := d.read(ctx, "SHOW INDEXES YIELD name, owningConstraint WHERE name = $name AND owningConstraint IS NULL RETURN name", map[string]any{"name": name})
+	if err != nil || len(remains) == 0 {
+		return err
+	}
+	_, err = d.write(ctx, "DROP INDEX "+name+" IF EXISTS", nil)
+	if code := codeOf(err); strings.HasPrefix(code, "Neo.") && strings.Contains(code, ".Schema.") { // by now it is a constraint's
+		return nil
 	}
 	return err
 }

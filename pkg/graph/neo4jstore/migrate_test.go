@@ -37,6 +37,32 @@ func TestProgramsThatStartTogetherMakeTheSchemaOnce(t *testing.T) {
 	require.Len(t, applied, len(migrations))
 }
 
+// A server that dies while it makes a constraint leaves the index of it.
+func TestTheRemainsOfAConstraintAreNotInTheWay(t *testing.T) {
+	t.Parallel()
+	c := Config{URI: neo4jtest.Own(t).URI()}
+	d, err := open(t.Context(), c)
+	require.NoError(t, err)
+	defer func() { _ = d.close() }()
+	names := []any{"mneme_schema", "files_failed_event", "message_seq"}
+	for _, statement := range []string{
+		"CREATE INDEX mneme_schema FOR (s:MnemeSchema) ON (s.n)",
+		"CREATE INDEX files_failed_event FOR (f:FilesFailedEvent) ON (f.generation, f.seq)",
+		"CREATE INDEX message_seq FOR (m:Message) ON (m.conversation, m.seq)",
+	} {
+		_, err := d.write(t.Context(), statement, nil)
+		require.NoError(t, err)
+	}
+	var programs errgroup.Group
+	for range 6 {
+		programs.Go(func() error { return errorOf(OpenGraph(t.Context(), c, 1)) })
+	}
+	require.NoError(t, programs.Wait())
+	made, err := d.read(t.Context(), "SHOW CONSTRAINTS YIELD name WHERE name IN $names RETURN name", map[string]any{"names": names})
+	require.NoError(t, err)
+	require.Len(t, made, len(names))
+}
+
 // released are the checksums of the migrations that databases out there have. One is
 // added with each migration; none is ever changed.
 var released = []string{
