@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,9 +62,11 @@ func turns(t *testing.T, conversation string, from, to int) (list []events.Event
 func (i instance) fill(conversations, turnsOfEach int) (last uint64) {
 	i.Helper()
 	for c := range conversations {
-		acks, err := i.Log.PublishAll(i.Context(), "default", turns(i.T, fmt.Sprintf("c%d", c), 0, turnsOfEach))
-		require.NoError(i, err)
-		last = acks[len(acks)-1].Seq
+		for all := range slices.Chunk(turns(i.T, fmt.Sprintf("c%d", c), 0, turnsOfEach), 200) { // which even a busy machine stores in time
+			acks, err := i.Log.PublishAll(i.Context(), "default", all)
+			require.NoError(i, err)
+			last = acks[len(acks)-1].Seq
+		}
 	}
 	return last
 }
