@@ -41,6 +41,7 @@ type campaign struct {
 	system   *system
 	ledger   *ledger
 	book     *book
+	pace     *pace
 	tally    *tally // of publishers
 	reads    *tally
 	readers  map[string]*reader
@@ -196,9 +197,10 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 
 	duration := max(c.Duration, End(schedule))
 	c.began = time.Now()
+	c.pace = &pace{total: c.Events, share: func() float64 { return c.share(duration) }}
 	p := &publisher{
 		load: load, ledger: c.ledger, book: c.book, tally: c.tally, logs: logs,
-		pace: &pace{total: c.Events, share: func() float64 { return c.share(duration) }},
+		pace: c.pace,
 	}
 	for _, a := range c.system.apis {
 		p.apis = append(p.apis, a)
@@ -356,7 +358,7 @@ func (c *campaign) hit(ctx context.Context, f Fault, free func()) {
 	c.note(o)
 }
 
-// recover waits until something is acknowledged again, and everything that was by then
+// recover waits until something is acknowledged again, or nothing is due, and everything that was by then
 // is applied in both stores.
 func (c *campaign) recover(ctx context.Context, healed time.Time, last uint64) bool {
 	recovered := func() bool {
@@ -365,8 +367,7 @@ func (c *campaign) recover(ctx context.Context, healed time.Time, last uint64) b
 				return false
 			}
 		}
-		n, _ := c.ledger.acknowledged()
-		return n >= c.Events || c.tally.lastAck().After(healed)
+		return c.pace.idle() || c.tally.lastAck().After(healed)
 	}
 	for !recovered() {
 		if ctx.Err() != nil || time.Since(healed) > c.Recovery {

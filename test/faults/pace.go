@@ -14,29 +14,59 @@ type pace struct {
 	// fault.
 	share func() float64
 
-	mu    sync.Mutex // whoever has it is next
+	turn sync.Mutex // whoever has it is next
+
+	mu    sync.Mutex
 	begun int
+	acked int
 	early int       // begun before the first fault
 	start time.Time // of the first event
 }
 
-// warmUpRate is how many events a second there are before the first fault.
-const warmUpRate = 100
+// warmUpRate is how many events a second there are before the first fault, warmUpShare
+// how many of all at most.
+const (
+	warmUpRate  = 100
+	warmUpShare = 0.2
+)
 
 // take takes up to n events, and returns how many: 0 when all are taken or ctx ends.
 func (p *pace) take(ctx context.Context, n int) int {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	for ctx.Err() == nil {
+		if n, ok := p.try(n); ok {
+			return n
+		}
+		pause(ctx, 2*time.Millisecond)
+	}
+	return 0
+}
+
+// try takes up to n events if they are due.
+func (p *pace) try(n int) (taken int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n = min(n, p.total-p.begun)
-	for n > 0 && p.begun+n > p.due() {
-		select {
-		case <-ctx.Done():
-			return 0
-		case <-time.After(2 * time.Millisecond):
-		}
+	if p.begun+n > p.due() {
+		return 0, false
 	}
 	p.begun += n
-	return n
+	return n, true
+}
+
+// acknowledged is told of each event that is acknowledged.
+func (p *pace) acknowledged() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.acked++
+}
+
+// idle tells whether everything that has begun is acknowledged.
+func (p *pace) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.acked == p.begun
 }
 
 // due is how many events may have begun by now.
@@ -46,7 +76,7 @@ func (p *pace) due() int {
 	}
 	share := p.share()
 	if share < 0 {
-		p.early = min(p.total, int(time.Since(p.start).Seconds()*warmUpRate)+1)
+		p.early = min(int(float64(p.total)*warmUpShare), int(time.Since(p.start).Seconds()*warmUpRate)) + 1
 		return p.early
 	}
 	return min(p.total, p.early+int(share*float64(p.total-p.early))+1)

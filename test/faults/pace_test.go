@@ -3,9 +3,23 @@ package main
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+func TestThereAreSomeEventsBeforeTheFirstFault(t *testing.T) {
+	t.Parallel()
+	p := &pace{total: 1000, share: func() float64 { return -1 }, start: time.Now().Add(-time.Hour)}
+	require.Equal(t, 200, p.take(t.Context(), 200))
+	require.False(t, p.idle())
+	for range 200 {
+		p.acknowledged()
+	}
+	require.True(t, p.idle())
+	p.share = func() float64 { return 0.5 }
+	require.Equal(t, 400, p.take(t.Context(), 400), "half of what is left")
+}
 
 func TestEventsGoOnAsFarAsTheCampaignIs(t *testing.T) {
 	t.Parallel()

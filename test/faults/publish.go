@@ -176,6 +176,9 @@ func (p *publisher) acknowledged(c *conversation, e events.Event, seq uint64) {
 		message: digest(eventlog.Message{Header: message.Header, Data: message.Data}),
 	})
 	p.tally.acked()
+	if index < len(c.events) { // not a deletion
+		p.pace.acknowledged()
+	}
 }
 
 // publishTrouble names what became of an attempt.
