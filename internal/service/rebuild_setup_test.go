@@ -1,8 +1,10 @@
 package service_test
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -62,12 +64,26 @@ func turns(t *testing.T, conversation string, from, to int) (list []events.Event
 func (i instance) fill(conversations, turnsOfEach int) (last uint64) {
 	i.Helper()
 	for c := range conversations {
-		for all := range slices.Chunk(turns(i.T, fmt.Sprintf("c%d", c), 0, turnsOfEach), 200) { // which even a busy machine stores in time
-			acks, err := i.Log.PublishAll(i.Context(), "default", all)
-			require.NoError(i, err)
-			last = acks[len(acks)-1].Seq
+		for all := range slices.Chunk(turns(i.T, fmt.Sprintf("c%d", c), 0, turnsOfEach), 200) {
+			last = i.publish(all)
 		}
 	}
+	return last
+}
+
+// publish publishes events, and again if a busy machine does not store them in time. It
+// returns the last sequence.
+func (i instance) publish(list []events.Event) (last uint64) {
+	i.Helper()
+	require.Eventually(i, func() bool {
+		acks, err := i.Log.PublishAll(i.Context(), "default", list)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return false
+		}
+		require.NoError(i, err)
+		last = acks[len(acks)-1].Seq
+		return true
+	}, patience, time.Millisecond)
 	return last
 }
 
