@@ -114,17 +114,15 @@ func (s Stores) openFiles(ctx context.Context, generation int) (FilesStore, erro
 	return warm(ctx, s, generation, neo4jstore.OpenFiles)
 }
 
-// warm opens a store of Neo4j that many will ask at once.
+// warm opens a store of Neo4j that many will ask at once, and warms it beside them: a
+// server that was just started may take half a minute for that.
 func warm[S interface {
 	Warm(ctx context.Context) error
-	Close() error
 }](ctx context.Context, s Stores, generation int, open func(context.Context, neo4jstore.Config, int) (S, error)) (store S, err error) {
 	if store, err = open(ctx, *s.neo4j, generation); err != nil {
 		return store, err
 	}
-	if err := store.Warm(ctx); err != nil {
-		return store, errors.Join(err, store.Close())
-	}
+	go func() { _ = store.Warm(context.WithoutCancel(ctx)) }() // a help, and over when the store is closed
 	return store, nil
 }
 
