@@ -53,7 +53,10 @@ func TestAServerWithLittleMemory(t *testing.T) {
 		require.NotZero(t, nodes(), "it died before it was done")
 
 		next := openGraph(t, c, 1)
-		require.Equal(t, want, stateOf(t, next), "the deletion counts at once")
+		got := stateOf(t, next)
+		require.Equal(t, want.Seq-1, got.Seq, "who waits for it is not yet told that everything is settled")
+		got.Seq = want.Seq
+		require.Equal(t, want, got, "but the deletion counts at once")
 		_, err = next.Acquire(t.Context(), 0, graphs.Fingerprint())
 		require.NoError(t, err)
 		require.Zero(t, nodes())
