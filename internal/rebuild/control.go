@@ -1,8 +1,9 @@
 // Package rebuild holds the wishes of operators for rebuilds: what is asked for, and how
 // far it is. Whoever writes a projection fulfils them, see internal/service.
 //
-// A wish is a record in the bucket AGENT_CONTROL, under rebuild.<projection>, and every
-// change of it is a compare-and-set. What serves is for the read model's store to say: a
+// A wish is a record in the bucket AGENT_CONTROL, under rebuild.<backend>.<projection>,
+// and every change of it is a compare-and-set. The backend is in the key since one log may
+// feed read models in SQLite and in Neo4j, and a rebuild is of one of them. What serves is for the read model's store to say: a
 // record that is behind it is put right.
 //
 //	          ask                 all partitions have caught up
@@ -76,24 +77,24 @@ func (e *UnderWayError) Error() string {
 // Is makes errors.Is(err, ErrRebuilding) true.
 func (e *UnderWayError) Is(target error) bool { return target == ErrRebuilding }
 
-// Control reads and changes wishes.
+// Control reads and changes the wishes for the read models of one backend.
 type Control struct {
-	js jetstream.JetStream
+	js     jetstream.JetStream
+	prefix string // of the keys of the wishes
 
 	mu    sync.Mutex
 	known jetstream.KeyValue // until it fails
 }
 
-// NewControl uses a connection; the bucket is made when it is first needed.
-func NewControl(conn *nats.Conn) (*Control, error) {
+// NewControl is for the read models of a backend, "sqlite" or "neo4j". The bucket is made
+// when it is first needed.
+func NewControl(conn *nats.Conn, backend string) (*Control, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return nil, err
 	}
-	return &Control{js: js}, nil
+	return &Control{js: js, prefix: "rebuild." + backend + "."}, nil
 }
-
-const prefix = "rebuild."
 
 // in runs a request in the bucket, which is looked for, and made, if it is not known yet
 // or the last request failed.
@@ -121,7 +122,7 @@ func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error
 func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error) {
 	var entry jetstream.KeyValueEntry
 	err = c.in(ctx, func(bucket jetstream.KeyValue) (err error) {
-		entry, err = bucket.Get(ctx, prefix+projection)
+		entry, err = bucket.Get(ctx, c.prefix+projection)
 		return err
 	})
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -168,7 +169,7 @@ func (c *Control) Become(ctx context.Context, projection string, w Wish, state S
 // Forget deletes a wish, if nobody has changed it since it was read.
 func (c *Control) Forget(ctx context.Context, projection string, w Wish) error {
 	err := c.in(ctx, func(bucket jetstream.KeyValue) error {
-		return bucket.Delete(ctx, prefix+projection, jetstream.LastRevision(w.revision))
+		return bucket.Delete(ctx, c.prefix+projection, jetstream.LastRevision(w.revision))
 	})
 	if isConflict(err) {
 		return nil
@@ -183,9 +184,9 @@ func (c *Control) put(ctx context.Context, projection string, w Wish) error {
 	}
 	err = c.in(ctx, func(bucket jetstream.KeyValue) (err error) {
 		if w.revision == 0 {
-			_, err = bucket.Create(ctx, prefix+projection, value)
+			_, err = bucket.Create(ctx, c.prefix+projection, value)
 		} else {
-			_, err = bucket.Update(ctx, prefix+projection, value, w.revision)
+			_, err = bucket.Update(ctx, c.prefix+projection, value, w.revision)
 		}
 		return err
 	})
@@ -228,7 +229,7 @@ func (c *Control) watch(ctx context.Context, changed func(projection string)) er
 	if err != nil {
 		return err
 	}
-	watcher, err := bucket.Watch(ctx, prefix+"*", jetstream.UpdatesOnly())
+	watcher, err := bucket.Watch(ctx, c.prefix+"*", jetstream.UpdatesOnly())
 	if err != nil {
 		return err
 	}
@@ -244,7 +245,7 @@ func (c *Control) watch(ctx context.Context, changed func(projection string)) er
 				return errors.New("the watch has ended")
 			}
 			if e != nil {
-				changed(strings.TrimPrefix(e.Key(), prefix))
+				changed(strings.TrimPrefix(e.Key(), c.prefix))
 			}
 		case <-ctx.Done():
 			return nil

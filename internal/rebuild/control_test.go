@@ -25,7 +25,7 @@ func setup(t *testing.T) (*Control, jetstream.JetStream) {
 	conn, err := nats.Connect("", server.InProcess())
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	c, err := NewControl(conn)
+	c, err := NewControl(conn, "sqlite")
 	require.NoError(t, err)
 	return c, c.js
 }
@@ -90,6 +90,18 @@ func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
 		require.NoError(t, c.begin(t.Context(), "graph", now, wish(was.Generation+1)))
 		require.Empty(t, c.mustGet(t, "graph").Error)
 	}
+}
+
+func TestAWishIsForTheReadModelsOfOneBackend(t *testing.T) {
+	t.Parallel()
+	c, js := setup(t)
+	other, err := NewControl(js.Conn(), "neo4j")
+	require.NoError(t, err)
+	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
+	require.True(t, other.mustGet(t, "graph").IsZero())
+	require.NoError(t, other.begin(t.Context(), "graph", Wish{}, wish(7)))
+	require.Equal(t, 2, c.mustGet(t, "graph").Generation)
+	require.Equal(t, 7, other.mustGet(t, "graph").Generation)
 }
 
 func TestABucketThatWasDeletedIsMadeAnew(t *testing.T) {

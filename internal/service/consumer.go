@@ -81,7 +81,7 @@ func (p Parts) FileTracker(ctx context.Context) (*Consumer[*graph.FilesUnit, Fil
 
 // newConsumer opens the generation that serves. A server that is not there is waited for.
 func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts, declared projection.Projection[U], open func(context.Context, int) (S, error)) (*Consumer[U, S], error) {
-	control, err := rebuild.NewControl(p.Log.Conn())
+	control, err := rebuild.NewControl(p.Log.Conn(), p.Stores.Backend())
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	stores := NewStores(s.Data, s.Models)
 	models := NewModels(s.Data, stores)
 	defer func() { err = errors.Join(err, models.Close()) }()
-	control, err := rebuild.NewControl(conn)
+	control, err := rebuild.NewControl(conn, stores.Backend())
 	if err != nil {
 		return err
 	}

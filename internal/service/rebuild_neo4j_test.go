@@ -181,7 +181,7 @@ func TestProcessesThatShareANeo4jRebuildTogether(t *testing.T) {
 	g := stores.Generations()
 	c.applied(g, 1)
 
-	control, err := rebuild.NewControl(c.log.Conn())
+	control, err := rebuild.NewControl(c.log.Conn(), stores.Backend())
 	require.NoError(t, err)
 	rebuilds := rebuild.New(control, g, c.log, "graph")
 	holders := c.holders(2)

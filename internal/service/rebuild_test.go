@@ -324,7 +324,7 @@ func TestACrashBetweenTheSwitchAndWhatFollowsIsMadeGood(t *testing.T) {
 	i.became("graph", "serving")
 	only(t, generations(data), "graph", 2)
 	// As if the process had died when the store had been switched, and nothing else.
-	control, err := rebuild.NewControl(i.Log.Conn())
+	control, err := rebuild.NewControl(i.Log.Conn(), "sqlite")
 	require.NoError(t, err)
 	wish, err := control.Get(t.Context(), "graph")
 	require.NoError(t, err)

@@ -108,7 +108,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, tracker)
-	control, err := rebuild.NewControl(i.conn)
+	control, err := rebuild.NewControl(i.conn, i.stores.Backend())
 	if err != nil {
 		return nil, err
 	}

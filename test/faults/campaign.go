@@ -46,6 +46,7 @@ type campaign struct {
 	reads    *tally
 	readers  map[string]*reader
 	watchers map[string]*watcher
+	rebuilds rebuilds
 
 	began  time.Time
 	first  atomic.Pointer[time.Time] // when the schedule began
@@ -144,6 +145,10 @@ func (c *campaign) run(ctx context.Context) (err error) {
 	c.Say("everything is published and hit: healing, and waiting until it is applied")
 	_, last := c.ledger.acknowledged()
 	if err := c.settle(ctx, last); err != nil {
+		return err
+	}
+	c.Say("waiting for the rebuilds that are under way")
+	if err := c.awaitRebuilds(ctx); err != nil {
 		return err
 	}
 	c.ledger.sync()

@@ -35,6 +35,8 @@ func (c *campaign) inflict(ctx context.Context, f Fault) error {
 		return c.duplicate(ctx, f)
 	case Invalid:
 		return c.publishInvalid(ctx, f)
+	case Rebuild, Cancel:
+		return c.rebuild(ctx, f)
 	}
 	return fmt.Errorf("no such fault: %s", f.Kind)
 }

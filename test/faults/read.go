@@ -30,8 +30,10 @@ type reader struct {
 	tally  *tally
 	report func(violation string)
 
-	mu    sync.Mutex
-	marks map[string]int // message counts that were seen
+	mu        sync.Mutex
+	marks     map[string]int // message counts that were seen
+	unsettled int            // rebuilds that are under way
+	unsettles int            // all of them
 }
 
 // forget forgets what was seen: the read model is an earlier one.
@@ -41,16 +43,37 @@ func (r *reader) forget() {
 	clear(r.marks)
 }
 
-func (r *reader) mark(id string) int {
+// unsettle tells that another generation may come to serve, which can be a little behind;
+// the function that it returns, that none does any more. Counts that were seen meanwhile
+// are compared with none that were seen before or after.
+func (r *reader) unsettle() (settled func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.marks[id]
+	r.unsettled++
+	r.unsettles++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unsettled--
+		clear(r.marks)
+	}
 }
 
-func (r *reader) saw(id string, messages int) {
+// compare returns a function that tells, of a message count that was read since then,
+// which one was seen before, and notes it.
+func (r *reader) compare(id string) (seen func(messages int) (mark int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.marks[id] = max(r.marks[id], messages)
+	mark, settled, before := r.marks[id], r.unsettled == 0, r.unsettles
+	return func(messages int) int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !settled || r.unsettles != before {
+			return 0
+		}
+		r.marks[id] = max(r.marks[id], messages)
+		return mark
+	}
 }
 
 // run reads until ctx ends.
@@ -77,12 +100,12 @@ type question struct {
 	conversation *conversation
 	acked        int    // events that the answer must have, 0 if it need not have any
 	atLeast      uint64 // by which they are in the log
-	mark         int    // messages that an earlier answer had
+	seen         func(messages int) (mark int)
 }
 
 // read asks one question.
 func (r *reader) read(ctx context.Context, c *conversation) {
-	q := question{conversation: c, mark: r.mark(c.id)}
+	q := question{conversation: c, seen: r.compare(c.id)}
 	acked, seq, deleted := c.position()
 	if deleted {
 		return
@@ -137,7 +160,6 @@ func (r *reader) ask(ctx context.Context, q question) (what, wrong string, err e
 		var found httpapi.Conversation
 		if err = r.api.get(ctx, conversationPath(id, ""), query, &found); err == nil {
 			wrong = q.counts(found)
-			r.saw(id, found.MessageCount)
 		}
 		return "the conversation", wrong, err
 	case 1:
@@ -172,9 +194,9 @@ func (r *reader) ask(ctx context.Context, q question) (what, wrong string, err e
 // counts checks a conversation's counts.
 func (q question) counts(found httpapi.Conversation) string {
 	least, most := q.conversation.counted[q.acked], len(q.conversation.messages)
-	switch n := found.MessageCount; {
-	case n < q.mark:
-		return fmt.Sprintf("has %d messages, it had %d", n, q.mark)
+	switch n, mark := found.MessageCount, q.seen(found.MessageCount); {
+	case n < mark:
+		return fmt.Sprintf("has %d messages, it had %d", n, mark)
 	case n < least || n > most:
 		return fmt.Sprintf("has %d messages, not %d to %d", n, least, most)
 	}

@@ -18,7 +18,7 @@ func asked(t *testing.T) question {
 	require.NoError(t, err)
 	c, err := newConversation(1, s)
 	require.NoError(t, err)
-	return question{conversation: c, acked: len(s)}
+	return question{conversation: c, acked: len(s), seen: func(int) int { return 0 }}
 }
 
 func TestCountsThatCannotBeRightAreFound(t *testing.T) {
@@ -28,9 +28,26 @@ func TestCountsThatCannotBeRightAreFound(t *testing.T) {
 	require.Empty(t, q.counts(httpapi.Conversation{MessageCount: all}))
 	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: all - 1}), "one is missing")
 	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: all + 1}), "one is there twice")
-	q.acked, q.mark = 0, 3
+	q.acked, q.seen = 0, func(int) int { return 3 }
 	require.Empty(t, q.counts(httpapi.Conversation{MessageCount: 3}))
 	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: 2}), "it had three")
+}
+
+func TestCountsAreComparedUnlessAnotherGenerationMayServeMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := &reader{marks: map[string]int{}}
+	require.Zero(t, r.compare("c")(5))
+	require.Equal(t, 5, r.compare("c")(4))
+	before := r.compare("c")
+	settled := r.unsettle()
+	require.Zero(t, before(3), "it began before the rebuild, and ends in it")
+	require.Zero(t, r.compare("c")(3))
+	amid := r.compare("c")
+	settled()
+	require.Zero(t, amid(2), "it began in it")
+	require.Zero(t, before(2))
+	require.Zero(t, r.compare("c")(3), "what was seen before it counts no more")
+	require.Equal(t, 3, r.compare("c")(3))
 }
 
 func TestMessagesThatCannotBeRightAreFound(t *testing.T) {

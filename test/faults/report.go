@@ -39,6 +39,7 @@ type Report struct {
 	Outcomes     []Outcome      `json:"outcomes"` // in the order in which they were recovered from
 	Publish      map[string]int `json:"publish"`
 	Read         map[string]int `json:"read"`
+	Rebuilt      []Rebuilt      `json:"rebuilt"`
 	Checked      Checked        `json:"checked"`
 	Violating    int            `json:"violating"` // how many violations there are
 	Violations   []string       `json:"violations"`
@@ -68,7 +69,7 @@ func (c *campaign) report() *Report {
 	if !c.began.IsZero() {
 		r.Took = time.Since(c.began)
 	}
-	r.Outcomes, r.Checked = slices.Clone(c.outcomes), c.checked
+	r.Outcomes, r.Rebuilt, r.Checked = slices.Clone(c.outcomes), c.rebuilds.list(), c.checked
 	r.Violating, r.Violations = c.violating, slices.Clone(c.violations)
 	return r
 }
@@ -114,7 +115,7 @@ func (r *Report) Markdown() string {
 	say("# Faults\n\n<!-- Made by make faults; do not edit. -->\n")
 	say("What happens to mneme when what it runs on fails. Everything is real: nats-server, Neo4j, two ingestors and two file-trackers on Neo4j, one of each on SQLite,")
 	say("and a context-api for each store, all on one log of %d partitions and each in a process of its own. Recorded conversations of agents are published to it, many at once,", partitions)
-	say("while faults of a schedule that a seed decides come over it, one behind the other and one amid the other, and while readers look at every answer.\n")
+	say("while faults of a schedule that a seed decides come over it, one behind the other and one amid the other, while read models are rebuilt, and while readers look at every answer.\n")
 	say("    %s\n", r.Command)
 	say("%s\n", r.verdict())
 	say("| | |\n|---|---|")
@@ -136,6 +137,12 @@ func (r *Report) Markdown() string {
 	for _, g := range r.groups() {
 		say("| %s | %s | %d | %s | %s | %s | %s | %s | %s |", g.kind, g.target, len(g.recovery),
 			seconds(middle(g.recovery)), seconds(slices.Max(g.recovery)), seconds(middle(g.stall)), seconds(slices.Max(g.stall)), listOf(g.publish), listOf(g.read))
+	}
+	if len(r.Rebuilt) > 0 {
+		say("\n## Rebuilds\n\nEach goes on amid the faults that follow it, until it serves or nothing of it is left.\n\n| of | after events | took | end |\n|---|---:|---:|---|")
+		for _, b := range r.Rebuilt {
+			say("| %s | %d | %s | %s |", b.Model, b.Events, seconds(b.Took), b.End)
+		}
 	}
 	say("\n## Seen by everybody\n\n| what | times |\n|---|---:|")
 	for _, counts := range []map[string]int{r.Publish, r.Read} {

@@ -26,6 +26,8 @@ const (
 	Restore     Kind = "restored copy"       // a read model becomes what it was a while ago
 	Duplicates  Kind = "duplicates"          // events that the log has are published again
 	Invalid     Kind = "events against rule" // published by somebody who does not know better
+	Rebuild     Kind = "rebuild"             // beside everything else, however long it takes
+	Cancel      Kind = "rebuild, canceled"   // soon after it began
 )
 
 // Targets beside the programs.
@@ -60,7 +62,7 @@ func (f Fault) domains() []string {
 		return []string{targetNATS}
 	case Restore:
 		return sqlitePrograms()
-	case Duplicates, Invalid:
+	case Duplicates, Invalid, Rebuild, Cancel:
 		return nil
 	}
 	return []string{f.Target}
@@ -89,7 +91,8 @@ const maxLength = 8 * time.Second
 
 // Schedule makes the faults of a plan, in the order of their times. It depends on the
 // plan alone. Every kind comes up before any comes up twice, and every target of a kind
-// before one of its targets does. After one half of the faults there is time to
+// before one of its targets does. Rebuilds, which last for many others, come up less often
+// from then on. After one half of the faults there is time to
 // recover, after the other half there is none.
 func Schedule(p Plan) []Fault {
 	rnd := rand.New(rand.NewPCG(p.Seed, 0x5c4ed01e))
@@ -164,6 +167,9 @@ func between(rnd *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rnd.Int64N(int64(high-low)+1))
 }
 
+// rebuildEvery is in which turns there are rebuilds.
+const rebuildEvery = 4
+
 // deal gives n faults of all kinds in turns, each kind with all of its targets in turns.
 func deal(rnd *rand.Rand, n int) []Fault {
 	all := targets()
@@ -174,9 +180,12 @@ func deal(rnd *rand.Rand, n int) []Fault {
 	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Compare(a, b) })
 	decks := map[Kind][]string{}
 	var list []Fault
-	for len(list) < n {
+	for turn := 0; len(list) < n; turn++ {
 		rnd.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 		for _, kind := range kinds {
+			if (kind == Rebuild || kind == Cancel) && turn%rebuildEvery != 0 {
+				continue
+			}
 			if len(decks[kind]) == 0 {
 				decks[kind] = slices.Clone(all[kind])
 				rnd.Shuffle(len(all[kind]), func(i, j int) { decks[kind][i], decks[kind][j] = decks[kind][j], decks[kind][i] })
@@ -191,6 +200,7 @@ func deal(rnd *rand.Rand, n int) []Fault {
 // targets are what each kind of fault can hit.
 func targets() map[Kind][]string {
 	var processes, links []string
+	models := []string{"graph in " + targetNeo4j, "files in " + targetNeo4j, "graph in " + targetSQLite, "files in " + targetSQLite}
 	for _, p := range programs {
 		processes = append(processes, p.name)
 		links = append(links, link(targetNATS, p.name))
@@ -209,5 +219,6 @@ func targets() map[Kind][]string {
 		Kill: processes, Terminate: processes, FreezeShort: processes, FreezeLong: processes,
 		Latency: links, Slow: links, Reset: links, BlackHole: links,
 		Full: {targetLog}, Restore: {targetSQLite}, Duplicates: {targetLog}, Invalid: {targetLog},
+		Rebuild: models, Cancel: models,
 	}
 }
