@@ -19,6 +19,8 @@ type BenchCmd struct {
 	Latency BenchLatencyCmd `cmd:"" help:"How soon a published event can be read, at an even rate."`
 	Replay  BenchReplayCmd  `cmd:"" help:"How fast the read models are rebuilt."`
 	Context BenchContextCmd `cmd:"" help:"How long a context takes, and what a server needs."`
+	Rebuild BenchRebuildCmd `cmd:"" help:"How fast a rebuild is, and what it does to live events."`
+	Scale   BenchScaleCmd   `cmd:"" help:"How fast several ingestors are that share a log."`
 }
 
 // benchStore is where a measurement keeps its read models.

@@ -76,6 +76,30 @@ func TestBenchReplayComparesWithABareConsumer(t *testing.T) {
 	}
 }
 
+func TestBenchRebuildComparesWithIngestAndWithoutOne(t *testing.T) {
+	r, lines := measure[bench.Rebuild](t, "rebuild", "--rounds", "2", "--rate", "100", "--warm-up", "0s", "--for", "1s")
+	require.EqualValues(t, lines, r.Events)
+	require.Len(t, r.Ratios, 2)
+	for _, figure := range []float64{r.MB, r.IngestPS, r.RebuildPS, r.Ratio, r.P99Ratio, r.With.Pace, r.Without.Pace} {
+		require.Positive(t, figure)
+	}
+	require.Equal(t, r.Without.Readable.Count, r.With.Readable.Count)
+	require.Positive(t, r.With.Context.Count)
+}
+
+func TestBenchScaleLetsIngestorsShareALog(t *testing.T) {
+	r, lines := measure[bench.Scale](t, "scale", "--ingestors", "1,2", "--rounds", "2", "--store", "neo4j", "--neo4j-uri", neo4jtest.URI(t), "--neo4j-password="+neo4jtest.Password())
+	require.EqualValues(t, lines, r.Events)
+	require.Equal(t, 8, r.Partitions)
+	require.Len(t, r.Ingestors, 2)
+	for i, n := range r.Ingestors {
+		require.Equal(t, i+1, n.Count)
+		require.Positive(t, n.IngestPS)
+		require.Len(t, n.Ratios, 2)
+	}
+	require.InDelta(t, 1, r.Ingestors[0].Ratio, 0.001)
+}
+
 func TestBenchLatencyReadsBackWhatItPublished(t *testing.T) {
 	r, lines := measure[bench.Latency](t, "latency", "--rate", "200", "--reads", "100", "--warm-up", "0s", "--for", "10s")
 	require.Equal(t, lines, r.Events)
@@ -99,7 +123,11 @@ func TestBenchLatencyAndContextOnNeo4jLeaveNothingThere(t *testing.T) {
 	require.Equal(t, lines, latency.Events)
 	require.Equal(t, bench.Store{Name: "neo4j", Version: server.Version()}, latency.Store)
 	require.Positive(t, latency.Readable.P50)
-	// It is not refused: the one before has left nothing.
+	// They are not refused: the one before has left nothing.
+	rebuild, lines := measure[bench.Rebuild](t, append([]string{"rebuild", "--rounds", "1", "--warm-up", "0s", "--for", "2s", "--rate", "5"}, on...)...)
+	require.EqualValues(t, lines, rebuild.Events)
+	require.Equal(t, latency.Store, rebuild.Store)
+	require.Positive(t, rebuild.Ratio)
 	contexts, _ := measure[bench.Context](t, append([]string{"context", "--rounds", "1"}, on...)...)
 	require.Equal(t, &latency.Store, contexts.Store)
 	require.Equal(t, 3, contexts.Warm.Count)
@@ -109,7 +137,7 @@ func TestBenchLatencyAndContextOnNeo4jLeaveNothingThere(t *testing.T) {
 	up(t, t.TempDir())
 	path := filepath.Join(t.TempDir(), "recording.jsonl")
 	recording(t, path, 1, 1, 1)
-	for _, command := range []string{"latency", "context"} {
+	for _, command := range []string{"latency", "context", "rebuild"} {
 		_, stderr, code := mneme(t, "bench", command, path)
 		require.Equal(t, exitUsage, code)
 		require.Contains(t, stderr, bench.ErrInUse.Error())
@@ -169,13 +197,14 @@ func TestBenchWithWrongUsageSaysSo(t *testing.T) {
 	for _, args := range [][]string{
 		{"ingest"}, {"ingest", empty}, {"ingest", "--rounds", "0", empty}, {"ingest", "--store", "paper", empty}, {"ingest", "--neo4j-uri", "nowhere", empty}, {"replay", empty}, {"replay", filepath.Join(empty, "none")},
 		{"latency", empty}, {"latency", "--rate", "0", empty}, {"latency", "--for", "1ms", empty}, {"latency", "--for", "soon", empty},
+		{"rebuild", empty}, {"rebuild", "--rounds", "0", empty}, {"scale", empty}, {"scale", "--ingestors", "0", "--store", "neo4j", empty},
 		{"context", empty}, {"context", "--max-chars", "1", empty}, {"context", "--url", "nowhere"},
 	} {
 		_, stderr, code := mneme(t, append([]string{"bench"}, args...)...)
 		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
 		require.NotEmpty(t, stderr)
 	}
-	for _, command := range []string{"ingest", "latency", "replay", "context"} {
+	for _, command := range []string{"ingest", "latency", "replay", "context", "rebuild", "scale"} {
 		out, _, code := mneme(t, "bench", command, "--help")
 		require.Zero(t, code)
 		require.Contains(t, out, "temporary directory")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	natsdeploy "mneme/deploy/nats"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph/neo4jstore"
 )
@@ -37,7 +38,7 @@ type Ingest struct {
 // a generation of its own, which it removes, and runs once to warm up.
 func RunIngest(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Ingest, err error) {
 	out.Machine = ThisMachine()
-	s, err := newScratch(ctx)
+	s, err := newScratch(ctx, natsdeploy.Settings{})
 	if err != nil {
 		return out, err
 	}

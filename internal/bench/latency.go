@@ -86,10 +86,7 @@ func RunLatency(ctx context.Context, paths []string, o LatencyOptions, say Say) 
 	if err != nil {
 		return out, err
 	}
-	p := &pacer{log: log, api: newAPI(server.http, tenant, 4*sessions), interval: time.Second / time.Duration(o.Rate)}
-	p.every = max(o.Rate/o.Reads, 1)
-	// A short recording is measured whole but for a tenth.
-	p.warmUp = min(int(float64(o.Rate)*o.WarmUp.Seconds()), len(list)/10)
+	p := newPacer(log, server, tenant, o.Rate, o.Reads, o.WarmUp, len(list))
 	if err := p.run(ctx, list, say); err != nil {
 		return out, err
 	}
@@ -173,6 +170,7 @@ func interleave(list []events.Event, width int) []events.Event {
 type pacer struct {
 	log      *eventlog.Log
 	api      *api
+	tenant   string
 	interval time.Duration
 	every    int // each so manyth event is read back
 	warmUp   int // events that are not measured
@@ -184,6 +182,17 @@ type pacer struct {
 	context      []time.Duration
 	err          error
 	took         time.Duration // what is measured
+}
+
+// newPacer is for so many events: rate of them a second are published, and reads of those
+// read back.
+func newPacer(log *eventlog.Log, server *program, tenant string, rate, reads int, warmUp time.Duration, events int) *pacer {
+	return &pacer{
+		log: log, api: newAPI(server.http, tenant, 4*sessions), tenant: tenant,
+		interval: time.Second / time.Duration(rate), every: max(rate/reads, 1),
+		// A short recording is measured whole but for a tenth.
+		warmUp: min(int(float64(rate)*warmUp.Seconds()), events/10),
+	}
 }
 
 // due is an event and when it is to be published.
@@ -251,7 +260,7 @@ func (p *pacer) publish(ctx context.Context, d due, reading *sync.WaitGroup) err
 		return ctx.Err()
 	}
 	late := time.Since(d.at)
-	ack, err := p.log.Publish(ctx, tenant, d.event)
+	ack, err := p.log.Publish(ctx, p.tenant, d.event)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (p Program) giveBack(ctx context.Context, err error) error {
 	if p.Neo4j == nil {
 		return err
 	}
-	return errors.Join(err, remove(ctx, *p.Neo4j, projection.FirstGeneration))
+	return errors.Join(err, neo4jstore.Reset(context.WithoutCancel(ctx), *p.Neo4j))
 }
 
 // environment are the settings of the program's store.

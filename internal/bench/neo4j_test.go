@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	natsdeploy "mneme/deploy/nats"
 	"mneme/events"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/pkg/graph/neo4jstore"
@@ -15,7 +16,7 @@ func TestTheBareLoaderMakesTheGraphOfTheEngine(t *testing.T) {
 	t.Parallel()
 	config := neo4jstore.Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()}
 	ctx := t.Context()
-	s, err := newScratch(ctx)
+	s, err := newScratch(ctx, natsdeploy.Settings{})
 	require.NoError(t, err)
 	defer s.close()
 	ok := true

@@ -37,7 +37,7 @@ type Replay struct {
 func RunReplay(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Replay, err error) {
 	out.Machine = ThisMachine()
 	out.ComparedTo = "a bare ordered consumer that reads the same stream and decodes nothing"
-	s, err := newScratch(ctx)
+	s, err := newScratch(ctx, natsdeploy.Settings{})
 	if err != nil {
 		return out, err
 	}

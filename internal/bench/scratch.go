@@ -36,7 +36,7 @@ type scratch struct {
 	log    *eventlog.Log
 }
 
-func newScratch(ctx context.Context) (_ *scratch, err error) {
+func newScratch(ctx context.Context, settings natsdeploy.Settings) (_ *scratch, err error) {
 	s := &scratch{}
 	defer func() {
 		if err != nil {
@@ -49,7 +49,7 @@ func newScratch(ctx context.Context) (_ *scratch, err error) {
 	if s.server, err = natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{Dir: filepath.Join(s.dir, "nats")}); err != nil {
 		return nil, err
 	}
-	if _, err := s.server.Apply(ctx, natsdeploy.Settings{}); err != nil {
+	if _, err := s.server.Apply(ctx, settings); err != nil {
 		return nil, err
 	}
 	conn, err := eventlog.Connect("", "bench", quiet, s.server.InProcess())
@@ -62,14 +62,19 @@ func newScratch(ctx context.Context) (_ *scratch, err error) {
 	return s, err
 }
 
-// close ends the server and removes the directory.
-func (s *scratch) close() {
+// end ends the server.
+func (s *scratch) end() {
 	if s.log != nil {
 		s.log.Conn().Close()
 	}
 	if s.server != nil {
 		s.server.Stop()
 	}
+}
+
+// close ends the server and removes the directory.
+func (s *scratch) close() {
+	s.end()
 	_ = os.RemoveAll(s.dir)
 }
 

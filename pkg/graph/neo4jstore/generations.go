@@ -47,8 +47,9 @@ const (
 	servingFields = "coalesce(s.generation, 1), coalesce(s.discarded, 0), coalesce(s.discarding, [])"
 	selectServing = "MATCH (s:$EngineServing {key: $key}) RETURN " + servingFields
 	// The SET takes the lock before anything is read.
-	lockServing = "MERGE (s:$EngineServing {key: $key}) SET s.lock = $key RETURN " + servingFields
-	saveServing = "MATCH (s:$EngineServing {key: $key}) SET s.generation = $generation, s.discarded = $discarded, s.discarding = $discarding"
+	lockServing   = "MERGE (s:$EngineServing {key: $key}) SET s.lock = $key RETURN " + servingFields
+	deleteServing = "MATCH (s:$EngineServing {key: $key}) DELETE s"
+	saveServing   = "MATCH (s:$EngineServing {key: $key}) SET s.generation = $generation, s.discarded = $discarded, s.discarding = $discarding"
 
 	selectGenerations = "MATCH (k:$EngineCheckpoint) WHERE k.key > '' AND k.generation < $foreign RETURN DISTINCT k.generation"
 )

@@ -20,14 +20,22 @@ import (
 var all = os.Getenv("MNEME_TEST_ALL") == "1"
 
 // lawChecks is how many histories a law is tried with, unless -rapid.checks says how
-// many: each takes a hundred round trips.
-const lawChecks = "10"
+// many: each takes a hundred round trips. With -short there are fewer, for the race
+// detector looks at what all of them do alike.
+const (
+	lawChecks      = "10"
+	lawChecksShort = "3"
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	chosen := all
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
-	if !chosen {
+	switch {
+	case chosen:
+	case testing.Short():
+		_ = flag.Set("rapid.checks", lawChecksShort)
+	default:
 		_ = flag.Set("rapid.checks", lawChecks)
 	}
 	code := m.Run()

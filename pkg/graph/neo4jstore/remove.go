@@ -58,3 +58,29 @@ func (d *db) remove(ctx context.Context, projection string, generation int) erro
 	}
 	return nil
 }
+
+// Reset deletes every generation of both projections that programs write, and which one
+// serves: the server is then as if no mneme had used it, but for the schema. Nobody may be
+// reading or writing them.
+func Reset(ctx context.Context, c Config) (err error) {
+	g, err := OpenGenerations(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	for name := range removals {
+		builds, err := g.Builds(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, generation := range append(builds.Others, builds.Serving) {
+			if err := g.remove(ctx, name, generation); err != nil {
+				return err
+			}
+		}
+		if _, err := g.write(ctx, labelled(name, deleteServing), map[string]any{"key": name}); err != nil {
+			return classify(err)
+		}
+	}
+	return nil
+}

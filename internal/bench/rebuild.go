@@ -1,0 +1,262 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph/neo4jstore"
+)
+
+// RebuildOptions say how [RunRebuild] measures.
+type RebuildOptions struct {
+	Program Program
+	Rounds  int           // of what is measured while nothing else runs
+	Rate    int           // events a second that are published beside a rebuild
+	WarmUp  time.Duration // of publishing, not measured
+	For     time.Duration // of publishing, with a rebuild and without
+}
+
+// Rebuild is the result of [RunRebuild].
+type Rebuild struct {
+	Machine   Machine   `json:"machine"`
+	Store     Store     `json:"store"`
+	Events    uint64    `json:"events"`
+	MB        float64   `json:"mb"`
+	IngestPS  float64   `json:"ingest_events_per_s"`  // median: into empty read models, by a program that starts
+	RebuildPS float64   `json:"rebuild_events_per_s"` // median: beside those that serve, until it serves
+	Ratio     float64   `json:"ratio"`                // median of the rounds
+	Ratios    []float64 `json:"ratios"`
+	Rate      int       `json:"rate_events_per_s"` // of what is published meanwhile
+	Without   Live      `json:"without"`
+	With      Live      `json:"with"`
+	Rebuilds  int       `json:"rebuilds"`  // that ended while With was measured
+	P99Ratio  float64   `json:"p99_ratio"` // With to Without, of Readable
+}
+
+// Live is what publishers and readers see.
+type Live struct {
+	Pace         float64   `json:"pace_events_per_s"`
+	Acknowledged Latencies `json:"acknowledged"`
+	Readable     Latencies `json:"readable"`
+	Context      Latencies `json:"context"`
+}
+
+// RunRebuild measures rebuilds of all read models by the program itself. In each round
+// it starts on a log that holds the transcripts, and on empty read models, which it
+// fills; then it is asked for a rebuild of them. The program of the last round is then
+// published to at an even rate and read from, as [RunLatency] does, without a rebuild and
+// with one under way all the time. Without events it returns [ErrNoEvents]. What it
+// wrote is removed, in Neo4j too, which has to be without read models of a mneme; it
+// returns [ErrInUse] otherwise.
+func RunRebuild(ctx context.Context, paths []string, o RebuildOptions, say Say) (out Rebuild, err error) {
+	out.Machine, out.Rate = ThisMachine(), o.Rate
+	live, err := take(ctx, paths, int(float64(o.Rate)*(o.WarmUp+o.For).Seconds()))
+	if err != nil {
+		return out, err
+	}
+	if out.Store, err = o.Program.take(ctx); err != nil {
+		return out, err
+	}
+	defer func() { err = o.Program.giveBack(ctx, err) }()
+	s, err := newScratch(ctx, natsdeploy.Settings{})
+	if err != nil {
+		return out, err
+	}
+	defer s.close()
+	_, state, err := s.fill(ctx, paths, say)
+	if err != nil {
+		return out, err
+	}
+	out.Events, out.MB = state.Messages, float64(state.Bytes)/1e6
+	s.end() // the program has it from here on
+	var server *program
+	defer func() { server.stop() }()
+	var ingest, rebuild []float64
+	for round := range warmUps(o.Program.Neo4j) + o.Rounds {
+		say("round %d of %d", round+1-warmUps(o.Program.Neo4j), o.Rounds)
+		server.stop()
+		if err := o.Program.forget(ctx, s.dir); err != nil {
+			return out, err
+		}
+		if server, err = o.Program.up(ctx, s.dir); err != nil {
+			return out, err
+		}
+		a := newAPI(server.http, tenant, 4*sessions)
+		filled, err := a.awaitApplied(ctx)
+		if err != nil {
+			return out, err
+		}
+		rebuilt, err := a.rebuildAll(ctx)
+		if err != nil {
+			return out, err
+		}
+		if round < warmUps(o.Program.Neo4j) {
+			continue
+		}
+		n := float64(out.Events)
+		ingest, rebuild = append(ingest, n/filled.Seconds()), append(rebuild, n/rebuilt.Seconds())
+		out.Ratios = append(out.Ratios, filled.Seconds()/rebuilt.Seconds())
+	}
+	out.IngestPS, out.RebuildPS, out.Ratio = median(ingest), median(rebuild), median(out.Ratios)
+
+	// A new process leaves what was superseded alone until it removes it.
+	server.stop()
+	if server, err = o.Program.up(ctx, s.dir); err != nil {
+		return out, err
+	}
+	if _, err := newAPI(server.http, tenant, 1).awaitApplied(ctx); err != nil {
+		return out, err
+	}
+	live = interleave(live, sessions)
+	if out.Without, err = o.live(ctx, server, tenant+"-without", live, say); err != nil {
+		return out, err
+	}
+	rebuilding, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- newAPI(server.http, tenant, 1).keepRebuilding(rebuilding, &out.Rebuilds) }()
+	out.With, err = o.live(ctx, server, tenant+"-with", live, say)
+	stop()
+	if err = errors.Join(err, <-ended); err != nil {
+		return out, err
+	}
+	out.P99Ratio = out.With.Readable.P99 / out.Without.Readable.P99
+	return out, nil
+}
+
+// live publishes to the program and reads from it.
+func (o RebuildOptions) live(ctx context.Context, server *program, tenant string, list []events.Event, say Say) (out Live, err error) {
+	conn, err := eventlog.Connect(server.nats, "bench", quiet)
+	if err != nil {
+		return out, err
+	}
+	defer conn.Close()
+	log, err := eventlog.Open(ctx, conn)
+	if err != nil {
+		return out, err
+	}
+	p := newPacer(log, server, tenant, o.Rate, readsBeside, o.WarmUp, len(list))
+	if err := p.run(ctx, list, say); err != nil {
+		return out, err
+	}
+	out.Pace = float64(len(list)-p.warmUp) / p.took.Seconds()
+	out.Acknowledged, out.Readable, out.Context = latencies(p.acknowledged), latencies(p.readable), latencies(p.context)
+	return out, nil
+}
+
+// readsBeside is how many events a second are read back.
+const readsBeside = 50
+
+// forget removes the program's read models; it has ended.
+func (p Program) forget(ctx context.Context, dir string) error {
+	if p.Neo4j == nil {
+		return os.RemoveAll(filepath.Join(dir, "models"))
+	}
+	return neo4jstore.Reset(ctx, *p.Neo4j)
+}
+
+// poll is how often the program is asked how far it is.
+const poll = 20 * time.Millisecond
+
+// await asks the program until done says so of its status. It returns how long that took.
+func (a *api) await(ctx context.Context, path string, done func(raw []byte) (bool, error)) (time.Duration, error) {
+	began := time.Now()
+	for {
+		raw, err := a.get(ctx, path, nil)
+		if err != nil {
+			return 0, err
+		}
+		ok, err := done(raw)
+		if ok || err != nil {
+			return time.Since(began), err
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// awaitApplied waits until all that the log holds is applied.
+func (a *api) awaitApplied(ctx context.Context) (time.Duration, error) {
+	return a.await(ctx, "/v1/status", func(raw []byte) (bool, error) {
+		var status struct {
+			Projections []struct {
+				State, Error string
+				Lag          uint64
+			}
+		}
+		err := json.Unmarshal(raw, &status)
+		applied := len(status.Projections) > 0
+		for _, p := range status.Projections {
+			if p.State == "halted" {
+				err = errors.Join(err, errors.New(p.Error))
+			}
+			applied = applied && p.State == "live" && p.Lag == 0
+		}
+		return applied, err
+	})
+}
+
+// rebuildAll asks for a rebuild of everything and waits until it serves.
+func (a *api) rebuildAll(ctx context.Context) (time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/v1/rebuilds", bytes.NewReader([]byte(`{"projection":"all"}`)))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	began := time.Now()
+	response, err := a.client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return 0, err
+	}
+	if response.StatusCode != http.StatusAccepted {
+		return 0, fmt.Errorf("POST /v1/rebuilds: %s: %s", response.Status, body)
+	}
+	_, err = a.await(ctx, "/v1/rebuilds", func(raw []byte) (bool, error) {
+		var list struct {
+			Rebuilds []struct{ Projection, State, Error string }
+		}
+		err := json.Unmarshal(raw, &list)
+		done := len(list.Rebuilds) > 0
+		for _, r := range list.Rebuilds {
+			if !slices.Contains([]string{"building", "serving"}, r.State) {
+				err = errors.Join(err, fmt.Errorf("rebuild of %s: %s %s", r.Projection, r.State, r.Error))
+			}
+			done = done && r.State == "serving"
+		}
+		return done, err
+	})
+	return time.Since(began), err
+}
+
+// keepRebuilding lets one rebuild follow the other until ctx ends, and counts those that
+// came to their end.
+func (a *api) keepRebuilding(ctx context.Context, ended *int) error {
+	for {
+		_, err := a.rebuildAll(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		*ended++
+	}
+}
