@@ -62,6 +62,9 @@ func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			return err
 		}
 	}
+	if len(list.Rebuilds) == 0 {
+		return errors.New("the server names no rebuild: mneme status shows what is under way")
+	}
 	if c.Wait {
 		if err := c.await(ctx, api, t, &list); err != nil {
 			return err
@@ -76,12 +79,17 @@ func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 // pollRebuilds is how often a command that waits asks how far it is.
 const pollRebuilds = 300 * time.Millisecond
 
+// standsStill is after which time without progress a command that waits says so.
+const standsStill = 10 * time.Second
+
 // await asks again and again until nothing is to be done any more. A server that is away
 // is waited for.
 func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *rebuildList) error {
 	bar := t.counter("rebuilding " + c.Projection)
 	defer func() { _ = bar.Finish() }()
 	away := false
+	var before uint64
+	moved, said := time.Now(), false
 	for {
 		pending, applied, total := false, uint64(0), uint64(0)
 		for _, r := range list.Rebuilds {
@@ -90,6 +98,14 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 		}
 		if !pending {
 			return nil
+		}
+		if applied != before {
+			before, moved = applied, time.Now()
+		}
+		if !said && !away && time.Since(moved) > standsStill {
+			said = true
+			_ = bar.Clear()
+			t.say("nothing has moved for %s: mneme status shows whether ingestor and file-tracker, or mneme up, run on this store, and their trouble", standsStill)
 		}
 		if total > 0 && !c.Cancel {
 			bar.ChangeMax64(int64(total))
@@ -129,7 +145,7 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 func follow(r *httpapi.Rebuild, now []httpapi.Rebuild) {
 	i := slices.IndexFunc(now, func(one httpapi.Rebuild) bool { return one.Projection == r.Projection })
 	switch {
-	case i >= 0 && now[i].Generation == r.Generation:
+	case i >= 0 && now[i].Generation == r.Generation && now[i].AskedAt.Equal(r.AskedAt):
 		*r = now[i]
 	case i >= 0 && now[i].From >= r.Generation:
 		r.State = string(rebuild.Serving)

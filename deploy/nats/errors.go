@@ -101,3 +101,11 @@ func IsFull(err error) bool {
 	}
 	return false
 }
+
+// IsConflict tells whether a key, or the end of a subject, is not as a request expected it
+// to be. A stream with copies says so by a code of its own.
+func IsConflict(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) &&
+		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}

@@ -32,6 +32,11 @@ type model struct {
 	err        error // why the store is not there
 }
 
+// buildOf names a model for other processes.
+func (a *api) buildOf(m model) projection.Build {
+	return projection.Build{Store: a.Store, Projection: m.name, Generation: m.generation}
+}
+
 // pins are the read models of one request: it reads from one generation of each.
 type pins struct {
 	graph *Pinned[graph.Reader]

@@ -81,6 +81,9 @@ func (a *api) rebuilds(list []rebuild.Progress, err error) (*rebuildsOutput, err
 	var other *rebuild.UnderWayError
 	switch {
 	case errors.As(err, &other):
+		if other.Wish.State == rebuild.Canceled {
+			return nil, huma.Error409Conflict(err.Error() + ": ask again when that is done")
+		}
 		return nil, huma.Error409Conflict(err.Error() + a.howFar(other) + ": wait for it, or cancel it")
 	case errors.Is(err, rebuild.ErrUnknown):
 		return nil, huma.Error404NotFound(err.Error())

@@ -195,7 +195,7 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 		}
 		after = rows[page-1].Seq
 	}
-	applied, failed, err := projection.RequestRepair(ctx, a.Log.Conn(), t.name, t.generation, partition, t.id)
+	applied, failed, err := projection.RequestRepair(ctx, a.Log.Conn(), a.buildOf(t.model), partition, t.id)
 	if err != nil {
 		return err
 	}

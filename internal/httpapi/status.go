@@ -63,6 +63,7 @@ type ProcessStatus struct {
 
 // DrivenPartition is what a process says of a partition.
 type DrivenPartition struct {
+	Store      string  `json:"store"`
 	Projection string  `json:"projection"`
 	Generation int     `json:"generation"`
 	Partition  int     `json:"partition"`
@@ -94,7 +95,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	}
 	out.Body.Processes = processes(&cluster)
 	for _, m := range a.models(ctx) {
-		list, err := a.projectionStatus(ctx, m, &cluster)
+		list, err := a.projectionStatus(ctx, m, &cluster, out.Body.ProcessesError == "")
 		if err != nil {
 			return nil, a.problem(err)
 		}
@@ -116,11 +117,12 @@ func (a *api) underWay(ctx context.Context) ([]Rebuild, error) {
 	return each(slices.DeleteFunc(list, func(p rebuild.Progress) bool { return p.State == rebuild.Serving }), rebuildOf), nil
 }
 
-func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection.Cluster) ([]ProjectionStatus, error) {
-	running := cluster.Statuses(m.name, m.generation)
+// projectionStatus is the status of a read model; known tells whether all processes are.
+func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection.Cluster, known bool) ([]ProjectionStatus, error) {
+	running := cluster.Statuses(a.buildOf(m))
 	if a.States != nil { // which say more
 		for _, s := range a.States() {
-			if s.Projection == m.name && s.Generation == m.generation {
+			if s.Build == a.buildOf(m) {
 				running = append(running, s)
 			}
 		}
@@ -131,7 +133,7 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 	if m.err != nil {
 		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: m.generation, State: "absent", Error: m.err.Error()}}, nil
 	}
-	progress, err := projection.Progress(ctx, m.name, a.Log, m.store, running)
+	progress, err := projection.Progress(ctx, a.buildOf(m), a.Log, m.store, running)
 	if errors.Is(err, projection.ErrUnavailable) {
 		return a.unavailable(m, running, err), nil
 	}
@@ -147,9 +149,9 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 		list[i] = ProjectionStatus{
 			Name: m.name, Store: a.Store, Generation: m.generation, Partition: s.Partition, State: string(s.State),
 			Checkpoint: s.Checkpoint.Seq, Lag: s.Lag, Applied: s.Checkpoint.Applied, Duplicates: s.Checkpoint.Duplicates, Error: s.Error,
-			Holder: cluster.Holder(m.name, m.generation, s.Partition), Epoch: s.Checkpoint.Epoch, Rate: s.Rate, Retries: s.Retries,
+			Holder: cluster.Holder(a.buildOf(m), s.Partition), Epoch: s.Checkpoint.Epoch, Rate: s.Rate, Retries: s.Retries,
 		}
-		if list[i].Holder == "" && s.State != projection.StateHalted {
+		if list[i].Holder == "" && s.State != projection.StateHalted && known {
 			list[i].State = string(projection.StateIdle)
 		}
 		for _, n := range failed {
@@ -191,17 +193,17 @@ func processes(cluster *projection.Cluster) []ProcessStatus {
 			p.Started = m.Started.Format(time.RFC3339)
 		}
 		for _, d := range m.Partitions {
-			p.add(DrivenPartition{d.Projection, d.Generation, d.Partition, string(d.State), d.Seq, d.Lag, d.Rate, d.Retries, d.Error})
+			p.add(DrivenPartition{d.Store, d.Projection, d.Generation, d.Partition, string(d.State), d.Seq, d.Lag, d.Rate, d.Retries, d.Error})
 		}
 		for _, l := range cluster.Leases {
 			if l.Process == m.Process && !slices.ContainsFunc(m.Partitions, func(d projection.Driven) bool {
-				return d.Projection == l.Projection && d.Generation == l.Generation && d.Partition == l.Partition
+				return d.Build == l.Build && d.Partition == l.Partition
 			}) {
-				p.add(DrivenPartition{Projection: l.Projection, Generation: l.Generation, Partition: l.Partition, State: stateUnknown})
+				p.add(DrivenPartition{Store: l.Store, Projection: l.Projection, Generation: l.Generation, Partition: l.Partition, State: stateUnknown})
 			}
 		}
 		slices.SortFunc(p.Partitions, func(a, b DrivenPartition) int {
-			return cmp.Or(cmp.Compare(a.Projection, b.Projection), a.Generation-b.Generation, a.Partition-b.Partition)
+			return cmp.Or(cmp.Compare(a.Store, b.Store), cmp.Compare(a.Projection, b.Projection), a.Generation-b.Generation, a.Partition-b.Partition)
 		})
 		list = append(list, p)
 	}

@@ -71,7 +71,10 @@ type UnderWayError struct {
 }
 
 func (e *UnderWayError) Error() string {
-	return fmt.Sprintf("a rebuild of %s into generation %d is %s since %s", e.Projection, e.Wish.Generation, e.Wish.State, e.Wish.AskedAt.UTC().Format(time.RFC3339))
+	if e.Wish.State == Canceled {
+		return fmt.Sprintf("what the canceled rebuild of %s made, generation %d, is being removed", e.Projection, e.Wish.Generation)
+	}
+	return fmt.Sprintf("a rebuild of %s into generation %d is under way since %s", e.Projection, e.Wish.Generation, e.Wish.AskedAt.UTC().Format(time.RFC3339))
 }
 
 // Is makes errors.Is(err, ErrRebuilding) true.
@@ -109,7 +112,7 @@ func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error
 		}
 	}
 	err := request(bucket)
-	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) && !isConflict(err) {
+	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) && !natsdeploy.IsConflict(err) {
 		bucket = nil
 	}
 	c.mu.Lock()
@@ -171,7 +174,7 @@ func (c *Control) Forget(ctx context.Context, projection string, w Wish) error {
 	err := c.in(ctx, func(bucket jetstream.KeyValue) error {
 		return bucket.Delete(ctx, c.prefix+projection, jetstream.LastRevision(w.revision))
 	})
-	if isConflict(err) {
+	if natsdeploy.IsConflict(err) {
 		return nil
 	}
 	return err
@@ -190,18 +193,10 @@ func (c *Control) put(ctx context.Context, projection string, w Wish) error {
 		}
 		return err
 	})
-	if isConflict(err) {
+	if natsdeploy.IsConflict(err) {
 		return errChanged
 	}
 	return err
-}
-
-// isConflict tells whether a key is not as it was expected to be. A bucket with copies
-// says so by another code.
-func isConflict(err error) bool {
-	var api *jetstream.APIError
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) &&
-		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
 // rewatchEvery is how long a watch waits before it begins again.

@@ -72,17 +72,20 @@ func (r *Rebuilds) Ask(ctx context.Context, name string) ([]Progress, error) {
 			return nil, &UnderWayError{one, before[i]}
 		}
 	}
+	wishes := make([]Wish, len(names))
 	for i, one := range names {
 		builds, err := r.generations.Builds(ctx, one)
 		if err != nil {
 			return nil, err
 		}
-		wish := Wish{Generation: max(builds.Last, builds.Serving) + 1, From: builds.Serving, AskedAt: time.Now().UTC(), State: Building}
-		if err := r.control.begin(ctx, one, before[i], wish); err != nil {
+		wishes[i] = Wish{Generation: max(builds.Last, builds.Serving) + 1, From: builds.Serving, AskedAt: time.Now().UTC(), State: Building}
+	}
+	for i, one := range names {
+		if err := r.control.begin(ctx, one, before[i], wishes[i]); err != nil {
 			return nil, err
 		}
 	}
-	return r.progress(ctx, names)
+	return r.progress(ctx, names, wishes)
 }
 
 // Cancel ends a rebuild; what it made is removed. It returns [ErrUnknown] or
@@ -93,6 +96,7 @@ func (r *Rebuilds) Cancel(ctx context.Context, name string) ([]Progress, error) 
 		return nil, err
 	}
 	var canceled []string
+	var wishes []Wish
 	for _, one := range names {
 		for {
 			w, err := r.control.Get(ctx, one)
@@ -110,7 +114,8 @@ func (r *Rebuilds) Cancel(ctx context.Context, name string) ([]Progress, error) 
 				return nil, err
 			}
 			if done {
-				canceled = append(canceled, one)
+				w.State = Canceled
+				canceled, wishes = append(canceled, one), append(wishes, w)
 				break
 			}
 		}
@@ -118,27 +123,33 @@ func (r *Rebuilds) Cancel(ctx context.Context, name string) ([]Progress, error) 
 	if len(canceled) == 0 {
 		return nil, fmt.Errorf("%w of %s", ErrNotRebuilding, name)
 	}
-	return r.progress(ctx, canceled)
+	return r.progress(ctx, canceled, wishes)
 }
 
 // List tells how far the last rebuild of each projection is; those that never had one
 // are left out.
 func (r *Rebuilds) List(ctx context.Context) ([]Progress, error) {
-	return r.progress(ctx, r.projections)
-}
-
-func (r *Rebuilds) progress(ctx context.Context, names []string) ([]Progress, error) {
-	list := []Progress{}
-	for _, one := range names {
+	var names []string
+	var wishes []Wish
+	for _, one := range r.projections {
 		w, err := r.control.Get(ctx, one)
 		if err != nil {
 			return nil, err
 		}
-		if w.IsZero() {
-			continue
+		if !w.IsZero() {
+			names, wishes = append(names, one), append(wishes, w)
 		}
-		p := Progress{Projection: one, Wish: w}
-		if w.State == Building {
+	}
+	return r.progress(ctx, names, wishes)
+}
+
+// progress is how far wishes are that were just read or written: of a bucket with copies
+// another one may not have what was written.
+func (r *Rebuilds) progress(ctx context.Context, names []string, wishes []Wish) ([]Progress, error) {
+	list := []Progress{}
+	for i, one := range names {
+		p := Progress{Projection: one, Wish: wishes[i]}
+		if p.State == Building {
 			if err := r.measure(ctx, &p); err != nil {
 				return nil, err
 			}

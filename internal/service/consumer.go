@@ -109,6 +109,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 	}
 	b := &build[U, S]{volume: newVolume(generation, store)}
 	options := append(c.Stores.options(),
+		projection.OfBuild(c.Stores.Backend(), generation),
 		projection.OnBatch(func(batch projection.Batch) {
 			if b.live.Load() {
 				c.Telemetry.Metrics.Applied(batch)
@@ -116,9 +117,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 		}),
 		projection.WithTracer(c.Telemetry.Tracer("mneme/pkg/projection")))
 	if c.Leases != nil {
-		options = append(options, projection.Shared(c.Leases, generation))
-	} else {
-		options = append(options, projection.OfGeneration(generation))
+		options = append(options, projection.Shared(c.Leases))
 	}
 	if c.serving != nil { // which it will supersede
 		options = append(options, projection.Yield(func() bool { return !b.live.Load() && c.isBusy() }))
@@ -146,7 +145,7 @@ func (c *Consumer[U, S]) served() (telemetry.Serving, bool) {
 		return telemetry.Serving{}, false
 	}
 	return telemetry.Serving{
-		Generation: v.generation, Model: v.store, Path: c.Stores.Path(c.declared.Name, v.generation), Statuses: c.Status(), Release: v.release,
+		Build: projection.Build{Store: c.Stores.Backend(), Projection: c.declared.Name, Generation: v.generation}, Model: v.store, Path: c.Stores.Path(c.declared.Name, v.generation), Statuses: c.Status(), Release: v.release,
 	}, true
 }
 
@@ -160,7 +159,14 @@ func (c *Consumer[U, S]) Start() {
 	var ctx context.Context
 	ctx, c.cancel = context.WithCancel(context.Background())
 	c.serving.projector.Start()
-	c.ended.Go(func() { c.control.Watch(ctx, c.slog, func(string) { c.steps.again() }) })
+	declared := c.declared.Name
+	c.ended.Go(func() {
+		c.control.Watch(ctx, c.slog, func(projection string) {
+			if projection == declared {
+				c.steps.again()
+			}
+		})
+	})
 	c.ended.Go(func() { c.run(ctx) })
 }
 
@@ -204,8 +210,18 @@ func (v *volume[S]) awaitClosed() error {
 	}
 }
 
-// Status reports on each partition of the generation that serves.
-func (c *Consumer[U, S]) Status() []projection.Status { return c.now().projector.Status() }
+// Status reports on each partition of the generation that serves, and of one that is built
+// beside it.
+func (c *Consumer[U, S]) Status() []projection.Status {
+	c.mu.Lock()
+	serving, next := c.serving, c.next
+	c.mu.Unlock()
+	list := serving.projector.Status()
+	if next != nil {
+		list = append(list, next.projector.Status()...)
+	}
+	return list
+}
 
 // Ready is nil if the store answers.
 func (c *Consumer[U, S]) Ready(ctx context.Context) error {

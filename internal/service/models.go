@@ -41,8 +41,8 @@ func NewModels(data string, stores Stores) *Models {
 	}
 }
 
-// SharedModels reads from the stores that this process writes.
-func SharedModels(data string, g *Consumer[*graph.Unit, GraphStore], f *Consumer[*graph.FilesUnit, FilesStore]) *Models {
+// OwnModels reads from the stores that this process writes.
+func OwnModels(data string, g *Consumer[*graph.Unit, GraphStore], f *Consumer[*graph.FilesUnit, FilesStore]) *Models {
 	return &Models{data: data, graph: written[GraphStore]{&g.shelf}, files: written[FilesStore]{&f.shelf}}
 }
 

@@ -38,13 +38,33 @@ const (
 
 // steps is what a consumer's steps keep between them.
 type steps struct {
-	wake       chan struct{}
-	goals      []uint64 // by partition: what the next generation is to reach
-	goalsAt    time.Time
-	seen       map[int]time.Time // since when a generation is known to be superseded
-	discarding bool
-	discarded  chan error
-	said       string
+	wake        chan struct{}
+	goals       []uint64 // by partition: what the next generation is to reach
+	goalsAt     time.Time
+	seen        map[int]time.Time // since when a generation is known to be of no use
+	discarding  bool
+	discarded   chan outcome
+	rest        time.Time // until when nothing is discarded: another process does, or it failed
+	said        news
+	discardSaid news
+}
+
+// outcome is what became of a removal; done is false if another process is at it.
+type outcome struct {
+	done bool
+	err  error
+}
+
+// news tells trouble that is over, or another, from trouble that goes on.
+type news string
+
+// is tells whether an error is to be said.
+func (n *news) is(err error) bool {
+	before := *n
+	if *n = ""; err != nil {
+		*n = news(err.Error())
+	}
+	return *n != "" && *n != before
 }
 
 // again makes the next step come at once.
@@ -57,7 +77,7 @@ func (s *steps) again() {
 
 // run takes step after step until ctx ends. Whatever fails is tried again.
 func (c *Consumer[U, S]) run(ctx context.Context) {
-	c.steps.seen, c.steps.discarded = map[int]time.Time{}, make(chan error, 1)
+	c.steps.seen, c.steps.discarded = map[int]time.Time{}, make(chan outcome, 1)
 	var discards sync.WaitGroup
 	defer discards.Wait()
 	for {
@@ -65,11 +85,8 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if text := fmt.Sprint(err); err != nil && text != c.steps.said {
-			c.steps.said = text
+		if c.steps.said.is(err) {
 			c.slog.Warn("generations can't be looked after for now", "error", err)
-		} else if err == nil {
-			c.steps.said = ""
 		}
 		wait := lookEvery
 		if c.next != nil {
@@ -78,9 +95,13 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 		select {
 		case <-time.After(wait):
 		case <-c.steps.wake:
-		case err := <-c.steps.discarded:
-			if c.steps.discarding = false; err != nil {
-				c.slog.Warn("a generation could not be removed, it is tried again", "error", err)
+		case o := <-c.steps.discarded:
+			c.steps.discarding = false
+			if !o.done || o.err != nil {
+				c.steps.rest = time.Now().Add(lookEvery)
+			}
+			if c.steps.discardSaid.is(o.err) {
+				c.slog.Warn("a generation could not be removed, it is tried again", "error", o.err)
 			}
 		case <-ctx.Done():
 			return
@@ -106,7 +127,7 @@ func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) err
 	if err == nil {
 		err = c.fulfil(ctx, wish, builds, discards)
 	}
-	return errors.Join(err, c.clean(ctx, builds, discards))
+	return errors.Join(err, c.clean(ctx, wish, unread == nil, builds, discards))
 }
 
 // follow makes the generation that serves the live one.
@@ -122,6 +143,7 @@ func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
 	b.live.Store(true)
 	c.mu.Lock()
 	old := c.serving
+	old.live.Store(false)
 	c.serving = b
 	if b == c.next {
 		c.next = nil
@@ -233,8 +255,8 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 }
 
 // hasCaughtUp tells whether the next generation, whose checkpoints are cps, has what the
-// one that serves had a moment ago. Where that one is halted it is to have what the log
-// held then.
+// one that serves had a moment ago. Where that one is halted, or was made by a program of
+// another version, it is to have what the log held then.
 func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Checkpoint) (bool, error) {
 	age := time.Since(c.steps.goalsAt)
 	if c.steps.goals != nil && age < goalsKept {
@@ -264,8 +286,13 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 				return false, err
 			}
 		}
+		stands := map[int]bool{} // what no checkpoint says: this process has found it
+		for _, s := range c.serving.projector.Status() {
+			stands[s.Partition] = s.State == projection.StateHalted
+		}
 		for _, cp := range live {
-			if cp.Halted == "" && cp.Partition < len(goals) {
+			goesOn := cp.Halted == "" && !stands[cp.Partition] && cp.Fingerprint == c.declared.Fingerprint()
+			if goesOn && cp.Partition < len(goals) {
 				goals[cp.Partition] = min(goals[cp.Partition], cp.Seq)
 			}
 		}
@@ -275,16 +302,20 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 }
 
 // clean stops and removes what was superseded long enough ago, by this process or by one
-// that has ended since.
-func (c *Consumer[U, S]) clean(ctx context.Context, builds projection.Builds, discards *sync.WaitGroup) error {
+// that has ended since, and what was begun and is wished for no more. read tells whether
+// the wish is known.
+func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool, builds projection.Builds, discards *sync.WaitGroup) error {
 	for generation := range c.steps.seen {
 		if !slices.Contains(builds.Others, generation) {
 			delete(c.steps.seen, generation)
 		}
 	}
 	for _, generation := range builds.Others {
-		if _, known := c.steps.seen[generation]; !known && generation < builds.Serving {
+		useless := generation < builds.Serving || read && generation != wish.Generation && (c.next == nil || generation != c.next.generation)
+		if _, known := c.steps.seen[generation]; !known && useless {
 			c.steps.seen[generation] = time.Now()
+		} else if !useless && read {
+			delete(c.steps.seen, generation)
 		}
 	}
 	var kept []*build[U, S]
@@ -315,7 +346,7 @@ func (c *Consumer[U, S]) clean(ctx context.Context, builds projection.Builds, di
 // discard removes a generation, unless one is being removed: it can take minutes. Where
 // several processes write, one of them does.
 func (c *Consumer[U, S]) discard(ctx context.Context, discards *sync.WaitGroup, generation int, then func(context.Context) error) {
-	if c.steps.discarding {
+	if c.steps.discarding || time.Now().Before(c.steps.rest) {
 		return
 	}
 	c.steps.discarding = true
@@ -330,12 +361,12 @@ func (c *Consumer[U, S]) discard(ctx context.Context, discards *sync.WaitGroup, 
 		return nil
 	}
 	discards.Go(func() {
-		var err error
+		o := outcome{done: true}
 		if c.Leases == nil {
-			err = work(ctx)
+			o.err = work(ctx)
 		} else {
-			_, err = c.Leases.Exclusively(ctx, "discard-"+c.declared.Name, work)
+			o.done, o.err = c.Leases.Exclusively(ctx, "discard-"+c.declared.Name, work)
 		}
-		c.steps.discarded <- err
+		c.steps.discarded <- o
 	})
 }

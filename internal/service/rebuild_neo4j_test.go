@@ -125,7 +125,7 @@ func (c *sharing) holders(generation int) (end func() map[string]bool) {
 	require.NoError(c, err)
 	bucket, _, err := natsdeploy.ApplyLeases(c.Context(), js, 0)
 	require.NoError(c, err)
-	watcher, err := bucket.Watch(c.Context(), fmt.Sprintf("lease.graph.%d.*", generation))
+	watcher, err := bucket.Watch(c.Context(), fmt.Sprintf("lease.neo4j.graph.%d.*", generation))
 	require.NoError(c, err)
 	found := map[string]bool{}
 	var ended sync.WaitGroup

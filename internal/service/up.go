@@ -116,7 +116,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: SharedModels(c.Data, ingestor, tracker), Rebuilds: rebuilds(control, i.stores, i.Log), Logger: c.Logger,
+		Log: i.Log, Models: OwnModels(c.Data, ingestor, tracker), Rebuilds: rebuilds(control, i.stores, i.Log), Logger: c.Logger,
 		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry,
 	}))
 	return i, nil

@@ -85,11 +85,11 @@ type Projection struct {
 
 // Serving is the generation of a read model that serves, until it is released.
 type Serving struct {
-	Generation int
-	Model      projection.ReadStore
-	Path       string // of its SQLite file, "" if it has none
-	Statuses   []projection.Status
-	Release    func()
+	Build    projection.Build
+	Model    projection.ReadStore
+	Path     string // of its SQLite file, "" if it has none
+	Statuses []projection.Status
+	Release  func()
 }
 
 // WatchProjection exposes a read model and its projector.
@@ -115,7 +115,7 @@ func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	defer serving.Release()
-	out <- gauge(projectionGeneration, float64(serving.Generation), w.Name)
+	out <- gauge(projectionGeneration, float64(serving.Build.Generation), w.Name)
 	for suffix, file := range map[string]string{"": "db", "-wal": "wal"} {
 		if serving.Path == "" {
 			break
@@ -125,9 +125,12 @@ func (w *projectionWatch) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	for _, s := range serving.Statuses {
+		if s.Build != serving.Build {
+			continue
+		}
 		out <- gauge(projectionHeld, one(s.State != projection.StateIdle), w.Name, strconv.Itoa(s.Partition))
 	}
-	list, err := projection.Progress(ctx, w.Name, w.log, serving.Model, serving.Statuses)
+	list, err := projection.Progress(ctx, serving.Build, w.log, serving.Model, serving.Statuses)
 	if err == nil {
 		err = w.collectFailed(ctx, serving.Model, out)
 	}

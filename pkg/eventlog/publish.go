@@ -247,16 +247,9 @@ func isTooLarge(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode == codeMessageTooLarge || api.ErrorCode == codeHeaderTooLarge)
 }
 
-// isConflict knows both codes: a replicated stream has one of its own.
-func isConflict(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) &&
-		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
-}
-
 func publishError(err error) error {
 	switch {
-	case isConflict(err):
+	case natsdeploy.IsConflict(err):
 		return fmt.Errorf("%w: %w", ErrConflict, err)
 	case natsdeploy.IsFull(err):
 		return fmt.Errorf("%w: %w", ErrFull, err)

@@ -39,8 +39,8 @@
 // takes a partition over, and leaves no trace in the store. That it can only know of a
 // partition on which something was applied.
 //
-//	member.<projection>.<generation>.<process>      I am there
-//	lease.<projection>.<generation>.<partition>     I drive it; the value is the process
+//	member.<store>.<projection>.<generation>.<process>     I am there
+//	lease.<store>.<projection>.<generation>.<partition>    I drive it; the value is the process
 //
 // Every process watches the keys and works out for itself who should have what: shares
 // differ by one at most, and as few partitions move as that allows. It gives back what

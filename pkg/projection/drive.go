@@ -33,7 +33,9 @@ const (
 const drainTime = 50 * time.Millisecond
 
 // tenure drives a partition while this process has its lease. Of one that is halted
-// it keeps the lease: another process would halt too, and a person must act anyway.
+// it keeps the lease: another process of this version would halt too, and a person must
+// act anyway. One of an older version might go on with a read model that this one can't
+// use; then the partition stands still until all are of one version.
 func (p *Projector[U]) tenure(ctx context.Context, stop <-chan struct{}, partition int) error {
 	gone := make(chan struct{})
 	p.mu.Lock()
@@ -49,7 +51,7 @@ func (p *Projector[U]) tenure(ctx context.Context, stop <-chan struct{}, partiti
 		}
 	}
 	p.update(partition, func(s *Status) {
-		*s = Status{Projection: s.Projection, Generation: s.Generation, Partition: partition, State: StateIdle, Retries: s.Retries, Holder: s.Holder}
+		*s = Status{Build: s.Build, Partition: partition, State: StateIdle, Retries: s.Retries, Holder: s.Holder}
 		p.meters[partition] = newMeter()
 	})
 	return err

@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"errors"
+	"strconv"
 )
 
 // Errors of a change of generations.
@@ -17,11 +18,26 @@ var (
 // FirstGeneration is the one that serves before anything was rebuilt.
 const FirstGeneration = 1
 
+// Build names one build of a read model. Processes that name the same one share its
+// partitions and answer each other's requests.
+type Build struct {
+	// Store is where it is, for example "sqlite" or "neo4j": letters, digits and hyphens.
+	// Read models of one projection may be in several stores, fed by one log.
+	Store      string `json:"store"`
+	Projection string `json:"projection"`
+	Generation int    `json:"generation"`
+}
+
+// names are the parts of the names by which processes meet.
+func (b Build) names() string {
+	return b.Store + "." + b.Projection + "." + strconv.Itoa(b.Generation) + "."
+}
+
 // Builds are the generations that a backend has of one read model.
 type Builds struct {
 	Serving int   // the one that readers read; FirstGeneration if nothing was written yet
 	Others  []int // what else there is something of, by number: not ready, or on its way out
-	Last    int   // the highest number that was given
+	Last    int   // the highest number of these, and of those that must not be given again
 }
 
 // Generations is how a backend keeps the builds of its read models apart. Of two that

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
 )
 
 // errTaken says that somebody has the lease.
@@ -47,7 +49,7 @@ func take(bucket jetstream.KeyValue, ttl time.Duration, key string, value func()
 	defer cancel()
 	var err error
 	l.made, err = bucket.Create(ctx, key, value())
-	if isConflict(err) {
+	if natsdeploy.IsConflict(err) {
 		return nil, errTaken
 	}
 	if err != nil {
@@ -58,13 +60,6 @@ func take(bucket jetstream.KeyValue, ttl time.Duration, key string, value func()
 	l.watchdog = time.AfterFunc(time.Until(l.end(began)), func() { l.lose(errLate) })
 	go l.renew(value)
 	return l, nil
-}
-
-// isConflict tells whether a key is not as it was expected to be. A bucket with copies
-// says so by another code.
-func isConflict(err error) bool {
-	var api *jetstream.APIError
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
 // end is how long a lease is valid that was made or renewed by a request at began.

@@ -30,15 +30,14 @@ type Member struct {
 
 // Driven is what a process says of a partition that it drives, or is halted on.
 type Driven struct {
-	Projection string  `json:"projection"`
-	Generation int     `json:"generation"`
-	Partition  int     `json:"partition"`
-	State      State   `json:"state"`
-	Seq        uint64  `json:"seq"` // last sequence applied
-	Lag        uint64  `json:"lag"`
-	Rate       float64 `json:"rate"` // events a second, over the last seconds
-	Retries    uint64  `json:"retries,omitempty"`
-	Error      string  `json:"error,omitempty"`
+	Build
+	Partition int     `json:"partition"`
+	State     State   `json:"state"`
+	Seq       uint64  `json:"seq"` // last sequence applied
+	Lag       uint64  `json:"lag"`
+	Rate      float64 `json:"rate"` // events a second, over the last seconds
+	Retries   uint64  `json:"retries,omitempty"`
+	Error     string  `json:"error,omitempty"`
 }
 
 // Member is what this process says of itself, with what its projectors say.
@@ -49,7 +48,7 @@ func (l *Leases) Member(statuses []Status) Member {
 			continue
 		}
 		m.Partitions = append(m.Partitions, Driven{
-			Projection: s.Projection, Generation: s.Generation, Partition: s.Partition, State: s.State,
+			Build: s.Build, Partition: s.Partition, State: s.State,
 			Seq: s.Checkpoint.Seq, Lag: s.Lag, Rate: s.Rate, Retries: s.Retries, Error: short(s.Error),
 		})
 	}
@@ -126,10 +125,9 @@ type Cluster struct {
 
 // Lease says which process has the lease of a partition.
 type Lease struct {
-	Projection string
-	Generation int
-	Partition  int
-	Process    string
+	Build
+	Partition int
+	Process   string
 }
 
 // clusterPatience is how long the bucket of leases may take to tell all it holds.
@@ -191,19 +189,19 @@ func (c *Cluster) add(key string, value []byte) {
 		return
 	}
 	parts := strings.Split(rest, ".")
-	if len(parts) != 3 {
+	if len(parts) != 4 {
 		return
 	}
-	generation, err := strconv.Atoi(parts[1])
+	generation, err := strconv.Atoi(parts[2])
 	if err != nil {
 		return
 	}
 	switch kind {
 	case "member":
-		c.join(memberOf(parts[2], value))
+		c.join(memberOf(parts[3], value))
 	case "lease":
-		if partition, err := strconv.Atoi(parts[2]); err == nil {
-			c.Leases = append(c.Leases, Lease{Projection: parts[0], Generation: generation, Partition: partition, Process: string(value)})
+		if partition, err := strconv.Atoi(parts[3]); err == nil {
+			c.Leases = append(c.Leases, Lease{Build: Build{parts[0], parts[1], generation}, Partition: partition, Process: string(value)})
 		}
 	}
 }
@@ -242,15 +240,15 @@ func (c *Cluster) Add(m Member) {
 
 // Holder is the process that has the lease of a partition, or drives it without one; ""
 // if nobody is known to.
-func (c *Cluster) Holder(projection string, generation, partition int) string {
+func (c *Cluster) Holder(b Build, partition int) string {
 	for _, l := range c.Leases {
-		if l.Projection == projection && l.Generation == generation && l.Partition == partition {
+		if l.Build == b && l.Partition == partition {
 			return l.Process
 		}
 	}
 	for _, m := range c.Members {
 		for _, d := range m.Partitions {
-			if d.Projection == projection && d.Generation == generation && d.Partition == partition {
+			if d.Build == b && d.Partition == partition {
 				return m.Process
 			}
 		}
@@ -258,13 +256,13 @@ func (c *Cluster) Holder(projection string, generation, partition int) string {
 	return ""
 }
 
-// Statuses are what the holders of a projection's partitions say, for [Progress].
-func (c *Cluster) Statuses(projection string, generation int) (list []Status) {
+// Statuses are what the holders of a build's partitions say, for [Progress].
+func (c *Cluster) Statuses(b Build) (list []Status) {
 	for _, m := range c.Members {
 		for _, d := range m.Partitions {
-			if d.Projection == projection && d.Generation == generation && c.Holder(projection, generation, d.Partition) == m.Process {
+			if d.Build == b && c.Holder(b, d.Partition) == m.Process {
 				list = append(list, Status{
-					Projection: projection, Generation: generation, Partition: d.Partition, State: d.State, Checkpoint: Checkpoint{Partition: d.Partition, Seq: d.Seq},
+					Build: b, Partition: d.Partition, State: d.State, Checkpoint: Checkpoint{Partition: d.Partition, Seq: d.Seq},
 					Lag: d.Lag, Rate: d.Rate, Retries: d.Retries, Error: d.Error, Holder: m.Process,
 				})
 			}

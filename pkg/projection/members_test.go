@@ -71,16 +71,17 @@ func TestTheMembersSayWhatTheyAreAndWhatTheyDrive(t *testing.T) {
 		require.WithinDuration(t, time.Now(), m.Started, time.Minute)
 		require.Len(t, m.Partitions, 2)
 		for _, d := range m.Partitions {
-			require.Equal(t, m.Process, c.Holder("graph", 1, d.Partition))
+			require.Equal(t, m.Process, c.Holder(build(1), d.Partition))
 			require.Positive(t, d.Rate)
 		}
 	}
-	require.Empty(t, c.Holder("graph", 2, 0), "leases of another generation are others")
-	list, err := projection.Progress(t.Context(), "graph", b.log, b.store, c.Statuses("graph", 1))
+	require.Empty(t, c.Holder(build(2), 0), "leases of another generation are others")
+	require.Empty(t, c.Holder(projection.Build{Store: "elsewhere", Projection: "graph", Generation: 1}, 0), "and so are those of another store")
+	list, err := projection.Progress(t.Context(), build(1), b.log, b.store, c.Statuses(build(1)))
 	require.NoError(t, err)
 	require.Len(t, list, 4)
 	for _, s := range list {
-		require.Equal(t, c.Holder("graph", 1, s.Partition), s.Holder)
+		require.Equal(t, c.Holder(build(1), s.Partition), s.Holder)
 		require.Equal(t, projection.StateLive, s.State)
 		require.Positive(t, s.Checkpoint.Epoch)
 	}
@@ -96,9 +97,9 @@ func (b *bench) olderMember(name string, partitions ...string) {
 	require.NoError(b.t, err)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan struct{})
-	keys := []string{"member.graph.1." + name}
+	keys := []string{"member.store.graph.1." + name}
 	for _, p := range partitions {
-		keys = append(keys, "lease.graph.1."+p)
+		keys = append(keys, "lease.store.graph.1."+p)
 	}
 	for _, key := range keys {
 		_, err := bucket.Create(ctx, key, []byte(name))
@@ -130,17 +131,17 @@ func TestAnOlderBuildBesideANewerOneKeepsItsShare(t *testing.T) {
 	c := b.awaitCluster(func(c projection.Cluster) bool { return driven(c) == 2 && len(c.Leases) == 4 })
 	require.Equal(t, projection.Member{Process: "older"}, c.Members[slices.IndexFunc(c.Members, func(m projection.Member) bool { return m.Process == "older" })])
 	for partition, want := range []string{"older", "older", "newer", "newer"} {
-		require.Equal(t, want, c.Holder("graph", 1, partition))
+		require.Equal(t, want, c.Holder(build(1), partition))
 		require.Equal(t, want, newer.Status()[partition].Holder)
 	}
 
 	// An older build reads the names of the keys of members, and the values of leases.
 	bucket, err := b.jetstream().KeyValue(t.Context(), natsdeploy.LeaseBucket)
 	require.NoError(t, err)
-	lease, err := bucket.Get(t.Context(), "lease.graph.1.2")
+	lease, err := bucket.Get(t.Context(), "lease.store.graph.1.2")
 	require.NoError(t, err)
 	require.Equal(t, "newer", string(lease.Value()))
-	_, err = bucket.Get(t.Context(), "member.graph.1.newer")
+	_, err = bucket.Get(t.Context(), "member.store.graph.1.newer")
 	require.NoError(t, err)
 }
 
@@ -158,7 +159,7 @@ func TestAProcessThatTakesNoLeasesIsListedAndGetsNoPartition(t *testing.T) {
 	defer stopWriter()
 	c := b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 2 && driven(c) == 2 })
 	require.Equal(t, projection.Member{Process: "reader-1", Program: "context-api", Started: c.Members[0].Started}, c.Members[0])
-	require.Equal(t, "writer", c.Holder("graph", 0, 1))
+	require.Equal(t, "writer", c.Holder(build(1), 1))
 
 	// The bucket may vanish.
 	require.NoError(t, b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
@@ -188,7 +189,7 @@ func TestAHaltAtTheStartIsSeenByEveryProcess(t *testing.T) {
 		return len(c.Members) == 1 && len(c.Members[0].Partitions) == 1 && c.Members[0].Partitions[0].State == projection.StateHalted
 	})
 	require.Contains(t, c.Members[0].Partitions[0].Error, "the log lost its tail, or this is another log")
-	list, err := projection.Progress(t.Context(), "graph", other.log, b.store, c.Statuses("graph", 1))
+	list, err := projection.Progress(t.Context(), build(1), other.log, b.store, c.Statuses(build(1)))
 	require.NoError(t, err)
 	require.Equal(t, projection.StateHalted, list[0].State)
 	require.Contains(t, list[0].Error, "mneme rebuild graph")
@@ -217,7 +218,7 @@ func TestAnOlderBuildsNoteOfAHaltGoesWithTheNextBatch(t *testing.T) {
 	pr := b.start(graph.Projection())
 	await(t, pr, "is live", isLive)
 	require.NoError(t, b.store.Halt(t.Context(), 0, b.checkpoint().Epoch, "of another declaration"))
-	list, err := projection.Progress(t.Context(), "graph", b.log, b.store, pr.Status())
+	list, err := projection.Progress(t.Context(), build(1), b.log, b.store, pr.Status())
 	require.NoError(t, err)
 	require.Equal(t, projection.StateLive, list[0].State)
 	require.Empty(t, list[0].Error)
@@ -229,7 +230,7 @@ func TestPartitionsThatNobodyEverDroveAreShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 3)
 	b.many(30, 30)
-	list, err := projection.Progress(t.Context(), "graph", b.log, b.store, nil)
+	list, err := projection.Progress(t.Context(), build(1), b.log, b.store, nil)
 	require.NoError(t, err)
 	require.Len(t, list, 3)
 	for n, s := range list {

@@ -19,8 +19,9 @@ type Option func(*options)
 
 type options struct {
 	observer
-	leases     *Leases     // nil: all partitions are this projector's own
-	generation int         // of the read model, part of the names by which processes meet
+	leases     *Leases // nil: all partitions are this projector's own
+	where      string  // store and generation of the read model, see [Build]
+	generation int
 	batch      int         // events in a batch at most
 	busy       func() bool // nil: it yields to nobody
 }
@@ -30,17 +31,15 @@ func BatchOf(events int) Option {
 	return func(o *options) { o.batch = events }
 }
 
-// OfGeneration names the build of the read model that a projector writes which is not
-// [Shared]; without it that is 0.
-func OfGeneration(generation int) Option {
-	return func(o *options) { o.generation = generation }
+// OfBuild says which build of the read model a projector writes, see [Build].
+func OfBuild(store string, generation int) Option {
+	return func(o *options) { o.where, o.generation = store, generation }
 }
 
 // Shared makes a projector drive only the partitions whose leases it can take, for a
-// store that several processes write to. generation is the build of the read model
-// that it writes; each has its leases.
-func Shared(leases *Leases, generation int) Option {
-	return func(o *options) { o.leases, o.generation = leases, generation }
+// store that several processes write to. Each [Build] has its leases.
+func Shared(leases *Leases) Option {
+	return func(o *options) { o.leases = leases }
 }
 
 // observer is who looks at a projector: nobody, unless options say so.

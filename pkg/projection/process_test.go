@@ -56,7 +56,7 @@ func takeLeases(url string) {
 		fmt.Println(sign + strconv.Itoa(partition))
 	}
 	s := &share{
-		Leases: leases, keys: keys{"test", 1}, partitions: processPartitions, slog: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Leases: leases, keys: keys{Build{"store", "test", 1}}, partitions: processPartitions, slog: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		about: leases.Member(nil).encode, holder: func(int, string) {}, outside: func(error) {},
 		work: func(ctx context.Context, stop <-chan struct{}, partition int) error {
 			tell("+", partition)

@@ -7,14 +7,14 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// Progress tells where a projection is on each partition of the log, whether or not a
-// projector ever had it: what its read model has applied, against what the log holds now.
+// Progress tells where a read model is on each partition of the log, whether or not a
+// projector ever had it: what it has applied, against what the log holds now.
 // running is what projectors say, of this process or of all of them (see
 // [Cluster.Statuses]); without one the state comes from the positions.
 //
 // The lag is at most what it says: of a log with several partitions it can count events
 // of others, until the server says how many of this one there are.
-func Progress(ctx context.Context, name string, log *eventlog.Log, model ReadStore, running []Status) ([]Status, error) {
+func Progress(ctx context.Context, of Build, log *eventlog.Log, model ReadStore, running []Status) ([]Status, error) {
 	cps, err := model.Checkpoints(ctx)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func Progress(ctx context.Context, name string, log *eventlog.Log, model ReadSto
 		if err != nil {
 			return nil, err
 		}
-		s := Status{Projection: name, Partition: cp.Partition, State: StateLive, Checkpoint: cp, Head: head, Error: cp.Halted}
+		s := Status{Build: of, Partition: cp.Partition, State: StateLive, Checkpoint: cp, Head: head, Error: cp.Halted}
 		if head > cp.Seq {
 			s.State, s.Lag = StateCatchingUp, head-cp.Seq
 		}
@@ -39,7 +39,7 @@ func Progress(ctx context.Context, name string, log *eventlog.Log, model ReadSto
 			s.State = StateHalted
 		}
 		for _, r := range running {
-			if r.Projection == name && r.Partition == cp.Partition {
+			if r.Build == of && r.Partition == cp.Partition {
 				s.say(r)
 			}
 		}

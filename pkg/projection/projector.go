@@ -24,8 +24,7 @@ const (
 
 // Status is what a projector says about one of its partitions.
 type Status struct {
-	Projection string
-	Generation int
+	Build
 	Partition  int
 	State      State
 	Checkpoint Checkpoint
@@ -85,12 +84,12 @@ func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], lo
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	pr := &Projector[U]{projection: p, log: log, store: store, slog: logger.With("projection", p.Name), options: options{batch: maxBatchEvents}}
+	pr := &Projector[U]{projection: p, log: log, store: store, slog: logger.With("projection", p.Name), options: options{batch: maxBatchEvents, where: "store", generation: FirstGeneration}}
 	for _, option := range with {
 		option(&pr.options)
 	}
 	for n := range log.Partitions() {
-		pr.statuses = append(pr.statuses, Status{Projection: p.Name, Generation: pr.generation, Partition: n, State: StateIdle})
+		pr.statuses = append(pr.statuses, Status{Build: pr.build(), Partition: n, State: StateIdle})
 		pr.meters = append(pr.meters, newMeter())
 		pr.requests = append(pr.requests, make(chan request))
 		pr.gone = append(pr.gone, make(chan struct{}))
@@ -101,8 +100,8 @@ func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], lo
 	return pr, nil
 }
 
-// Name is the projection's name.
-func (p *Projector[U]) Name() string { return p.projection.Name }
+// build names what the projector writes.
+func (p *Projector[U]) build() Build { return Build{p.where, p.projection.Name, p.generation} }
 
 // Start begins to drive the partitions. A second Start does nothing.
 func (p *Projector[U]) Start() {
@@ -115,7 +114,7 @@ func (p *Projector[U]) Start() {
 	p.cancel = cancel
 	if p.leases != nil {
 		s := &share{
-			Leases: p.leases, keys: keys{p.projection.Name, p.generation}, partitions: len(p.statuses), slog: p.slog.With("process", p.leases.process),
+			Leases: p.leases, keys: keys{p.build()}, partitions: len(p.statuses), slog: p.slog.With("process", p.leases.process),
 			work:    p.tenure,
 			about:   func() []byte { return p.leases.Member(p.Status()).encode() },
 			holder:  func(partition int, process string) { p.update(partition, func(s *Status) { s.Holder = process }) },

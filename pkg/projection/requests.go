@@ -22,8 +22,8 @@ const requestTimeout = time.Minute
 
 // requestSubject is where the process that drives a partition takes requests of others.
 // It lies outside of the stream's subjects.
-func requestSubject(projection string, generation, partition int) string {
-	return "mneme-request." + projection + "." + strconv.Itoa(generation) + "." + strconv.Itoa(partition)
+func requestSubject(b Build, partition int) string {
+	return "mneme-request." + b.names() + strconv.Itoa(partition)
 }
 
 // repairRequest asks for a repair, the only thing that can be asked for.
@@ -46,7 +46,7 @@ const (
 
 // answer takes requests for a partition until stop is called.
 func (p *Projector[U]) answer(partition int) (stop func()) {
-	sub, err := p.log.Conn().Subscribe(requestSubject(p.projection.Name, p.generation, partition), func(m *nats.Msg) {
+	sub, err := p.log.Conn().Subscribe(requestSubject(p.build(), partition), func(m *nats.Msg) {
 		var request repairRequest
 		if json.Unmarshal(m.Data, &request) != nil || request.Tenant == "" || request.Conversation == "" {
 			return
@@ -79,19 +79,19 @@ func (p *Projector[U]) answer(partition int) (stop func()) {
 // [Projector.Repair]; it may be this one. It returns [ErrUnheld] if there is none,
 // [ErrElsewhere] if the partition moves just now, [ErrNotRunning] with the reason if its
 // projector is halted, and context.DeadlineExceeded after a minute.
-func RequestRepair(ctx context.Context, conn *nats.Conn, projection string, generation, partition int, id events.ConversationID) (applied, failed int, err error) {
+func RequestRepair(ctx context.Context, conn *nats.Conn, b Build, partition int, id events.ConversationID) (applied, failed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	body, err := json.Marshal(repairRequest{id.Tenant, id.ID})
 	if err != nil {
 		return 0, 0, err
 	}
-	reply, err := conn.RequestWithContext(ctx, requestSubject(projection, generation, partition), body)
+	reply, err := conn.RequestWithContext(ctx, requestSubject(b, partition), body)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return 0, 0, fmt.Errorf("repair %q: %w: partition %d of %s", id.ID, ErrUnheld, partition, projection)
+		return 0, 0, fmt.Errorf("repair %q: %w: partition %d of %s", id.ID, ErrUnheld, partition, b.Projection)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("repair %q: ask who drives partition %d of %s: %w", id.ID, partition, projection, err)
+		return 0, 0, fmt.Errorf("repair %q: ask who drives partition %d of %s: %w", id.ID, partition, b.Projection, err)
 	}
 	var a repairAnswer
 	if err := json.Unmarshal(reply.Data, &a); err != nil {

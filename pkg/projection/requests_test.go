@@ -20,7 +20,7 @@ func TestARequestFindsTheProcessThatDrivesThePartition(t *testing.T) {
 	id := events.ConversationID{Tenant: "t", ID: "c"}
 	partition := b.log.PartitionOf("t", "c")
 	request := func() (applied, failed int, err error) {
-		return projection.RequestRepair(t.Context(), b.conn, "graph", 1, partition, id)
+		return projection.RequestRepair(t.Context(), b.conn, build(1), partition, id)
 	}
 	b.message("c")
 	_, _, err := request()
@@ -34,8 +34,12 @@ func TestARequestFindsTheProcessThatDrivesThePartition(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []int{1, 0}, []int{applied, failed})
 	}
-	_, _, err = projection.RequestRepair(t.Context(), b.conn, "graph", 2, partition, id)
+	_, _, err = projection.RequestRepair(t.Context(), b.conn, build(2), partition, id)
 	require.ErrorIs(t, err, projection.ErrUnheld, "of another generation")
+	elsewhere := build(1)
+	elsewhere.Store = "elsewhere"
+	_, _, err = projection.RequestRepair(t.Context(), b.conn, elsewhere, partition, id)
+	require.ErrorIs(t, err, projection.ErrUnheld, "in another store")
 	holder := workers[0]
 	if holder.Status()[partition].Holder == "b" {
 		holder = workers[1]
@@ -49,10 +53,10 @@ func TestARequestFindsTheProcessThatDrivesThePartition(t *testing.T) {
 
 func TestARequestToAHaltedProjectorSaysWhy(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(b *bench, p projection.Projection[*graph.Unit]) (pr *projector, generation int){
-		"alone": func(b *bench, p projection.Projection[*graph.Unit]) (*projector, int) { return b.start(p), 0 },
-		"with leases": func(b *bench, p projection.Projection[*graph.Unit]) (*projector, int) {
-			return b.workerOf("a", p, b.store).projector, 1
+	for name, start := range map[string]func(b *bench, p projection.Projection[*graph.Unit]) *projector{
+		"alone": func(b *bench, p projection.Projection[*graph.Unit]) *projector { return b.start(p) },
+		"with leases": func(b *bench, p projection.Projection[*graph.Unit]) *projector {
+			return b.workerOf("a", p, b.store).projector
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +66,9 @@ func TestARequestToAHaltedProjectorSaysWhy(t *testing.T) {
 			b.applied()
 			p := graph.Projection()
 			p.Version++
-			pr, generation := start(b, p)
+			pr := start(b, p)
 			await(t, pr, "is halted", isHalted)
-			_, _, err := projection.RequestRepair(t.Context(), b.conn, "graph", generation, 0, events.ConversationID{Tenant: "t", ID: "c"})
+			_, _, err := projection.RequestRepair(t.Context(), b.conn, build(1), 0, events.ConversationID{Tenant: "t", ID: "c"})
 			require.ErrorIs(t, err, projection.ErrNotRunning)
 			require.ErrorContains(t, err, "mneme rebuild graph")
 		})

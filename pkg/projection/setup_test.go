@@ -155,7 +155,7 @@ func (b *bench) awaitSeq(pr *projector, partition int, seq uint64) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
 	defer cancel()
-	err := b.log.AwaitProgress(ctx, pr.Name(), partition, time.Second, func() (bool, error) {
+	err := b.log.AwaitProgress(ctx, pr.Status()[partition].Projection, partition, time.Second, func() (bool, error) {
 		return pr.Status()[partition].Checkpoint.Seq >= seq, nil
 	})
 	require.NoError(b.t, err, "%+v", pr.Status())

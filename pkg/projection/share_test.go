@@ -48,7 +48,7 @@ func (b *bench) workerOn(conn *nats.Conn, name string, p projection.Projection[*
 	require.NoError(b.t, err)
 	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: conn, Process: name, Program: "tester", Version: "v1", TTL: leaseTTL})
 	require.NoError(b.t, err)
-	pr, err := projection.NewProjector(p, log, store, slog.New(slog.DiscardHandler), projection.Shared(leases, 1))
+	pr, err := projection.NewProjector(p, log, store, slog.New(slog.DiscardHandler), projection.Shared(leases))
 	require.NoError(b.t, err)
 	pr.Start()
 	b.t.Cleanup(pr.Stop)
@@ -87,6 +87,11 @@ func shared(workers []*worker) bool {
 		}
 	}
 	return driven == len(partitions) && high-low <= 1
+}
+
+// build is one of the read model that tests write.
+func build(generation int) projection.Build {
+	return projection.Build{Store: "store", Projection: "graph", Generation: generation}
 }
 
 func awaitShared(t *testing.T, workers ...*worker) {
@@ -172,7 +177,7 @@ func TestWorkersShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
 		}
 	}
 	for _, s := range first.Status() {
-		require.Equal(t, projection.Status{Projection: "graph", Generation: 1, Partition: s.Partition, State: projection.StateIdle}, s)
+		require.Equal(t, projection.Status{Build: build(1), Partition: s.Partition, State: projection.StateIdle}, s)
 	}
 	b.holds(1000)
 }
@@ -188,11 +193,11 @@ func TestWorkersBeyondTheNumberOfPartitionsStandBy(t *testing.T) {
 		statuses := w.Status()
 		for n, s := range statuses {
 			if s.Holder != w.name {
-				require.Equal(t, projection.Status{Projection: "graph", Generation: 1, Partition: n, State: projection.StateIdle, Holder: s.Holder, Retries: s.Retries}, s)
+				require.Equal(t, projection.Status{Build: build(1), Partition: n, State: projection.StateIdle, Holder: s.Holder, Retries: s.Retries}, s)
 			}
 		}
 		// What is asked of one that stands by comes from the store.
-		list, err := projection.Progress(t.Context(), "graph", b.log, b.store, statuses)
+		list, err := projection.Progress(t.Context(), build(1), b.log, b.store, statuses)
 		require.NoError(t, err)
 		for n, s := range list {
 			require.Equal(t, statuses[n].State, s.State)
@@ -408,7 +413,7 @@ func TestASharingProjectorStopsBeforeItsStartToo(t *testing.T) {
 	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: b.conn, Process: "host.example"})
 	require.NoError(t, err)
 	require.Equal(t, "host-example", leases.Process())
-	never, err := projection.NewProjector(graph.Projection(), b.log, b.store, slog.New(slog.DiscardHandler), projection.Shared(leases, 1))
+	never, err := projection.NewProjector(graph.Projection(), b.log, b.store, slog.New(slog.DiscardHandler), projection.Shared(leases))
 	require.NoError(t, err)
 	never.Stop()
 	never.Stop()

@@ -40,7 +40,7 @@ func TestAStoreThatDoesNotAnswerDoesNotHoldUpTheEndOfAWorker(t *testing.T) {
 	require.NoError(t, err)
 	const finish = 200 * time.Millisecond
 	leases.FinishWithin(finish)
-	pr, err := projection.NewProjector(graph.Projection(), b.log, store, slog.New(slog.DiscardHandler), projection.Shared(leases, 1))
+	pr, err := projection.NewProjector(graph.Projection(), b.log, store, slog.New(slog.DiscardHandler), projection.Shared(leases))
 	require.NoError(t, err)
 	pr.Start()
 	await(t, pr, "is live", isLive)
@@ -81,7 +81,7 @@ func TestAServerThatIsAwayIsWarnedOfOnce(t *testing.T) {
 	log := &warnings{count: map[string]int{}}
 	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: b.conn, Process: "p", TTL: leaseTTL})
 	require.NoError(t, err)
-	pr, err := projection.NewProjector(graph.Projection(), b.log, b.store, slog.New(log), projection.Shared(leases, 1))
+	pr, err := projection.NewProjector(graph.Projection(), b.log, b.store, slog.New(log), projection.Shared(leases))
 	require.NoError(t, err)
 	pr.Start()
 	t.Cleanup(pr.Stop)

@@ -118,20 +118,13 @@ func (v *view) owners() []string {
 	return assign(members, held)
 }
 
-// keys are the names of one projection's keys in the bucket.
-type keys struct {
-	projection string
-	generation int
-}
+// keys are the names of one build's keys in the bucket.
+type keys struct{ Build }
 
 // member is the key by which a process says that it is there.
-func (k keys) member(process string) string {
-	return "member." + k.projection + "." + strconv.Itoa(k.generation) + "." + process
-}
+func (k keys) member(process string) string { return "member." + k.names() + process }
 
 // leases begins the keys of the partitions' leases.
-func (k keys) leases() string {
-	return "lease." + k.projection + "." + strconv.Itoa(k.generation) + "."
-}
+func (k keys) leases() string { return "lease." + k.names() }
 
 func (k keys) lease(partition int) string { return k.leases() + strconv.Itoa(partition) }

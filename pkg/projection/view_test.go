@@ -39,7 +39,7 @@ func TestAWatchThatBeginsTooLateLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, err)
 	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), js, time.Minute)
 	require.NoError(t, err)
-	k := keys{"test", 1}
+	k := keys{Build{"store", "test", 1}}
 	const partitions = 600 // more than the client keeps for a watch that nobody reads
 	for n := range partitions {
 		_, err := bucket.PutString(t.Context(), k.lease(n), fmt.Sprint("p", n))

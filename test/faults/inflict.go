@@ -94,11 +94,11 @@ func (c *campaign) hitLinks(ctx context.Context, f Fault) {
 
 // fill makes the log full for a while.
 func (c *campaign) fill(ctx context.Context, f Fault) error {
-	if err := c.system.resize(ctx, 0); err != nil {
+	if err := c.system.insistOnSize(ctx, 0); err != nil {
 		return err
 	}
 	pause(ctx, f.Length)
-	return c.system.resize(ctx, logBytes)
+	return c.system.insistOnSize(ctx, logBytes)
 }
 
 // models is the folder of the SQLite read models, copied that of a copy.

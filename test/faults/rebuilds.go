@@ -34,6 +34,7 @@ const (
 type rebuilds struct {
 	mu       sync.Mutex
 	underWay map[string]bool // by model
+	canceled map[string]bool // by model: somebody has asked for it
 	done     []Rebuilt
 	all      sync.WaitGroup
 }
@@ -46,10 +47,23 @@ func (r *rebuilds) enter(model string) bool {
 		return false
 	}
 	if r.underWay == nil {
-		r.underWay = map[string]bool{}
+		r.underWay, r.canceled = map[string]bool{}, map[string]bool{}
 	}
-	r.underWay[model] = true
+	r.underWay[model], r.canceled[model] = true, false
 	return true
+}
+
+// cancel notes that the rebuild of a model may end so.
+func (r *rebuilds) cancel(model string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.canceled[model] = true
+}
+
+func (r *rebuilds) wasCanceled(model string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.canceled[model]
 }
 
 func (r *rebuilds) leave(b Rebuilt) {
@@ -103,6 +117,7 @@ func (c *campaign) rebuild(ctx context.Context, f Fault) error {
 	}
 	if f.Kind == Cancel {
 		pause(ctx, f.Length)
+		c.rebuilds.cancel(f.Target)
 		err := insist(ctx, a, http.MethodDelete, "/v1/rebuilds/"+projection, nil)
 		if err != nil && !answered(err, http.StatusConflict) { // it is too late
 			return err
@@ -129,6 +144,9 @@ func (c *campaign) follow(ctx context.Context, a *api, projection string, f Faul
 		}
 		i := slices.IndexFunc(list.Rebuilds, func(r httpapi.Rebuild) bool { return r.Projection == projection })
 		if i < 0 {
+			if !c.rebuilds.wasCanceled(f.Target) {
+				c.violated("fault %s: the rebuild has vanished", f)
+			}
 			return endCanceled
 		}
 		switch r := list.Rebuilds[i]; r.State {

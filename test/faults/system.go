@@ -22,10 +22,11 @@ import (
 	neo4jdeploy "mneme/deploy/neo4j"
 )
 
-// Memory of Neo4j in MiB.
+// Memory of Neo4j in MiB: with less than this it collects garbage more and more of the time
+// when there are some hundred thousand events.
 const (
-	neo4jHeap      = 384
-	neo4jPageCache = 128
+	neo4jHeap      = 1024
+	neo4jPageCache = 512
 )
 
 // natsServer is the module of the real server.
@@ -221,6 +222,17 @@ func (s *system) resize(ctx context.Context, bytes int64) error {
 	})
 }
 
+// insistOnSize sets it even if the server was just started and does not answer yet.
+func (s *system) insistOnSize(ctx context.Context, bytes int64) error {
+	for {
+		err := s.resize(ctx, bytes)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 // sqliteDir is the data directory of the programs on SQLite.
 func (s *system) sqliteDir() string { return filepath.Join(s.dir, "sqlite") }
 
@@ -258,13 +270,7 @@ func (s *system) heal(ctx context.Context) error {
 		m.signal(sigThaw)
 		errs = append(errs, m.start())
 	}
-	for {
-		err := s.resize(ctx, logBytes)
-		if err == nil || ctx.Err() != nil {
-			return errors.Join(append(errs, err)...)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	return errors.Join(append(errs, s.insistOnSize(ctx, logBytes))...)
 }
 
 // stop ends everything in good order, programs first.

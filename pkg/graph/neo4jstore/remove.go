@@ -18,12 +18,12 @@ func ofConversation(by string) string {
 // relationships, and what readers look at first of all.
 var removals = map[string][]removal{
 	"graph": {
-		{"GraphSettled", ofKey}, {"GraphCheckpoint", ofKey},
+		{"GraphCheckpoint", ofKey}, {"GraphSettled", ofKey},
 		{"ToolResult", ofConversation("seq")}, {"ToolCall", ofConversation("seq")}, {"Message", ofConversation("seq")}, {"Version", ofConversation("seq")},
 		{"Scope", ofKey}, {"Conversation", ofKey}, {"GraphFailedEvent", "n.generation = $generation AND n.seq >= 0"},
 	},
 	"files": {
-		{"FilesSettled", ofKey}, {"FilesCheckpoint", ofKey},
+		{"FilesCheckpoint", ofKey}, {"FilesSettled", ofKey},
 		{"FilesEvent", ofConversation("seq")}, {"FileAccess", ofConversation("at")}, {"File", ofKey}, {"TrackedCall", ofKey}, {"EarlyResult", ofKey},
 		{"FilesConversation", ofKey}, {"FilesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
 	},

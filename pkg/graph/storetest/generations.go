@@ -33,7 +33,7 @@ func RunGenerations(t *testing.T, open func(t *testing.T) Place) {
 	}{
 		{"before anything was written the first one serves", nothingWritten},
 		{"one takes the place of another, which goes", takesThePlace},
-		{"what does not serve is discarded and can't be written any more", discarded},
+		{"what does not serve is discarded and can't serve any more", discarded},
 		{"of many who change what serves one succeeds", manyChange},
 	} {
 		t.Run(c.name, func(t *testing.T) {
