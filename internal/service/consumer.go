@@ -43,7 +43,8 @@ type Consumer[U projection.Unit, S writable[U]] struct {
 type build[U projection.Unit, S writable[U]] struct {
 	*volume[S]
 	projector *projection.Projector[U]
-	live      atomic.Bool // it serves: its projector yields to nobody
+	live      atomic.Bool  // it serves: its projector yields to nobody
+	took      atomic.Int64 // nanoseconds of its last batch
 }
 
 // end stops the projector and lets go of the store.
@@ -111,6 +112,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 	options := append(c.Stores.options(),
 		projection.OfBuild(c.Stores.Backend(), generation),
 		projection.OnBatch(func(batch projection.Batch) {
+			b.took.Store(int64(batch.Apply + batch.Commit))
 			if b.live.Load() {
 				c.Telemetry.Metrics.Applied(batch)
 			}

@@ -29,12 +29,9 @@ const (
 )
 
 // catchesUpWithin is how far a generation may be behind the one that it takes the place
-// of: what that one had so long ago it must have now. Where a look takes longer than
-// that, it may be a little more.
-const (
-	catchesUpWithin = time.Second
-	goalsKept       = 3 * time.Second
-)
+// of: what that one had so long ago it must have now. Where a batch, or a look, takes
+// longer it may be more: in a store that is so slow it is never nearer than a batch or two.
+const catchesUpWithin = time.Second
 
 // steps is what a consumer's steps keep between them.
 type steps struct {
@@ -259,7 +256,8 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 // another version, it is to have what the log held then.
 func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Checkpoint) (bool, error) {
 	age := time.Since(c.steps.goalsAt)
-	if c.steps.goals != nil && age < goalsKept {
+	within := max(catchesUpWithin, 2*time.Duration(c.next.took.Load()))
+	if c.steps.goals != nil && age < 3*within {
 		reached := 0
 		for _, goal := range c.steps.goals {
 			if goal == 0 {
@@ -275,7 +273,7 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 			return true, nil
 		}
 	}
-	if c.steps.goals == nil || age > catchesUpWithin {
+	if c.steps.goals == nil || age > within {
 		goals, at := make([]uint64, c.Log.Partitions()), time.Now()
 		live, err := c.serving.store.Checkpoints(ctx)
 		if err != nil {

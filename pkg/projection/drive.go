@@ -182,8 +182,10 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 			continue
 		case batch = <-batches:
 		}
-		if p.yield(ctx, stop, took); ended(ctx, stop) {
-			continue
+		if batch[len(batch)-1].pending > uint64(p.batch) {
+			if p.yield(ctx, stop, took); ended(ctx, stop) {
+				continue
+			}
 		}
 		began := time.Now()
 		p.applying.Add(1)

@@ -16,8 +16,10 @@ const (
 const yieldPoll = time.Millisecond
 
 // Yield makes a projector wait before each batch while busy says that others work, for
-// a bounded time: it is slowed down, but not kept from ending. What the log holds when
-// it begins is history, wherever it goes on from, and is not traced.
+// a bounded time: it is slowed down, but not kept from ending. Near the end of the log,
+// where no batch would be full, it waits no more: it could not keep up with the others.
+// What the log holds when it begins is history, wherever it goes on from, and is not
+// traced.
 func Yield(busy func() bool) Option {
 	return func(o *options) { o.busy = busy }
 }
