@@ -38,15 +38,11 @@ type Ingest struct {
 // a generation of its own, which it removes, and runs once to warm up.
 func RunIngest(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Ingest, err error) {
 	out.Machine = ThisMachine()
-	s, err := newScratch(ctx, natsdeploy.Settings{})
+	s, publish, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
 	if err != nil {
 		return out, err
 	}
 	defer s.close()
-	publish, state, err := s.fill(ctx, paths, say)
-	if err != nil {
-		return out, err
-	}
 	out.PublishPS, out.Events, out.MB = publish, state.Messages, float64(state.Bytes)/1e6
 	b, err := newBackend(ctx, s.dir, on)
 	if err != nil {

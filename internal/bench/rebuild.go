@@ -70,15 +70,11 @@ func RunRebuild(ctx context.Context, paths []string, o RebuildOptions, say Say) 
 		return out, err
 	}
 	defer func() { err = o.Program.giveBack(ctx, err) }()
-	s, err := newScratch(ctx, natsdeploy.Settings{})
+	s, _, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
 	if err != nil {
 		return out, err
 	}
 	defer s.close()
-	_, state, err := s.fill(ctx, paths, say)
-	if err != nil {
-		return out, err
-	}
 	out.Events, out.MB = state.Messages, float64(state.Bytes)/1e6
 	s.end() // the program has it from here on
 	var server *program

@@ -37,15 +37,11 @@ type Replay struct {
 func RunReplay(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Replay, err error) {
 	out.Machine = ThisMachine()
 	out.ComparedTo = "a bare ordered consumer that reads the same stream and decodes nothing"
-	s, err := newScratch(ctx, natsdeploy.Settings{})
+	s, _, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
 	if err != nil {
 		return out, err
 	}
 	defer s.close()
-	_, state, err := s.fill(ctx, paths, say)
-	if err != nil {
-		return out, err
-	}
 	out.Events, out.MB = state.Messages, float64(state.Bytes)/1e6
 	b, err := newBackend(ctx, s.dir, on)
 	if err != nil {

@@ -46,15 +46,11 @@ type Ingestors struct {
 // events it returns [ErrNoEvents].
 func RunScale(ctx context.Context, paths []string, counts []int, rounds int, on neo4jstore.Config, say Say) (out Scale, err error) {
 	out.Machine, out.Partitions = ThisMachine(), scalePartitions
-	s, err := newScratch(ctx, natsdeploy.Settings{Partitions: scalePartitions})
+	s, _, state, err := newFilled(ctx, natsdeploy.Settings{Partitions: scalePartitions}, paths, say)
 	if err != nil {
 		return out, err
 	}
 	defer s.close()
-	_, state, err := s.fill(ctx, paths, say)
-	if err != nil {
-		return out, err
-	}
 	out.Events, out.MB = state.Messages, float64(state.Bytes)/1e6
 	b, err := newNeo4jBackend(ctx, on)
 	if err != nil {

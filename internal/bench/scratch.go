@@ -78,6 +78,18 @@ func (s *scratch) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
+// newFilled is a scratch with the events of transcripts, see [scratch.fill].
+func newFilled(ctx context.Context, settings natsdeploy.Settings, paths []string, say Say) (s *scratch, perSecond float64, state eventlog.State, err error) {
+	if s, err = newScratch(ctx, settings); err != nil {
+		return nil, 0, state, err
+	}
+	if perSecond, state, err = s.fill(ctx, paths, say); err != nil {
+		s.close()
+		return nil, 0, state, err
+	}
+	return s, perSecond, state, nil
+}
+
 // fill publishes transcripts and returns how many events a second went in, and what
 // the log is afterwards. Without events it returns [ErrNoEvents].
 func (s *scratch) fill(ctx context.Context, paths []string, say Say) (perSecond float64, state eventlog.State, err error) {
