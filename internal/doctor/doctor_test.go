@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"path/filepath"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"mneme/internal/settings"
 	"mneme/internal/version"
 	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
 )
 
 const nowhere = "127.0.0.1:1"
@@ -50,6 +52,9 @@ func up(t *testing.T, data string) *service.Instance {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = i.Close() })
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(i.Status(), func(s projection.Status) bool { return s.State == projection.StateIdle })
+	}, time.Minute, time.Millisecond, "it has only just begun")
 	return i
 }
 

@@ -152,7 +152,7 @@ func (r *Report) Markdown() string {
 	}
 	say("\n## What is checked\n")
 	say("While it runs: an answer is 200, 404, 503 or 504, and comes; 404 never for what is acknowledged and asked for with at_least; a conversation's messages are a run of what was published, in order,")
-	say("up to what at_least asked for; its count never falls; a context has nothing twice, nothing out of order, and no call without the result that is acknowledged; no projector halts; no program ends by itself,")
+	say("up to what at_least asked for; its count never falls while no rebuild is under way; a context has nothing twice, nothing out of order, and no call without the result that is acknowledged; no projector halts; no program ends by itself,")
 	say("and every one ends within %s of a SIGTERM, with exit code 0.\n", endPatience)
 	say("In the end, when everything is healed: every acknowledged event is in the log exactly as it was sent and in both stores exactly once; each conversation is in the order in which it was published; what is listed as")
 	say("failed is what breaks a rule, and nothing else; as many events are applied and as many copies dropped as the log has; `verify` finds no difference; and the hashes of every conversation are the same in both stores.")
