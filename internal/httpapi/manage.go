@@ -146,7 +146,7 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 	}
 	// The log says it too, unless the conversation was purged from it.
 	if _, err := w.graph.Conversation(ctx, id, graph.Latest); err == nil {
-		return nil, w.exists()
+		return w.knownBy(ctx, w.exists())
 	} else if !errors.Is(err, graph.ErrNotFound) {
 		return nil, err
 	}
@@ -173,6 +173,9 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 		return known, err
 	}
 	if err := w.mustExist(ctx); err != nil {
+		if errors.Is(err, graph.ErrNotFound) {
+			return w.knownBy(ctx, err)
+		}
 		return nil, err
 	}
 	// The read model may not have applied a deletion yet; the log knows it.
@@ -265,6 +268,16 @@ func (w *write) known(ctx context.Context) (*writtenOutput, error) {
 		return w.repeated(&m)
 	}
 	return nil, w.deleted()
+}
+
+// knownBy is known once more where the read model has applied something since: it may be
+// this very event. If it is not, problem is the answer.
+func (w *write) knownBy(ctx context.Context, problem error) (*writtenOutput, error) {
+	known, err := w.known(ctx)
+	if known != nil || err != nil {
+		return known, err
+	}
+	return nil, problem
 }
 
 // mustExist is a problem unless the conversation has an event. What the read model
