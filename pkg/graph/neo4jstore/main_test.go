@@ -23,7 +23,7 @@ var all = os.Getenv("MNEME_TEST_ALL") == "1"
 // many: each takes a hundred round trips. With -short there are fewer, for the race
 // detector looks at what all of them do alike.
 const (
-	lawChecks      = "10"
+	lawChecks      = "6"
 	lawChecksShort = "3"
 )
 
