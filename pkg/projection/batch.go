@@ -141,7 +141,7 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 			continue
 		}
 		if err := skip[e.seq]; err != nil {
-			fail(e, ClassError, err.Error())
+			fail(e, classOf(err), err.Error())
 			continue
 		}
 		claimed := next < len(claims) && claims[next].Seq == e.seq
@@ -171,6 +171,13 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 		return out, err
 	}
 	return out, tx.Fail(ctx, failed)
+}
+
+func classOf(err error) Class {
+	if errors.Is(err, ErrInvalid) {
+		return ClassInvalid
+	}
+	return ClassError
 }
 
 // firstHolder finds another event that holds one of the n claims from index i on.

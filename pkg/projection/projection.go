@@ -16,6 +16,9 @@ var (
 	ErrRejected = errors.New("the store refuses this data")
 	ErrTooLarge = errors.New("the batch is too large for the store")
 	ErrRebuild  = errors.New("rebuild needed")
+	// ErrInvalid is what a reducer returns of an event that breaks a rule: it is listed
+	// with that class.
+	ErrInvalid = errors.New("invalid")
 	// ErrUnavailable is trouble of a store whose server does not answer now.
 	ErrUnavailable = errors.New("the store does not answer")
 )

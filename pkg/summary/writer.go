@@ -7,8 +7,9 @@ import (
 
 // What a writer reads and writes, in characters: Unicode code points.
 const (
-	MaxText   = 1_500 // of a summary, as [Text] renders it
-	MaxResult = 2_000 // of a tool's result, as a writer reads it
+	MaxText    = 1_500  // of a summary, as [Text] renders it
+	MaxResult  = 2_000  // of a tool's arguments and of its result, as a writer reads them
+	MaxMessage = 20_000 // of a message, as a writer reads it
 )
 
 // Kind is what an [Entry] is.

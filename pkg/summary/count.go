@@ -1,0 +1,22 @@
+package summary
+
+import (
+	"unicode/utf8"
+
+	"mneme/events"
+)
+
+// Count is how many characters of an event a summary of level 1 reads: 0 of one that it
+// does not read.
+func Count(p events.Payload) int {
+	switch p := p.(type) {
+	case *events.MessageCreated:
+		return min(utf8.RuneCountInString(p.Content), MaxMessage)
+	case *events.ToolCalled:
+		return min(utf8.RuneCountInString(p.Text()), MaxResult)
+	case *events.ToolReturned:
+		return min(utf8.RuneCountInString(p.Text()), MaxResult)
+	default:
+		return 0
+	}
+}
