@@ -52,6 +52,13 @@ type Follower struct {
 // It returns [ErrBeyondEnd] if from is more than one beyond the head: the stream
 // has lost its tail, or it is another stream.
 func (l *Log) Follow(ctx context.Context, partition int, from uint64) (*Follower, error) {
+	return l.FollowAhead(ctx, partition, from, followMessages)
+}
+
+// FollowAhead is [Log.Follow] with another limit of events that the server sends before
+// they are taken. What it has begun to send goes out before the acknowledgement of what
+// is published meanwhile: a few make a reader slower and publishers faster.
+func (l *Log) FollowAhead(ctx context.Context, partition int, from uint64, ahead int) (*Follower, error) {
 	state, err := l.State(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +70,7 @@ func (l *Log) Follow(ctx context.Context, partition int, from uint64) (*Follower
 	if l.partitions == 1 {
 		filters = nil // the server then need not look each subject up
 	}
-	f, err := l.follow(ctx, filters, from)
+	f, err := l.follow(ctx, filters, from, ahead)
 	if err != nil {
 		return nil, fmt.Errorf("follow partition %d: %w", partition, err)
 	}
@@ -98,7 +105,7 @@ func (f *Follower) interrupt() { f.lost.Do(func() { close(f.interrupted) }) }
 
 // follow reads the first message by itself, and with it a run of messages that no
 // consumer delivers, and starts a consumer behind it. No filter means everything.
-func (l *Log) follow(ctx context.Context, filters []string, from uint64) (*Follower, error) {
+func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead int) (*Follower, error) {
 	f := &Follower{c: make(chan Message, 256), done: make(chan struct{}), interrupted: make(chan struct{}), log: l}
 	var first []Message
 	from = max(from, 1)
@@ -134,7 +141,7 @@ func (l *Log) follow(ctx context.Context, filters []string, from uint64) (*Follo
 		m.Pending = f.pending - uint64(i) - 1
 		f.c <- m
 	}
-	f.consume, err = f.consumer.Consume(f.deliver, jetstream.PullMaxMessagesWithBytesLimit(followMessages, natsdeploy.PullByteLimit))
+	f.consume, err = f.consumer.Consume(f.deliver, jetstream.PullMaxMessagesWithBytesLimit(ahead, natsdeploy.PullByteLimit))
 	if err != nil {
 		l.deleteConsumer(f.name)
 		return nil, err
@@ -306,7 +313,7 @@ func (f *Follower) next(ctx context.Context) (m Message, ok bool, err error) {
 // scan reads from one sequence up to another, or until it is interrupted, and
 // returns where to go on.
 func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yield func(Message) error) (uint64, error) {
-	f, err := l.follow(ctx, filters, from)
+	f, err := l.follow(ctx, filters, from, followMessages)
 	if err != nil {
 		return from, err
 	}

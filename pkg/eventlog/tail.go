@@ -142,7 +142,7 @@ func (t *tail) run(ctx context.Context) (done bool, err error) {
 		t.next = state.Head + 1
 		return false, err
 	}
-	f, err := t.log.follow(ctx, t.filters, t.next)
+	f, err := t.log.follow(ctx, t.filters, t.next, followMessages)
 	if err != nil {
 		return false, err
 	}

@@ -140,14 +140,15 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if cp.Seq == 0 || p.busy != nil {
 		*history = goal
 	}
-	follower, err := p.log.Follow(ctx, partition, cp.Seq+1)
+	follower, err := p.follow(ctx, partition, cp.Seq+1)
 	if err != nil {
 		return err
 	}
 	defer follower.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	batches := decodeAll(ctx, follower, p.batch, p.decode)
+	turn := newTurns(p.busy, p.batch)
+	batches := decodeAll(ctx, follower, turn.limit, p.decode)
 
 	p.update(partition, func(s *Status) {
 		s.State, s.Checkpoint, s.Error, s.Lag = StateCatchingUp, cp, "", follower.Pending()
@@ -159,7 +160,6 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
 		return fmt.Errorf("announce progress: %w", err)
 	}
-	var took time.Duration
 	for !ended(ctx, stop) {
 		var batch []*entry
 		select {
@@ -183,7 +183,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		case batch = <-batches:
 		}
 		if batch[len(batch)-1].pending > uint64(p.batch) {
-			if p.yield(ctx, stop, took); ended(ctx, stop) {
+			if turn.wait(ctx, stop); ended(ctx, stop) {
 				continue
 			}
 		}
@@ -194,7 +194,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		if err != nil {
 			return err
 		}
-		took = time.Since(began)
+		turn.took(len(batch), time.Since(began))
 		cp = out.checkpoint
 		p.observe(partition, batch, out, began, *history)
 		if out.failed > 0 {
@@ -229,14 +229,14 @@ func ended(ctx context.Context, stop <-chan struct{}) bool {
 // decodeAll decodes beside the writer, in order. The writer gets what is there as
 // soon as it is ready for it; while it is busy the batch grows, and when it is full
 // the next ones begin.
-func decodeAll(ctx context.Context, follower *eventlog.Follower, limit int, decode func(eventlog.Message) *entry) <-chan []*entry {
+func decodeAll(ctx context.Context, follower *eventlog.Follower, limit func() int, decode func(eventlog.Message) *entry) <-chan []*entry {
 	batches := make(chan []*entry)
 	go func() {
 		var queue [][]*entry // all full but the last
 		size := 0            // of the last
 		take := func(m eventlog.Message) {
-			if n := len(queue); n == 0 || len(queue[n-1]) >= limit || size >= maxBatchBytes {
-				queue, size = append(queue, make([]*entry, 0, limit)), 0
+			if n := len(queue); n == 0 || len(queue[n-1]) >= limit() || size >= maxBatchBytes {
+				queue, size = append(queue, make([]*entry, 0, limit())), 0
 			}
 			last := &queue[len(queue)-1]
 			*last = append(*last, decode(m))

@@ -249,7 +249,7 @@ func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]err
 	defer follower.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for batches := decodeAll(ctx, follower, maxBatchEvents, r.projection.decode); r.cp.Seq < goal; {
+	for batches := decodeAll(ctx, follower, func() int { return maxBatchEvents }, r.projection.decode); r.cp.Seq < goal; {
 		var batch []*entry
 		select {
 		case batch = <-batches:

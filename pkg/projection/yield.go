@@ -2,14 +2,30 @@ package projection
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
+
+	"mneme/pkg/eventlog"
 )
 
-// How long a projector that yields waits before a batch at most: a while, or so many
-// times as long as its last batch took. So it gets a fifth of the time at least.
+// A projector that yields waits before a batch while others work, so long at most, or
+// so many times as long as its last batch took: so it gets a fifth of the time at least.
 const (
-	minYield   = 200 * time.Millisecond
+	minYield   = 50 * time.Millisecond
 	yieldRatio = 4
+)
+
+// Others that have worked a moment ago will again. Then what a projector that yields
+// does between two looks at them is short, and it rests a while after it: the others
+// find a processor that is free, and a server that has little to send before it comes to
+// them. Else its batches are whole.
+const (
+	recently     = time.Second
+	shortBatch   = 2 * time.Millisecond // what one takes, about
+	minBatch     = 16                   // events
+	maxYielding  = 1000                 // events, of a whole one
+	restRatio    = 4
+	yieldingRead = 100 // events that it lets the log send ahead
 )
 
 // yieldPoll is how often it looks whether the others are done.
@@ -40,15 +56,69 @@ func (p *Projector[U]) Busy() bool {
 	return false
 }
 
-// yield waits for others before a batch; took is how long the one before it took.
-func (p *Projector[U]) yield(ctx context.Context, stop <-chan struct{}, took time.Duration) {
-	if p.busy == nil || !p.busy() {
+// follow follows the log as its projector may.
+func (p *Projector[U]) follow(ctx context.Context, partition int, from uint64) (*eventlog.Follower, error) {
+	if p.busy != nil {
+		return p.log.FollowAhead(ctx, partition, from, yieldingRead)
+	}
+	return p.log.Follow(ctx, partition, from)
+}
+
+// turns says when a projector may go on, and with how much.
+type turns struct {
+	busy   func() bool   // nil: it yields to nobody
+	size   atomic.Int64  // of a batch, in events
+	whole  int64         // of a whole one
+	last   time.Duration // what the last one took
+	worked time.Time     // when others did last
+}
+
+func newTurns(busy func() bool, batch int) *turns {
+	t := &turns{busy: busy, whole: int64(batch), worked: time.Now()}
+	t.size.Store(t.whole)
+	if busy != nil {
+		t.whole = min(t.whole, maxYielding)
+		t.size.Store(minBatch)
+	}
+	return t
+}
+
+// limit is how many events a batch may have.
+func (t *turns) limit() int { return int(t.size.Load()) }
+
+// took notes how long a batch took.
+func (t *turns) took(events int, took time.Duration) {
+	t.last = took
+	if t.busy == nil {
 		return
 	}
-	enough := time.After(max(minYield, yieldRatio*took))
+	size := t.whole
+	if time.Since(t.worked) < recently {
+		size = min(size, max(minBatch, int64(events)*int64(shortBatch)/int64(took+1)))
+	}
+	t.size.Store(size)
+}
+
+// wait waits for others before a batch.
+func (t *turns) wait(ctx context.Context, stop <-chan struct{}) {
+	if t.busy == nil {
+		return
+	}
+	if t.busy() {
+		t.worked = time.Now()
+		pause(ctx, stop, max(minYield, yieldRatio*t.last), t.busy)
+	}
+	if time.Since(t.worked) < recently {
+		pause(ctx, stop, restRatio*t.last, func() bool { return true })
+	}
+}
+
+// pause waits while others work, but no longer than long.
+func pause(ctx context.Context, stop <-chan struct{}, long time.Duration, busy func() bool) {
+	enough := time.After(long)
 	ticker := time.NewTicker(yieldPoll)
 	defer ticker.Stop()
-	for p.busy() {
+	for busy() {
 		select {
 		case <-ticker.C:
 		case <-enough:
