@@ -1,7 +1,9 @@
 package summary
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"mneme/events"
 )
@@ -29,6 +31,7 @@ type Ledger struct {
 type Level struct {
 	Last         uint64 `json:"last"`                   // The end of the newest range.
 	Consolidated uint64 `json:"consolidated,omitempty"` // The end of what the next level covers.
+	Open         int    `json:"open,omitempty"`         // Characters of the texts that the next level does not cover.
 }
 
 // Last is the end of what a level covers, 0 for nothing.
@@ -79,44 +82,50 @@ func (l *Ledger) Take(p *events.SummaryWritten, first, last uint64, known func(i
 	case p.LastSeq > last:
 		return fmt.Errorf("ends at sequence %d, but the conversation ends at %d", p.LastSeq, last)
 	}
-	if err := l.covers(p, known); err != nil {
+	consolidated, err := covers(p, known)
+	if err != nil {
 		return err
 	}
 	if p.Level > len(l.Levels) {
-		l.Levels = append(l.Levels[:len(l.Levels):len(l.Levels)], Level{})
+		l.Levels = append(l.Levels, Level{})
 	}
-	l.Levels[p.Level-1].Last = p.LastSeq
+	l.Levels = slices.Clone(l.Levels)
+	level := &l.Levels[p.Level-1]
+	level.Last, level.Open = p.LastSeq, level.Open+p.CharsOut
 	if p.Level > 1 {
-		l.Levels[p.Level-2].Consolidated = p.LastSeq
+		below := &l.Levels[p.Level-2]
+		below.Consolidated, below.Open = p.LastSeq, below.Open-consolidated
 	}
 	return nil
 }
 
-// covers looks whether the children of a summary make up its range.
-func (l *Ledger) covers(p *events.SummaryWritten, known func(id string) (Range, bool)) error {
+// covers looks whether the children of a summary make up its range, and counts the
+// characters of their texts.
+func covers(p *events.SummaryWritten, known func(id string) (Range, bool)) (chars int, err error) {
 	switch {
 	case p.Level == 1 && len(p.Children) > 0:
-		return fmt.Errorf("has children, but level 1 has none")
+		return 0, errors.New("has children, but level 1 has none")
 	case p.Level == 1:
-		return nil
+		return 0, nil
 	case len(p.Children) == 0:
-		return fmt.Errorf("has no children, but is of level %d", p.Level)
+		return 0, fmt.Errorf("has no children, but is of level %d", p.Level)
 	}
 	next := p.FirstSeq
 	for _, id := range p.Children {
 		child, ok := known(id)
 		switch {
 		case !ok:
-			return fmt.Errorf("has the child %q, which the conversation does not have", id)
+			return 0, fmt.Errorf("has the child %q, which the conversation does not have", id)
 		case child.Level != p.Level-1:
-			return fmt.Errorf("has the child %q of level %d, but is of level %d", id, child.Level, p.Level)
+			return 0, fmt.Errorf("has the child %q of level %d, but is of level %d", id, child.Level, p.Level)
 		case child.First != next:
-			return fmt.Errorf("has the child %q, which begins at sequence %d and not at %d", id, child.First, next)
+			return 0, fmt.Errorf("has the child %q, which begins at sequence %d and not at %d", id, child.First, next)
 		}
 		next = child.Last + 1
+		chars += child.Chars
 	}
 	if next != p.LastSeq+1 {
-		return fmt.Errorf("ends at sequence %d, but its children at %d", p.LastSeq, next-1)
+		return 0, fmt.Errorf("ends at sequence %d, but its children at %d", p.LastSeq, next-1)
 	}
-	return nil
+	return chars, nil
 }

@@ -1,0 +1,65 @@
+package summary_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/summary"
+)
+
+func TestTheLedgerTakesRangesThatFollowEachOther(t *testing.T) {
+	t.Parallel()
+	known := map[string]summary.Range{}
+	find := func(id string) (summary.Range, bool) { r, ok := known[id]; return r, ok }
+	var l summary.Ledger
+	take := func(id string, level int, first, last uint64, children ...string) error {
+		p := &events.SummaryWritten{SummaryID: id, Level: level, FirstSeq: first, LastSeq: last, Children: children, CharsOut: 100}
+		err := l.Take(p, 5, 100, find)
+		if err == nil {
+			known[id] = summary.Range{ID: id, Level: level, First: first, Last: last, Chars: 100}
+		}
+		return err
+	}
+	require.NoError(t, take("a", 1, 5, 20))
+	require.NoError(t, take("b", 1, 21, 30))
+	require.NoError(t, take("c", 1, 31, 40))
+	require.NoError(t, take("ab", 2, 5, 30, "a", "b"))
+	before := l
+
+	for name, c := range map[string]struct {
+		err  error
+		says string
+	}{
+		"an overlap":                  {take("x", 1, 35, 50), "begins at sequence 35, but level 1 is covered up to 40: the next range begins at 41"},
+		"a gap":                       {take("x", 1, 45, 50), "leaves a gap"},
+		"the same again":              {take("x", 2, 5, 30, "a", "b"), "level 2 is covered up to 30"},
+		"an end that is not there":    {take("x", 1, 41, 101), "ends at sequence 101, but the conversation ends at 100"},
+		"a level in the air":          {take("x", 4, 5, 30, "ab"), "there is no summary of level 3"},
+		"no children":                 {take("x", 2, 31, 40), "has no children"},
+		"children of level 1":         {take("x", 1, 41, 50, "a"), "level 1 has none"},
+		"an unknown child":            {take("x", 2, 31, 40, "z"), "which the conversation does not have"},
+		"a child of another level":    {take("x", 3, 5, 30, "a", "b"), "of level 1, but is of level 3"},
+		"children that do not follow": {take("x", 2, 31, 40, "a"), "begins at sequence 5 and not at 31"},
+		"children that end early":     {take("x", 2, 31, 45, "c"), "but its children at 40"},
+	} {
+		require.ErrorContains(t, c.err, c.says, name)
+	}
+	require.Equal(t, before, l, "a summary that is not taken changes nothing")
+	require.Equal(t, summary.Ledger{Levels: []summary.Level{{Last: 40, Consolidated: 30, Open: 100}, {Last: 30, Open: 100}}}, l)
+}
+
+func TestARevisionHasTheRangeOfWhatItSupersedes(t *testing.T) {
+	t.Parallel()
+	old := summary.Range{ID: "a", Level: 1, First: 1, Last: 9}
+	find := func(id string) (summary.Range, bool) { return old, id == "a" }
+	l := summary.Ledger{Levels: []summary.Level{{Last: 9}}}
+	revision := events.SummaryWritten{SummaryID: "a2", Level: 1, FirstSeq: 1, LastSeq: 9, Supersedes: "a"}
+	require.NoError(t, l.Take(&revision, 1, 50, find))
+	require.Equal(t, summary.Ledger{Levels: []summary.Level{{Last: 9}}}, l)
+	revision.LastSeq = 10
+	require.ErrorContains(t, l.Take(&revision, 1, 50, find), `supersedes "a" of level 1 and sequences 1 to 9, but is of level 1 and 1 to 10`)
+	revision.Supersedes = "b"
+	require.ErrorContains(t, l.Take(&revision, 1, 50, find), `supersedes "b", which the conversation does not have`)
+}

@@ -1,0 +1,253 @@
+package summary
+
+import (
+	"fmt"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+)
+
+// Conversation is what the read model "summaries" keeps of a conversation: little,
+// whatever its length.
+type Conversation struct {
+	Key        int64 // of the backend
+	ID         events.ConversationID
+	FirstSeq   uint64
+	LastSeq    uint64
+	DeletedSeq uint64 // 0 unless deleted
+
+	Ledger       Ledger
+	Turn         int // user messages
+	Chars        int // as [Count] counts them
+	CoveredTurn  int // the turn at the beginning of what level 1 does not cover
+	CoveredChars int // before it
+
+	MaxContextChars int    // as conversation.started says, 0 if it does not
+	Profile         string // likewise
+	Titled          bool   // somebody has named it
+	FirstUser       uint64 // the first message of a user
+	Answered        bool   // an assistant's message came after it
+
+	Touched bool
+	Dropped bool // what is stored of it is to be deleted
+	Trimmed bool // so are marks that level 1 covers
+}
+
+// Pending is how many characters wait for a summary of some level, the last turns and
+// the last summary of each level among them.
+func (c *Conversation) Pending() int {
+	pending := c.Chars - c.CoveredChars
+	for _, level := range c.Ledger.Levels {
+		pending = max(pending, level.Open)
+	}
+	return pending
+}
+
+// Untitled tells whether it is time for a title.
+func (c *Conversation) Untitled() bool { return !c.Titled && c.Answered && c.DeletedSeq == 0 }
+
+// Of is a new row with the conversation it belongs to.
+type Of[R any] struct {
+	Conversation *Conversation
+	Row          R
+}
+
+// Taken is a summary that was taken.
+type Taken struct {
+	Range
+	Seq     uint64 // Of its event.
+	Revised bool   // It supersedes another: that one counts, this one only has a name.
+}
+
+// ref names a summary.
+type ref struct {
+	conversation events.ConversationID
+	id           string
+}
+
+// at is a place of the log in a conversation.
+type at struct {
+	conversation events.ConversationID
+	seq          uint64
+}
+
+// Unit is the unit of work of the projection "summaries". Rows are in order of their
+// sequences.
+type Unit struct {
+	Conversations map[events.ConversationID]*Conversation
+	Marks         []Of[Mark]
+	Taken         []Of[Taken]
+
+	known map[ref]Range
+	after map[at]Mark
+}
+
+// NewUnit makes an empty unit; the backend adds what it has loaded.
+func NewUnit() *Unit {
+	return &Unit{Conversations: map[events.ConversationID]*Conversation{}, known: map[ref]Range{}, after: map[at]Mark{}}
+}
+
+// Loaded adds a summary that is stored: each that a summary of the batch names.
+func (u *Unit) Loaded(id events.ConversationID, r Range) { u.known[ref{id, r.ID}] = r }
+
+// LoadedMark adds the first mark that is stored behind a sequence: the end of each
+// range of level 1 of the batch.
+func (u *Unit) LoadedMark(id events.ConversationID, seq uint64, m Mark) { u.after[at{id, seq}] = m }
+
+// Tombstone implements projection.Unit.
+func (u *Unit) Tombstone(id events.ConversationID) uint64 {
+	if c := u.Conversations[id]; c != nil {
+		return c.DeletedSeq
+	}
+	return 0
+}
+
+// Projection declares the read model "summaries": how much of each conversation waits to
+// be summarised, and what is.
+func Projection() projection.Projection[*Unit] {
+	return projection.Projection[*Unit]{
+		Name:    "summaries",
+		Version: 1,
+		Reducers: map[string]projection.Reducer[*Unit]{
+			events.TypeConversationStarted: reduceStarted,
+			events.TypeConversationUpdated: reduceUpdated,
+			events.TypeConversationDeleted: reduceDeleted,
+			events.TypeMessageCreated:      reduceMessage,
+			events.TypeToolCalled:          reduceText,
+			events.TypeToolReturned:        reduceText,
+			events.TypeSummaryWritten:      reduceSummary,
+		},
+	}
+}
+
+func (u *Unit) touch(e *events.Recorded) *Conversation {
+	id := e.Conversation()
+	c := u.Conversations[id]
+	if c == nil {
+		c = &Conversation{ID: id}
+		u.Conversations[id] = c
+	}
+	if c.FirstSeq == 0 {
+		c.FirstSeq = e.Seq
+	}
+	c.LastSeq, c.Touched = e.Seq, true
+	return c
+}
+
+func reduceStarted(u *Unit, e *events.Recorded) error {
+	p := e.Payload.(*events.ConversationStarted)
+	c := u.touch(e)
+	c.Titled = c.Titled || p.Title != ""
+	if p.MaxContextChars > 0 {
+		c.MaxContextChars = p.MaxContextChars
+	}
+	if p.Profile != "" {
+		c.Profile = p.Profile[:min(len(p.Profile), maxProfile)]
+	}
+	return nil
+}
+
+// maxProfile is how many bytes of a profile's name are kept.
+const maxProfile = 256
+
+func reduceUpdated(u *Unit, e *events.Recorded) error {
+	c := u.touch(e)
+	// To take a title away is a decision too.
+	c.Titled = c.Titled || e.Payload.(*events.ConversationUpdated).Title != nil
+	return nil
+}
+
+func reduceDeleted(u *Unit, e *events.Recorded) error {
+	c := u.touch(e)
+	u.Marks = without(u.Marks, c)
+	u.Taken = without(u.Taken, c)
+	*c = Conversation{Key: c.Key, ID: c.ID, FirstSeq: c.FirstSeq, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	return nil
+}
+
+func reduceMessage(u *Unit, e *events.Recorded) error {
+	c := u.touch(e)
+	switch e.Payload.(*events.MessageCreated).Role {
+	case "user":
+		c.Turn++
+		if c.FirstUser == 0 {
+			c.FirstUser = e.Seq
+		}
+	case "assistant":
+		c.Answered = c.Answered || c.FirstUser > 0
+	default:
+		c.Chars += Count(e.Payload)
+		return nil
+	}
+	u.Marks = append(u.Marks, Of[Mark]{c, Mark{Seq: e.Seq, Turn: c.Turn, Chars: c.Chars}})
+	c.Chars += Count(e.Payload)
+	return nil
+}
+
+func reduceText(u *Unit, e *events.Recorded) error {
+	u.touch(e).Chars += Count(e.Payload)
+	return nil
+}
+
+func reduceSummary(u *Unit, e *events.Recorded) error {
+	p := e.Payload.(*events.SummaryWritten)
+	id := e.Conversation()
+	var first, last uint64
+	if c := u.Conversations[id]; c != nil {
+		first, last = c.FirstSeq, c.LastSeq
+	}
+	if first == 0 {
+		return fmt.Errorf("%w: the conversation has no events before it", projection.ErrInvalid)
+	}
+	c := u.Conversations[id]
+	if err := c.Ledger.Take(p, first, last, func(name string) (Range, bool) {
+		r, ok := u.known[ref{id, name}]
+		return r, ok
+	}); err != nil {
+		return fmt.Errorf("%w: %w", projection.ErrInvalid, err)
+	}
+	u.touch(e)
+	taken := Taken{Seq: e.Seq, Revised: p.Supersedes != "", Range: Range{
+		ID: p.SummaryID, Level: p.Level, First: p.FirstSeq, Last: p.LastSeq, FirstTurn: p.FirstTurn, LastTurn: p.LastTurn, Chars: p.CharsOut,
+	}}
+	u.known[ref{id, p.SummaryID}] = taken.Range
+	u.Taken = append(u.Taken, Of[Taken]{c, taken})
+	if p.Level == 1 && !taken.Revised {
+		u.cover(c, p.LastSeq)
+	}
+	return nil
+}
+
+// cover notes how far level 1 has come. Marks up to there have served.
+func (u *Unit) cover(c *Conversation, last uint64) {
+	c.CoveredTurn, c.CoveredChars = c.Turn, c.Chars
+	c.Trimmed = true
+	kept := u.Marks[:0]
+	found := false
+	for _, m := range u.Marks {
+		if m.Conversation != c {
+			kept = append(kept, m)
+			continue
+		}
+		if m.Row.Seq > last {
+			kept = append(kept, m)
+			if !found {
+				found, c.CoveredTurn, c.CoveredChars = true, m.Row.Turn, m.Row.Chars
+			}
+		}
+	}
+	u.Marks = kept
+	if m, ok := u.after[at{c.ID, last}]; ok {
+		c.CoveredTurn, c.CoveredChars = m.Turn, m.Chars
+	}
+}
+
+func without[R any](rows []Of[R], c *Conversation) []Of[R] {
+	kept := rows[:0]
+	for _, r := range rows {
+		if r.Conversation != c {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
