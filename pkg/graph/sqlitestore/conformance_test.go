@@ -24,6 +24,12 @@ var (
 		},
 		Refuse: refuse("files", "file_access", "path"),
 	}
+	summariesBackend = storetest.Backend[storetest.SummariesStore]{
+		Open: func(ctx context.Context, dir string) (storetest.SummariesStore, error) {
+			return OpenSummaries(ctx, Path(dir, "summaries", 1))
+		},
+		Refuse: refuse("summaries", "conversation", "profile"),
+	}
 )
 
 func TestGraphConformance(t *testing.T) {
@@ -34,6 +40,11 @@ func TestGraphConformance(t *testing.T) {
 func TestFilesConformance(t *testing.T) {
 	t.Parallel()
 	storetest.RunFiles(t, filesBackend)
+}
+
+func TestSummariesConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunSummaries(t, summariesBackend)
 }
 
 func TestBranchConformance(t *testing.T) {

@@ -105,3 +105,27 @@ CREATE TABLE file_access (
 CREATE INDEX file_access_now ON file_access (c, seq, rank) WHERE current = 1;
 CREATE INDEX file_access_by_path ON file_access (c, path, kind, seq, rank) WHERE revoked = 0;
 `
+
+// summariesSchema is the read model "summaries". pending is [summary.Conversation.Pending]
+// and untitled is 1 for one that waits for a title, so that a scan of
+// what waits looks at little. Marks that level 1 covers are gone.
+const summariesSchema = engineSchema + `
+CREATE TABLE conversation (
+  c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
+  first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
+  ledger TEXT NOT NULL, turn INTEGER NOT NULL, chars INTEGER NOT NULL, covered_turn INTEGER NOT NULL, covered_chars INTEGER NOT NULL,
+  max_context_chars INTEGER NOT NULL, profile TEXT NOT NULL, titled INTEGER NOT NULL, first_user INTEGER NOT NULL, answered INTEGER NOT NULL,
+  pending INTEGER NOT NULL, uncovered_turns INTEGER NOT NULL, untitled INTEGER NOT NULL,
+  UNIQUE (tenant, id)
+);
+CREATE TABLE mark (
+  c INTEGER NOT NULL, seq INTEGER NOT NULL, turn INTEGER NOT NULL, chars INTEGER NOT NULL,
+  PRIMARY KEY (c, seq)
+) WITHOUT ROWID;
+CREATE TABLE summary (
+  c INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, level INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+  first_turn INTEGER NOT NULL, last_turn INTEGER NOT NULL, chars INTEGER NOT NULL, revised INTEGER NOT NULL,
+  PRIMARY KEY (c, id)
+) WITHOUT ROWID;
+CREATE INDEX summary_by_range ON summary (c, level, last) WHERE revised = 0;
+`

@@ -11,6 +11,7 @@ import (
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
+	"mneme/pkg/summary"
 )
 
 // GraphStore is a backend of the projection "graph".
@@ -25,6 +26,12 @@ type FilesStore interface {
 	io.Closer
 }
 
+// SummariesStore is a backend of the projection "summaries".
+type SummariesStore interface {
+	summary.Store
+	io.Closer
+}
+
 // Backend is how the suite reaches a backend.
 type Backend[S any] struct {
 	// Open opens the store that belongs to a directory, and makes it if it is not
@@ -32,8 +39,9 @@ type Backend[S any] struct {
 	// nothing in directories takes the path as a name.
 	Open func(ctx context.Context, dir string) (S, error)
 	// Refuse makes the store of a directory refuse data as one of its own rules
-	// would: in "graph" a message with this id, in "files" an access of this path.
-	// Undo makes it accept them again.
+	// would: in "graph" a message with this id, in "files" an access of this path, in
+	// "summaries" a conversation of this profile. Undo
+	// makes it accept them again.
 	Refuse func(ctx context.Context, dir, text string) (undo func() error, err error)
 	// Without are the cases to leave out, each with the reason.
 	Without map[string]string
@@ -49,6 +57,12 @@ func RunGraph(t *testing.T, b Backend[GraphStore]) {
 func RunFiles(t *testing.T, b Backend[FilesStore]) {
 	w := workshop[*graph.FilesUnit, FilesStore]{backend: b, projection: graph.FilesProjection(files.DefaultTable())}
 	w.run(t, append(engineCases(w, filesData), filesCases(w)...))
+}
+
+// RunSummaries runs every case for the projection "summaries".
+func RunSummaries(t *testing.T, b Backend[SummariesStore]) {
+	w := workshop[*summary.Unit, SummariesStore]{backend: b, projection: summary.Projection()}
+	w.run(t, append(engineCases(w, summariesData), summariesCases(w)...))
 }
 
 // RunBranches runs every case for branches: what they show of their ancestors, over

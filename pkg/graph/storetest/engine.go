@@ -32,6 +32,11 @@ var (
 	}
 )
 
+var summariesData = data{
+	nth:     func(n int) events.Payload { return text(fmt.Sprintf("m%d", n), "user", n+1) },
+	refused: func(text string) events.Payload { return &events.ConversationStarted{Profile: text} },
+}
+
 func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []namedCase {
 	cases := []namedCase{
 		{"an empty store has a checkpoint of nothing", func(t *testing.T) {

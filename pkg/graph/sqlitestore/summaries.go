@@ -1,0 +1,303 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+	"mneme/pkg/summary"
+)
+
+// Summaries is the read model "summaries" in SQLite.
+type Summaries struct{ store }
+
+var _ summary.Store = (*Summaries)(nil)
+
+// OpenSummaries opens or creates a read model to write to it, and locks it.
+// It returns [ErrLocked] or projection.ErrRebuild, see the package comment.
+func OpenSummaries(ctx context.Context, path string) (*Summaries, error) {
+	d, err := openWriter(ctx, path, summariesSchema)
+	if err != nil {
+		return nil, err
+	}
+	return &Summaries{store{d, "summaries"}}, nil
+}
+
+// OpenSummariesReader opens a read model that another process writes. As long as that
+// process has not made it, the error is fs.ErrNotExist.
+func OpenSummariesReader(path string) (*Summaries, error) {
+	d, err := openReader(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Summaries{store{d, "summaries"}}, nil
+}
+
+// Update implements projection.Store.
+func (s *Summaries) Update(ctx context.Context, partition int, fn func(projection.Tx[*summary.Unit]) error) error {
+	return s.transact(ctx, func() error { return fn(&summariesTx{s.newTx(partition)}) })
+}
+
+type summariesTx struct{ tx }
+
+const (
+	summarisedColumns = `c, tenant, id, first_seq, last_seq, deleted_seq, ledger, turn, chars, covered_turn, covered_chars,
+		max_context_chars, profile, titled, first_user, answered`
+	rangeColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
+)
+
+// scanSummarised reads summarisedColumns, and before them what more there is.
+func scanSummarised(rows *sql.Rows, c *summary.Conversation, more ...any) error {
+	var ledger string
+	if err := rows.Scan(append(more, &c.Key, &c.ID.Tenant, &c.ID.ID, &c.FirstSeq, &c.LastSeq, &c.DeletedSeq, &ledger, &c.Turn, &c.Chars, &c.CoveredTurn, &c.CoveredChars,
+		&c.MaxContextChars, &c.Profile, &c.Titled, &c.FirstUser, &c.Answered)...); err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(ledger), &c.Ledger)
+}
+
+func scanTaken(rows *sql.Rows, t *summary.Taken, more ...any) error {
+	return rows.Scan(append(more, &t.ID, &t.Seq, &t.Level, &t.First, &t.Last, &t.FirstTurn, &t.LastTurn, &t.Chars, &t.Revised)...)
+}
+
+// Load implements projection.Tx.
+func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summary.Unit, error) {
+	u := summary.NewUnit()
+	var ids []events.ConversationID
+	for _, e := range list {
+		if id := e.Conversation(); u.Conversations[id] == nil {
+			ids, u.Conversations[id] = append(ids, id), &summary.Conversation{ID: id}
+		}
+	}
+	err := t.writer.lookup(ctx, selection{summarisedColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
+		return append(args, ids[i].Tenant, ids[i].ID)
+	}, func(rows *sql.Rows) error {
+		var i int
+		var c summary.Conversation
+		err := scanSummarised(rows, &c, &i)
+		t.keys[c.ID], *u.Conversations[c.ID] = c.Key, c
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return u, t.loadNamed(ctx, u, list)
+}
+
+// named is a summary that an event names.
+type named struct {
+	conversation events.ConversationID
+	id           string
+}
+
+// loadNamed adds the summaries that summaries name, and what is behind their ranges.
+func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*events.Recorded) error {
+	var names []named
+	for _, e := range list {
+		p, ok := e.Payload.(*events.SummaryWritten)
+		id := e.Conversation()
+		if !ok || t.keys[id] == 0 {
+			continue
+		}
+		for _, child := range p.Children {
+			names = append(names, named{id, child})
+		}
+		if p.Supersedes != "" {
+			names = append(names, named{id, p.Supersedes})
+		}
+		if p.Level > 1 {
+			continue
+		}
+		rows, err := t.writer.query(ctx, "SELECT seq, turn, chars FROM mark WHERE c = ? AND seq > ? ORDER BY seq LIMIT 1", t.keys[id], p.LastSeq)
+		if err := each(rows, err, func(rows *sql.Rows) error {
+			var m summary.Mark
+			err := rows.Scan(&m.Seq, &m.Turn, &m.Chars)
+			u.LoadedMark(id, p.LastSeq, m)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return t.writer.lookup(ctx, selection{rangeColumns, "summary", []string{"c", "id"}}, len(names), func(args []any, i int) []any {
+		return append(args, t.keys[names[i].conversation], names[i].id)
+	}, func(rows *sql.Rows) error {
+		var i int
+		var taken summary.Taken
+		err := scanTaken(rows, &taken, &i)
+		u.Loaded(names[i].conversation, taken.Range)
+		return err
+	})
+}
+
+var summariesTables = []string{"mark", "summary"}
+
+// Drop implements projection.Tx.
+func (t *summariesTx) Drop(ctx context.Context, id events.ConversationID) error {
+	c, err := t.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	return t.drop(ctx, id, c, true, summariesTables...)
+}
+
+// Save implements projection.Tx.
+func (t *summariesTx) Save(ctx context.Context, u *summary.Unit) error {
+	touched := make([]*summary.Conversation, 0, len(u.Conversations))
+	for id, c := range u.Conversations {
+		if !c.Touched {
+			continue
+		}
+		var err error
+		if c.Key, err = t.key(ctx, id); err != nil {
+			return err
+		}
+		if c.Dropped {
+			err = t.drop(ctx, id, c.Key, false, summariesTables...)
+		} else if c.Trimmed {
+			_, err = t.writer.exec(ctx, "DELETE FROM mark WHERE c = ? AND seq <= ?", c.Key, c.Ledger.Last(1))
+		}
+		if err != nil {
+			return err
+		}
+		touched = append(touched, c)
+	}
+	if _, err := t.writer.insert(ctx, insertion{"conversation (" + summarisedColumns + ", pending, uncovered_turns, untitled)", 19, `ON CONFLICT (c) DO UPDATE SET
+		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, ledger = excluded.ledger, turn = excluded.turn, chars = excluded.chars,
+		covered_turn = excluded.covered_turn, covered_chars = excluded.covered_chars, max_context_chars = excluded.max_context_chars,
+		profile = excluded.profile, titled = excluded.titled, first_user = excluded.first_user, answered = excluded.answered,
+		pending = excluded.pending, uncovered_turns = excluded.uncovered_turns, untitled = excluded.untitled`}, len(touched), func(args []any, i int) []any {
+		c := touched[i]
+		return append(args, c.Key, c.ID.Tenant, c.ID.ID, c.FirstSeq, c.LastSeq, c.DeletedSeq, marshal(c.Ledger), c.Turn, c.Chars, c.CoveredTurn, c.CoveredChars,
+			c.MaxContextChars, clean(c.Profile), c.Titled, c.FirstUser, c.Answered, c.Pending(), c.Turn-c.CoveredTurn, c.Untitled())
+	}); err != nil {
+		return err
+	}
+	if _, err := t.writer.insert(ctx, insertion{into: "mark (c, seq, turn, chars)", width: 4}, len(u.Marks), func(args []any, i int) []any {
+		m := &u.Marks[i]
+		return append(args, m.Conversation.Key, m.Row.Seq, m.Row.Turn, m.Row.Chars)
+	}); err != nil {
+		return err
+	}
+	_, err := t.writer.insert(ctx, insertion{into: "summary (c, " + rangeColumns + ")", width: 10}, len(u.Taken), func(args []any, i int) []any {
+		s := &u.Taken[i].Row
+		return append(args, u.Taken[i].Conversation.Key, s.ID, s.Seq, s.Level, s.First, s.Last, s.FirstTurn, s.LastTurn, s.Chars, s.Revised)
+	})
+	return err
+}
+
+// Conversation implements summary.Reader.
+func (s *Summaries) Conversation(ctx context.Context, id events.ConversationID) (c summary.Conversation, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		c, err = summarised(q, id)
+		return err
+	})
+	return c, err
+}
+
+func summarised(q queryer, id events.ConversationID) (c summary.Conversation, err error) {
+	c.ID = id
+	rows, err := q("SELECT "+summarisedColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
+	err = each(rows, err, func(rows *sql.Rows) error { return scanSummarised(rows, &c) })
+	return c, err
+}
+
+// Marks implements summary.Reader.
+func (s *Summaries) Marks(ctx context.Context, id events.ConversationID, after uint64, limit int) (list []summary.Mark, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		c, err := summarised(q, id)
+		if err != nil {
+			return err
+		}
+		list, err = marks(q, c.Key, after, limit)
+		return err
+	})
+	return list, err
+}
+
+func marks(q queryer, c int64, after uint64, limit int) (list []summary.Mark, err error) {
+	rows, err := q("SELECT seq, turn, chars FROM mark WHERE c = ? AND seq > ? ORDER BY seq LIMIT ?", c, after, limit)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var m summary.Mark
+		err := rows.Scan(&m.Seq, &m.Turn, &m.Chars)
+		list = append(list, m)
+		return err
+	})
+	return list, err
+}
+
+// Ranges implements summary.Reader.
+func (s *Summaries) Ranges(ctx context.Context, id events.ConversationID, level int, after uint64, limit int) (list []summary.Taken, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		c, err := summarised(q, id)
+		if err != nil {
+			return err
+		}
+		list, err = taken(q, "c = ? AND level = ? AND last > ? AND revised = 0 ORDER BY last LIMIT ?", c.Key, level, after, limit)
+		return err
+	})
+	return list, err
+}
+
+func taken(q queryer, where string, args ...any) (list []summary.Taken, err error) {
+	rows, err := q("SELECT "+rangeColumns+" FROM summary WHERE "+where, args...)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var t summary.Taken
+		err := scanTaken(rows, &t)
+		list = append(list, t)
+		return err
+	})
+	return list, err
+}
+
+// Waiting implements summary.Reader.
+func (s *Summaries) Waiting(ctx context.Context, query summary.WaitingQuery) (list []summary.Conversation, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		rows, err := q("SELECT "+summarisedColumns+` FROM conversation WHERE (tenant, id) > (?, ?) AND deleted_seq = 0
+			AND (pending >= ? OR ? > 0 AND uncovered_turns >= ? OR ? AND untitled) ORDER BY tenant, id LIMIT ?`,
+			query.After.Tenant, query.After.ID, query.Pending, query.Turns, query.Turns, query.Untitled, query.Limit)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var c summary.Conversation
+			err := scanSummarised(rows, &c)
+			list = append(list, c)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Hashes implements projection.ReadStore.
+func (s *Summaries) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
+	return s.eachConversation(ctx, func(q queryer, id events.ConversationID) error {
+		h, err := summariesHash(q, id)
+		if err != nil {
+			return err
+		}
+		return yield(h)
+	})
+}
+
+// Hash implements projection.ReadStore.
+func (s *Summaries) Hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
+	err = s.snapshot(ctx, func(q queryer) error {
+		h, err = summariesHash(q, id)
+		return err
+	})
+	return h, err
+}
+
+func summariesHash(q queryer, id events.ConversationID) (projection.ConversationHash, error) {
+	h := projection.ConversationHash{Conversation: id}
+	c, err := summarised(q, id)
+	if err != nil || c.Key == 0 {
+		return h, err
+	}
+	list, err := marks(q, c.Key, 0, -1)
+	if err != nil {
+		return h, err
+	}
+	summaries, err := taken(q, "c = ? ORDER BY seq", c.Key)
+	h.LastSeq, h.Hash = c.LastSeq, summary.Hash(c, list, summaries)
+	return h, err
+}
