@@ -1,0 +1,128 @@
+package recall
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/sentences"
+)
+
+// MaxPassage is the length of the longest passage, in Unicode code points. Retrieval was
+// best with passages of a few sentences.
+const MaxPassage = 600
+
+// Sentences are the sentences of a text in order, without the space around them. A
+// newline ends a sentence too.
+//
+// The boundaries are those of Unicode Standard Annex 29, except that none is inside of
+// "a?b", behind a common abbreviation, an initial or the number of a list's item.
+func Sentences(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for start, end := range pieces(text) {
+			if s := strings.TrimSpace(text[start:end]); s != "" && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Passages are the pieces of a text that are ranked: sentences that follow each other,
+// packed up to [MaxPassage]. A sentence that is longer is cut at the end of a word, if
+// there is one in the last half of what fits. Passages are cut from the text as they
+// are; between them is only white space.
+func Passages(text string) []string {
+	var passages []string
+	start, end, chars := 0, 0, 0 // of the passage at hand
+	flush := func() {
+		if s := strings.TrimSpace(text[start:end]); s != "" {
+			passages = append(passages, s)
+		}
+	}
+	for from, to := range pieces(text) {
+		n := utf8.RuneCountInString(text[from:to])
+		if chars+n > MaxPassage {
+			flush()
+			start, chars = from, 0
+		}
+		for n > MaxPassage {
+			end = start + cut(text[start:to])
+			flush()
+			start = end
+			n = utf8.RuneCountInString(text[start:to])
+		}
+		end = to
+		chars += n
+	}
+	flush()
+	return passages
+}
+
+// cut is where a text of more than MaxPassage characters is cut.
+func cut(text string) int {
+	count, half, space := 0, 0, 0
+	for i, r := range text {
+		if count == MaxPassage/2 {
+			half = i
+		}
+		if unicode.IsSpace(r) {
+			space = i
+		}
+		if count == MaxPassage {
+			if space > half && half > 0 {
+				return space
+			}
+			return i
+		}
+		count++
+	}
+	return len(text)
+}
+
+// pieces are the ranges of a text's sentences, the space behind them included. They
+// cover the text.
+func pieces(text string) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		start := 0
+		for it := sentences.FromString(text); it.Next(); {
+			if end := it.End(); ends(text[start:end]) {
+				if !yield(start, end) {
+					return
+				}
+				start = end
+			}
+		}
+		if start < len(text) {
+			yield(start, len(text))
+		}
+	}
+}
+
+// abbreviations that a sentence seldom ends with, as they stand before the point.
+var abbreviations = map[string]bool{
+	"e.g": true, "i.e": true, "eg": true, "ie": true, "cf": true, "vs": true, "approx": true, "incl": true, "resp": true,
+	"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true, "fig": true, "sec": true,
+}
+
+// ends tells whether a piece, of which the library says so, ends a sentence.
+func ends(piece string) bool {
+	last, _ := utf8.DecodeLastRuneInString(piece)
+	if last == '\n' || last == '\r' || last == '\u2028' || last == '\u2029' || last == '\u0085' {
+		return true
+	}
+	body := strings.TrimRightFunc(piece, unicode.IsSpace)
+	if len(body) == len(piece) {
+		return last >= utf8.RuneSelf // 。 needs no space behind it
+	}
+	word, pointed := strings.CutSuffix(body, ".")
+	if !pointed {
+		return true
+	}
+	word = word[strings.LastIndexFunc(word, unicode.IsSpace)+1:]
+	word = strings.TrimLeft(word, "(\"'[")
+	if len(word) == 1 && asciiClass[word[0]&0x7f] == upper && word != "I" || abbreviations[strings.ToLower(word)] {
+		return false
+	}
+	return !isNumber(word) || strings.TrimSpace(body) != word+"."
+}

@@ -1,0 +1,92 @@
+package recall
+
+import (
+	"sync/atomic"
+	"unicode"
+
+	"github.com/kljensen/snowball/english"
+	"golang.org/x/text/unicode/norm"
+)
+
+// form is what is made of the letters of a term.
+type form byte
+
+const (
+	asIs form = iota // a name: as it is written, in lower case
+	stem             // a word: its stem, or nothing for a stop word
+)
+
+// The cache of terms. It is direct-mapped: a new entry takes the place of another with
+// the same hash, so it is bounded (some 2 MB when full) and needs no lock. Most of a text
+// is the same few thousand words; stemming one costs twenty times its look-up.
+const cacheSlots = 1 << 14
+
+type cached struct {
+	letters string
+	form    form
+	term    string
+}
+
+var cache [cacheSlots]atomic.Pointer[cached]
+
+// termOf is the term that lower-case letters make, "" for none.
+func termOf(letters []byte, f form) string {
+	const offset, prime = 2166136261, 16777619 // FNV-1a
+	hash := uint32(offset) ^ uint32(f)
+	for _, c := range letters {
+		hash = (hash ^ uint32(c)) * prime
+	}
+	slot := &cache[(hash^hash>>16)%cacheSlots]
+	if c := slot.Load(); c != nil && c.form == f && c.letters == string(letters) {
+		return c.term
+	}
+	c := &cached{letters: string(letters), form: f}
+	c.term = c.letters
+	if f == stem {
+		c.term = stemmed(fold(c.letters))
+	}
+	slot.Store(c)
+	return c.term
+}
+
+// remnants are what an apostrophe leaves of the contractions of stop words: I'm, we're,
+// you'll, didn't. "won" of "won't" is a word of its own.
+var remnants = map[string]bool{
+	"m": true, "re": true, "ve": true, "ll": true, "d": true, "ain": true, "aren": true, "couldn": true, "didn": true,
+	"doesn": true, "hadn": true, "hasn": true, "haven": true, "isn": true, "shouldn": true, "wasn": true, "weren": true, "wouldn": true,
+}
+
+// stemmed is a word's stem, "" for a stop word.
+func stemmed(word string) string {
+	if english.IsStopWord(word) || remnants[word] {
+		return ""
+	}
+	return english.Stem(word, true)
+}
+
+// fold takes the accents off Latin letters and writes compatible forms (ligatures, full
+// width) as the plain ones. Marks of other scripts carry meaning and stay.
+func fold(word string) string {
+	if ascii(word) {
+		return word
+	}
+	out := make([]rune, 0, len(word))
+	latin := false
+	for _, r := range norm.NFKD.String(word) {
+		if unicode.Is(unicode.Mn, r) && latin {
+			continue
+		}
+		latin = unicode.Is(unicode.Latin, r)
+		out = append(out, unicode.ToLower(r))
+	}
+	return norm.NFC.String(string(out))
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}

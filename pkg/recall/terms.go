@@ -1,0 +1,305 @@
+package recall
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxTerm is the length in bytes of the longest term. Nobody types a longer one; what is
+// longer is mostly encoded data. It leaves room for a long path and a SHA-512 in hex.
+const maxTerm = 128
+
+// AppendTerms appends the terms of a text to dst, in the order of the text, with their
+// repetitions. It never fails: what is no UTF-8 separates words.
+func AppendTerms(dst []string, text string) []string {
+	t := termer{terms: dst}
+	for i := 0; i < len(text); {
+		k, size := classAt(text, i)
+		switch {
+		case k == other:
+			i += size
+		case k == pair:
+			i = t.pairs(text, i)
+		default:
+			i = t.name(text, i)
+		}
+	}
+	return t.terms
+}
+
+// Classes of characters.
+type class byte
+
+const (
+	other class = iota
+	lower
+	upper
+	digit
+	pair // of a script without spaces between words
+)
+
+var asciiClass = func() (table [utf8.RuneSelf]class) {
+	for c := range table {
+		switch {
+		case c >= 'a' && c <= 'z':
+			table[c] = lower
+		case c >= 'A' && c <= 'Z':
+			table[c] = upper
+		case c >= '0' && c <= '9':
+			table[c] = digit
+		}
+	}
+	return table
+}()
+
+// classAt is the class of the character at i and its length in bytes.
+func classAt(s string, i int) (class, int) {
+	if c := s[i]; c < utf8.RuneSelf {
+		return asciiClass[c], 1
+	}
+	r, size := utf8.DecodeRuneInString(s[i:])
+	switch {
+	case r == utf8.RuneError && size == 1:
+		return other, size
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
+		return pair, size
+	case unicode.IsUpper(r), unicode.IsTitle(r):
+		return upper, size
+	case unicode.IsLetter(r), unicode.IsMark(r):
+		return lower, size
+	case unicode.IsNumber(r):
+		return digit, size
+	}
+	return other, size
+}
+
+// isWord tells whether a word's character is at i.
+func isWord(s string, i int) bool {
+	if i >= len(s) {
+		return false
+	}
+	k, _ := classAt(s, i)
+	return k == lower || k == upper || k == digit
+}
+
+func isDigit(s string, i int) bool { return i >= 0 && i < len(s) && asciiDigit(s[i]) }
+
+func asciiDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// termer collects the terms of one text.
+type termer struct {
+	terms   []string
+	letters []byte // of the term at hand, in lower case
+}
+
+// add adds the term of some letters, if they make one.
+func (t *termer) add(s string, f form) {
+	if len(s) > maxTerm {
+		return
+	}
+	if f == stem && isPlural(s) {
+		s = s[:len(s)-1] // the stemmer leaves the s of what has no vowel
+	}
+	t.letters = appendLower(t.letters[:0], s)
+	if term := termOf(t.letters, f); term != "" {
+		t.terms = append(t.terms, term)
+	}
+}
+
+func appendLower(dst []byte, s string) []byte {
+	for i := range len(s) {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			return append(dst[:len(dst)-i], strings.ToLower(s)...)
+		}
+		if asciiClass[c] == upper {
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// pairs adds the pairs of neighbouring characters of a run that begins at i, or the
+// character itself if it is alone, and returns the run's end.
+func (t *termer) pairs(text string, i int) int {
+	start, before := i, -1
+	for i < len(text) {
+		k, size := classAt(text, i)
+		if k != pair {
+			break
+		}
+		if before >= 0 {
+			t.add(text[before:i+size], stem)
+		}
+		before = i
+		i += size
+	}
+	if before == start {
+		t.add(text[start:i], stem)
+	}
+	return i
+}
+
+func nextClass(s string, i int) (class, int) {
+	if i >= len(s) {
+		return other, 0
+	}
+	return classAt(s, i)
+}
+
+// name adds the terms of the name that begins at i, words joined by single characters
+// and no space, and returns its end.
+func (t *termer) name(text string, i int) int {
+	start := i
+	var joined, slashed, cased bool // by . or a slash; by a slash; an identifier inside
+	last := other
+	for i < len(text) {
+		k, size := classAt(text, i)
+		if k == other || k == pair {
+			if !joins(text, start, i) {
+				break
+			}
+			switch text[i] {
+			case '.':
+				joined = true
+			case '/', '\\':
+				joined, slashed = true, true
+			case '_':
+				cased = true
+			}
+		}
+		cased = cased || k == upper && last != other && last != upper || k == lower && last == upper && i-start > 1
+		last = k
+		i += size
+	}
+	name := text[start:i]
+	switch {
+	case isNumber(name):
+		t.add(strings.ReplaceAll(name, ",", ""), asIs)
+		return i
+	case joined:
+		t.add(name, asIs)
+		if base := name[strings.LastIndexAny(name, `/\`)+1:]; slashed && strings.Contains(base, ".") {
+			t.add(base, asIs)
+		}
+	}
+	for name != "" {
+		end := strings.IndexAny(name, `./\-,`)
+		if end < 0 {
+			end = len(name)
+		}
+		t.identifier(name[:end], cased)
+		name = name[min(end+1, len(name)):]
+	}
+	return i
+}
+
+// joins tells whether the character at i, which is no letter and no digit, joins what
+// is before it in a name to what is behind it.
+func joins(s string, start, i int) bool {
+	switch s[i] {
+	case '.', '/', '\\', '-':
+		return i > start && s[i-1] != '_' && isWord(s, i+1)
+	case '_':
+		return i+1 < len(s) && (s[i+1] == '_' || isWord(s, i+1))
+	case ',': // between thousands
+		return isDigit(s, i-1) && isDigit(s, i+1) && isDigit(s, i+2) && isDigit(s, i+3) && !isWord(s, i+4)
+	}
+	return false
+}
+
+// isNumber tells whether a name is nothing but digits, points and commas.
+func isNumber(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; !asciiDigit(c) && c != '.' && c != ',' {
+			return false
+		}
+	}
+	return true
+}
+
+// identifier adds the terms of letters, digits and underscores. Cased tells that there
+// may be more than one word in it.
+func (t *termer) identifier(s string, cased bool) {
+	end := len(s)
+	if cased {
+		end = wordEnd(s)
+	}
+	if end == len(s) {
+		t.add(s, stem)
+		return
+	}
+	t.add(strings.Trim(s, "_"), asIs)
+	for ; s != ""; end = wordEnd(s) {
+		t.add(s[:end], stem)
+		s = strings.TrimLeft(s[end:], "_")
+	}
+}
+
+// wordEnd is where the first word of an identifier ends: before an underscore, a
+// capital after a small letter or digit, and the last of several capitals that a small
+// letter follows, unless that is the s of a plural.
+func wordEnd(s string) int {
+	before := other
+	for i := 0; i < len(s); {
+		k, size := classAt(s, i)
+		switch after, _ := nextClass(s, i+size); {
+		case k == other,
+			k == upper && (before == lower || before == digit),
+			k == upper && before == upper && after == lower && s[i+size:] != "s":
+			return i
+		}
+		before = k
+		i += size
+	}
+	return len(s)
+}
+
+// isPlural tells whether s is capitals and an s, such as PRs.
+func isPlural(s string) bool {
+	if len(s) < 3 || s[len(s)-1] != 's' {
+		return false
+	}
+	for i := range len(s) - 1 {
+		if s[i] < 'A' || s[i] > 'Z' {
+			return false
+		}
+	}
+	return true
+}
+
+// A Bag is the terms of a text without their order, each once, sorted. It is what is
+// stored with a message.
+type Bag []Count
+
+// Count is a term and how often it occurs, 1 or more.
+type Count struct {
+	Term string `json:"t"`
+	N    int    `json:"n"`
+}
+
+// BagOf is the bag of a text.
+func BagOf(text string) Bag {
+	terms := AppendTerms(nil, text)
+	slices.Sort(terms)
+	var bag Bag
+	for i, term := range terms {
+		if i == 0 || term != terms[i-1] {
+			bag = append(bag, Count{Term: term})
+		}
+		bag[len(bag)-1].N++
+	}
+	return bag
+}
+
+// Len is the number of terms, repetitions counted.
+func (b Bag) Len() int {
+	n := 0
+	for _, c := range b {
+		n += c.N
+	}
+	return n
+}
