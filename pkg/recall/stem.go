@@ -41,9 +41,9 @@ func termOf(letters []byte, f form) string {
 		return c.term
 	}
 	c := &cached{letters: string(letters), form: f}
-	c.term = c.letters
+	c.term = fold(c.letters)
 	if f == stem {
-		c.term = stemmed(fold(c.letters))
+		c.term = stemmed(c.term)
 	}
 	slot.Store(c)
 	return c.term
@@ -73,7 +73,7 @@ func fold(word string) string {
 	out := make([]rune, 0, len(word))
 	latin := false
 	for _, r := range norm.NFKD.String(word) {
-		if unicode.Is(unicode.Mn, r) && latin {
+		if unicode.Is(unicode.Mn, r) && latin || unicode.IsSpace(r) { // some marks stand on a space
 			continue
 		}
 		latin = unicode.Is(unicode.Latin, r)
