@@ -1,0 +1,154 @@
+package extractive
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// verbs are the sentences of Actions, in the order in which they stand. What was changed
+// and what failed matters more than what was looked at.
+var verbs = []string{"Used", "Edited", "Ran", "Failed:", "Read", "Searched for", cameUp}
+
+// cameUp is the verb of identifiers, which are not counted for the reader.
+const cameUp = "Names that came up:"
+
+// most is how many things a verb names at most; maxThings is the most of these.
+var most = map[string]int{"Used": 6, "Edited": 8, "Ran": 6, "Failed:": 3, "Read": 8, "Searched for": 3, cameUp: maxThings}
+
+const maxThings = 12
+
+// tally counts what was done: a list of things for each verb. It is written as a
+// sentence a verb, and read back from it to consolidate.
+type tally map[string]*things
+
+type things struct {
+	names  []string // in the order in which they came
+	counts map[string]int
+	others bool // there were more, which are not named here
+}
+
+// add counts a thing. Its name must hold no comma before a space, which separates them.
+func (t tally) add(verb, name string, n int) {
+	name = strings.TrimSpace(strings.ReplaceAll(name, ", ", ","))
+	if name == "" {
+		return
+	}
+	list := t.of(verb)
+	if list.counts[name] == 0 {
+		list.names = append(list.names, name)
+	}
+	list.counts[name] += n
+}
+
+func (t tally) of(verb string) *things {
+	if t[verb] == nil {
+		t[verb] = &things{counts: map[string]int{}}
+	}
+	return t[verb]
+}
+
+const others = " and others"
+
+// text writes the tally in at most room characters: of each verb the first thing, as far
+// as there is room, then of each the second, and so on.
+func (t tally) text(room int) string {
+	shown := make([]int, len(verbs))
+	text := ""
+	for round := 1; round <= maxThings; round++ {
+		for v, verb := range verbs {
+			if t[verb] == nil || shown[v] != round-1 || round > min(most[verb], len(t[verb].names)) {
+				continue
+			}
+			shown[v] = round
+			if longer := t.write(shown); length(longer) <= room {
+				text = longer
+			} else {
+				shown[v] = round - 1
+			}
+		}
+	}
+	return text
+}
+
+// write writes of each verb as many things as shown says, the most counted first.
+func (t tally) write(shown []int) string {
+	var out []string
+	for v, verb := range verbs {
+		list := t[verb]
+		if list == nil || shown[v] == 0 {
+			continue
+		}
+		names := slices.Clone(list.names)
+		slices.SortStableFunc(names, func(a, b string) int { return list.counts[b] - list.counts[a] })
+		more := list.others || len(names) > shown[v]
+		names = names[:shown[v]]
+		for i, name := range names {
+			// Where children have left something out, their counts are no sums.
+			if k := list.counts[name]; k > 1 && !list.others && verb != cameUp {
+				names[i] = name + " (" + strconv.Itoa(k) + ")"
+			}
+		}
+		s := verb + " " + strings.Join(names, ", ")
+		if more {
+			s += others
+		}
+		out = append(out, s+".")
+	}
+	return strings.Join(out, " ")
+}
+
+// merge reads sentences that write has written and counts them in. What it cannot read,
+// since a model wrote it, it returns.
+func (t tally) merge(text string) string {
+	for text != "" {
+		verb := verbOf(text)
+		if verb == "" {
+			return text
+		}
+		rest := text[len(verb)+1:]
+		sentence, after, ok := cutSentence(rest)
+		if !ok {
+			return text
+		}
+		sentence, more := strings.CutSuffix(sentence, others)
+		for item := range strings.SplitSeq(sentence, ", ") {
+			name, n := item, 1
+			if open := strings.LastIndex(item, " ("); open > 0 && strings.HasSuffix(item, ")") {
+				if k, err := strconv.Atoi(item[open+2 : len(item)-1]); err == nil && k > 0 {
+					name, n = item[:open], k
+				}
+			}
+			t.add(verb, name, n)
+		}
+		if more {
+			t.of(verb).others = true
+		}
+		text = after
+	}
+	return ""
+}
+
+func verbOf(text string) string {
+	for _, verb := range verbs {
+		if strings.HasPrefix(text, verb+" ") {
+			return verb
+		}
+	}
+	return ""
+}
+
+// cutSentence cuts a text before the next sentence of a tally.
+func cutSentence(text string) (sentence, after string, ok bool) {
+	end := len(text)
+	for _, verb := range verbs {
+		if i := strings.Index(text, ". "+verb+" "); i >= 0 && i < end {
+			end = i
+		}
+	}
+	if end < len(text) {
+		return text[:end], text[end+2:], true
+	}
+	sentence, ok = strings.CutSuffix(text, ".")
+	return sentence, "", ok
+}

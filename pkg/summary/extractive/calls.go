@@ -1,0 +1,202 @@
+package extractive
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"mvdan.cc/sh/v3/syntax"
+
+	"mneme/pkg/files"
+	"mneme/pkg/summary"
+)
+
+var table = files.DefaultTable()
+
+// maxArguments is how much of a call's arguments is read, in bytes.
+const maxArguments = 256 << 10
+
+// arguments are those that say what a call was about, under the names that the usual
+// agents give them.
+type arguments struct {
+	Command json.RawMessage `json:"command"`
+	Cmd     json.RawMessage `json:"cmd"`
+	Pattern string          `json:"pattern"`
+	Query   string          `json:"query"`
+	Regex   string          `json:"regex"`
+}
+
+// call counts what a call did.
+func (t tally) call(e summary.Entry) {
+	if e.Name != "" {
+		t.add("Used", e.Name, 1)
+	}
+	if len(e.Text) > maxArguments {
+		return
+	}
+	raw := json.RawMessage(e.Text)
+	for _, a := range table.FromCall(files.Call{Tool: e.Name, Arguments: raw}) {
+		switch a.Kind {
+		case files.KindWrite:
+			t.add("Edited", path.Base(a.Path), 1)
+		case files.KindRead:
+			t.add("Read", path.Base(a.Path), 1)
+		}
+	}
+	var args arguments
+	if json.Unmarshal(raw, &args) != nil {
+		return
+	}
+	for _, sought := range []string{args.Pattern, args.Query, args.Regex} {
+		if sought != "" {
+			t.add("Searched for", `"`+clip(readable(sought), 40)+`"`, 1)
+		}
+	}
+	for _, command := range []json.RawMessage{args.Command, args.Cmd} {
+		for _, program := range programs(script(command)) {
+			t.add("Ran", program, 1)
+		}
+	}
+}
+
+var notation = strings.NewReplacer(".*", " ", ".?", " ", `\s+`, " ", `\s*`, " ", `\b`, "", `\`, "", "^", "", "$", "", `"`, "", "(", "", ")", "")
+
+// readable is the first alternative of a pattern, without most of the notation.
+func readable(pattern string) string {
+	first, _, _ := strings.Cut(pattern, "|")
+	if plain := oneLine(notation.Replace(first)); plain != "" {
+		return plain
+	}
+	return oneLine(pattern)
+}
+
+// script is the shell command of an argument: text, or a list of words whose last one
+// is the script of a shell.
+func script(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var words []string
+	if json.Unmarshal(raw, &words) != nil || len(words) == 0 {
+		return ""
+	}
+	if len(words) == 3 && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c") {
+		return words[2]
+	}
+	return strings.Join(words, " ")
+}
+
+// silent are programs that move around and show things: not what a command was for.
+var silent = map[string]bool{
+	"cd": true, "echo": true, "printf": true, "true": true, "set": true, "export": true, "sleep": true, "pwd": true, "source": true,
+	"head": true, "tail": true, "cat": true, "ls": true, "wc": true, "sort": true, "uniq": true, "tr": true, "cut": true, "tee": true, "which": true,
+	"test": true, "[": true, "view": true, "create": true, "str_replace": true, "insert": true, // the last four: commands of editor tools
+}
+
+// programs names the programs that a script runs, with their subcommand, each once.
+func programs(text string) []string {
+	const long = 20_000 // bytes; a longer script is a file that it writes
+	if text == "" || len(text) > long {
+		return nil
+	}
+	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
+	if err != nil {
+		return nil
+	}
+	var names []string
+	syntax.Walk(file, func(node syntax.Node) bool {
+		c, ok := node.(*syntax.CallExpr)
+		if !ok {
+			return true
+		}
+		if name := program(c.Args); name != "" && !within(names, name) {
+			names = append(names, name)
+		}
+		return false
+	})
+	return names
+}
+
+// program is the name of what is called, "" if it is silent or not known before it runs.
+func program(args []*syntax.Word) string {
+	for len(args) > 0 && (args[0].Lit() == "sudo" || args[0].Lit() == "env" || args[0].Lit() == "time") {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return ""
+	}
+	name := path.Base(args[0].Lit())
+	if args[0].Lit() == "" || silent[name] {
+		return ""
+	}
+	if len(args) > 3 && name == "git" && args[1].Lit() == "-C" {
+		args = args[2:]
+	}
+	if len(args) > 1 && isSubcommand(args[1].Lit()) && !takesText[name] {
+		name += " " + args[1].Lit()
+	}
+	return clip(oneLine(name), 40)
+}
+
+// takesText are programs whose first operand is no subcommand.
+var takesText = map[string]bool{"grep": true, "rg": true, "find": true, "mkdir": true, "rm": true, "touch": true, "sed": true, "awk": true, "jq": true, "man": true, "kill": true, "pkill": true}
+
+func isSubcommand(word string) bool {
+	for _, r := range word {
+		if (r < 'a' || r > 'z') && r != '-' && r != ':' {
+			return false
+		}
+	}
+	return word != "" && word[0] != '-' && len(word) <= 20
+}
+
+// failure counts a call that failed, with what its result says of the reason.
+func (t tally) failure(e summary.Entry) {
+	tool := e.Name
+	if tool == "" {
+		tool = "a call"
+	}
+	if reason := reasonOf(e.Text); reason != "" {
+		tool += ` "` + reason + `"`
+	}
+	t.add("Failed:", tool, 1)
+}
+
+// reasonOf is the line of a failed call's result that says why: the first one that
+// complains, else the first one. "" if there is none to show.
+func reasonOf(result string) string {
+	const long = 80 // characters
+	result = ansi.Strip(result[:min(len(result), 8<<10)])
+	first := ""
+	for line := range strings.Lines(result) {
+		for _, mark := range []string{"<tool_use_error>", "</tool_use_error>", "\""} {
+			line = strings.ReplaceAll(line, mark, "")
+		}
+		line = clip(oneLine(line), long)
+		switch {
+		case strings.HasPrefix(line, "The user doesn't want to proceed"):
+			return "rejected by the user"
+		case line == "" || strings.HasPrefix(line, "[") || strings.Trim(line, "-= ") == "":
+			continue
+		case complains(line) && !strings.HasPrefix(line, "Exit code"):
+			return line
+		case first == "" && !strings.HasPrefix(line, "?"):
+			first = line
+		}
+	}
+	return first
+}
+
+func complains(line string) bool {
+	line = strings.ToLower(line)
+	for _, word := range []string{"error", "fail", "panic", "fatal", "exception", "denied", "not found", "no such", "cannot", "undefined", "conflict"} {
+		if strings.Contains(line, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

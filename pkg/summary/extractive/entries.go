@@ -1,0 +1,149 @@
+package extractive
+
+import (
+	"regexp"
+	"strings"
+
+	"mneme/pkg/summary"
+)
+
+// Who speaks, where an entry has no name.
+const (
+	user      = "User"
+	assistant = "Assistant"
+	system    = "System"
+)
+
+// The priors of sentences. They order kinds of sentences; the measured quality hardly
+// depends on their values.
+const (
+	request    = 2.0 // the user's own words, among an agent's
+	concluding = 1.5 // the last message of a turn
+	question   = 0.5
+	announcing = 0.1 // says what comes next, which Actions tells
+	opening    = 0.1 // ends with a colon; what it opens is not quoted
+	consent    = 0.1 // "yes please" and "Perfect!" mean nothing without what they answer
+)
+
+// announcement matches what an assistant says before a call.
+var announcement = regexp.MustCompile(`^(?i)(?:(?:now|next|ok|okay|good|great|perfect|excellent|alright|first|then|also|so|done|right|yes)[,.!:]* )*(?:now )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|i need to|time to|moving on)\b|^Now (?:run|commit|reply|update|add|check|fix|test|verify|look|the)\b`)
+
+func announces(text string) bool { return announcement.MatchString(text) }
+
+// consents are words that only agree, refuse or greet.
+var consents = map[string]bool{}
+
+func init() {
+	for word := range strings.FieldsSeq("yes yeah yep no nope ok okay sure pleas thank thanks great good nice cool perfect continu go ahead proceed y n hi hello hey wow bye") {
+		consents[word] = true
+	}
+}
+
+// fromEntries collects what a summary of level 1 is made of.
+func fromEntries(entries []summary.Entry) material {
+	m := material{done: tally{}, among: true}
+	for _, e := range entries {
+		if e.Kind == summary.KindCall || e.Kind == summary.KindResult || e.Kind == summary.KindUser && e.Name == "" {
+			m.among = false
+		}
+	}
+	last := lastOfTurns(entries)
+	seen := newNames()
+	for i, e := range entries {
+		switch e.Kind {
+		case summary.KindCall:
+			m.done.call(e)
+			seen.read(e.Text, i)
+		case summary.KindResult:
+			if e.Failed {
+				m.done.failure(e)
+			}
+			seen.read(e.Text, i)
+		case summary.KindUser, summary.KindAssistant:
+			m.message(e, i, last[i])
+			seen.read(e.Text, i)
+		}
+	}
+	if !m.among {
+		seen.into(m.done)
+	}
+	if len(m.sentences) == 0 { // nobody spoke: what the system said is better than nothing
+		for i, e := range entries {
+			if e.Kind == summary.KindSystem {
+				m.message(e, i, true)
+			}
+		}
+	}
+	m.topics = topicsOf(m.sentences)
+	return m
+}
+
+// lastOfTurns marks the last assistant message with a text of each turn.
+func lastOfTurns(entries []summary.Entry) []bool {
+	last := make([]bool, len(entries))
+	at := -1
+	for i, e := range entries {
+		if at >= 0 && entries[at].Turn != e.Turn {
+			last[at], at = true, -1
+		}
+		if e.Kind == summary.KindAssistant && strings.TrimSpace(e.Text) != "" {
+			at = i
+		}
+	}
+	if at >= 0 {
+		last[at] = true
+	}
+	return last
+}
+
+// message adds the sentences of a message, the group-th entry.
+func (m *material) message(e summary.Entry, group int, last bool) {
+	speaker := e.Name
+	if speaker == "" {
+		speaker = map[summary.Kind]string{summary.KindUser: user, summary.KindAssistant: assistant, summary.KindSystem: system}[e.Kind]
+	}
+	speaker = clip(oneLine(speaker), 60)
+	for i, text := range proseOf(e.Text) {
+		if before, after, ok := strings.Cut(text, ": "); ok && e.Kind == summary.KindAssistant && announces(before) {
+			text = after // "Let me look at the log: …"
+		}
+		s := newSentence(text, speaker, group)
+		s.user = e.Kind == summary.KindUser
+		s.prior = m.priorOf(s, i, last)
+		m.sentences = append(m.sentences, s)
+	}
+}
+
+// priorOf is the prior of the i-th sentence of a message.
+func (m *material) priorOf(s *sentence, i int, last bool) float64 {
+	prior := 1.0
+	switch {
+	case m.among:
+	case s.user:
+		// A long message is a plan or a paste: what is asked stands at its beginning.
+		prior = request / (1 + float64(i)/10)
+	case last:
+		prior = concluding
+	}
+	switch {
+	case contents(s) == 0, contents(s) == 1 && (m.among || !s.user), !s.user && !strings.Contains(s.text, " "):
+		prior *= consent
+	case strings.HasSuffix(s.text, ":"):
+		prior *= opening
+	case announces(s.text) && !s.user && !m.among:
+		prior *= announcing
+	case strings.HasSuffix(s.text, "?") && (m.among || !s.user):
+		prior *= question
+	}
+	return prior
+}
+
+// contents is how many terms a sentence has that do more than agree, refuse or greet.
+func contents(s *sentence) (n int) {
+	for _, term := range s.terms {
+		if !consents[term] {
+			n++
+		}
+	}
+	return n
+}

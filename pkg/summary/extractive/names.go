@@ -1,0 +1,89 @@
+package extractive
+
+import "strings"
+
+// names counts in how many entries an identifier occurs.
+type names struct {
+	counts map[string]*occurrences
+	order  []string
+}
+
+type occurrences struct{ entries, last int }
+
+func newNames() *names { return &names{counts: map[string]*occurrences{}} }
+
+// Limits of what counts as an identifier worth a mention, in bytes.
+const (
+	shortestName = 6
+	longestName  = 40
+)
+
+// read counts the identifiers of an entry's text: words of letters, digits and
+// underscores with a change of case or an underscore inside. Elements of paths and keys
+// of JSON are none.
+func (n *names) read(text string, entry int) {
+	start, compound := -1, false
+	for i := 0; i <= len(text); i++ {
+		var c byte
+		if i < len(text) {
+			c = text[i]
+		}
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' {
+			if start < 0 {
+				start, compound = i, false
+			} else if before := text[i-1]; c == '_' || 'A' <= c && c <= 'Z' && 'a' <= before && before <= 'z' {
+				compound = true
+			}
+			continue
+		}
+		if compound && i-start >= shortestName && i-start <= longestName && !inPath(text, start, i) && !strings.HasPrefix(text[i:], `":`) {
+			n.count(text[start:i], entry)
+		}
+		start, compound = -1, false
+	}
+}
+
+func (n *names) count(name string, entry int) {
+	if strings.HasSuffix(name, "_") || strings.HasPrefix(name, "_") || strings.Trim(name, "0123456789_abcdef") == "" {
+		return
+	}
+	o := n.counts[name]
+	if o == nil {
+		o = &occurrences{last: -1}
+		n.counts[name] = o
+		n.order = append(n.order, name)
+	}
+	if o.last != entry {
+		o.entries, o.last = o.entries+1, entry
+	}
+}
+
+// into adds to the tally the identifiers that occur in several entries, each as often.
+func (n *names) into(t tally) {
+	const enough = 3 // entries: a call, its result and one more
+	for _, name := range n.order {
+		if k := n.counts[name].entries; k >= enough {
+			t.add(cameUp, name, k)
+		}
+	}
+}
+
+// inPath tells whether a word is an element of a path or a file's name.
+func inPath(text string, start, end int) bool {
+	if start > 0 && strings.IndexByte(`/\-`, text[start-1]) >= 0 {
+		return true
+	}
+	rest := text[end:]
+	if rest == "" {
+		return false
+	}
+	if strings.IndexByte(`/\-`, rest[0]) >= 0 {
+		return true
+	}
+	extension := 1
+	for extension < len(rest) && rest[extension] >= 'a' && rest[extension] <= 'z' {
+		extension++
+	}
+	const longest = 4 // letters of a usual extension
+	return rest[0] == '.' && extension > 1 && extension <= 1+longest && (extension == len(rest) || rest[extension] != '(')
+}

@@ -1,0 +1,157 @@
+package extractive
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"mneme/pkg/recall"
+	"mneme/pkg/summary"
+)
+
+// firstSentences is the floor that a summary has to beat: the range's first sentences,
+// up to as many characters.
+func firstSentences(entries []summary.Entry, chars int) string {
+	var b strings.Builder
+	for _, e := range entries {
+		for s := range recall.Sentences(e.Text) {
+			if e.Name != "" && (e.Kind == summary.KindUser || e.Kind == summary.KindAssistant) {
+				s = e.Name + ": " + s
+			}
+			s += "\n"
+			if room := chars - length(b.String()); length(s) > room {
+				b.WriteString(clip(s, room))
+				return b.String()
+			}
+			b.WriteString(s)
+		}
+	}
+	return b.String()
+}
+
+func draftOf(t testing.TB, in summary.Input) summary.Draft {
+	d, usage, err := Writer{}.Write(context.Background(), in)
+	require.NoError(t, err)
+	require.Zero(t, usage)
+	return d
+}
+
+// share is a share that is summed up over many texts.
+type share struct{ kept, of float64 }
+
+func (s share) percent() float64 { return 100 * s.kept / s.of }
+
+// covered is how many of the cited turns a text quotes a sentence of.
+func (o observed) covered(text string) (n int) {
+	for i, e := range o.entries {
+		if !o.evidence[o.ids[i]] {
+			continue
+		}
+		for s := range recall.Sentences(e.Text) {
+			if len(wordsOf(s)) >= 4 && strings.Contains(text, strings.TrimRight(s, ".:")) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// Against what people wrote about the sessions of LoCoMo.
+func TestQuotesWhatPeopleFoundWorthNotingInChats(t *testing.T) {
+	var evidence, evidenceFloor share
+	var own, floor rouge
+	sessions := observedSessions(t)
+	for _, o := range sessions {
+		text := rendered(draftOf(t, summary.Input{Level: 1, Entries: o.entries}))
+		first := firstSentences(o.entries, length(text))
+		for _, m := range []struct {
+			text  string
+			share *share
+			sum   *rouge
+		}{{text, &evidence, &own}, {first, &evidenceFloor, &floor}} {
+			m.share.kept += float64(o.covered(m.text))
+			m.share.of += float64(len(o.evidence))
+			r := rougeOf(m.text, o.summary)
+			m.sum.one += r.one / float64(len(sessions))
+			m.sum.two += r.two / float64(len(sessions))
+			m.sum.l += r.l / float64(len(sessions))
+		}
+	}
+	t.Logf("%d sessions; cited turns quoted: %.1f %%, first sentences %.1f %%", len(sessions), evidence.percent(), evidenceFloor.percent())
+	t.Logf("ROUGE-1/2/L: %.3f %.3f %.3f, first sentences %.3f %.3f %.3f", own.one, own.two, own.l, floor.one, floor.two, floor.l)
+	assert.Greater(t, evidence.percent(), evidenceFloor.percent())
+	assert.Greater(t, own.one, floor.one)
+	assert.Greater(t, own.l, floor.l)
+}
+
+// thingsIn are the file names, identifiers and numbers of a text.
+func thingsIn(text string) map[string]bool {
+	things := map[string]bool{}
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \n\t\r,;:()[]{}<>\"'`=|*&$#!?\\", r) }) {
+		word = strings.Trim(word, "./-…")
+		if i := strings.LastIndexByte(word, '/'); i >= 0 {
+			word = word[i+1:] // a file by its name
+		}
+		if len(word) > 1 && len(word) <= 60 && isName(word) {
+			things[word] = true
+		}
+	}
+	return things
+}
+
+// What a range is about are the names and numbers that come back in it: those of two
+// entries or more, be it in messages, calls or results.
+func TestKeepsTheNamesThatASessionIsAbout(t *testing.T) {
+	var kept, floor, keptAll, floorAll share
+	ranges := recordedRanges(t, "claude_code", 60)
+	for _, entries := range ranges {
+		in := map[string]int{}
+		for _, e := range entries {
+			for thing := range thingsIn(e.Text) {
+				in[thing]++
+			}
+		}
+		text := rendered(draftOf(t, summary.Input{Level: 1, Entries: entries}))
+		own, first := thingsIn(text), thingsIn(firstSentences(entries, length(text)))
+		for thing, n := range in {
+			for _, m := range []struct {
+				things     map[string]bool
+				share, all *share
+			}{{own, &kept, &keptAll}, {first, &floor, &floorAll}} {
+				hit := 0.0
+				if m.things[thing] {
+					hit = 1
+				}
+				m.all.of++
+				m.all.kept += hit
+				if n > 1 {
+					m.share.of++
+					m.share.kept += hit
+				}
+			}
+		}
+	}
+	t.Logf("%d ranges; names and numbers of two entries or more kept: %.1f %%, first sentences %.1f %%", len(ranges), kept.percent(), floor.percent())
+	t.Logf("all names and numbers kept: %.1f %%, first sentences %.1f %%", keptAll.percent(), floorAll.percent())
+	assert.Greater(t, kept.percent(), floor.percent())
+}
+
+func BenchmarkWrite(b *testing.B) {
+	ranges := recordedRanges(b, "claude_code", 40)
+	size := 0
+	for _, entries := range ranges {
+		for _, e := range entries {
+			size += len(e.Text)
+		}
+	}
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		for _, entries := range ranges {
+			draftOf(b, summary.Input{Level: 1, Entries: entries})
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package extractive
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"mneme/pkg/recall"
+)
+
+// topicsOf are phrases of one or two words that come back in several messages, the best
+// first. A pair of words counts for more than a word, and a name for more than a word
+// that is none (K. Frantzi et al., C-value, 2000, simplified to two words).
+func topicsOf(all []*sentence) []string {
+	const enough = 2 // messages
+	type phrase struct {
+		text   string // as it first occurs
+		stems  []string
+		groups int
+		last   int
+		names  bool
+	}
+	phrases := map[string]*phrase{}
+	var order []*phrase
+	count := func(text string, stems []string, group int, names bool) {
+		key := strings.Join(stems, " ")
+		p := phrases[key]
+		if p == nil {
+			p = &phrase{text: text, stems: stems, last: -1, names: names}
+			phrases[key] = p
+			order = append(order, p)
+		}
+		if p.last != group {
+			p.groups++
+			p.last = group
+		}
+	}
+	for _, s := range all {
+		if strings.HasPrefix(s.text, "[") { // a caption that a client has put there
+			continue
+		}
+		var before, stemBefore string
+		for word := range strings.FieldsSeq(s.text) {
+			trimmed := strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+			stem := topicStem(trimmed)
+			if stem == "" {
+				before = ""
+				continue
+			}
+			if isName(trimmed) {
+				count(trimmed, []string{stem}, s.group, true)
+			}
+			if before != "" && stem != stemBefore {
+				count(before+" "+trimmed, []string{stemBefore, stem}, s.group, false)
+			}
+			before, stemBefore = trimmed, stem
+			if !strings.HasSuffix(word, trimmed) { // a mark ends a phrase
+				before = ""
+			}
+		}
+	}
+	score := func(p *phrase) int {
+		if p.names {
+			return p.groups * 2
+		}
+		return p.groups * 3
+	}
+	order = slices.DeleteFunc(order, func(p *phrase) bool { return p.groups < enough })
+	slices.SortStableFunc(order, func(a, b *phrase) int { return cmp.Compare(score(b), score(a)) })
+	var topics []string
+	var used []string
+	for _, p := range order {
+		if len(topics) == 2*maxTopics {
+			break
+		}
+		if slices.ContainsFunc(p.stems, func(stem string) bool { return within(used, stem) }) {
+			continue
+		}
+		used = append(used, p.stems...)
+		topics = append(topics, p.text)
+	}
+	return topics
+}
+
+// topicStem is the stem of a word that may be part of a topic, else "".
+func topicStem(word string) string {
+	if len(word) < 3 || word[0] >= '0' && word[0] <= '9' {
+		return ""
+	}
+	terms := recall.AppendTerms(nil, word)
+	if len(terms) == 0 || empty[terms[0]] {
+		return ""
+	}
+	return terms[0]
+}
+
+// empty are stems of words that are in all conversations and name no subject.
+var empty = map[string]bool{}
+
+func init() {
+	for word := range strings.FieldsSeq(`let need want make made see look check use get add chang also one two like thing way now new
+		go good great got just know think sure would could may might still even back work realli much lot time
+		come take say said tell show look seem happen start keep try give help right yes okay thank pleas hey
+		wow cool awesom amaz glad hope love thought done run pass return read updat move first next last`) {
+		empty[word] = true
+	}
+}

@@ -1,0 +1,269 @@
+package extractive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"mneme/pkg/summary"
+)
+
+// MaxChars is how long a draft is by default, in characters, with all its parts: what
+// [summary.MaxText] leaves when headings, files and tools take their 300.
+const MaxChars = summary.MaxText - 300
+
+// The parts' most: what Actions and Topics do not need goes to the sentences, and what
+// Findings do not need is not filled up. Findings repeat nothing of Conversation.
+const (
+	actionsPercent  = 30
+	topicsPercent   = 8
+	findingsPercent = 30
+	maxFindings     = 5
+	maxTopics       = 4
+	leastWorth      = 0.25 // the prior that a sentence needs, unless there is no other
+	separator       = 4    // characters around a part or a finding: a bullet, a comma, a newline
+)
+
+// ErrEmpty is returned for an input without entries and children.
+var ErrEmpty = errors.New("nothing to summarise")
+
+// Writer is the [summary.Writer] that needs no model. The zero value is ready, and safe
+// for concurrent use.
+type Writer struct {
+	MaxChars int // How long a draft may be, in characters; MaxChars if 0. Below 100 there is room for little but Conversation.
+}
+
+var _ summary.Writer = Writer{}
+
+// Write writes a draft. It uses nothing but in and fails with [ErrEmpty] alone.
+func (w Writer) Write(_ context.Context, in summary.Input) (summary.Draft, summary.Usage, error) {
+	var m material
+	switch {
+	case len(in.Children) > 0:
+		m = fromChildren(in.Children)
+	case len(in.Entries) > 0:
+		m = fromEntries(in.Entries)
+	default:
+		return summary.Draft{}, summary.Usage{}, ErrEmpty
+	}
+	limit := w.MaxChars
+	if limit <= 0 {
+		limit = MaxChars
+	}
+	return m.draft(limit), summary.Usage{}, nil
+}
+
+// material is what a draft is made of.
+type material struct {
+	sentences []*sentence // oldest first
+	findings  []*sentence // of children: candidates for Findings alone
+	done      tally
+	actions   []*sentence // of children that a model wrote: Actions as sentences
+	topics    []string    // the most fitting first
+	among     bool        // a conversation among people
+}
+
+// draft composes the parts within limit characters.
+func (m *material) draft(limit int) summary.Draft {
+	var d summary.Draft
+	c := newCoverage(slices.Concat(m.sentences, m.findings, m.actions))
+	room := limit
+	spend := func(n int) { room -= n + separator }
+
+	if d.Actions = m.writeActions(c, limit*actionsPercent/100); d.Actions != "" {
+		spend(length(d.Actions))
+	}
+	topicsRoom := limit * topicsPercent / 100
+	for _, topic := range m.topics {
+		if n := length(topic) + separator; n <= topicsRoom && len(d.Topics) < maxTopics {
+			d.Topics = append(d.Topics, topic)
+			topicsRoom -= n
+			spend(length(topic))
+		}
+	}
+	reserve := 0
+	if len(m.sentences)+len(m.findings) > maxFindings {
+		reserve = limit * findingsPercent / 100
+	}
+	d.Conversation = m.writeConversation(c, room-reserve)
+	if d.Conversation == "" {
+		d.Conversation = clip("No messages; the work went on without a word.", limit)
+	}
+	spend(length(d.Conversation))
+	d.Findings = m.writeFindings(c, room)
+	return d
+}
+
+// writeConversation takes the newest and the first request, then what gains most, and
+// writes them in their order, a line for each message.
+func (m *material) writeConversation(c *coverage, room int) string {
+	left := room
+	take := func(s *sentence) bool {
+		if s == nil {
+			return false
+		}
+		c.take(s)
+		left -= cost(s)
+		return true
+	}
+	worth := func(s *sentence) float64 {
+		if s.prior < leastWorth {
+			return 0
+		}
+		return s.prior
+	}
+	if !m.among {
+		last := slices.IndexFunc(reversed(m.sentences), func(s *sentence) bool { return s.user && s.prior >= 1 })
+		first := slices.IndexFunc(m.sentences, func(s *sentence) bool { return s.user && s.prior >= 1 })
+		if first >= 0 {
+			for _, group := range []int{m.sentences[len(m.sentences)-1-last].group, m.sentences[first].group} {
+				take(c.best(m.sentences, left, func(s *sentence) float64 {
+					if !s.user || s.group != group {
+						return 0
+					}
+					return s.prior
+				}))
+			}
+		}
+	}
+	for take(c.best(m.sentences, left, worth)) {
+	}
+	if left == room { // none is worth much, or not one fits
+		if s := slices.MaxFunc(append(m.sentences, &sentence{}), func(a, b *sentence) int { return cmp.Compare(a.prior, b.prior) }); s.text != "" {
+			s.taken = true
+			return clip(labelled(s), room)
+		}
+		return ""
+	}
+	return compose(m.sentences)
+}
+
+// writeFindings takes up to five of the sentences that are left.
+func (m *material) writeFindings(c *coverage, room int) []string {
+	candidates := m.findings
+	if candidates == nil {
+		candidates = m.sentences
+	}
+	var chosen []*sentence
+	for len(chosen) < maxFindings {
+		s := c.best(candidates, room-separator, func(s *sentence) float64 {
+			evidence := s.evidence()
+			if s.prior < leastWorth || !m.among && (s.user || evidence == 1) {
+				return 0
+			}
+			return s.prior * evidence
+		})
+		if s == nil {
+			break
+		}
+		c.take(s)
+		room -= cost(s) + separator
+		chosen = append(chosen, s)
+	}
+	var out []string
+	for _, s := range candidates {
+		if slices.Contains(chosen, s) {
+			text := s.whole()
+			if m.among && s.speaker != "" {
+				text = s.speaker + ": " + text
+			}
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// writeActions writes the tally and what children's models wrote of actions.
+func (m *material) writeActions(c *coverage, room int) string {
+	text := m.done.text(room)
+	room -= length(text)
+	var chosen []*sentence
+	for {
+		s := c.best(m.actions, room, func(*sentence) float64 { return 1 })
+		if s == nil {
+			break
+		}
+		c.take(s)
+		room -= cost(s)
+		chosen = append(chosen, s)
+	}
+	for _, s := range m.actions {
+		if slices.Contains(chosen, s) {
+			text = strings.TrimSpace(text + " " + s.whole())
+		}
+	}
+	return text
+}
+
+// compose writes the sentences that are taken, in order: those of one message on one
+// line, behind the speaker.
+func compose(all []*sentence) string {
+	var b strings.Builder
+	var before *sentence
+	for _, s := range all {
+		switch {
+		case !s.taken:
+			continue
+		case before != nil && before.speaker == s.speaker && before.group == s.group:
+			b.WriteString(" " + s.whole())
+		default:
+			if before != nil {
+				b.WriteByte('\n')
+			}
+			b.WriteString(labelled(s))
+		}
+		before = s
+	}
+	return b.String()
+}
+
+// labelled is a sentence behind its speaker.
+func labelled(s *sentence) string {
+	if s.speaker == "" {
+		return s.whole()
+	}
+	return s.speaker + ": " + s.whole()
+}
+
+func reversed(all []*sentence) []*sentence {
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	return all
+}
+
+// cues are stems of words with which people and agents say what they found, decided or
+// could not do.
+var cues = map[string]bool{}
+
+func init() {
+	for word := range strings.FieldsSeq(`cause root reason found find issu problem bug fix error fail failur pass decid decis agre chose
+		instead requir must recommend confirm verifi result conclus therefor mean wrong incorrect broken missing miss limit
+		never alway actual introduc regress leak race conflict because`) {
+		cues[word] = true
+	}
+}
+
+// evidence is what the form of a sentence says of its worth as a finding: cues and
+// names, two of each at most, so that no list of names wins.
+func (s *sentence) evidence() float64 {
+	n := 0
+	for i, term := range s.terms {
+		if cues[term] && !within(s.terms[:i], term) {
+			n++
+		}
+	}
+	return 1 + 0.5*math.Min(float64(n), 2) + 0.25*math.Min(float64(s.named), 2)
+}
+
+// byCount sorts names by how often they were counted, the most first, then by name.
+func byCount(counts map[string]int) []string {
+	names := make([]string, 0, len(counts))
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	return names
+}
