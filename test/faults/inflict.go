@@ -73,22 +73,22 @@ func (c *campaign) hitLinks(ctx context.Context, f Fault) {
 	for _, l := range links {
 		switch f.Kind {
 		case Latency:
-			l.delay.Store(int64(time.Duration(f.Amount) * time.Millisecond))
+			l.Delay(time.Duration(f.Amount) * time.Millisecond)
 		case Slow:
-			l.rate.Store(int64(f.Amount) << 10)
+			l.Rate(int64(f.Amount) << 10)
 		case BlackHole:
-			l.blackHole()
+			l.BlackHole()
 		}
 	}
 	for f.Kind == Reset && ctx.Err() == nil && time.Now().Before(until) {
 		for _, l := range links {
-			l.reset()
+			l.Reset()
 		}
 		pause(ctx, resetEvery)
 	}
 	pause(ctx, time.Until(until))
 	for _, l := range links {
-		l.heal()
+		l.Heal()
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	natsdeploy "mneme/deploy/nats"
 	neo4jdeploy "mneme/deploy/neo4j"
+	"mneme/internal/mnemetest/netlink"
 )
 
 // Memory of Neo4j in MiB: with less than this it collects garbage more and more of the time
@@ -46,7 +47,7 @@ type system struct {
 	natsAddr string
 	neo4j    *neo4jServer
 	machines map[string]machine
-	links    map[string]*proxy
+	links    map[string]*netlink.Link
 	apis     map[string]*api
 	over     atomic.Bool // nothing must start any more
 }
@@ -57,7 +58,7 @@ type crash func(name string, err error, output string)
 // start builds the programs and starts everything in a directory. What an earlier run
 // has stored there is there again.
 func start(ctx context.Context, dir, jars string, crashed crash) (_ *system, err error) {
-	s := &system{dir: dir, machines: map[string]machine{}, links: map[string]*proxy{}, apis: map[string]*api{}}
+	s := &system{dir: dir, machines: map[string]machine{}, links: map[string]*netlink.Link{}, apis: map[string]*api{}}
 	defer func() {
 		if err != nil {
 			s.kill()
@@ -135,7 +136,7 @@ func (s *system) startNATS(crashed crash) error {
 // that it uses.
 func (s *system) linkAll() error {
 	add := func(server, from, address string) (err error) {
-		s.links[link(server, from)], err = newProxy(address)
+		s.links[link(server, from)], err = netlink.New(address)
 		return err
 	}
 	if err := add(targetNATS, publishers, s.natsAddr); err != nil {
@@ -155,9 +156,9 @@ func (s *system) linkAll() error {
 }
 
 // linked are the links that a name stands for.
-func (s *system) linked(name string) (list []*proxy) {
+func (s *system) linked(name string) (list []*netlink.Link) {
 	if linkFrom(name) != everybody {
-		return []*proxy{s.links[name]}
+		return []*netlink.Link{s.links[name]}
 	}
 	for other, p := range s.links {
 		if linkServer(other) == linkServer(name) {
@@ -244,12 +245,12 @@ func (s *system) startProgram(program program, crashed crash) error {
 	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	p := s.process(program.name, program.binary, crashed)
 	p.env = []string{
-		"MNEME_NATS_URL=nats://" + s.links[link(targetNATS, program.name)].address(),
+		"MNEME_NATS_URL=nats://" + s.links[link(targetNATS, program.name)].Address(),
 		"MNEME_PARTITIONS=" + strconv.Itoa(partitions), "MNEME_LISTEN=" + listen,
 	}
 	if program.neo4j {
 		p.env = append(p.env, "MNEME_STORE=neo4j", "MNEME_DATA="+filepath.Join(s.dir, program.name),
-			"MNEME_NEO4J_URI=bolt://"+s.links[link(targetNeo4j, program.name)].address())
+			"MNEME_NEO4J_URI=bolt://"+s.links[link(targetNeo4j, program.name)].Address())
 	} else {
 		p.env = append(p.env, "MNEME_STORE=sqlite", "MNEME_DATA="+s.sqliteDir())
 	}
@@ -263,7 +264,7 @@ func (s *system) startProgram(program program, crashed crash) error {
 // heal undoes whatever was done: everything runs, every link is good, the log has room.
 func (s *system) heal(ctx context.Context) error {
 	for _, l := range s.links {
-		l.heal()
+		l.Heal()
 	}
 	var errs []error
 	for _, m := range s.machines {
@@ -294,7 +295,7 @@ func (s *system) stop() error {
 	end(s.machines[targetNATS])
 	end(s.machines[targetNeo4j])
 	for _, l := range s.links {
-		l.close()
+		l.Close()
 	}
 	return errors.Join(errs...)
 }
@@ -306,7 +307,7 @@ func (s *system) kill() {
 		m.kill()
 	}
 	for _, l := range s.links {
-		l.close()
+		l.Close()
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package netlink_test
 
 import (
 	"io"
@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme/internal/mnemetest/netlink"
 )
 
 // echo is a link to a server that answers what it is sent.
-func echo(t *testing.T) *proxy {
+func echo(t *testing.T) *netlink.Link {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -28,15 +30,15 @@ func echo(t *testing.T) *proxy {
 			}()
 		}
 	}()
-	p, err := newProxy(server.Addr().String())
+	l, err := netlink.New(server.Addr().String())
 	require.NoError(t, err)
-	t.Cleanup(p.close)
-	return p
+	t.Cleanup(l.Close)
+	return l
 }
 
-func dial(t *testing.T, p *proxy) net.Conn {
+func dial(t *testing.T, l *netlink.Link) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", p.address())
+	conn, err := net.Dial("tcp", l.Address())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -57,52 +59,66 @@ func say(t *testing.T, conn net.Conn, text string) time.Duration {
 
 func TestALinkCarriesWhatItIsGiven(t *testing.T) {
 	t.Parallel()
-	p := echo(t)
-	conn := dial(t, p)
+	l := echo(t)
+	conn := dial(t, l)
 	say(t, conn, "hello")
 	say(t, conn, strings.Repeat("a long text ", 10_000))
 }
 
 func TestALinkThatIsSlow(t *testing.T) {
 	t.Parallel()
-	p := echo(t)
-	conn := dial(t, p)
-	p.delay.Store(int64(30 * time.Millisecond))
+	l := echo(t)
+	conn := dial(t, l)
+	l.Delay(30 * time.Millisecond)
 	require.GreaterOrEqual(t, say(t, conn, "hello"), 60*time.Millisecond, "both ways")
-	p.heal()
-	p.rate.Store(100 << 10)
+	l.Heal()
+	l.Rate(100 << 10)
 	require.GreaterOrEqual(t, say(t, conn, strings.Repeat("x", 20<<10)), 200*time.Millisecond)
-	p.heal()
+	l.Heal()
 	say(t, conn, "hello")
 }
 
 func TestALinkThatIsReset(t *testing.T) {
 	t.Parallel()
-	p := echo(t)
-	conn := dial(t, p)
+	l := echo(t)
+	conn := dial(t, l)
 	say(t, conn, "hello")
-	p.reset()
+	l.Reset()
 	_, err := conn.Read(make([]byte, 1))
 	require.Error(t, err)
-	say(t, dial(t, p), "hello again")
+	say(t, dial(t, l), "hello again")
 }
 
 func TestALinkThatIsABlackHole(t *testing.T) {
 	t.Parallel()
-	p := echo(t)
-	conn := dial(t, p)
+	l := echo(t)
+	conn := dial(t, l)
 	say(t, conn, "hello")
-	p.blackHole()
-	p.blackHole()
+	l.BlackHole()
+	l.BlackHole()
 	_, err := conn.Write([]byte("lost in space"))
 	require.NoError(t, err)
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 	_, err = conn.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "timeout")
 	require.NoError(t, conn.SetReadDeadline(time.Time{}))
-	p.heal()
-	p.heal()
+	l.Heal()
+	l.Heal()
 	back := make([]byte, len("lost in space"))
 	_, err = io.ReadFull(conn, back)
 	require.NoError(t, err, "it was only held up")
+}
+
+func TestALinkThatRefuses(t *testing.T) {
+	t.Parallel()
+	l := echo(t)
+	conn := dial(t, l)
+	say(t, conn, "hello")
+	l.Refuse()
+	_, err := conn.Read(make([]byte, 1))
+	require.Error(t, err)
+	_, err = net.Dial("tcp", l.Address())
+	require.ErrorContains(t, err, "refused")
+	require.NoError(t, l.Listen())
+	say(t, dial(t, l), "hello again")
 }
