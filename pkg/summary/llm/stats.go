@@ -1,0 +1,55 @@
+package llm
+
+import (
+	"maps"
+	"sync"
+)
+
+// Stats are the counters of a writer since it was made.
+type Stats struct {
+	Calls        int64           // Requests to the model, those that failed too.
+	Failures     map[Class]int64 // Of calls, also of those that the breaker or a cap prevented, and unusable answers.
+	InputTokens  int64
+	OutputTokens int64
+	Cost         float64 // By the profile's prices.
+	Breaker      string  // closed (all is well), half-open or open.
+}
+
+// meter counts.
+type meter struct {
+	mu    sync.Mutex
+	stats Stats
+}
+
+func (m *meter) called() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.Calls++
+}
+
+func (m *meter) paid(got answer, cost float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.InputTokens += got.input
+	m.stats.OutputTokens += got.output
+	m.stats.Cost += cost
+}
+
+func (m *meter) failed(class Class) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stats.Failures == nil {
+		m.stats.Failures = map[Class]int64{}
+	}
+	m.stats.Failures[class]++
+}
+
+// Stats returns the counters as they are now.
+func (w *Writer) Stats() Stats {
+	w.meter.mu.Lock()
+	defer w.meter.mu.Unlock()
+	s := w.meter.stats
+	s.Failures = maps.Clone(s.Failures)
+	s.Breaker = w.endpoint.state()
+	return s
+}

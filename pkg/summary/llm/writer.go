@@ -1,0 +1,152 @@
+package llm
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"mneme/pkg/summary"
+)
+
+// Writer writes summaries, and condenses tool results, by a model. It is safe for
+// concurrent use.
+type Writer struct {
+	profile  Profile
+	provider provider
+	endpoint *endpoint
+	summary  prompt
+	condense prompt
+	budget   Budget
+	meter    meter
+}
+
+var _ summary.Writer = (*Writer)(nil)
+
+// Model is the model's name, of the profile.
+func (w *Writer) Model() string { return w.profile.Model }
+
+// PromptHash names the prompt of summaries with their schema: 16 hexadecimal digits.
+func (w *Writer) PromptHash() string { return w.summary.hash }
+
+// CondensePromptHash names the prompt with which tool results are condensed.
+func (w *Writer) CondensePromptHash() string { return w.condense.hash }
+
+// Budget is what this writer may spend.
+func (w *Writer) Budget() *Budget { return &w.budget }
+
+// Write implements [summary.Writer]. Its errors are [Error].
+//
+// It takes up to three time-outs and the waits between them, of 20 seconds at most each;
+// an input that is too long for the model is sent up to twice more, each time half as
+// long.
+func (w *Writer) Write(ctx context.Context, in summary.Input) (summary.Draft, summary.Usage, error) {
+	var usage summary.Usage
+	got, err := w.shorten(ctx, &usage, func(halved int) request {
+		return request{system: w.summary.text, user: record(in, halved), form: true}
+	})
+	if err != nil {
+		return summary.Draft{}, usage, err
+	}
+	draft, unusable := readDraft(got.text, size(in))
+	if unusable != nil {
+		w.meter.failed(unusable.Class)
+		return summary.Draft{}, usage, unusable
+	}
+	return draft, usage, nil
+}
+
+// ToolResult is what [Writer.Condense] shortens.
+type ToolResult struct {
+	Tool      string
+	Arguments string // JSON
+	Result    string
+	Failed    bool
+}
+
+// MaxCondensed is how long a condensed result is at most, in characters.
+const MaxCondensed = 800
+
+// Condense writes a tool result shorter: plain text of up to [MaxCondensed] characters.
+// Of a result of over 20,000 characters the model sees the begin and the end. The errors
+// and what they mean are those of [Writer.Write].
+func (w *Writer) Condense(ctx context.Context, r ToolResult) (string, summary.Usage, error) {
+	var usage summary.Usage
+	got, err := w.shorten(ctx, &usage, func(halved int) request {
+		return request{system: w.condense.text, user: resultRecord(r, halved)}
+	})
+	if err != nil {
+		return "", usage, err
+	}
+	text, unusable := readCondensed(got.text, runes(clean(r.Result)))
+	if unusable != nil {
+		w.meter.failed(unusable.Class)
+		return "", usage, unusable
+	}
+	return text, usage, nil
+}
+
+// shorten asks, and while the input is too long for the model twice more with half of it.
+func (w *Writer) shorten(ctx context.Context, usage *summary.Usage, build func(halved int) request) (answer, *Error) {
+	for halved := 0; ; halved++ {
+		got, err := w.ask(ctx, build(halved), usage)
+		if err == nil || err.Class != ClassTooLong || halved == 2 {
+			return got, err
+		}
+	}
+}
+
+// ask asks until there is an answer, an error that does not pass by itself, or no more
+// try.
+func (w *Writer) ask(ctx context.Context, r request, usage *summary.Usage) (answer, *Error) {
+	timing := &w.endpoint.timing
+	waits := backoff.NewExponentialBackOff()
+	waits.InitialInterval, waits.Multiplier, waits.MaxInterval = timing.first, 2, timing.longest
+	for try := 1; ; {
+		got, err := w.endpoint.do(ctx, func() (answer, *Error) { return w.call(ctx, r, usage) })
+		if err == nil {
+			return got, nil
+		}
+		if err.changed {
+			continue
+		}
+		w.meter.failed(err.Class)
+		if !err.Class.passing() || try == timing.tries {
+			return got, err
+		}
+		try++
+		wait := waits.NextBackOff()
+		if !err.NotBefore.IsZero() {
+			wait = max(wait, time.Until(err.NotBefore))
+		}
+		if deadline, ok := ctx.Deadline(); wait > timing.longest || (ok && time.Until(deadline) <= wait) {
+			return got, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return got, ended(ctx)
+		}
+	}
+}
+
+// call is one request to the model.
+func (w *Writer) call(ctx context.Context, r request, usage *summary.Usage) (answer, *Error) {
+	if err := w.budget.take(); err != nil {
+		return answer{}, err
+	}
+	usage.Calls++
+	w.meter.called()
+	limited, cancel := context.WithTimeout(ctx, w.profile.Timeout)
+	defer cancel()
+	got, err := w.provider.ask(limited, r)
+	cost := (float64(got.input)*w.profile.InputPrice + float64(got.output)*w.profile.OutputPrice) / 1e6
+	usage.InputTokens += got.input
+	usage.OutputTokens += got.output
+	w.meter.paid(got, cost)
+	w.budget.pay(cost)
+	if err != nil && ctx.Err() != nil {
+		return got, ended(ctx)
+	}
+	return got, err
+}
