@@ -3,6 +3,7 @@ package extractive
 import (
 	"encoding/json"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -107,14 +108,12 @@ func programs(text string) []string {
 	}
 	var names []string
 	syntax.Walk(file, func(node syntax.Node) bool {
-		c, ok := node.(*syntax.CallExpr)
-		if !ok {
-			return true
+		if c, ok := node.(*syntax.CallExpr); ok {
+			if name := program(c.Args); name != "" && !within(names, name) {
+				names = append(names, name)
+			}
 		}
-		if name := program(c.Args); name != "" && !within(names, name) {
-			names = append(names, name)
-		}
-		return false
+		return true
 	})
 	return names
 }
@@ -169,17 +168,23 @@ func (t tally) failure(e summary.Entry) {
 func reasonOf(result string) string {
 	const long = 80 // characters
 	result = ansi.Strip(result[:min(len(result), 8<<10)])
-	first := ""
+	first, announced := "", ""
 	for line := range strings.Lines(result) {
 		for _, mark := range []string{"<tool_use_error>", "</tool_use_error>", "\""} {
 			line = strings.ReplaceAll(line, mark, "")
 		}
-		line = clip(oneLine(line), long)
+		line = oneLine(line)
+		if announced != "" {
+			line, announced = announced+" "+line, ""
+		}
+		line = clip(line, long)
 		switch {
 		case strings.HasPrefix(line, "The user doesn't want to proceed"):
 			return "rejected by the user"
 		case line == "" || strings.HasPrefix(line, "[") || strings.Trim(line, "-= ") == "":
 			continue
+		case strings.HasSuffix(line, ":") && !strings.Contains(line, " "): // "ERROR:", and then what
+			announced = line
 		case complains(line) && !strings.HasPrefix(line, "Exit code"):
 			return line
 		case first == "" && !strings.HasPrefix(line, "?"):
@@ -189,14 +194,7 @@ func reasonOf(result string) string {
 	return first
 }
 
-func complains(line string) bool {
-	line = strings.ToLower(line)
-	for _, word := range []string{"error", "fail", "panic", "fatal", "exception", "denied", "not found", "no such", "cannot", "undefined", "conflict"} {
-		if strings.Contains(line, word) {
-			return true
-		}
-	}
-	return false
-}
+// complaint matches words of errors, but not as parts of a file's name.
+var complaint = regexp.MustCompile(`(?i)(?:^|[^\w./-]|[a-z])(?:error|fail|panic|fatal|exception|denied|not found|no such|cannot|undefined|conflict)(?:[a-z]*)(?:$|[^\w./-]|\.$|\. )`)
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func complains(line string) bool { return complaint.MatchString(line) }

@@ -17,7 +17,7 @@ func fromChildren(children []summary.Draft) material {
 		for line := range strings.Lines(child.Conversation) {
 			speaker := ""
 			if label, rest, ok := strings.Cut(line, ": "); ok && labels[label] {
-				speaker, line = label, rest
+				speaker, line = oneLine(label), rest
 			}
 			for text := range recall.Sentences(line) {
 				s := newSentence(text, speaker, group)
@@ -39,7 +39,7 @@ func fromChildren(children []summary.Draft) material {
 			m.findings = append(m.findings, newSentence(finding, "", group))
 		}
 		for _, topic := range child.Topics {
-			topics[topic]++
+			topics[oneLine(topic)]++
 		}
 	}
 	m.topics = byCount(topics)

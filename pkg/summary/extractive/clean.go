@@ -169,13 +169,13 @@ func plain(line string) string {
 	}
 	heading := line[0] == '#' || strings.HasPrefix(line, "**") && strings.HasSuffix(line, "**") && strings.Count(line, "**") == 2
 	line = strings.TrimLeft(line, "#> ")
+	line = strings.TrimSpace(marks.Replace(line))
 	for _, mark := range []string{"- ", "* ", "+ ", "• ", "[ ] ", "[x] "} {
 		line = strings.TrimPrefix(line, mark)
 	}
 	if digits := strings.TrimLeft(line, "0123456789"); len(digits) < len(line) && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") ")) {
 		line = digits[2:]
 	}
-	line = marks.Replace(line)
 	for {
 		before, text, ok := strings.Cut(line, "](")
 		open := strings.LastIndexByte(before, '[')
@@ -198,7 +198,7 @@ var marks = strings.NewReplacer("**", "", "`", "", "~~", "", "✅", "", "❌", "
 // one space between the others.
 func shortWords(line string) string {
 	const long = 120 // bytes
-	fields := strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	fields := words(line)
 	for i, f := range fields {
 		if len(f) > long && strings.IndexFunc(f, isWide) < 0 {
 			fields[i] = "…"
@@ -206,6 +206,14 @@ func shortWords(line string) string {
 	}
 	return strings.Join(fields, " ")
 }
+
+// words are the words of a text, without control characters and what is no UTF-8.
+func words(text string) []string {
+	return strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+}
+
+// oneLine is a text with one space between its words.
+func oneLine(text string) string { return strings.Join(words(text), " ") }
 
 // isWide tells of a character whose script puts no space between words.
 func isWide(r rune) bool { return r >= 0x0e00 && unicode.IsLetter(r) }
@@ -220,6 +228,10 @@ func isProse(line string) bool {
 	switch line[len(line)-1] {
 	case '{', '}', ';', '\\':
 		return false
+	case ')':
+		if !strings.Contains(line, " ") { // a call
+			return false
+		}
 	}
 	letters, total := 0, 0
 	for _, r := range line {
@@ -229,7 +241,8 @@ func isProse(line string) bool {
 		}
 	}
 	const share = 70 // percent that is letters and spaces; of code and logs less
-	return total <= 20 || letters*100 >= total*share
+	const short = 20 // characters, of which no share tells much
+	return letters*100 >= total*share || total <= short && !strings.ContainsAny(line, "(){}[]=+<>|")
 }
 
 // length is the number of characters of a text.
@@ -252,7 +265,7 @@ func clip(s string, n int) string {
 		}
 		count++
 	}
-	if space := strings.LastIndexFunc(s[:end+1], unicode.IsSpace); space > end/2 {
+	if space := strings.LastIndexFunc(s[:end+1], unicode.IsSpace); space >= end/2 && space > 0 {
 		end = space
 	}
 	return strings.TrimRight(s[:end], " ,;:") + "…"

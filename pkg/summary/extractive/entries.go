@@ -26,7 +26,7 @@ const (
 )
 
 // announcement matches what an assistant says before a call.
-var announcement = regexp.MustCompile(`^(?i)(?:(?:now|next|ok|okay|good|great|perfect|excellent|alright|first|then|also|so|done|right|yes)[,.!:]* )*(?:now )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|i need to|time to|moving on)\b|^Now (?:run|commit|reply|update|add|check|fix|test|verify|look|the)\b`)
+var announcement = regexp.MustCompile(`^(?i)(?:(?:now|next|ok|okay|good|great|perfect|excellent|alright|first|then|also|so|done|right|yes)[,.!:]* )*(?:now )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|i need to|time to|moving on|i understand|i see|i have a)\b|^Now (?:run|commit|reply|update|add|check|fix|test|verify|look|the)\b`)
 
 func announces(text string) bool { return announcement.MatchString(text) }
 
@@ -64,7 +64,7 @@ func fromEntries(entries []summary.Entry) material {
 			seen.read(e.Text, i)
 		}
 	}
-	if !m.among {
+	if len(m.done) > 0 {
 		seen.into(m.done)
 	}
 	if len(m.sentences) == 0 { // nobody spoke: what the system said is better than nothing

@@ -68,9 +68,9 @@ func (n *names) into(t tally) {
 	}
 }
 
-// inPath tells whether a word is an element of a path or a file's name.
+// inPath tells whether a word is an element of a path, a file's name or a tag.
 func inPath(text string, start, end int) bool {
-	if start > 0 && strings.IndexByte(`/\-`, text[start-1]) >= 0 {
+	if start > 0 && strings.IndexByte(`/\-<`, text[start-1]) >= 0 {
 		return true
 	}
 	rest := text[end:]

@@ -135,6 +135,9 @@ func observedSessions(t testing.TB) []observed {
 
 // rendered is a draft as one text, the way it is measured.
 func rendered(d summary.Draft) string {
-	parts := append([]string{d.Conversation, d.Actions}, d.Findings...)
-	return strings.Join(append(parts, d.Topics...), "\n")
+	text := d.Conversation + "\n" + d.Actions
+	for _, line := range append(slices.Clone(d.Findings), d.Topics...) {
+		text += "\n" + line
+	}
+	return strings.TrimSpace(text)
 }

@@ -25,9 +25,9 @@ type sentence struct {
 	taken   bool
 }
 
-// newSentence prepares a sentence. Its prior is 1.
+// newSentence prepares a sentence: on one line, not too long, with the prior 1.
 func newSentence(text, speaker string, group int) *sentence {
-	text = clip(text, maxSentence)
+	text = clip(oneLine(text), maxSentence)
 	s := &sentence{text: text, speaker: speaker, group: group, prior: 1}
 	s.terms = recall.AppendTerms(nil, text)
 	for word := range strings.FieldsSeq(text) {

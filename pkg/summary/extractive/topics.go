@@ -43,6 +43,7 @@ func topicsOf(all []*sentence) []string {
 		var before, stemBefore string
 		for word := range strings.FieldsSeq(s.text) {
 			trimmed := strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+			trimmed = strings.TrimSuffix(strings.TrimSuffix(trimmed, "'s"), "’s")
 			stem := topicStem(trimmed)
 			if stem == "" {
 				before = ""
@@ -55,7 +56,7 @@ func topicsOf(all []*sentence) []string {
 				count(before+" "+trimmed, []string{stemBefore, stem}, s.group, false)
 			}
 			before, stemBefore = trimmed, stem
-			if !strings.HasSuffix(word, trimmed) { // a mark ends a phrase
+			if !strings.HasSuffix(word, trimmed) { // a mark or a genitive ends a phrase
 				before = ""
 			}
 		}

@@ -15,8 +15,8 @@ import (
 // [summary.MaxText] leaves when headings, files and tools take their 300.
 const MaxChars = summary.MaxText - 300
 
-// The parts' most: what Actions and Topics do not need goes to the sentences, and what
-// Findings do not need is not filled up. Findings repeat nothing of Conversation.
+// The parts' most. What Actions and Topics do not need goes to the sentences, and what
+// these leave to longer lists in Actions.
 const (
 	actionsPercent  = 30
 	topicsPercent   = 8
@@ -24,8 +24,12 @@ const (
 	maxFindings     = 5
 	maxTopics       = 4
 	leastWorth      = 0.25 // the prior that a sentence needs, unless there is no other
+	leastContents   = 4    // the terms that a finding needs: "I found the issue" finds nothing
 	separator       = 4    // characters around a part or a finding: a bullet, a comma, a newline
 )
+
+// silence is the Conversation of a range without messages.
+const silence = "No messages; the work went on without a word."
 
 // ErrEmpty is returned for an input without entries and children.
 var ErrEmpty = errors.New("nothing to summarise")
@@ -90,10 +94,16 @@ func (m *material) draft(limit int) summary.Draft {
 	}
 	d.Conversation = m.writeConversation(c, room-reserve)
 	if d.Conversation == "" {
-		d.Conversation = clip("No messages; the work went on without a word.", limit)
+		d.Conversation = clip(silence, room)
 	}
 	spend(length(d.Conversation))
 	d.Findings = m.writeFindings(c, room)
+	for _, finding := range d.Findings {
+		spend(length(finding))
+	}
+	if len(m.actions) == 0 && room > separator { // the lists take what is left
+		d.Actions = m.done.text(length(d.Actions) + room - separator)
+	}
 	return d
 }
 
@@ -151,7 +161,7 @@ func (m *material) writeFindings(c *coverage, room int) []string {
 	for len(chosen) < maxFindings {
 		s := c.best(candidates, room-separator, func(s *sentence) float64 {
 			evidence := s.evidence()
-			if s.prior < leastWorth || !m.among && (s.user || evidence == 1) {
+			if s.prior < leastWorth || contents(s) < leastContents || !m.among && (s.user || evidence == 1) {
 				return 0
 			}
 			return s.prior * evidence
