@@ -50,9 +50,14 @@ func (t tally) of(verb string) *things {
 
 const others = " and others"
 
-// text writes the tally in at most room characters: of each verb the first thing, as far
-// as there is room, then of each the second, and so on.
+// text writes the tally in at most room characters, the most counted things first: of
+// each verb the first, as far as there is room, then of each the second, and so on.
 func (t tally) text(room int) string {
+	for _, verb := range verbs {
+		if list := t[verb]; list != nil {
+			slices.SortStableFunc(list.names, func(a, b string) int { return list.counts[b] - list.counts[a] })
+		}
+	}
 	shown := make([]int, len(verbs))
 	text := ""
 	for round := 1; round <= maxThings; round++ {
@@ -71,7 +76,7 @@ func (t tally) text(room int) string {
 	return text
 }
 
-// write writes of each verb as many things as shown says, the most counted first.
+// write writes of each verb as many things as shown says.
 func (t tally) write(shown []int) string {
 	var out []string
 	for v, verb := range verbs {
@@ -79,10 +84,8 @@ func (t tally) write(shown []int) string {
 		if list == nil || shown[v] == 0 {
 			continue
 		}
-		names := slices.Clone(list.names)
-		slices.SortStableFunc(names, func(a, b string) int { return list.counts[b] - list.counts[a] })
-		more := list.others || len(names) > shown[v]
-		names = names[:shown[v]]
+		names := slices.Clone(list.names[:shown[v]])
+		more := list.others || len(list.names) > shown[v]
 		for i, name := range names {
 			// Where children have left something out, their counts are no sums.
 			if k := list.counts[name]; k > 1 && !list.others && verb != cameUp {

@@ -1,6 +1,7 @@
 package extractive
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,7 +31,7 @@ func TestTheReasonOfAFailure(t *testing.T) {
 		"ERROR:\nno replacement was made":                                                         "ERROR: no replacement was made",
 		"python reproduce_error.py\nTraceback (most recent call last):\nTypeError: bad mode":      "TypeError: bad mode",
 		"\x1b[31mfatal: bad object\x1b[0m":                                                        "fatal: bad object",
-		"Exit code 2":                                                                             "Exit code 2",
+		"Exit code 2":                                                                             "",
 		"":                                                                                        "",
 	} {
 		assert.Equal(t, want, reasonOf(result), result)
@@ -77,4 +78,16 @@ func TestActionsAreReadBack(t *testing.T) {
 		assert.Empty(t, back.merge(text))
 		assert.Equal(t, text, back.text(10_000))
 	})
+}
+
+func TestNamesThatComeUpAreIdentifiersOfThreeEntries(t *testing.T) {
+	n := newNames()
+	for entry := range 3 {
+		n.read("call readAll_v2(x) and sha256Sum in pkg/read_all.go, see https://x.y/a_b/c_d and MDQ6VXNlcjM1MTkzNA", entry)
+		n.read(`{"file_path": "x", "code": "openStore(), openStore()"} `+strings.Repeat("wordsAndWords", 5)+" deadbeef_1234", entry)
+	}
+	n.read("seenOnce", 3)
+	done := tally{}
+	n.into(done)
+	assert.Equal(t, "Names that came up: readAll_v2, sha256Sum, openStore.", done.text(200))
 }

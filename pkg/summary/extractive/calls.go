@@ -181,11 +181,11 @@ func reasonOf(result string) string {
 		switch {
 		case strings.HasPrefix(line, "The user doesn't want to proceed"):
 			return "rejected by the user"
-		case line == "" || strings.HasPrefix(line, "[") || strings.Trim(line, "-= ") == "":
+		case line == "" || strings.HasPrefix(line, "Exit code") || strings.HasPrefix(line, "[") || strings.Trim(line, "-= ") == "":
 			continue
 		case strings.HasSuffix(line, ":") && !strings.Contains(line, " "): // "ERROR:", and then what
 			announced = line
-		case complains(line) && !strings.HasPrefix(line, "Exit code"):
+		case complains(line):
 			return line
 		case first == "" && !strings.HasPrefix(line, "?"):
 			first = line

@@ -26,6 +26,8 @@ func fromChildren(children []summary.Draft) material {
 				case m.among:
 				case s.user:
 					s.prior = request
+				case speaker == assistant && announces(text):
+					s.prior = announcing
 				case speaker == assistant:
 					s.prior = concluding
 				}

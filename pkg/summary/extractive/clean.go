@@ -114,26 +114,25 @@ func tagName(text string) string {
 }
 
 // lines are the lines of a text that are prose, without the marks of Markdown. An
-// empty string stands where something between them was left out.
+// empty string stands where code, a table or a dump was left out.
 func lines(text string) []string {
 	var out []string
 	fence := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if fence != "" {
+		switch {
+		case line == "":
+			continue
+		case fence != "":
 			if strings.HasPrefix(line, fence) {
 				fence = ""
 			}
 			continue
-		}
-		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
-			fence = line[:3]
-			line = ""
-		}
-		if line = plain(line); line == "" || !isProse(line) {
-			line = ""
-			if len(out) == 0 || out[len(out)-1] == "" {
-				continue
+		case strings.HasPrefix(line, "```"), strings.HasPrefix(line, "~~~"):
+			fence, line = line[:3], ""
+		default:
+			if line = plain(line); line != "" && !isProse(line) {
+				line = ""
 			}
 		}
 		out = append(out, line)
@@ -146,17 +145,23 @@ func lines(text string) []string {
 func joined(list []string) []string {
 	const long = 100 // bytes of an introduction
 	var out []string
+	opened := false // the last line waits for what it introduces
 	for _, line := range list {
 		heading := strings.HasPrefix(line, "#")
 		line = strings.TrimLeft(line, "# ")
-		if line == "" || heading && (len(out) == 0 || !strings.HasSuffix(out[len(out)-1], ":")) {
+		switch {
+		case line == "":
+			opened = false
 			continue
-		}
-		if last := len(out) - 1; last >= 0 && strings.HasSuffix(out[last], ":") && len(out[last]) <= long {
-			out[last] += " " + line
+		case opened:
+			out[len(out)-1] += " " + line
+		case heading:
 			continue
+		default:
+			out = append(out, line)
 		}
-		out = append(out, line)
+		last := out[len(out)-1]
+		opened = strings.HasSuffix(last, ":") && len(last) <= long
 	}
 	return out
 }
@@ -232,6 +237,10 @@ func isProse(line string) bool {
 		if !strings.Contains(line, " ") { // a call
 			return false
 		}
+	}
+	const pairs = 3 // key=value: a line of a log
+	if strings.Count(line, "=") >= pairs {
+		return false
 	}
 	letters, total := 0, 0
 	for _, r := range line {

@@ -27,7 +27,8 @@
 //
 //	Conversation  what the user asked and what came of it, in order: the newest and the first
 //	              request always, then requests and the last messages of turns
-//	Actions       computed from the calls: tools, files, programs and failures with counts
+//	Actions       computed from the calls: tools, files, programs and failures with counts, and
+//	              the identifiers that come up in three entries or more
 //	Findings      up to 5 further sentences, with cues and names of things preferred
 //	Topics        up to 4 phrases that come back in many messages
 //

@@ -19,6 +19,7 @@ const (
 const (
 	request    = 2.0 // the user's own words, among an agent's
 	concluding = 1.5 // the last message of a turn
+	leading    = 1.3 // of a turn's last message the first sentence, which tells the outcome
 	question   = 0.5
 	announcing = 0.1 // says what comes next, which Actions tells
 	opening    = 0.1 // ends with a colon; what it opens is not quoted
@@ -30,14 +31,8 @@ var announcement = regexp.MustCompile(`^(?i)(?:(?:now|next|ok|okay|good|great|pe
 
 func announces(text string) bool { return announcement.MatchString(text) }
 
-// consents are words that only agree, refuse or greet.
-var consents = map[string]bool{}
-
-func init() {
-	for word := range strings.FieldsSeq("yes yeah yep no nope ok okay sure pleas thank thanks great good nice cool perfect continu go ahead proceed y n hi hello hey wow bye") {
-		consents[word] = true
-	}
-}
+// consents are terms that only agree, refuse or greet.
+var consents = termSet("yes yeah yep nope ok okay sure please thank thanks great good nice cool perfect continue go ahead proceed y n hi hello hey wow bye")
 
 // fromEntries collects what a summary of level 1 is made of.
 func fromEntries(entries []summary.Entry) material {
@@ -122,11 +117,13 @@ func (m *material) priorOf(s *sentence, i int, last bool) float64 {
 	case s.user:
 		// A long message is a plan or a paste: what is asked stands at its beginning.
 		prior = request / (1 + float64(i)/10)
+	case last && i == 0:
+		prior = concluding * leading
 	case last:
 		prior = concluding
 	}
 	switch {
-	case contents(s) == 0, contents(s) == 1 && (m.among || !s.user), !s.user && !strings.Contains(s.text, " "):
+	case contents(s) == 0, contents(s) <= 1 && !s.user, contents(s) <= 2 && m.among, !s.user && !m.among && !strings.Contains(s.text, " "):
 		prior *= consent
 	case strings.HasSuffix(s.text, ":"):
 		prior *= opening
@@ -138,10 +135,11 @@ func (m *material) priorOf(s *sentence, i int, last bool) float64 {
 	return prior
 }
 
-// contents is how many terms a sentence has that do more than agree, refuse or greet.
+// contents is how many terms a sentence has that do more than agree, refuse, greet or
+// name an option by its number.
 func contents(s *sentence) (n int) {
 	for _, term := range s.terms {
-		if !consents[term] {
+		if !consents[term] && strings.Trim(term, "0123456789") != "" {
 			n++
 		}
 	}

@@ -31,7 +31,7 @@ func (n *names) read(text string, entry int) {
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' {
 			if start < 0 {
 				start, compound = i, false
-			} else if before := text[i-1]; c == '_' || 'A' <= c && c <= 'Z' && 'a' <= before && before <= 'z' {
+			} else if before := text[i-1]; c == '_' || 'A' <= c && c <= 'Z' && ('a' <= before && before <= 'z' || isDigit(before)) {
 				compound = true
 			}
 			continue
@@ -44,7 +44,7 @@ func (n *names) read(text string, entry int) {
 }
 
 func (n *names) count(name string, entry int) {
-	if strings.HasSuffix(name, "_") || strings.HasPrefix(name, "_") || strings.Trim(name, "0123456789_abcdef") == "" {
+	if name[0] == '_' || name[len(name)-1] == '_' || isEncoded(name) {
 		return
 	}
 	o := n.counts[name]
@@ -57,6 +57,23 @@ func (n *names) count(name string, entry int) {
 		o.entries, o.last = o.entries+1, entry
 	}
 }
+
+// isEncoded tells a hash, or an id in base 64, from a name: all hexadecimal, or digits
+// between letters in more than one place.
+func isEncoded(name string) bool {
+	if strings.Trim(name, "0123456789abcdef_") == "" {
+		return true
+	}
+	between := 0
+	for i := 1; i < len(name)-1; i++ {
+		if isDigit(name[i]) && !isDigit(name[i-1]) && name[i-1] != '_' && !isDigit(name[i+1]) && name[i+1] != '_' {
+			between++
+		}
+	}
+	return between > 1
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // into adds to the tally the identifiers that occur in several entries, each as often.
 func (n *names) into(t tally) {

@@ -120,42 +120,74 @@ func values(arguments string) string {
 	return strings.Join(out, "\n")
 }
 
-// What a range is about are the names and numbers that come back in it, and that
-// somebody wrote: those of two entries or more, at least one of them a message or a call.
-func TestKeepsTheNamesThatASessionIsAbout(t *testing.T) {
-	var kept, floor share
-	ranges := recordedRanges(t, "claude_code", 60)
-	for _, entries := range ranges {
-		in, written := map[string]int{}, map[string]bool{}
-		read := slices.Clone(entries) // as somebody reads them, without JSON
-		for i, e := range read {
-			if e.Kind == summary.KindCall {
-				read[i].Text = values(e.Text)
-			}
-			for thing := range thingsIn(read[i].Text) {
-				in[thing]++
-				written[thing] = written[thing] || e.Kind != summary.KindResult
-			}
-		}
-		text := rendered(draftOf(t, summary.Input{Level: 1, Entries: entries}))
-		own, first := thingsIn(text), thingsIn(firstSentences(read, length(text)))
-		for thing, n := range in {
-			if n < 2 || !written[thing] {
-				continue
-			}
-			for _, m := range []struct {
-				things map[string]bool
-				share  *share
-			}{{own, &kept}, {first, &floor}} {
-				m.share.of++
-				if m.things[thing] {
-					m.share.kept++
-				}
-			}
+// aboutOf are the names and numbers that some entries are about: that come back, in two
+// of them or more, and that somebody wrote, in a message or a call.
+func aboutOf(entries []summary.Entry) map[string]bool {
+	in, written := map[string]int{}, map[string]bool{}
+	for _, e := range entries {
+		for thing := range thingsIn(e.Text) {
+			in[thing]++
+			written[thing] = written[thing] || e.Kind != summary.KindResult
 		}
 	}
-	t.Logf("%d ranges; names and numbers kept: %.1f %%, first sentences %.1f %%", len(ranges), kept.percent(), floor.percent())
-	assert.Greater(t, kept.percent(), floor.percent())
+	maps.DeleteFunc(written, func(thing string, written bool) bool { return !written || in[thing] < 2 })
+	return written
+}
+
+// keep adds how many of the things a text holds.
+func (s *share) keep(things map[string]bool, text string) {
+	in := thingsIn(text)
+	for thing := range things {
+		s.of++
+		if in[thing] {
+			s.kept++
+		}
+	}
+}
+
+// asRead are entries as somebody reads them, without JSON.
+func asRead(entries []summary.Entry) []summary.Entry {
+	entries = slices.Clone(entries)
+	for i, e := range entries {
+		if e.Kind == summary.KindCall {
+			entries[i].Text = values(e.Text)
+		}
+	}
+	return entries
+}
+
+func TestKeepsTheNamesThatASessionIsAbout(t *testing.T) {
+	var own, floor share
+	ranges := recordedRanges(t, "claude_code", 60)
+	for _, entries := range ranges {
+		text := rendered(draftOf(t, summary.Input{Level: 1, Entries: entries}))
+		read := asRead(entries)
+		about := aboutOf(read)
+		own.keep(about, text)
+		floor.keep(about, firstSentences(read, length(text)))
+	}
+	t.Logf("%d ranges; names and numbers kept: %.1f %%, first sentences %.1f %%", len(ranges), own.percent(), floor.percent())
+	assert.Greater(t, own.percent(), floor.percent())
+}
+
+// The floor of a summary of summaries is the beginning of the first ones.
+func TestConsolidatingKeepsTheNamesThatASessionIsAbout(t *testing.T) {
+	const children = 8 // about as many as 10,000 characters hold
+	var own, floor share
+	for group := range slices.Chunk(recordedRanges(t, "claude_code", 60), children) {
+		var drafts []summary.Draft
+		var texts []string
+		for _, entries := range group {
+			drafts = append(drafts, draftOf(t, summary.Input{Level: 1, Entries: entries}))
+			texts = append(texts, rendered(drafts[len(drafts)-1]))
+		}
+		text := rendered(draftOf(t, summary.Input{Level: 2, Children: drafts}))
+		about := aboutOf(asRead(slices.Concat(group...)))
+		own.keep(about, text)
+		floor.keep(about, clip(strings.Join(texts, "\n"), length(text)))
+	}
+	t.Logf("names and numbers kept on level 2: %.1f %%, first summaries %.1f %%", own.percent(), floor.percent())
+	assert.Greater(t, own.percent(), floor.percent())
 }
 
 func BenchmarkWrite(b *testing.B) {

@@ -38,6 +38,15 @@ func newSentence(text, speaker string, group int) *sentence {
 	return s
 }
 
+// termSet is the set of the terms of some words.
+func termSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for _, term := range recall.AppendTerms(nil, words) {
+		set[term] = true
+	}
+	return set
+}
+
 // isName tells whether a word names something or counts: a number, an identifier, a
 // file, a capitalised abbreviation with more than one capital.
 func isName(word string) bool {

@@ -11,7 +11,7 @@ import (
 
 // topicsOf are phrases of one or two words that come back in several messages, the best
 // first. A pair of words counts for more than a word, and a name for more than a word
-// that is none (K. Frantzi et al., C-value, 2000, simplified to two words).
+// that is none (after K. Frantzi et al., Automatic Recognition of Multi-Word Terms, 2000).
 func topicsOf(all []*sentence) []string {
 	const enough = 2 // messages
 	type phrase struct {
@@ -37,11 +37,9 @@ func topicsOf(all []*sentence) []string {
 		}
 	}
 	for _, s := range all {
-		if strings.HasPrefix(s.text, "[") { // a caption that a client has put there
-			continue
-		}
 		var before, stemBefore string
-		for word := range strings.FieldsSeq(s.text) {
+		spoken, _, _ := strings.Cut(s.text, "[") // in brackets are captions
+		for word := range strings.FieldsSeq(spoken) {
 			trimmed := strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 			trimmed = strings.TrimSuffix(strings.TrimSuffix(trimmed, "'s"), "’s")
 			stem := topicStem(trimmed)
@@ -96,14 +94,8 @@ func topicStem(word string) string {
 	return terms[0]
 }
 
-// empty are stems of words that are in all conversations and name no subject.
-var empty = map[string]bool{}
-
-func init() {
-	for word := range strings.FieldsSeq(`let need want make made see look check use get add chang also one two like thing way now new
-		go good great got just know think sure would could may might still even back work realli much lot time
-		come take say said tell show look seem happen start keep try give help right yes okay thank pleas hey
-		wow cool awesom amaz glad hope love thought done run pass return read updat move first next last`) {
-		empty[word] = true
-	}
-}
+// empty are terms that are in all conversations and name no subject.
+var empty = termSet(`let need want make made see look check use get add change also one two like thing way new
+	go good great got know think sure would could may might still even back work really much lot time
+	come take say said tell show seem happen start keep try give help right yes okay thanks please hey
+	wow cool awesome amazing glad hope love thought done run pass return read update move first next last`)

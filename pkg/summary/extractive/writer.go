@@ -125,19 +125,13 @@ func (m *material) writeConversation(c *coverage, room int) string {
 		}
 		return s.prior
 	}
-	if !m.among {
-		last := slices.IndexFunc(reversed(m.sentences), func(s *sentence) bool { return s.user && s.prior >= 1 })
-		first := slices.IndexFunc(m.sentences, func(s *sentence) bool { return s.user && s.prior >= 1 })
-		if first >= 0 {
-			for _, group := range []int{m.sentences[len(m.sentences)-1-last].group, m.sentences[first].group} {
-				take(c.best(m.sentences, left, func(s *sentence) float64 {
-					if !s.user || s.group != group {
-						return 0
-					}
-					return s.prior
-				}))
+	for _, group := range m.requests() {
+		take(c.best(m.sentences, left, func(s *sentence) float64 {
+			if !s.user || s.group != group {
+				return 0
 			}
-		}
+			return s.prior
+		}))
 	}
 	for take(c.best(m.sentences, left, worth)) {
 	}
@@ -238,23 +232,31 @@ func labelled(s *sentence) string {
 	return s.speaker + ": " + s.whole()
 }
 
-func reversed(all []*sentence) []*sentence {
-	all = slices.Clone(all)
-	slices.Reverse(all)
-	return all
-}
-
-// cues are stems of words with which people and agents say what they found, decided or
-// could not do.
-var cues = map[string]bool{}
-
-func init() {
-	for word := range strings.FieldsSeq(`cause root reason found find issu problem bug fix error fail failur pass decid decis agre chose
-		instead requir must recommend confirm verifi result conclus therefor mean wrong incorrect broken missing miss limit
-		never alway actual introduc regress leak race conflict because`) {
-		cues[word] = true
+// requests are the groups of the newest request and of the first one, that are never
+// left out. The first is the first that says something by itself.
+func (m *material) requests() []int {
+	const telling = 3 // terms
+	newest, first := -1, -1
+	if m.among {
+		return nil
 	}
+	for _, s := range m.sentences {
+		if !s.user || s.prior < 1 {
+			continue
+		}
+		newest = s.group
+		if first < 0 && contents(s) >= telling {
+			first = s.group
+		}
+	}
+	return []int{newest, first}
 }
+
+// cues are terms with which people and agents say what they found, decided or could not
+// do.
+var cues = termSet(`cause root reason found find issue problem bug fix error fail failure pass decided decision agreed chose instead
+	require must recommend confirm verify result conclusion therefore means wrong incorrect broken missing limit never always actually
+	introduced regression leak race conflict`)
 
 // evidence is what the form of a sentence says of its worth as a finding: cues and
 // names, two of each at most, so that no list of names wins.
