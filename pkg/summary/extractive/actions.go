@@ -30,7 +30,7 @@ type things struct {
 
 // add counts a thing. Its name must hold no comma before a space, which separates them.
 func (t tally) add(verb, name string, n int) {
-	name = strings.ReplaceAll(oneLine(name), ", ", ",")
+	name = strings.ReplaceAll(oneLine(name), ", ", "; ")
 	if name == "" {
 		return
 	}
