@@ -35,6 +35,7 @@ test: ## Run all tests; the engine and the services with the race detector where
 	  if $(MAKE) .cache/$$language/installed >.cache/$$language.log 2>&1; then echo "$$language client: tested"; \
 	  else echo "$$language client: not tested, its packages could not be installed, .cache/$$language.log says why"; fi; \
 	done
+	@if why=$$(deploy/llm/llm.sh fetch 2>&1); then echo "language model: tested"; else echo "$${why%%:*}: not tested,$${why#*:}"; fi
 	@$(NEO4J) -tests $(MAKE) --no-print-directory go-test
 
 # What test runs beside one Neo4j for all packages.
@@ -58,6 +59,10 @@ neo4j: ## Fetch Neo4j's LTS line, 5.26; needs Java 17 or 21, and Maven
 
 neo4j-current: ## Fetch Neo4j's current line; needs Java 21 or 25, and Maven
 	$(GO) run ./deploy/neo4j/fetch current
+
+.PHONY: llm
+llm: ## Fetch the small language model of the tests, 220 MB; needs Python 3.10 or later
+	deploy/llm/llm.sh fetch
 
 # The tests of docker-compose.yml and of deploy/k8s are modules of their own, for what they
 # need is large.

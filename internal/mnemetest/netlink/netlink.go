@@ -31,10 +31,12 @@ type Link struct {
 
 // New makes a link to a server's address, on a free port of loopback.
 func New(server string) (*Link, error) {
-	l := &Link{server: server, conns: map[*net.TCPConn]bool{}}
-	if err := l.listen("127.0.0.1:0"); err != nil {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		return nil, err
 	}
+	l := &Link{address: listener.Addr().String(), server: server, conns: map[*net.TCPConn]bool{}}
+	l.takeFrom(listener)
 	return l, nil
 }
 
@@ -81,7 +83,11 @@ func (l *Link) Listen() error {
 	if l.listener != nil {
 		return nil
 	}
-	return l.listen(l.address)
+	listener, err := net.Listen("tcp", l.address)
+	if err == nil {
+		l.takeFrom(listener)
+	}
+	return err
 }
 
 // Reset ends all connections as a router does that has lost its table.
@@ -94,14 +100,9 @@ func (l *Link) Reset() {
 	}
 }
 
-func (l *Link) listen(address string) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	l.address, l.listener = listener.Addr().String(), listener
+func (l *Link) takeFrom(listener net.Listener) {
+	l.listener = listener
 	l.ended.Go(func() { l.accept(listener) })
-	return nil
 }
 
 func (l *Link) stopListening() {
