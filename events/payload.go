@@ -159,14 +159,16 @@ func (*ConversationDeleted) Key() string { return "" }
 func (p *MessageCreated) Key() string    { return MessageKey(p.MessageID) }
 func (p *ToolCalled) Key() string        { return ToolCallKey(p.ToolCallID) }
 func (p *ToolReturned) Key() string      { return ToolResultKey(p.ToolCallID) }
-func (p *SummaryWritten) Key() string    { return "summary/" + p.SummaryID }
+func (p *SummaryWritten) Key() string    { return SummaryKey(p.SummaryID) }
 func (*ToolCondensed) Key() string       { return "" }
 
-// MessageKey, ToolCallKey and ToolResultKey are the payload keys by which a
-// message, a call and the result of a call are looked up in their conversation.
+// MessageKey, ToolCallKey, ToolResultKey and SummaryKey are the payload keys by which
+// a message, a call, the result of a call and a summary are looked up in their
+// conversation.
 func MessageKey(id string) string        { return "message/" + id }
 func ToolCallKey(id string) string       { return "tool_call/" + id }
 func ToolResultKey(callID string) string { return "tool_result/" + callID }
+func SummaryKey(id string) string        { return "summary/" + id }
 
 // Text is the arguments as the agent wrote them: JSON without white space and escaped
 // letters.

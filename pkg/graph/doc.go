@@ -1,9 +1,11 @@
 // Package graph is the model of the read models and the interfaces behind which
-// a backend keeps them: conversations with their messages, tool calls and results
-// (projection "graph"), and the files that were touched (projection "files").
+// a backend keeps them: conversations with their messages, tool calls and results,
+// summaries and condensations (projection "graph"), and the files that were touched
+// (projection "files").
 //
 //	Conversation ─┬─ Message ── Reference
-//	              ├─ ToolCall ── ToolResult
+//	              ├─ ToolCall ── ToolResult ── Condensed
+//	              ├─ Summary ── Summary: those of the level below that it consolidates
 //	              └─ Version: title, tags, status …, from one sequence to another
 //	FileAccess: one access of one file by one tool call
 //

@@ -32,7 +32,7 @@ func (h *Hasher) Sum() events.Digest { return events.Digest(h.h.Sum(nil)[:16]) }
 // Conversation feeds the counts and whether the conversation is deleted.
 func (h *Hasher) Conversation(c Conversation) {
 	h.text("conversation", c.CreatedAt, c.UpdatedAt)
-	h.num(c.MessageCount, c.TurnCount, c.StepCount, c.ToolCallCount, c.ToolResultCount, c.TotalChars)
+	h.num(c.MessageCount, c.TurnCount, c.StepCount, c.ToolCallCount, c.ToolResultCount, c.SummaryCount, c.CondensedCount, c.TotalChars)
 	h.flag(c.DeletedSeq != 0)
 }
 
@@ -80,6 +80,26 @@ func (h *Hasher) Result(r ToolResult) {
 	if r.DurationMS != nil {
 		h.num(int(math.Float64bits(*r.DurationMS)))
 	}
+}
+
+// Summary feeds a summary. Its range counts as the payload says it: it is data of the
+// event. What has consolidated or superseded it does not: that follows from the others.
+func (h *Hasher) Summary(s Summary) {
+	h.row("summary", s.Position, s.Origin)
+	h.text(s.SummaryID, s.Supersedes, s.Conversation, s.Actions, s.Method, s.FallbackReason, s.Model, s.PromptHash)
+	h.num(s.Level, int(s.FirstSeq), int(s.LastSeq), s.FirstTurn, s.LastTurn, s.TurnCount, s.CharsIn, s.CharsOut)
+	for _, list := range [][]string{s.Children, s.Findings, s.Topics, s.Files, s.Tools} {
+		h.num(len(list))
+		h.text(list...)
+	}
+}
+
+// Condensed feeds a condensation.
+func (h *Hasher) Condensed(c Condensed) {
+	h.row("condensed", c.Position, c.Origin)
+	h.text(c.ToolCallID, c.Model, c.PromptHash)
+	h.body(c.Content)
+	h.num(c.CharsIn, c.CharsOut)
 }
 
 // FilesConversation feeds the state of a conversation of the projection "files".

@@ -167,6 +167,8 @@ func (c Counts) plus(o Counts) Counts {
 		StepCount:       c.StepCount + o.StepCount,
 		ToolCallCount:   c.ToolCallCount + o.ToolCallCount,
 		ToolResultCount: c.ToolResultCount + o.ToolResultCount,
+		SummaryCount:    c.SummaryCount + o.SummaryCount,
+		CondensedCount:  c.CondensedCount + o.CondensedCount,
 		TotalChars:      c.TotalChars + o.TotalChars,
 		LastSeq:         max(c.LastSeq, o.LastSeq),
 	}

@@ -63,8 +63,8 @@ func beginning[T any](list []T, size func(T) int) []T {
 	return list
 }
 
-func beginningOfTags(tags []string) []string {
-	return slices.Clone(beginning(tags, func(tag string) int { return len(tag) }))
+func beginningOfTexts(list []string) []string {
+	return slices.Clone(beginning(list, func(text string) int { return len(text) }))
 }
 
 // Whole tells whether Text is all of it.
@@ -113,6 +113,8 @@ type Counts struct {
 	StepCount       int // assistant messages
 	ToolCallCount   int
 	ToolResultCount int
+	SummaryCount    int // revisions too
+	CondensedCount  int // condensations of tool results
 	TotalChars      int // code points of all message contents
 	LastSeq         uint64
 }

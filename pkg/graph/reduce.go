@@ -3,10 +3,11 @@ package graph
 import (
 	"mneme/events"
 	"mneme/pkg/projection"
+	"mneme/pkg/summary"
 )
 
 // Projection declares the read model "graph": conversations, messages, tool calls
-// and results. What depends on the conversation so far (turn, step and the counts)
+// and results, summaries and condensations. What depends on the conversation so far (turn, step and the counts)
 // is given at append and never changes.
 //
 // A turn is a user message with everything up to the next user message, all
@@ -15,7 +16,7 @@ import (
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "graph",
-		Version: 1,
+		Version: 2,
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: reduceStarted,
 			events.TypeConversationUpdated: reduceUpdated,
@@ -23,6 +24,8 @@ func Projection() projection.Projection[*Unit] {
 			events.TypeMessageCreated:      reduceMessage,
 			events.TypeToolCalled:          reduceCall,
 			events.TypeToolReturned:        reduceResult,
+			events.TypeSummaryWritten:      reduceSummary,
+			events.TypeToolCondensed:       reduceCondensed,
 		},
 	}
 }
@@ -39,7 +42,7 @@ func reduceStarted(u *Unit, e *events.Recorded) error {
 	set(&d.Profile, name(p.Profile))
 	set(&d.MaxContextChars, p.MaxContextChars)
 	if len(p.Tags) > 0 {
-		d.Tags = beginningOfTags(p.Tags)
+		d.Tags = beginningOfTexts(p.Tags)
 	}
 	if p.BranchedFrom != nil {
 		d.BranchedFrom = p.BranchedFrom
@@ -55,7 +58,7 @@ func reduceUpdated(u *Unit, e *events.Recorded) error {
 		s.Title = cut(*p.Title, MaxBodyBytes)
 	}
 	if p.Tags != nil {
-		s.Tags = beginningOfTags(*p.Tags)
+		s.Tags = beginningOfTexts(*p.Tags)
 	}
 	set(&s.Status, p.Status)
 	u.describe(s, e)
@@ -66,6 +69,7 @@ func reduceDeleted(u *Unit, e *events.Recorded) error {
 	s := u.touch(e)
 	u.drop(s)
 	s.Conversation = Conversation{ID: s.ID, FirstSeq: s.FirstSeq, Counts: Counts{LastSeq: e.Seq}, DeletedSeq: e.Seq}
+	s.Ledger = summary.Ledger{}
 	return nil
 }
 

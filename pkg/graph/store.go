@@ -16,6 +16,7 @@ const Latest = ^uint64(0)
 // package ([Messages], [Turns], [Steps], [ToolCalls]), not by backends.
 type Reader interface {
 	projection.ReadStore
+	SummaryReader
 	// Conversations lists a tenant's conversations, newest first. Deleted ones are
 	// left out. A call examines at most [MaxExamined] conversations and answers about
 	// [MaxPageBytes] of text: a page may hold fewer than asked for, even none, although

@@ -4,16 +4,18 @@ import (
 	"time"
 
 	"mneme/events"
+	"mneme/pkg/summary"
 )
 
 // State is a conversation in a unit of work: as it was loaded, and as the
 // reducers have changed it since.
 type State struct {
 	Conversation
-	Key     int64 // the backend's own key of the conversation, 0 while it has none
-	Touched bool  // something changed: save it
-	Dropped bool  // delete what was stored of it before saving
-	Ended   bool  // the stored current version ends at the first of Versions
+	Ledger  summary.Ledger // what its summaries cover
+	Key     int64          // the backend's own key of the conversation, 0 while it has none
+	Touched bool           // something changed: save it
+	Dropped bool           // delete what was stored of it before saving
+	Ended   bool           // the stored current version ends at the first of Versions
 }
 
 // Unit is the unit of work of the projection "graph". Rows are in order of their
@@ -24,6 +26,12 @@ type Unit struct {
 	Calls    []Of[State, ToolCall]
 	Results  []Of[State, ToolResult]
 	Versions []Of[State, Version]
+
+	Summaries []Of[State, Summary]
+	Condensed []Of[State, Condensed]
+	// What reducers look up of earlier batches: see [LookupsOf].
+	Known    map[SummaryRef]summary.Range // and the summaries of this batch
+	Returned map[CallRef]bool             // calls that have a result
 }
 
 // Of is a new row with the state of the conversation it belongs to.
@@ -42,7 +50,9 @@ type Version struct {
 }
 
 // NewUnit makes an empty unit; the backend adds the states it has loaded.
-func NewUnit() *Unit { return &Unit{States: map[events.ConversationID]*State{}} }
+func NewUnit() *Unit {
+	return &Unit{States: map[events.ConversationID]*State{}, Known: map[SummaryRef]summary.Range{}, Returned: map[CallRef]bool{}}
+}
 
 // Tombstone implements projection.Unit.
 func (u *Unit) Tombstone(id events.ConversationID) uint64 {
@@ -97,6 +107,8 @@ func (u *Unit) drop(s *State) {
 	u.Calls = without(u.Calls, s)
 	u.Results = without(u.Results, s)
 	u.Versions = without(u.Versions, s)
+	u.Summaries = without(u.Summaries, s)
+	u.Condensed = without(u.Condensed, s)
 	s.Dropped = true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -77,14 +78,11 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:maxFailedText], "") + "…"
 }
 
-// poison is an event whose reducer failed. The unit it left behind is unusable.
-type poison struct {
-	seq uint64
-	err error
-}
+// poison are events whose reducers failed, by sequence. What was made of the batch is
+// unusable: they hold claims.
+type poison map[uint64]error
 
-func (p *poison) Error() string { return fmt.Sprintf("event at sequence %d: %v", p.seq, p.err) }
-func (p *poison) Unwrap() error { return p.err }
+func (p poison) Error() string { return fmt.Sprintf("reducers failed: %v", map[uint64]error(p)) }
 
 // outcome counts what a batch did.
 type outcome struct {
@@ -130,6 +128,7 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 		return out, err
 	}
 
+	bad := poison{}
 	next := 0 // index of the entry's first claim
 	for _, e := range entries {
 		if e.invalid != nil {
@@ -153,9 +152,14 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 		switch deleted := u.Tombstone(e.conv); {
 		case deleted != 0:
 			fail(e, ClassInvalid, fmt.Sprintf("the conversation was deleted at sequence %d", deleted))
+		case bad[holder.Seq] != nil: // whose claim is none, so what follows may be otherwise
+			return out, bad
 		case holder.Seq == 0:
 			if err := p.reduce(u, &e.event); err != nil {
-				return out, &poison{seq: e.seq, err: err}
+				if bad[e.seq] = err; !errors.Is(err, ErrInvalid) {
+					return out, bad
+				}
+				continue // the unit is as it was
 			}
 			e.result = resultApplied
 			out.applied++
@@ -165,6 +169,9 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 		default:
 			fail(e, ClassInvalid, fmt.Sprintf("the event at sequence %d has the same identity and other content; the first one counts", holder.Seq))
 		}
+	}
+	if len(bad) > 0 {
+		return out, bad
 	}
 	out.failed = len(failed)
 	if err := tx.Save(ctx, u); err != nil {
@@ -227,12 +234,12 @@ func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, en
 	}
 	for {
 		out, err := p.applyOnce(ctx, s, cp, entries, skip)
-		var bad *poison
+		var bad poison
 		switch {
 		case err == nil:
 			return out, nil
 		case errors.As(err, &bad):
-			skip[bad.seq] = bad.err
+			maps.Copy(skip, bad)
 		case errors.Is(err, ErrRejected) && len(entries) == 1 && skip[entries[0].seq] == nil:
 			skip[entries[0].seq] = err
 		case (errors.Is(err, ErrRejected) || errors.Is(err, ErrTooLarge)) && len(entries) > 1:
@@ -241,6 +248,8 @@ func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, en
 			if err != nil {
 				return first, err
 			}
+			// What was invalid behind events that the store has refused may not be.
+			maps.DeleteFunc(skip, func(seq uint64, err error) bool { return seq >= entries[middle].seq && errors.Is(err, ErrInvalid) })
 			second, err := p.apply(ctx, s, cp, entries[middle:], skip)
 			second.applied += first.applied
 			second.duplicates += first.duplicates

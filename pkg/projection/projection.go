@@ -16,8 +16,8 @@ var (
 	ErrRejected = errors.New("the store refuses this data")
 	ErrTooLarge = errors.New("the batch is too large for the store")
 	ErrRebuild  = errors.New("rebuild needed")
-	// ErrInvalid is what a reducer returns of an event that breaks a rule: it is listed
-	// with that class.
+	// ErrInvalid is what a reducer returns of an event that breaks a rule, before it has
+	// changed anything: the event is listed with that class.
 	ErrInvalid = errors.New("invalid")
 	// ErrUnavailable is trouble of a store whose server does not answer now.
 	ErrUnavailable = errors.New("the store does not answer")
@@ -39,7 +39,9 @@ type Unit interface {
 
 // Reducer applies one event to a unit of work. It must be pure and must not keep
 // the event. An error means that this event can't be applied, now or ever; the
-// unit is then thrown away and the batch is reduced again without the event.
+// unit is then thrown away and the batch is reduced again without the event. An error
+// that is [ErrInvalid] says that the unit is as it was: so all such events of a batch are
+// found before that.
 type Reducer[U Unit] func(u U, e *events.Recorded) error
 
 // Projection declares a read model.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,10 +43,10 @@ func (p *Projection[U]) reapply(ctx context.Context, s Store[U], mine Checkpoint
 	size := maxBatchEvents
 	for {
 		out, err := p.repairOnce(ctx, s, mine, id, entries, size, skip)
-		var bad *poison
+		var bad poison
 		switch {
 		case errors.As(err, &bad):
-			skip[bad.seq] = bad.err
+			maps.Copy(skip, bad)
 		case errors.Is(err, ErrRejected) && size > 1:
 			size = 1 // one by one, to see which event is refused
 		default:
@@ -72,7 +73,7 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 			n := min(len(rest), size)
 			out, err := p.reduceIn(ctx, tx, rest[:n], skip)
 			if errors.Is(err, ErrRejected) && n == 1 && skip[rest[0].seq] == nil {
-				return &poison{seq: rest[0].seq, err: err}
+				return poison{rest[0].seq: err}
 			}
 			if err != nil {
 				return err

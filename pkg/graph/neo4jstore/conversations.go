@@ -17,7 +17,8 @@ func scanConversation(v *values) (c graph.Conversation) {
 	c.ID = events.ConversationID{Tenant: v.text(), ID: v.text()}
 	c.CreatedAt, c.UpdatedAt, c.FirstSeq, c.DeletedSeq = v.text(), v.text(), v.seq(), v.seq()
 	c.Counts = graph.Counts{
-		MessageCount: v.int(), TurnCount: v.int(), StepCount: v.int(), ToolCallCount: v.int(), ToolResultCount: v.int(), TotalChars: v.int(), LastSeq: v.seq(),
+		MessageCount: v.int(), TurnCount: v.int(), StepCount: v.int(), ToolCallCount: v.int(), ToolResultCount: v.int(),
+		SummaryCount: v.int(), CondensedCount: v.int(), TotalChars: v.int(), LastSeq: v.seq(),
 	}
 	c.Description = scanDescription(v)
 	return c
@@ -106,6 +107,8 @@ var extentKinds = []struct {
 	{"Message", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.MessageCount }},
 	{"ToolCall", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.ToolCallCount }},
 	{"ToolResult", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.ToolResultCount }},
+	{"Summary", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.SummaryCount }},
+	{"Condensed", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.CondensedCount }},
 }
 
 // extentsAt are the subqueries for all of them.

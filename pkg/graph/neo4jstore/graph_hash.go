@@ -18,11 +18,16 @@ var (
 		"[" + extentsAt("upTo") + "] AS extents, " +
 		messages.between(nil, true, messageProps.list("n")) + " AS messages, " +
 		calls.between(nil, true, callProps.list("n")) + " AS calls, " +
-		results.between(nil, true, resultProps.list("n")) + " AS results " +
-		"RETURN " + frame + ", c.created_at, c.last_seq, versions, extents, messages, calls, results"
+		results.between(nil, true, resultProps.list("n")) + " AS results, " +
+		summaries.between(nil, true, summaryProps.list("n")) + " AS summaries, " +
+		condensations.between(nil, true, condensedProps.list("n")) + " AS condensations " +
+		"RETURN " + frame + ", c.created_at, c.last_seq, versions, extents, messages, calls, results, summaries, condensations"
 	selectMoreMessages = reading(messages.between(nil, true, messageProps.list("n")))
 	selectMoreCalls    = reading(calls.between(nil, true, callProps.list("n")))
 	selectMoreResults  = reading(results.between(nil, true, resultProps.list("n")))
+
+	selectMoreSummaries     = reading(summaries.between(nil, true, summaryProps.list("n")))
+	selectMoreCondensations = reading(condensations.between(nil, true, condensedProps.list("n")))
 )
 
 // Hash implements projection.ReadStore.
@@ -65,6 +70,12 @@ func (g *Graph) Hash(ctx context.Context, id events.ConversationID) (projection.
 		return h, err
 	}
 	if err := hashRows(rest, v, scanResult, selectMoreResults, func(r graph.ToolResult) uint64 { hasher.Result(r); return r.Seq }); err != nil {
+		return h, err
+	}
+	if err := hashRows(rest, v, scanSummary, selectMoreSummaries, func(s graph.Summary) uint64 { hasher.Summary(s); return s.Seq }); err != nil {
+		return h, err
+	}
+	if err := hashRows(rest, v, scanCondensed, selectMoreCondensations, func(c graph.Condensed) uint64 { hasher.Condensed(c); return c.Seq }); err != nil {
 		return h, err
 	}
 	h.LastSeq, h.Hash = c.LastSeq, hasher.Sum()

@@ -3,7 +3,6 @@ package neo4jstore
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"mneme/events"
@@ -20,11 +19,7 @@ func scanMessage(v *values) (m graph.Message) {
 	m.Position, m.Origin = scanHead(v)
 	m.MessageID, m.Role, m.Content, m.Reasoning = v.text(), v.text(), v.body(), v.body()
 	m.Speaker, m.Session, m.Model, m.Usage, m.Via = v.text(), v.text(), v.text(), v.text(), v.text()
-	if references := v.text(); references != "" {
-		if err := json.Unmarshal([]byte(references), &m.References); err != nil && v.err == nil {
-			v.err = err
-		}
-	}
+	v.json(&m.References)
 	m.CumChars = v.int()
 	return m
 }

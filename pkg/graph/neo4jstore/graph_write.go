@@ -14,7 +14,7 @@ import (
 
 // What is stored of each kind, in the order in which it is read.
 var (
-	countProps       = props{"message_count", "turn_count", "step_count", "tool_call_count", "tool_result_count", "total_chars", "last_seq"}
+	countProps       = props{"message_count", "turn_count", "step_count", "tool_call_count", "tool_result_count", "summary_count", "condensed_count", "total_chars", "last_seq"}
 	descriptionProps = props{"title", "tags", "status", "agent", "model", "cwd", "project", "profile", "max_context_chars", "branched_from", "branched_at"}
 	movedProps       = slices.Concat(props{"created_at", "updated_at", "version_seq"}, countProps)
 	describedProps   = slices.Concat(descriptionProps, props{"branch_of", "awaits"})
@@ -30,6 +30,13 @@ var (
 		"tool_call_id", "success", "result", "result_size_bytes", "result_chars", "result_hash", "error", "duration_ms",
 	})
 	versionProps = slices.Concat(props{"seq", "ended", "time"}, descriptionProps)
+	summaryProps = slices.Concat(headProps, props{
+		"id", "level", "first_seq", "last_seq", "first_turn", "last_turn", "children", "supersedes", "said", "actions", "findings", "topics", "files", "tools",
+		"turn_count", "method", "fallback_reason", "model", "prompt_hash", "chars_in", "chars_out",
+	})
+	condensedProps = slices.Concat(headProps, props{
+		"tool_call_id", "content", "content_bytes", "char_count", "content_hash", "model", "prompt_hash", "chars_in", "chars_out",
+	})
 
 	// What a call has of its result.
 	outcomeProps = props{"success", "duration_ms"}
@@ -52,14 +59,15 @@ var graphDialect = dialect{
 		UNION ALL UNWIND $in.keys AS key MATCH (e:Message {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
 		UNION ALL UNWIND $in.keys AS key MATCH (e:ToolCall {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
 		UNION ALL UNWIND $in.keys AS key MATCH (e:ToolResult {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:Summary {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
 	} RETURN conversation, claimed, seq, content`,
-	others: []string{selectStates},
+	others: []string{selectStates, selectRanges, selectReturned},
 	writes: []piece{
 		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:Conversation "+
 			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "listed", "first_seq"}, movedProps, describedProps).create()+")"),
 		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+movedProps.set("c")),
 		newPiece("described", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+describedProps.set("c")),
-		newPiece("deleted", `UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint REMOVE c.listed
+		newPiece("deleted", `UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint REMOVE c.listed, c.ledger
 			WITH c MATCH (:Conversation)-[h:HAS_BRANCH]->(c) DELETE h`),
 		newPiece("ended", "UNWIND $in.rows AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"),
 		newPiece("versions", "UNWIND $in.rows AS r CREATE (v:Version:GraphEvent "+stored(versionProps)+`)
@@ -80,6 +88,11 @@ var graphDialect = dialect{
 		newPiece("messageKeys", "UNWIND $in.rows AS key MATCH (t:ToolCall {awaits: key}) MATCH (m:Message {payload_key: key}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null"),
 		newPiece("callKeys", `UNWIND $in.rows AS r MATCH (x:ToolResult {awaits: r.key}) MATCH (t:ToolCall {payload_key: r.key})
 			CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = x.success, t.duration_ms = x.duration_ms`),
+		newPiece("summaries", "UNWIND $in.rows AS r CREATE (s:Summary:GraphEvent "+stored(summaryProps)+`)
+			WITH s, r MATCH (c:Conversation {key: r.conversation}) SET c.ledger = r.ledger CREATE (c)-[:HAS_SUMMARY]->(s)`),
+		newPiece("children", "UNWIND $in.rows AS r MATCH (s:Summary {payload_key: r.parent}) MATCH (n:Summary {payload_key: r.child}) CREATE (s)-[:CONSOLIDATES]->(n)"),
+		newPiece("condensed", "UNWIND $in.rows AS r CREATE (d:Condensed:GraphEvent "+stored(condensedProps)+`)
+			WITH d, r MATCH (x:ToolResult {payload_key: r.result}) CREATE (x)-[:CONDENSED_TO]->(d)`),
 		fail("Graph"),
 	},
 	link: `CALL () {
@@ -96,11 +109,11 @@ var graphDialect = dialect{
 			CALL (links) { UNWIND links AS x DELETE x }
 			CALL (scopes) { UNWIND scopes AS s SET s.file = s.file WITH s WHERE NOT EXISTS { (s)<-[:REFERENCES_CODE]-() } DELETE s }
 			RETURN size(links)`,
-		empty("ToolResult", "seq"), empty("ToolCall", "seq"), empty("Message", "seq"), empty("Version", "seq"),
+		empty("Condensed", "seq"), empty("Summary", "seq"), empty("ToolResult", "seq"), empty("ToolCall", "seq"), empty("Message", "seq"), empty("Version", "seq"),
 	},
 }
 
-var selectStates = "UNWIND $in.keys AS key MATCH (c:Conversation {key: key}) RETURN " + conversationProps.list("c")
+var selectStates = "UNWIND $in.keys AS key MATCH (c:Conversation {key: key}) RETURN " + slices.Concat(conversationProps, props{"ledger"}).list("c")
 
 // Load implements projection.Tx.
 func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Unit, error) {
@@ -124,12 +137,13 @@ func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Uni
 		v := valuesOf(row[0])
 		s := &graph.State{Key: 1, Conversation: scanConversation(v)}
 		t.loaded[s.ID] = stamp{version: v.seq(), updated: s.UpdatedAt}
+		v.json(&s.Ledger.Levels)
 		if v.err != nil {
 			return nil, v.err
 		}
 		u.States[s.ID] = s
 	}
-	return u, nil
+	return u, t.lookUp(ctx, u, graph.LookupsOf(list))
 }
 
 // stamp is what the store remembers of a conversation that it has loaded.
@@ -152,6 +166,8 @@ func (t *graphTx) Save(_ context.Context, u *graph.Unit) error {
 	t.saveMessages(u)
 	t.saveCalls(u)
 	t.saveResults(u)
+	t.saveSummaries(u)
+	t.saveCondensed(u)
 	current := t.saveVersions(u)
 	t.saveUntimed()
 	for _, s := range list {
@@ -174,6 +190,8 @@ func (t *graphTx) saveState(s *graph.State, current map[*graph.State]uint64) {
 	r.count("step_count", s.StepCount)
 	r.count("tool_call_count", s.ToolCallCount)
 	r.count("tool_result_count", s.ToolResultCount)
+	r.count("summary_count", s.SummaryCount)
+	r.count("condensed_count", s.CondensedCount)
 	r.count("total_chars", s.TotalChars)
 	if described = described || s.Dropped; described {
 		describe(r, &s.Description)

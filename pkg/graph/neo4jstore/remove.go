@@ -19,6 +19,7 @@ func ofConversation(by string) string {
 var removals = map[string][]removal{
 	"graph": {
 		{"GraphCheckpoint", ofKey}, {"GraphSettled", ofKey},
+		{"Condensed", ofConversation("seq")}, {"Summary", ofConversation("seq")},
 		{"ToolResult", ofConversation("seq")}, {"ToolCall", ofConversation("seq")}, {"Message", ofConversation("seq")}, {"Version", ofConversation("seq")},
 		{"Scope", ofKey}, {"Conversation", ofKey}, {"GraphFailedEvent", "n.generation = $generation AND n.seq >= 0"},
 	},

@@ -68,4 +68,12 @@ var migrations = []migration{
 		"CREATE CONSTRAINT graph_serving IF NOT EXISTS FOR (s:GraphServing) REQUIRE s.key IS UNIQUE",
 		"CREATE CONSTRAINT files_serving IF NOT EXISTS FOR (s:FilesServing) REQUIRE s.key IS UNIQUE",
 	}},
+	{"summaries and condensations of the projection graph", []string{
+		"CREATE CONSTRAINT summary_payload_key IF NOT EXISTS FOR (s:Summary) REQUIRE s.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT summary_seq IF NOT EXISTS FOR (s:Summary) REQUIRE (s.conversation, s.seq) IS UNIQUE",
+		"CREATE INDEX summary_level IF NOT EXISTS FOR (s:Summary) ON (s.conversation, s.level, s.seq)",
+		"CREATE INDEX summary_range IF NOT EXISTS FOR (s:Summary) ON (s.conversation, s.level, s.last_seq, s.seq)",
+		"CREATE CONSTRAINT condensed_seq IF NOT EXISTS FOR (d:Condensed) REQUIRE (d.conversation, d.seq) IS UNIQUE",
+		"CREATE INDEX condensed_call IF NOT EXISTS FOR (d:Condensed) ON (d.conversation, d.tool_call_id, d.seq)",
+	}},
 }

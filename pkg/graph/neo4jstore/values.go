@@ -2,6 +2,7 @@ package neo4jstore
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -52,6 +53,12 @@ func (r row) text(name, value string) {
 func (r row) count(name string, value int) {
 	if value != 0 {
 		r[name] = value
+	}
+}
+
+func (r row) texts(name string, list []string) {
+	if len(list) > 0 {
+		r[name] = list
 	}
 }
 
@@ -113,6 +120,15 @@ func optional[T any](v *values) *T {
 	}
 	value := take[T](v)
 	return &value
+}
+
+// json decodes a text; what is not stored leaves dst as it is.
+func (v *values) json(dst any) {
+	if text := v.text(); text != "" {
+		if err := json.Unmarshal([]byte(text), dst); err != nil && v.err == nil {
+			v.err = err
+		}
+	}
 }
 
 func (v *values) digest() (d events.Digest) {

@@ -29,11 +29,18 @@ type stores struct {
 	graphCP projection.Checkpoint
 	filesCP projection.Checkpoint
 	history *storetest.History
+	covered map[string]*covered // by conversation
+}
+
+// covered is how far the summaries of a conversation have come.
+type covered struct {
+	next []uint64   // by level, from 1: where the next range begins
+	open [][]string // by level: the ids of those that are not consolidated
 }
 
 func openStores(t *testing.T) *stores {
 	t.Helper()
-	s := &stores{history: storetest.NewHistory()}
+	s := &stores{history: storetest.NewHistory(), covered: map[string]*covered{}}
 	var err error
 	dir := t.TempDir()
 	s.graph, err = OpenGraph(t.Context(), Path(dir, "graph", 1))
@@ -64,7 +71,34 @@ func (s *stores) apply(t *testing.T) {
 	s.history.Messages = nil
 }
 
-func (s *stores) add(conversation string, p events.Payload) { s.history.Add(conversation, p) }
+func (s *stores) add(conversation string, p events.Payload) {
+	if s.covered[conversation] == nil {
+		first := s.history.Next
+		s.covered[conversation] = &covered{next: slices.Repeat([]uint64{first}, 16), open: make([][]string, 16)}
+	}
+	s.history.Add(conversation, p)
+}
+
+// summarise covers what the conversation has so far, and consolidates each three
+// summaries of a level. Each of them has a revision.
+func (s *stores) summarise(name string) {
+	c, last := s.covered[name], s.history.Next-1
+	var children []string
+	for level := 1; ; level++ {
+		p := &events.SummaryWritten{
+			SummaryID: fmt.Sprint("s", s.history.Next), Level: level, FirstSeq: c.next[level], LastSeq: last, Children: children, Conversation: "said", Method: "extractive",
+		}
+		s.add(name, p)
+		revision := *p
+		revision.SummaryID, revision.Supersedes = p.SummaryID+"'", p.SummaryID
+		s.add(name, &revision)
+		c.next[level], c.open[level] = last+1, append(c.open[level], p.SummaryID)
+		if len(c.open[level]) < 3 {
+			return
+		}
+		children, c.open[level] = c.open[level], nil
+	}
+}
 
 // everything is one event of each kind, with what makes each of them do the most.
 func (s *stores) everything(c string) {
@@ -79,6 +113,9 @@ func (s *stores) everything(c string) {
 	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("f", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/a.go"}`)})
 	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("f", n), Result: events.JSONResult([]byte(`"no"`)), Success: &no})
 	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("e", n), Result: events.JSONResult([]byte(`"early"`))})
+	s.add(c, &events.ToolCondensed{ToolCallID: "nobody", Content: "of no result", Model: "m"}) // refused
+	s.add(c, &events.ToolCondensed{ToolCallID: fmt.Sprint("k", n), Content: "short", Model: "m"})
+	s.summarise(c)
 	s.history.AddAs(c, "again", &events.MessageCreated{MessageID: "again", Role: "user"}) // a duplicate from the second time on
 	s.history.AddAs(c, "clash", &events.MessageCreated{MessageID: "clash", Role: "user", Content: title})
 }
@@ -107,6 +144,7 @@ func (s *stores) newest(t *testing.T, c string) {
 	require.NoError(t, err)
 	_, err = s.graph.Counts(ctx, id, []uint64{conversation.LastSeq, 1})
 	require.NoError(t, err)
+	s.newestSummaries(t, id, conversation.LastSeq)
 	for _, oldest := range []bool{true, false} {
 		for _, role := range []string{"", "user"} {
 			list, err := s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 10, Role: role, From: 3, Before: conversation.LastSeq, OldestFirst: oldest})
@@ -139,6 +177,32 @@ func (s *stores) newest(t *testing.T, c string) {
 	_, err = s.graph.Holders(ctx, []projection.Claim{{Conversation: id}})
 	require.NoError(t, err)
 	_, err = s.files.Files(ctx, id, graph.FileQuery{Limit: 1})
+	require.NoError(t, err)
+}
+
+// newestSummaries is every read of the newest summaries, and of those of the past too.
+func (s *stores) newestSummaries(t *testing.T, id events.ConversationID, last uint64) {
+	t.Helper()
+	ctx := t.Context()
+	for _, asOf := range []uint64{0, last - 1, 200} {
+		for level := range 3 {
+			for _, frontier := range []bool{true, false} {
+				for _, superseded := range []bool{true, false} {
+					q := graph.SummaryQuery{AsOf: asOf, Level: level, Frontier: frontier, Superseded: superseded, Limit: 3, OldestFirst: asOf == 200}
+					list, err := s.graph.Summaries(ctx, id, q)
+					require.NoError(t, err)
+					if level == 0 {
+						require.NotEmpty(t, list)
+						_, err = s.graph.SummariesByID(ctx, id, []string{list[0].SummaryID}, asOf)
+						require.NoError(t, err)
+					}
+				}
+			}
+		}
+	}
+	entries, err := s.graph.Transcript(ctx, id, graph.TranscriptQuery{Limit: 1, CallsOnly: true, Before: last - 10})
+	require.NoError(t, err)
+	_, err = s.graph.Condensations(ctx, id, []graph.Ref{entries[0].Call.Ref()}, graph.Latest)
 	require.NoError(t, err)
 }
 

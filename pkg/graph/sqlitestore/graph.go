@@ -45,6 +45,7 @@ type graphTx struct{ tx }
 // Load implements projection.Tx.
 func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Unit, error) {
 	u := graph.NewUnit()
+	lookups := graph.LookupsOf(list)
 	for _, e := range list {
 		id := e.Conversation()
 		if _, ok := u.States[id]; ok {
@@ -58,6 +59,11 @@ func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Uni
 		if s.Key != 0 {
 			t.keys[id] = s.Key
 		}
+		if l := lookups[id]; l != nil && s.Key != 0 {
+			if err := t.lookUp(ctx, u, id, s.Key, l); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return u, nil
 }
@@ -65,11 +71,18 @@ func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Uni
 func (t *graphTx) load(ctx context.Context, id events.ConversationID) (*graph.State, error) {
 	s := &graph.State{}
 	rows, err := t.writer.query(ctx, selectConversation, id.Tenant, id.ID)
-	err = each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &s.Key, &s.Conversation) })
-	return s, err
+	if err := each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &s.Key, &s.Conversation) }); err != nil || s.Key == 0 {
+		return s, err
+	}
+	var ledger string
+	rows, err = t.writer.query(ctx, "SELECT ledger FROM conversation WHERE c = ?", s.Key)
+	if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&ledger) }); err != nil || ledger == "" {
+		return s, err
+	}
+	return s, json.Unmarshal([]byte(ledger), &s.Ledger.Levels)
 }
 
-var graphTables = []string{"message", "reference", "tool_call", "tool_result", "version"}
+var graphTables = []string{"message", "reference", "tool_call", "tool_result", "version", "summary", "condensed"}
 
 // Drop implements projection.Tx.
 func (t *graphTx) Drop(ctx context.Context, id events.ConversationID) error {
@@ -97,13 +110,14 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 			}
 		}
 		_, err = t.writer.exec(ctx, `INSERT INTO conversation (c, tenant, id, created_at, updated_at, message_count, turn_count, step_count,
-			tool_call_count, tool_result_count, total_chars, first_seq, last_seq, deleted_seq) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+			tool_call_count, tool_result_count, summary_count, condensed_count, total_chars, first_seq, last_seq, deleted_seq, ledger) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 			ON CONFLICT (c) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at,
 			message_count = excluded.message_count, turn_count = excluded.turn_count, step_count = excluded.step_count,
-			tool_call_count = excluded.tool_call_count, tool_result_count = excluded.tool_result_count, total_chars = excluded.total_chars,
-			last_seq = excluded.last_seq`,
+			tool_call_count = excluded.tool_call_count, tool_result_count = excluded.tool_result_count,
+			summary_count = excluded.summary_count, condensed_count = excluded.condensed_count, total_chars = excluded.total_chars,
+			last_seq = excluded.last_seq, ledger = excluded.ledger`,
 			c, id.Tenant, id.ID, s.CreatedAt, s.UpdatedAt, s.MessageCount, s.TurnCount, s.StepCount,
-			s.ToolCallCount, s.ToolResultCount, s.TotalChars, s.FirstSeq, s.LastSeq, s.DeletedSeq)
+			s.ToolCallCount, s.ToolResultCount, s.SummaryCount, s.CondensedCount, s.TotalChars, s.FirstSeq, s.LastSeq, s.DeletedSeq, marshal(s.Ledger.Levels))
 		if err == nil && s.DeletedSeq != 0 { // apart, or every save would write all indexes that know deleted_seq
 			_, err = t.writer.exec(ctx, "UPDATE conversation SET deleted_seq = ? WHERE c = ?", s.DeletedSeq, c)
 		}
@@ -111,7 +125,7 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 			return err
 		}
 	}
-	for _, save := range []func(context.Context, *graph.Unit) error{t.saveVersions, t.saveMessages, t.saveReferences, t.saveCalls, t.saveResults} {
+	for _, save := range []func(context.Context, *graph.Unit) error{t.saveVersions, t.saveMessages, t.saveReferences, t.saveCalls, t.saveResults, t.saveSummaries, t.saveCondensed} {
 		if err := save(ctx, u); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func graphHash(q queryer, id events.ConversationID) (projection.ConversationHash
 	}
 	hasher := graph.NewHasher(id)
 	hasher.Conversation(c)
-	rows, err = q("SELECT v.ended, '','',v.time,'',0,0,0,0,0,0,0,0,0, "+descriptionColumns+" FROM version AS v WHERE v.c = ? ORDER BY v.seq", key)
+	rows, err = q("SELECT v.ended, '','',v.time,'',0,0,0,0,0,0,0,0,0,0,0, "+descriptionColumns+" FROM version AS v WHERE v.c = ? ORDER BY v.seq", key)
 	if err := each(rows, err, func(rows *sql.Rows) error {
 		var v graph.Version
 		var ended int64
@@ -102,6 +102,24 @@ func graphHash(q queryer, id events.ConversationID) (projection.ConversationHash
 		var r graph.ToolResult
 		err := scanResult(rows, &r)
 		hasher.Result(r)
+		return err
+	}); err != nil {
+		return h, err
+	}
+	rows, err = q("SELECT "+summaryColumns+", 0, 0 FROM summary WHERE c = ? ORDER BY seq", key)
+	if err := each(rows, err, func(rows *sql.Rows) error {
+		var s graph.Summary
+		err := scanSummary(rows, &s)
+		hasher.Summary(s)
+		return err
+	}); err != nil {
+		return h, err
+	}
+	rows, err = q("SELECT "+condensedColumns+" FROM condensed WHERE c = ? ORDER BY seq", key)
+	if err := each(rows, err, func(rows *sql.Rows) error {
+		var c graph.Condensed
+		err := scanCondensed(rows, &c)
+		hasher.Condensed(c)
 		return err
 	}); err != nil {
 		return h, err

@@ -14,7 +14,7 @@ import (
 // Columns in the order in which scanConversation reads them.
 const (
 	conversationColumns = `k.c, k.tenant, k.id, k.created_at, k.updated_at, k.message_count, k.turn_count, k.step_count,
-		k.tool_call_count, k.tool_result_count, k.total_chars, k.first_seq, k.last_seq, k.deleted_seq, ` + descriptionColumns
+		k.tool_call_count, k.tool_result_count, k.summary_count, k.condensed_count, k.total_chars, k.first_seq, k.last_seq, k.deleted_seq, ` + descriptionColumns
 	descriptionColumns = `coalesce(v.title,''), coalesce(v.tags,''), coalesce(v.status,''), coalesce(v.agent,''), coalesce(v.model,''),
 		coalesce(v.cwd,''), coalesce(v.project,''), coalesce(v.profile,''), coalesce(v.max_context_chars,0), coalesce(v.branched_from,'')`
 )
@@ -97,7 +97,7 @@ func conversation(q queryer, id events.ConversationID) (key int64, c graph.Conve
 	return key, c, nil
 }
 
-const versionThen = "SELECT 0,'','','','',0,0,0,0,0,0,0,0,0, " + descriptionColumns + " FROM version AS v WHERE v.c = ? AND v.seq <= ? ORDER BY v.seq DESC LIMIT 1"
+const versionThen = "SELECT 0,'','','','',0,0,0,0,0,0,0,0,0,0,0, " + descriptionColumns + " FROM version AS v WHERE v.c = ? AND v.seq <= ? ORDER BY v.seq DESC LIMIT 1"
 
 // rewind sets a conversation back to a sequence: its description is the version of
 // then, its counts are those that the newest rows of then carry.
@@ -151,6 +151,8 @@ var newestRows = []struct {
 	{newestUpTo("message", "v.n, v.turn, v.step, v.cum_chars, v.time"), func(c *graph.Counts) *int { return &c.MessageCount }},
 	{newestUpTo("tool_call", "v.n, v.turn, v.step, 0, v.time"), func(c *graph.Counts) *int { return &c.ToolCallCount }},
 	{newestUpTo("tool_result", "v.n, v.turn, v.step, 0, v.time"), func(c *graph.Counts) *int { return &c.ToolResultCount }},
+	{newestUpTo("summary", "v.n, v.turn, v.step, 0, v.time"), func(c *graph.Counts) *int { return &c.SummaryCount }},
+	{newestUpTo("condensed", "v.n, v.turn, v.step, 0, v.time"), func(c *graph.Counts) *int { return &c.CondensedCount }},
 }
 
 func newestUpTo(table, columns string) string {
@@ -217,7 +219,7 @@ func limit(n int) int {
 func scanConversation(rows *sql.Rows, key *int64, c *graph.Conversation) error {
 	var tags, branched string
 	err := rows.Scan(key, &c.ID.Tenant, &c.ID.ID, &c.CreatedAt, &c.UpdatedAt, &c.MessageCount, &c.TurnCount, &c.StepCount,
-		&c.ToolCallCount, &c.ToolResultCount, &c.TotalChars, &c.FirstSeq, &c.LastSeq, &c.DeletedSeq,
+		&c.ToolCallCount, &c.ToolResultCount, &c.SummaryCount, &c.CondensedCount, &c.TotalChars, &c.FirstSeq, &c.LastSeq, &c.DeletedSeq,
 		&c.Title, &tags, &c.Status, &c.Agent, &c.Model, &c.Cwd, &c.Project, &c.Profile, &c.MaxContextChars, &branched)
 	if err == nil && tags != "" {
 		err = json.Unmarshal([]byte(tags), &c.Tags)

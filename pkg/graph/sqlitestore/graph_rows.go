@@ -191,11 +191,26 @@ func byKey(q queryer, id events.ConversationID, refs []graph.Ref, keyOf func(str
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, 0, len(refs))
+	return byKeyIn(q, c, id, ownIDs(refs), keyOf, table, columns, asOf)
+}
+
+// ownIDs are the ids that mean rows of the conversation itself: there are no rows of
+// ancestors here.
+func ownIDs(refs []graph.Ref) []string {
+	ids := make([]string, 0, len(refs))
 	for _, ref := range refs {
-		if ref.Depth == 0 { // there are no rows of ancestors here
-			keys = append(keys, projection.PayloadKey(id, keyOf(ref.ID)).String())
+		if ref.Depth == 0 {
+			ids = append(ids, ref.ID)
 		}
+	}
+	return ids
+}
+
+// byKeyIn is byKey in a conversation whose number is known.
+func byKeyIn(q queryer, c int64, id events.ConversationID, ids []string, keyOf func(string) string, table, columns string, asOf uint64) (*sql.Rows, error) {
+	keys := make([]string, len(ids))
+	for i, one := range ids {
+		keys[i] = projection.PayloadKey(id, keyOf(one)).String()
 	}
 	return q("SELECT "+columns+" FROM "+table+` WHERE seq IN
 		(SELECT i.seq FROM json_each(?) AS k CROSS JOIN identity AS i ON i.c = ? AND i.key = unhex(k.value)) AND seq <= ?`, marshal(keys), c, min(asOf, maxSeq))

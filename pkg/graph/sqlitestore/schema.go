@@ -18,14 +18,16 @@ CREATE TABLE identity (
 ) WITHOUT ROWID;
 `
 
-// graphSchema is the read model "graph".
+// graphSchema is the read model "graph". The rows of summaries never change: what has
+// consolidated or superseded one is found in summary_by_range when it is read.
 const graphSchema = engineSchema + `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
   message_count INTEGER NOT NULL, turn_count INTEGER NOT NULL, step_count INTEGER NOT NULL,
-  tool_call_count INTEGER NOT NULL, tool_result_count INTEGER NOT NULL, total_chars INTEGER NOT NULL,
-  first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
+  tool_call_count INTEGER NOT NULL, tool_result_count INTEGER NOT NULL,
+  summary_count INTEGER NOT NULL, condensed_count INTEGER NOT NULL, total_chars INTEGER NOT NULL,
+  first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL, ledger TEXT NOT NULL,
   UNIQUE (tenant, id)
 );
 CREATE INDEX conversation_by_activity ON conversation (tenant, last_seq) WHERE deleted_seq = 0;
@@ -72,6 +74,27 @@ CREATE TABLE tool_result (
   error TEXT NOT NULL, duration_ms REAL
 );
 CREATE INDEX tool_result_by_conversation ON tool_result (c, seq);
+CREATE TABLE summary (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, n INTEGER NOT NULL, turn INTEGER NOT NULL, step INTEGER NOT NULL,
+  event_id TEXT NOT NULL, source TEXT NOT NULL, time TEXT NOT NULL,
+  summary_id TEXT NOT NULL, level INTEGER NOT NULL, first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL,
+  first_turn INTEGER NOT NULL, last_turn INTEGER NOT NULL, children TEXT NOT NULL, supersedes TEXT NOT NULL,
+  conversation TEXT NOT NULL, actions TEXT NOT NULL, findings TEXT NOT NULL, topics TEXT NOT NULL, files TEXT NOT NULL, tools TEXT NOT NULL,
+  turn_count INTEGER NOT NULL, method TEXT NOT NULL, fallback_reason TEXT NOT NULL, model TEXT NOT NULL, prompt_hash TEXT NOT NULL,
+  chars_in INTEGER NOT NULL, chars_out INTEGER NOT NULL
+);
+CREATE INDEX summary_by_conversation ON summary (c, seq);
+CREATE INDEX summary_by_level ON summary (c, level, seq);
+CREATE INDEX summary_by_range ON summary (c, level, last_seq, seq);
+CREATE TABLE condensed (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, n INTEGER NOT NULL, turn INTEGER NOT NULL, step INTEGER NOT NULL,
+  event_id TEXT NOT NULL, source TEXT NOT NULL, time TEXT NOT NULL,
+  tool_call_id TEXT NOT NULL,
+  content TEXT NOT NULL, content_bytes INTEGER NOT NULL, content_chars INTEGER NOT NULL, content_hash BLOB NOT NULL,
+  model TEXT NOT NULL, prompt_hash TEXT NOT NULL, chars_in INTEGER NOT NULL, chars_out INTEGER NOT NULL
+);
+CREATE INDEX condensed_by_conversation ON condensed (c, seq);
+CREATE INDEX condensed_by_call ON condensed (c, tool_call_id, seq);
 `
 
 // filesSchema is the read model "files". tracked_call and early_result hold what

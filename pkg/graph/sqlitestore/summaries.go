@@ -45,7 +45,7 @@ type summariesTx struct{ tx }
 const (
 	summarisedColumns = `c, tenant, id, first_seq, last_seq, deleted_seq, ledger, turn, chars, covered_turn, covered_chars,
 		max_context_chars, profile, titled, first_user, answered`
-	rangeColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
+	takenColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
 )
 
 // scanSummarised reads summarisedColumns, and before them what more there is.
@@ -120,7 +120,7 @@ func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*ev
 			return err
 		}
 	}
-	return t.writer.lookup(ctx, selection{rangeColumns, "summary", []string{"c", "id"}}, len(names), func(args []any, i int) []any {
+	return t.writer.lookup(ctx, selection{takenColumns, "summary", []string{"c", "id"}}, len(names), func(args []any, i int) []any {
 		return append(args, t.keys[names[i].conversation], names[i].id)
 	}, func(rows *sql.Rows) error {
 		var i int
@@ -180,7 +180,7 @@ func (t *summariesTx) Save(ctx context.Context, u *summary.Unit) error {
 	}); err != nil {
 		return err
 	}
-	_, err := t.writer.insert(ctx, insertion{into: "summary (c, " + rangeColumns + ")", width: 10}, len(u.Taken), func(args []any, i int) []any {
+	_, err := t.writer.insert(ctx, insertion{into: "summary (c, " + takenColumns + ")", width: 10}, len(u.Taken), func(args []any, i int) []any {
 		s := &u.Taken[i].Row
 		return append(args, u.Taken[i].Conversation.Key, s.ID, s.Seq, s.Level, s.First, s.Last, s.FirstTurn, s.LastTurn, s.Chars, s.Revised)
 	})
@@ -241,7 +241,7 @@ func (s *Summaries) Ranges(ctx context.Context, id events.ConversationID, level 
 }
 
 func taken(q queryer, where string, args ...any) (list []summary.Taken, err error) {
-	rows, err := q("SELECT "+rangeColumns+" FROM summary WHERE "+where, args...)
+	rows, err := q("SELECT "+takenColumns+" FROM summary WHERE "+where, args...)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var t summary.Taken
 		err := scanTaken(rows, &t)

@@ -19,6 +19,10 @@ type graphView struct {
 	Transcript   []graph.Entry
 	Calls        map[graph.Ref]graph.ToolCall
 	Results      map[graph.Ref]graph.ToolResult
+	Condensed    map[graph.Ref]graph.Condensed
+	Summaries    []graph.Summary
+	Frontier     []graph.Summary
+	ByID         map[string]graph.Summary
 }
 
 // view reads a conversation as of a sequence; the zero value if there is none.
@@ -46,6 +50,18 @@ func viewOf(ctx context.Context, t tester, reader graph.Reader, id events.Conver
 	v.Calls, err = reader.Calls(ctx, id, refs(calls...), asOf)
 	require.NoError(t, err)
 	v.Results, err = reader.Results(ctx, id, refs(calls...), asOf)
+	require.NoError(t, err)
+	v.Condensed, err = reader.Condensations(ctx, id, refs(calls...), asOf)
+	require.NoError(t, err)
+	v.Summaries, err = reader.Summaries(ctx, id, graph.SummaryQuery{AsOf: asOf, Superseded: true, Limit: 1000})
+	require.NoError(t, err)
+	v.Frontier, err = reader.Summaries(ctx, id, graph.SummaryQuery{AsOf: asOf, Frontier: true, Limit: 1000})
+	require.NoError(t, err)
+	ids := []string{"nobody", ""}
+	for _, s := range v.Summaries {
+		ids = append(ids, s.SummaryID)
+	}
+	v.ByID, err = reader.SummariesByID(ctx, id, ids, asOf)
 	require.NoError(t, err)
 	return v
 }

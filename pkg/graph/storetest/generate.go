@@ -25,7 +25,7 @@ var (
 // that are no events, repeats and gaps between the sequences.
 func generated(tenants []string) *rapid.Generator[*History] {
 	return rapid.Custom(func(r *rapid.T) *History {
-		h := NewHistory()
+		h, known := NewHistory(), mirror{}
 		if rapid.Bool().Draw(r, "timed") {
 			h.Time = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		}
@@ -44,20 +44,20 @@ func generated(tenants []string) *rapid.Generator[*History] {
 					h.AddRaw(m.Subject, m.Header, m.Data)
 				}
 			case 2, 3, 4: // an id that may be taken, by this content or another
-				h.AddAs(conversation, rapid.SampledFrom(eventIDs).Draw(r, "id"), payload(r))
+				known.add(h, conversation, rapid.SampledFrom(eventIDs).Draw(r, "id"), payload(r, known.of(h, conversation)))
 			default:
-				h.Add(conversation, payload(r))
+				known.add(h, conversation, fmt.Sprintf("e%d", h.Next), payload(r, known.of(h, conversation)))
 			}
 		}
 		return h
 	})
 }
 
-func payload(r *rapid.T) events.Payload {
+func payload(r *rapid.T, c *mirrored) events.Payload {
 	text := rapid.SampledFrom(texts).Draw(r, "text")
 	callID := rapid.SampledFrom(callIDs).Draw(r, "call")
 	path := rapid.SampledFrom(paths).Draw(r, "path")
-	switch rapid.IntRange(0, 24).Draw(r, "type") {
+	switch rapid.IntRange(0, 30).Draw(r, "type") {
 	case 0, 1:
 		return &events.ConversationStarted{Title: text, Cwd: "/" + text, Tags: []string{"a", text}}
 	case 2:
@@ -66,8 +66,10 @@ func payload(r *rapid.T) events.Payload {
 		return &events.ConversationUpdated{Status: "archived", Tags: &[]string{text}}
 	case 4:
 		return &events.ConversationDeleted{}
-	case 5:
-		return &events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 1, LastSeq: 1, Method: "llm"} // nothing here reduces it
+	case 25, 26, 27, 28:
+		return c.summary(r)
+	case 5, 29, 30:
+		return condensed(callID, text)
 	case 6, 7, 8, 9, 10:
 		m := message(rapid.SampledFrom(messageIDs).Draw(r, "message"), rapid.SampledFrom([]string{"user", "assistant", "system"}).Draw(r, "role"), text)
 		m.References = []events.Reference{{File: path, StartLine: 1}}[:rapid.IntRange(0, 1).Draw(r, "references")]

@@ -87,6 +87,18 @@ func grep(id, path string) *events.ToolCalled {
 	return call(id, "Grep", fmt.Sprintf(`{"pattern":"x","path":%q}`, path))
 }
 
+// written is a summary of a range of sequences.
+func written(id string, level int, first, last uint64, children ...string) *events.SummaryWritten {
+	return &events.SummaryWritten{
+		SummaryID: id, Level: level, FirstSeq: first, LastSeq: last, Children: children, Conversation: "what " + id + " says", Method: "extractive",
+	}
+}
+
+// condensed is a shorter text for the result of a call.
+func condensed(callID, text string) *events.ToolCondensed {
+	return &events.ToolCondensed{ToolCallID: callID, Content: text, Model: "model"}
+}
+
 func pointer[T any](v T) *T { return &v }
 
 // id is a conversation of the tenant "t".
