@@ -68,12 +68,17 @@ type CLI struct {
 	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and what followed."`
 	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`
 	ToolCalls ToolCallsCmd `cmd:"" group:"read" help:"List tool calls, or show one whole."`
+	Summaries SummariesCmd `cmd:"" group:"read" help:"List the summaries, or show one whole."`
 	Files     FilesCmd     `cmd:"" group:"read" help:"List the files that its tools touched."`
 	Event     EventCmd     `cmd:"" group:"read" help:"Show one event of the log, whole."`
 	Tail      TailCmd      `cmd:"" group:"read" help:"Follow the log as events are published."`
 
 	Import  ImportCmd  `cmd:"" group:"write" help:"Bring recorded transcripts into the log."`
 	Publish PublishCmd `cmd:"" group:"write" help:"Publish CloudEvents from a file or a pipe."`
+
+	Summarize   SummarizeCmd   `cmd:"" group:"write" help:"Summarise a conversation now."`
+	Resummarize ResummarizeCmd `cmd:"" group:"write" help:"Write its summaries again, in new revisions."`
+	Condense    CondenseCmd    `cmd:"" group:"write" help:"Have large results of its tools condensed by a model."`
 
 	Status  StatusCmd  `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
 	Verify  VerifyCmd  `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`

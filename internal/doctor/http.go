@@ -81,7 +81,7 @@ func (e *examination) projection(p httpapi.ProjectionStatus) {
 
 // Judge says what is wrong with a partition, if something is, and what to do about it.
 func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
-	program := map[string]string{"graph": "ingestor", "files": "file-tracker"}[p.Name]
+	program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer"}[p.Name]
 	switch {
 	case p.State == "absent":
 		return Failed, "its read model is not there", "start " + program + " on the same data directory, or mneme up"

@@ -78,6 +78,7 @@ func New(c Config) http.Handler {
 	a.registerMessages(h)
 	a.registerTurns(h)
 	a.registerToolCalls(h)
+	a.registerSummaries(h)
 	a.registerFiles(h)
 	a.registerManage(h)
 	a.registerBranches(h)

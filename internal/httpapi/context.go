@@ -16,7 +16,8 @@ type contextInput struct {
 	AsOfParam
 	WaitParams
 	MaxChars int    `query:"max_chars" minimum:"200" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings included"`
-	Strategy string `query:"strategy" enum:"hybrid,recent,pruned" default:"hybrid" doc:"how to choose"`
+	Strategy string `query:"strategy" enum:"hybrid,levels,recent,pruned" default:"hybrid" doc:"how to choose"`
+	Condense string `query:"condense" enum:"off,clear,extractive,llm" doc:"how large results of tools are shown that are not among the newest; the server's setting if absent"`
 	Format   string `query:"format" enum:"markdown,json" default:"json"`
 	Explain  bool   `query:"explain" doc:"with format=json: say why each part is there"`
 }

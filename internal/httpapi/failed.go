@@ -15,7 +15,7 @@ import (
 )
 
 type failedInput struct {
-	Projection   string `query:"projection" enum:"graph,files" doc:"only this projection"`
+	Projection   string `query:"projection" enum:"graph,files,summaries" doc:"only this projection"`
 	Tenant       string `query:"tenant" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
 	Conversation string `query:"conversation" doc:"only of this conversation, whose tenant must be named"`
 	Class        string `query:"class" enum:"invalid,error" doc:"only of this class"`
@@ -74,11 +74,15 @@ func (a *api) registerFailed(h huma.API) {
 	huma.Register(h, retry, a.retry)
 }
 
-// failedModels are the read models to ask, all that there are or one.
+// failedModels are the read models to ask, all that there are or one. Where no summarizer
+// ever ran there are no summaries.
 func (a *api) failedModels(ctx context.Context, name string) ([]model, error) {
 	var list []model
 	for _, m := range a.models(ctx) {
 		if name != "" && name != m.name {
+			continue
+		}
+		if m.name == "summaries" && name == "" && errors.Is(m.err, a.NotReady) {
 			continue
 		}
 		if m.err != nil {

@@ -6,12 +6,14 @@ import (
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
+	"mneme/pkg/summary"
 )
 
 // Models gives the read models, or an error while one is not there yet.
 type Models interface {
 	Graph() (Pinned[graph.Reader], error)
 	Files() (Pinned[graph.FilesReader], error)
+	Summaries() (Pinned[summary.Reader], error)
 	// Verify replays the log beside the read models and compares.
 	Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) ([]projection.Verification, error)
 }
@@ -39,8 +41,9 @@ func (a *api) buildOf(m model) projection.Build {
 
 // pins are the read models of one request: it reads from one generation of each.
 type pins struct {
-	graph *Pinned[graph.Reader]
-	files *Pinned[graph.FilesReader]
+	graph     *Pinned[graph.Reader]
+	files     *Pinned[graph.FilesReader]
+	summaries *Pinned[summary.Reader]
 }
 
 func (p *pins) release() {
@@ -49,6 +52,9 @@ func (p *pins) release() {
 	}
 	if p.files != nil {
 		p.files.Release()
+	}
+	if p.summaries != nil {
+		p.summaries.Release()
 	}
 }
 
@@ -78,6 +84,19 @@ func (a *api) pinnedFiles(ctx context.Context) (graph.FilesReader, model, error)
 	return p.files.Model, model{name: "files", generation: p.files.Generation, store: p.files.Model}, nil
 }
 
+// pinnedSummaries is the read model "summaries" for the rest of the request.
+func (a *api) pinnedSummaries(ctx context.Context) (summary.Reader, model, error) {
+	p := &exchangeOf(ctx).pins
+	if p.summaries == nil {
+		s, err := a.Models.Summaries()
+		if err != nil {
+			return nil, model{}, err
+		}
+		p.summaries = &s
+	}
+	return p.summaries.Model, model{name: "summaries", generation: p.summaries.Generation, store: p.summaries.Model}, nil
+}
+
 // models are all read models, for the rest of the request.
 func (a *api) models(ctx context.Context) []model {
 	_, g, err := a.pinnedGraph(ctx)
@@ -88,5 +107,9 @@ func (a *api) models(ctx context.Context) []model {
 	if err != nil {
 		f = model{name: "files", err: err}
 	}
-	return []model{g, f}
+	_, s, err := a.pinnedSummaries(ctx)
+	if err != nil {
+		s = model{name: "summaries", err: err}
+	}
+	return []model{g, f, s}
 }

@@ -30,6 +30,7 @@ const description = `Event-sourced memory for AI agents: publish what an agent d
 var tags = []*huma.Tag{
 	{Name: "events", Description: "What goes in: CloudEvents, one by one, in batches, or as a whole export."},
 	{Name: "conversations", Description: "What was said and done."},
+	{Name: "summaries", Description: "What was said and done, shorter, on levels."},
 	{Name: "context", Description: "What an agent should see now, within a budget of characters."},
 	{Name: "operations", Description: "Whether everything that went in can be read, and whether what is read is right."},
 }

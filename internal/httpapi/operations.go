@@ -77,7 +77,7 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	status := http.StatusOK
 	for _, p := range out.Body.Projections {
-		if p.State == "absent" || p.State == "unavailable" {
+		if p.State == "absent" && p.Name != "summaries" || p.State == "unavailable" {
 			status = http.StatusServiceUnavailable
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mneme/events"
 	"mneme/internal/rebuild"
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
@@ -26,6 +27,7 @@ type Consumer[U projection.Unit, S writable[U]] struct {
 	slog     *slog.Logger
 	shelf    shelf[S] // for readers of this process
 	control  *rebuild.Control
+	touched  func([]events.ConversationID) // if not nil: what the generation that serves has applied
 
 	mu      sync.Mutex // of the fields that follow, which only steps change
 	serving *build[U, S]
@@ -113,8 +115,12 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 		projection.OfBuild(c.Stores.Backend(), generation),
 		projection.OnBatch(func(batch projection.Batch) {
 			b.took.Store(int64(batch.Apply + batch.Commit))
-			if b.live.Load() {
-				c.Telemetry.Metrics.Applied(batch)
+			if !b.live.Load() {
+				return
+			}
+			c.Telemetry.Metrics.Applied(batch)
+			if c.touched != nil {
+				c.touched(batch.Conversations)
 			}
 		}),
 		projection.WithTracer(c.Telemetry.Tracer("mneme/pkg/projection")))

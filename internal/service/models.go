@@ -14,15 +14,17 @@ import (
 	"mneme/pkg/graph"
 	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
+	"mneme/pkg/summary"
 )
 
 // Models are the read models as a reader sees them, each in the generation that serves.
 // In one process they are the writers' own stores; in a process of its own context-api
 // opens them when they are first asked for, since ingestor and file-tracker make them.
 type Models struct {
-	data  string // directory for the scratch stores of a verification
-	graph source[GraphStore]
-	files source[FilesStore]
+	data      string // directory for the scratch stores of a verification
+	graph     source[GraphStore]
+	files     source[FilesStore]
+	summaries source[SummariesStore]
 }
 
 // source gives the volume of the generation that serves, which the caller releases.
@@ -35,9 +37,10 @@ type source[S io.Closer] interface {
 // NewModels reads the models that other processes write.
 func NewModels(data string, stores Stores) *Models {
 	return &Models{
-		data:  data,
-		graph: &library[GraphStore]{name: "graph", stores: stores, open: stores.graphReader},
-		files: &library[FilesStore]{name: "files", stores: stores, open: stores.filesReader},
+		data:      data,
+		graph:     &library[GraphStore]{name: "graph", stores: stores, open: stores.graphReader},
+		files:     &library[FilesStore]{name: "files", stores: stores, open: stores.filesReader},
+		summaries: &library[SummariesStore]{name: "summaries", stores: stores, open: stores.summariesReader},
 	}
 }
 
@@ -64,14 +67,26 @@ func (m *Models) Files() (httpapi.Pinned[graph.FilesReader], error) {
 	return httpapi.Pinned[graph.FilesReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
+// Summaries is the read model "summaries", or ErrNotThere. The caller releases it.
+func (m *Models) Summaries() (httpapi.Pinned[summary.Reader], error) {
+	v, err := m.summaries.take()
+	if err != nil {
+		return httpapi.Pinned[summary.Reader]{}, err
+	}
+	return httpapi.Pinned[summary.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+}
+
 // Again makes the next who asks for a read model look which generation serves.
 func (m *Models) Again() {
 	m.graph.again()
 	m.files.again()
+	m.summaries.again()
 }
 
 // Close releases what was opened here.
-func (m *Models) Close() error { return errors.Join(m.graph.close(), m.files.close()) }
+func (m *Models) Close() error {
+	return errors.Join(m.graph.close(), m.files.close(), m.summaries.close())
+}
 
 // written are the stores that this process writes.
 type written[S io.Closer] struct{ shelf *shelf[S] }
@@ -191,7 +206,14 @@ func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(pr
 		return nil, err
 	}
 	two, err := verify(ctx, log, graph.FilesProjection(files.DefaultTable()), m.files, filepath.Join(dir, "files"), sqlitestore.OpenFiles, progress)
-	return []projection.Verification{one, two}, err
+	if err != nil {
+		return nil, err
+	}
+	three, err := verify(ctx, log, summary.Projection(), m.summaries, filepath.Join(dir, "summaries"), sqlitestore.OpenSummaries, progress)
+	if errors.Is(err, ErrNotThere) { // no summarizer ever ran
+		return []projection.Verification{one, two}, nil
+	}
+	return []projection.Verification{one, two, three}, err
 }
 
 // verify compares one read model. Another process may remove the generation that it

@@ -70,18 +70,44 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // RunIngestor is the program ingestor: log → read model "graph".
 func RunIngestor(ctx context.Context) error {
-	return runWorker(ctx, "ingestor", settings.ForIngestor(), func(p Parts) (Worker, error) { return p.Ingestor(ctx) })
+	s, err := readWorker(settings.ForIngestor())
+	if err != nil {
+		return err
+	}
+	return runWorker(ctx, "ingestor", s, func(p Parts) (Worker, error) { return p.Ingestor(ctx) })
 }
 
 // RunFileTracker is the program file-tracker: log → read model "files".
 func RunFileTracker(ctx context.Context) error {
-	return runWorker(ctx, "file-tracker", settings.ForFileTracker(), func(p Parts) (Worker, error) { return p.FileTracker(ctx) })
+	s, err := readWorker(settings.ForFileTracker())
+	if err != nil {
+		return err
+	}
+	return runWorker(ctx, "file-tracker", s, func(p Parts) (Worker, error) { return p.FileTracker(ctx) })
 }
 
-func runWorker(ctx context.Context, name string, s *settings.Worker, open func(Parts) (Worker, error)) (err error) {
+// RunSummarizer is the program summarizer: log → read model "summaries", and what is due
+// of it → log.
+func RunSummarizer(ctx context.Context) (err error) {
+	s := settings.ForSummarizer()
 	if err := settings.Read(s); err != nil {
 		return &UsageError{err}
 	}
+	models := NewModels(s.Data, NewStores(s.Data, s.Models))
+	defer func() { err = errors.Join(err, models.Close()) }()
+	return runWorker(ctx, "summarizer", &s.Worker, func(p Parts) (Worker, error) { return p.Summarizer(ctx, s.Summaries, models) })
+}
+
+// readWorker reads the settings of a program that has no others.
+func readWorker(s *settings.Worker) (*settings.Worker, error) {
+	if err := settings.Read(s); err != nil {
+		return nil, &UsageError{err}
+	}
+	return s, nil
+}
+
+// runWorker runs a program that drives a projection.
+func runWorker(ctx context.Context, name string, s *settings.Worker, open func(Parts) (Worker, error)) (err error) {
 	tell, logger, err := observe(ctx, "mneme-"+name, settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", name))
 	if err != nil {
 		return err
@@ -127,7 +153,7 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 }
 
 // RunContextAPI is the program context-api: it serves from the read models that
-// ingestor and file-tracker write, to the same data directory or Neo4j.
+// ingestor, file-tracker and summarizer write, to the same data directory or Neo4j.
 func RunContextAPI(ctx context.Context) (err error) {
 	s := settings.ForContextAPI()
 	if err := settings.Read(s); err != nil {
@@ -185,7 +211,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 
 // rebuilds are those of all projections.
 func rebuilds(control *rebuild.Control, stores Stores, log *eventlog.Log) *rebuild.Rebuilds {
-	return rebuild.New(control, stores.Generations(), log, "graph", "files")
+	return rebuild.New(control, stores.Generations(), log, "graph", "files", "summaries")
 }
 
 // observe prepares the telemetry of a program, and the logger that goes with it.

@@ -15,6 +15,7 @@ import (
 	"mneme/pkg/graph/neo4jstore"
 	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
+	"mneme/pkg/summary"
 )
 
 // GraphStore is the read model "graph" in any backend.
@@ -26,6 +27,12 @@ type GraphStore interface {
 // FilesStore is the read model "files" in any backend.
 type FilesStore interface {
 	graph.FilesStore
+	io.Closer
+}
+
+// SummariesStore is the read model "summaries" in any backend.
+type SummariesStore interface {
+	summary.Store
 	io.Closer
 }
 
@@ -112,6 +119,14 @@ func (s Stores) openFiles(ctx context.Context, generation int) (FilesStore, erro
 		return sqlitestore.OpenFiles(ctx, s.Path("files", generation))
 	}
 	return warm(ctx, s, generation, neo4jstore.OpenFiles)
+}
+
+// openSummaries opens a generation of the read model "summaries" to write it.
+func (s Stores) openSummaries(ctx context.Context, generation int) (SummariesStore, error) {
+	if s.neo4j == nil {
+		return sqlitestore.OpenSummaries(ctx, s.Path("summaries", generation))
+	}
+	return warm(ctx, s, generation, neo4jstore.OpenSummaries)
 }
 
 // warm opens a store of Neo4j that many will ask at once, and warms it beside them: a
@@ -207,6 +222,18 @@ func (s Stores) filesReader(ctx context.Context, generation int) (reader FilesSt
 		reader, err = sqlitestore.OpenFilesReader(s.Path("files", generation))
 	}
 	return reader, notThere("files", "file-tracker", err)
+}
+
+// summariesReader opens a generation of the read model "summaries" to read it, or returns
+// [ErrNotThere].
+func (s Stores) summariesReader(ctx context.Context, generation int) (reader SummariesStore, err error) {
+	if s.neo4j != nil {
+		reader, err = warm(ctx, s, generation, neo4jstore.OpenSummariesReader)
+		err = explain(err)
+	} else {
+		reader, err = sqlitestore.OpenSummariesReader(s.Path("summaries", generation))
+	}
+	return reader, notThere("summaries", "summarizer", err)
 }
 
 // ErrNotThere says that a read model was not made yet.

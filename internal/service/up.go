@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,11 +29,12 @@ var ErrDataInUse = errors.New("the data directory is in use by another process")
 
 // Config is what one process with everything in it needs.
 type Config struct {
-	Data       string          // directory; created if missing
-	Models     settings.Models // where the read models are; the zero value is SQLite
-	Listen     string          // address of the HTTP API; a port of 0 takes a free one
-	NATSListen string          // address for agents that publish over NATS
-	MaxBytes   int64           // size of the log, 0 for one that suits the disk
+	Data       string             // directory; created if missing
+	Models     settings.Models    // where the read models are; the zero value is SQLite
+	Summaries  settings.Summaries // when summaries are written, and by whom
+	Listen     string             // address of the HTTP API; a port of 0 takes a free one
+	NATSListen string             // address for agents that publish over NATS
+	MaxBytes   int64              // size of the log, 0 for one that suits the disk
 	// DuplicateWindow is how long the server drops repeats, 0 for 30 s.
 	DuplicateWindow time.Duration
 	Logger          *slog.Logger
@@ -108,6 +110,13 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, tracker)
+	models := OwnModels(c.Data, ingestor, tracker)
+	writer, err := parts.Summarizer(ctx, c.Summaries, models)
+	if err != nil {
+		return nil, err
+	}
+	i.consumers = append(i.consumers, writer)
+	models.summaries = written[SummariesStore]{&writer.shelf}
 	control, err := rebuild.NewControl(i.conn, i.stores.Backend())
 	if err != nil {
 		return nil, err
@@ -116,7 +125,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: OwnModels(c.Data, ingestor, tracker), Rebuilds: rebuilds(control, i.stores, i.Log), Logger: c.Logger,
+		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, i.Log), Logger: c.Logger,
 		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry,
 	}))
 	return i, nil
@@ -143,7 +152,7 @@ func (i *Instance) Close() error {
 	if i.http != nil {
 		i.http.Stop()
 	}
-	for _, c := range i.consumers {
+	for _, c := range slices.Backward(i.consumers) { // the summarizer reads the graph
 		errs = append(errs, c.Stop())
 	}
 	i.consumers = nil

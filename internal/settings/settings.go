@@ -84,6 +84,7 @@ type Up struct {
 	Listen     string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
 	NATSListen string `envconfig:"MNEME_NATS_LISTEN" default:"127.0.0.1:4222" desc:"loopback address for agents that publish over NATS; port 0 takes a free one"`
 	Models
+	Summaries
 	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for one that suits the disk"`
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
@@ -94,7 +95,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Network is what a program takes its network for.
@@ -128,6 +129,18 @@ func ForIngestor() *Worker { return &Worker{Listen: "127.0.0.1:8421"} }
 
 // ForFileTracker makes the settings of file-tracker.
 func ForFileTracker() *Worker { return &Worker{Listen: "127.0.0.1:8422"} }
+
+// Summarizer configures the program of that name.
+type Summarizer struct {
+	Worker
+	Summaries
+}
+
+// ForSummarizer makes the settings of summarizer.
+func ForSummarizer() *Summarizer { return &Summarizer{Worker: Worker{Listen: "127.0.0.1:8423"}} }
+
+// Check implements [Spec].
+func (s *Summarizer) Check() error { return errors.Join(s.Worker.Check(), s.Summaries.Check()) }
 
 // Check implements [Spec].
 func (s *Worker) Check() error {
@@ -170,6 +183,7 @@ func Programs() []Program {
 		{"up", "is mneme up: everything in one process.", true, func() Spec { return ForUp() }},
 		{"ingestor", `projects the log into the read model "graph".`, false, func() Spec { return ForIngestor() }},
 		{"file-tracker", "keeps the files that conversations touched.", false, func() Spec { return ForFileTracker() }},
+		{"summarizer", "writes the summaries that are due.", false, func() Spec { return ForSummarizer() }},
 		{"context-api", "serves the HTTP API from the read models.", false, func() Spec { return ForContextAPI() }},
 		{"traces", "of every program are configured by OpenTelemetry's own variables; these are looked at, its SDK reads the others.", false, func() Spec { return ForTelemetry() }},
 	}

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
 	"mneme/pkg/eventlog"
 )
 
@@ -56,6 +57,8 @@ type Batch struct {
 	Decode     time.Duration // of its events, which is done beside the writer
 	Apply      time.Duration // inside of the transaction: read, claim, reduce, save
 	Commit     time.Duration
+	// Conversations are those that it has events of, each once.
+	Conversations []events.ConversationID
 }
 
 // OnBatch names a function that is called after each batch, by the goroutine of its
@@ -93,8 +96,13 @@ func (p *Projector[U]) decode(m eventlog.Message) *entry {
 func (p *Projector[U]) observe(partition int, batch []*entry, out outcome, began time.Time, history uint64) {
 	if p.applied != nil {
 		b := Batch{Projection: p.projection.Name, Partition: partition, Events: len(batch), Apply: out.apply, Commit: out.commit}
+		known := map[events.ConversationID]bool{}
 		for _, e := range batch {
 			b.Decode += e.decoding
+			if !known[e.conv] {
+				known[e.conv] = true
+				b.Conversations = append(b.Conversations, e.conv)
+			}
 		}
 		p.applied(b)
 	}

@@ -26,8 +26,8 @@ func DefaultSettings() Settings {
 // keepTurns is how many of the last turns stay out.
 const keepTurns = 2
 
-// minThreshold keeps small budgets from summaries that are longer than what they cover.
-const minThreshold = 2 * MaxText
+// MinThreshold is the least of [Settings.Threshold], in characters: it keeps small budgets from summaries that are longer than what they cover.
+const MinThreshold = 2 * MaxText
 
 // Validate names the first field that is out of its range.
 func (s Settings) Validate() error {
@@ -53,7 +53,7 @@ func (s Settings) Threshold(level int) int {
 	if level == 1 {
 		percent = s.L1ThresholdPercent
 	}
-	return max(minThreshold, share(s.MaxContextChars, percent))
+	return max(MinThreshold, share(s.MaxContextChars, percent))
 }
 
 // Raw is how many characters of the newest turns stay out at most.

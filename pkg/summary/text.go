@@ -7,38 +7,62 @@ import (
 	"mneme/events"
 )
 
-// maxNamed is how many files and tools the text of a summary names.
-const maxNamed = 8
+// How many characters of a summary's text name files and tools. What a writer writes has
+// the rest.
+const (
+	maxFiles = 240
+	maxTools = 100
+	MaxDraft = MaxText - maxFiles - maxTools - 60 // and the names of the parts
+)
 
-// Text renders a summary as contexts show it, in Markdown: without a heading, and what is
-// empty left out.
-func Text(p *events.SummaryWritten) string {
-	var b strings.Builder
-	part := func(name, text string) {
-		if text == "" {
-			return
+// Part is a part of a summary's text.
+type Part struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Parts are what a context shows of a summary: what is empty is left out, and of the files
+// and tools only the first.
+func Parts(conversation, actions string, findings, topics, files, tools []string) (parts []Part) {
+	for _, p := range []Part{
+		{"Conversation", conversation}, {"Actions", actions}, {"Key findings", strings.Join(findings, "; ")}, {"Topics", strings.Join(topics, ", ")},
+		{"Files", named(files, maxFiles)}, {"Tools", named(tools, maxTools)},
+	} {
+		if p.Text != "" {
+			parts = append(parts, p)
 		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString("**" + name + "**: " + text)
 	}
-	part("Conversation", p.Conversation)
-	part("Actions", p.Actions)
-	part("Key findings", strings.Join(p.Findings, "; "))
-	part("Topics", strings.Join(p.Topics, ", "))
-	part("Files", named(p.Files))
-	part("Tools", named(p.Tools))
-	return b.String()
+	return parts
+}
+
+// Text renders a summary as contexts show it, in Markdown and without a heading.
+func Text(p *events.SummaryWritten) string {
+	var lines []string
+	for _, part := range Parts(p.Conversation, p.Actions, p.Findings, p.Topics, p.Files, p.Tools) {
+		lines = append(lines, "**"+part.Name+"**: "+part.Text)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Chars is the length of [Text] in characters.
 func Chars(p *events.SummaryWritten) int { return utf8.RuneCountInString(Text(p)) }
 
-// named joins the first few of a list.
-func named(list []string) string {
-	if len(list) > maxNamed {
-		return strings.Join(list[:maxNamed], ", ") + ", …"
+// named joins the first of a list that fit into a number of characters.
+func named(list []string, most int) string {
+	const more = ", …"
+	text := ""
+	for i, name := range list {
+		longer := name
+		if i > 0 {
+			longer = text + ", " + name
+		}
+		if utf8.RuneCountInString(longer) > most-utf8.RuneCountInString(more) {
+			if text == "" {
+				return "…"
+			}
+			return text + more
+		}
+		text = longer
 	}
-	return strings.Join(list, ", ")
+	return text
 }

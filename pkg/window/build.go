@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,6 +23,7 @@ const (
 // Strategies of a request, see the package comment.
 const (
 	StrategyHybrid = "hybrid"
+	StrategyLevels = "levels"
 	StrategyRecent = "recent"
 	StrategyPruned = "pruned"
 )
@@ -32,8 +34,20 @@ type Request struct {
 	MaxChars     int      // Unicode code points, headings included; 0 means DefaultMaxChars
 	Strategy     string   // "" means hybrid
 	AsOf         uint64   // a sequence; 0 means latest
+	Condense     string   // how large old results are shown; "" means extractive
 	Exclude      []string // patterns of files to leave out; nil means files.DefaultExclusions
 }
+
+// How results of tools are shown that are over 1,000 characters and older than the last
+// 3 messages.
+const (
+	CondenseOff        = "off"        // as others are
+	CondenseClear      = "clear"      // as a placeholder
+	CondenseExtractive = "extractive" // first and last lines, and those that speak of errors
+	CondenseLLM        = "llm"        // as a model has condensed them; extractive if none has
+)
+
+var condenseModes = []string{CondenseOff, CondenseClear, CondenseExtractive, CondenseLLM}
 
 // InvalidError says which field of a request was refused and why.
 type InvalidError struct {
@@ -59,6 +73,12 @@ func (r Request) withDefaults() (Request, error) {
 	if _, ok := strategies[r.Strategy]; !ok {
 		return r, &InvalidError{"strategy", fmt.Sprintf("%q is not known; there are %s", r.Strategy, strings.Join(Strategies(), ", "))}
 	}
+	if r.Condense == "" {
+		r.Condense = CondenseExtractive
+	}
+	if !slices.Contains(condenseModes, r.Condense) {
+		return r, &InvalidError{"condense", fmt.Sprintf("%q is not known; there are %s", r.Condense, strings.Join(condenseModes, ", "))}
+	}
 	if r.AsOf == 0 {
 		r.AsOf = graph.Latest
 	}
@@ -80,7 +100,7 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 		return nil, err
 	}
 	b.end = min(req.AsOf, b.conversation.LastSeq) + 1
-	if err := b.findAnchors(ctx); err != nil {
+	if err := errors.Join(b.findAnchors(ctx), b.findFrontier(ctx)); err != nil {
 		return nil, fmt.Errorf("context of conversation %q: %w", req.Conversation.ID, err)
 	}
 	list := strategies[req.Strategy]
@@ -106,6 +126,9 @@ type builder struct {
 	newest, first         *graph.Message
 	newestItem, firstItem Item
 
+	frontier []Item // summaries, oldest range first
+	rawFrom  uint64 // from this sequence on the recent turns show everything
+
 	used       int    // by the sections collected so far
 	queriesEnd uint64 // user messages below this sequence are not in the recent turns
 }
@@ -124,12 +147,12 @@ func (b *builder) fill(ctx context.Context, list []section) ([]filled, error) {
 	for turn := 1; turn <= len(list); turn++ {
 		i := slices.IndexFunc(list, func(s section) bool { return s.collected == turn })
 		s := list[i]
-		room := share(b.req.MaxChars, s.share)
+		room := s.room(b)
 		if s.rest {
 			room = left
 			for _, later := range list {
 				if later.collected > turn {
-					room -= share(b.req.MaxChars, later.share)
+					room -= later.room(b)
 				}
 			}
 			room = max(0, room)

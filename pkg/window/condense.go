@@ -16,14 +16,36 @@ const (
 
 // shortResult is a result as it is shown: condensed if it is large and old, and in
 // any case at most about piece characters long.
-func shortResult(b graph.Body, piece int, old bool, seq uint64) string {
+func (w *window) shortResult(r *graph.ToolResult, piece int) string {
+	if w.isCondensed(r.Result, r.Seq) && w.mode == CondenseLLM {
+		if c, ok := w.condensed[r.Ref()]; ok {
+			return cut(c.Content, min(condensedChars, piece), r.Seq) + "\n" + condensedNote(r.Result, c.Content.Chars, r.Seq)
+		}
+	}
+	return w.short(r.Result, piece, r.Seq)
+}
+
+// isCondensed tells whether a text is shown condensed.
+func (w *window) isCondensed(b graph.Body, seq uint64) bool {
+	return w.mode != CondenseOff && w.old(seq) && b.Chars > condenseAbove
+}
+
+// short is the text of a result, shortened without a model.
+func (w *window) short(b graph.Body, piece int, seq uint64) string {
 	switch {
-	case old && b.Chars > condenseAbove:
+	case w.isCondensed(b, seq) && w.mode == CondenseClear:
+		return fmt.Sprintf("[cleared: %d characters; whole: sequence %d in the log]", b.Chars, seq)
+	case w.isCondensed(b, seq):
 		return condense(b, min(condensedChars, piece), seq)
 	case b.Chars > piece || !b.Whole():
 		return condense(b, piece, seq)
 	}
 	return b.Text
+}
+
+// condensedNote says how much a text was shortened, and where the whole is.
+func condensedNote(b graph.Body, kept int, seq uint64) string {
+	return fmt.Sprintf("[condensed from %d to %d characters; whole: sequence %d in the log]", b.Chars, kept, seq)
 }
 
 // complaints are the words of lines that are worth keeping. A plain search for
@@ -52,9 +74,7 @@ func condense(b graph.Body, limit int, seq uint64) string {
 	if b.Chars <= limit && b.Whole() {
 		return b.Text
 	}
-	note := func(kept int) string {
-		return fmt.Sprintf("[condensed from %d to %d characters; whole: sequence %d in the log]", b.Chars, kept, seq)
-	}
+	note := func(kept int) string { return condensedNote(b, kept, seq) }
 	const gap = "[…]"
 	room := limit - length(note(b.Chars)) - 2*(length(gap)+1) - 1
 	text := plain(b.Text)

@@ -31,6 +31,7 @@ const (
 	KindToolResult = "tool_result" // a result that never had a call
 	KindLeftOut    = "left_out"    // a mark where something was left out
 	KindFile       = "file"        // a file with its access
+	KindSummary    = "summary"     // a summary of what is not shown itself
 )
 
 // Item is one thing that a section shows. Which fields are set depends on Kind.
@@ -57,6 +58,8 @@ type Item struct {
 	Success          *bool   `json:"success,omitempty"` // absent means unknown
 	Error            string  `json:"error,omitempty"`
 	ResultWholeChars int     `json:"result_whole_chars,omitempty"`
+
+	Summary *SummaryItem `json:"summary,omitempty"`
 
 	Path   string `json:"path,omitempty"`
 	Access string `json:"access,omitempty"` // read, write, search, list
@@ -90,35 +93,35 @@ func (b *builder) queryItem(m *graph.Message, text string) Item {
 
 // callItem shows a call with its result, each text at most piece characters long;
 // a result over condenseAbove that is old is condensed.
-func callItem(c *call, piece int, old func(seq uint64) bool) Item {
+func callItem(c *call, piece int, w *window) Item {
 	it := Item{
 		Kind: KindToolCall, Turn: c.Turn, Step: c.Step, Seq: c.Seq, EventID: c.EventID,
 		ToolCallID: c.ToolCallID, ToolName: c.ToolName, Arguments: cut(c.Arguments, piece, c.Seq),
 	}
 	it.WholeChars = wholeChars(c.Arguments, it.Arguments)
 	if c.result != nil {
-		it.setResult(c.result, piece, old(c.result.Seq))
+		it.setResult(c.result, piece, w)
 	}
 	return it.measured()
 }
 
 // resultItem shows a result that never had a call.
-func resultItem(r *graph.ToolResult, piece int, old func(seq uint64) bool) Item {
+func resultItem(r *graph.ToolResult, piece int, w *window) Item {
 	it := Item{
 		Kind: KindToolResult, Turn: r.Turn, Step: r.Step, Seq: r.Seq, EventID: r.EventID, ToolCallID: r.ToolCallID,
 	}
-	it.setResult(r, piece, old(r.Seq))
+	it.setResult(r, piece, w)
 	it.ResultSeq, it.ResultEventID = 0, "" // they are the item's own
 	return it.measured()
 }
 
-func (it *Item) setResult(r *graph.ToolResult, piece int, old bool) {
-	text := shortResult(r.Result, piece, old, r.Seq)
+func (it *Item) setResult(r *graph.ToolResult, piece int, w *window) {
+	text := w.shortResult(r, piece)
 	it.Result, it.Success = &text, r.Success
 	it.ResultSeq, it.ResultEventID = r.Seq, r.EventID
 	it.ResultWholeChars = wholeChars(r.Result, text)
 	if r.Error != r.Result.Text {
-		it.Error = shortResult(graph.NewBody(r.Error), piece, old, r.Seq)
+		it.Error = w.short(graph.NewBody(r.Error), piece, r.Seq)
 	}
 }
 

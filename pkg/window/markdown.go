@@ -104,6 +104,8 @@ func (it *Item) write(w *strings.Builder) {
 			w.WriteString("**" + roleNames[it.Role] + "**: ")
 		}
 		w.WriteString(it.Text)
+	case KindSummary:
+		it.Summary.write(w)
 	case KindFile:
 		w.WriteString("- " + oneLine(it.Path))
 		if it.Access == "read" || it.Access == "write" {
@@ -111,6 +113,11 @@ func (it *Item) write(w *strings.Builder) {
 		}
 	}
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// decimal is a number with one digit behind the point.
+func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 var roleNames = map[string]string{"user": "User", "assistant": "Assistant", "system": "System"}
 

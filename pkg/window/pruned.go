@@ -46,11 +46,18 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 	if err != nil {
 		return f, err
 	}
-	list = b.newestWithin(w, list, room, piece)
+	// The frontier tells what the largest gap leaves out, which is behind the first message.
+	told := storyWithin(b.frontier, share(b.req.MaxChars, story.share))
+	list = b.newestWithin(w, list, room-cost(told), piece)
+	told = b.toldBefore(told, list)
 	shown, last := 0, 0
 	for _, k := range list {
 		if k.n > last+1 && (last > 0 || b.leadShown()) {
 			f.items = append(f.items, bridge(k.n-last-1))
+			if k.n-last-1 == widestGap(list) {
+				f.items = append(f.items, told...)
+				told = nil
+			}
 		}
 		if k.n > 0 {
 			last = k.n
@@ -63,6 +70,36 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 	}
 	f.drop("messages", b.conversation.MessageCount-shown, "pruned")
 	return f, nil
+}
+
+// toldBefore are those of the summaries that tell of something that is not shown, if
+// there is a gap.
+func (b *builder) toldBefore(told []Item, list []kept) (left []Item) {
+	widest := widestGap(list)
+	last := 0
+	for _, k := range list {
+		if k.n > 0 && k.n-last-1 == widest && widest > 0 {
+			for _, it := range told {
+				if it.Summary.FirstSeq < k.seq {
+					left = append(left, it)
+				}
+			}
+			return left
+		}
+		last = max(last, k.n)
+	}
+	return nil
+}
+
+// widestGap is the greatest number of messages that are missing in a row.
+func widestGap(list []kept) (widest int) {
+	last := 0
+	for _, k := range list {
+		if k.n > 0 {
+			widest, last = max(widest, k.n-last-1), k.n
+		}
+	}
+	return widest
 }
 
 // gaps is how many gaps there can be: before the first instruction, between it and

@@ -53,6 +53,10 @@ func collectTurns(ctx context.Context, b *builder, s section, room int) (filled,
 	}
 	f.items = shown.items
 	b.queriesEnd = b.end
+	b.rawFrom = b.end
+	if len(f.items) > 0 {
+		b.rawFrom = rawFrom(f.items)
+	}
 	if shown.oldest != nil {
 		b.queriesEnd = 0
 		if shown.oldest.user != nil {
@@ -62,6 +66,15 @@ func collectTurns(ctx context.Context, b *builder, s section, room int) (filled,
 	}
 	f.drop("turns", b.conversation.TurnCount-shown.shown, reasonBudget)
 	return f, nil
+}
+
+// rawFrom is the first sequence from which on everything is shown: behind the last mark
+// of what is left out.
+func rawFrom(items []Item) (seq uint64) {
+	for i := len(items) - 1; i >= 0 && items[i].Kind != KindLeftOut; i-- {
+		seq = items[i].Seq
+	}
+	return seq
 }
 
 // turnsOf groups the steps of a window, oldest turn first.

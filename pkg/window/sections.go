@@ -6,6 +6,7 @@ import "context"
 const (
 	SectionQueries = "last_user_queries"
 	SectionTurns   = "recent_turns"
+	SectionStory   = "story_so_far"
 	SectionFiles   = "recently_accessed_files"
 	SectionPruned  = "conversation"
 )
@@ -26,6 +27,8 @@ type section struct {
 	// reserve is what the section needs for the messages that must survive, on top
 	// of its share; nil for nothing.
 	reserve func(b *builder) int
+	// want is what the section can use at most, its heading included; nil for any room.
+	want func(b *builder, heading string) int
 	// collect fills the section in room characters, its heading included.
 	collect func(ctx context.Context, b *builder, s section, room int) (filled, error)
 }
@@ -47,6 +50,14 @@ var (
 		name: SectionTurns, heading: turnsHeading,
 		share: 5, rest: true, reserve: reserveNewest, collect: collectTurns,
 	}
+	story = section{
+		name: SectionStory, heading: "## Story So Far",
+		share: 10, want: wantStory, collect: collectStory,
+	}
+	levels = section{
+		name: SectionStory, heading: "## Story So Far",
+		share: 50, want: wantStory, collect: collectStory,
+	}
 	accessed = section{
 		name: SectionFiles, heading: "## Recently Accessed Files",
 		share: 5, collect: collectFiles,
@@ -59,7 +70,8 @@ var (
 
 // strategies lists the sections of each strategy as they stand on the page.
 var strategies = map[string][]section{
-	StrategyHybrid: {queries.in(3), turns.in(2), accessed.in(1)},
+	StrategyHybrid: {queries.in(4), turns.in(2), story.in(3), accessed.in(1)},
+	StrategyLevels: {queries.in(3), levels.in(2), turns.in(1)},
 	StrategyRecent: {queries.in(2), turns.in(1)},
 	StrategyPruned: {pruned.in(1)},
 }
@@ -69,4 +81,13 @@ var strategies = map[string][]section{
 func (s section) in(turn int) section {
 	s.collected = turn
 	return s
+}
+
+// room is the share of a section, or what it can use of it.
+func (s section) room(b *builder) int {
+	room := share(b.req.MaxChars, s.share)
+	if s.want != nil {
+		room = min(room, s.want(b, s.heading))
+	}
+	return room
 }

@@ -12,7 +12,10 @@ import (
 type window struct {
 	steps    []step // oldest first
 	complete bool   // it begins where the conversation begins
+	mode     string // of condensing
 	oldFrom  uint64 // results below this sequence are older than the last freshMessages messages
+
+	condensed map[graph.Ref]graph.Condensed // by a model
 }
 
 // step is what is shown or left out together: an assistant message with its calls
@@ -44,7 +47,7 @@ type extent struct {
 
 // load reads the newest end of the transcript, page by page.
 func (b *builder) load(ctx context.Context, want extent) (*window, error) {
-	w := &window{}
+	w := &window{mode: b.req.Condense}
 	var entries []graph.Entry // newest first
 	messages, chars := 0, 0
 	for before := b.end; !w.complete && chars < want.chars && (want.messages == 0 || messages < want.messages); {
@@ -67,7 +70,10 @@ func (b *builder) load(ctx context.Context, want extent) (*window, error) {
 		}
 	}
 	slices.Reverse(entries)
-	return w, b.join(ctx, w, entries)
+	if err := b.join(ctx, w, entries); err != nil {
+		return nil, err
+	}
+	return w, b.findCondensed(ctx, w)
 }
 
 // Limits of how many entries are read at once.
@@ -239,6 +245,25 @@ func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls ma
 	return out, nil
 }
 
+// findCondensed reads what a model has condensed of the results that were read.
+func (b *builder) findCondensed(ctx context.Context, w *window) (err error) {
+	if w.mode != CondenseLLM {
+		return nil
+	}
+	var refs []graph.Ref
+	for _, s := range w.steps {
+		for _, c := range s.calls {
+			if c.result != nil && w.isCondensed(c.result.Result, c.result.Seq) {
+				refs = append(refs, c.result.Ref())
+			}
+		}
+	}
+	if len(refs) > 0 {
+		w.condensed, err = b.src.Graph.Condensations(ctx, b.req.Conversation, refs, b.end-1)
+	}
+	return err
+}
+
 // items shows a step, each text at most piece characters long.
 func (b *builder) items(w *window, s *step, piece int) []Item {
 	var items []Item
@@ -246,10 +271,10 @@ func (b *builder) items(w *window, s *step, piece int) []Item {
 		items = append(items, b.messageItem(s.message, b.messageText(s.message, piece)))
 	}
 	for i := range s.calls {
-		items = append(items, callItem(&s.calls[i], piece, w.old))
+		items = append(items, callItem(&s.calls[i], piece, w))
 	}
 	for i := range s.results {
-		items = append(items, resultItem(&s.results[i], piece, w.old))
+		items = append(items, resultItem(&s.results[i], piece, w))
 	}
 	return items
 }

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"mneme/internal/console"
+	"mneme/internal/httpapi"
+)
+
+// SummariesCmd lists summaries.
+type SummariesCmd struct {
+	conversationArg
+	Summary    string `arg:"" optional:"" help:"Show this summary only, whole."`
+	Level      int    `help:"Only of this level; 0 means all." placeholder:"N"`
+	Frontier   bool   `help:"Only those that no higher summary consolidates."`
+	Superseded bool   `help:"Older revisions too."`
+	listFlags
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*SummariesCmd) Help() string {
+	return `A summary of level 1 covers messages and tool calls, one of a higher level covers summaries of the level below: its children.
+
+Examples:
+
+    mneme summaries ID
+    mneme summaries ID --frontier                  what tells the story so far
+    mneme summaries ID L2-17-4021                  one of them, with its children
+    mneme steps ID --turn 3                        what a summary of level 1 covers`
+}
+
+// Run prints the list, or the summary.
+func (c *SummariesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	reads := c.pastFlags.query().with(c.waitFlags.query())
+	if c.Summary != "" {
+		body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/summaries/", segment(c.Summary)), reads, "", nil)
+		if err != nil {
+			return err
+		}
+		if g.JSON {
+			return t.rawJSON(body, false)
+		}
+		return t.showSummary(body)
+	}
+	query := parameters{"frontier": c.Frontier, "superseded": c.Superseded}
+	if c.Level > 0 {
+		query["level"] = c.Level
+	}
+	rows, err := api.pages(ctx, conversation(c.ID, "/summaries"), "summaries", c.Limit, query.with(reads, c.listFlags.query()))
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(rows)
+	}
+	list, err := decodeRows[httpapi.Summary](rows)
+	if err != nil {
+		return err
+	}
+	cells := make([][]any, len(list))
+	for i, v := range list {
+		cells[i] = []any{v.SummaryID, v.Level, fmt.Sprintf("%d-%d", v.FirstTurn, v.LastTurn), v.CharsIn, v.CharsOut, writtenBy(&v), firstLine(v.Conversation)}
+	}
+	return t.table([]column{
+		{Name: "SUMMARY", Min: 10}, {Name: "LEVEL", Right: true}, {Name: "TURNS", Right: true}, {Name: "CHARS IN", Right: true, Drop: 2}, {Name: "OUT", Right: true, Drop: 3},
+		{Name: "BY", Drop: 1}, {Name: "CONVERSATION", Min: 20},
+	}, cells)
+}
+
+// writtenBy says who wrote a summary.
+func writtenBy(s *httpapi.Summary) string {
+	switch {
+	case s.Fallback != "":
+		return "extractive (fallback)"
+	case s.Model != "":
+		return s.Model
+	}
+	return s.Method
+}
+
+func (t *terminal) showSummary(body []byte) error {
+	var s httpapi.Summary
+	if err := json.Unmarshal(body, &s); err != nil {
+		return err
+	}
+	state := "on the frontier"
+	if !s.Frontier {
+		state = "consolidated"
+	}
+	if s.Superseded {
+		state += ", superseded"
+	}
+	if err := t.card("summary", s.SummaryID, "level", s.Level, "turns", fmt.Sprintf("%d-%d", s.FirstTurn, s.LastTurn), "sequences", fmt.Sprintf("%d-%d", s.FirstSeq, s.LastSeq),
+		"state", state, "written by", writtenBy(&s), "why not by the model", s.Fallback, "characters", fmt.Sprintf("%d from %d", s.CharsOut, s.CharsIn), "seq", s.Seq, "time", when(s.Time)); err != nil {
+		return err
+	}
+	var out strings.Builder
+	part := func(name string, lines ...string) {
+		if text := strings.TrimSpace(strings.Join(lines, "\n")); text != "" {
+			out.WriteString("\n" + t.rule(name) + "\n" + console.Clean(text) + "\n")
+		}
+	}
+	part("conversation", s.Conversation)
+	part("actions", s.Actions)
+	part("findings", s.Findings...)
+	part("topics", strings.Join(s.Topics, ", "))
+	part("files", s.Files...)
+	part("tools", strings.Join(s.Tools, ", "))
+	part("children", s.Children...)
+	return t.painted(out.String())
+}
+
+// requestFlags say how long to wait for the summarizer.
+type requestFlags struct {
+	conversationArg
+	Wait time.Duration `help:"How long to wait for it; what is under way goes on after that." default:"2m"`
+}
+
+// ask asks the summarizer for something, and prints what it wrote.
+func (f *requestFlags) ask(ctx context.Context, g *Globals, t *terminal, action string, query parameters) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	body, err := api.raw(ctx, http.MethodPost, conversation(f.ID, "/"+action), query.with(parameters{"wait_ms": f.Wait.Milliseconds()}), "", nil)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.rawJSON(body, false)
+	}
+	var answer httpapi.Summarized
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
+	}
+	if answer.Kept > 0 {
+		t.say("%d stay as they are: the model did not write them", answer.Kept)
+	}
+	if len(answer.Written) == 0 {
+		t.say("nothing to do")
+		return nil
+	}
+	return t.text(strings.Join(answer.Written, "\n") + "\n")
+}
+
+// SummarizeCmd summarises a conversation now.
+type SummarizeCmd struct{ requestFlags }
+
+// Help implements kong.HelpProvider.
+func (*SummarizeCmd) Help() string {
+	return `It writes what is due, and a summary of whatever no summary covers, the last turns aside. Summaries that are due are written without this too.
+
+Example:
+
+    mneme summarize ID && mneme summaries ID`
+}
+
+// Run asks for it.
+func (c *SummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	return c.ask(ctx, g, t, "summarize", nil)
+}
+
+// ResummarizeCmd writes summaries again.
+type ResummarizeCmd struct {
+	requestFlags
+	Level     int  `help:"Only summaries of this level; 0 means all." placeholder:"N"`
+	Fallbacks bool `help:"Only those that a model was to write and did not."`
+}
+
+// Help implements kong.HelpProvider.
+func (*ResummarizeCmd) Help() string {
+	return `A new revision takes the place of the older one, which stays in the log; summaries of higher levels keep what they consolidated.
+
+Examples:
+
+    mneme resummarize ID --fallbacks               now that the model is back
+    mneme resummarize ID --level 1                 with another model or prompt`
+}
+
+// Run asks for it.
+func (c *ResummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	query := parameters{"fallbacks": c.Fallbacks}
+	if c.Level > 0 {
+		query["level"] = c.Level
+	}
+	return c.ask(ctx, g, t, "resummarize", query)
+}
+
+// CondenseCmd has results of tools condensed.
+type CondenseCmd struct{ requestFlags }
+
+// Help implements kong.HelpProvider.
+func (*CondenseCmd) Help() string {
+	return `A model writes large results of tools shorter, those of the last messages aside. Contexts then show the shorter text; log and graph keep the results as they are.
+
+Example:
+
+    mneme condense ID`
+}
+
+// Run asks for it.
+func (c *CondenseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	return c.ask(ctx, g, t, "condense", nil)
+}

@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/internal/summarizer"
+	"mneme/pkg/graph"
+)
+
+// Summary is a summary as the API shows it.
+type Summary struct {
+	Row
+	SummaryID    string   `json:"summary_id"`
+	Level        int      `json:"level" doc:"1 summarises turns, each higher level the summaries of the one below"`
+	FirstSeq     uint64   `json:"first_seq" doc:"the range of sequences that it covers"`
+	LastSeq      uint64   `json:"last_seq"`
+	FirstTurn    int      `json:"first_turn"`
+	LastTurn     int      `json:"last_turn"`
+	TurnCount    int      `json:"turn_count"`
+	Children     []string `json:"children" doc:"the summaries that it consolidates, oldest first; none at level 1, whose range is that of messages"`
+	Supersedes   string   `json:"supersedes,omitempty" doc:"the older revision of the same range"`
+	Conversation string   `json:"conversation" doc:"what was said"`
+	Actions      string   `json:"actions,omitempty" doc:"what was done"`
+	Findings     []string `json:"findings"`
+	Topics       []string `json:"topics"`
+	Files        []string `json:"files"`
+	Tools        []string `json:"tools"`
+	Method       string   `json:"method" enum:"llm,extractive"`
+	Fallback     string   `json:"fallback_reason,omitempty" doc:"why the model that was configured did not write it"`
+	Model        string   `json:"model,omitempty"`
+	PromptHash   string   `json:"prompt_hash,omitempty"`
+	CharsIn      int      `json:"chars_in" doc:"characters that it was written from"`
+	CharsOut     int      `json:"chars_out" doc:"characters of its text in a context"`
+	Frontier     bool     `json:"frontier" doc:"no higher summary consolidates it"`
+	Superseded   bool     `json:"superseded" doc:"there is a newer revision"`
+}
+
+func showSummary(s graph.Summary) Summary {
+	same := func(text string) string { return text }
+	return Summary{
+		Row: rowOf(s.Position, s.Origin), SummaryID: s.SummaryID, Level: s.Level, FirstSeq: s.FirstSeq, LastSeq: s.LastSeq, FirstTurn: s.FirstTurn, LastTurn: s.LastTurn,
+		TurnCount: s.TurnCount, Children: each(s.Children, same), Supersedes: s.Supersedes, Conversation: s.Conversation, Actions: s.Actions,
+		Findings: each(s.Findings, same), Topics: each(s.Topics, same), Files: each(s.Files, same), Tools: each(s.Tools, same),
+		Method: s.Method, Fallback: s.FallbackReason, Model: s.Model, PromptHash: s.PromptHash, CharsIn: s.CharsIn, CharsOut: s.CharsOut,
+		Frontier: s.ConsolidatedSeq == 0, Superseded: s.SupersededSeq != 0,
+	}
+}
+
+type summariesInput struct {
+	RowsParams
+	Level      int  `query:"level" minimum:"0" doc:"only of this level; 0 means all"`
+	Frontier   bool `query:"frontier" doc:"only those that no higher summary consolidates"`
+	Superseded bool `query:"superseded" doc:"older revisions too"`
+}
+
+type summariesOutput struct {
+	Body struct {
+		Summaries  []Summary `json:"summaries" doc:"in the order in which they were written"`
+		NextCursor string    `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+	}
+}
+
+type summaryInput struct {
+	ConversationParam
+	AsOfParam
+	WaitParams
+	SummaryID string `path:"summary_id" doc:"percent-encoded"`
+}
+
+type summaryOutput struct{ Body Summary }
+
+type summarizeInput struct {
+	ConversationParam
+	WaitMS int `query:"wait_ms" minimum:"1" maximum:"600000" default:"120000" doc:"how long to wait for it, in milliseconds; what is under way goes on after that"`
+}
+
+type resummarizeInput struct {
+	summarizeInput
+	Level     int  `query:"level" minimum:"0" doc:"only summaries of this level; 0 means all"`
+	Fallbacks bool `query:"fallbacks" doc:"only those that a model was to write and did not"`
+}
+
+type summarizeOutput struct{ Body Summarized }
+
+// Summarized is what the summarizer wrote for a request.
+type Summarized struct {
+	Written []string `json:"written" doc:"summary_ids, or tool_call_ids of the results that were condensed; empty if there was nothing to do"`
+	Kept    int      `json:"kept" doc:"that the model could not write again, and that stay as they are"`
+}
+
+func (a *api) registerSummaries(h huma.API) {
+	list := operation("list-summaries", http.MethodGet, "/v1/conversations/{id}/summaries", "List the summaries of a conversation", "summaries", 404, 422, 503, 504)
+	list.Description = pagesDoc
+	huma.Register(h, list, a.summaries)
+	huma.Register(h, operation("show-summary", http.MethodGet, "/v1/conversations/{id}/summaries/{summary_id}", "Show a summary and what it covers", "summaries", 404, 422, 503, 504), a.summary)
+	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarise a conversation now", "summaries", 404, 422, 503, 504)
+	now.Description = "Writes what is due, and a summary of whatever no summary covers, the last turns aside."
+	huma.Register(h, now, a.summarize)
+	again := operation("resummarize", http.MethodPost, "/v1/conversations/{id}/resummarize", "Write summaries again", "summaries", 404, 409, 422, 503, 504)
+	again.Description = "Writes a new revision of each summary, which takes the place of the older one; that one stays in the log."
+	huma.Register(h, again, a.resummarize)
+	shorter := operation("condense", http.MethodPost, "/v1/conversations/{id}/condense", "Have large results of tools condensed by a model", "summaries", 404, 409, 422, 503, 504)
+	shorter.Description = "Contexts then show the shorter text; log and graph keep the results as they are."
+	huma.Register(h, shorter, a.condense)
+}
+
+func (a *api) summaries(ctx context.Context, in *summariesInput) (*summariesOutput, error) {
+	q, scope, err := in.rows("list-summaries", fmt.Sprint(in.Level, in.Frontier, in.Superseded))
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	query := graph.SummaryQuery{AsOf: q.AsOf, Level: in.Level, Frontier: in.Frontier, Superseded: in.Superseded, Limit: in.Limit + 1, OldestFirst: q.OldestFirst}
+	if q.OldestFirst {
+		query.From = q.Start
+	} else {
+		query.Before = q.Start
+	}
+	rows, err := g.Summaries(ctx, in.id(), query)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &summariesOutput{}
+	if len(rows) > in.Limit {
+		next := rows[in.Limit].Seq
+		if !q.OldestFirst {
+			next++
+		}
+		out.Body.NextCursor = scope.next(next)
+		rows = rows[:in.Limit]
+	}
+	out.Body.Summaries = each(rows, showSummary)
+	return out, nil
+}
+
+func (a *api) summary(ctx context.Context, in *summaryInput) (*summaryOutput, error) {
+	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	found, err := g.SummariesByID(ctx, in.id(), []string{in.SummaryID}, in.seq())
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	s, ok := found[in.SummaryID]
+	if !ok {
+		return nil, a.problem(fmt.Errorf("summary %q of conversation %q: %w", in.SummaryID, in.ID, graph.ErrNotFound))
+	}
+	return &summaryOutput{Body: showSummary(s)}, nil
+}
+
+func (a *api) summarize(ctx context.Context, in *summarizeInput) (*summarizeOutput, error) {
+	return a.ask(ctx, in, summarizer.Request{Do: summarizer.Summarize})
+}
+
+func (a *api) resummarize(ctx context.Context, in *resummarizeInput) (*summarizeOutput, error) {
+	return a.ask(ctx, &in.summarizeInput, summarizer.Request{Do: summarizer.Resummarize, Level: in.Level, Fallbacks: in.Fallbacks})
+}
+
+func (a *api) condense(ctx context.Context, in *summarizeInput) (*summarizeOutput, error) {
+	return a.ask(ctx, in, summarizer.Request{Do: summarizer.Condense})
+}
+
+// ask asks the summarizer, whichever process it is in.
+func (a *api) ask(ctx context.Context, in *summarizeInput, q summarizer.Request) (*summarizeOutput, error) {
+	if _, err := a.graph(ctx, in.id(), WaitParams{}, AsOfParam{}); err != nil {
+		return nil, a.problem(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.WaitMS)*time.Millisecond)
+	defer cancel()
+	q.Tenant, q.Conversation = in.Tenant, in.ID
+	answer, err := summarizer.Ask(ctx, a.Log, q)
+	switch {
+	case errors.Is(err, summarizer.ErrNobody):
+		return nil, huma.Error503ServiceUnavailable(err.Error())
+	case errors.Is(err, summarizer.ErrUnknown):
+		return nil, huma.Error404NotFound(err.Error())
+	case errors.Is(err, summarizer.ErrNoModel):
+		return nil, huma.Error409Conflict(err.Error() + "; set MNEME_SUMMARY_WRITER and MNEME_LLM_MODEL of the summarizer")
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, huma.Error504GatewayTimeout("it is not done yet and goes on; look at the summaries again later")
+	case err != nil:
+		return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("%v; %d were written before", err, len(answer.Written)))
+	}
+	return &summarizeOutput{Body: Summarized{Written: answer.Written, Kept: answer.Kept}}, nil
+}

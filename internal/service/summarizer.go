@@ -1,0 +1,77 @@
+package service
+
+import (
+	"context"
+
+	"mneme/internal/settings"
+	"mneme/internal/summarizer"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+	"mneme/pkg/summary"
+)
+
+// Summarizer is the projection "summaries" with the reactor that writes what is due.
+type Summarizer struct {
+	*Consumer[*summary.Unit, SummariesStore]
+	reactor *summarizer.Reactor
+}
+
+// Summarizer opens the read model "summaries" for writing and makes its projector and
+// its reactor, which reads the graph from models. Of the zero settings it writes nothing.
+func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Models) (*Summarizer, error) {
+	profiles, err := profiles(s)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
+	consumer, err := newConsumer(ctx, p, summary.Projection(), p.Stores.openSummaries)
+	if err != nil {
+		return nil, err
+	}
+	c := &Summarizer{Consumer: consumer}
+	c.reactor = summarizer.New(summarizer.Config{
+		Log: p.Log, State: c.state, Live: c.live, Profiles: profiles, Files: files.DefaultTable(), Parallel: max(1, s.Parallel), Logger: p.Logger,
+		Graph: func(read func(graph.Reader) error) error {
+			pinned, err := models.Graph()
+			if err != nil {
+				return err
+			}
+			defer pinned.Release()
+			return read(pinned.Model)
+		},
+	})
+	consumer.touched = c.reactor.Touch
+	return c, nil
+}
+
+// Start begins to follow the log, and to write what is due.
+func (c *Summarizer) Start() {
+	c.Consumer.Start()
+	c.reactor.Start()
+}
+
+// Stop ends calls of models that are under way, finishes the batches in hand and closes
+// the stores.
+func (c *Summarizer) Stop() error {
+	c.reactor.Stop()
+	return c.Consumer.Stop()
+}
+
+// Figures tells what was written so far.
+func (c *Summarizer) Figures() summarizer.Figures { return c.reactor.Figures() }
+
+// state lends the generation that serves.
+func (c *Summarizer) state(read func(summary.Reader) error) error {
+	v := c.shelf.take()
+	if v == nil {
+		return errEnds
+	}
+	defer v.release()
+	return read(v.store)
+}
+
+// live tells how far the generation that serves is on a partition.
+func (c *Summarizer) live(partition int) (seq uint64, live bool) {
+	s := c.now().projector.Status()[partition]
+	return s.Checkpoint.Seq, s.State == projection.StateLive
+}

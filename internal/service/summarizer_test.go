@@ -1,0 +1,301 @@
+package service_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/internal/mnemetest/llmtest"
+	"mneme/internal/service"
+	"mneme/internal/settings"
+)
+
+// summarizing is mneme in this process, with settings of summaries that are changed.
+func summarizing(t *testing.T, data string, change func(s *settings.Summaries)) instance {
+	t.Helper()
+	up := settings.ForUp()
+	require.NoError(t, settings.Read(up))
+	up.MaxContextChars = 30_000
+	change(&up.Summaries)
+	i, err := service.Up(t.Context(), service.Config{
+		Data: data, Summaries: up.Summaries, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	return instance{t, i}
+}
+
+func unchanged(*settings.Summaries) {}
+
+// summaries lists those of a conversation, in the order in which they were written.
+func (i instance) summaries(conversation, query string) []httpapi.Summary {
+	i.Helper()
+	status, body := i.ask(http.MethodGet, "/v1/conversations/"+conversation+"/summaries?limit=1000&order=oldest&"+query, "")
+	require.Equal(i, http.StatusOK, status, "%s", body)
+	var answer struct{ Summaries []httpapi.Summary }
+	require.NoError(i, json.Unmarshal([]byte(body), &answer))
+	return answer.Summaries
+}
+
+// awaitSummaries waits for summaries of a conversation.
+func (i instance) awaitSummaries(conversation string, enough func(list []httpapi.Summary) bool) (list []httpapi.Summary) {
+	i.Helper()
+	require.Eventually(i, func() bool {
+		list = i.summaries(conversation, "")
+		return enough(list)
+	}, patience, 20*time.Millisecond, "only %d summaries", len(list))
+	return list
+}
+
+func atLevel(n int) func([]httpapi.Summary) bool {
+	return func(list []httpapi.Summary) bool {
+		for _, s := range list {
+			if s.Level >= n {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// settled waits until the summarizer has nothing more to do.
+func (i instance) settled() {
+	i.Helper()
+	head := func() uint64 {
+		state, err := i.Log.State(i.Context())
+		require.NoError(i, err)
+		return state.Head
+	}
+	for before := head(); ; {
+		time.Sleep(2 * time.Second) // several times as long as a conversation waits
+		if now := head(); now == before {
+			return
+		} else {
+			before = now
+		}
+	}
+}
+
+// verified replays everything and compares.
+func (i instance) verified() map[string]string {
+	i.Helper()
+	status, body := i.ask(http.MethodPost, "/v1/verify", "")
+	require.Equal(i, http.StatusOK, status, "%s", body)
+	var v httpapi.Verification
+	require.NoError(i, json.Unmarshal([]byte(body), &v))
+	require.True(i, v.Equal, "%s", body)
+	hashes := map[string]string{}
+	for _, p := range v.Projections {
+		hashes[p.Name] = p.Hash
+	}
+	return hashes
+}
+
+// long is a conversation of turns that are long enough to be summarised.
+func long(t *testing.T, conversation string, from, to int) (list []events.Event) {
+	t.Helper()
+	for _, e := range turns(t, conversation, from, to) {
+		if m := e.Type; m == events.TypeMessageCreated {
+			n := len(list)
+			role := "user"
+			if strings.HasPrefix(e.ID, "a") {
+				role = "assistant"
+			}
+			var err error
+			e, err = events.New(conversation, "test", e.ID, &events.MessageCreated{MessageID: e.ID, Role: role, Content: fmt.Sprintf("Message %d says that the cache of shard %d must be warm before the deploy to cluster-%d begins. ", n, n%11, n%7) + strings.Repeat("It was measured twice and holds. ", 6)})
+			require.NoError(t, err)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func TestALongConversationIsSummarisedOnLevelsWithoutGaps(t *testing.T) {
+	t.Parallel()
+	i := summarizing(t, t.TempDir(), unchanged)
+	for from := 0; from < 200; from += 50 {
+		i.publish(long(t, "c", from, from+50))
+	}
+	i.awaitSummaries("c", atLevel(2))
+	i.settled()
+	list := i.summaries("c", "")
+	next := map[int]uint64{1: 1, 2: 1, 3: 1}
+	byID := map[string]httpapi.Summary{}
+	for _, s := range list {
+		require.Equal(t, next[s.Level], s.FirstSeq, "%s", s.SummaryID)
+		next[s.Level] = s.LastSeq + 1
+		byID[s.SummaryID] = s
+		require.NotEmpty(t, s.Conversation)
+		require.Equal(t, "extractive", s.Method)
+		require.LessOrEqual(t, s.CharsOut, 1_500)
+		if s.Level == 1 {
+			require.Empty(t, s.Children)
+			require.Equal(t, []string{"Read"}, s.Tools)
+			require.NotEmpty(t, s.Files)
+			continue
+		}
+		first := s.FirstSeq
+		for _, child := range s.Children {
+			require.Equal(t, s.Level-1, byID[child].Level)
+			require.Equal(t, first, byID[child].FirstSeq)
+			first = byID[child].LastSeq + 1
+		}
+		require.Equal(t, s.LastSeq+1, first)
+	}
+	frontier := i.summaries("c", "frontier=true")
+	require.Less(t, len(frontier), len(list))
+
+	status, body := i.ask(http.MethodGet, "/v1/conversations/c/context?format=markdown&max_chars=30000", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "## Story So Far")
+	require.Contains(t, body, ", level 2, confidence: 0.5]")
+
+	var c struct{ Title string }
+	_, raw := i.ask(http.MethodGet, "/v1/conversations/c", "")
+	require.NoError(t, json.Unmarshal([]byte(raw), &c))
+	require.NotEmpty(t, c.Title, "nobody named it, so it has a title from its first message")
+	i.verified()
+}
+
+func TestARebuildAndARestartWriteNoSummaryAgain(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	i := summarizing(t, data, unchanged)
+	i.publish(long(t, "c", 0, 60))
+	i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) > 5 })
+	i.settled()
+	before, hashes := i.summaries("c", ""), i.verified()
+	i.rebuild("all")
+	for _, name := range []string{"graph", "files", "summaries"} {
+		i.became(name, "serving")
+	}
+	i.settled()
+	require.Equal(t, before, i.summaries("c", ""))
+	require.Equal(t, hashes, i.verified())
+
+	require.NoError(t, i.Close())
+	i = summarizing(t, data, unchanged)
+	i.settled()
+	require.Equal(t, before, i.summaries("c", ""))
+	require.Equal(t, hashes, i.verified())
+}
+
+func TestWhatCameWhileNobodySummarisedIsSummarisedLater(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	off := summarizing(t, data, func(s *settings.Summaries) { s.Writer = "off" })
+	off.publish(long(t, "c", 0, 60))
+	off.settled()
+	require.Empty(t, off.summaries("c", ""))
+	require.NoError(t, off.Close())
+
+	i := summarizing(t, data, unchanged)
+	i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) > 5 })
+}
+
+// model makes summaries be written by a model that an endpoint plays.
+func model(e *llmtest.Endpoint) func(s *settings.Summaries) {
+	return func(s *settings.Summaries) {
+		s.Writer, s.URL, s.Name, s.Timeout, s.Titles = "openai", e.URL(), "small", 5*time.Second, false
+	}
+}
+
+const draft = `{"conversation": "They warmed the caches.", "actions": "Read files.", "findings": ["It holds."], "topics": ["caches"]}`
+
+func TestAModelWritesAndARebuildCallsItNoMore(t *testing.T) {
+	t.Parallel()
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Chat(draft))
+	i := summarizing(t, t.TempDir(), model(endpoint))
+	i.publish(long(t, "c", 0, 60))
+	i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) > 5 })
+	i.settled()
+	list, hashes := i.summaries("c", ""), i.verified()
+	for _, s := range list {
+		require.Equal(t, "llm", s.Method)
+		require.Equal(t, "small", s.Model)
+		require.NotEmpty(t, s.PromptHash)
+		require.Equal(t, "They warmed the caches.", s.Conversation)
+	}
+	calls := endpoint.Calls()
+	require.Equal(t, len(list), calls)
+	i.rebuild("all")
+	for _, name := range []string{"graph", "files", "summaries"} {
+		i.became(name, "serving")
+	}
+	i.settled()
+	require.Equal(t, calls, endpoint.Calls())
+	require.Equal(t, hashes, i.verified())
+}
+
+func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t *testing.T) {
+	t.Parallel()
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Chat("I would rather not."))
+	i := summarizing(t, t.TempDir(), model(endpoint))
+	i.publish(long(t, "c", 0, 30))
+	i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) > 2 })
+	i.settled()
+	before := i.summaries("c", "")
+	for _, s := range before {
+		require.Equal(t, "extractive", s.Method)
+		require.NotEmpty(t, s.Fallback)
+	}
+
+	endpoint.Reply(llmtest.Chat(draft))
+	status, body := i.ask(http.MethodPost, "/v1/conversations/c/resummarize?fallbacks=true", "")
+	require.Equal(t, http.StatusOK, status, "%s", body)
+	after := i.summaries("c", "")
+	require.Len(t, after, len(before))
+	for n, s := range after {
+		require.Equal(t, "llm", s.Method)
+		require.Equal(t, before[n].SummaryID, s.Supersedes)
+		require.Equal(t, [2]uint64{before[n].FirstSeq, before[n].LastSeq}, [2]uint64{s.FirstSeq, s.LastSeq})
+	}
+	require.Len(t, i.summaries("c", "superseded=true"), 2*len(before), "the older ones stay")
+	_, body = i.ask(http.MethodPost, "/v1/conversations/c/resummarize?fallbacks=true", "")
+	require.JSONEq(t, `{"written": [], "kept": 0}`, body)
+	i.verified()
+}
+
+func TestAModelThatIsDownIsWaitedForUntilTheDeadline(t *testing.T) {
+	t.Parallel()
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Failure(http.StatusUnauthorized, "invalid_api_key", "no such key"))
+	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
+		model(endpoint)(s)
+		s.Deadline = 3 * time.Second
+	})
+	i.publish(long(t, "c", 0, 12)) // less than three thresholds
+	require.Eventually(t, func() bool { return endpoint.Calls() > 0 }, patience, 10*time.Millisecond)
+	require.Empty(t, i.summaries("c", ""), "it waits")
+	list := i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) > 0 })
+	require.Equal(t, "extractive", list[0].Method)
+	require.Contains(t, list[0].Fallback, "key")
+}
+
+func TestASummaryCanBeAskedFor(t *testing.T) {
+	t.Parallel()
+	i := summarizing(t, t.TempDir(), unchanged)
+	last := i.publish(long(t, "c", 0, 4))
+	status, body := i.ask(http.MethodPost, "/v1/conversations/c/summarize", "")
+	require.Equal(t, http.StatusOK, status, "%s", body)
+	list := i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) == 1 })
+	require.Less(t, list[0].LastSeq, last)
+	status, body = i.ask(http.MethodPost, "/v1/conversations/c/summarize", "")
+	require.Equal(t, http.StatusOK, status)
+	require.JSONEq(t, `{"written": [], "kept": 0}`, body, "the last turns stay out")
+	status, _ = i.ask(http.MethodPost, "/v1/conversations/nobody/summarize", "")
+	require.Equal(t, http.StatusNotFound, status)
+	status, body = i.ask(http.MethodPost, "/v1/conversations/c/condense", "")
+	require.Equal(t, http.StatusConflict, status)
+	require.Contains(t, body, "MNEME_SUMMARY_WRITER")
+}

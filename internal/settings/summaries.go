@@ -1,0 +1,116 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Summaries configures when summaries are written, and by whom.
+type Summaries struct {
+	MaxContextChars int    `envconfig:"MNEME_MAX_CONTEXT_CHARS" default:"100000" desc:"budget of a context in characters, of which the thresholds are percentages; a conversation may set its own"`
+	L1Percent       int    `name:"l1-threshold-percent" envconfig:"MNEME_L1_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: so many characters without a summary make one due"`
+	L2Percent       int    `name:"l2-threshold-percent" envconfig:"MNEME_L2_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: so many characters of summaries make one of the next level due"`
+	MaxTurns        int    `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"so many turns without a summary make one due too; 0 for no"`
+	Writer          string `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"who writes summaries: extractive needs no model, openai is every server with OpenAI's API, anthropic that of Anthropic; off for none and no titles"`
+	Titles          bool   `envconfig:"MNEME_TITLES" default:"true" negatable:"" desc:"name conversations that nobody named, after their first turn"`
+	Condense        string `envconfig:"MNEME_CONDENSE" default:"extractive" oneof:"off,clear,extractive,llm" desc:"how contexts show large results of tools that are not among the newest: off as they are, clear as a placeholder, extractive by what they say of errors, paths and counts, llm as the model has condensed them"`
+	Parallel        int    `name:"summarize-parallel" envconfig:"MNEME_SUMMARIZE_PARALLEL" default:"4" desc:"conversations that are summarised at once"`
+	ProfilesFile    string `envconfig:"MNEME_PROFILES_FILE" desc:"JSON file of profiles, which conversations name; see docs/summaries.md"`
+	Model
+}
+
+// Model is a language model.
+type Model struct {
+	URL         string        `name:"llm-url" envconfig:"MNEME_LLM_URL" desc:"the API of the model, for openai with /v1; empty for the provider's own"`
+	Name        string        `name:"llm-model" envconfig:"MNEME_LLM_MODEL" desc:"the model"`
+	Key         string        `name:"llm-key" envconfig:"MNEME_LLM_KEY" secret:"true" desc:"the key of the API; empty if it asks for none"`
+	Timeout     time.Duration `name:"llm-timeout" envconfig:"MNEME_LLM_TIMEOUT" default:"2m" desc:"how long one call may take"`
+	Deadline    time.Duration `name:"llm-deadline" envconfig:"MNEME_LLM_DEADLINE" default:"15m" desc:"how long a summary waits for a model that does not answer, before it is written without"`
+	PromptFile  string        `name:"llm-prompt-file" envconfig:"MNEME_LLM_PROMPT_FILE" desc:"file with a prompt of your own; empty for the built-in one"`
+	MaxCalls    int           `name:"llm-max-calls-per-hour" envconfig:"MNEME_LLM_MAX_CALLS_PER_HOUR" default:"600" desc:"calls in any hour at most; 0 for no limit"`
+	MaxCost     float64       `name:"llm-max-cost-per-hour" envconfig:"MNEME_LLM_MAX_COST_PER_HOUR" default:"0" desc:"cost of the calls in any hour at most, in the currency of the prices; 0 for no limit"`
+	InputPrice  float64       `name:"llm-input-price" envconfig:"MNEME_LLM_INPUT_PRICE" default:"0" desc:"price of a million tokens that the model reads"`
+	OutputPrice float64       `name:"llm-output-price" envconfig:"MNEME_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million tokens that it writes"`
+}
+
+// Check tells which settings can't be right.
+func (s *Summaries) Check() error {
+	errs := []error{
+		between("MNEME_MAX_CONTEXT_CHARS", s.MaxContextChars, 1, 1_000_000_000),
+		between("MNEME_L1_THRESHOLD_PERCENT", s.L1Percent, 1, 100), between("MNEME_L2_THRESHOLD_PERCENT", s.L2Percent, 1, 100),
+		between("MNEME_MAX_TURNS_BEFORE_SUMMARIZE", s.MaxTurns, 0, 1_000_000), between("MNEME_SUMMARIZE_PARALLEL", s.Parallel, 1, 1000),
+		file("MNEME_PROFILES_FILE", s.ProfilesFile), file("MNEME_LLM_PROMPT_FILE", s.PromptFile),
+		positive("MNEME_LLM_TIMEOUT", s.Timeout), positive("MNEME_LLM_DEADLINE", s.Deadline),
+		notNegative("MNEME_LLM_MAX_CALLS_PER_HOUR", int64(s.MaxCalls)),
+	}
+	for name, price := range map[string]float64{"MNEME_LLM_MAX_COST_PER_HOUR": s.MaxCost, "MNEME_LLM_INPUT_PRICE": s.InputPrice, "MNEME_LLM_OUTPUT_PRICE": s.OutputPrice} {
+		if !(price >= 0) {
+			errs = append(errs, refuse(name, price, "must not be negative"))
+		}
+	}
+	if (s.Writer == "openai" || s.Writer == "anthropic") && s.Name == "" {
+		errs = append(errs, fmt.Errorf("MNEME_LLM_MODEL is empty, but MNEME_SUMMARY_WRITER=%s needs a model", s.Writer))
+	}
+	if s.Condense == "llm" && s.Writer != "openai" && s.Writer != "anthropic" {
+		errs = append(errs, refuse("MNEME_CONDENSE", s.Condense, "needs a model: set MNEME_SUMMARY_WRITER to openai or anthropic"))
+	}
+	if s.MaxCost > 0 && s.InputPrice == 0 && s.OutputPrice == 0 {
+		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE"))
+	}
+	return errors.Join(errs...)
+}
+
+// ofAll are the settings that a profile can't change.
+var ofAll = []string{"MNEME_PROFILES_FILE", "MNEME_SUMMARIZE_PARALLEL"}
+
+// Change applies the changes of a profile: a JSON object of values by the names of the
+// variables, in lower case and without their prefix. It returns an error that names what
+// is wrong.
+func (s *Summaries) Change(raw []byte) error {
+	var changes map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &changes); err != nil {
+		return fmt.Errorf("not an object of settings: %w", err)
+	}
+	known := map[string]reflect.Value{}
+	for _, f := range fields(reflect.ValueOf(s).Elem()) {
+		if !slices.Contains(ofAll, f.Variable) {
+			known[strings.ToLower(strings.TrimPrefix(f.Variable, prefix))] = f.value
+		}
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		value, ok := known[name]
+		if !ok {
+			return fmt.Errorf("%q: no such setting of a profile%s", name, didYouMean(name, names))
+		}
+		if err := set(value, changes[name]); err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+	}
+	return Check(s)
+}
+
+// set reads a JSON value; a duration is a text such as "5s".
+func set(value reflect.Value, raw []byte) error {
+	if d, ok := value.Addr().Interface().(*time.Duration); ok {
+		var text string
+		err := json.Unmarshal(raw, &text)
+		if err == nil {
+			*d, err = time.ParseDuration(text)
+		}
+		if err != nil {
+			return fmt.Errorf("%s is not a duration such as \"5s\"", raw)
+		}
+		return nil
+	}
+	if err := json.Unmarshal(raw, value.Addr().Interface()); err != nil {
+		return fmt.Errorf("%s is not a %s", raw, value.Type())
+	}
+	return nil
+}

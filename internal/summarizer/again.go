@@ -1,0 +1,90 @@
+package summarizer
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"mneme/pkg/graph"
+	"mneme/pkg/summary"
+)
+
+// resummarize writes a new revision of each summary that a request selects, lower levels
+// first. A revision that would be a fallback again is not written.
+func (r *Reactor) resummarize(ctx context.Context, c summary.Conversation, profile Profile, q Request, a *Answer) error {
+	if q.Fallbacks && profile.Model == nil {
+		return fmt.Errorf("summaries that a model did not write can't be written again: %w", ErrNoModel)
+	}
+	for level := 1; level <= len(c.Ledger.Levels); level++ {
+		if q.Level != 0 && q.Level != level {
+			continue
+		}
+		for from := uint64(1); ; {
+			var list []graph.Summary
+			err := r.Graph(func(g graph.Reader) (err error) {
+				list, err = g.Summaries(ctx, c.ID, graph.SummaryQuery{Level: level, AsOf: c.LastSeq, From: from, Limit: scanPage, OldestFirst: true})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			for _, s := range list {
+				from = s.Seq + 1
+				if q.Fallbacks && s.FallbackReason == "" {
+					continue
+				}
+				if err := r.revise(ctx, c, profile, s, a); err != nil {
+					return err
+				}
+			}
+			if len(list) < scanPage {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// revise writes a new revision of one summary.
+func (r *Reactor) revise(ctx context.Context, c summary.Conversation, profile Profile, old graph.Summary, a *Answer) error {
+	newest, err := r.newest(ctx, c.ID, kindSummary)
+	if err != nil {
+		return err
+	}
+	plan := summary.Plan{Level: old.Level, First: old.FirstSeq, Last: old.LastSeq, FirstTurn: old.FirstTurn, LastTurn: old.LastTurn, Chars: old.CharsIn}
+	for _, child := range old.Children {
+		plan.Children = append(plan.Children, summary.Range{ID: child})
+	}
+	w, err := r.write(ctx, c.ID, c, plan, profile)
+	if err != nil {
+		return err
+	}
+	if w.FallbackReason != "" {
+		a.Kept++
+		return nil
+	}
+	revision := revisionOf(old.SummaryID) + 1
+	e, err := w.Revision(c.ID.ID, plan, revision, old.SummaryID)
+	if err != nil {
+		return err
+	}
+	if err := r.publish(ctx, c.ID, e, kindSummary, newest); err != nil {
+		return err
+	}
+	r.count(func(f *Figures) { f.Written++ })
+	a.Written = append(a.Written, summary.ID(plan.Level, plan.First, plan.Last, revision))
+	return nil
+}
+
+var revised = regexp.MustCompile(`-r([0-9]{1,9})$`)
+
+// revisionOf is the number of a revision, 1 if its id does not say.
+func revisionOf(id string) int {
+	if m := revised.FindStringSubmatch(id); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			return n
+		}
+	}
+	return 1
+}

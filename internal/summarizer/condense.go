@@ -1,0 +1,130 @@
+package summarizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/summary"
+	"mneme/pkg/summary/llm"
+)
+
+// Condenser is a model that writes results of tools shorter.
+type Condenser interface {
+	Model
+	Condense(ctx context.Context, r llm.ToolResult) (string, summary.Usage, error)
+	CondensePromptHash() string
+}
+
+// Which results are condensed: those over so many characters that are older than the
+// last few messages.
+const (
+	CondenseAbove = 1_000
+	freshMessages = 3
+)
+
+// How many of the newest rows of a transcript are looked at for results: as new ones
+// come, and when somebody asks.
+const (
+	newestResults = 100
+	manualResults = 2_000
+)
+
+// kindCondensed is the kind of the events that record condensations.
+var kindCondensed = events.Kind(events.TypeToolCondensed)
+
+// condense has the large results among the newest rows condensed, one by one, unless they
+// are. A result that the model can't condense is left as it is: contexts then shorten it
+// without a model.
+func (r *Reactor) condense(ctx context.Context, c summary.Conversation, profile Profile, rows int, a *Answer) error {
+	model, ok := profile.Model.(Condenser)
+	if !ok {
+		return fmt.Errorf("results can't be condensed: %w", ErrNoModel)
+	}
+	list, err := r.largeResults(ctx, c, rows)
+	if err != nil {
+		return err
+	}
+	for _, large := range list {
+		text, usage, err := model.Condense(ctx, large.ToolResult)
+		r.count(func(f *Figures) { f.pay(usage) })
+		if errors.Is(err, summary.ErrUnusable) {
+			a.Kept++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		payload := &events.ToolCondensed{
+			ToolCallID: large.id, Content: text, Model: model.Model(), PromptHash: model.CondensePromptHash(), CharsIn: large.chars, CharsOut: len([]rune(text)),
+		}
+		e, err := events.New(c.ID.ID, summary.Source, "condensed/"+payload.PromptHash+"/"+large.id, payload)
+		if err != nil {
+			return err
+		}
+		newest, err := r.newest(ctx, c.ID, kindCondensed)
+		if err != nil {
+			return err
+		}
+		if err := r.publish(ctx, c.ID, e, kindCondensed, newest); err != nil {
+			return ignoreConflict(err)
+		}
+		r.count(func(f *Figures) { f.Condensed++ })
+		a.Written = append(a.Written, large.id)
+	}
+	return nil
+}
+
+// largeResult is a result to be condensed.
+type largeResult struct {
+	id    string
+	chars int
+	llm.ToolResult
+}
+
+// largeResults finds results to be condensed among the newest rows, oldest first.
+func (r *Reactor) largeResults(ctx context.Context, c summary.Conversation, rows int) (list []largeResult, err error) {
+	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.LastSeq); err != nil {
+		return nil, err
+	}
+	err = r.Graph(func(g graph.Reader) error {
+		entries, err := g.Transcript(ctx, c.ID, graph.TranscriptQuery{Limit: rows})
+		if err != nil {
+			return err
+		}
+		messages := 0
+		var large []graph.ToolResult // newest first
+		var refs []graph.Ref
+		for _, e := range entries {
+			if e.Message != nil {
+				messages++
+			}
+			if e.Result != nil && messages >= freshMessages && e.Result.Result.Chars > CondenseAbove && e.Result.Depth == 0 {
+				large = append(large, *e.Result)
+				refs = append(refs, e.Result.Ref())
+			}
+		}
+		condensed, err := g.Condensations(ctx, c.ID, refs, graph.Latest)
+		if err != nil {
+			return err
+		}
+		calls, err := g.Calls(ctx, c.ID, refs, graph.Latest)
+		if err != nil {
+			return err
+		}
+		for i := len(large) - 1; i >= 0; i-- {
+			result := large[i]
+			if _, done := condensed[result.Ref()]; done {
+				continue
+			}
+			call := calls[result.Ref()]
+			list = append(list, largeResult{result.ToolCallID, result.Result.Chars, llm.ToolResult{
+				Tool: call.ToolName, Arguments: call.Arguments.Text, Result: result.Result.Text, Failed: result.Success != nil && !*result.Success,
+			}})
+		}
+		return nil
+	})
+	return list, err
+}

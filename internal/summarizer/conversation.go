@@ -1,0 +1,203 @@
+package summarizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/summary"
+)
+
+// conversation writes all that is due in one conversation.
+func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) error {
+	for ctx.Err() == nil {
+		c, profile, err := r.look(ctx, id)
+		if err != nil || c.LastSeq == 0 || c.DeletedSeq != 0 || profile.Off {
+			return err
+		}
+		if profile.Titles && c.Untitled() {
+			if err := r.title(ctx, c, profile); err != nil {
+				return err
+			}
+		}
+		if profile.Condense {
+			if err := r.condense(ctx, c, profile, newestResults, &Answer{}); err != nil {
+				return err
+			}
+		}
+		if !mayBeDue(c, profile.Settings) {
+			return nil
+		}
+		if _, done, err := r.next(ctx, id, false); err != nil || done {
+			return err
+		}
+	}
+	return nil
+}
+
+// look reads what is known of a conversation, if this process is to work on it.
+func (r *Reactor) look(ctx context.Context, id events.ConversationID) (c summary.Conversation, p Profile, err error) {
+	if _, live := r.Live(r.Log.PartitionOf(id.Tenant, id.ID)); !live {
+		return c, p, nil // when it is live it is looked at again
+	}
+	err = r.State(func(state summary.Reader) (err error) {
+		c, err = state.Conversation(ctx, id)
+		return err
+	})
+	return c, r.Profiles.Of(c.Profile, c.MaxContextChars), err
+}
+
+// mayBeDue tells without a further read whether something may be due.
+func mayBeDue(c summary.Conversation, s summary.Settings) bool {
+	return c.Pending() >= min(s.Threshold(1), s.Threshold(2)) || s.MaxTurns > 0 && c.Turn-c.CoveredTurn >= s.MaxTurns
+}
+
+// kindSummary is the kind of the events that record summaries.
+var kindSummary = events.Kind(events.TypeSummaryWritten)
+
+// next writes the summary that is due first. done says that there is none, or that this
+// process is not the one to write it.
+func (r *Reactor) next(ctx context.Context, id events.ConversationID, force bool) (written string, done bool, err error) {
+	partition := r.Log.PartitionOf(id.Tenant, id.ID)
+	newest, err := r.newest(ctx, id, kindSummary)
+	if err != nil {
+		return "", false, err
+	}
+	if seq, live := r.Live(partition); !live || seq < newest {
+		return "", true, nil // the event that is on its way touches the conversation again
+	}
+	c, profile, err := r.look(ctx, id)
+	if err != nil {
+		return "", false, err
+	}
+	var plan summary.Plan
+	var due bool
+	err = r.State(func(state summary.Reader) (err error) {
+		c, plan, due, err = summary.Read(ctx, state, id, profile.Settings, force)
+		return err
+	})
+	if err != nil || !due {
+		return "", true, err
+	}
+	w, err := r.write(ctx, id, c, plan, profile)
+	if err != nil {
+		return "", false, err
+	}
+	e, err := w.Event(id.ID, plan)
+	if err != nil {
+		return "", false, fmt.Errorf("summary %s: %w", summary.ID(plan.Level, plan.First, plan.Last, 1), err)
+	}
+	if err := r.publish(ctx, id, e, kindSummary, newest); err != nil {
+		return "", errors.Is(err, eventlog.ErrConflict), ignoreConflict(err)
+	}
+	r.count(func(f *Figures) {
+		f.Written++
+		if w.FallbackReason != "" {
+			f.Fallbacks++
+		}
+	})
+	return summary.ID(plan.Level, plan.First, plan.Last, 1), false, nil
+}
+
+// ignoreConflict: another process was faster, whose event touches the conversation.
+func ignoreConflict(err error) error {
+	if errors.Is(err, eventlog.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// newest is the sequence of the newest event of a kind, 0 if there is none.
+func (r *Reactor) newest(ctx context.Context, id events.ConversationID, kind string) (uint64, error) {
+	m, err := r.Log.LastOfKind(ctx, id.Tenant, id.ID, kind)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return 0, nil
+	}
+	return m.Seq, err
+}
+
+// publishWithin is how long the log and the own read model may take for an event.
+const publishWithin = 30 * time.Second
+
+// publish publishes an event behind the newest of its kind and waits until it is applied.
+func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) error {
+	e.Time = time.Now().UTC()
+	ctx, cancel := context.WithTimeout(ctx, publishWithin)
+	defer cancel()
+	ack, err := r.Log.PublishAfter(ctx, id.Tenant, e, kind, newest)
+	if err != nil {
+		return err
+	}
+	partition := r.Log.PartitionOf(id.Tenant, id.ID)
+	return r.Log.AwaitProgress(ctx, "summaries", partition, tick, func() (bool, error) {
+		seq, live := r.Live(partition)
+		return seq >= ack.Seq || !live, nil
+	})
+}
+
+// write has a summary written: by the profile's model, or without it.
+func (r *Reactor) write(ctx context.Context, id events.ConversationID, c summary.Conversation, plan summary.Plan, profile Profile) (w summary.Written, err error) {
+	in, children, err := r.input(ctx, id, c, plan)
+	if err != nil {
+		return w, err
+	}
+	w = summary.Written{Files: in.Files, Tools: in.Tools, Children: children, Method: "extractive"}
+	if profile.Model != nil {
+		draft, usage, err := profile.Model.Write(ctx, in)
+		r.count(func(f *Figures) { f.pay(usage) })
+		if err == nil {
+			w.Draft, w.Method, w.Model, w.PromptHash = draft, "llm", profile.Model.Model(), profile.Model.PromptHash()
+			return w, nil
+		}
+		if ctx.Err() != nil {
+			return w, ctx.Err()
+		}
+		if !errors.Is(err, summary.ErrUnusable) && !r.enough(id, c, profile) {
+			return w, err
+		}
+		w.FallbackReason = err.Error()
+	}
+	w.Draft, _, err = r.Profiles.Without.Write(ctx, in)
+	return w, err
+}
+
+// enough tells whether a conversation has waited long enough for a model.
+func (r *Reactor) enough(id events.ConversationID, c summary.Conversation, p Profile) bool {
+	return time.Since(r.waitingSince(id)) >= p.Deadline || c.Chars-c.CoveredChars >= 3*p.Settings.Threshold(1)
+}
+
+// retryAt is when an error says that it is worth another try, zero if it does not.
+func retryAt(err error) time.Time {
+	var later interface{ RetryAt() time.Time }
+	if errors.As(err, &later) {
+		return later.RetryAt()
+	}
+	return time.Time{}
+}
+
+// graphWithin is how long the read model "graph" may lag behind.
+const graphWithin = time.Minute
+
+// awaitGraph waits until the read model "graph" has applied a sequence.
+func (r *Reactor) awaitGraph(ctx context.Context, partition int, seq uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, graphWithin)
+	defer cancel()
+	err := r.Log.AwaitProgress(ctx, "graph", partition, tick, func() (reached bool, err error) {
+		err = r.Graph(func(g graph.Reader) error {
+			cps, err := g.Checkpoints(ctx)
+			for _, cp := range cps {
+				reached = reached || cp.Partition == partition && cp.Seq >= seq
+			}
+			return err
+		})
+		return reached, err
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the read model graph has not applied sequence %d: is ingestor running?", seq)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package summarizer
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"mneme/events"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/summary"
+)
+
+// input reads what a summary is written from, and the summary_ids of the children.
+func (r *Reactor) input(ctx context.Context, id events.ConversationID, c summary.Conversation, plan summary.Plan) (in summary.Input, children []string, err error) {
+	if err := r.awaitGraph(ctx, r.Log.PartitionOf(id.Tenant, id.ID), c.LastSeq); err != nil {
+		return in, nil, err
+	}
+	in = summary.Input{Level: plan.Level, FirstTurn: plan.FirstTurn, LastTurn: plan.LastTurn}
+	err = r.Graph(func(g graph.Reader) error {
+		if plan.Level > 1 {
+			children, err = consolidated(ctx, g, id, plan, &in)
+			return err
+		}
+		return r.covered(ctx, g, id, plan, &in)
+	})
+	return in, children, err
+}
+
+// consolidated reads the children of a summary: of each range the newest revision.
+func consolidated(ctx context.Context, g graph.Reader, id events.ConversationID, plan summary.Plan, in *summary.Input) (children []string, err error) {
+	list, err := g.Summaries(ctx, id, graph.SummaryQuery{Level: plan.Level - 1, Frontier: true, OldestFirst: true, Limit: len(plan.Children) + keptOpen})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b graph.Summary) int { return cmp.Compare(a.FirstSeq, b.FirstSeq) })
+	var named, called tally
+	for _, s := range list {
+		if s.LastSeq > plan.Last || s.FirstSeq < plan.First {
+			continue
+		}
+		children = append(children, s.SummaryID)
+		in.Children = append(in.Children, summary.Draft{Conversation: s.Conversation, Actions: s.Actions, Findings: s.Findings, Topics: s.Topics})
+		for _, file := range slices.Backward(s.Files) {
+			named.add(file)
+		}
+		for _, tool := range s.Tools {
+			called.add(tool)
+		}
+	}
+	in.Files, in.Tools = named.newest(), called.most()
+	return children, nil
+}
+
+// keptOpen is room for summaries that came meanwhile.
+const keptOpen = 100
+
+// readPage is how many rows of a transcript are read at once.
+const readPage = 500
+
+// covered reads the range of a summary of level 1.
+func (r *Reactor) covered(ctx context.Context, g graph.Reader, id events.ConversationID, plan summary.Plan, in *summary.Input) error {
+	conversation, err := g.Conversation(ctx, id, graph.Latest)
+	if err != nil {
+		return err
+	}
+	var named, called tally
+	calls := map[string]files.Call{}
+	for from := plan.First; ; {
+		rows, err := g.Transcript(ctx, id, graph.TranscriptQuery{From: from, Before: plan.Last + 1, Limit: readPage, OldestFirst: true})
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			from = row.Position().Seq + 1
+			switch {
+			case row.Message != nil:
+				in.Entries = append(in.Entries, entryOf(row.Message))
+			case row.Call != nil:
+				call := row.Call
+				in.Entries = append(in.Entries, summary.Entry{Seq: call.Seq, Turn: call.Turn, Kind: summary.KindCall, Name: call.ToolName, Text: cut(call.Arguments.Text, summary.MaxResult)})
+				called.add(call.ToolName)
+				calls[call.ToolCallID] = files.Call{Tool: call.ToolName, Arguments: []byte(call.Arguments.Text), Cwd: conversation.Cwd}
+			default:
+				result := row.Result
+				failed := result.Success != nil && !*result.Success
+				call := calls[result.ToolCallID]
+				in.Entries = append(in.Entries, summary.Entry{Seq: result.Seq, Turn: result.Turn, Kind: summary.KindResult, Name: call.Tool, Text: cut(result.Result.Text, summary.MaxResult), Failed: failed})
+				if !failed {
+					r.touched(call, &named)
+				}
+			}
+		}
+		if len(rows) < readPage {
+			break
+		}
+	}
+	in.Files, in.Tools = named.newest(), called.most()
+	return nil
+}
+
+// touched notes the files of a call that did not fail.
+func (r *Reactor) touched(call files.Call, named *tally) {
+	if call.Tool == "" {
+		return
+	}
+	for _, access := range slices.Backward(r.Files.FromCall(call)) {
+		if access.Kind == files.KindRead || access.Kind == files.KindWrite {
+			named.add(access.Path)
+		}
+	}
+}
+
+func entryOf(m *graph.Message) summary.Entry {
+	kind := summary.KindSystem
+	switch m.Role {
+	case "user":
+		kind = summary.KindUser
+	case "assistant":
+		kind = summary.KindAssistant
+	}
+	return summary.Entry{Seq: m.Seq, Turn: m.Turn, Kind: kind, Name: m.Speaker, Text: cut(m.Content.Text, summary.MaxMessage)}
+}
+
+// cut shortens a text to a number of characters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}
+
+// maxListed is how many files or tools a summary names.
+const maxListed = 50
+
+// tally counts names, in the order in which they came.
+type tally struct {
+	names []string
+	count map[string]int
+	last  map[string]int
+	n     int
+}
+
+func (t *tally) add(name string) {
+	if t.count == nil {
+		t.count, t.last = map[string]int{}, map[string]int{}
+	}
+	if t.count[name] == 0 {
+		t.names = append(t.names, name)
+	}
+	t.n++
+	t.count[name]++
+	t.last[name] = t.n
+}
+
+// newest lists names, the last added first.
+func (t *tally) newest() []string {
+	slices.SortFunc(t.names, func(a, b string) int { return cmp.Compare(t.last[b], t.last[a]) })
+	return t.names[:min(len(t.names), maxListed)]
+}
+
+// most lists names, the most frequent first, then by name.
+func (t *tally) most() []string {
+	slices.SortFunc(t.names, func(a, b string) int { return cmp.Or(cmp.Compare(t.count[b], t.count[a]), cmp.Compare(a, b)) })
+	return t.names[:min(len(t.names), maxListed)]
+}

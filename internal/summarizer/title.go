@@ -1,0 +1,53 @@
+package summarizer
+
+import (
+	"context"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/summary"
+)
+
+// kindUpdated is the kind of the events that give titles.
+var kindUpdated = events.Kind(events.TypeConversationUpdated)
+
+// title names a conversation that nobody has named. Somebody who names it just now goes
+// first: the title is published only if no other update came.
+func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Profile) error {
+	newest, err := r.newest(ctx, c.ID, kindUpdated)
+	if err != nil || newest > c.LastSeq {
+		return err // what is on its way touches the conversation again
+	}
+	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.FirstUser); err != nil {
+		return err
+	}
+	var asked string
+	err = r.Graph(func(g graph.Reader) error {
+		list, err := g.Messages(ctx, c.ID, graph.MessageQuery{From: c.FirstUser, Before: c.FirstUser + 1, Limit: 1})
+		if len(list) > 0 {
+			asked = list[0].Content.Text
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	title := summary.Title(asked)
+	if model, ok := profile.Model.(Titler); ok && title != "" {
+		if better, err := model.Title(ctx, asked); err == nil && better != "" {
+			title = better
+		}
+	}
+	if title == "" {
+		return nil // without words: it stays without a title
+	}
+	e, err := events.New(c.ID.ID, summary.Source, "title", &events.ConversationUpdated{Title: &title})
+	if err != nil {
+		return err
+	}
+	if err := r.publish(ctx, c.ID, e, kindUpdated, newest); err != nil {
+		return ignoreConflict(err)
+	}
+	r.count(func(f *Figures) { f.Titles++ })
+	return nil
+}

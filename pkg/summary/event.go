@@ -1,0 +1,65 @@
+package summary
+
+import (
+	"fmt"
+
+	"mneme/events"
+)
+
+// Source is the source of the events that the summarizer publishes.
+const Source = "mneme/summarizer"
+
+// Written is how a summary was written.
+type Written struct {
+	Draft
+	Files    []string
+	Tools    []string
+	Children []string // The summary_ids that it consolidates; none for level 1.
+
+	Method         string // llm, extractive
+	FallbackReason string
+	Model          string
+	PromptHash     string
+}
+
+// ID is the summary_id of a revision of a range; the first revision is 1. It is made of
+// nothing else, so whoever writes the same summary again writes the same event.
+func ID(level int, first, last uint64, revision int) string {
+	id := fmt.Sprintf("L%d-%d-%d", level, first, last)
+	if revision > 1 {
+		id += fmt.Sprintf("-r%d", revision)
+	}
+	return id
+}
+
+// Event is the event that records the summary of a plan.
+func (w *Written) Event(conversation string, p Plan) (events.Event, error) {
+	return w.event(conversation, p, 1, "")
+}
+
+// Revision is the event that records a new revision of the summary of a plan, in place of
+// the one that it supersedes.
+func (w *Written) Revision(conversation string, p Plan, revision int, supersedes string) (events.Event, error) {
+	return w.event(conversation, p, revision, supersedes)
+}
+
+func (w *Written) event(conversation string, p Plan, revision int, supersedes string) (events.Event, error) {
+	payload := &events.SummaryWritten{
+		SummaryID: ID(p.Level, p.First, p.Last, revision), Level: p.Level, FirstSeq: p.First, LastSeq: p.Last, FirstTurn: p.FirstTurn, LastTurn: p.LastTurn,
+		Children: list(w.Children), Supersedes: supersedes,
+		Conversation: w.Conversation, Actions: w.Actions, Findings: list(w.Findings), Topics: list(w.Topics), Files: list(w.Files), Tools: list(w.Tools),
+		TurnCount: p.LastTurn - max(1, p.FirstTurn) + 1,
+		Method:    w.Method, FallbackReason: w.FallbackReason, Model: w.Model, PromptHash: w.PromptHash, CharsIn: p.Chars,
+	}
+	payload.TurnCount = max(0, payload.TurnCount)
+	payload.CharsOut = Chars(payload)
+	return events.New(conversation, Source, "summary/"+payload.SummaryID, payload)
+}
+
+// list is never null in JSON.
+func list(values []string) []string {
+	if values == nil {
+		return []string{}
+	}
+	return values
+}

@@ -1,0 +1,60 @@
+package summary
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxTitle is how many characters a title has at most.
+const MaxTitle = 60
+
+// markup are the tags in which runtimes wrap what they add to a user's message, with
+// what is in them, and the tags of the rest.
+var markup = regexp.MustCompile(`(?s)<(system-reminder|command-name|command-message|command-args|local-command-stdout|environment_context|user_instructions)[^>]*>.*?</(system-reminder|command-name|command-message|command-args|local-command-stdout|environment_context|user_instructions)>|</?[a-zA-Z][a-zA-Z_-]*[^>]*>`)
+
+// Title is a title from the first message of a user: its first sentence, cut between
+// words; "" if the message has no words.
+func Title(message string) string {
+	text := markup.ReplaceAllString(message, " ")
+	for line := range strings.Lines(text) {
+		line = strings.TrimLeft(strings.TrimSpace(line), "#>*-– \t`")
+		line = strings.Join(strings.Fields(line), " ")
+		if strings.IndexFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0 {
+			continue
+		}
+		return cutTitle(sentence(line))
+	}
+	return ""
+}
+
+// sentence is the first sentence of a line, if it is long enough to say something.
+func sentence(line string) string {
+	const least = 12 // characters
+	for i, r := range line {
+		if (r == '.' || r == '!' || r == '?') && i >= least && (i+1 == len(line) || line[i+1] == ' ') {
+			if r == '?' {
+				i++
+			}
+			return line[:i]
+		}
+	}
+	return strings.TrimRight(line, ":;, ")
+}
+
+// cutTitle cuts between words, or in the middle of one that is too long by itself.
+func cutTitle(text string) string {
+	if utf8.RuneCountInString(text) <= MaxTitle {
+		return text
+	}
+	runes := []rune(text)[:MaxTitle-1]
+	end := len(runes)
+	for i := len(runes) - 1; i > MaxTitle/2; i-- {
+		if runes[i] == ' ' {
+			end = i
+			break
+		}
+	}
+	return strings.TrimRight(string(runes[:end]), " ,;:-") + "…"
+}
