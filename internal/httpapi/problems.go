@@ -128,7 +128,7 @@ var plainProblems = sync.OnceFunc(func() {
 			for _, e := range model.Errors {
 				explain(ctx, e)
 			}
-			model.Detail = summary(model.Errors)
+			model.Detail = inShort(model.Errors)
 		}
 		return made
 	}
@@ -156,8 +156,8 @@ func explain(ctx huma.Context, e *huma.ErrorDetail) {
 	}
 }
 
-// summary is what is wrong with a request, on one line.
-func summary(list []*huma.ErrorDetail) string {
+// inShort is what is wrong with a request, on one line.
+func inShort(list []*huma.ErrorDetail) string {
 	const most = 3
 	var parts []string
 	for _, e := range list[:min(most, len(list))] {

@@ -75,13 +75,14 @@ type summaryInput struct {
 
 type summaryOutput struct{ Body Summary }
 
-type summarizeInput struct {
+// SummarizeParams say which conversation is to be summarised.
+type SummarizeParams struct {
 	ConversationParam
 	WaitMS int `query:"wait_ms" minimum:"1" maximum:"600000" default:"120000" doc:"how long to wait for it, in milliseconds; what is under way goes on after that"`
 }
 
 type resummarizeInput struct {
-	summarizeInput
+	SummarizeParams
 	Level     int  `query:"level" minimum:"0" doc:"only summaries of this level; 0 means all"`
 	Fallbacks bool `query:"fallbacks" doc:"only those that a model was to write and did not"`
 }
@@ -158,20 +159,20 @@ func (a *api) summary(ctx context.Context, in *summaryInput) (*summaryOutput, er
 	return &summaryOutput{Body: showSummary(s)}, nil
 }
 
-func (a *api) summarize(ctx context.Context, in *summarizeInput) (*summarizeOutput, error) {
+func (a *api) summarize(ctx context.Context, in *SummarizeParams) (*summarizeOutput, error) {
 	return a.ask(ctx, in, summarizer.Request{Do: summarizer.Summarize})
 }
 
 func (a *api) resummarize(ctx context.Context, in *resummarizeInput) (*summarizeOutput, error) {
-	return a.ask(ctx, &in.summarizeInput, summarizer.Request{Do: summarizer.Resummarize, Level: in.Level, Fallbacks: in.Fallbacks})
+	return a.ask(ctx, &in.SummarizeParams, summarizer.Request{Do: summarizer.Resummarize, Level: in.Level, Fallbacks: in.Fallbacks})
 }
 
-func (a *api) condense(ctx context.Context, in *summarizeInput) (*summarizeOutput, error) {
+func (a *api) condense(ctx context.Context, in *SummarizeParams) (*summarizeOutput, error) {
 	return a.ask(ctx, in, summarizer.Request{Do: summarizer.Condense})
 }
 
 // ask asks the summarizer, whichever process it is in.
-func (a *api) ask(ctx context.Context, in *summarizeInput, q summarizer.Request) (*summarizeOutput, error) {
+func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request) (*summarizeOutput, error) {
 	if _, err := a.graph(ctx, in.id(), WaitParams{}, AsOfParam{}); err != nil {
 		return nil, a.problem(err)
 	}

@@ -79,7 +79,7 @@ func (o *one) await(what string, ok func(s httpapi.Status, p httpapi.ProjectionS
 				n++
 			}
 		}
-		if n == 2 {
+		if n == 3 {
 			return s
 		}
 		require.True(o.t, time.Now().Before(deadline), "waited in vain until each projection %s: %+v", what, s)

@@ -64,6 +64,7 @@ func (r *Reactor) revise(ctx context.Context, c summary.Conversation, profile Pr
 		a.Kept++
 		return nil
 	}
+	w.Children = old.Children // it keeps what it consolidated
 	revision := revisionOf(old.SummaryID) + 1
 	e, err := w.Revision(c.ID.ID, plan, revision, old.SummaryID)
 	if err != nil {

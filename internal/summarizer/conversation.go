@@ -124,8 +124,8 @@ func (r *Reactor) newest(ctx context.Context, id events.ConversationID, kind str
 const publishWithin = 30 * time.Second
 
 // publish publishes an event behind the newest of its kind and waits until it is applied.
+// It has no time: nothing happened in the conversation.
 func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) error {
-	e.Time = time.Now().UTC()
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
 	ack, err := r.Log.PublishAfter(ctx, id.Tenant, e, kind, newest)

@@ -18,28 +18,52 @@ func (r *Reactor) input(ctx context.Context, id events.ConversationID, c summary
 	}
 	in = summary.Input{Level: plan.Level, FirstTurn: plan.FirstTurn, LastTurn: plan.LastTurn}
 	err = r.Graph(func(g graph.Reader) error {
-		if plan.Level > 1 {
-			children, err = consolidated(ctx, g, id, plan, &in)
-			return err
+		if plan.Level == 1 {
+			return r.covered(ctx, g, id, plan, &in)
 		}
-		return r.covered(ctx, g, id, plan, &in)
+		list, err := childrenOf(ctx, g, id, plan)
+		for _, s := range list {
+			children = append(children, s.SummaryID)
+		}
+		consolidated(list, &in)
+		return err
 	})
 	return in, children, err
 }
 
-// consolidated reads the children of a summary: of each range the newest revision.
-func consolidated(ctx context.Context, g graph.Reader, id events.ConversationID, plan summary.Plan, in *summary.Input) (children []string, err error) {
-	list, err := g.Summaries(ctx, id, graph.SummaryQuery{Level: plan.Level - 1, Frontier: true, OldestFirst: true, Limit: len(plan.Children) + keptOpen})
+// childrenOf reads the children of a summary, oldest first: of each the newest revision.
+func childrenOf(ctx context.Context, g graph.Reader, id events.ConversationID, plan summary.Plan) (list []graph.Summary, err error) {
+	ids := make([]string, len(plan.Children))
+	for i, child := range plan.Children {
+		ids[i] = child.ID
+	}
+	found, err := g.SummariesByID(ctx, id, ids, graph.Latest)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list, func(a, b graph.Summary) int { return cmp.Compare(a.FirstSeq, b.FirstSeq) })
+	for _, child := range ids {
+		s, ok := found[child]
+		for ok && s.SupersededSeq != 0 {
+			next, err := g.Summaries(ctx, id, graph.SummaryQuery{From: s.SupersededSeq, Before: s.SupersededSeq + 1, Superseded: true, Limit: 1})
+			if err != nil {
+				return nil, err
+			}
+			if len(next) == 0 {
+				break
+			}
+			s = next[0]
+		}
+		if ok {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// consolidated makes the input of a summary of its children.
+func consolidated(list []graph.Summary, in *summary.Input) {
 	var named, called tally
 	for _, s := range list {
-		if s.LastSeq > plan.Last || s.FirstSeq < plan.First {
-			continue
-		}
-		children = append(children, s.SummaryID)
 		in.Children = append(in.Children, summary.Draft{Conversation: s.Conversation, Actions: s.Actions, Findings: s.Findings, Topics: s.Topics})
 		for _, file := range slices.Backward(s.Files) {
 			named.add(file)
@@ -49,11 +73,7 @@ func consolidated(ctx context.Context, g graph.Reader, id events.ConversationID,
 		}
 	}
 	in.Files, in.Tools = named.newest(), called.most()
-	return children, nil
 }
-
-// keptOpen is room for summaries that came meanwhile.
-const keptOpen = 100
 
 // readPage is how many rows of a transcript are read at once.
 const readPage = 500

@@ -67,7 +67,8 @@ type Figures struct {
 	Written   int64  `json:"written"`   // summaries
 	Fallbacks int64  `json:"fallbacks"` // of these, those that a model was to write and did not
 	Titles    int64  `json:"titles"`
-	Calls     int64  `json:"calls"` // of models, those that failed too
+	Condensed int64  `json:"condensed"` // results of tools
+	Calls     int64  `json:"calls"`     // of models, those that failed too
 	Input     int64  `json:"input_tokens"`
 	Output    int64  `json:"output_tokens"`
 	Running   int    `json:"running"`         // conversations that are worked on
@@ -149,13 +150,7 @@ func (r *Reactor) run(ctx context.Context) {
 			stop()
 		}
 	}()
-	var looked time.Time
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	for looked := (time.Time{}); ; {
 		if time.Since(looked) >= tick {
 			looked = time.Now()
 			r.scanLive(ctx, scanned)
@@ -166,6 +161,11 @@ func (r *Reactor) run(ctx context.Context) {
 				return
 			}
 			workers.Go(func() { r.work(ctx, id) })
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
 		}
 	}
 }

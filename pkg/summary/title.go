@@ -15,18 +15,23 @@ const MaxTitle = 60
 var markup = regexp.MustCompile(`(?s)<(system-reminder|command-name|command-message|command-args|local-command-stdout|environment_context|user_instructions)[^>]*>.*?</(system-reminder|command-name|command-message|command-args|local-command-stdout|environment_context|user_instructions)>|</?[a-zA-Z][a-zA-Z_-]*[^>]*>`)
 
 // Title is a title from the first message of a user: its first sentence, cut between
-// words; "" if the message has no words.
+// words, or what it introduces with a colon; "" if the message has no words.
 func Title(message string) string {
 	text := markup.ReplaceAllString(message, " ")
+	introduced := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(strings.TrimSpace(line), "#>*-– \t`")
 		line = strings.Join(strings.Fields(line), " ")
 		if strings.IndexFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0 {
 			continue
 		}
+		if introduced == "" && strings.HasSuffix(line, ":") {
+			introduced = line
+			continue
+		}
 		return cutTitle(sentence(line))
 	}
-	return ""
+	return cutTitle(sentence(introduced))
 }
 
 // sentence is the first sentence of a line, if it is long enough to say something.

@@ -19,6 +19,7 @@ func TestATitleIsTheFirstSentenceOfWhatTheUserAsked(t *testing.T) {
 		"e.g. this one is short":                                         "e.g. this one is short",
 		"Implement the following plan:":                                  "Implement the following plan",
 		"Refactor the whole persistence layer so that every store shares the same transaction handling": "Refactor the whole persistence layer so that every store…",
+		"Implement the following plan:\n\n# Warm the caches first\n\n## Why":                            "Warm the caches first",
 		"---\n***\n🙂": "",
 		"":            "",
 	} {
