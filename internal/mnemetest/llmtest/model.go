@@ -17,8 +17,8 @@ import (
 // ModelName is the name to which the real model answers.
 const ModelName = "smollm2-135m"
 
-// Patience is how long a call of the real model may take: on busy cores it writes two
-// tokens a second.
+// Patience is how long a call of the real model may take: it writes 20 tokens a second,
+// on busy cores far less.
 const Patience = 5 * time.Minute
 
 // Model is the base URL of a real language model, one for all tests of a package. It

@@ -27,23 +27,27 @@ func real(t *testing.T, maxTokens int64, change ...func(*llm.Profile)) (*llmtest
 
 // told is a conversation that a small model can read.
 func told() summary.Input {
-	return summary.Input{Level: 1, FirstTurn: 1, LastTurn: 2, Files: []string{"cmd/main.go"}, Tools: []string{"read_file"}, Entries: []summary.Entry{
+	return summary.Input{Level: 1, FirstTurn: 1, LastTurn: 1, Files: []string{"cmd/main.go"}, Tools: []string{"read_file"}, Entries: []summary.Entry{
 		{Seq: 1, Turn: 1, Kind: summary.KindUser, Name: "ana", Text: "The tests fail since the last release. Please find the reason and repair it."},
 		{Seq: 2, Turn: 1, Kind: summary.KindCall, Name: "read_file", Text: `{"path":"cmd/main.go"}`},
-		{Seq: 3, Turn: 1, Kind: summary.KindResult, Name: "read_file", Text: "package main\n// the time-out of the connection pool is 1 second\n" + strings.Repeat("// and so on\n", 20)},
+		{Seq: 3, Turn: 1, Kind: summary.KindResult, Name: "read_file", Text: "package main // the time-out of the connection pool is 1 second"},
 		{Seq: 4, Turn: 1, Kind: summary.KindAssistant, Text: "The time-out of the connection pool was too short. I set it to 30 seconds, and the tests pass."},
-		{Seq: 5, Turn: 2, Kind: summary.KindUser, Name: "ana", Text: "Thank you. Write that into the notes of the release, please."},
 	}}
 }
 
 // A small model does not always find an end: one of these has to. What is not a draft
 // must be an error as it is described.
 func TestARealModelWritesADraft(t *testing.T) {
+	prompts := []string{
+		"Summarise the record in one sentence.",
+		`Write one short sentence for each field, and nothing else. For example:
+{"conversation": "Bob asked for a page.", "actions": "Wrote the page.", "findings": ["The page is at /home."], "topics": ["page"]}`,
+	}
 	file := filepath.Join(t.TempDir(), "prompt.txt")
-	require.NoError(t, os.WriteFile(file, []byte("Summarise the record in one sentence."), 0o600))
 	for try := range 12 {
+		require.NoError(t, os.WriteFile(file, []byte(prompts[try%2]), 0o600))
 		e, w := real(t, 200, func(p *llm.Profile) {
-			p.PromptFile, p.Temperature = file, float64(try)/10
+			p.PromptFile, p.Temperature = file, float64(try/2)/5
 		})
 		got, usage, err := w.Write(t.Context(), told())
 		require.Equal(t, 1, usage.Calls)
@@ -73,7 +77,7 @@ func TestARealModelIsCutOff(t *testing.T) {
 func TestARealModelIsGivenTooMuch(t *testing.T) {
 	_, w := real(t, 8)
 	in := told()
-	in.Entries[4].Text = strings.Repeat("far more words than it can read ", 4_000)
+	in.Entries[3].Text = strings.Repeat("far more words than it can read ", 4_000)
 	_, usage, err := w.Write(t.Context(), in)
 	failed(t, err, llm.ClassTooLong, summary.ErrUnusable)
 	require.Equal(t, 3, usage.Calls)
