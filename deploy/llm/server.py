@@ -30,6 +30,10 @@ params.n_parallel = 1
 params.n_ctx = 4096
 params.ctx_shift = False  # too long an input is an error, as it is with other servers
 
+# So small a model says the same again and again, and seldom finds the end of a list.
+params.sampling.penalty_repeat = 1.3
+params.sampling.penalty_last_n = 200
+
 over = threading.Event()
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, lambda *_: over.set())
