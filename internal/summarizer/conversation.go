@@ -10,6 +10,7 @@ import (
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
 	"mneme/pkg/summary"
+	"mneme/pkg/summary/llm"
 )
 
 // conversation writes all that is due in one conversation.
@@ -170,11 +171,12 @@ func (r *Reactor) enough(id events.ConversationID, c summary.Conversation, p Pro
 	return time.Since(r.waitingSince(id)) >= p.Deadline || c.Chars-c.CoveredChars >= 3*p.Settings.Threshold(1)
 }
 
-// retryAt is when an error says that it is worth another try, zero if it does not.
+// retryAt is when an error of a model says that it is worth another try, zero if it does
+// not.
 func retryAt(err error) time.Time {
-	var later interface{ RetryAt() time.Time }
-	if errors.As(err, &later) {
-		return later.RetryAt()
+	var of *llm.Error
+	if errors.As(err, &of) {
+		return of.NotBefore
 	}
 	return time.Time{}
 }

@@ -18,8 +18,8 @@ const (
 	maxActions  = 500
 	minConverse = 500 // of the conversation, before findings have to go
 
-	// Of all texts together. The rest is for what [summary.Text] puts around them.
-	maxDraft = summary.MaxText - 200
+	// Of all texts together.
+	maxDraft = summary.MaxDraft
 )
 
 // form is a summary as the model writes it. A field that is missing is nil.
