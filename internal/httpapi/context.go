@@ -47,7 +47,7 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 		return nil, a.problem(err)
 	}
 	c, err := a.build(ctx, window.Source{Graph: g, Files: f}, window.Request{
-		Conversation: in.id(), MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf,
+		Conversation: in.id(), MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf, Condense: in.Condense,
 	})
 	if err != nil {
 		return nil, a.problem(err)

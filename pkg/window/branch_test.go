@@ -46,7 +46,7 @@ func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
-		whole := conversations(rt, fmt.Sprintf("whole%d", n))
+		whole := conversations(rt, fmt.Sprintf("whole%d", n), 0)
 		var cuts []int
 		for i, e := range whole {
 			if e.Type == events.TypeMessageCreated {

@@ -23,7 +23,7 @@ func TestARequestThatBreaksARuleNamesItsField(t *testing.T) {
 		{window.Request{MaxChars: window.MinMaxChars - 1}, "max_chars", "199 is not between 200 and 10000000"},
 		{window.Request{MaxChars: -1}, "max_chars", "-1 is not between"},
 		{window.Request{MaxChars: window.MaxMaxChars + 1}, "max_chars", "is not between"},
-		{window.Request{Strategy: "best"}, "strategy", `"best" is not known; there are hybrid, pruned, recent`},
+		{window.Request{Strategy: "best"}, "strategy", `"best" is not known; there are hybrid, levels, pruned, recent`},
 	} {
 		_, err := window.Build(t.Context(), s.source(), c.req)
 		var invalid *window.InvalidError
@@ -108,7 +108,7 @@ func TestFilesAreListedOnceAndModifiedOutranksRead(t *testing.T) {
 	text := got.Markdown()
 	_, list, _ := strings.Cut(text, "## Recently Accessed Files\n")
 	assert.Equal(t, "\n**Read:**\n- read-last.go (via read_file, Turn 1)\n\n**Modified:**\n- written-then-read.go (via write_file, Turn 1)\n\n**Listed:**\n- src\n", strings.ReplaceAll(list, "./", ""))
-	m := got.Manifest.Sections[2]
+	m := got.Manifest.Sections[3]
 	assert.Equal(t, window.SectionFiles, m.Name)
 	assert.Contains(t, m.Dropped, window.Dropped{What: "files", Count: 2, Reason: "excluded by a pattern"})
 

@@ -54,6 +54,14 @@ func TestGoldenContexts(t *testing.T) {
 		{"pruned_agent", longTurn, window.Request{Strategy: "pruned", MaxChars: 2_000}},
 		{"pruned_minimal", longTurn, window.Request{Strategy: "pruned", MaxChars: window.MinMaxChars}},
 		{"no_user", noUser, window.Request{}},
+		{"story", summarised, window.Request{MaxChars: 4_000}},
+		{"story_tight", summarised, window.Request{MaxChars: 2_200}},
+		{"story_as_of", summarised, window.Request{MaxChars: 4_000, AsOf: 62}},
+		{"story_whole", summarised, window.Request{}},
+		{"levels", summarised, window.Request{MaxChars: 4_000, Strategy: "levels"}},
+		{"pruned_story", summarised, window.Request{MaxChars: 6_000, Strategy: "pruned"}},
+		{"condensed_clear", largeResults, window.Request{MaxChars: 8_000, Condense: "clear"}},
+		{"condensed_off", largeResults, window.Request{MaxChars: 8_000, Condense: "off"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conversation := newTalk(t, "golden")
@@ -158,6 +166,24 @@ func manyTurns(c *talk) {
 		c.user(fmt.Sprintf("Question %d?", i+1))
 		c.assistant(fmt.Sprintf("Answer %d: %s", i+1, strings.Repeat("word ", 20)))
 	}
+}
+
+// summarised is a conversation of 30 turns with summaries of two levels. It is alone in
+// its store, so its first event is at sequence 1.
+func summarised(c *talk) {
+	manyTurns(c)
+	write := func(id string, level int, first, last uint64, children ...string) {
+		c.add(&events.SummaryWritten{
+			SummaryID: id, Level: level, FirstSeq: first, LastSeq: last, FirstTurn: int(first+1) / 2, LastTurn: int(last) / 2, Children: append([]string{}, children...),
+			Conversation: "User: what about " + id + "?\nAssistant: it is answered.", Actions: "Used Read (2).", Findings: []string{"It holds.", "## Not a heading"}, Topics: []string{"answers"},
+			Files: []string{"src/a.go"}, Tools: []string{"Read"}, Method: "extractive",
+		})
+	}
+	write("a", 1, 1, 20)
+	write("b", 1, 21, 30)
+	write("ab", 2, 1, 30, "a", "b")
+	write("c", 1, 31, 40)
+	write("d", 1, 41, 56)
 }
 
 func noUser(c *talk) {

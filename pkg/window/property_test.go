@@ -31,9 +31,11 @@ var texts = rapid.Custom(func(t *rapid.T) string {
 })
 
 // conversations draws a conversation with calls before their messages, results
-// before their calls, results without calls and calls without results.
-func conversations(t *rapid.T, id string) []events.Event {
+// before their calls, results without calls and calls without results, and with
+// summaries on levels, unless first is 0: it is the sequence of its first event.
+func conversations(t *rapid.T, id string, first uint64) []events.Event {
 	var list []events.Event
+	var told summaries
 	add := func(p events.Payload) {
 		e, err := events.New(id, "test", fmt.Sprintf("e%d", len(list)), p)
 		if err != nil {
@@ -70,6 +72,11 @@ func conversations(t *rapid.T, id string) []events.Event {
 		add(p)
 	}
 	for range n {
+		if first > 0 && len(list) > 3 && rapid.IntRange(0, 11).Draw(t, "summarised") == 0 {
+			if p := told.next(t, first, first+uint64(len(list))); p != nil {
+				add(p)
+			}
+		}
 		switch rapid.IntRange(0, 11).Draw(t, "what") {
 		case 0, 1:
 			add(&events.MessageCreated{MessageID: fmt.Sprintf("m%d", len(list)), Role: "user", Content: texts.Draw(t, "user"),
@@ -104,6 +111,41 @@ func conversations(t *rapid.T, id string) []events.Event {
 	return list
 }
 
+// summaries are those of a conversation so far, by level, and how many of each are
+// consolidated.
+type summaries struct {
+	levels       [][]*events.SummaryWritten
+	consolidated []int
+}
+
+// next is one more: of the highest level that has two to consolidate, or of what none
+// covers before a sequence.
+func (s *summaries) next(t *rapid.T, first, end uint64) *events.SummaryWritten {
+	p := &events.SummaryWritten{
+		Level: 1, FirstSeq: first, LastSeq: end - 1, Conversation: "It was said: " + texts.Draw(t, "summary"), Actions: texts.Draw(t, "actions"),
+		Findings: []string{texts.Draw(t, "finding")}, Topics: []string{}, Files: []string{"src/a.go"}, Tools: []string{}, Children: []string{}, Method: "extractive",
+	}
+	for level := len(s.levels); level > 0; level-- {
+		if open := s.levels[level-1][s.consolidated[level-1]:]; len(open) > 2 {
+			p.Level, p.FirstSeq, p.LastSeq = level+1, open[0].FirstSeq, open[1].LastSeq
+			p.Children = []string{open[0].SummaryID, open[1].SummaryID}
+			s.consolidated[level-1] += 2
+			break
+		}
+	}
+	if p.Level == 1 && len(s.levels) > 0 {
+		if p.FirstSeq = s.levels[0][len(s.levels[0])-1].LastSeq + 1; p.FirstSeq > p.LastSeq {
+			return nil
+		}
+	}
+	if p.Level > len(s.levels) {
+		s.levels, s.consolidated = append(s.levels, nil), append(s.consolidated, 0)
+	}
+	p.SummaryID = fmt.Sprintf("L%d-%d", p.Level, p.FirstSeq)
+	s.levels[p.Level-1] = append(s.levels[p.Level-1], p)
+	return p
+}
+
 func mustJSON(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -118,7 +160,7 @@ func TestRulesHoldForAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
 		id := fmt.Sprintf("c%d", n)
-		list := conversations(rt, id)
+		list := conversations(rt, id, s.seq+1)
 		first := s.apply(list)
 		if len(list) == 0 {
 			return
