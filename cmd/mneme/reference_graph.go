@@ -16,7 +16,8 @@ func graphPage() string {
 		"of files `FilesServing`. During a rebuild, and a while after it, there are two. " +
 		"A tenant is escaped as in a URL.\n\n")
 	out.WriteString("```\n(:Conversation)-[:HAS_MESSAGE]->(:Message)-[:HAS_TOOL_CALL]->(:ToolCall)-[:HAS_RESULT]->(:ToolResult)\n" +
-		"                                (:Message)-[:REFERENCES_CODE]->(:Scope)\n(:Conversation)-[:HAS_VERSION]->(:Version)\n(:Conversation)-[:HAS_BRANCH]->(:Conversation)\n" +
+		"                                (:Message)-[:REFERENCES_CODE]->(:Scope)      (:ToolResult)-[:CONDENSED_TO]->(:Condensed)\n" +
+		"(:Conversation)-[:HAS_SUMMARY]->(:Summary)-[:CONSOLIDATES]->(:Summary)\n(:Conversation)-[:HAS_VERSION]->(:Version)\n(:Conversation)-[:HAS_BRANCH]->(:Conversation)\n" +
 		"(:FileAccess)-[:OF_FILE]->(:File)\n```\n\n")
 	out.WriteString("What a commit in progress has written can show to such a query; mneme's own reads of a conversation see it as a whole or not at all.\n\n## Questions\n\n" +
 		"The parameter `$listed` is generation and tenant, `'1/default'` for the tenant default in generation 1.\n\n")

@@ -34,6 +34,8 @@ var nodeKinds = []nodeKind{
 	{"Message:GraphEvent", "conversation", "seq", "HAS_MESSAGE", "Conversation", "key", "first_seq"},
 	{"ToolCall:GraphEvent", "conversation", "seq", "HAS_TOOL_CALL", "Message", "payload_key", "seq"},
 	{"ToolResult:GraphEvent", "conversation", "seq", "HAS_RESULT", "ToolCall", "payload_key", "seq"},
+	{"Summary:GraphEvent", "conversation", "seq", "HAS_SUMMARY", "Conversation", "key", "first_seq"},
+	{"Condensed:GraphEvent", "conversation", "seq", "CONDENSED_TO", "ToolResult", "payload_key", "seq"},
 }
 
 // bulk is what one statement writes: rows by sequence, which it gets as lists.
@@ -46,7 +48,7 @@ type bulk struct {
 // graphRows is the content of a generation, in the order in which a transaction writes it.
 type graphRows []*bulk
 
-// Scopes and what refers to them have no sequence of their own.
+// Scopes, what refers to them and what consolidates have no sequence of their own.
 const (
 	readScopes = `MATCH (s:Scope)<-[:REFERENCES_CODE]-(m:Message) WHERE s.key STARTS WITH $prefix WITH s, min(m.seq) AS seq
 		RETURN seq, s.key, s.tenant, s.file, s.start_line, s.end_line, s.name ORDER BY seq`
@@ -54,6 +56,10 @@ const (
 	readReferences = `MATCH (s:Scope)<-[:REFERENCES_CODE]-(m:Message) WHERE s.key STARTS WITH $prefix
 		RETURN m.seq, m.payload_key, s.key ORDER BY m.seq`
 	writeReferences = "UNWIND $rows AS r MATCH (m:Message {payload_key: r[0]}) MATCH (s:Scope {key: r[1]}) CREATE (m)-[:REFERENCES_CODE]->(s)"
+	// A summary has several children, each older than itself.
+	readChildren = `MATCH (s:Summary)-[:CONSOLIDATES]->(n:Summary) WHERE s.conversation STARTS WITH $prefix AND s.seq IS NOT NULL
+		RETURN s.seq, s.payload_key, n.payload_key ORDER BY s.seq, n.seq`
+	writeChildren = "UNWIND $rows AS r MATCH (s:Summary {payload_key: r[0]}) MATCH (n:Summary {payload_key: r[1]}) CREATE (s)-[:CONSOLIDATES]->(n)"
 )
 
 // read reads the generation.
@@ -71,11 +77,11 @@ func (b *neo4jBackend) read(ctx context.Context) (rows graphRows, err error) {
 		}
 		rows, later = append(rows, nodes), append(later, ties)
 	}
-	scopes, references := &bulk{statement: writeScopes}, &bulk{statement: writeReferences}
+	scopes, references, children := &bulk{statement: writeScopes}, &bulk{statement: writeReferences}, &bulk{statement: writeChildren}
 	for _, what := range []struct {
 		read string
 		into *bulk
-	}{{readScopes, scopes}, {readReferences, references}} {
+	}{{readScopes, scopes}, {readReferences, references}, {readChildren, children}} {
 		found, err := b.query(ctx, what.read, params)
 		if err != nil {
 			return nil, err
@@ -86,8 +92,8 @@ func (b *neo4jBackend) read(ctx context.Context) (rows graphRows, err error) {
 			}
 		}
 	}
-	scopes.nodes, references.ties = len(scopes.rows), len(references.rows)
-	return append(append(rows, scopes, references), later...), nil
+	scopes.nodes, references.ties, children.ties = len(scopes.rows), len(references.rows), len(children.rows)
+	return append(append(rows, scopes, references, children), later...), nil
 }
 
 func (k nodeKind) read() string {

@@ -32,6 +32,10 @@ func TestTheBareLoaderMakesTheGraphOfTheEngine(t *testing.T) {
 		{"trunk", &events.MessageCreated{MessageID: "m2", Role: "assistant", Content: "after its call", References: []events.Reference{{File: "/b.go"}}}},
 		{"trunk", &events.ToolCalled{ToolCallID: "t2", ToolName: "Read", Arguments: []byte(`{}`)}},
 		{"trunk", &events.ConversationUpdated{Title: ptr("another")}},
+		{"trunk", &events.ToolCondensed{ToolCallID: "t1", Content: "short", Model: "m"}},
+		{"trunk", &events.SummaryWritten{SummaryID: "s1", Level: 1, FirstSeq: 2, LastSeq: 4, Conversation: "said", Method: "extractive"}},
+		{"trunk", &events.SummaryWritten{SummaryID: "s2", Level: 1, FirstSeq: 5, LastSeq: 7, Conversation: "said", Method: "extractive"}},
+		{"trunk", &events.SummaryWritten{SummaryID: "p1", Level: 2, FirstSeq: 2, LastSeq: 7, Children: []string{"s1", "s2"}, Conversation: "said", Method: "extractive"}},
 		{"other", &events.MessageCreated{MessageID: "m1", Role: "user", Content: "hello"}},
 	} {
 		e, err := events.New(p.conversation, "test", fmt.Sprint(i), p.payload)
@@ -52,8 +56,8 @@ func TestTheBareLoaderMakesTheGraphOfTheEngine(t *testing.T) {
 	want, err := b.read(ctx)
 	require.NoError(t, err)
 	nodes, ties := count(want)
-	require.Equal(t, 3+4+3+2+1+2, nodes, "conversations, versions, messages, calls, results, scopes")
-	require.Equal(t, 1+4+3+1+1+3, ties, "branches, versions, messages, calls of a message, results, references")
+	require.Equal(t, 3+4+3+2+1+2+3+1, nodes, "conversations, versions, messages, calls, results, scopes, summaries, condensations")
+	require.Equal(t, 1+4+3+1+1+3+3+1+2, ties, "branches, versions, messages, calls of a message, results, references, summaries, condensations, children")
 
 	var alone []uint64
 	for _, ack := range acks {

@@ -24,8 +24,12 @@ func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
 	}
 	for n := range messages {
 		s.turn("long")
+		if n%10 == 0 {
+			s.summarise("long")
+		}
 		if n%(messages/100) == 0 {
 			s.turn("short")
+			s.summarise("short")
 		}
 		if n%500 == 499 {
 			s.apply(t)
@@ -104,6 +108,17 @@ func (s *stores) costs(t *testing.T, c string, plans map[string][]any) map[strin
 	cost("newest 10 calls with their results", err)
 	_, err = graph.Turns(ctx, s.graph, id, graph.ListQuery{Limit: 3})
 	cost("newest 3 turns", err)
+	_, err = s.graph.Summaries(ctx, id, graph.SummaryQuery{Limit: 5})
+	cost("newest 5 summaries", err)
+	_, err = s.graph.Summaries(ctx, id, graph.SummaryQuery{Level: 1, Limit: 5})
+	cost("newest 5 summaries of a level", err)
+	for _, asOf := range []uint64{now.LastSeq, now.FirstSeq + 600} {
+		frontier, err := s.graph.Summaries(ctx, id, graph.SummaryQuery{AsOf: asOf, Level: 1, Frontier: true})
+		cost(fmt.Sprintf("frontier of level 1, %t", asOf == now.LastSeq), err)
+		require.NotEmpty(t, frontier)
+		_, err = s.graph.SummariesByID(ctx, id, []string{frontier[0].SummaryID}, asOf)
+		cost(fmt.Sprintf("summary by id, %t", asOf == now.LastSeq), err)
+	}
 	_, err = s.files.Files(ctx, id, graph.FileQuery{Limit: 20})
 	cost("newest 20 files", err)
 	_, err = s.files.LastSeq(ctx, id)
@@ -117,6 +132,8 @@ func (s *stores) costs(t *testing.T, c string, plans map[string][]any) map[strin
 		&events.MessageCreated{MessageID: fmt.Sprint("a", n), Role: "assistant", Content: "hello"},
 		&events.ToolCalled{ToolCallID: fmt.Sprint("c", n), MessageID: fmt.Sprint("a", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/0.go"}`)},
 		&events.ToolReturned{ToolCallID: fmt.Sprint("c", n), Result: events.TextResult("no"), Success: new(bool)},
+		&events.ToolCondensed{ToolCallID: fmt.Sprint("c", n), Content: "short", Model: "m"},
+		&events.SummaryWritten{SummaryID: fmt.Sprint("s", n), Level: 1, FirstSeq: s.covered[c].next[1], LastSeq: n, Conversation: "said", Method: "extractive"},
 	} {
 		s.add(c, p)
 		s.apply(t)

@@ -5,7 +5,8 @@
 //	(:Conversation)-[:HAS_VERSION]->(:Version)
 //	(:Conversation)-[:HAS_BRANCH]->(:Conversation)
 //	(:Conversation)-[:HAS_MESSAGE]->(:Message)-[:HAS_TOOL_CALL]->(:ToolCall)-[:HAS_RESULT]->(:ToolResult)
-//	                                (:Message)-[:REFERENCES_CODE]->(:Scope)
+//	                                (:Message)-[:REFERENCES_CODE]->(:Scope)      (:ToolResult)-[:CONDENSED_TO]->(:Condensed)
+//	(:Conversation)-[:HAS_SUMMARY]->(:Summary)-[:CONSOLIDATES]->(:Summary)
 //	(:FileAccess)-[:OF_FILE]->(:File)
 //
 // Each projection writes labels of its own only. What joins them is the property

@@ -100,6 +100,8 @@ var written = []string{
 	"(n:Message) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
 	"(n:ToolCall) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
 	"(n:ToolResult) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:Summary) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:Condensed) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
 	"(n:Scope) WHERE n.key STARTS WITH $prefix",
 	"(n:Conversation) WHERE n.key STARTS WITH $prefix",
 	"(n:GraphCheckpoint) WHERE n.key STARTS WITH $prefix",

@@ -68,6 +68,7 @@ func TestTheRemainsOfAConstraintAreNotInTheWay(t *testing.T) {
 var released = []string{
 	"710a0c7d380bcda368b76be1470ab9d9c6f175557e2cd978774be5f389658ff1",
 	"8790f7e904d278850ec9fc0cf3fc972ac0bc89481b3a0215803cef0bbfb31666",
+	"3d445aa5aafff65f4d265f4c102bfb34b9fbba3f83b9e3ed867a28d498de2053",
 }
 
 func TestAReleasedMigrationStaysAsItIs(t *testing.T) {

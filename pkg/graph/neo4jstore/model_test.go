@@ -57,6 +57,18 @@ func told() *storetest.History {
 	h.Add("orphan", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "nobody", MessageID: "m"}})
 	h.Add("gone", &events.ConversationStarted{Cwd: "/w"})
 	h.Add("gone", &events.ConversationDeleted{})
+	h.Add("one", &events.ToolCondensed{ToolCallID: "k1", Content: strings.Repeat("short ", graph.MaxBodyBytes), Model: "m", PromptHash: "h", CharsIn: 9, CharsOut: 5})
+	summary := func(id string, level int, last uint64, supersedes string, children ...string) {
+		h.Add("one", &events.SummaryWritten{
+			SummaryID: id, Level: level, FirstSeq: 1, LastSeq: last, FirstTurn: 1, LastTurn: 1, Children: children, Supersedes: supersedes, Conversation: "said by " + id, Actions: "done",
+			Findings: []string{"f"}, Topics: []string{"t"}, Files: []string{"/w/a.go"}, Tools: []string{"Read"}, TurnCount: 1,
+			Method: "extractive", FallbackReason: "no model", Model: "m", PromptHash: "h", CharsIn: 9, CharsOut: 5,
+		})
+	}
+	summary("s1", 1, 11, "")
+	summary("p1", 2, 11, "", "s1")
+	summary("s1'", 1, 11, "s1")
+	summary("p1'", 2, 11, "p1", "s1'")
 	h.Time = time.Time{}
 	h.Add("two", &events.ToolReturned{ToolCallID: "unheard", Result: events.TextResult("x")}) // without a time
 	return h
@@ -104,8 +116,9 @@ func TestTheExampleQueriesAnswerTheirQuestions(t *testing.T) {
 		"How did a conversation describe itself over time?": {
 			{1, 11, "First", []any{"x"}, "active", "m"}, {11, nil, "Renamed", []any{"x"}, "active", "m"},
 		},
+		"What is the story of a conversation so far?":                         {{2, 1, 1, "said by p1'"}},
 		"Which failed calls were tried again with success, in the same turn?": {{"Edit", 1, 2.0}},
-		"How much happens a day?": {{"2026-03-01", 2, 3, 9 + 4 + 5*graph.MaxBodyBytes}},
+		"How much happens a day?":                                             {{"2026-03-01", 2, 3, 9 + 4 + 5*graph.MaxBodyBytes}},
 		"What happened in a turn?": {
 			{2, "user", "change it", nil, nil, nil, nil},
 			{3, "assistant", "I do", "Edit", `{"file_path":"/w/a.go"}`, false, "four"}, {3, "assistant", "I do", "Edit", `{"file_path":"/w/a.go"}`, true, "four"},
@@ -157,5 +170,6 @@ func TestEveryPropertyIsDocumentedAndEveryDocumentedOneIsWritten(t *testing.T) {
 var rarely = map[string]bool{
 	"Conversation.sweep": true, "FilesConversation.sweep": true, // only while one is emptied
 	"Message.reasoning_hash": true, "Message.updated_at": true, "ToolCall.arguments_hash": true, "ToolCall.updated_at": true, "ToolResult.result_hash": true, // long texts, no time
+	"Summary.updated_at": true, "Condensed.updated_at": true, "Condensed.payload_key": true,
 	"Version.payload_key": true, "Version.updated_at": true, // no such event has a payload id
 }

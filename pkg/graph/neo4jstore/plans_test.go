@@ -98,7 +98,7 @@ var exceptions = []struct {
 	{"Eager", "it keeps the branches without a parent", graphDialect.mend},
 	{"Eager", "it keeps one row", slices.Concat(engineOf(makeCheckpoint), engineOf(settleAfter))},
 	{"Eager", "it keeps what one transaction of a sweep deletes", []string{graphDialect.sweeps[0], filesDialect.sweeps[0]}},
-	{"CartesianProduct", "of one node, by its key, and another, by its key", []string{pieceOf(graphDialect, "references")}},
+	{"CartesianProduct", "of one node, by its key, and another, by its key", []string{pieceOf(graphDialect, "references"), pieceOf(graphDialect, "children")}},
 	{"CartesianProduct", "of one node, by its key, and those that wait for it", []string{
 		pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"), engineOf(graphDialect.linkAndSettle())[0],
 	}},

@@ -64,6 +64,11 @@ RETURN t.tool_name AS tool, count(*) AS results, sum(r.result_chars) AS chars, m
 MATCH (parent:Conversation)-[:HAS_BRANCH]->(branch:Conversation) WHERE parent.listed = $listed
 OPTIONAL MATCH (at:Message) WHERE at.conversation = parent.key AND at.id = branch.branched_at
 RETURN parent.id, branch.id, at.turn AS turn, left(at.content, 80) AS said ORDER BY branch.first_seq`},
+		{"What is the story of a conversation so far?", `
+MATCH (s:Summary) WHERE s.conversation = $listed + '/' + $id AND s.level > 0 AND s.seq > 0
+  AND NOT EXISTS { MATCH (p:Summary) WHERE p.conversation = s.conversation AND p.level = s.level + 1 AND p.last_seq >= s.last_seq AND p.seq > 0 }
+  AND NOT EXISTS { MATCH (r:Summary) WHERE r.conversation = s.conversation AND r.level = s.level AND r.last_seq = s.last_seq AND r.seq > s.seq }
+RETURN s.level, s.first_turn, s.last_turn, left(s.said, 80) AS said ORDER BY s.first_seq`},
 		{"How did a conversation describe itself over time?", `
 MATCH (c:Conversation {key: $listed + '/' + $id})-[:HAS_VERSION]->(v:Version)
 RETURN v.seq, v.ended, v.title, v.tags, v.status, v.model ORDER BY v.seq`},

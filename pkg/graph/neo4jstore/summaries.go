@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"mneme/events"
 	"mneme/pkg/graph"
@@ -91,7 +92,7 @@ var (
 	selectSummarySeqs        = inOrder(func(oldest bool) string { return revisions(false, oldest) })
 	selectSummarySeqsOfLevel = inOrder(func(oldest bool) string { return revisions(true, oldest) })
 
-	endedProps = "[" + summaryProps.list("n")[1:len(summaryProps.list("n"))-1] + ", " + endOf + "]"
+	endedProps = strings.TrimSuffix(summaryProps.list("n"), "]") + ", " + endOf + "]"
 
 	selectSummaries      = reading("COLLECT { UNWIND $in.seqs AS seq MATCH (n:Summary {conversation: $key, seq: seq}) RETURN " + endedProps + " }")
 	selectSummariesByKey = reading("COLLECT { UNWIND $in.keys AS k MATCH (n:Summary {payload_key: k}) WHERE n.seq <= upTo RETURN " + endedProps + " }")
@@ -127,19 +128,24 @@ func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph
 		return nil, v.err
 	}
 	asOf = min(asOf, settled) // the second read sees no more than the first
-	found := make([]int64, len(seqs))
-	at := make(map[uint64]int, len(seqs))
+	wanted := make([]int64, len(seqs))
 	for i, seq := range seqs {
-		found[i], at[seq] = number(seq), i
+		wanted[i] = number(seq)
 	}
-	inSeqs := in("seqs", found)
-	inSeqs["last"] = number(asOf)
-	if v, err = g.of(ctx, id, selectSummaries, inSeqs); err != nil {
+	params = in("seqs", wanted)
+	params["last"] = number(asOf)
+	if v, err = g.of(ctx, id, selectSummaries, params); err != nil {
 		return nil, err
 	}
-	list := make([]graph.Summary, len(seqs))
+	found := make(map[uint64]graph.Summary, len(seqs))
 	for _, s := range scanAll(v, scanEnded(asOf)) {
-		list[at[s.Seq]] = s
+		found[s.Seq] = s
+	}
+	var list []graph.Summary
+	for _, seq := range seqs {
+		if s, ok := found[seq]; ok { // unless a repair is at it
+			list = append(list, s)
+		}
 	}
 	return list, v.err
 }

@@ -2,6 +2,7 @@ package neo4jstore
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,11 +27,12 @@ type stores struct {
 	filesCP projection.Checkpoint
 	history *storetest.History
 	spy     *spy
+	covered map[string]*covered // by conversation
 }
 
 func openStores(t *testing.T, c Config) *stores {
 	t.Helper()
-	s := &stores{history: storetest.NewHistory()}
+	s := &stores{history: storetest.NewHistory(), covered: map[string]*covered{}}
 	s.graph, s.files = openBoth(t, c, generationOf(t.Name()))
 	s.spy = watch(&s.graph.store, &s.files.store)
 	s.acquire(t)
@@ -57,7 +59,19 @@ func (s *stores) apply(t *testing.T) {
 	s.history.Messages = nil
 }
 
-func (s *stores) add(conversation string, p events.Payload) { s.history.Add(conversation, p) }
+func (s *stores) add(conversation string, p events.Payload) {
+	if s.covered[conversation] == nil {
+		first := s.history.Next
+		s.covered[conversation] = &covered{next: slices.Repeat([]uint64{first}, 16), open: make([][]string, 16)}
+	}
+	s.history.Add(conversation, p)
+}
+
+// covered is how far the summaries of a conversation have come.
+type covered struct {
+	next []uint64   // by level, from 1: where the next range begins
+	open [][]string // by level: the ids of those that are not consolidated
+}
 
 func conversation(name string) events.ConversationID {
 	return events.ConversationID{Tenant: "t", ID: name}
@@ -76,6 +90,29 @@ func (s *stores) round(c string) {
 	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("f", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/a.go"}`)})
 	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("f", n), Result: events.TextResult("no"), Success: &no})
 	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("early", n), Result: events.TextResult("early")})
+	s.add(c, &events.ToolCondensed{ToolCallID: fmt.Sprint("k", n), Content: "short", Model: "m"})
+	s.summarise(c)
+}
+
+// summarise covers what a conversation has so far, and consolidates each three summaries
+// of a level. Each of them has a revision.
+func (s *stores) summarise(name string) {
+	c, last := s.covered[name], s.history.Next-1
+	var children []string
+	for level := 1; ; level++ {
+		p := &events.SummaryWritten{
+			SummaryID: fmt.Sprint("s", s.history.Next), Level: level, FirstSeq: c.next[level], LastSeq: last, Children: children, Conversation: "said", Method: "extractive",
+		}
+		s.add(name, p)
+		revision := *p
+		revision.SummaryID, revision.Supersedes = p.SummaryID+"'", p.SummaryID
+		s.add(name, &revision)
+		c.next[level], c.open[level] = last+1, append(c.open[level], p.SummaryID)
+		if len(c.open[level]) < 3 {
+			return
+		}
+		children, c.open[level] = c.open[level], nil
+	}
 }
 
 // append is everything that can be written, in batches of one event and of many.
@@ -143,6 +180,7 @@ func (s *stores) newest(t *testing.T, c string) {
 	require.NoError(t, err)
 	_, err = s.graph.Counts(ctx, id, []uint64{now.LastSeq, now.LastSeq - 20})
 	require.NoError(t, err)
+	s.newestSummaries(t, id, now.LastSeq)
 	for _, oldest := range []bool{false, true} {
 		for _, role := range []string{"", "user"} {
 			list, err := s.graph.Messages(ctx, id, graph.MessageQuery{Limit: 10, Role: role, From: now.LastSeq - 600, OldestFirst: oldest})
@@ -177,6 +215,32 @@ func (s *stores) newest(t *testing.T, c string) {
 	seq, err := s.files.LastSeq(ctx, id)
 	require.NoError(t, err)
 	require.NotZero(t, seq)
+}
+
+// newestSummaries is every read of summaries and condensations.
+func (s *stores) newestSummaries(t *testing.T, id events.ConversationID, last uint64) {
+	t.Helper()
+	ctx := t.Context()
+	for _, asOf := range []uint64{0, last - 1, 200} {
+		for level := range 3 {
+			for _, frontier := range []bool{true, false} {
+				for _, superseded := range []bool{true, false} {
+					q := graph.SummaryQuery{AsOf: asOf, Level: level, Frontier: frontier, Superseded: superseded, Limit: 3, OldestFirst: asOf == 200}
+					list, err := s.graph.Summaries(ctx, id, q)
+					require.NoError(t, err)
+					if level == 0 {
+						require.NotEmpty(t, list)
+						_, err = s.graph.SummariesByID(ctx, id, []string{list[0].SummaryID}, asOf)
+						require.NoError(t, err)
+					}
+				}
+			}
+		}
+	}
+	entries, err := s.graph.Transcript(ctx, id, graph.TranscriptQuery{Limit: 1, CallsOnly: true})
+	require.NoError(t, err)
+	_, err = s.graph.Condensations(ctx, id, []graph.Ref{entries[0].Call.Ref()}, graph.Latest)
+	require.NoError(t, err)
 }
 
 // rest is every other read.

@@ -71,6 +71,39 @@ func branchRowCases(w branchShop) []namedCase {
 			require.Len(t, steps.Rows, 1, "the result is not listed as one without a call")
 			require.Equal(t, "early", steps.Rows[0].Calls[0].Result.Result.Text)
 		}},
+		{"a branch has the summaries that its parent had at the message, and its own", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("p", message("m1", "user", "one"))
+			h.Add("p", message("m2", "user", "two"))
+			h.Add("p", written("s1", 1, 1, 2)) // 3
+			h.Add("p", message("m3", "user", "branch here"))
+			h.Add("x", from("p", "m3")) // 5
+			h.Add("p", written("s2", 1, 3, 4))
+			h.Add("p", written("q", 2, 1, 4, "s1", "s2"))
+			h.Add("x", message("x1", "user", "four")) // 8
+			own := written("s2", 1, 5, 8)
+			own.FirstTurn, own.LastTurn = 1, 1
+			h.Add("x", own)                                     // 9
+			h.Add("x", revision("s1'", written("s1", 1, 1, 2))) // of what it inherits: refused
+			b := w.with(t, h)
+			require.Len(t, b.failed(), 1)
+			reader := b.lineage("x", graph.Latest).Graph(b.store)
+			for name, q := range map[string]graph.SummaryQuery{"all": {OldestFirst: true}, "frontier": {Frontier: true, OldestFirst: true}, "level 1": {Level: 1, OldestFirst: true}} {
+				list := must(reader.Summaries(b.ctx, id("x"), q))(t)
+				require.Len(t, list, 2, name)
+				require.Equal(t, "s1", list[0].SummaryID)
+				require.Equal(t, "p", list[0].InheritedFrom)
+				require.Zero(t, list[0].ConsolidatedSeq, "the parent consolidated it later")
+				require.Equal(t, graph.Position{Seq: 9, N: 2, Turn: 4}, list[1].Position)
+				require.Equal(t, 4, list[1].FirstTurn)
+				found := must(reader.SummariesByID(b.ctx, id("x"), []string{"s1", "s2", "q"}, graph.Latest))(t)
+				require.Equal(t, map[string]graph.Summary{"s1": list[0], "s2": list[1]}, found)
+			}
+			require.Equal(t, 2, must(reader.Conversation(b.ctx, id("x"), graph.Latest))(t).SummaryCount)
+			require.Empty(t, must(reader.Summaries(b.ctx, id("x"), graph.SummaryQuery{AsOf: 2}))(t))
+			require.Len(t, must(reader.Summaries(b.ctx, id("x"), graph.SummaryQuery{AsOf: 5}))(t), 1)
+			require.Len(t, must(reader.Summaries(b.ctx, id("p"), graph.SummaryQuery{}))(t), 3, "another conversation is read as it is")
+		}},
 		{"a branch lists its parent's files as they were, with its own in front", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("p", message("m1", "user", "one"))

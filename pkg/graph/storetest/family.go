@@ -67,7 +67,7 @@ func (f *family) branch(r *rapid.T, parent, id string) {
 
 // next draws an event that fits what a member shows.
 func (f *family) next(r *rapid.T, id string, n int) events.Payload {
-	var messages, pending, early []string
+	var messages, pending, early, own []string
 	inherited := map[string]bool{}
 	returned, called := map[string]bool{}, map[string]bool{}
 	for _, e := range f.members[id] {
@@ -79,6 +79,9 @@ func (f *family) next(r *rapid.T, id string, n int) events.Payload {
 			inherited[p.ToolCallID] = !e.own
 		case *events.ToolReturned:
 			returned[p.ToolCallID] = true
+			if e.own {
+				own = append(own, p.ToolCallID)
+			}
 		}
 	}
 	for _, call := range f.calls {
@@ -100,6 +103,8 @@ func (f *family) next(r *rapid.T, id string, n int) events.Payload {
 	case what < 7 && len(pending) > 0:
 		call := rapid.SampledFrom(pending).Draw(r, "pending")
 		return result(call, "done", inherited[call] || rapid.Bool().Draw(r, "success"))
+	case what == 8 && len(own) > 0:
+		return condensed(rapid.SampledFrom(own).Draw(r, "condensed"), fmt.Sprint("short", n))
 	case what == 7 && len(early) > 0:
 		return write(rapid.SampledFrom(early).Draw(r, "early"), path)
 	}

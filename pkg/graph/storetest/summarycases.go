@@ -200,6 +200,30 @@ func summaryCases(w graphShop) []namedCase {
 				"an id that is taken":        {written("s1", 1, 12, 13), "the event at sequence 9 has the same identity and other content"},
 			})
 		}},
+		{"a batch is reduced twice, however many of its events are invalid", func(t *testing.T) {
+			b := graphBench{w.bench(t)}
+			h := story()
+			for i := range 50 {
+				h.Add("c", written(fmt.Sprint("x", i), 1, 1, 1))
+				h.Add("c", message(fmt.Sprint("after", i), "user", "x"))
+			}
+			h.Add("c", written("x0", 1, 12, 18)) // takes the id that the refused one does not hold
+			h.Add("c", written("p3", 2, 9, 18, "s5", "x0"))
+			reduced := 0
+			p := graph.Projection()
+			for kind, reduce := range p.Reducers {
+				p.Reducers[kind] = func(u *graph.Unit, e *events.Recorded) error {
+					reduced++
+					return reduce(u, e)
+				}
+			}
+			cp, err := p.Apply(b.ctx, b.store, b.cp, h.Messages)
+			require.NoError(t, err)
+			require.EqualValues(t, 16+50+2, cp.Applied)
+			require.LessOrEqual(t, reduced, 3*len(h.Messages), "once more where an id is taken again, and on Neo4j for the look at the keys")
+			require.Len(t, b.failed(), 50)
+			require.Equal(t, []string{"t1", "p3"}, b.summaryIDs(oldest(graph.SummaryQuery{Frontier: true})))
+		}},
 		{"a conversation does not begin with a summary", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", written("s", 1, 1, 1))
