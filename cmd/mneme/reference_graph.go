@@ -13,7 +13,7 @@ func graphPage() string {
 	out.WriteString("# The graph in Neo4j\n\n" + generated)
 	out.WriteString("With `MNEME_STORE=neo4j` the read models are a graph that anyone may read. Nobody but mneme should write to it: what is derived is made anew from the log. " +
 		"A property that would be empty is not there. Rows of a conversation have its key, `<generation>/<tenant>/<id>`, as `conversation`. The generation is 1 until something was rebuilt; `MATCH (s:GraphServing) RETURN coalesce(s.generation, 1)` is the one that serves, " +
-		"of files `FilesServing`. During a rebuild, and a while after it, there are two. " +
+		"of files `FilesServing`, of summaries `SummariesServing`. During a rebuild, and a while after it, there are two. " +
 		"A tenant is escaped as in a URL.\n\n")
 	out.WriteString("```\n(:Conversation)-[:HAS_MESSAGE]->(:Message)-[:HAS_TOOL_CALL]->(:ToolCall)-[:HAS_RESULT]->(:ToolResult)\n" +
 		"                                (:Message)-[:REFERENCES_CODE]->(:Scope)      (:ToolResult)-[:CONDENSED_TO]->(:Condensed)\n" +
@@ -32,8 +32,8 @@ func graphPage() string {
 		}
 		out.WriteString("\n")
 	}
-	out.WriteString("The engine has labels of its own, which begin with the projection's name: GraphCheckpoint and FilesCheckpoint (positions), GraphSettled and FilesSettled " +
-		"(what readers see), GraphFailedEvent and FilesFailedEvent (events that were skipped, as `mneme failed list` shows them), and MnemeSchema.\n\n")
+	out.WriteString("The engine has labels of its own, which begin with the projection's name: GraphCheckpoint, FilesCheckpoint and SummariesCheckpoint (positions), " +
+		"GraphSettled, FilesSettled and SummariesSettled (what readers see), GraphFailedEvent, FilesFailedEvent and SummariesFailedEvent (events that were skipped, as `mneme failed list` shows them), and MnemeSchema.\n\n")
 	out.WriteString("## Relationships\n\n| relationship | meaning |\n|---|---|\n")
 	for _, r := range neo4jstore.Relationships() {
 		fmt.Fprintf(&out, "| `(:%s)-[:%s]->(:%s)` | %s |\n", r.From, r.Type, r.To, cellText(r.Is))

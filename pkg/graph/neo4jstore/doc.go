@@ -8,6 +8,7 @@
 //	                                (:Message)-[:REFERENCES_CODE]->(:Scope)      (:ToolResult)-[:CONDENSED_TO]->(:Condensed)
 //	(:Conversation)-[:HAS_SUMMARY]->(:Summary)-[:CONSOLIDATES]->(:Summary)
 //	(:FileAccess)-[:OF_FILE]->(:File)
+//	(:SummariesConversation), (:SummariesState), (:SummariesMark), (:SummariesRange)
 //
 // Each projection writes labels of its own only. What joins them is the property
 // conversation, "<generation>/<tenant>/<id>": it is the key of the conversation and
@@ -48,7 +49,7 @@
 // # Generations
 //
 // Every key begins with a generation, so a rebuild is written beside what serves. Which
-// one serves says a node of each projection, (:GraphServing) and (:FilesServing), see
+// one serves says a node of each projection, (:GraphServing) for example, see
 // [Generations]. A generation that was discarded, or an older one, can't be begun anew.
 //
 // # Errors

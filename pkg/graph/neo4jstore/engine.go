@@ -12,7 +12,7 @@ import (
 	"mneme/pkg/projection"
 )
 
-// store is what both projections' stores have in common: positions and failed events.
+// store is what the projections' stores have in common: positions and failed events.
 type store struct {
 	*db
 	dialect

@@ -16,10 +16,10 @@ import (
 // tests on a server that others use takes greater numbers.
 const firstForeign = 1 << 31
 
-// Generations keeps the builds of both read models apart: every key begins with one.
-// Which one serves stands in a node for each projection, (:GraphServing) and
-// (:FilesServing), with what was discarded, so that one transaction decides. Any number
-// of processes may use it at once.
+// Generations keeps the builds of the read models apart: every key begins with one.
+// Which one serves stands in a node for each projection, (:GraphServing), (:FilesServing)
+// and (:SummariesServing), with what was discarded, so that one transaction decides. Any
+// number of processes may use it at once.
 type Generations struct{ *db }
 
 var _ projection.Generations = (*Generations)(nil)

@@ -116,6 +116,12 @@ var written = []string{
 	"(n:FilesCheckpoint) WHERE n.key STARTS WITH $prefix",
 	"(n:FilesSettled) WHERE n.key STARTS WITH $prefix",
 	"(n:FilesFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
+	"(n:SummariesState) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:SummariesEvent) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:SummariesConversation) WHERE n.key STARTS WITH $prefix",
+	"(n:SummariesCheckpoint) WHERE n.key STARTS WITH $prefix",
+	"(n:SummariesSettled) WHERE n.key STARTS WITH $prefix",
+	"(n:SummariesFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
 }
 
 // openBoth opens a generation of both stores.

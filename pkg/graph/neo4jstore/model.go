@@ -68,9 +68,9 @@ func properties(lists ...[]Property) (all []Property) {
 	return all
 }
 
-// Labels describes the nodes that both projections write, without those of the engine.
+// Labels describes the nodes that the projections write, without those of the engine.
 func Labels() []Label {
-	return []Label{
+	return append([]Label{
 		{"Conversation", "A conversation as it is now. A deleted one is a tombstone: it has neither `listed` nor a description.", properties(
 			[]Property{
 				{"key", "`<generation>/<tenant>/<id>`, unique; rows have it as `conversation`"},
@@ -162,7 +162,7 @@ func Labels() []Label {
 			{"conversation", "key of the conversation"}, {"seq", "its sequence"}, {"identity", "key of tenant, conversation, source and id"},
 			{"payload_key", "key of the id that its payload has in the conversation"}, {"content_digest", "hash of its content"},
 		}},
-	}
+	}, summariesLabels()...)
 }
 
 // Relationships describes them.

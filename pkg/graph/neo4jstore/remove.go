@@ -28,9 +28,14 @@ var removals = map[string][]removal{
 		{"FilesEvent", ofConversation("seq")}, {"FileAccess", ofConversation("at")}, {"File", ofKey}, {"TrackedCall", ofKey}, {"EarlyResult", ofKey},
 		{"FilesConversation", ofKey}, {"FilesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
 	},
+	"summaries": {
+		{"SummariesCheckpoint", ofKey}, {"SummariesSettled", ofKey},
+		{"SummariesState", ofConversation("seq")}, {"SummariesEvent", ofConversation("seq")},
+		{"SummariesConversation", ofKey}, {"SummariesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
+	},
 }
 
-// Remove deletes whatever either projection has written of a generation, in
+// Remove deletes whatever the projections have written of a generation, in
 // transactions of some thousand nodes. Nobody may be writing it, and who reads it sees
 // less and less. The schema stays, and so does which generation serves: what programs
 // write is for [Generations.Discard].
@@ -60,7 +65,7 @@ func (d *db) remove(ctx context.Context, projection string, generation int) erro
 	return nil
 }
 
-// Reset deletes every generation of both projections that programs write, and which one
+// Reset deletes every generation of the projections that programs write, and which one
 // serves: the server is then as if no mneme had used it, but for the schema. Nobody may be
 // reading or writing them.
 func Reset(ctx context.Context, c Config) (err error) {

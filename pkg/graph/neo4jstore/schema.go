@@ -76,4 +76,23 @@ var migrations = []migration{
 		"CREATE CONSTRAINT condensed_seq IF NOT EXISTS FOR (d:Condensed) REQUIRE (d.conversation, d.seq) IS UNIQUE",
 		"CREATE INDEX condensed_call IF NOT EXISTS FOR (d:Condensed) ON (d.conversation, d.tool_call_id, d.seq)",
 	}},
+	{"constraints and indexes of the projection summaries", []string{
+		"CREATE CONSTRAINT summaries_checkpoint IF NOT EXISTS FOR (k:SummariesCheckpoint) REQUIRE k.key IS UNIQUE",
+		"CREATE CONSTRAINT summaries_settled IF NOT EXISTS FOR (s:SummariesSettled) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT summaries_failed_event IF NOT EXISTS FOR (f:SummariesFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
+		"CREATE INDEX summaries_failed_event_conversation IF NOT EXISTS FOR (f:SummariesFailedEvent) ON (f.conversation)",
+		"CREATE CONSTRAINT summaries_serving IF NOT EXISTS FOR (s:SummariesServing) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT summaries_event_identity IF NOT EXISTS FOR (e:SummariesEvent) REQUIRE e.identity IS UNIQUE",
+		"CREATE CONSTRAINT summaries_event_payload_key IF NOT EXISTS FOR (e:SummariesEvent) REQUIRE e.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT summaries_event_seq IF NOT EXISTS FOR (e:SummariesEvent) REQUIRE (e.conversation, e.seq) IS UNIQUE",
+
+		// ends is where a range ends and is missing from revisions.
+		"CREATE CONSTRAINT summaries_conversation_key IF NOT EXISTS FOR (c:SummariesConversation) REQUIRE c.key IS UNIQUE",
+		"CREATE INDEX summaries_conversation_by_id IF NOT EXISTS FOR (c:SummariesConversation) ON (c.generation, c.tenant, c.id)",
+		"CREATE INDEX summaries_conversation_sweep IF NOT EXISTS FOR (c:SummariesConversation) ON (c.sweep)",
+		"CREATE CONSTRAINT summaries_state_seq IF NOT EXISTS FOR (s:SummariesState) REQUIRE (s.conversation, s.seq) IS UNIQUE",
+		"CREATE CONSTRAINT summaries_mark_seq IF NOT EXISTS FOR (m:SummariesMark) REQUIRE (m.conversation, m.seq) IS UNIQUE",
+		"CREATE CONSTRAINT summaries_range_seq IF NOT EXISTS FOR (r:SummariesRange) REQUIRE (r.conversation, r.seq) IS UNIQUE",
+		"CREATE INDEX summaries_range_ends IF NOT EXISTS FOR (r:SummariesRange) ON (r.conversation, r.level, r.ends)",
+	}},
 }

@@ -65,7 +65,7 @@ func in(name string, list any) map[string]any {
 	return map[string]any{"in": map[string]any{name: list}}
 }
 
-// tx is the part of a transaction that both projections share. What is to be written is
+// tx is the part of a transaction that the projections share. What is to be written is
 // collected and goes to the server at the end.
 type tx struct {
 	*store

@@ -62,6 +62,12 @@ func (r row) texts(name string, list []string) {
 	}
 }
 
+func (r row) flag(name string, value bool) {
+	if value {
+		r[name] = true
+	}
+}
+
 func (r row) body(name, bytes, chars, digest string, b *graph.Body) {
 	r.text(name, b.Text)
 	r.count(bytes, b.Bytes)

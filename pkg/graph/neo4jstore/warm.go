@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"unicode/utf8"
 
 	"mneme/events"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
+	"mneme/pkg/summary"
 )
 
 // nobody is a conversation that is not there: no event can have it.
@@ -62,6 +64,15 @@ func (f *Files) Warm(ctx context.Context) error {
 	_, err := f.Files(ctx, nobody, graph.FileQuery{})
 	_, e := f.LastSeq(ctx, nobody)
 	return errors.Join(err, e, f.warm(ctx))
+}
+
+// Warm is as [Graph.Warm].
+func (s *Summaries) Warm(ctx context.Context) error {
+	_, err := s.Conversation(ctx, nobody)
+	_, e := s.Marks(ctx, nobody, 0, 1)
+	_, f := s.Ranges(ctx, nobody, 1, 0, 1)
+	_, g := s.Waiting(ctx, summary.WaitingQuery{After: events.ConversationID{Tenant: string(utf8.MaxRune)}, Limit: 1}) // behind all
+	return errors.Join(err, e, f, g, s.warm(ctx))
 }
 
 // warm sends the statements of a batch once, with nothing to write, if this is a writer.

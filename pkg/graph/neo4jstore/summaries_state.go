@@ -1,0 +1,253 @@
+package neo4jstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+	"mneme/pkg/summary"
+)
+
+// Summaries is the read model "summaries" in Neo4j.
+type Summaries struct{ store }
+
+var _ summary.Store = (*Summaries)(nil)
+
+// OpenSummaries connects to write the read model, one generation of it, and makes the
+// schema. It returns the errors of the package comment.
+func OpenSummaries(ctx context.Context, c Config, generation int) (*Summaries, error) {
+	d, err := openWriter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Summaries{store{db: d, dialect: summariesDialect, generation: generation}}, nil
+}
+
+// OpenSummariesReader connects to read. As long as no writer was here, the error is
+// ErrNotThere.
+func OpenSummariesReader(ctx context.Context, c Config, generation int) (*Summaries, error) {
+	d, err := openReader(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Summaries{store{db: d, dialect: summariesDialect, generation: generation, reader: true}}, nil
+}
+
+// Update implements projection.Store.
+func (s *Summaries) Update(ctx context.Context, partition int, fn func(projection.Tx[*summary.Unit]) error) error {
+	return s.transact(ctx, partition, func(t *tx) error { return fn(&summariesTx{tx: t, loaded: map[events.ConversationID]uint64{}}) })
+}
+
+// Marks, ranges and states are rows that never change, and a reader takes those up to
+// what is settled. The marks that level 1 covers stay, for their events have claimed
+// something: the state that is read tells which they are.
+const foundSummaries = "MATCH (c:SummariesConversation {key: $key}) MATCH (s:SummariesSettled {key: c.checkpoint}) WITH c, s.seq AS settled "
+
+// stateOf is a subquery for the state that a conversation had at what is settled.
+func stateOf(key, what string) string {
+	return "COLLECT { MATCH (n:SummariesState) USING INDEX n:SummariesState(conversation, seq) WHERE n.conversation = " + key + " AND n.seq <= settled RETURN " + what +
+		" ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 }"
+}
+
+// uncovered is a subquery for the marks behind a sequence.
+func uncovered(behind, limit string) string {
+	return "COLLECT { MATCH (n:SummariesMark) USING INDEX n:SummariesMark(conversation, seq) WHERE n.conversation = $key AND n.seq > " + behind + " AND n.seq <= settled RETURN " +
+		markProps.list("n") + " ORDER BY n.conversation, n.seq" + limit + " }"
+}
+
+// foundOf is what every read of one conversation answers first.
+const foundOf = "settled, c.first_seq, c.deleted_seq"
+
+var (
+	selectSummarisedNow = foundSummaries + "RETURN " + foundOf + ", " + stateOf("$key", stateRow)
+
+	selectMarks = foundSummaries + "WITH c, settled, coalesce(" + stateOf("$key", "n.covered_seq") + `[0], 0) AS covered
+		WITH c, settled, CASE WHEN covered > $after THEN covered ELSE $after END AS behind
+		RETURN ` + foundOf + ", " + uncovered("behind", " LIMIT $limit")
+
+	selectTaken = foundSummaries + "RETURN " + foundOf + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, level, ends)
+			WHERE n.conversation = $key AND n.level = $level AND n.ends > $after AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.level, n.ends LIMIT $limit }"
+
+	selectSummarisedForHash = foundSummaries + "WITH c, settled, " + stateOf("$key", stateRow) + " AS state, coalesce(" + stateOf("$key", "n.covered_seq") + `[0], 0) AS covered
+		RETURN ` + foundOf + ", state, " + uncovered("covered", "") + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, seq)
+			WHERE n.conversation = $key AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.seq }"
+)
+
+// found reads something of one conversation. Nothing of it may be there yet: then there is
+// no LastSeq, and no values behind.
+func (s *Summaries) found(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (c summary.Conversation, v *values, err error) {
+	c.ID = id
+	params["key"] = s.key(id)
+	rows, err := s.read(ctx, statement, params)
+	if err != nil || len(rows) == 0 {
+		return c, nil, err
+	}
+	v = &values{list: rows[0]}
+	settled, first, deleted := v.seq(), v.seq(), v.seq()
+	if v.err != nil || first > settled {
+		return c, nil, v.err
+	}
+	if deleted != 0 {
+		c.Key, c.FirstSeq, c.LastSeq, c.DeletedSeq = 1, first, deleted, deleted
+		return c, nil, nil
+	}
+	c.Key, c.FirstSeq = 1, first
+	return c, v, nil
+}
+
+// rowsOf reads rows of one conversation.
+func rowsOf[T any](ctx context.Context, s *Summaries, id events.ConversationID, statement string, params map[string]any, scan func(*values) T) ([]T, error) {
+	_, v, err := s.found(ctx, id, statement, params)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	list := scanAll(v, scan)
+	return list, v.err
+}
+
+// Conversation implements summary.Reader.
+func (s *Summaries) Conversation(ctx context.Context, id events.ConversationID) (summary.Conversation, error) {
+	c, v, err := s.found(ctx, id, selectSummarisedNow, map[string]any{})
+	if err != nil || v == nil {
+		return c, err
+	}
+	scanNewest(v, &c)
+	return c, v.err
+}
+
+// Marks implements summary.Reader.
+func (s *Summaries) Marks(ctx context.Context, id events.ConversationID, after uint64, limit int) ([]summary.Mark, error) {
+	return rowsOf(ctx, s, id, selectMarks, map[string]any{"after": number(after), "limit": limit}, scanMark)
+}
+
+// Ranges implements summary.Reader.
+func (s *Summaries) Ranges(ctx context.Context, id events.ConversationID, level int, after uint64, limit int) ([]summary.Taken, error) {
+	return rowsOf(ctx, s, id, selectTaken, map[string]any{"level": level, "after": number(after), "limit": limit}, scanTaken)
+}
+
+// Which conversations wait say their nodes, where a commit in progress may show; what is
+// answered of them is what is settled. The order is that of the index, and of UTF-8.
+var (
+	selectWaitingHere = waitingWhere("c.tenant = $tenant AND c.id > $id")
+	selectWaitingNext = waitingWhere("c.tenant > $tenant AND c.id IS NOT NULL") // of the tenants behind
+)
+
+func waitingWhere(behind string) string {
+	return "MATCH (c:SummariesConversation) USING INDEX c:SummariesConversation(generation, tenant, id) WHERE c.generation = $generation AND " + behind + ` AND c.deleted_seq IS NULL
+			AND CASE WHEN coalesce(c.pending, 0) >= $pending THEN true WHEN $turns > 0 AND coalesce(c.uncovered_turns, 0) >= $turns THEN true ELSE $untitled AND c.untitled IS NOT NULL END
+		WITH c ORDER BY c.generation, c.tenant, c.id LIMIT $limit
+		MATCH (s:SummariesSettled {key: c.checkpoint}) WITH c, s.seq AS settled
+		RETURN c.tenant, c.id, ` + foundOf + ", " + stateOf("c.key", stateRow)
+}
+
+// waits tells whether a conversation meets a query.
+func waits(c *summary.Conversation, q *summary.WaitingQuery) bool {
+	return c.LastSeq != 0 && c.DeletedSeq == 0 && (c.Pending() >= q.Pending || q.Turns > 0 && c.Turn-c.CoveredTurn >= q.Turns || q.Untitled && c.Untitled())
+}
+
+// Waiting implements summary.Reader.
+func (s *Summaries) Waiting(ctx context.Context, q summary.WaitingQuery) (list []summary.Conversation, err error) {
+	params := map[string]any{
+		"generation": s.generation, "pending": q.Pending, "turns": q.Turns, "untitled": q.Untitled,
+		"tenant": q.After.Tenant, "id": q.After.ID,
+	}
+	for statement := selectWaitingHere; len(list) < q.Limit; {
+		n := q.Limit - len(list)
+		params["limit"] = n
+		rows, err := s.read(ctx, statement, params)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			c, err := scanWaiting(row)
+			if err != nil {
+				return nil, err
+			}
+			params["tenant"], params["id"] = c.ID.Tenant, c.ID.ID
+			if waits(&c, &q) {
+				list = append(list, c)
+			}
+		}
+		switch {
+		case len(rows) == n: // the tenant of the last one may have more
+			statement = selectWaitingHere
+		case statement == selectWaitingNext:
+			return list, nil
+		default:
+			statement = selectWaitingNext
+		}
+	}
+	return list, nil
+}
+
+// scanWaiting reads a row of what waits. Without a LastSeq it is not to be seen yet.
+func scanWaiting(row []any) (summary.Conversation, error) {
+	v := &values{list: row}
+	c := summary.Conversation{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}}
+	settled, first, deleted := v.seq(), v.seq(), v.seq()
+	if c.FirstSeq, c.DeletedSeq = first, deleted; first <= settled {
+		scanNewest(v, &c)
+	}
+	return c, v.err
+}
+
+// Hashes implements projection.ReadStore.
+func (s *Summaries) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
+	return s.hashes(ctx, s.Hash, yield)
+}
+
+// Hash implements projection.ReadStore.
+func (s *Summaries) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+	h := projection.ConversationHash{Conversation: id}
+	c, v, err := s.found(ctx, id, selectSummarisedForHash, map[string]any{})
+	if err != nil || c.Key == 0 {
+		return h, err
+	}
+	var marks []summary.Mark
+	var taken []summary.Taken
+	if v != nil {
+		scanNewest(v, &c)
+		marks, taken = scanAll(v, scanMark), scanAll(v, scanTaken)
+		err = v.err
+	}
+	h.LastSeq, h.Hash = c.LastSeq, summary.Hash(c, marks, taken)
+	return h, err
+}
+
+// scanNewest reads the only row of a list: stateRow, if there is one.
+func scanNewest(v *values, c *summary.Conversation) {
+	for _, one := range take[[]any](v) {
+		state := valuesOf(one)
+		c.LastSeq = state.seq()
+		scanState(state, c)
+		v.err = cmp.Or(v.err, state.err)
+	}
+}
+
+// scanState reads stateProps.
+func scanState(v *values, c *summary.Conversation) {
+	if ledger := v.text(); ledger != "" {
+		if err := json.Unmarshal([]byte(ledger), &c.Ledger); err != nil && v.err == nil {
+			v.err = err
+		}
+	}
+	_ = v.seq() // covered_seq, which the ledger has
+	c.Turn, c.Chars, c.CoveredTurn, c.CoveredChars = v.int(), v.int(), v.int(), v.int()
+	c.MaxContextChars, c.Profile, c.Titled, c.FirstUser, c.Answered = v.int(), v.text(), v.flag(), v.seq(), v.flag()
+}
+
+func scanMark(v *values) summary.Mark {
+	return summary.Mark{Seq: v.seq(), Turn: v.int(), Chars: v.int()}
+}
+
+func scanTaken(v *values) (t summary.Taken) {
+	t.Seq, t.ID, t.Level, t.First, t.Last = v.seq(), v.text(), v.int(), v.seq(), v.seq()
+	t.FirstTurn, t.LastTurn, t.Chars, t.Revised = v.int(), v.int(), v.int(), v.flag()
+	return t
+}
+
+// stateRow is the list of what a state has, with its sequence.
+var stateRow = slices.Concat(props{"seq"}, stateProps).list("n")

@@ -1,0 +1,269 @@
+package neo4jstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"mneme/events"
+	"mneme/pkg/summary"
+)
+
+// What is stored of each kind, in the order in which it is read.
+var (
+	stateProps   = props{"ledger", "covered_seq", "turn_count", "chars", "covered_turn", "covered_chars", "max_context_chars", "profile", "titled", "first_user", "answered"}
+	waitingState = props{"last_seq", "pending", "uncovered_turns", "untitled"}
+	markProps    = props{"seq", "turn", "chars"}
+	rangeProps   = props{"seq", "id", "level", "first_seq", "last_seq", "first_turn", "last_turn", "chars", "revised"}
+	claimedProps = props{"conversation", "identity", "payload_key", "content_digest"}
+)
+
+var summariesDialect = dialect{
+	projection: "summaries", prefixed: "Summaries", conversation: "SummariesConversation",
+	holders: `CALL () {
+		UNWIND $in.conversations AS key MATCH (c:SummariesConversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:SummariesEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+		UNION ALL UNWIND $in.keys AS key MATCH (e:SummariesEvent {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
+	} RETURN conversation, claimed, seq, content`,
+	others: []string{selectSummarised, selectNamed, selectBehind},
+	writes: []piece{
+		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:SummariesConversation "+
+			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "first_seq"}, waitingState, stateProps).create()+")"),
+		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:SummariesConversation {key: r.key}) SET "+slices.Concat(waitingState, stateProps).set("c")),
+		newPiece("deleted", "UNWIND $in.rows AS r MATCH (c:SummariesConversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"),
+		newPiece("outdated", "UNWIND $in.rows AS r MATCH (n:SummariesState) WHERE n.conversation = r.conversation AND n.seq < r.before DELETE n"),
+		newPiece("states", "UNWIND $in.rows AS r CREATE (:SummariesState "+slices.Concat(props{"conversation", "seq"}, stateProps).create()+")"),
+		newPiece("events", "UNWIND $in.rows AS r CREATE (:SummariesEvent "+slices.Concat(claimedProps, props{"seq"}).create()+")"),
+		newPiece("marks", "UNWIND $in.rows AS r CREATE (:SummariesMark:SummariesEvent "+slices.Concat(claimedProps, markProps).create()+")"),
+		newPiece("ranges", "UNWIND $in.rows AS r CREATE (:SummariesRange:SummariesEvent "+slices.Concat(claimedProps, rangeProps, props{"ends"}).create()+")"),
+		fail("Summaries"),
+	},
+	sweeps: []string{empty("SummariesState", "seq"), empty("SummariesEvent", "seq")},
+}
+
+// summariesTx is a transaction of the projection "summaries".
+type summariesTx struct {
+	*tx
+	loaded map[events.ConversationID]uint64 // LastSeq, of those that are stored
+}
+
+var (
+	selectSummarised = "UNWIND $in.keys AS key MATCH (c:SummariesConversation {key: key}) RETURN " +
+		slices.Concat(props{"tenant", "id", "first_seq", "last_seq", "deleted_seq"}, stateProps).list("c")
+	selectNamed  = "UNWIND $in.names AS key MATCH (n:SummariesEvent {payload_key: key}) RETURN key, " + rangeProps.list("n")
+	selectBehind = `UNWIND $in.ends AS r CALL (r) {
+			MATCH (n:SummariesMark) USING INDEX n:SummariesMark(conversation, seq) WHERE n.conversation = r.conversation AND n.seq > r.last RETURN n ORDER BY n.conversation, n.seq LIMIT 1
+		} RETURN r.i, ` + markProps.list("n")
+)
+
+// Load implements projection.Tx.
+func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summary.Unit, error) {
+	u := summary.NewUnit()
+	var keys []string
+	for _, e := range list {
+		if id := e.Conversation(); u.Conversations[id] == nil {
+			u.Conversations[id] = &summary.Conversation{ID: id}
+			keys = append(keys, t.key(id))
+		}
+	}
+	if len(keys) == 0 {
+		return u, nil
+	}
+	rows, err := t.run(ctx, selectSummarised, in("keys", keys))
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := valuesOf(row[0])
+		c := summary.Conversation{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}, FirstSeq: v.seq(), LastSeq: v.seq(), DeletedSeq: v.seq()}
+		scanState(v, &c)
+		if v.err != nil {
+			return nil, v.err
+		}
+		*u.Conversations[c.ID] = c
+		t.loaded[c.ID] = c.LastSeq
+	}
+	if err := t.loadNamed(ctx, u, list); err != nil {
+		return nil, err
+	}
+	return u, t.loadBehind(ctx, u, list)
+}
+
+// written are the summaries among events, of conversations of which something is stored.
+func (t *summariesTx) written(list []*events.Recorded, each func(events.ConversationID, *events.SummaryWritten)) {
+	for _, e := range list {
+		if p, ok := e.Payload.(*events.SummaryWritten); ok && t.loaded[e.Conversation()] != 0 {
+			each(e.Conversation(), p)
+		}
+	}
+}
+
+// loadNamed adds the summaries that summaries name.
+func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*events.Recorded) error {
+	names := map[string]events.ConversationID{}
+	t.written(list, func(id events.ConversationID, p *events.SummaryWritten) {
+		for _, name := range append(slices.Clone(p.Children), p.Supersedes) {
+			if name != "" {
+				names[t.rangeKey(id, name)] = id
+			}
+		}
+	})
+	if len(names) == 0 {
+		return nil
+	}
+	rows, err := t.run(ctx, selectNamed, in("names", slices.Sorted(maps.Keys(names))))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		key, _ := row[0].(string)
+		v := valuesOf(row[1])
+		taken := scanTaken(v)
+		if v.err != nil {
+			return v.err
+		}
+		u.Loaded(names[key], taken.Range)
+	}
+	return nil
+}
+
+// rangeKey is the key that the event of a summary has claimed for its id.
+func (s *store) rangeKey(id events.ConversationID, name string) string {
+	return s.payloadKey(id, (&events.SummaryWritten{SummaryID: name}).Key())
+}
+
+// loadBehind adds the first mark behind each summary of level 1.
+func (t *summariesTx) loadBehind(ctx context.Context, u *summary.Unit, list []*events.Recorded) error {
+	type end struct {
+		id   events.ConversationID
+		last uint64
+	}
+	var found []end
+	var ends []any
+	t.written(list, func(id events.ConversationID, p *events.SummaryWritten) {
+		if p.Level == 1 {
+			ends = append(ends, row{"i": len(found), "conversation": t.key(id), "last": number(p.LastSeq)})
+			found = append(found, end{id, p.LastSeq})
+		}
+	})
+	if len(ends) == 0 {
+		return nil
+	}
+	rows, err := t.run(ctx, selectBehind, in("ends", ends))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		i, _ := row[0].(int64)
+		v := valuesOf(row[1])
+		mark := scanMark(v)
+		if v.err != nil {
+			return v.err
+		}
+		u.LoadedMark(found[i].id, found[i].last, mark)
+	}
+	return nil
+}
+
+// Save implements projection.Tx.
+func (t *summariesTx) Save(_ context.Context, u *summary.Unit) error {
+	list := make([]*summary.Conversation, 0, len(u.Conversations))
+	for _, c := range u.Conversations {
+		if c.Touched {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b *summary.Conversation) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
+	for _, c := range list {
+		t.saveConversation(c)
+	}
+	t.saveEvents(u)
+	return nil
+}
+
+func (t *summariesTx) saveConversation(c *summary.Conversation) {
+	key := t.key(c.ID)
+	state := stateRowOf(c)
+	r := row{"key": key, "last_seq": number(c.LastSeq)}
+	maps.Copy(r, state)
+	if c.DeletedSeq == 0 {
+		r.count("pending", c.Pending())
+		r.count("uncovered_turns", c.Turn-c.CoveredTurn)
+		r.flag("untitled", c.Untitled())
+		state["conversation"], state["seq"] = key, number(c.LastSeq)
+		t.add("states", state)
+	}
+	if loaded := t.loaded[c.ID]; loaded != 0 {
+		t.add("moved", r)
+		if c.Trimmed { // who reads what is settled needs the one that was loaded
+			t.add("outdated", row{"conversation": key, "before": number(min(loaded, c.Ledger.Last(1)))})
+		}
+	} else {
+		r["generation"], r["checkpoint"], r["tenant"], r["id"], r["first_seq"] = t.generation, t.checkpointKey(t.partition), c.ID.Tenant, c.ID.ID, number(c.FirstSeq)
+		t.add("conversations", r)
+	}
+	if c.Dropped {
+		t.add("deleted", row{"key": key, "seq": number(c.DeletedSeq)})
+		t.sweeping = true
+	}
+}
+
+// stateRowOf is what is stored of a conversation's state.
+func stateRowOf(c *summary.Conversation) row {
+	r := row{}
+	if len(c.Ledger.Levels) > 0 {
+		raw, _ := json.Marshal(c.Ledger) // of numbers
+		r["ledger"], r["covered_seq"] = string(raw), number(c.Ledger.Last(1))
+	}
+	r.count("turn_count", c.Turn)
+	r.count("chars", c.Chars)
+	r.count("covered_turn", c.CoveredTurn)
+	r.count("covered_chars", c.CoveredChars)
+	r.count("max_context_chars", c.MaxContextChars)
+	r.text("profile", clean(c.Profile))
+	r.flag("titled", c.Titled)
+	if c.FirstUser != 0 {
+		r["first_user"] = number(c.FirstUser)
+	}
+	r.flag("answered", c.Answered)
+	return r
+}
+
+// saveEvents writes the rows of events with what they have claimed: marks, ranges, and
+// those that are neither. In a deleted conversation the tombstone holds every key.
+func (t *summariesTx) saveEvents(u *summary.Unit) {
+	for i := range u.Marks {
+		m := &u.Marks[i].Row
+		r := t.claimed(u.Marks[i].Conversation.ID, m.Seq)
+		r.count("turn", m.Turn)
+		r.count("chars", m.Chars)
+		t.add("marks", r)
+	}
+	for i := range u.Taken {
+		s := &u.Taken[i].Row
+		r := t.claimed(u.Taken[i].Conversation.ID, s.Seq)
+		r["id"], r["level"], r["first_seq"], r["last_seq"] = s.ID, s.Level, number(s.First), number(s.Last)
+		r.count("first_turn", s.FirstTurn)
+		r.count("last_turn", s.LastTurn)
+		r.count("chars", s.Chars)
+		if r.flag("revised", s.Revised); !s.Revised {
+			r["ends"] = number(s.Last)
+		}
+		t.add("ranges", r)
+	}
+	for _, seq := range slices.Sorted(maps.Keys(t.claims)) {
+		id := t.claims[seq][0].Conversation
+		if c := u.Conversations[id]; c != nil && c.DeletedSeq == 0 {
+			t.add("events", t.claimed(id, seq))
+		}
+	}
+}
+
+// claimed is the row of an event.
+func (t *summariesTx) claimed(id events.ConversationID, seq uint64) row {
+	r := row{"conversation": t.key(id), "seq": number(seq)}
+	t.claim(r, seq)
+	return r
+}
