@@ -31,6 +31,9 @@ type Config struct {
 	States func() []projection.Status
 	// Self is what this process says of itself to others, for status.
 	Self func() projection.Member
+	// Condense is how contexts of conversations with a profile show large results of tools;
+	// nil means extractive.
+	Condense func(profile string) string
 	// Stall is how long a client may neither send nor take anything before it is cut
 	// off; 0 means 30 s.
 	Stall time.Duration

@@ -46,8 +46,16 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	if err != nil {
 		return nil, a.problem(err)
 	}
+	mode := in.Condense
+	if mode == "" && a.Condense != nil {
+		conversation, err := g.Conversation(ctx, in.id(), in.seq())
+		if err != nil {
+			return nil, a.problem(err)
+		}
+		mode = a.Condense(conversation.Profile)
+	}
 	c, err := a.build(ctx, window.Source{Graph: g, Files: f}, window.Request{
-		Conversation: in.id(), MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf, Condense: in.Condense,
+		Conversation: in.id(), MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf, Condense: mode,
 	})
 	if err != nil {
 		return nil, a.problem(err)

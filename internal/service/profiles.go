@@ -1,9 +1,7 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 
 	"mneme/internal/settings"
 	"mneme/internal/summarizer"
@@ -19,28 +17,32 @@ func profiles(s settings.Summaries) (p summarizer.Profiles, err error) {
 	if p.Default, err = profile(s, endpoints); err != nil {
 		return p, err
 	}
-	p.Without, p.Named = extractive.Writer{MaxChars: summary.MaxDraft}, map[string]summarizer.Profile{}
-	if s.ProfilesFile == "" {
-		return p, nil
-	}
-	raw, err := os.ReadFile(s.ProfilesFile)
+	p.Without, p.Named = extractive.Writer{}, map[string]summarizer.Profile{}
+	list, err := s.Profiles()
 	if err != nil {
-		return p, fmt.Errorf("MNEME_PROFILES_FILE=%q: %w", s.ProfilesFile, err)
+		return p, err
 	}
-	var list map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return p, fmt.Errorf("MNEME_PROFILES_FILE=%q: not an object of profiles: %w", s.ProfilesFile, err)
-	}
-	for name, changes := range list {
-		own := s
-		if err := own.Change(changes); err != nil {
-			return p, fmt.Errorf("MNEME_PROFILES_FILE=%q: profile %q: %w", s.ProfilesFile, name, err)
-		}
+	for name, own := range list {
 		if p.Named[name], err = profile(own, endpoints); err != nil {
 			return p, fmt.Errorf("MNEME_PROFILES_FILE=%q: profile %q: %w", s.ProfilesFile, name, err)
 		}
 	}
 	return p, nil
+}
+
+// condensing says by their profiles how contexts of conversations show large results of
+// tools.
+func condensing(c settings.Condensing) (func(profile string) string, error) {
+	modes, err := c.Modes()
+	if err != nil {
+		return nil, err
+	}
+	return func(profile string) string {
+		if mode, ok := modes[profile]; ok {
+			return mode
+		}
+		return modes[""]
+	}, nil
 }
 
 // profile makes one profile of settings.

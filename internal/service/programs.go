@@ -186,6 +186,10 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer self.Announce(nil, logger)()
+	condense, err := condensing(s.Condensing)
+	if err != nil {
+		return &UsageError{err}
+	}
 	stores := NewStores(s.Data, s.Models)
 	models := NewModels(s.Data, stores)
 	defer func() { err = errors.Join(err, models.Close()) }()
@@ -199,7 +203,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Models: models, Rebuilds: rebuilds(control, stores, log), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell,
+		Log: log, Models: models, Rebuilds: rebuilds(control, stores, log), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense,
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())

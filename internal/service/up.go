@@ -117,6 +117,10 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.consumers = append(i.consumers, writer)
 	models.summaries = written[SummariesStore]{&writer.shelf}
+	condense, err := condensing(c.Summaries.Condensing)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
 	control, err := rebuild.NewControl(i.conn, i.stores.Backend())
 	if err != nil {
 		return nil, err
@@ -126,7 +130,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
 		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, i.Log), Logger: c.Logger,
-		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry,
+		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense,
 	}))
 	return i, nil
 }

@@ -152,8 +152,9 @@ func (s *Worker) Check() error {
 // API configures context-api.
 type API struct {
 	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
-	Data    string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor and file-tracker write"`
+	Data    string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor, file-tracker and summarizer write"`
 	Models
+	Condensing
 	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless MNEME_TRUST_NETWORK is set"`
 	Network
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
@@ -165,7 +166,7 @@ func ForContextAPI() *API { return &API{} }
 
 // Check implements [Spec].
 func (s *API) Check() error {
-	return errors.Join(natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(), directory("MNEME_DATA", s.Data))
+	return errors.Join(natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(), s.Condensing.Check(), directory("MNEME_DATA", s.Data))
 }
 
 // Program is a program, or a part of mneme, with what it is configured by.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,10 +20,54 @@ type Summaries struct {
 	MaxTurns        int    `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"so many turns without a summary make one due too; 0 for no"`
 	Writer          string `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"who writes summaries: extractive needs no model, openai is every server with OpenAI's API, anthropic that of Anthropic; off for none and no titles"`
 	Titles          bool   `envconfig:"MNEME_TITLES" default:"true" negatable:"" desc:"name conversations that nobody named, after their first turn"`
-	Condense        string `envconfig:"MNEME_CONDENSE" default:"extractive" oneof:"off,clear,extractive,llm" desc:"how contexts show large results of tools that are not among the newest: off as they are, clear as a placeholder, extractive by what they say of errors, paths and counts, llm as the model has condensed them"`
 	Parallel        int    `name:"summarize-parallel" envconfig:"MNEME_SUMMARIZE_PARALLEL" default:"4" desc:"conversations that are summarised at once"`
-	ProfilesFile    string `envconfig:"MNEME_PROFILES_FILE" desc:"JSON file of profiles, which conversations name; see docs/summaries.md"`
+	Condensing
 	Model
+}
+
+// Condensing is how contexts show large results of tools.
+type Condensing struct {
+	Condense     string `envconfig:"MNEME_CONDENSE" default:"extractive" oneof:"off,clear,extractive,llm" desc:"how contexts show large results of tools that are not among the newest: off as they are, clear as a placeholder, extractive by what they say of errors, paths and counts, llm as the model has condensed them"`
+	ProfilesFile string `envconfig:"MNEME_PROFILES_FILE" desc:"JSON file of profiles, which conversations name; see docs/summaries.md"`
+}
+
+// Check tells which settings can't be right.
+func (c *Condensing) Check() error {
+	_, err := c.Modes()
+	return err
+}
+
+// Modes are how contexts of conversations with a profile show large results, by profile;
+// "" is that of all others.
+func (c *Condensing) Modes() (map[string]string, error) {
+	modes := map[string]string{"": c.Condense}
+	list, err := readProfiles(c.ProfilesFile)
+	if err != nil {
+		return nil, err
+	}
+	for name, raw := range list {
+		own := Condensing{Condense: c.Condense}
+		if err := json.Unmarshal(raw, &own); err != nil {
+			return nil, refuse("MNEME_PROFILES_FILE", c.ProfilesFile, fmt.Sprintf("profile %q is no object of settings: %v", name, err))
+		}
+		modes[name] = own.Condense
+	}
+	return modes, nil
+}
+
+// readProfiles reads a file of profiles; there are none if there is no file.
+func readProfiles(path string) (list map[string]json.RawMessage, err error) {
+	if path == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, refuse("MNEME_PROFILES_FILE", path, "can't be read: "+err.Error())
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, refuse("MNEME_PROFILES_FILE", path, "is no JSON object of profiles: "+err.Error())
+	}
+	return list, nil
 }
 
 // Model is a language model.
@@ -45,7 +90,7 @@ func (s *Summaries) Check() error {
 		between("MNEME_MAX_CONTEXT_CHARS", s.MaxContextChars, 1, 1_000_000_000),
 		between("MNEME_L1_THRESHOLD_PERCENT", s.L1Percent, 1, 100), between("MNEME_L2_THRESHOLD_PERCENT", s.L2Percent, 1, 100),
 		between("MNEME_MAX_TURNS_BEFORE_SUMMARIZE", s.MaxTurns, 0, 1_000_000), between("MNEME_SUMMARIZE_PARALLEL", s.Parallel, 1, 1000),
-		file("MNEME_PROFILES_FILE", s.ProfilesFile), file("MNEME_LLM_PROMPT_FILE", s.PromptFile),
+		file("MNEME_LLM_PROMPT_FILE", s.PromptFile),
 		positive("MNEME_LLM_TIMEOUT", s.Timeout), positive("MNEME_LLM_DEADLINE", s.Deadline),
 		notNegative("MNEME_LLM_MAX_CALLS_PER_HOUR", int64(s.MaxCalls)),
 	}
@@ -63,16 +108,38 @@ func (s *Summaries) Check() error {
 	if s.MaxCost > 0 && s.InputPrice == 0 && s.OutputPrice == 0 {
 		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE"))
 	}
+	if _, err := s.Profiles(); err != nil && errors.Join(errs...) == nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
+}
+
+// Profiles are those of the file of profiles, by name: the settings with what each
+// changes of them.
+func (s Summaries) Profiles() (map[string]Summaries, error) {
+	list, err := readProfiles(s.ProfilesFile)
+	if err != nil {
+		return nil, err
+	}
+	profiles := map[string]Summaries{}
+	for name, changes := range list {
+		own := s
+		own.ProfilesFile = ""
+		if err := own.change(changes); err != nil {
+			return nil, refuse("MNEME_PROFILES_FILE", s.ProfilesFile, fmt.Sprintf("profile %q: %v", name, err))
+		}
+		profiles[name] = own
+	}
+	return profiles, nil
 }
 
 // ofAll are the settings that a profile can't change.
 var ofAll = []string{"MNEME_PROFILES_FILE", "MNEME_SUMMARIZE_PARALLEL"}
 
-// Change applies the changes of a profile: a JSON object of values by the names of the
+// change applies the changes of a profile: a JSON object of values by the names of the
 // variables, in lower case and without their prefix. It returns an error that names what
 // is wrong.
-func (s *Summaries) Change(raw []byte) error {
+func (s *Summaries) change(raw []byte) error {
 	var changes map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &changes); err != nil {
 		return fmt.Errorf("not an object of settings: %w", err)
