@@ -15,12 +15,13 @@ import (
 
 // BenchCmd groups the measurements.
 type BenchCmd struct {
-	Ingest  BenchIngestCmd  `cmd:"" help:"How fast events are applied, against a bare loader."`
-	Latency BenchLatencyCmd `cmd:"" help:"How soon a published event can be read, at an even rate."`
-	Replay  BenchReplayCmd  `cmd:"" help:"How fast the read models are rebuilt."`
-	Context BenchContextCmd `cmd:"" help:"How long a context takes, and what a server needs."`
-	Rebuild BenchRebuildCmd `cmd:"" help:"How fast a rebuild is, and what it does to live events."`
-	Scale   BenchScaleCmd   `cmd:"" help:"How fast several ingestors are that share a log."`
+	Ingest    BenchIngestCmd    `cmd:"" help:"How fast events are applied, against a bare loader."`
+	Latency   BenchLatencyCmd   `cmd:"" help:"How soon a published event can be read, at an even rate."`
+	Replay    BenchReplayCmd    `cmd:"" help:"How fast the read models are rebuilt."`
+	Context   BenchContextCmd   `cmd:"" help:"How long a context takes, and what a server needs."`
+	Summarize BenchSummarizeCmd `cmd:"" help:"What it costs to know what is to be summarised."`
+	Rebuild   BenchRebuildCmd   `cmd:"" help:"How fast a rebuild is, and what it does to live events."`
+	Scale     BenchScaleCmd     `cmd:"" help:"How fast several ingestors are that share a log."`
 }
 
 // benchStore is where a measurement keeps its read models.

@@ -20,3 +20,18 @@ func Count(p events.Payload) int {
 		return 0
 	}
 }
+
+// Cut is the beginning of a text, as long as a writer reads it: so many characters.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}

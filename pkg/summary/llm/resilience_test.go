@@ -82,7 +82,9 @@ func TestErrorsThatPass(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 3, usage.Calls)
 	}
-	e.Reply(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<h1>Bad Gateway</h1>", http.StatusBadGateway) })
+	e.Reply(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<h1>Bad Gateway</h1>", http.StatusBadGateway)
+	})
 	_, _, err := w.Write(t.Context(), input())
 	require.Equal(t, "HTTP 502", failed(t, err, llm.ClassServer, summary.ErrUnavailable).Reason)
 }

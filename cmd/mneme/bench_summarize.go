@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"mneme/internal/bench"
+)
+
+// BenchSummarizeCmd measures what it costs to know what is due.
+type BenchSummarizeCmd struct {
+	Paths []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them; of fifty thousand events or more."`
+}
+
+// Help is what --help says below the summary.
+func (*BenchSummarizeCmd) Help() string {
+	return `The transcripts are published to a log in a temporary directory and brought into an empty read model "summaries" in SQLite, in batches of a thousand events. After each batch it is asked of each conversation that it touched what is due, as the summarizer does. What an event costs, to apply and to decide, is the median of thirty batches: behind the first ten thousand events, and at the end. The ratio says whether that depends on how much is stored.
+
+The writer that needs no model then summarises what the first events say.
+
+Example:
+
+    mneme bench summarize ~/.claude/projects`
+}
+
+// Run measures and prints the figures.
+func (c *BenchSummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	r, err := bench.RunSummarize(ctx, c.Paths, t.status)
+	if err := t.measured(ctx, err); err != nil {
+		return err
+	}
+	decision := func(d bench.Decision) string {
+		return fmt.Sprintf("%.1f µs an event to apply, %.1f µs to decide (medians of %d batches)", d.Apply, d.Decide, d.Batches)
+	}
+	return t.report(g, r, []figure{
+		{"machine", machine(r.Machine)},
+		{"events", fmt.Sprintf("%s of %s conversations; something is due in %s", number(r.Events), number(r.Conversations), number(r.Due))},
+		{fmt.Sprintf("at %s", number(r.Early.Events)), decision(r.Early)},
+		{fmt.Sprintf("at %s", number(r.Late.Events)), decision(r.Late)},
+		{"ratio", fmt.Sprintf("%.2f", r.Ratio)},
+		{"writer", fmt.Sprintf("%.1f MB/s of input, without a model", r.WriterMBps)},
+	})
+}

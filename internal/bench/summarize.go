@@ -1,0 +1,194 @@
+package bench
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/summary"
+	"mneme/pkg/summary/extractive"
+)
+
+// Summarize is the result of [RunSummarize].
+type Summarize struct {
+	Machine       Machine  `json:"machine"`
+	Events        uint64   `json:"events"`
+	Conversations int      `json:"conversations"`
+	Early         Decision `json:"early"` // while the read model has few events
+	Late          Decision `json:"late"`  // at the end
+	Ratio         float64  `json:"ratio"` // of what Late costs to Early
+	Due           int      `json:"due"`   // conversations in which something is due at the end
+	WriterMBps    float64  `json:"writer_mb_per_s"`
+}
+
+// Decision is what one event costs until it is known what is due, in microseconds: the
+// medians of batches.
+type Decision struct {
+	Events  int     `json:"events"` // that the read model had
+	Apply   float64 `json:"apply_us"`
+	Decide  float64 `json:"decide_us"`
+	Batches int     `json:"batches"`
+}
+
+func (d Decision) total() float64 { return d.Apply + d.Decide }
+
+// How the log is gone through: in batches of so many events, of which those behind the
+// first ones and the last ones are measured.
+const (
+	summarizeBatch = 1_000
+	warmBatches    = 10
+	measureBatches = 30
+)
+
+// RunSummarize publishes transcripts to a log of its own and brings them into an empty
+// read model "summaries" in SQLite. After each batch it asks of each conversation that the
+// batch touched what is due, as the summarizer does. Nothing is written, so more and more
+// waits: that is the worst that can be. Then the writer that needs no model writes
+// summaries of what is due. Without events it returns [ErrNoEvents].
+func RunSummarize(ctx context.Context, paths []string, say Say) (out Summarize, err error) {
+	out.Machine = ThisMachine()
+	s, _, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
+	if err != nil {
+		return out, err
+	}
+	defer s.close()
+	out.Events = state.Messages
+	store, err := sqlitestore.OpenSummaries(ctx, filepath.Join(s.dir, "summaries-1.db"))
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = store.Close() }()
+	declared := summary.Projection()
+	cp, err := store.Acquire(ctx, 0, declared.Fingerprint())
+	if err != nil {
+		return out, err
+	}
+	follower, err := s.log.Follow(ctx, 0, 1)
+	if err != nil {
+		return out, err
+	}
+	defer follower.Stop()
+	known := map[events.ConversationID]bool{}
+	var batches []Decision
+	for cp.Seq < state.Head {
+		messages := make([]eventlog.Message, 0, summarizeBatch)
+		touched := map[events.ConversationID]bool{}
+		for len(messages) < min(summarizeBatch, int(state.Head-cp.Seq)) {
+			m := <-follower.C()
+			messages = append(messages, m)
+			if a, err := events.ParseSubject(m.Subject); err == nil {
+				id := events.ConversationID{Tenant: a.Tenant, ID: a.Conversation}
+				known[id], touched[id] = true, true
+			}
+		}
+		before, n := int(cp.Seq), float64(len(messages))*1e3
+		began := time.Now()
+		if cp, err = declared.Apply(ctx, store, cp, messages); err != nil {
+			return out, err
+		}
+		applied := time.Now()
+		for id := range touched {
+			if _, _, _, err := summary.Read(ctx, store, id, summary.DefaultSettings(), false); err != nil {
+				return out, err
+			}
+		}
+		batches = append(batches, Decision{Events: before, Apply: float64(applied.Sub(began)) / n, Decide: float64(time.Since(applied)) / n})
+		say("%d of %d events", cp.Seq, state.Head)
+	}
+	out.Conversations = len(known)
+	if len(batches) > warmBatches+measureBatches {
+		out.Early = medianOf(batches[warmBatches : warmBatches+measureBatches])
+		out.Late = medianOf(batches[len(batches)-measureBatches:])
+		out.Ratio = out.Late.total() / out.Early.total()
+	}
+	for id := range known {
+		_, _, due, err := summary.Read(ctx, store, id, summary.DefaultSettings(), false)
+		if err != nil {
+			return out, err
+		}
+		if due {
+			out.Due++
+		}
+	}
+	out.WriterMBps, err = writerSpeed(ctx, s, state.Head)
+	return out, err
+}
+
+func medianOf(list []Decision) (d Decision) {
+	var apply, decide []float64
+	for _, one := range list {
+		apply, decide = append(apply, one.Apply), append(decide, one.Decide)
+	}
+	return Decision{Events: list[0].Events, Apply: median(apply), Decide: median(decide), Batches: len(list)}
+}
+
+// writerEvents is how many events the writer is measured with at most.
+const writerEvents = 20_000
+
+// writerSpeed has the first events of the log summarised, in inputs of about a threshold
+// each, and returns how many megabytes of input a second that is.
+func writerSpeed(ctx context.Context, s *scratch, head uint64) (float64, error) {
+	follower, err := s.log.Follow(ctx, 0, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer follower.Stop()
+	inputs := map[string]*summary.Input{}
+	chars, bytes := map[string]int{}, 0
+	var took time.Duration
+	writer := extractive.Writer{}
+	for range min(head, writerEvents) {
+		m := <-follower.C()
+		e, address, err := m.Decode()
+		if err != nil {
+			continue
+		}
+		entry, ok := entryOf(e)
+		if !ok {
+			continue
+		}
+		in := inputs[address.Conversation]
+		if in == nil {
+			in = &summary.Input{Level: 1}
+			inputs[address.Conversation] = in
+		}
+		in.Entries = append(in.Entries, entry)
+		if chars[address.Conversation] += summary.Count(e.Payload); chars[address.Conversation] < summary.DefaultSettings().Threshold(1) {
+			continue
+		}
+		for _, one := range in.Entries {
+			bytes += len(one.Text)
+		}
+		began := time.Now()
+		if _, _, err := writer.Write(ctx, *in); err != nil {
+			return 0, err
+		}
+		took += time.Since(began)
+		delete(inputs, address.Conversation)
+		delete(chars, address.Conversation)
+	}
+	if took == 0 {
+		return 0, nil
+	}
+	return float64(bytes) / 1e6 / took.Seconds(), nil
+}
+
+// entryOf is what a writer reads of an event.
+func entryOf(e events.Recorded) (entry summary.Entry, ok bool) {
+	entry.Seq = e.Seq
+	switch p := e.Payload.(type) {
+	case *events.MessageCreated:
+		entry.Kind, entry.Name, entry.Text = summary.Kind(p.Role), p.Speaker, summary.Cut(p.Content, summary.MaxMessage)
+	case *events.ToolCalled:
+		entry.Kind, entry.Name, entry.Text = summary.KindCall, p.ToolName, summary.Cut(p.Text(), summary.MaxResult)
+	case *events.ToolReturned:
+		entry.Kind, entry.Text, entry.Failed = summary.KindResult, summary.Cut(p.Text(), summary.MaxResult), p.Success != nil && !*p.Success
+	default:
+		return entry, false
+	}
+	return entry, true
+}
