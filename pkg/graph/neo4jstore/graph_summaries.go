@@ -127,21 +127,25 @@ func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph
 	if seqs = q.Page(seqs); len(seqs) == 0 || v.err != nil {
 		return nil, v.err
 	}
-	asOf = min(asOf, settled) // the second read sees no more than the first
+	return g.summariesAt(ctx, id, seqs, min(asOf, settled)) // which sees no more than the first read
+}
+
+// summariesAt reads summaries by their own sequences, in that order, as of a sequence.
+func (g *Graph) summariesAt(ctx context.Context, id events.ConversationID, seqs []uint64, asOf uint64) (list []graph.Summary, err error) {
 	wanted := make([]int64, len(seqs))
 	for i, seq := range seqs {
 		wanted[i] = number(seq)
 	}
-	params = in("seqs", wanted)
+	params := in("seqs", wanted)
 	params["last"] = number(asOf)
-	if v, err = g.of(ctx, id, selectSummaries, params); err != nil {
+	v, err := g.of(ctx, id, selectSummaries, params)
+	if err != nil {
 		return nil, err
 	}
 	found := make(map[uint64]graph.Summary, len(seqs))
 	for _, s := range scanAll(v, scanEnded(asOf)) {
 		found[s.Seq] = s
 	}
-	var list []graph.Summary
 	for _, seq := range seqs {
 		if s, ok := found[seq]; ok { // unless a repair is at it
 			list = append(list, s)

@@ -29,6 +29,16 @@ func (g *Graph) Warm(ctx context.Context) error {
 		func() error { _, err := g.Results(ctx, nobody, none, graph.Latest); return err },
 		func() error { _, err := g.Messages(ctx, nobody, graph.MessageQuery{Turn: 1}); return err },
 		func() error { _, err := g.between(ctx, nobody, 0, 0, 1); return err },
+		func() error { _, err := g.Condensations(ctx, nobody, none, graph.Latest); return err },
+		func() error {
+			_, err := g.Summaries(ctx, nobody, graph.SummaryQuery{Frontier: true})
+			return err
+		},
+		func() error { _, err := g.summariesAt(ctx, nobody, []uint64{1}, 1); return err },
+		func() error {
+			_, err := g.SummariesByID(ctx, nobody, []string{"none"}, graph.Latest)
+			return err
+		},
 	}
 	for _, other := range []bool{false, true} {
 		reads = append(reads,
@@ -43,6 +53,14 @@ func (g *Graph) Warm(ctx context.Context) error {
 			},
 			func() error {
 				_, err := g.Transcript(ctx, nobody, graph.TranscriptQuery{OldestFirst: other, CallsOnly: true})
+				return err
+			},
+			func() error {
+				_, err := g.Summaries(ctx, nobody, graph.SummaryQuery{OldestFirst: other})
+				return err
+			},
+			func() error {
+				_, err := g.Summaries(ctx, nobody, graph.SummaryQuery{OldestFirst: other, Level: 1})
 				return err
 			},
 			func() error {
