@@ -87,6 +87,27 @@ func TestGenerationsConformance(t *testing.T) {
 			OpenFiles:   func(ctx context.Context, n int) (storetest.FilesStore, error) { return OpenFiles(ctx, c, n) },
 		}
 	})
+	t.Run("summaries have generations too", func(t *testing.T) {
+		for generation := 1; generation <= 2; generation++ {
+			s := openSummarised(t, c, generation)
+			s.turn("c")
+			s.apply(t)
+		}
+		require.NoError(t, g.Supersede(t.Context(), "summaries", 1, 2))
+		require.NoError(t, g.Discard(t.Context(), "summaries", 1))
+		b, err := g.Builds(t.Context(), "summaries")
+		require.NoError(t, err)
+		require.Equal(t, projection.Builds{Serving: 2, Others: []int{}, Last: 2}, b)
+		cps, err := g.Checkpoints(t.Context(), "summaries", 2)
+		require.NoError(t, err)
+		require.Len(t, cps, 1)
+		r, err := OpenSummariesReader(t.Context(), c, 2)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, r.Close()) }()
+		found, err := r.Conversation(t.Context(), conversation("c"))
+		require.NoError(t, err)
+		require.Equal(t, cps[0].Seq, found.LastSeq)
+	})
 	t.Run("who did not know that its generation was superseded does not begin it anew", func(t *testing.T) {
 		s, err := OpenGraph(t.Context(), c, 1)
 		require.NoError(t, err)

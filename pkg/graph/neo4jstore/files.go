@@ -111,7 +111,7 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.Fil
 	return list, v.err
 }
 
-// errOvertaken says that commits overtook every attempt to read the current files.
+// errOvertaken says that commits overtook every attempt of a read.
 var errOvertaken = errors.New("commits overtook the read")
 
 // current reads the files as of now, and which sequence of the conversation that is.

@@ -117,10 +117,12 @@ func schemas(t *testing.T, c Config) {
 	refused := func(want error, text string) {
 		t.Helper()
 		for name, open := range map[string]func() error{
-			"graph":        func() error { return errorOf(OpenGraph(ctx, c, 1)) },
-			"files":        func() error { return errorOf(OpenFiles(ctx, c, 1)) },
-			"graph reader": func() error { return errorOf(OpenGraphReader(ctx, c, 1)) },
-			"files reader": func() error { return errorOf(OpenFilesReader(ctx, c, 1)) },
+			"graph":            func() error { return errorOf(OpenGraph(ctx, c, 1)) },
+			"files":            func() error { return errorOf(OpenFiles(ctx, c, 1)) },
+			"summaries":        func() error { return errorOf(OpenSummaries(ctx, c, 1)) },
+			"graph reader":     func() error { return errorOf(OpenGraphReader(ctx, c, 1)) },
+			"files reader":     func() error { return errorOf(OpenFilesReader(ctx, c, 1)) },
+			"summaries reader": func() error { return errorOf(OpenSummariesReader(ctx, c, 1)) },
 		} {
 			err := open()
 			if want == ErrForeign && name[len(name)-1] == 'r' { // a reader finds out only that mneme was never here

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"mneme/events"
@@ -44,78 +45,93 @@ func (s *Summaries) Update(ctx context.Context, partition int, fn func(projectio
 // Marks, ranges and states are rows that never change, and a reader takes those up to
 // what is settled. The marks that level 1 covers stay, for their events have claimed
 // something: the state that is read tells which they are.
-const foundSummaries = "MATCH (c:SummariesConversation {key: $key}) MATCH (s:SummariesSettled {key: c.checkpoint}) WITH c, s.seq AS settled "
+const foundSummaries = "MATCH (c:SummariesConversation {key: $key}) MATCH (s:SummariesSettled {key: c.checkpoint}) "
 
-// stateOf is a subquery for the state that a conversation had at what is settled.
-func stateOf(key, what string) string {
-	return "COLLECT { MATCH (n:SummariesState) USING INDEX n:SummariesState(conversation, seq) WHERE n.conversation = " + key + " AND n.seq <= settled RETURN " + what +
-		" ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 }"
+// stateRow is the list of what a state has.
+var stateRow = slices.Concat(props{"seq"}, stateProps).list("n")
+
+// covered is where level 1 ends, in a list of a stateRow.
+const covered = "coalesce(state[0][2], 0)"
+
+// withState reads the newest state of a conversation up to what is settled, as a list.
+func withState(key string) string {
+	return "WITH c, s.seq AS settled WITH c, settled, COLLECT { MATCH (n:SummariesState) USING INDEX n:SummariesState(conversation, seq) WHERE n.conversation = " + key +
+		" AND n.seq <= settled RETURN " + stateRow + " ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 } AS state "
 }
 
-// uncovered is a subquery for the marks behind a sequence.
-func uncovered(behind, limit string) string {
+// summarisedRow is what every read of a conversation answers first.
+const summarisedRow = "settled, c.first_seq, c.deleted_seq, state"
+
+// marksBehind is a subquery for the marks behind a sequence.
+func marksBehind(behind, limit string) string {
 	return "COLLECT { MATCH (n:SummariesMark) USING INDEX n:SummariesMark(conversation, seq) WHERE n.conversation = $key AND n.seq > " + behind + " AND n.seq <= settled RETURN " +
 		markProps.list("n") + " ORDER BY n.conversation, n.seq" + limit + " }"
 }
 
-// foundOf is what every read of one conversation answers first.
-const foundOf = "settled, c.first_seq, c.deleted_seq"
-
 var (
-	selectSummarisedNow = foundSummaries + "RETURN " + foundOf + ", " + stateOf("$key", stateRow)
+	selectSummary = foundSummaries + withState("$key") + "RETURN " + summarisedRow
 
-	selectMarks = foundSummaries + "WITH c, settled, coalesce(" + stateOf("$key", "n.covered_seq") + `[0], 0) AS covered
-		WITH c, settled, CASE WHEN covered > $after THEN covered ELSE $after END AS behind
-		RETURN ` + foundOf + ", " + uncovered("behind", " LIMIT $limit")
+	selectMarks = foundSummaries + withState("$key") + "WITH c, settled, state, " + covered + ` AS covered
+		WITH c, settled, state, CASE WHEN covered > $after THEN covered ELSE $after END AS behind
+		RETURN ` + summarisedRow + ", " + marksBehind("behind", " LIMIT $limit")
 
-	selectTaken = foundSummaries + "RETURN " + foundOf + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, level, ends)
+	selectTaken = foundSummaries + withState("$key") + "RETURN " + summarisedRow + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, level, ends)
 			WHERE n.conversation = $key AND n.level = $level AND n.ends > $after AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.level, n.ends LIMIT $limit }"
 
-	selectSummarisedForHash = foundSummaries + "WITH c, settled, " + stateOf("$key", stateRow) + " AS state, coalesce(" + stateOf("$key", "n.covered_seq") + `[0], 0) AS covered
-		RETURN ` + foundOf + ", state, " + uncovered("covered", "") + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, seq)
+	selectSummaryForHash = foundSummaries + withState("$key") + "WITH c, settled, state, " + covered + ` AS covered
+		RETURN ` + summarisedRow + ", " + marksBehind("covered", "") + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, seq)
 			WHERE n.conversation = $key AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.seq }"
 )
 
-// found reads something of one conversation. Nothing of it may be there yet: then there is
-// no LastSeq, and no values behind.
-func (s *Summaries) found(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (c summary.Conversation, v *values, err error) {
-	c.ID = id
+// summariesAttempts is how often a conversation is read, at most, while commits take away
+// the state that the read is of. It takes two in the time of one read that each cover what
+// the read found last.
+const summariesAttempts = 5
+
+// found reads something of one conversation. It returns no values behind it if there are
+// none: of what is unknown, which has no LastSeq, and of what was deleted.
+func (s *Summaries) found(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (summary.Conversation, *values, error) {
 	params["key"] = s.key(id)
-	rows, err := s.read(ctx, statement, params)
-	if err != nil || len(rows) == 0 {
-		return c, nil, err
+	for range summariesAttempts {
+		rows, err := s.read(ctx, statement, params)
+		if err != nil || len(rows) == 0 {
+			return summary.Conversation{ID: id}, nil, err
+		}
+		v := &values{list: rows[0]}
+		c, visible := scanSummarised(v, id)
+		switch {
+		case v.err != nil || !visible:
+			return summary.Conversation{ID: id}, nil, v.err
+		case c.DeletedSeq != 0:
+			return c, nil, nil
+		case c.LastSeq != 0:
+			return c, v, nil
+		}
 	}
-	v = &values{list: rows[0]}
-	settled, first, deleted := v.seq(), v.seq(), v.seq()
-	if v.err != nil || first > settled {
-		return c, nil, v.err
-	}
-	if deleted != 0 {
-		c.Key, c.FirstSeq, c.LastSeq, c.DeletedSeq = 1, first, deleted, deleted
-		return c, nil, nil
-	}
-	c.Key, c.FirstSeq = 1, first
-	return c, v, nil
+	return summary.Conversation{ID: id}, nil, fmt.Errorf("%w: %w", projection.ErrUnavailable, errOvertaken)
 }
 
-// rowsOf reads rows of one conversation.
-func rowsOf[T any](ctx context.Context, s *Summaries, id events.ConversationID, statement string, params map[string]any, scan func(*values) T) ([]T, error) {
-	_, v, err := s.found(ctx, id, statement, params)
-	if err != nil || v == nil {
-		return nil, err
+// scanSummarised reads summarisedRow. Nothing is visible of what is not settled yet; there
+// is no LastSeq if the state is gone.
+func scanSummarised(v *values, id events.ConversationID) (c summary.Conversation, visible bool) {
+	settled, first, deleted := v.seq(), v.seq(), v.seq()
+	c = summary.Conversation{Key: 1, ID: id, FirstSeq: first, DeletedSeq: deleted}
+	states := take[[]any](v)
+	if deleted != 0 {
+		c.LastSeq = deleted
+	} else if len(states) > 0 {
+		state := valuesOf(states[0])
+		c.LastSeq = state.seq()
+		scanState(state, &c)
+		v.err = cmp.Or(v.err, state.err)
 	}
-	list := scanAll(v, scan)
-	return list, v.err
+	return c, first <= settled
 }
 
 // Conversation implements summary.Reader.
 func (s *Summaries) Conversation(ctx context.Context, id events.ConversationID) (summary.Conversation, error) {
-	c, v, err := s.found(ctx, id, selectSummarisedNow, map[string]any{})
-	if err != nil || v == nil {
-		return c, err
-	}
-	scanNewest(v, &c)
-	return c, v.err
+	c, _, err := s.found(ctx, id, selectSummary, map[string]any{})
+	return c, err
 }
 
 // Marks implements summary.Reader.
@@ -126,6 +142,16 @@ func (s *Summaries) Marks(ctx context.Context, id events.ConversationID, after u
 // Ranges implements summary.Reader.
 func (s *Summaries) Ranges(ctx context.Context, id events.ConversationID, level int, after uint64, limit int) ([]summary.Taken, error) {
 	return rowsOf(ctx, s, id, selectTaken, map[string]any{"level": level, "after": number(after), "limit": limit}, scanTaken)
+}
+
+// rowsOf reads rows of one conversation.
+func rowsOf[T any](ctx context.Context, s *Summaries, id events.ConversationID, statement string, params map[string]any, scan func(*values) T) ([]T, error) {
+	_, v, err := s.found(ctx, id, statement, params)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	list := scanAll(v, scan)
+	return list, v.err
 }
 
 // Which conversations wait say their nodes, where a commit in progress may show; what is
@@ -139,8 +165,7 @@ func waitingWhere(behind string) string {
 	return "MATCH (c:SummariesConversation) USING INDEX c:SummariesConversation(generation, tenant, id) WHERE c.generation = $generation AND " + behind + ` AND c.deleted_seq IS NULL
 			AND CASE WHEN coalesce(c.pending, 0) >= $pending THEN true WHEN $turns > 0 AND coalesce(c.uncovered_turns, 0) >= $turns THEN true ELSE $untitled AND c.untitled IS NOT NULL END
 		WITH c ORDER BY c.generation, c.tenant, c.id LIMIT $limit
-		MATCH (s:SummariesSettled {key: c.checkpoint}) WITH c, s.seq AS settled
-		RETURN c.tenant, c.id, ` + foundOf + ", " + stateOf("c.key", stateRow)
+		MATCH (s:SummariesSettled {key: c.checkpoint}) ` + withState("c.key") + "RETURN c.tenant, c.id, " + summarisedRow
 }
 
 // waits tells whether a conversation meets a query.
@@ -162,12 +187,13 @@ func (s *Summaries) Waiting(ctx context.Context, q summary.WaitingQuery) (list [
 			return nil, err
 		}
 		for _, row := range rows {
-			c, err := scanWaiting(row)
-			if err != nil {
-				return nil, err
+			v := &values{list: row}
+			id := events.ConversationID{Tenant: v.text(), ID: v.text()}
+			c, visible := scanSummarised(v, id)
+			if v.err != nil {
+				return nil, v.err
 			}
-			params["tenant"], params["id"] = c.ID.Tenant, c.ID.ID
-			if waits(&c, &q) {
+			if params["tenant"], params["id"] = id.Tenant, id.ID; visible && waits(&c, &q) {
 				list = append(list, c)
 			}
 		}
@@ -183,17 +209,6 @@ func (s *Summaries) Waiting(ctx context.Context, q summary.WaitingQuery) (list [
 	return list, nil
 }
 
-// scanWaiting reads a row of what waits. Without a LastSeq it is not to be seen yet.
-func scanWaiting(row []any) (summary.Conversation, error) {
-	v := &values{list: row}
-	c := summary.Conversation{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}}
-	settled, first, deleted := v.seq(), v.seq(), v.seq()
-	if c.FirstSeq, c.DeletedSeq = first, deleted; first <= settled {
-		scanNewest(v, &c)
-	}
-	return c, v.err
-}
-
 // Hashes implements projection.ReadStore.
 func (s *Summaries) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
 	return s.hashes(ctx, s.Hash, yield)
@@ -202,29 +217,18 @@ func (s *Summaries) Hashes(ctx context.Context, yield func(projection.Conversati
 // Hash implements projection.ReadStore.
 func (s *Summaries) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	c, v, err := s.found(ctx, id, selectSummarisedForHash, map[string]any{})
-	if err != nil || c.Key == 0 {
+	c, v, err := s.found(ctx, id, selectSummaryForHash, map[string]any{})
+	if err != nil || c.LastSeq == 0 {
 		return h, err
 	}
 	var marks []summary.Mark
 	var taken []summary.Taken
 	if v != nil {
-		scanNewest(v, &c)
 		marks, taken = scanAll(v, scanMark), scanAll(v, scanTaken)
 		err = v.err
 	}
 	h.LastSeq, h.Hash = c.LastSeq, summary.Hash(c, marks, taken)
 	return h, err
-}
-
-// scanNewest reads the only row of a list: stateRow, if there is one.
-func scanNewest(v *values, c *summary.Conversation) {
-	for _, one := range take[[]any](v) {
-		state := valuesOf(one)
-		c.LastSeq = state.seq()
-		scanState(state, c)
-		v.err = cmp.Or(v.err, state.err)
-	}
 }
 
 // scanState reads stateProps.
@@ -248,6 +252,3 @@ func scanTaken(v *values) (t summary.Taken) {
 	t.FirstTurn, t.LastTurn, t.Chars, t.Revised = v.int(), v.int(), v.int(), v.flag()
 	return t
 }
-
-// stateRow is the list of what a state has, with its sequence.
-var stateRow = slices.Concat(props{"seq"}, stateProps).list("n")

@@ -41,6 +41,6 @@ func summariesLabels() []Label {
 			{"first_turn", "turn at which it begins"}, {"last_turn", "turn at which it ends"}, {"chars", "code points of its text"},
 			{"revised", "it supersedes another, which counts in its place"}, {"ends", "its `last_seq`; missing from what supersedes another"},
 		})},
-		{"SummariesEvent", "An event that the projection summaries has applied.", claimedDocs},
+		{"SummariesEvent", "An event that the projection summaries has applied. A mark or a range is one too, and has more.", claimedDocs},
 	}
 }

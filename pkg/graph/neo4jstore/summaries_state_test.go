@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme/events"
 	"mneme/pkg/graph/storetest"
+	"mneme/pkg/projection"
 )
 
 func summariesBackend(t *testing.T) storetest.Backend[storetest.SummariesStore] {
@@ -55,4 +57,83 @@ func refuseProfile(ctx context.Context, c Config, dir, profile string) (undo fun
 func TestSummariesConformance(t *testing.T) {
 	t.Parallel()
 	storetest.RunSummaries(t, summariesBackend(t))
+}
+
+// tellSummaries makes a small read model with something of everything, in batches of one
+// event.
+func tellSummaries(t *testing.T, generation int) {
+	t.Helper()
+	s := openSummarised(t, testConfig(t), generation)
+	s.add("one", &events.ConversationStarted{Title: "First", Profile: "p", MaxContextChars: 9_000})
+	for range 4 {
+		s.turn("one")
+	}
+	s.revise("one", s.cover("one", s.next["one"]+5))
+	s.turn("untitled")
+	s.add("gone", &events.ConversationDeleted{})
+	list := s.history.Messages
+	for i := range list {
+		s.history.Messages = list[i : i+1]
+		s.apply(t)
+	}
+}
+
+func TestStatesThatNobodyCanReadAnyMoreGo(t *testing.T) {
+	t.Parallel()
+	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
+	states := func() int {
+		rows, err := s.read(t.Context(), "MATCH (n:SummariesState) WHERE n.conversation = $key AND n.seq > 0 RETURN count(*)", map[string]any{"key": s.key(conversation("c"))})
+		require.NoError(t, err)
+		v := &values{list: rows[0]}
+		return v.int()
+	}
+	for range 10 {
+		s.turn("c")
+		s.apply(t)
+	}
+	require.Equal(t, 10, states())
+	s.cover("c", s.history.Next-9)
+	s.apply(t)
+	require.Equal(t, 4, states(), "that at the range's end, the two behind it, and the new one")
+	s.cover("c", s.history.Next-1) // it covers all that a reader could see when the commit began
+	s.apply(t)
+	require.Equal(t, 2, states())
+}
+
+// A read whose state was taken away says so: without the state it does not know which
+// marks have served.
+func TestAReadWithoutItsStateIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
+	s.turn("c")
+	s.apply(t)
+	_, err := s.write(t.Context(), "MATCH (n:SummariesState) WHERE n.conversation = $key AND n.seq > 0 DELETE n", map[string]any{"key": s.key(conversation("c"))})
+	require.NoError(t, err)
+	_, err = s.Marks(t.Context(), conversation("c"), 0, 10)
+	require.ErrorIs(t, err, projection.ErrUnavailable)
+	_, err = s.Conversation(t.Context(), conversation("c"))
+	require.ErrorIs(t, err, projection.ErrUnavailable)
+}
+
+func TestADeletedConversationAndARemovedGenerationLeaveNothing(t *testing.T) {
+	t.Parallel()
+	c, generation := testConfig(t), generationOf(t.Name())
+	s := openSummarised(t, c, generation)
+	s.all(t, "c")
+	count := func(where string) (n int) {
+		rows, err := s.read(t.Context(), "MATCH (n) WHERE any(label IN labels(n) WHERE label STARTS WITH 'Summaries') AND "+where+" RETURN count(*)",
+			map[string]any{"prefix": s.prefix(), "generation": generation, "key": s.key(conversation("c"))})
+		require.NoError(t, err)
+		v := &values{list: rows[0]}
+		return v.int()
+	}
+	const ofC = "n.conversation = $key"
+	require.Positive(t, count(ofC))
+	s.add("c", &events.ConversationDeleted{})
+	s.apply(t)
+	require.Zero(t, count(ofC))
+	const ofGeneration = "(coalesce(n.conversation, n.key) STARTS WITH $prefix OR n.generation = $generation)"
+	require.Positive(t, count(ofGeneration))
+	require.NoError(t, Remove(t.Context(), c, generation))
+	require.Zero(t, count(ofGeneration))
 }

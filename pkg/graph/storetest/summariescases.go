@@ -148,5 +148,6 @@ func summariesCases(w summariesShop) []namedCase {
 				require.Equal(t, "ab", waiting(summary.WaitingQuery{Pending: 1_000, Untitled: true}))
 			})
 		}},
+		readersOfSummaries(w),
 	}
 }
