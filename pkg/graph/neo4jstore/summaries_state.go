@@ -50,8 +50,8 @@ const foundSummaries = "MATCH (c:SummariesConversation {key: $key}) MATCH (s:Sum
 // stateRow is the list of what a state has.
 var stateRow = slices.Concat(props{"seq"}, stateProps).list("n")
 
-// covered is where level 1 ends, in a list of a stateRow.
-const covered = "coalesce(state[0][2], 0)"
+// coveredSeq is where level 1 ends, in a list of a stateRow.
+const coveredSeq = "coalesce(state[0][2], 0)"
 
 // withState reads the newest state of a conversation up to what is settled, as a list.
 func withState(key string) string {
@@ -71,14 +71,14 @@ func marksBehind(behind, limit string) string {
 var (
 	selectSummary = foundSummaries + withState("$key") + "RETURN " + summarisedRow
 
-	selectMarks = foundSummaries + withState("$key") + "WITH c, settled, state, " + covered + ` AS covered
+	selectMarks = foundSummaries + withState("$key") + "WITH c, settled, state, " + coveredSeq + ` AS covered
 		WITH c, settled, state, CASE WHEN covered > $after THEN covered ELSE $after END AS behind
 		RETURN ` + summarisedRow + ", " + marksBehind("behind", " LIMIT $limit")
 
 	selectTaken = foundSummaries + withState("$key") + "RETURN " + summarisedRow + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, level, ends)
 			WHERE n.conversation = $key AND n.level = $level AND n.ends > $after AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.level, n.ends LIMIT $limit }"
 
-	selectSummaryForHash = foundSummaries + withState("$key") + "WITH c, settled, state, " + covered + ` AS covered
+	selectSummaryForHash = foundSummaries + withState("$key") + "WITH c, settled, state, " + coveredSeq + ` AS covered
 		RETURN ` + summarisedRow + ", " + marksBehind("covered", "") + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, seq)
 			WHERE n.conversation = $key AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.seq }"
 )
