@@ -10,6 +10,7 @@ type ConfigCmd struct {
 	Up         ConfigUpCmd         `cmd:"" help:"Settings of mneme up; takes the same flags."`
 	Ingestor   ConfigIngestorCmd   `cmd:"" help:"Settings of the program ingestor."`
 	FileTrack  ConfigFileTrackCmd  `cmd:"" name:"file-tracker" help:"Settings of the program file-tracker."`
+	Summarizer ConfigSummarizerCmd `cmd:"" name:"summarizer" help:"Settings of the program summarizer."`
 	ContextAPI ConfigContextAPICmd `cmd:"" name:"context-api" help:"Settings of the program context-api."`
 	Traces     ConfigTracesCmd     `cmd:"" help:"Settings of the traces of every program."`
 }
@@ -59,6 +60,17 @@ func (*ConfigFileTrackCmd) Help() string { return configHelp }
 // Run prints them.
 func (*ConfigFileTrackCmd) Run(g *Globals, t *terminal) error {
 	return g.configOf(t, settings.ForFileTracker())
+}
+
+// ConfigSummarizerCmd shows the settings of summarizer.
+type ConfigSummarizerCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*ConfigSummarizerCmd) Help() string { return configHelp }
+
+// Run prints them.
+func (*ConfigSummarizerCmd) Run(g *Globals, t *terminal) error {
+	return g.configOf(t, settings.ForSummarizer())
 }
 
 // ConfigContextAPICmd shows the settings of context-api.

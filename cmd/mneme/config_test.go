@@ -37,6 +37,12 @@ func TestConfigTellsWhereEachSettingComesFrom(t *testing.T) {
 	require.Equal(t, "127.0.0.1:8421 from default", config(t, env, "ingestor")["MNEME_LISTEN"])
 	require.Equal(t, "127.0.0.1:8422 from default", config(t, env, "file-tracker")["MNEME_LISTEN"])
 	require.Equal(t, "127.0.0.1:8420 from default", config(t, env, "context-api")["MNEME_LISTEN"])
+
+	writer := config(t, append(env, "MNEME_SUMMARY_WRITER=openai", "MNEME_LLM_MODEL=small", "MNEME_LLM_KEY=hush"), "summarizer")
+	require.Equal(t, "127.0.0.1:8423 from default", writer["MNEME_LISTEN"])
+	require.Equal(t, "openai from environment", writer["MNEME_SUMMARY_WRITER"])
+	require.Equal(t, "10 from default", writer["MNEME_L1_THRESHOLD_PERCENT"])
+	require.Equal(t, "(set, not shown) from environment", writer["MNEME_LLM_KEY"])
 }
 
 func TestConfigTellsWhatCannotBeUsed(t *testing.T) {
@@ -47,6 +53,7 @@ func TestConfigTellsWhatCannotBeUsed(t *testing.T) {
 	}{
 		`MNEME_PARTITIONS="many": not a int`:  {"MNEME_PARTITIONS=many", []string{"config", "ingestor"}},
 		`MNEME_LISTEN="0.0.0.0:1": mneme has`: {"MNEME_LISTEN=0.0.0.0:1", []string{"config", "context-api"}},
+		`MNEME_LLM_MODEL is empty, but`:       {"MNEME_SUMMARY_WRITER=anthropic", []string{"config", "summarizer"}},
 		`--listen="0.0.0.0:1": mneme has`:     {"MNEME_LISTEN=127.0.0.1:1", []string{"config", "up", "--listen", "0.0.0.0:1"}},
 		`MNEME_LOG_SIZE="big" in the`:         {"MNEME_LOG_SIZE=big", []string{"config", "up"}},
 		`MNEME_URL="nowhere": not a URL`:      {"MNEME_URL=nowhere", []string{"status"}},

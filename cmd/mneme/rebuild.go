@@ -105,7 +105,7 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 		if !said && !away && time.Since(moved) > standsStill {
 			said = true
 			_ = bar.Clear()
-			t.say("nothing has moved for %s: mneme status shows whether ingestor and file-tracker, or mneme up, run on this store, and their trouble", standsStill)
+			t.say("nothing has moved for %s: mneme status shows whether ingestor, file-tracker and summarizer, or mneme up, run on this store, and their trouble", standsStill)
 		}
 		if total > 0 && !c.Cancel {
 			bar.ChangeMax64(int64(total))

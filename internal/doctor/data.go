@@ -16,6 +16,7 @@ import (
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
+	"mneme/pkg/summary"
 )
 
 // leastFree is the least that should be free on a disk, whatever the log's size:
@@ -59,6 +60,11 @@ func (e *examination) data(ctx context.Context) {
 		defer files.Release()
 	}
 	e.model(ctx, "files", files.Model, err)
+	summaries, err := models.Summaries()
+	if err == nil {
+		defer summaries.Release()
+	}
+	e.model(ctx, "summaries", summaries.Model, err)
 }
 
 // stores is where the read models are.
@@ -84,6 +90,9 @@ func (e *examination) disk() {
 	}
 }
 
+// neverSummarised is why the read model "summaries" may be missing.
+const neverSummarised = "not there: no summarizer has run yet, without one nothing is summarised"
+
 // model looks at the file of a read model.
 func (e *examination) model(ctx context.Context, name string, store projection.ReadStore, err error) {
 	check := "read model " + name
@@ -93,6 +102,9 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 	}
 	path := stores.Path(name, generation)
 	switch {
+	case errors.Is(err, service.ErrNotThere) && name == "summaries":
+		e.add(check, OK, neverSummarised, "")
+		return
 	case errors.Is(err, service.ErrNotThere):
 		e.add(check, Warning, path+" is not there", "start mneme up, or its program: it is made from the log")
 		return
@@ -112,11 +124,15 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 
 // declared is what this program would build each read model as.
 func declared(name string) string {
-	if name == "graph" {
+	switch name {
+	case "graph":
 		p := graph.Projection()
 		return p.Fingerprint()
+	case "files":
+		p := graph.FilesProjection(files.DefaultTable())
+		return p.Fingerprint()
 	}
-	p := graph.FilesProjection(files.DefaultTable())
+	p := summary.Projection()
 	return p.Fingerprint()
 }
 

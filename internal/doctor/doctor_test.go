@@ -19,6 +19,7 @@ import (
 
 	natsdeploy "mneme/deploy/nats"
 	"mneme/events"
+	"mneme/internal/httpapi"
 	"mneme/internal/service"
 	"mneme/internal/settings"
 	"mneme/internal/version"
@@ -72,13 +73,15 @@ func TestAHealthyInstallationHasNothingToDo(t *testing.T) {
 	i := up(t, data)
 	publish(t, i.Log, time.Now())
 	findings := examine(t, i.HTTPURL(), i.NATSURL(), data)
-	for _, check := range []string{"settings", "open files", "nats", "jetstream", "log", "producers", "clock", "http", "projection graph", "projection files", "data", "disk", "read model graph", "read model files"} {
+	for _, check := range []string{"settings", "open files", "nats", "jetstream", "log", "producers", "clock", "http", "projection graph", "projection files", "projection summaries", "data", "disk", "read model graph", "read model files", "read model summaries"} {
 		require.Contains(t, findings, check)
 		require.Equal(t, OK, findings[check].Level, "%+v", findings[check])
 		require.Empty(t, findings[check].Remedy)
 	}
 	require.Contains(t, findings["data"].Detail, "in use by process")
-	require.Contains(t, findings["read model graph"].Detail, "a running process writes to it")
+	for _, model := range []string{"graph", "files", "summaries"} {
+		require.Contains(t, findings["read model "+model].Detail, "a running process writes to it")
+	}
 }
 
 func TestWithTheServerDownItsDirectoryIsLookedAt(t *testing.T) {
@@ -171,6 +174,9 @@ func TestFaultsOfADataDirectory(t *testing.T) {
 	findings := examine(t, "http://"+nowhere, "nats://"+nowhere, empty)
 	require.Equal(t, OK, findings["data"].Level)
 	require.Equal(t, Warning, findings["read model graph"].Level)
+	require.Equal(t, Warning, findings["read model files"].Level)
+	require.Equal(t, OK, findings["read model summaries"].Level, "nobody needs a summarizer")
+	require.Contains(t, findings["read model summaries"].Detail, "no summarizer has run")
 	left, err := os.ReadDir(empty)
 	require.NoError(t, err)
 	require.Empty(t, left, "looking changes nothing")
@@ -190,6 +196,9 @@ func TestFaultsOfADataDirectory(t *testing.T) {
 	findings = examine(t, "http://"+nowhere, "nats://"+nowhere, data)
 	require.Equal(t, Warning, findings["read model files"].Level)
 	require.Contains(t, findings["read model files"].Detail, "mneme rebuild files")
+	require.Equal(t, OK, findings["read model summaries"].Level)
+	change("summaries", "UPDATE checkpoint SET fingerprint='summaries/v0/00000000'")
+	require.Contains(t, examine(t, "http://"+nowhere, "nats://"+nowhere, data)["read model summaries"].Detail, "mneme rebuild summaries")
 	require.Equal(t, OK, findings["read model graph"].Level)
 	change("files", "PRAGMA user_version=77")
 	change("graph", "UPDATE checkpoint SET halted='the log lost its end: rebuild'")
@@ -214,6 +223,13 @@ func TestClocksAndVersionsThatDisagree(t *testing.T) {
 	require.Equal(t, Warning, e.findings[0].Level)
 	require.Equal(t, Finding{"http", Warning, e.findings[1].Detail, "run the same version on both sides"}, e.findings[1])
 	require.Contains(t, e.findings[1].Detail, "v9.9.9")
+
+	for name, level := range map[string]Level{"graph": Failed, "files": Failed, "summaries": OK} {
+		got, what, remedy := Judge(httpapi.ProjectionStatus{Name: name, State: "absent"})
+		require.Equal(t, level, got, name)
+		require.NotEmpty(t, what)
+		require.Equal(t, level == OK, remedy == "")
+	}
 
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()

@@ -83,6 +83,8 @@ func (e *examination) projection(p httpapi.ProjectionStatus) {
 func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
 	program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer"}[p.Name]
 	switch {
+	case p.State == "absent" && p.Name == "summaries":
+		return OK, neverSummarised, ""
 	case p.State == "absent":
 		return Failed, "its read model is not there", "start " + program + " on the same data directory, or mneme up"
 	case p.State == "unavailable":

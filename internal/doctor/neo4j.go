@@ -27,6 +27,17 @@ func (e *examination) neo4j(ctx context.Context) {
 	e.add("neo4j", OK, e.Models.URI+" answers, schema and version are right", "")
 	e.positions(ctx, "graph", graph.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
 	e.positions(ctx, "files", files.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
+	summaries, err := models.Summaries()
+	switch {
+	case errors.Is(err, service.ErrNotThere):
+		e.add("read model summaries", OK, neverSummarised, "")
+		return
+	case err != nil:
+		e.add("read model summaries", Failed, err.Error(), neo4jRemedy(err))
+		return
+	}
+	defer summaries.Release()
+	e.positions(ctx, "summaries", summaries.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
 }
 
 // neo4jLevel is how grave it is that a server can't be used.

@@ -21,7 +21,7 @@ func TestTheComposeFileFitsThePrograms(t *testing.T) {
 	t.Parallel()
 	project, err := load(t.Context(), read(t, "docker-compose.yml"), nil)
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"nats", "neo4j", "ingestor", "file-tracker", "context-api"}, project.ServiceNames())
+	require.ElementsMatch(t, []string{"nats", "neo4j", "ingestor", "file-tracker", "summarizer", "context-api"}, project.ServiceNames())
 	p := built(t)
 	require.Empty(t, check(project, p))
 
@@ -30,6 +30,27 @@ func TestTheComposeFileFitsThePrograms(t *testing.T) {
 	require.Empty(t, check(changed, p))
 	require.Equal(t, "neo4j/another one", value(changed.Services["neo4j"], "NEO4J_AUTH"))
 	require.Equal(t, "example/mneme:1", changed.Services["ingestor"].Image)
+}
+
+func TestTheEnvironmentNamesTheModel(t *testing.T) {
+	t.Parallel()
+	model := map[string]string{"MNEME_SUMMARY_WRITER": "openai", "MNEME_LLM_MODEL": "small", "MNEME_LLM_KEY": "of the environment"}
+	project, err := load(t.Context(), read(t, "docker-compose.yml"), model)
+	require.NoError(t, err)
+	require.Empty(t, check(project, built(t)))
+	for name, s := range project.Services {
+		for variable, set := range model {
+			if name != "summarizer" {
+				set = ""
+			}
+			require.Equal(t, set, value(s, variable), name)
+		}
+	}
+
+	delete(model, "MNEME_LLM_MODEL")
+	project, err = load(t.Context(), read(t, "docker-compose.yml"), model)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(check(project, built(t)), "\n"), "summarizer is refused by summarizer: mneme: MNEME_LLM_MODEL is empty")
 }
 
 // A check that finds nothing proves nothing: each of these mistakes must be found.
@@ -41,7 +62,7 @@ func TestMistakesInAComposeFileAreFound(t *testing.T) {
 		{"MNEME_PARTITIONS: 8", "MNEME_PARTITIONS: 99", "ingestor is refused by ingestor: mneme: MNEME_PARTITIONS=99: not between 1 and 32"},
 		{`MNEME_TRUST_NETWORK: "true"`, "GOGC: 50", "loopback only"},
 		{"MNEME_STORE: neo4j", "MNEME_STORE: neo5j", `MNEME_STORE="neo5j"`},
-		{"command: [ingestor]", "command: [summarizer]", `ingestor runs ["summarizer"], which is none of`},
+		{"command: [ingestor]", "command: [embedder]", `ingestor runs ["embedder"], which is none of`},
 		{"command: [ingestor]", "command: [ingestor, --fast]", `ingestor runs ["ingestor" "--fast"]`},
 		{"[CMD, file-tracker, --healthy]", "[CMD, ingestor, --healthy]", "file-tracker does not check itself"},
 		{"    healthcheck:\n      <<: *check\n      test: [CMD, bash, -c, \"exec 3<>/dev/tcp/127.0.0.1/7687\"]\n", "", "neo4j has no whole health check"},
@@ -52,6 +73,9 @@ func TestMistakesInAComposeFileAreFound(t *testing.T) {
 		{"MNEME_LISTEN: 0.0.0.0:8420", "MNEME_LISTEN: 0.0.0.0:8429", "context-api publishes port 8420 and listens on 8429"},
 		{"command: [ingestor]", "command: [ingestor]\n    ports: [\"127.0.0.1:8421:8421\"]", "ingestor has a port of the host"},
 		{"command: [ingestor]", "command: [ingestor]\n    container_name: ingestor", "ingestor has a container_name"},
+		{"command: [summarizer]", "command: [summarizer]\n    ports: [\"127.0.0.1:8423:8423\"]", "summarizer has a port of the host"},
+		{"MNEME_LLM_KEY:\n", "MNEME_LLM_KEY: a key\n", "summarizer sets MNEME_LLM_KEY itself"},
+		{"      MNEME_LLM_MODEL:\n", "", "summarizer is not given MNEME_LLM_MODEL of the environment"},
 		{"cap_drop: [ALL]", "cap_add: [NET_ADMIN]", "neo4j has rights of root"},
 		{"mem_limit: 2g", "cpus: 1", "neo4j has no memory limit"},
 		{"GOMEMLIMIT: 900MiB", "GOMEMLIMIT: 2GiB", "nats has GOMEMLIMIT=2GiB, not below its memory limit"},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,7 @@ func load(ctx context.Context, text string, variables map[string]string) (*types
 	details := types.ConfigDetails{
 		WorkingDir:  dir,
 		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, "docker-compose.yml"), Content: []byte(text)}},
-		Environment: variables,
+		Environment: maps.Clone(variables), // the loader adds to it
 	}
 	raw, err := loader.LoadModelWithContext(ctx, details, func(o *loader.Options) {
 		o.SkipInterpolation, o.SkipValidation, o.SkipResolveEnvironment = true, true, true
@@ -92,15 +93,15 @@ func TestMain(m *testing.M) {
 }
 
 // settings asks for the names of what a program is configured by, with the variables
-// of its service set; it is an error if the program would refuse one.
+// of its service set; it is an error if the program would refuse one. A variable without
+// a value is one that the environment was to give and did not.
 func (p *programs) settings(program string, variables types.MappingWithEquals) ([]string, error) {
 	cmd := exec.Command(filepath.Join(p.dir, "mneme"), "config", program, "--json")
 	cmd.Env = []string{}
 	for name, value := range variables {
-		if value == nil {
-			return nil, fmt.Errorf("%s has no value", name)
+		if value != nil {
+			cmd.Env = append(cmd.Env, name+"="+*value)
 		}
-		cmd.Env = append(cmd.Env, name+"="+*value)
 	}
 	out, err := cmd.Output()
 	var exit *exec.ExitError

@@ -19,7 +19,7 @@ func ours(s types.ServiceConfig, project *types.Project) bool {
 }
 
 // scaled are the services that may run more than once.
-var scaled = []string{"ingestor", "file-tracker"}
+var scaled = []string{"ingestor", "file-tracker", "summarizer"}
 
 // check lists what is wrong with a project, sorted.
 func check(project *types.Project, p *programs) []string {
@@ -44,6 +44,7 @@ func check(project *types.Project, p *programs) []string {
 	wrong = append(wrong, natsServer(project)...)
 	wrong = append(wrong, neo4jServer(project)...)
 	wrong = append(wrong, password(project)...)
+	wrong = append(wrong, ofSummaries(project, p)...)
 	slices.Sort(wrong)
 	return wrong
 }
@@ -210,6 +211,31 @@ func password(project *types.Project) (wrong []string) {
 	for name, s := range project.Services {
 		if ours(s, project) && auth != "neo4j/"+value(s, "MNEME_NEO4J_PASSWORD") {
 			wrong = append(wrong, name+" has another password than Neo4j")
+		}
+	}
+	return wrong
+}
+
+// ofSummaries are the settings that only the summarizer has. The environment sets them, the
+// key above all; those that name files need a volume too.
+func ofSummaries(project *types.Project, p *programs) (wrong []string) {
+	all, err := p.settings("summarizer", nil)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	others, err := p.settings("ingestor", nil)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	s := project.Services["summarizer"]
+	for _, variable := range all {
+		set, named := s.Environment[variable]
+		switch outside, there := project.Environment[variable]; {
+		case slices.Contains(others, variable) || strings.HasSuffix(variable, "_FILE"):
+		case !named:
+			wrong = append(wrong, "summarizer is not given "+variable+" of the environment")
+		case set != nil && !(there && *set == outside):
+			wrong = append(wrong, "summarizer sets "+variable+" itself")
 		}
 	}
 	return wrong

@@ -58,7 +58,7 @@ func TestTheComposeFileRuns(t *testing.T) {
 
 	// Everything ends in order, within its memory, and goes on with what it had.
 	p.compose("stop")
-	for _, service := range []string{"ingestor", "file-tracker", "context-api", "nats", "neo4j"} {
+	for _, service := range []string{"ingestor", "file-tracker", "summarizer", "context-api", "nats", "neo4j"} {
 		for _, id := range p.containers(service) {
 			state := p.docker("inspect", "--format", "{{.State.ExitCode}} {{.State.OOMKilled}}", id)
 			if service == "neo4j" { // Java's code for SIGTERM
