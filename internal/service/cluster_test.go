@@ -128,6 +128,7 @@ func (c *cluster) exercise(ingestors int) {
 	}
 	c.api, _ = c.start(service.RunContextAPI)
 	c.start(service.RunFileTracker)
+	c.start(service.RunSummarizer)
 
 	conn, err := eventlog.Connect(c.nats.ClientURL(), "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -147,9 +148,9 @@ func (c *cluster) exercise(ingestors int) {
 	require.NoError(t, conn.Publish("mneme.default.c7.message_created", []byte("{")))
 
 	s := c.await("every process and partition is there", func(s httpapi.Status) bool {
-		return s.Stream.Head == bad && live(s, "graph") == partitions && live(s, "files") == partitions && len(s.Processes) == ingestors+2
+		return s.Stream.Head == bad && live(s, "graph") == partitions && live(s, "files") == partitions && live(s, "summaries") == partitions && len(s.Processes) == ingestors+3
 	})
-	require.Equal(t, map[string]int{"ingestor": ingestors, "file-tracker": 1, "context-api": 1}, programs(s))
+	require.Equal(t, map[string]int{"ingestor": ingestors, "file-tracker": 1, "summarizer": 1, "context-api": 1}, programs(s))
 	require.Empty(t, s.ProcessesError)
 	names := map[string]httpapi.ProcessStatus{}
 	for _, p := range s.Processes {
@@ -158,7 +159,7 @@ func (c *cluster) exercise(ingestors int) {
 		names[p.Name] = p
 	}
 	for _, p := range s.Projections {
-		require.Equal(t, map[string]string{"graph": "ingestor", "files": "file-tracker"}[p.Name], names[p.Holder].Program)
+		require.Equal(t, map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer"}[p.Name], names[p.Holder].Program)
 		require.Positive(t, p.Epoch)
 		require.Empty(t, p.Error)
 	}
@@ -168,8 +169,8 @@ func (c *cluster) exercise(ingestors int) {
 	require.Equal(t, http.StatusOK, status, "%s", body)
 	var retried httpapi.Retry
 	require.NoError(t, json.Unmarshal(body, &retried))
-	require.Equal(t, 2, retried.Failed, "%s", body)
-	require.Len(t, retried.Conversations, 2)
+	require.Equal(t, 3, retried.Failed, "%s", body)
+	require.Len(t, retried.Conversations, 3)
 	require.Empty(t, retried.Conversations[0].Error)
 
 	for _, stop := range stops {

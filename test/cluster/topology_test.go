@@ -51,6 +51,7 @@ func setup(t *testing.T) *topology {
 	for range 2 {
 		c.add("ingestor")
 		c.add("file-tracker")
+		c.add("summarizer")
 		c.apis = append(c.apis, c.run("context-api"))
 	}
 	c.awaitShared()
@@ -60,7 +61,8 @@ func setup(t *testing.T) *topology {
 	return c
 }
 
-// run starts a program with the settings of deploy/k8s.
+// run starts a program with the settings of deploy/k8s. Summaries are due early, so that
+// there are some of two levels.
 func (c *topology) run(name string) *process {
 	c.t.Helper()
 	c.programs++
@@ -71,6 +73,9 @@ func (c *topology) run(name string) *process {
 	}
 	if name != "context-api" {
 		environment = append(environment, fmt.Sprint("MNEME_PARTITIONS=", partitions), fmt.Sprint("MNEME_REPLICAS=", replicas))
+	}
+	if name == "summarizer" {
+		environment = append(environment, "MNEME_MAX_CONTEXT_CHARS=30000")
 	}
 	return start(c.t, fmt.Sprint(name, "-", c.programs), "http://"+listen, environment, program(c.t, name))
 }

@@ -36,8 +36,8 @@ func TestTheComposeFileRuns(t *testing.T) {
 	published := p.imports()
 	p.verifies(published)
 
-	// Three ingestors share the partitions.
-	p.compose("up", "--detach", "--wait", "--scale", "ingestor=3")
+	// Three ingestors share the partitions, and two summarizers.
+	p.compose("up", "--detach", "--wait", "--scale", "ingestor=3", "--scale", "summarizer=2")
 	p.shares(3)
 
 	// One of them is killed while more is published, and comes back.
@@ -54,6 +54,7 @@ func TestTheComposeFileRuns(t *testing.T) {
 		return p.docker("inspect", "--format", "{{.RestartCount}} {{.State.Health.Status}}", victim) == "1 healthy"
 	}, patience, time.Second, "the ingestor that was killed is not back")
 	p.shares(3)
+	p.summarizes("load-0-0")
 	p.verifies(published)
 
 	// Everything ends in order, within its memory, and goes on with what it had.
@@ -67,7 +68,7 @@ func TestTheComposeFileRuns(t *testing.T) {
 			require.Equal(t, "0 false", state, service)
 		}
 	}
-	p.compose("up", "--detach", "--wait", "--scale", "ingestor=3")
+	p.compose("up", "--detach", "--wait", "--scale", "ingestor=3", "--scale", "summarizer=2")
 	p.outside()
 	p.shares(3)
 	p.verifies(published)
@@ -109,11 +110,47 @@ func (p *project) stamped() {
 // mneme runs a command against the project, on this machine.
 func (p *project) mneme(into any, args ...string) {
 	p.t.Helper()
+	lines := p.prints(args...)
+	require.NoError(p.t, json.Unmarshal([]byte(lines[len(lines)-1]), into), "%s", lines)
+}
+
+// prints is the lines that a command of mneme prints.
+func (p *project) prints(args ...string) []string {
+	p.t.Helper()
 	cmd := exec.Command(filepath.Join(built(p.t).dir, "mneme"), append(args, "--json", "--url", p.url, "--nats-url", p.nats)...)
 	out, err := cmd.Output()
 	require.NoError(p.t, err, "mneme %s: %s%s", strings.Join(args, " "), out, cmd.Stderr)
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	require.NoError(p.t, json.Unmarshal([]byte(lines[len(lines)-1]), into), "%s", out)
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// summarizes asks the summarizer that has the conversation for a summary, and reads it.
+func (p *project) summarizes(conversation string) {
+	p.t.Helper()
+	var asked struct{ Written []string }
+	p.mneme(&asked, "summarize", conversation)
+	require.NotEmpty(p.t, asked.Written)
+	var summary struct {
+		Method   string
+		CharsOut int `json:"chars_out"`
+	}
+	p.mneme(&summary, "summaries", conversation, asked.Written[0])
+	require.Equal(p.t, "extractive", summary.Method)
+	require.NotZero(p.t, summary.CharsOut)
+}
+
+// derived counts the events that the summarizer has published: summaries and titles.
+func (p *project) derived() (n uint64) {
+	p.t.Helper()
+	for _, line := range p.prints("tail", "--from", "1", "--until-end", "--kind", "summary_written", "--kind", "conversation_updated") {
+		var e struct{ Source string }
+		if line != "" {
+			require.NoError(p.t, json.Unmarshal([]byte(line), &e), "%s", line)
+		}
+		if e.Source == "mneme/summarizer" {
+			n++
+		}
+	}
+	return n
 }
 
 // imports brings in the recorded conversations, or where there are none the samples of
@@ -137,7 +174,8 @@ func (p *project) imports() uint64 {
 	return imported.Published
 }
 
-// verifies that the read models are what a log of so many events makes.
+// verifies that the read models are what the log makes, which holds so many events and
+// what the summarizer wrote.
 func (p *project) verifies(events uint64) {
 	p.t.Helper()
 	caughtUp := func() bool {
@@ -150,7 +188,10 @@ func (p *project) verifies(events uint64) {
 			}
 		}
 		p.mneme(&status, "status")
-		require.Equal(p.t, events, status.Stream.Messages, "the log holds what was acknowledged")
+		require.GreaterOrEqual(p.t, status.Stream.Messages, events, "the log holds what was acknowledged")
+		if status.Stream.Messages != events+p.derived() { // it may be writing just now
+			return false
+		}
 		for _, s := range status.Projections {
 			require.Equal(p.t, "neo4j", s.Store)
 			require.Zero(p.t, s.Failed)
@@ -160,23 +201,30 @@ func (p *project) verifies(events uint64) {
 		}
 		return true
 	}
-	require.Eventually(p.t, caughtUp, patience, 200*time.Millisecond, "the read models don't catch up")
+	require.Eventually(p.t, caughtUp, patience, 200*time.Millisecond, "the read models don't catch up, or the log holds something else")
 	begun := time.Now()
-	var verified struct {
-		Equal       bool
-		Projections []struct {
-			Equal          bool
-			Events, Behind uint64
+	whole := func() bool {
+		var verified struct {
+			Equal       bool
+			Projections []struct {
+				Equal          bool
+				Events, Behind uint64
+			}
 		}
+		// In the container, as an operator without mneme on the machine would.
+		require.NoError(p.t, json.Unmarshal([]byte(p.compose("exec", "context-api", "mneme", "verify", "--json")), &verified))
+		require.True(p.t, verified.Equal)
+		require.Len(p.t, verified.Projections, 3)
+		behind := uint64(0)
+		for _, v := range verified.Projections {
+			require.True(p.t, v.Equal)
+			require.NotZero(p.t, v.Events)
+			behind += v.Behind
+		}
+		return behind == 0
 	}
-	// In the container, as an operator without mneme on the machine would.
-	require.NoError(p.t, json.Unmarshal([]byte(p.compose("exec", "context-api", "mneme", "verify", "--json")), &verified))
-	require.True(p.t, verified.Equal)
-	require.Len(p.t, verified.Projections, 2)
-	for _, v := range verified.Projections {
-		require.True(p.t, v.Equal)
-		require.NotZero(p.t, v.Events)
-		require.Zero(p.t, v.Behind)
+	for !whole() { // the summarizer has written something meanwhile
+		require.Less(p.t, time.Since(begun), patience, "the read models stay behind")
 	}
 	p.t.Logf("verified %d events: %s", events, time.Since(begun).Round(time.Millisecond))
 }

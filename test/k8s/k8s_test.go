@@ -29,24 +29,30 @@ func TestEveryOverlayFitsThePrograms(t *testing.T) {
 			require.Empty(t, check(r, built(t)))
 			require.Equal(t, overlay != "overlays/external-nats", r.workload("nats") != nil)
 			require.Equal(t, overlay == "overlays/trial", r.workload("neo4j") != nil)
-			require.Equal(t, overlay == "overlays/autoscaled", len(r.scaled) == 2)
+			require.Equal(t, overlay == "overlays/autoscaled", len(r.scaled) == len(projections))
 		})
 	}
 }
 
-func TestNothingIsMadeWithoutAPassword(t *testing.T) {
+func TestNothingIsMadeWithoutItsSecrets(t *testing.T) {
 	t.Parallel()
 	files := tree(t)
+	delete(files, keyFile)
+	_, err := render(files, "overlays/llm")
+	require.ErrorContains(t, err, "llm.env")
 	delete(files, secretFile)
 	for _, overlay := range overlays[1:] {
 		_, err := render(files, overlay)
 		require.ErrorContains(t, err, "neo4j.env")
 	}
+	examples := 0
 	for name, text := range files {
-		if strings.Contains(name, "credentials") && strings.Contains(text, "password=") {
-			require.Contains(t, text, "password=\n", "%s has a password", name)
+		if strings.HasSuffix(name, ".env.example") {
+			examples++
+			require.Regexp(t, `(?m)^(password|key)=$`, text, "%s has a secret", name)
 		}
 	}
+	require.Equal(t, 2, examples)
 }
 
 // A check that finds nothing proves nothing: each of these mistakes must be found.
@@ -101,10 +107,19 @@ func TestMistakesAreFound(t *testing.T) {
 		{"overlays/autoscaled", "mneme_projection_lag_events", "mneme_projection_lag", "ScaledObject ingestor asks for mneme_projection_lag, which docs/metrics.md does not have"},
 		{"overlays/autoscaled", "min by (partition)", "min by (shard)", "ScaledObject ingestor sums by shard"},
 		{"overlays/autoscaled", `projection="files"`, `projection="graph"`, "ScaledObject file-tracker looks at the projection graph"},
+		{"overlays/autoscaled", `projection="summaries"`, `projection="graph"`, "ScaledObject summarizer looks at the projection graph"},
 		{"overlays/autoscaled", "maxReplicaCount: 8", "maxReplicaCount: 9", "ScaledObject ingestor makes 9 of what 8 partitions"},
 		{"overlays/autoscaled", "maxReplicaCount: 8", "maxReplicas: 8", "maxReplicas"},
 		{"overlays/autoscaled", `threshold: "5000"`, "threshold: 5000", "got number, want string"},
 		{"overlays/autoscaled", "op: remove\n        path: /spec/replicas", "op: replace\n        path: /spec/replicas\n        value: 3", "which says itself how many there are"},
+		{"base", "MNEME_SUMMARY_WRITER=extractive", "MNEME_SUMMARY_WRITER=openai", "summarizer is refused: mneme: MNEME_LLM_MODEL is empty"},
+		{"base", "value: 0.0.0.0:8423", "value: 0.0.0.0:8422", "summarizer listens on 0.0.0.0:8422"},
+		{"overlays/llm", "MNEME_LLM_MODEL=gpt-5-mini", "MNEME_LLM_NAME=gpt-5-mini", "summarizer is refused: mneme: MNEME_LLM_MODEL is empty"},
+		{"overlays/llm", "{name: llm, key: key}", "{name: llm, key: token}", `summarizer wants the key "token" of the Secret`},
+		{"overlays/llm", "resources:\n  - network.yaml\nsecret", "secret", "NetworkPolicies: summarizer reaches port 443 of 203.0.113.7: false"},
+		{"overlays/llm", "except: [10.0.0.0/8, ", "except: [", "NetworkPolicies: summarizer reaches port 443 of 10.1.2.3: true"},
+		{"overlays/llm", "  podSelector: {matchLabels: {app.kubernetes.io/name: summarizer}}\n", "  podSelector: {}\n", "NetworkPolicies: ingestor reaches port 443 of 203.0.113.7: true"},
+		{"overlays/llm", "- {protocol: TCP, port: 443}", "- {protocol: TCP, port: 80}", "NetworkPolicies: summarizer reaches port 80 of 203.0.113.7: true"},
 		{"overlays/external-nats", "  - patch: |\n      {apiVersion: v1, kind: Service, metadata: {name: nats-headless}, $patch: delete}\n", "", "Service nats-headless leads nowhere"},
 		{"overlays/external-nats", "value: [{ports: [{protocol: TCP, port: 4222}]}]", "value: []", "NetworkPolicies: ingestor reaches port 4222 anywhere: false"},
 	} {

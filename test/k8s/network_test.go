@@ -3,6 +3,7 @@ package k8s
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,7 @@ type peer struct {
 	pod       map[string]string
 	namespace map[string]string // labels of its namespace, nil for mneme's
 	workload  *workload         // nil elsewhere
+	address   netip.Addr        // outside of the cluster
 }
 
 func (r *rendered) peer(name string) peer {
@@ -48,13 +50,19 @@ func selects(list []networkingv1.NetworkPolicyPeer, p peer) bool {
 	}
 	return slices.ContainsFunc(list, func(one networkingv1.NetworkPolicyPeer) bool {
 		if one.IPBlock != nil {
-			return false // of nobody here
+			return within(one.IPBlock, p.address)
 		}
 		if one.NamespaceSelector == nil && p.namespace != nil || one.NamespaceSelector != nil && !matches(one.NamespaceSelector, p.namespace) {
 			return false
 		}
 		return one.PodSelector == nil || matches(one.PodSelector, p.pod)
 	})
+}
+
+// within tells whether an address is one of a block. Pods have none here.
+func within(block *networkingv1.IPBlock, address netip.Addr) bool {
+	in := func(cidr string) bool { return netip.MustParsePrefix(cidr).Contains(address) }
+	return address.IsValid() && in(block.CIDR) && !slices.ContainsFunc(block.Except, in)
 }
 
 // opens tells whether a rule is for a port of a pod, which the pod gives the names of.
@@ -110,7 +118,7 @@ func network(r *rendered) (wrong []string) {
 	for _, program := range programNames {
 		needed[link{program, "nats"}] = []int32{4222}
 		needed[link{program, "neo4j"}] = []int32{7687}
-		needed[link{"prometheus", program}] = []int32{8420, 8421, 8422}
+		needed[link{"prometheus", program}] = []int32{8420, 8421, 8422, 8423}
 	}
 	needed[link{"nats", "nats"}] = []int32{6222}
 	needed[link{"agent", "nats"}] = []int32{4222}
@@ -152,8 +160,26 @@ func network(r *rendered) (wrong []string) {
 		if r.connects(r.peer(program), peers["elsewhere"], 443) {
 			wrong = append(wrong, "NetworkPolicies: "+program+" reaches what it does not need")
 		}
+		wrong = append(wrong, outside(r, program)...)
 	}
 	return append(wrong, selecting(r)...)
+}
+
+// outside is reached by a summarizer that a model writes for, on the public internet only.
+func outside(r *rendered, program string) (wrong []string) {
+	variables, _ := r.environment(r.workload(program).container())
+	calls := variables["MNEME_SUMMARY_WRITER"] == "openai" || variables["MNEME_SUMMARY_WRITER"] == "anthropic"
+	for address, public := range map[string]bool{
+		"203.0.113.7": true, "2001:db8::7": true, "10.1.2.3": false, "100.64.1.2": false, "169.254.169.254": false, "172.20.1.2": false, "192.168.1.2": false, "fd00::7": false,
+	} {
+		for _, port := range []int32{80, 443} {
+			to := peer{namespace: map[string]string{}, address: netip.MustParseAddr(address)}
+			if want, got := calls && public && port == 443, r.connects(r.peer(program), to, port); got != want {
+				wrong = append(wrong, fmt.Sprintf("NetworkPolicies: %s reaches port %d of %s: %t", program, port, address, got))
+			}
+		}
+	}
+	return wrong
 }
 
 // selecting policies select something, and the ports they name are there.

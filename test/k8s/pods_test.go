@@ -14,7 +14,7 @@ import (
 )
 
 // programNames are the programs of mneme that run in the cluster.
-var programNames = []string{"ingestor", "file-tracker", "context-api"}
+var programNames = []string{"ingestor", "file-tracker", "summarizer", "context-api"}
 
 // paths that programs answer a probe at; TestProbesAreAnswered asks them.
 var paths = []string{"/healthz", "/readyz"}

@@ -131,7 +131,7 @@ func natsServers(r *rendered) (wrong []string) {
 	variables, _ := r.environment(r.workload("ingestor").container())
 	replicas, _ := strconv.Atoi(variables["MNEME_REPLICAS"])
 	partitions, _ := strconv.Atoi(variables["MNEME_PARTITIONS"])
-	for _, name := range []string{"ingestor", "file-tracker"} {
+	for name := range projections {
 		if n := r.workload(name).replicas; n != nil && int(*n) > partitions {
 			wrong = append(wrong, fmt.Sprintf("%s runs %d times and shares %d partitions", name, *n, partitions))
 		}

@@ -184,4 +184,4 @@ func scaling(r *rendered, page string) (wrong []string) {
 }
 
 // projections that programs drive.
-var projections = map[string]string{"ingestor": "graph", "file-tracker": "files"}
+var projections = map[string]string{"ingestor": "graph", "file-tracker": "files", "summarizer": "summaries"}
