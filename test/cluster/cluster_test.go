@@ -32,12 +32,16 @@ func TestNothingIsLostWhileServersAndProgramsComeAndGo(t *testing.T) {
 	// Programs come, go in order, and are killed.
 	c.add("ingestor")
 	c.add("file-tracker")
+	c.add("summarizer")
 	c.awaitShared()
 	c.first("ingestor").terminate(grace)
 	c.first("file-tracker").terminate(grace)
+	c.first("summarizer").terminate(grace)
 	c.awaitShared()
 	c.first("ingestor").kill()
+	c.first("summarizer").kill()
 	c.add("ingestor")
+	c.add("summarizer")
 	c.awaitShared()
 	l.goesOn()
 
@@ -64,15 +68,11 @@ func TestNothingIsLostWhileServersAndProgramsComeAndGo(t *testing.T) {
 	t.Logf("imported %d events, published %d, of %d attempts", imported, acked, acked+refused)
 	c.awaitApplied(uint64(imported + acked))
 	c.awaitShared()
+	c.awaitSummarized(l.acked)
+	c.summarizedOnce()
 	for _, api := range c.apis {
 		c.reads(api, l.acked)
-		var v httpapi.Verification
-		require.NoError(t, json.Unmarshal([]byte(c.mneme(api, "verify")), &v))
-		require.True(t, v.Equal)
-		for _, p := range v.Projections {
-			require.Zero(t, p.Behind)
-			require.NotZero(t, p.Events)
-		}
+		c.verifies(api)
 	}
 	require.Equal(t, c.conversations(c.apis[0]), c.conversations(c.apis[1]))
 }
@@ -123,9 +123,89 @@ func (c *topology) awaitApplied(events uint64) {
 				}
 				rows++
 			}
-			return rows >= 2*partitions
+			return rows >= 3*partitions
 		})
 	}
+}
+
+// verifies that the read models are what the log makes, all of it: what the summarizer
+// writes meanwhile is compared in another round.
+func (c *topology) verifies(api *process) {
+	c.t.Helper()
+	eventually(c.t, api.name+" finds every read model equal", func() bool {
+		var v httpapi.Verification
+		require.NoError(c.t, json.Unmarshal([]byte(c.mneme(api, "verify")), &v))
+		require.True(c.t, v.Equal)
+		require.Len(c.t, v.Projections, 3)
+		behind := uint64(0)
+		for _, p := range v.Projections {
+			require.NotZero(c.t, p.Events)
+			behind += p.Behind
+		}
+		return behind == 0
+	})
+}
+
+// Of a conversation as long as these the summaries leave this much, in characters: less
+// than makes one due, the share of the last turns, and the message that is in the way.
+const leave = 3_000 + 1_500 + 100
+
+// awaitSummarized waits until of each conversation that was published nothing is due, and
+// looks that the summaries of a level follow each other.
+func (c *topology) awaitSummarized(acked map[string][]string) {
+	c.t.Helper()
+	for conversation := range acked {
+		path := "/v1/conversations/" + url.PathEscape(conversation)
+		messages := all[httpapi.Message](c.t, c.apis[0], path+"/messages?order=oldest", "messages")
+		var list []httpapi.Summary
+		eventually(c.t, conversation+" is summarised", func() bool {
+			list = all[httpapi.Summary](c.t, c.apis[0], path+"/summaries?order=oldest", "summaries")
+			last := uint64(0)
+			for _, s := range list {
+				if s.Level == 1 {
+					last = max(last, s.LastSeq)
+				}
+			}
+			left := 0
+			for _, m := range messages {
+				if m.Seq > last {
+					left += len(m.Content)
+				}
+			}
+			return left <= leave
+		})
+		next := map[int]uint64{}
+		for _, s := range list {
+			if next[s.Level] == 0 {
+				next[s.Level] = messages[0].Seq
+			}
+			require.Equal(c.t, next[s.Level], s.FirstSeq, "%s of %s begins where the one before it ends", s.SummaryID, conversation)
+			next[s.Level] = s.LastSeq + 1
+		}
+		require.NotZero(c.t, next[2], "%s has summaries of two levels", conversation)
+	}
+}
+
+// summarizedOnce looks that the log holds no summary twice, whoever wrote it while
+// summarizers came and went.
+func (c *topology) summarizedOnce() {
+	c.t.Helper()
+	type key struct{ conversation, id string }
+	seen := map[key]uint64{}
+	for line := range strings.Lines(c.mneme(c.apis[0], "tail", "--from", "1", "--until-end", "--kind", "summary_written")) {
+		var e struct {
+			Subject string
+			Seq     uint64
+			Data    struct {
+				ID string `json:"summary_id"`
+			}
+		}
+		require.NoError(c.t, json.Unmarshal([]byte(line), &e), line)
+		require.NotEmpty(c.t, e.Data.ID, line)
+		require.Zero(c.t, seen[key{e.Subject, e.Data.ID}], "%s is written twice", line)
+		seen[key{e.Subject, e.Data.ID}] = e.Seq
+	}
+	c.t.Logf("%d summaries were written", len(seen))
 }
 
 // reads looks that every conversation can be read, and holds what was acknowledged, in
