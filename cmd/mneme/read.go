@@ -14,7 +14,8 @@ import (
 type ContextCmd struct {
 	conversationArg
 	MaxChars int    `help:"Budget in Unicode code points, headings included." default:"100000"`
-	Strategy string `help:"How to choose: hybrid, recent or pruned." enum:"hybrid,recent,pruned" default:"hybrid"`
+	Strategy string `help:"How to choose: hybrid, levels, recent or pruned." enum:"hybrid,levels,recent,pruned" default:"hybrid"`
+	Condense string `help:"How large results of tools are shown that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
 	Format   string `help:"markdown or json." enum:"markdown,json" default:"markdown"`
 	Explain  bool   `help:"With --format json: say why each part is there."`
 	pastFlags
@@ -26,6 +27,7 @@ func (*ContextCmd) Help() string {
 	return `Examples:
 
     mneme context ID --max-chars 20000
+    mneme context ID --strategy levels             summaries first, then the newest turns
     mneme context ID --as-of 1200                  what it would have been then
     mneme context ID --at-least 57                 with what was just published
     mneme context ID --format json --explain       why each part is there`
@@ -42,7 +44,7 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		format = "json"
 	}
 	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/context"), parameters{
-		"max_chars": c.MaxChars, "strategy": c.Strategy, "format": format, "explain": c.Explain,
+		"max_chars": c.MaxChars, "strategy": c.Strategy, "condense": c.Condense, "format": format, "explain": c.Explain,
 	}.with(c.pastFlags.query(), c.waitFlags.query()), "", nil)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme/internal/settings"
 )
 
-// blocks are the fenced blocks of a language in the README.
-func blocks(t *testing.T, language string) (list []string) {
-	raw, err := os.ReadFile("../../README.md")
+// blocks are the fenced blocks of a language in a page of the repository.
+func blocks(t *testing.T, page, language string) (list []string) {
+	raw, err := os.ReadFile("../../" + page)
 	require.NoError(t, err)
 	for _, match := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(raw), -1) {
 		list = append(list, match[1])
@@ -22,13 +25,16 @@ func blocks(t *testing.T, language string) (list []string) {
 	return list
 }
 
-func TestTheReadmesCommandsExist(t *testing.T) {
+func TestTheCommandsOfThePagesExist(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, block := range blocks(t, "sh") {
+	for _, block := range append(blocks(t, "README.md", "sh"), blocks(t, "docs/summaries.md", "sh")...) {
 		for line := range strings.Lines(block) {
 			line, _, _ = strings.Cut(line, "#")
 			args := words(line)
+			for len(args) > 0 && strings.HasPrefix(args[0], "MNEME_") { // a setting
+				args = args[1:]
+			}
 			if len(args) == 0 || args[0] != "mneme" {
 				continue
 			}
@@ -39,7 +45,20 @@ func TestTheReadmesCommandsExist(t *testing.T) {
 			seen++
 		}
 	}
-	require.GreaterOrEqual(t, seen, 8)
+	require.GreaterOrEqual(t, seen, 20)
+}
+
+func TestTheProfilesOfThePageCanBeUsed(t *testing.T) {
+	t.Parallel()
+	var profiles map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(blocks(t, "docs/summaries.md", "json")[0]), &profiles))
+	for name, changes := range profiles {
+		s := settings.ForSummarizer()
+		require.NoError(t, settings.Read(s))
+		before := s.Summaries
+		require.NoError(t, s.Change(changes), name)
+		require.NotEqual(t, before, s.Summaries, name)
+	}
 }
 
 func TestTheReadmesGoProgramPublishes(t *testing.T) {
@@ -48,7 +67,7 @@ func TestTheReadmesGoProgramPublishes(t *testing.T) {
 	dir, err := os.MkdirTemp(".", "readme-") // inside of the module
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	program := strings.Replace(blocks(t, "go")[0], "nats://127.0.0.1:4222", s.ready.NATS, 1)
+	program := strings.Replace(blocks(t, "README.md", "go")[0], "nats://127.0.0.1:4222", s.ready.NATS, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o644))
 	out, err := exec.Command("go", "run", "./"+dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -59,7 +78,7 @@ func TestTheReadmesGoProgramPublishes(t *testing.T) {
 		return
 	}
 	script := ""
-	for _, block := range blocks(t, "sh") {
+	for _, block := range blocks(t, "README.md", "sh") {
 		if strings.Contains(block, "curl") {
 			script += strings.ReplaceAll(block, "http://127.0.0.1:8420", s.ready.HTTP)
 		}
