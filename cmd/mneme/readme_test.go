@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,14 +49,16 @@ func TestTheCommandsOfThePagesExist(t *testing.T) {
 
 func TestTheProfilesOfThePageCanBeUsed(t *testing.T) {
 	t.Parallel()
-	var profiles map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal([]byte(blocks(t, "docs/summaries.md", "json")[0]), &profiles))
-	for name, changes := range profiles {
-		s := settings.ForSummarizer()
-		require.NoError(t, settings.Read(s))
-		before := s.Summaries
-		require.NoError(t, s.Change(changes), name)
-		require.NotEqual(t, before, s.Summaries, name)
+	s := settings.ForSummarizer()
+	require.NoError(t, settings.Read(s))
+	s.ProfilesFile = filepath.Join(t.TempDir(), "profiles.json")
+	require.NoError(t, os.WriteFile(s.ProfilesFile, []byte(blocks(t, "docs/summaries.md", "json")[0]), 0o600))
+	require.NoError(t, settings.Check(s))
+	profiles, err := s.Profiles()
+	require.NoError(t, err)
+	require.Len(t, profiles, 3)
+	for name, changed := range profiles {
+		require.NotEqual(t, s.Summaries, changed, name)
 	}
 }
 

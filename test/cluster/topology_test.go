@@ -61,8 +61,7 @@ func setup(t *testing.T) *topology {
 	return c
 }
 
-// run starts a program with the settings of deploy/k8s. Summaries are due early, so that
-// there are some of two levels.
+// run starts a program with the settings of deploy/k8s, but that summaries are due early.
 func (c *topology) run(name string) *process {
 	c.t.Helper()
 	c.programs++
@@ -75,7 +74,7 @@ func (c *topology) run(name string) *process {
 		environment = append(environment, fmt.Sprint("MNEME_PARTITIONS=", partitions), fmt.Sprint("MNEME_REPLICAS=", replicas))
 	}
 	if name == "summarizer" {
-		environment = append(environment, "MNEME_MAX_CONTEXT_CHARS=30000")
+		environment = append(environment, "MNEME_MAX_CONTEXT_CHARS=30000", "MNEME_MAX_TURNS_BEFORE_SUMMARIZE=10")
 	}
 	return start(c.t, fmt.Sprint(name, "-", c.programs), "http://"+listen, environment, program(c.t, name))
 }

@@ -47,6 +47,12 @@ func TestTheEnvironmentNamesTheModel(t *testing.T) {
 		}
 	}
 
+	for _, name := range []string{"summarizer", "context-api"} {
+		project, err = load(t.Context(), read(t, "docker-compose.yml"), map[string]string{"MNEME_CONDENSE": "clear"})
+		require.NoError(t, err)
+		require.Equal(t, "clear", value(project.Services[name], "MNEME_CONDENSE"), "what is written and what is shown must agree")
+	}
+
 	delete(model, "MNEME_LLM_MODEL")
 	project, err = load(t.Context(), read(t, "docker-compose.yml"), model)
 	require.NoError(t, err)
@@ -76,6 +82,7 @@ func TestMistakesInAComposeFileAreFound(t *testing.T) {
 		{"command: [summarizer]", "command: [summarizer]\n    ports: [\"127.0.0.1:8423:8423\"]", "summarizer has a port of the host"},
 		{"MNEME_LLM_KEY:\n", "MNEME_LLM_KEY: a key\n", "summarizer sets MNEME_LLM_KEY itself"},
 		{"      MNEME_LLM_MODEL:\n", "", "summarizer is not given MNEME_LLM_MODEL of the environment"},
+		{"      MNEME_CONDENSE: # as above\n", "", "context-api is not given MNEME_CONDENSE of the environment"},
 		{"cap_drop: [ALL]", "cap_add: [NET_ADMIN]", "neo4j has rights of root"},
 		{"mem_limit: 2g", "cpus: 1", "neo4j has no memory limit"},
 		{"GOMEMLIMIT: 900MiB", "GOMEMLIMIT: 2GiB", "nats has GOMEMLIMIT=2GiB, not below its memory limit"},

@@ -216,26 +216,27 @@ func password(project *types.Project) (wrong []string) {
 	return wrong
 }
 
-// ofSummaries are the settings that only the summarizer has. The environment sets them, the
-// key above all; those that name files need a volume too.
+// ofSummaries are the settings that ingestor does not have. The environment sets them, the
+// key of a model above all; those that name files need a volume too.
 func ofSummaries(project *types.Project, p *programs) (wrong []string) {
-	all, err := p.settings("summarizer", nil)
-	if err != nil {
-		return []string{err.Error()}
-	}
 	others, err := p.settings("ingestor", nil)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	s := project.Services["summarizer"]
-	for _, variable := range all {
-		set, named := s.Environment[variable]
-		switch outside, there := project.Environment[variable]; {
-		case slices.Contains(others, variable) || strings.HasSuffix(variable, "_FILE"):
-		case !named:
-			wrong = append(wrong, "summarizer is not given "+variable+" of the environment")
-		case set != nil && !(there && *set == outside):
-			wrong = append(wrong, "summarizer sets "+variable+" itself")
+	for _, name := range []string{"summarizer", "context-api"} {
+		all, err := p.settings(name, nil)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, variable := range all {
+			set, named := project.Services[name].Environment[variable]
+			switch outside, there := project.Environment[variable]; {
+			case slices.Contains(others, variable) || strings.HasSuffix(variable, "_FILE"):
+			case !named:
+				wrong = append(wrong, name+" is not given "+variable+" of the environment")
+			case set != nil && !(there && *set == outside):
+				wrong = append(wrong, name+" sets "+variable+" itself")
+			}
 		}
 	}
 	return wrong

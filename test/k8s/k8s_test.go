@@ -115,6 +115,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"base", "MNEME_SUMMARY_WRITER=extractive", "MNEME_SUMMARY_WRITER=openai", "summarizer is refused: mneme: MNEME_LLM_MODEL is empty"},
 		{"base", "value: 0.0.0.0:8423", "value: 0.0.0.0:8422", "summarizer listens on 0.0.0.0:8422"},
 		{"overlays/llm", "MNEME_LLM_MODEL=gpt-5-mini", "MNEME_LLM_NAME=gpt-5-mini", "summarizer is refused: mneme: MNEME_LLM_MODEL is empty"},
+		{"base", "MNEME_CONDENSE=extractive", "MNEME_CONDENSE=llm", `summarizer is refused: mneme: MNEME_CONDENSE="llm": needs a model`},
 		{"overlays/llm", "{name: llm, key: key}", "{name: llm, key: token}", `summarizer wants the key "token" of the Secret`},
 		{"overlays/llm", "resources:\n  - network.yaml\nsecret", "secret", "NetworkPolicies: summarizer reaches port 443 of 203.0.113.7: false"},
 		{"overlays/llm", "except: [10.0.0.0/8, ", "except: [", "NetworkPolicies: summarizer reaches port 443 of 10.1.2.3: true"},
