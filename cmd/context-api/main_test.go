@@ -86,7 +86,7 @@ func eventually(t *testing.T, url string, good func(status int, body string) boo
 func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	t.Parallel()
 	bin, data := t.TempDir(), t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin, "../ingestor", "../file-tracker", "../context-api").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", bin, "../ingestor", "../file-tracker", "../summarizer", "../context-api").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
@@ -105,10 +105,13 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	code, says := healthy(t, bin, "context-api", address)
 	require.Equal(t, 1, code)
 	require.Contains(t, says, "absent")
-	ingestorAddress, trackerAddress := freePort(t), freePort(t)
+	ingestorAddress, trackerAddress, summarizerAddress := freePort(t), freePort(t), freePort(t)
 	ingestor := start(t, bin, "ingestor", ingestorAddress, server.ClientURL(), data)
 	tracker := start(t, bin, "file-tracker", trackerAddress, server.ClientURL(), data)
-	for name, address := range map[string]string{"context-api": address, "ingestor": ingestorAddress, "file-tracker": trackerAddress} {
+	// It is ready without a summarizer.
+	eventually(t, url+"/readyz", func(status int, _ string) bool { return status == http.StatusOK })
+	summarizer := start(t, bin, "summarizer", summarizerAddress, server.ClientURL(), data)
+	for name, address := range map[string]string{"context-api": address, "ingestor": ingestorAddress, "file-tracker": trackerAddress, "summarizer": summarizerAddress} {
 		eventually(t, "http://"+address+"/readyz", func(status int, _ string) bool { return status == http.StatusOK })
 		code, says := healthy(t, bin, name, address)
 		require.Zero(t, code, says)
@@ -134,11 +137,10 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	// Each shows the log and what it does itself.
 	for program, own := range map[string]string{
 		address: `http_route="/v1/conversations/{id}/context"`, ingestorAddress: `mneme_projection_checkpoint{partition="0",projection="graph"} 1`,
-		trackerAddress: `mneme_projection_checkpoint{partition="0",projection="files"} 1`,
+		trackerAddress: `mneme_projection_checkpoint{partition="0",projection="files"} 1`, summarizerAddress: `mneme_projection_checkpoint{partition="0",projection="summaries"} 1`,
 	} {
-		shown := eventually(t, "http://"+program+"/metrics", func(status int, _ string) bool { return status == http.StatusOK })
+		shown := eventually(t, "http://"+program+"/metrics", func(_ int, body string) bool { return strings.Contains(body, own) })
 		require.Contains(t, shown, "mneme_log_head 1\n")
-		require.Contains(t, shown, own)
 		require.Equal(t, program == address, !strings.Contains(shown, "mneme_projection_"))
 	}
 
@@ -148,7 +150,7 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	require.Contains(t, second.err.String(), "in use by another process")
 
 	// SIGTERM ends each program in order; another start goes on where it was.
-	for _, p := range []*program{ingestor, tracker} {
+	for _, p := range []*program{ingestor, tracker, summarizer} {
 		require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, p.cmd.Wait(), p.err.String())
 	}
@@ -180,12 +182,14 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 func TestABadVariableIsNamed(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin, "../ingestor", "../context-api").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", bin, "../ingestor", "../summarizer", "../context-api").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, c := range []struct{ program, variable, value, says string }{
 		{"ingestor", "MNEME_PARTITIONS", "many", `MNEME_PARTITIONS="many"`},
 		{"ingestor", "MNEME_PARTITIONS", "99", "MNEME_PARTITIONS=99"},
 		{"ingestor", "MNEME_NATS_URL", "here", "MNEME_NATS_URL"},
+		{"summarizer", "MNEME_SUMMARY_WRITER", "openai", "MNEME_LLM_MODEL is empty"},
+		{"summarizer", "MNEME_L1_THRESHOLD_PERCENT", "0", "MNEME_L1_THRESHOLD_PERCENT=0"},
 		{"context-api", "MNEME_LISTEN", "0.0.0.0:80", "loopback only"},
 		{"context-api", "MNEME_LOG_LEVEL", "loud", "MNEME_LOG_LEVEL"},
 		{"context-api", "MNEME_LOG_FORMAT", "xml", "MNEME_LOG_FORMAT"},
