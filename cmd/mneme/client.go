@@ -48,8 +48,8 @@ type parameters map[string]any
 
 // with joins parameters.
 func (p parameters) with(more ...parameters) parameters {
-	all := maps.Clone(p)
-	for _, m := range more {
+	all := parameters{}
+	for _, m := range append([]parameters{p}, more...) {
 		maps.Copy(all, m)
 	}
 	return all
