@@ -86,7 +86,7 @@ func TestARebuildSurvivesKillsAndSoDoesWhoWaits(t *testing.T) {
 	require.Equal(t, want.Projections[0].Hash, read[httpapi.Verification](s, "verify").Projections[0].Hash)
 	require.True(t, read[httpapi.Verification](s, "verify").Equal)
 	for _, p := range read[httpapi.Status](s, "status").Projections {
-		require.Equal(t, map[string]int{"graph": 2, "files": 1}[p.Name], p.Generation)
+		require.Equal(t, map[string]int{"graph": 2, "files": 1, "summaries": 1}[p.Name], p.Generation)
 	}
 }
 
@@ -100,13 +100,13 @@ func TestWhatRebuildSaysAndReturns(t *testing.T) {
 
 	stdout, stderr, code := s.mneme("rebuild", "all")
 	require.Equal(t, exitDone, code, stderr)
-	require.Equal(t, "graph: rebuilt, generation 2 serves\nfiles: rebuilt, generation 2 serves\n", stdout)
+	require.Equal(t, "graph: rebuilt, generation 2 serves\nfiles: rebuilt, generation 2 serves\nsummaries: rebuilt, generation 2 serves\n", stdout)
 	_, stderr, code = s.mneme("rebuild", "all", "--cancel")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "no rebuild is under way")
-	_, stderr, code = s.mneme("rebuild", "summaries")
+	_, stderr, code = s.mneme("rebuild", "everything")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, stderr, `"graph","files","all"`)
+	require.Contains(t, stderr, `"graph","files","summaries","all"`)
 
 	stdout, stderr, code = s.mneme("rebuild", "files", "--no-wait")
 	require.Equal(t, exitDone, code, stderr)

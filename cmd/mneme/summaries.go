@@ -163,7 +163,7 @@ func (*SummarizeCmd) Help() string {
 
 Example:
 
-    mneme summarize ID && mneme summaries ID`
+    mneme summarize ID`
 }
 
 // Run asks for it.

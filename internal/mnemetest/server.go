@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -72,13 +74,14 @@ func UpOn(t *testing.T, data, natsListen string) *Server {
 	return UpWith(t, "--data", data, "--nats-listen", natsListen)
 }
 
-// UpWith is [Up] with flags; they name the directory too.
+// UpWith is [Up] with flags; they name the directory too. Tests count events: it writes
+// no summaries and no titles, unless a flag says who does.
 func UpWith(t *testing.T, flags ...string) *Server {
 	t.Helper()
 	path, err := Binary()
 	require.NoError(t, err)
 	s := &Server{t: t, ended: make(chan struct{})}
-	s.cmd = exec.Command(path, append([]string{"up", "--json", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, flags...)...)
+	s.cmd = exec.Command(path, append([]string{"up", "--json", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, withWriter(flags)...)...)
 	s.cmd.Stderr = &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -101,6 +104,15 @@ func UpWith(t *testing.T, flags ...string) *Server {
 	}()
 	t.Cleanup(s.Kill)
 	return s
+}
+
+// withWriter adds the flag that nobody writes summaries, unless there is another one.
+func withWriter(flags []string) []string {
+	const flag = "--summary-writer"
+	if slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, flag) }) {
+		return flags
+	}
+	return append(flags[:len(flags):len(flags)], flag, "off")
 }
 
 // Kill is kill -9.

@@ -93,7 +93,7 @@ func (i instance) hashes() map[string]string {
 	for _, p := range answer.Projections {
 		hashes[p.Name] = p.Hash
 	}
-	require.Len(i, hashes, 2)
+	require.Len(i, hashes, 3)
 	return hashes
 }
 

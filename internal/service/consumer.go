@@ -18,7 +18,7 @@ import (
 	"mneme/pkg/projection"
 )
 
-// Consumer is a projection with its read model: what ingestor and file-tracker run. It
+// Consumer is a projection with its read model: what ingestor, file-tracker and summarizer run. It
 // has a projector on the generation that serves, and during a rebuild one on the next.
 type Consumer[U projection.Unit, S writable[U]] struct {
 	Parts

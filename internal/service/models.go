@@ -19,7 +19,7 @@ import (
 
 // Models are the read models as a reader sees them, each in the generation that serves.
 // In one process they are the writers' own stores; in a process of its own context-api
-// opens them when they are first asked for, since ingestor and file-tracker make them.
+// opens them when they are first asked for, since the other programs make them.
 type Models struct {
 	data      string // directory for the scratch stores of a verification
 	graph     source[GraphStore]

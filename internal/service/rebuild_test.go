@@ -241,10 +241,10 @@ func TestOfManyWhoAskAtOnceOneIsHeard(t *testing.T) {
 	r := i.became("files", "serving")
 	require.Equal(t, int(accepted.Load())+1, r.Generation, "each that was accepted was a rebuild of its own")
 
-	for method, path := range map[string]string{http.MethodPost: "/v1/rebuilds", http.MethodDelete: "/v1/rebuilds/summaries"} {
-		status, body := i.ask(method, path, `{"projection":"summaries"}`)
+	for method, path := range map[string]string{http.MethodPost: "/v1/rebuilds", http.MethodDelete: "/v1/rebuilds/everything"} {
+		status, body := i.ask(method, path, `{"projection":"everything"}`)
 		require.Equal(t, http.StatusNotFound, status)
-		require.Contains(t, body, "known are graph, files, and all")
+		require.Contains(t, body, "known are graph, files, summaries, and all")
 	}
 }
 
