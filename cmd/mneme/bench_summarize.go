@@ -2,14 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"time"
 
 	"mneme/internal/bench"
+	"mneme/internal/service"
 )
 
 // BenchSummarizeCmd measures what it costs to know what is due.
 type BenchSummarizeCmd struct {
-	Paths []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them; of fifty thousand events or more."`
+	Paths  []string      `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them; of fifty thousand events or more."`
+	Rate   int           `help:"Events published a second to the program." default:"200"`
+	WarmUp time.Duration `help:"Time of publishing before the measurement." default:"5s"`
+	For    time.Duration `help:"Time of publishing, with a summarizer and without." default:"30s"`
+	Delay  time.Duration `help:"What the summarizer's model takes for an answer." default:"5s"`
 }
 
 // Help is what --help says below the summary.
@@ -18,6 +26,8 @@ func (*BenchSummarizeCmd) Help() string {
 
 The writer that needs no model then summarises what the first events say.
 
+At last "mneme up" is started as a process of its own and published to at an even rate, as by "mneme bench latency": without a summarizer, and with one whose model takes its time for each answer.
+
 Example:
 
     mneme bench summarize ~/.claude/projects`
@@ -25,7 +35,14 @@ Example:
 
 // Run measures and prints the figures.
 func (c *BenchSummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	r, err := bench.RunSummarize(ctx, c.Paths, t.status)
+	if err := errors.Join(atLeast("--rate", c.Rate, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0), atLeast("--delay", c.Delay, 0)); err != nil {
+		return &service.UsageError{Err: err}
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	r, err := bench.RunSummarize(ctx, c.Paths, bench.SummarizeOptions{Program: bench.Program{Executable: path}, Rate: c.Rate, WarmUp: c.WarmUp, For: c.For, Delay: c.Delay}, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err
 	}
@@ -38,6 +55,9 @@ func (c *BenchSummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) er
 		{fmt.Sprintf("at %s", number(r.Early.Events)), decision(r.Early)},
 		{fmt.Sprintf("at %s", number(r.Late.Events)), decision(r.Late)},
 		{"ratio", fmt.Sprintf("%.2f", r.Ratio)},
+		{"without", "readable " + quantiles(r.Without.Readable) + fmt.Sprintf(", at %d events/s", r.Rate)},
+		{"with", "readable " + quantiles(r.With.Readable) + fmt.Sprintf(", while a model was called %d times", r.Calls)},
+		{"p99 ratio", fmt.Sprintf("%.2f", r.P99Ratio)},
 		{"writer", fmt.Sprintf("%.1f MB/s of input, without a model", r.WriterMBps)},
 	})
 }

@@ -32,7 +32,7 @@ func (p Program) take(ctx context.Context) (store Store, err error) {
 		return store, err
 	}
 	defer func() { _ = generations.Close() }()
-	for _, name := range []string{"graph", "files"} {
+	for _, name := range []string{"graph", "files", "summaries"} {
 		builds, err := generations.Builds(ctx, name)
 		if err != nil {
 			return store, err

@@ -29,9 +29,15 @@ type program struct {
 
 // up starts the program on a data directory and returns once it answers. It ends
 // with ctx.
-func (what Program) up(ctx context.Context, data string) (*program, error) {
+//
+// It writes no summaries, which would be events that nobody counts, unless flags say who
+// does.
+func (what Program) up(ctx context.Context, data string, flags ...string) (*program, error) {
 	p := &program{}
-	p.cmd = exec.CommandContext(ctx, what.Executable, "up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	if len(flags) == 0 {
+		flags = []string{"--summary-writer", "off"}
+	}
+	p.cmd = exec.CommandContext(ctx, what.Executable, append([]string{"up", "--json", "--data", data, "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, flags...)...)
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
 	p.cmd.WaitDelay = stopTime
 	p.cmd.Env = what.environment()

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -23,6 +24,20 @@ type Summarize struct {
 	Ratio         float64  `json:"ratio"` // of what Late costs to Early
 	Due           int      `json:"due"`   // conversations in which something is due at the end
 	WriterMBps    float64  `json:"writer_mb_per_s"`
+	Rate          int      `json:"rate_events_per_s"` // of what is published to the program
+	Without       Live     `json:"without"`           // a summarizer
+	With          Live     `json:"with"`              // one whose model takes its time
+	Calls         int64    `json:"model_calls"`       // while With was measured
+	P99Ratio      float64  `json:"p99_ratio"`         // With to Without, of Readable
+}
+
+// SummarizeOptions say how [RunSummarize] measures.
+type SummarizeOptions struct {
+	Program Program
+	Rate    int           // events a second that are published to the program
+	WarmUp  time.Duration // of publishing, not measured
+	For     time.Duration // of publishing, with a summarizer and without
+	Delay   time.Duration // of the model
 }
 
 // Decision is what one event costs until it is known what is due, in microseconds: the
@@ -48,9 +63,10 @@ const (
 // read model "summaries" in SQLite. After each batch it asks of each conversation that the
 // batch touched what is due, as the summarizer does. Nothing is written, so more and more
 // waits: that is the worst that can be. Then the writer that needs no model writes
-// summaries of what is due. Without events it returns [ErrNoEvents].
-func RunSummarize(ctx context.Context, paths []string, say Say) (out Summarize, err error) {
-	out.Machine = ThisMachine()
+// summaries of what is due. At last the program is published to at an even rate, without
+// a summarizer and with one whose model is slow. Without events it returns [ErrNoEvents].
+func RunSummarize(ctx context.Context, paths []string, o SummarizeOptions, say Say) (out Summarize, err error) {
+	out.Machine, out.Rate = ThisMachine(), o.Rate
 	s, _, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
 	if err != nil {
 		return out, err
@@ -114,8 +130,48 @@ func RunSummarize(ctx context.Context, paths []string, say Say) (out Summarize, 
 			out.Due++
 		}
 	}
-	out.WriterMBps, err = writerSpeed(ctx, s, state.Head)
-	return out, err
+	if out.WriterMBps, err = writerSpeed(ctx, s, state.Head); err != nil {
+		return out, err
+	}
+	return out, o.live(ctx, paths, &out, say)
+}
+
+// live measures the program without a summarizer and with one, each on a directory of its
+// own.
+func (o SummarizeOptions) live(ctx context.Context, paths []string, out *Summarize, say Say) error {
+	list, err := take(ctx, paths, int(float64(o.Rate)*(o.WarmUp+o.For).Seconds()))
+	if err != nil {
+		return err
+	}
+	list = interleave(list, sessions)
+	model, err := newSlowModel(o.Delay)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = model.close() }()
+	once := func(flags ...string) (Live, error) {
+		dir, err := os.MkdirTemp("", "mneme-bench-")
+		if err != nil {
+			return Live{}, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		server, err := o.Program.up(ctx, dir, flags...)
+		if err != nil {
+			return Live{}, err
+		}
+		defer server.stop()
+		return RebuildOptions{Rate: o.Rate, WarmUp: o.WarmUp, For: o.For}.live(ctx, server, tenant, list, say)
+	}
+	if out.Without, err = once(); err != nil {
+		return err
+	}
+	// A small budget: much is due, and the summarizer always waits for the model.
+	out.With, err = once("--summary-writer", "openai", "--llm-url", model.url, "--llm-model", "slow", "--max-context-chars", "30000", "--llm-max-calls-per-hour", "0")
+	out.Calls = model.calls.Load()
+	if err == nil {
+		out.P99Ratio = out.With.Readable.P99 / out.Without.Readable.P99
+	}
+	return err
 }
 
 func medianOf(list []Decision) (d Decision) {

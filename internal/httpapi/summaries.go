@@ -171,6 +171,10 @@ func (a *api) condense(ctx context.Context, in *SummarizeParams) (*summarizeOutp
 	return a.ask(ctx, in, summarizer.Request{Do: summarizer.Condense})
 }
 
+// takeover is how long a partition may be without a summarizer while it moves from one to
+// another, or one begins.
+const takeover = 4 * time.Second
+
 // ask asks the summarizer, whichever process it is in.
 func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request) (*summarizeOutput, error) {
 	if _, err := a.graph(ctx, in.id(), WaitParams{}, AsOfParam{}); err != nil {
@@ -180,6 +184,10 @@ func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request
 	defer cancel()
 	q.Tenant, q.Conversation = in.Tenant, in.ID
 	answer, err := summarizer.Ask(ctx, a.Log, q)
+	for began := time.Now(); errors.Is(err, summarizer.ErrNobody) && time.Since(began) < takeover && ctx.Err() == nil; {
+		time.Sleep(takeover / 20)
+		answer, err = summarizer.Ask(ctx, a.Log, q)
+	}
 	switch {
 	case errors.Is(err, summarizer.ErrNobody):
 		return nil, huma.Error503ServiceUnavailable(err.Error())

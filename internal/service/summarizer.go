@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"fmt"
 
 	"mneme/internal/settings"
 	"mneme/internal/summarizer"
+	"mneme/internal/telemetry"
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
@@ -41,6 +43,13 @@ func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Mod
 		},
 	})
 	consumer.touched = c.reactor.Touch
+	p.Telemetry.Metrics.WatchSummaries(func() telemetry.Summaries {
+		f := c.reactor.Figures()
+		return telemetry.Summaries{
+			Written: f.Written - f.Fallbacks, Fallbacks: f.Fallbacks, Titles: f.Titles, Condensed: f.Condensed, Calls: f.Calls,
+			InputTokens: f.Input, OutputTokens: f.Output, Running: f.Running, Waiting: f.Waiting,
+		}
+	})
 	return c, nil
 }
 
@@ -57,8 +66,17 @@ func (c *Summarizer) Stop() error {
 	return c.Consumer.Stop()
 }
 
-// Figures tells what was written so far.
-func (c *Summarizer) Figures() summarizer.Figures { return c.reactor.Figures() }
+// Status is that of the read model, with why conversations wait to be summarised.
+func (c *Summarizer) Status() []projection.Status {
+	list := c.Consumer.Status()
+	f := c.reactor.Figures()
+	for i := range list {
+		if s := &list[i]; f.Waiting > 0 && s.State == projection.StateLive && s.Error == "" {
+			s.Error = fmt.Sprintf("%d conversations wait to be summarised: %s", f.Waiting, f.Error)
+		}
+	}
+	return list
+}
 
 // state lends the generation that serves.
 func (c *Summarizer) state(read func(summary.Reader) error) error {

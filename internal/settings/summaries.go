@@ -31,6 +31,8 @@ type Condensing struct {
 	ProfilesFile string `envconfig:"MNEME_PROFILES_FILE" desc:"JSON file of profiles, which conversations name; see docs/summaries.md"`
 }
 
+var condenseModes = []string{"off", "clear", "extractive", "llm"}
+
 // Check tells which settings can't be right.
 func (c *Condensing) Check() error {
 	_, err := c.Modes()
@@ -49,6 +51,9 @@ func (c *Condensing) Modes() (map[string]string, error) {
 		own := Condensing{Condense: c.Condense}
 		if err := json.Unmarshal(raw, &own); err != nil {
 			return nil, refuse("MNEME_PROFILES_FILE", c.ProfilesFile, fmt.Sprintf("profile %q is no object of settings: %v", name, err))
+		}
+		if !slices.Contains(condenseModes, own.Condense) {
+			return nil, refuse("MNEME_PROFILES_FILE", c.ProfilesFile, fmt.Sprintf("profile %q has condense %q, none of %s", name, own.Condense, strings.Join(condenseModes, ", ")))
 		}
 		modes[name] = own.Condense
 	}

@@ -16,7 +16,7 @@ type Model interface {
 
 // Titler is a model that names conversations too.
 type Titler interface {
-	Title(ctx context.Context, message string) (string, error)
+	Title(ctx context.Context, message string) (string, summary.Usage, error)
 }
 
 // Profile is how conversations are summarised.

@@ -34,7 +34,9 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 	}
 	title := summary.Title(asked)
 	if model, ok := profile.Model.(Titler); ok && title != "" {
-		if better, err := model.Title(ctx, asked); err == nil && better != "" {
+		better, usage, err := model.Title(ctx, asked)
+		r.count(func(f *Figures) { f.pay(usage) })
+		if err == nil { // else the first sentence has to do
 			title = better
 		}
 	}

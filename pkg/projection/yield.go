@@ -24,8 +24,8 @@ const (
 	shortBatch   = 2 * time.Millisecond // what one takes, about
 	minBatch     = 16                   // events
 	maxYielding  = 1000                 // events, of a whole one
-	restRatio    = 4
-	yieldingRead = 100 // events that it lets the log send ahead
+	restRatio    = 8
+	yieldingRead = 200 // events that it lets the log send ahead
 )
 
 // yieldPoll is how often it looks whether the others are done.

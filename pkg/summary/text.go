@@ -12,7 +12,7 @@ import (
 const (
 	maxFiles = 240
 	maxTools = 100
-	MaxDraft = MaxText - maxFiles - maxTools - 60 // and the names of the parts
+	MaxDraft = MaxText - maxFiles - maxTools - 100 // and the names of the parts
 )
 
 // Part is a part of a summary's text.

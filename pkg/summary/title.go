@@ -29,9 +29,9 @@ func Title(message string) string {
 			introduced = line
 			continue
 		}
-		return cutTitle(sentence(line))
+		return CutTitle(sentence(line))
 	}
-	return cutTitle(sentence(introduced))
+	return CutTitle(sentence(introduced))
 }
 
 // sentence is the first sentence of a line, if it is long enough to say something.
@@ -48,8 +48,8 @@ func sentence(line string) string {
 	return strings.TrimRight(line, ":;, ")
 }
 
-// cutTitle cuts between words, or in the middle of one that is too long by itself.
-func cutTitle(text string) string {
+// CutTitle makes a title no longer than [MaxTitle]. It cuts between words, or in the middle of one that is too long by itself.
+func CutTitle(text string) string {
 	if utf8.RuneCountInString(text) <= MaxTitle {
 		return text
 	}

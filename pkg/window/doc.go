@@ -9,9 +9,14 @@
 // goes on to the next.
 //
 //	strategy  sections
-//	hybrid    last user queries 5 %, recent turns 5 % and all that is left, recently accessed files 5 %
+//	hybrid    last user queries 5 %, recent turns 5 % and all that is left, story so far 10 %, recently accessed files 5 %
+//	levels    last user queries 5 %, story so far 50 %, recent turns with all that is left
 //	recent    last user queries 5 %, recent turns with all that is left
 //	pruned    the conversation whole up to 10 messages, else the first one, a bridge and the last 9
+//
+// The story so far is the frontier: the summaries that no other one consolidates and that
+// cover something which the recent turns do not show. What it does not need goes to the
+// recent turns. The bridge is made of it too, in 10 %.
 //
 // # Rules
 //

@@ -11,9 +11,8 @@ import (
 	"mneme/pkg/summary"
 )
 
-// MaxChars is how long a draft is by default, in characters, with all its parts: what
-// [summary.MaxText] leaves when headings, files and tools take their 300.
-const MaxChars = summary.MaxText - 300
+// MaxChars is how long a draft is by default, in characters, with all its parts.
+const MaxChars = summary.MaxDraft
 
 // The parts' most. What Actions and Topics do not need goes to the sentences, and what
 // these leave to longer lists in Actions.

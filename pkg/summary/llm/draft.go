@@ -15,8 +15,8 @@ const (
 	maxTopics   = 4
 	maxFinding  = 240
 	maxTopic    = 40
-	maxActions  = 500
-	minConverse = 500 // of the conversation, before findings have to go
+	maxActions  = 350
+	minConverse = 400 // of the conversation, before findings have to go
 
 	// Of all texts together.
 	maxDraft = summary.MaxDraft

@@ -1,0 +1,154 @@
+package service_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/internal/importer"
+	"mneme/internal/mnemetest/llmtest"
+	"mneme/internal/settings"
+	"mneme/internal/testdata"
+	"mneme/internal/transcript"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/summary"
+)
+
+// covered is what a test knows of a conversation from the log alone.
+type covered struct {
+	first, last uint64
+	begins      map[uint64]bool // sequences at which a step or a turn begins
+	chars       map[uint64]int  // of the conversation before each of these
+	total       int
+	ends        map[int]uint64 // by level
+	starts      map[int]map[uint64]uint64
+}
+
+// TestRecordedSessionsAreCoveredWithoutGaps summarises real sessions with the default
+// settings and looks at every range by what the log holds.
+func TestRecordedSessionsAreCoveredWithoutGaps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it brings in 198 sessions")
+	}
+	dir := testdata.Dir(t)
+	t.Parallel()
+	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) { s.MaxContextChars = 100_000 })
+	files, err := transcript.Find([]string{filepath.Join(dir, "events", "claude_code.jsonl.gz")})
+	require.NoError(t, err)
+	report, err := importer.Import(t.Context(), i.Log, files, importer.Options{Tenant: "default", Format: transcript.Auto})
+	require.NoError(t, err)
+	i.settled()
+
+	all := map[string]*covered{}
+	state, err := i.Log.State(t.Context())
+	require.NoError(t, err)
+	counts, in, out, turns, coveredChars, total := map[int]int{}, map[int]int{}, map[int]int{}, 0, 0, 0
+	each(t, i.Log, state.Head, func(e events.Recorded) {
+		c := all[e.Subject]
+		if c == nil {
+			c = &covered{first: e.Seq, begins: map[uint64]bool{}, chars: map[uint64]int{}, ends: map[int]uint64{}, starts: map[int]map[uint64]uint64{}}
+			all[e.Subject] = c
+		}
+		switch p := e.Payload.(type) {
+		case *events.MessageCreated:
+			if p.Role != "system" {
+				c.begins[e.Seq], c.chars[e.Seq] = true, c.total
+			}
+			if p.Role == "user" {
+				turns++
+			}
+		case *events.SummaryWritten:
+			next := c.first
+			if end := c.ends[p.Level]; end > 0 {
+				next = end + 1
+			}
+			require.Equal(t, next, p.FirstSeq, "%s: level %d has no gap and no overlap", e.Subject, p.Level)
+			require.LessOrEqual(t, p.LastSeq, c.last)
+			if p.Level == 1 {
+				require.True(t, c.begins[p.LastSeq+1], "%s: a range ends where a step begins", e.Subject)
+				begin := 0
+				if p.FirstSeq > c.first {
+					begin = c.chars[p.FirstSeq]
+				}
+				require.Equal(t, c.chars[p.LastSeq+1]-begin, p.CharsIn)
+				require.GreaterOrEqual(t, p.CharsIn, 10_000)
+				coveredChars += p.CharsIn
+			} else {
+				require.GreaterOrEqual(t, len(p.Children), 2)
+				require.Contains(t, c.starts[p.Level-1], p.FirstSeq, "it begins with a summary of the level below")
+			}
+			if c.starts[p.Level] == nil {
+				c.starts[p.Level] = map[uint64]uint64{}
+			}
+			c.starts[p.Level][p.FirstSeq], c.ends[p.Level] = p.LastSeq, p.LastSeq
+			require.LessOrEqual(t, p.CharsOut, summary.MaxText)
+			counts[p.Level]++
+			in[p.Level] += p.CharsIn
+			out[p.Level] += p.CharsOut
+		}
+		c.total += summary.Count(e.Payload)
+		total += summary.Count(e.Payload)
+		c.last = e.Seq
+	})
+	t.Logf("%d sessions, %d turns, %d events; %d of %d characters covered", report.Conversations, turns, report.Published, coveredChars, total)
+	for level := 1; counts[level] > 0; level++ {
+		t.Logf("level %d: %d summaries, %d characters in, %d out", level, counts[level], in[level], out[level])
+	}
+	require.Greater(t, counts[1], 1_000)
+	require.Positive(t, counts[2])
+	require.Greater(t, float64(coveredChars), 0.8*float64(total))
+	i.verified()
+}
+
+// each reads the log up to a sequence.
+func each(t *testing.T, log *eventlog.Log, head uint64, yield func(e events.Recorded)) {
+	t.Helper()
+	follower, err := log.Follow(t.Context(), 0, 1)
+	require.NoError(t, err)
+	defer follower.Stop()
+	for seq := uint64(0); seq < head; {
+		select {
+		case m := <-follower.C():
+			seq = m.Seq
+			e, _, err := m.Decode()
+			require.NoError(t, err)
+			yield(e)
+		case <-time.After(patience):
+			t.Fatalf("the log ends at %d, not at %d", seq, head)
+		}
+	}
+}
+
+// TestARealModelSummarises goes the whole way with a real language model: from what is
+// published to the context. What it writes is not looked at.
+func TestARealModelSummarises(t *testing.T) {
+	base := llmtest.Model(t)
+	t.Parallel()
+	endpoint := llmtest.InFrontOf(t, base)
+	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
+		s.Writer, s.URL, s.Name, s.Timeout, s.Titles = "openai", endpoint.URL(), "small", llmtest.Patience, false
+	})
+	i.publish(long(t, "c", 0, 10))
+	var list []httpapi.Summary
+	require.Eventually(t, func() bool {
+		list = i.summaries("c", "")
+		return len(list) > 0
+	}, 2*llmtest.Patience, 100*time.Millisecond)
+	require.Positive(t, endpoint.Calls())
+	s := list[0]
+	switch s.Method {
+	case "llm":
+		require.Equal(t, "small", s.Model)
+		require.NotEmpty(t, s.PromptHash)
+	default: // a small model does not always find the end of its JSON
+		require.NotEmpty(t, s.Fallback)
+	}
+	_, body := i.ask("GET", fmt.Sprintf("/v1/conversations/c/context?format=markdown&max_chars=3200&strategy=levels&at_least=%d", s.Seq), "")
+	require.Contains(t, body, "## Story So Far")
+	i.verified()
+}

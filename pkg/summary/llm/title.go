@@ -1,0 +1,44 @@
+package llm
+
+import (
+	"context"
+	_ "embed" // the prompt
+	"fmt"
+	"strings"
+
+	"mneme/pkg/summary"
+)
+
+//go:embed prompts/title.txt
+var titlePrompt string
+
+// maxAsked is how much of a message a title is made from, in characters.
+const maxAsked = 4_000
+
+// Title names a conversation by its first message: one line of up to [summary.MaxTitle]
+// characters. The errors and what they mean are those of [Writer.Write].
+func (w *Writer) Title(ctx context.Context, message string) (string, summary.Usage, error) {
+	var usage summary.Usage
+	got, err := w.ask(ctx, request{system: newPrompt(titlePrompt, "").text, user: fmt.Sprintf("<record>\nuser: %s\n</record>\n\nName the conversation that begins so.", inside(firstRunes(message, maxAsked)))}, &usage)
+	if err != nil {
+		return "", usage, err
+	}
+	title, unusable := readTitle(got.text)
+	if unusable != nil {
+		w.meter.failed(unusable.Class)
+		return "", usage, unusable
+	}
+	return title, usage, nil
+}
+
+// readTitle takes the name out of a model's answer.
+func readTitle(text string) (string, *Error) {
+	title := strings.Trim(oneLine(clean(text)), "\"'`*#“”«». ")
+	if title == "" {
+		return "", empty()
+	}
+	if runes(title) > 4*summary.MaxTitle {
+		return "", invalid("the answer is no title")
+	}
+	return summary.CutTitle(title), nil
+}
