@@ -23,8 +23,8 @@ var all = os.Getenv("MNEME_TEST_ALL") == "1"
 // many: each takes a hundred round trips. With -short there are fewer, for the race
 // detector looks at what all of them do alike.
 const (
-	lawChecks      = "6"
-	lawChecksShort = "3"
+	lawChecks      = "3"
+	lawChecksShort = "2"
 )
 
 func TestMain(m *testing.M) {
