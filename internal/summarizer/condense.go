@@ -60,7 +60,7 @@ func (r *Reactor) condense(ctx context.Context, c summary.Conversation, profile 
 		payload := &events.ToolCondensed{
 			ToolCallID: large.id, Content: text, Model: model.Model(), PromptHash: model.CondensePromptHash(), CharsIn: large.chars, CharsOut: len([]rune(text)),
 		}
-		e, err := events.New(c.ID.ID, summary.Source, "condensed/"+payload.PromptHash+"/"+large.id, payload)
+		e, err := events.New(c.ID.ID, summary.Source, "condensed/"+payload.PromptHash+"/"+events.DigestOf(large.id).String(), payload)
 		if err != nil {
 			return err
 		}

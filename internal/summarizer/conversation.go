@@ -25,16 +25,17 @@ func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) er
 				return err
 			}
 		}
-		if profile.Condense {
-			if err := r.condense(ctx, c, profile, newestResults, &Answer{}); err != nil {
+		done := true
+		if mayBeDue(c, profile.Settings) {
+			if _, done, err = r.next(ctx, id, false); err != nil {
 				return err
 			}
 		}
-		if !mayBeDue(c, profile.Settings) {
-			return nil
+		if done && profile.Condense {
+			return r.condense(ctx, c, profile, newestResults, &Answer{})
 		}
-		if _, done, err := r.next(ctx, id, false); err != nil || done {
-			return err
+		if done {
+			return nil
 		}
 	}
 	return nil
@@ -132,6 +133,9 @@ func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e event
 	ack, err := r.Log.PublishAfter(ctx, id.Tenant, e, kind, newest)
 	if err != nil {
 		return err
+	}
+	if ack.Duplicate {
+		return fmt.Errorf("%s: %w", e.ID, eventlog.ErrConflict)
 	}
 	partition := r.Log.PartitionOf(id.Tenant, id.ID)
 	return r.Log.AwaitProgress(ctx, "summaries", partition, tick, func() (bool, error) {

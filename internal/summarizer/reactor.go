@@ -51,8 +51,9 @@ type Reactor struct {
 	trouble map[events.ConversationID]trouble
 	figures Figures
 
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
+	cancel  context.CancelFunc
+	stopped bool
+	ended   sync.WaitGroup
 }
 
 // trouble is why a conversation waits.
@@ -99,10 +100,22 @@ func (r *Reactor) Start() {
 
 // Stop ends what is under way, calls of models too, and waits for that.
 func (r *Reactor) Stop() {
+	r.mu.Lock()
+	r.stopped = true
+	r.mu.Unlock()
 	if r.cancel != nil {
 		r.cancel()
 	}
 	r.ended.Wait()
+}
+
+// spawn runs what Stop waits for, unless it was called.
+func (r *Reactor) spawn(run func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.ended.Go(run)
+	}
 }
 
 // Touch says that events of these conversations were applied.

@@ -70,7 +70,7 @@ func (r *Reactor) listen(ctx context.Context, partition int) (stop func(), err e
 		if json.Unmarshal(m.Data, &request) != nil {
 			return
 		}
-		r.ended.Go(func() {
+		r.spawn(func() {
 			a := r.answer(ctx, request)
 			if raw, err := json.Marshal(a); err == nil && ctx.Err() == nil {
 				_ = m.Respond(raw)

@@ -23,7 +23,7 @@
 // newer epoch. So what the checkpoint protects is created without looking. A claim is
 // a property of the row that its event made, under a uniqueness constraint: a batch is
 // written as if all of its keys were free, and once more with a look at each if one is
-// not. If a connection is lost during a commit nobody knows what became of it: the
+// not, or if a reducer refuses an event, which may be a repeat. If a connection is lost during a commit nobody knows what became of it: the
 // store reports trouble, and the engine, which begins again with [Graph.Acquire], reads
 // the checkpoint that tells.
 //

@@ -72,6 +72,7 @@ type tx struct {
 	ctx       neo4j.ManagedTransaction
 	partition int
 	look      bool // look for the holders of keys; else take them all for free
+	assumed   bool // some were taken so
 	claims    map[uint64][]projection.Claim
 	rows      map[string][]any
 	after     map[string][]any // for after the commit
@@ -85,6 +86,9 @@ func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*
 	err = s.inTransaction(ctx, s.WriteTimeout, func(managed neo4j.ManagedTransaction) error {
 		t = &tx{store: s, ctx: managed, partition: partition, look: look, claims: map[uint64][]projection.Claim{}, rows: map[string][]any{}, after: map[string][]any{}}
 		if err := fn(t); err != nil {
+			if t.assumed && codeOf(err) == "" && !errors.Is(err, projection.ErrFenced) {
+				return errAssumed
+			}
 			return err
 		}
 		if !look && len(t.claims) > 0 {
@@ -99,11 +103,15 @@ func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*
 // later in the batch: nothing would tell that its keys are taken.
 var errUnwritten = errors.New("a claim is not written")
 
+// errAssumed says that the engine could not use what it was told of claims, without a
+// look: an event that a reducer refuses may be a repeat.
+var errAssumed = errors.New("keys were taken for free")
+
 // transact runs fn in one transaction and shows what it did once it is committed. Keys
 // are taken for free at first: almost always they are.
 func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error) error {
 	t, err := s.attempt(ctx, partition, false, fn)
-	if codeOf(err) == constraintViolated || errors.Is(err, errUnwritten) {
+	if codeOf(err) == constraintViolated || errors.Is(err, errUnwritten) || errors.Is(err, errAssumed) {
 		t, err = s.attempt(ctx, partition, true, fn)
 	}
 	if err != nil {
@@ -211,6 +219,7 @@ func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 		}
 		taken = stored
 	}
+	t.assumed = t.assumed || !t.look && len(claims) > 0
 	held := map[int]projection.Claim{}
 	for first, end := 0, 0; first < len(claims); first = end {
 		free := true

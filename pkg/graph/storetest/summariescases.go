@@ -118,6 +118,24 @@ func summariesCases(w summariesShop) []namedCase {
 				}, reasons)
 			})
 		}},
+		{"a summary that comes again is a repeat, and no overlap", func(t *testing.T) {
+			h := NewHistory()
+			for n := range 10 {
+				h.Add("c", text(fmt.Sprintf("m%d", n), "user", 100))
+			}
+			first := covering("a", 1, 1, 5)
+			h.AddAs("c", "s", first)
+			h.Add("c", covering("b", 1, 6, 8))
+			h.AddAs("c", "s", first)
+			h.AddAs("c", "s", covering("other", 1, 9, 10))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, SummariesStore]) {
+				require.EqualValues(t, 1, b.cp.Duplicates)
+				failed, err := b.store.Failed(b.ctx, projection.FailedQuery{Limit: 10})
+				require.NoError(t, err)
+				require.Len(t, failed, 1)
+				require.Contains(t, failed[0].Reason, "the event at sequence 11 has the same identity and other content")
+			})
+		}},
 		{"what waits is listed in pages", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("a", text("m1", "user", 50))
