@@ -9,23 +9,24 @@ import (
 )
 
 // A projector that yields waits before a batch while others work, so long at most, or
-// so many times as long as its last batch took. With its rest it gets a seventeenth of the
-// time at least, but for short batches.
+// so many times as long as its last batch took.
 const (
-	minYield   = 50 * time.Millisecond
+	minYield   = 200 * time.Millisecond
 	yieldRatio = 4
 )
 
 // Others that have worked a moment ago will again. Then what a projector that yields
 // does between two looks at them is short, and it rests a while after it: the others
 // find a processor that is free, and a server that has little to send before it comes to
-// them. Else its batches are whole.
+// them. Else its batches are whole, and so they are always in a store to which each
+// transaction is dear (see [BatchOf]): there others do not wait for its end.
 const (
 	recently     = time.Second
 	shortBatch   = 2 * time.Millisecond // what one takes, about
-	minBatch     = 16                   // events
+	minBatch     = 64                   // events
 	maxYielding  = 1000                 // events, of a whole one
-	restRatio    = 12
+	restRatio    = 8
+	maxRest      = 40 * time.Millisecond
 	yieldingRead = 200 // events that it lets the log send ahead
 )
 
@@ -70,14 +71,15 @@ type turns struct {
 	busy   func() bool   // nil: it yields to nobody
 	size   atomic.Int64  // of a batch, in events
 	whole  int64         // of a whole one
+	short  bool          // its batches are short while others work
 	last   time.Duration // what the last one took
 	worked time.Time     // when others did last
 }
 
 func newTurns(busy func() bool, batch int) *turns {
-	t := &turns{busy: busy, whole: int64(batch), worked: time.Now()}
+	t := &turns{busy: busy, whole: int64(batch), short: busy != nil && batch == maxBatchEvents, worked: time.Now()}
 	t.size.Store(t.whole)
-	if busy != nil {
+	if t.short {
 		t.whole = min(t.whole, maxYielding)
 		t.size.Store(minBatch)
 	}
@@ -90,7 +92,7 @@ func (t *turns) limit() int { return int(t.size.Load()) }
 // took notes how long a batch took.
 func (t *turns) took(events int, took time.Duration) {
 	t.last = took
-	if t.busy == nil {
+	if !t.short {
 		return
 	}
 	size := t.whole
@@ -109,8 +111,8 @@ func (t *turns) wait(ctx context.Context, stop <-chan struct{}) {
 		t.worked = time.Now()
 		pause(ctx, stop, max(minYield, yieldRatio*t.last), t.busy)
 	}
-	if time.Since(t.worked) < recently {
-		pause(ctx, stop, restRatio*t.last, func() bool { return true })
+	if t.short && time.Since(t.worked) < recently {
+		pause(ctx, stop, min(restRatio*t.last, maxRest), func() bool { return true })
 	}
 }
 
