@@ -1,5 +1,6 @@
-// Command summarizer follows the log and writes one read model. It is configured by
-// environment variables: summarizer --help lists them.
+// Command summarizer follows the log, writes the read model "summaries" and publishes the
+// summaries that are due. It is configured by environment variables: summarizer --help
+// lists them.
 package main
 
 import (

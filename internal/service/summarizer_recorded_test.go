@@ -32,9 +32,6 @@ type covered struct {
 // TestRecordedSessionsAreCoveredWithoutGaps summarises real sessions with the default
 // settings and looks at every range by what the log holds.
 func TestRecordedSessionsAreCoveredWithoutGaps(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it brings in 198 sessions")
-	}
 	dir := testdata.Dir(t)
 	t.Parallel()
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) { s.MaxContextChars = 100_000 })

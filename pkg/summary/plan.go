@@ -23,7 +23,6 @@ type Plan struct {
 // State is what is recorded of a conversation, from where level 1 ends on.
 type State struct {
 	FirstSeq uint64 // Of the conversation.
-	LastSeq  uint64
 	Ledger   Ledger
 	// Turn is the turn at the beginning of what no summary covers, Chars are those of
 	// the conversation before it.

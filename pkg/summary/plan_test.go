@@ -84,7 +84,6 @@ func (r *recorder) at(steps, page int) summary.State {
 	if steps < len(r.marks) {
 		s.Head = r.marks[steps]
 	}
-	s.LastSeq = s.Head.Seq - 1
 	for _, m := range r.marks[:steps] {
 		if m.Seq <= s.Ledger.Last(1) {
 			continue

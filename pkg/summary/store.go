@@ -46,7 +46,7 @@ func Read(ctx context.Context, r Reader, id events.ConversationID, settings Sett
 		return c, plan, false, err
 	}
 	state := State{
-		FirstSeq: c.FirstSeq, LastSeq: c.LastSeq, Ledger: c.Ledger, Turn: c.CoveredTurn, Chars: c.CoveredChars,
+		FirstSeq: c.FirstSeq, Ledger: c.Ledger, Turn: c.CoveredTurn, Chars: c.CoveredChars,
 		Head: Mark{Seq: c.LastSeq + 1, Turn: c.Turn, Chars: c.Chars},
 	}
 	for i, level := range c.Ledger.Levels {
