@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme/events"
 	"mneme/internal/importer"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/internal/service"
@@ -47,6 +48,20 @@ func (i instance) bring(paths []string) uint64 {
 	report, err := importer.Import(i.Context(), i.Log, files, importer.Options{Tenant: "default", Format: transcript.Auto})
 	require.NoError(i, err)
 	return report.LastSeq
+}
+
+// copy publishes what the log of another instance holds, summaries too, and returns the
+// last sequence.
+func (i instance) copy(from instance) uint64 {
+	i.Helper()
+	state, err := from.Log.State(i.Context())
+	require.NoError(i, err)
+	var list []events.Event
+	each(i.T, from.Log, state.Head, func(e events.Recorded) { list = append(list, e.Event) })
+	acks, err := i.Log.PublishAll(i.Context(), "default", list)
+	require.NoError(i, err)
+	require.Equal(i, state.Head, acks[len(acks)-1].Seq)
+	return state.Head
 }
 
 // get is the answer to a path: its status and body.
@@ -111,14 +126,33 @@ func recordings(t *testing.T) (paths []string) {
 	return paths
 }
 
-func TestBothBackendsAnswerTheSameBytesOnRecordedSessions(t *testing.T) {
-	t.Parallel()
-	paths := recordings(t)
+// TestOnNeo4j runs what needs a database of its own, one after the other on one server: it
+// starts once, and plans each statement once.
+func TestOnNeo4j(t *testing.T) {
 	server := neo4jtest.Own(t)
-	sqlite := up(t, settings.Models{Store: "sqlite"})
-	neo4j := up(t, settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: server.URI()}})
-	last := sqlite.bring(paths)
-	require.Equal(t, last, neo4j.bring(paths))
+	for _, one := range []struct {
+		name string
+		test func(t *testing.T, uri string)
+	}{
+		{"both backends answer the same bytes on recorded sessions", bothBackendsAnswerTheSameBytes},
+		{"a rebuild is seen by nobody", aRebuildInNeo4jIsSeenByNobody},
+		{"processes that share it rebuild together", processesThatShareANeo4jRebuildTogether},
+		{"status shows every process and a retry reaches the owner", statusShowsEveryProcessAndARetryReachesTheOwner},
+	} {
+		t.Run(one.name, func(t *testing.T) { one.test(t, server.URI()) })
+		neo4jtest.Wipe(t, server)
+	}
+}
+
+// bothBackendsAnswerTheSameBytes compares what the API says of recorded sessions, which
+// are summarised.
+func bothBackendsAnswerTheSameBytes(t *testing.T, uri string) {
+	paths := recordings(t)
+	sqlite := summarizing(t, t.TempDir(), func(s *settings.Summaries) { s.MaxContextChars = 20_000 })
+	neo4j := up(t, settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}})
+	sqlite.bring(paths)
+	sqlite.settled()
+	last := neo4j.copy(sqlite)
 	neo4j.applied(last)
 
 	same := func(path string) string {
@@ -145,17 +179,22 @@ func TestBothBackendsAnswerTheSameBytesOnRecordedSessions(t *testing.T) {
 	require.NotEmpty(t, list.Conversations)
 	same("/v1/conversations?limit=3&order=created")
 	same("/v1/failed")
+	levels := false
 	for n, c := range list.Conversations {
 		one := "/v1/conversations/" + url.PathEscape(c.ID)
 		then := fmt.Sprintf("as_of=%d", max(c.FirstSeq, c.LastSeq-uint64(n)%20))
 		for _, path := range []string{
 			"", "?" + then, "/context?format=markdown", "/context?explain=true&" + then, "/context?strategy=pruned&format=markdown&max_chars=5000", "/context?strategy=recent&max_chars=20000",
+			"/context?strategy=levels&format=markdown&max_chars=30000", "/summaries?limit=50", "/summaries?limit=50&order=oldest&" + then,
 			"/messages?limit=20", "/messages?limit=20&role=user&order=oldest&" + then, "/turns?limit=5", "/steps?limit=5&" + then, "/tool-calls?limit=20", "/files", "/files?" + then,
 		} {
-			if answer := same(one + path); !strings.HasPrefix(answer, "200 ") {
+			answer := same(one + path)
+			if !strings.HasPrefix(answer, "200 ") {
 				t.Fatalf("%s%s: %s", one, path, excerpt(answer, 0))
 			}
+			levels = levels || strings.Contains(answer, `"level":2,`)
 		}
 	}
+	require.True(t, levels, "there are summaries of summaries")
 	require.Equal(t, sqlite.hashes(), neo4j.hashes())
 }

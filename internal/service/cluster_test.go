@@ -17,7 +17,6 @@ import (
 	natsdeploy "mneme/deploy/nats"
 	"mneme/events"
 	"mneme/internal/httpapi"
-	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/internal/service"
 	"mneme/pkg/eventlog"
 )
@@ -193,9 +192,9 @@ func TestStatusShowsEveryProcessAndARetryReachesTheOwner(t *testing.T) {
 	(&cluster{t: t}).exercise(1)
 }
 
-func TestStatusShowsEveryProcessAndARetryReachesTheOwnerOnNeo4j(t *testing.T) {
-	server := neo4jtest.Own(t)
+// statusShowsEveryProcessAndARetryReachesTheOwner is for [TestOnNeo4j].
+func statusShowsEveryProcessAndARetryReachesTheOwner(t *testing.T, uri string) {
 	t.Setenv("MNEME_STORE", "neo4j")
-	t.Setenv("MNEME_NEO4J_URI", server.URI())
+	t.Setenv("MNEME_NEO4J_URI", uri)
 	(&cluster{t: t}).exercise(2)
 }

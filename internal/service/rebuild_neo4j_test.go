@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
-	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/internal/rebuild"
 	"mneme/internal/service"
 	"mneme/internal/settings"
@@ -23,9 +22,9 @@ import (
 	"mneme/pkg/projection"
 )
 
-func TestARebuildInNeo4jIsSeenByNobody(t *testing.T) {
-	t.Parallel()
-	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: neo4jtest.Own(t).URI()}}
+// aRebuildInNeo4jIsSeenByNobody is for [TestOnNeo4j].
+func aRebuildInNeo4jIsSeenByNobody(t *testing.T, uri string) {
+	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}}
 	data := t.TempDir()
 	i := upOn(t, data, models)
 	last := i.fill(6, 100)
@@ -75,14 +74,14 @@ type sharing struct {
 	log    *eventlog.Log
 }
 
-func newSharing(t *testing.T, partitions int) *sharing {
+func newSharing(t *testing.T, uri string, partitions int) *sharing {
 	t.Helper()
 	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30, Partitions: partitions})
 	require.NoError(t, err)
-	c := &sharing{T: t, server: server, models: settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: neo4jtest.Own(t).URI()}}}
+	c := &sharing{T: t, server: server, models: settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}}}
 	c.log = c.open()
 	return c
 }
@@ -171,11 +170,11 @@ func (c *sharing) applied(g projection.Generations, generation int) {
 	}, patience, 10*time.Millisecond)
 }
 
-func TestProcessesThatShareANeo4jRebuildTogether(t *testing.T) {
-	t.Parallel()
-	c := newSharing(t, 4)
+// processesThatShareANeo4jRebuildTogether is for [TestOnNeo4j].
+func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
+	c := newSharing(t, uri, 4)
 	one, two := c.ingestor(), c.ingestor()
-	c.publish(16, 0, 60)
+	c.publish(16, 0, 40)
 	stores := service.NewStores(t.TempDir(), c.models)
 	defer func() { require.NoError(t, stores.Close()) }()
 	g := stores.Generations()
@@ -189,14 +188,14 @@ func TestProcessesThatShareANeo4jRebuildTogether(t *testing.T) {
 	require.NoError(t, err)
 	_, err = rebuilds.Ask(t.Context(), "graph")
 	require.ErrorIs(t, err, rebuild.ErrRebuilding)
-	c.publish(16, 60, 70) // meanwhile
+	c.publish(16, 40, 50) // meanwhile
 	require.Eventually(t, func() bool {
 		list, err := rebuilds.List(t.Context())
 		return err == nil && list[0].State == rebuild.Serving
 	}, patience, 5*time.Millisecond)
 	only(t, g, "graph", 2)
 	require.Len(t, holders(), 2, "both have helped")
-	c.publish(16, 70, 75)
+	c.publish(16, 50, 55)
 	c.applied(g, 2)
 	for _, w := range []*service.Consumer[*graph.Unit, service.GraphStore]{one, two} {
 		require.NoError(t, w.Ready(t.Context()))
@@ -217,7 +216,7 @@ func TestProcessesThatShareANeo4jRebuildTogether(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, two.Stop())
 	only(t, g, "graph", 3)
-	c.publish(16, 75, 80)
+	c.publish(16, 55, 60)
 	c.applied(g, 3)
 	require.NoError(t, three.Ready(t.Context()))
 

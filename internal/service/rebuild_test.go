@@ -24,8 +24,8 @@ import (
 	"mneme/pkg/graph/sqlitestore"
 )
 
-// crowd publishes to a conversation and reads it while something else happens. Its
-// readers demand what a log and its prefix can show, and nothing else.
+// crowd publishes to a conversation and reads it while something else happens, with short
+// pauses. Its readers demand what a log and its prefix can show, and nothing else.
 type crowd struct {
 	instance
 	stop      context.CancelFunc
@@ -48,6 +48,7 @@ func (i instance) crowd() *crowd {
 				return
 			}
 			c.published.Store(acks[len(acks)-1].Seq)
+			time.Sleep(10 * time.Millisecond)
 		}
 	})
 	require.Eventually(i, func() bool { return c.published.Load() > 0 }, patience, time.Millisecond)
@@ -55,6 +56,7 @@ func (i instance) crowd() *crowd {
 		c.ended.Go(func() {
 			for ctx.Err() == nil && c.read() {
 				c.reads.Add(1)
+				time.Sleep(5 * time.Millisecond)
 			}
 		})
 	}

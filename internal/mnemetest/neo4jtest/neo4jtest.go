@@ -10,11 +10,13 @@
 package neo4jtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"testing"
 
+	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 
 	neo4jdeploy "mneme/deploy/neo4j"
@@ -61,6 +63,20 @@ func Restart(t testing.TB, s *neo4jdeploy.Server) *neo4jdeploy.Server {
 	require.NoError(t, err)
 	t.Cleanup(again.Kill)
 	return again
+}
+
+// Wipe deletes all nodes and relationships of a server without a password, for tests that
+// take turns with it. Its indexes stay, and the plans that it has made.
+func Wipe(t testing.TB, s *neo4jdeploy.Server) {
+	t.Helper()
+	driver, err := neo4j.NewDriverWithContext(s.URI(), neo4j.NoAuth())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, driver.Close(t.Context())) }()
+	session := driver.NewSession(t.Context(), neo4j.SessionConfig{})
+	result, err := session.Run(t.Context(), "MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS", nil)
+	require.NoError(t, err)
+	_, err = result.Consume(t.Context())
+	require.NoError(t, errors.Join(err, session.Close(t.Context())))
 }
 
 var warn sync.Once
