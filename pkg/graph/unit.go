@@ -11,7 +11,7 @@ import (
 // reducers have changed it since.
 type State struct {
 	Conversation
-	Ledger  summary.Ledger // what its summaries cover
+	Ledger  summary.Ledger // what its summaries cover; nobody reads how much of them is open
 	Key     int64          // the backend's own key of the conversation, 0 while it has none
 	Touched bool           // something changed: save it
 	Dropped bool           // delete what was stored of it before saving

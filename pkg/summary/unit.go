@@ -56,7 +56,7 @@ type Of[R any] struct {
 type Taken struct {
 	Range
 	Seq     uint64 // Of its event.
-	Revised bool   // It supersedes another: that one counts, this one only has a name.
+	Revised bool   // It supersedes another: that one counts, this one only has a name, and its Chars are those of the first.
 }
 
 // ref names a summary.
@@ -107,7 +107,7 @@ func (u *Unit) Tombstone(id events.ConversationID) uint64 {
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "summaries",
-		Version: 1,
+		Version: 2,
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: reduceStarted,
 			events.TypeConversationUpdated: reduceUpdated,
@@ -210,6 +210,9 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 	taken := Taken{Seq: e.Seq, Revised: p.Supersedes != "", Range: Range{
 		ID: p.SummaryID, Level: p.Level, First: p.FirstSeq, Last: p.LastSeq, FirstTurn: p.FirstTurn, LastTurn: p.LastTurn, Chars: p.CharsOut,
 	}}
+	if taken.Revised { // as a child it takes away from Level.Open what the first revision has added
+		taken.Chars = u.known[ref{id, p.Supersedes}].Chars
+	}
 	u.known[ref{id, p.SummaryID}] = taken.Range
 	u.Taken = append(u.Taken, Of[Taken]{c, taken})
 	if p.Level == 1 && !taken.Revised {

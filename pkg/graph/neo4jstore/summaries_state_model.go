@@ -38,7 +38,7 @@ func summariesLabels() []Label {
 			properties(claimedDocs, []Property{{"turn", "the turn that it belongs to"}, {"chars", "characters of the conversation before it"}})},
 		{"SummariesRange", "What a summary covers. It has a second label, SummariesEvent.", properties(claimedDocs, []Property{
 			{"id", "summary_id, unique in the conversation"}, {"level", "level, from 1"}, {"first_seq", "sequence at which it begins"}, {"last_seq", "sequence at which it ends"},
-			{"first_turn", "turn at which it begins"}, {"last_turn", "turn at which it ends"}, {"chars", "code points of its text"},
+			{"first_turn", "turn at which it begins"}, {"last_turn", "turn at which it ends"}, {"chars", "code points of its text; of what supersedes another, those of the first revision"},
 			{"revised", "it supersedes another, which counts in its place"}, {"ends", "its `last_seq`; missing from what supersedes another"},
 		})},
 		{"SummariesEvent", "An event that the projection summaries has applied. A mark or a range is one too, and has more.", claimedDocs},

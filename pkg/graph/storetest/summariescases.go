@@ -80,7 +80,7 @@ func summariesCases(w summariesShop) []namedCase {
 			h.Add("c", covering("a", 1, 1, 10))
 			h.Add("c", covering("b", 1, 11, 20))
 			revision := covering("a2", 1, 1, 10)
-			revision.Supersedes = "a"
+			revision.Supersedes, revision.CharsOut = "a", 900
 			h.Add("c", revision)
 			h.Add("c", covering("gap", 1, 25, 30))
 			h.Add("c", covering("c", 1, 21, 30))
@@ -102,7 +102,7 @@ func summariesCases(w summariesShop) []namedCase {
 				require.Equal(t, []string{"ab 1-20 at 47"}, names(2, 0))
 				c, err := b.store.Conversation(b.ctx, id("c"))
 				require.NoError(t, err)
-				require.Equal(t, summary.Ledger{Levels: []summary.Level{{Last: 30, Consolidated: 20, Open: 100}, {Last: 20, Open: 100}}}, c.Ledger)
+				require.Equal(t, summary.Ledger{Levels: []summary.Level{{Last: 30, Consolidated: 20, Open: 100}, {Last: 20, Open: 100}}}, c.Ledger, "of a range the first revision counts")
 				failed, err := b.store.Failed(b.ctx, projection.FailedQuery{Limit: 10})
 				require.NoError(t, err)
 				var reasons []string
