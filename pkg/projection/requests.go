@@ -2,7 +2,6 @@ package projection
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"mneme/events"
+	"mneme/pkg/eventlog"
 )
 
 // ErrUnheld says that no process answers for a partition.
@@ -33,46 +33,31 @@ type repairRequest struct {
 }
 
 type repairAnswer struct {
-	Applied int    `json:"applied"`
-	Failed  int    `json:"failed"`
-	Error   string `json:"error,omitempty"`
-	Class   string `json:"class,omitempty"` // of the error: elsewhere, not running, or none of these
+	Applied int `json:"applied"`
+	Failed  int `json:"failed"`
 }
 
-const (
-	answerElsewhere  = "elsewhere"
-	answerNotRunning = "not running"
-)
+var repairClasses = []eventlog.Class{{Name: "elsewhere", Err: ErrElsewhere}, {Name: "not running", Err: ErrNotRunning}}
 
 // answer takes requests for a partition until stop is called.
 func (p *Projector[U]) answer(partition int) (stop func()) {
-	sub, err := p.log.Conn().Subscribe(requestSubject(p.build(), partition), func(m *nats.Msg) {
-		var request repairRequest
-		if json.Unmarshal(m.Data, &request) != nil || request.Tenant == "" || request.Conversation == "" {
+	stop, err := eventlog.Serve(p.log.Conn(), requestSubject(p.build(), partition), repairClasses, func(q repairRequest, respond func(repairAnswer, error)) {
+		if q.Tenant == "" || q.Conversation == "" {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 		defer cancel()
-		var a repairAnswer
-		var err error
-		if a.Applied, a.Failed, err = p.Repair(ctx, events.ConversationID{Tenant: request.Tenant, ID: request.Conversation}); err != nil {
-			a.Error = err.Error()
+		applied, failed, err := p.Repair(ctx, events.ConversationID{Tenant: q.Tenant, ID: q.Conversation})
+		if errors.Is(err, ErrFenced) {
+			err = fmt.Errorf("%w: %w", ErrElsewhere, err)
 		}
-		switch {
-		case errors.Is(err, ErrElsewhere), errors.Is(err, ErrFenced):
-			a.Class = answerElsewhere
-		case errors.Is(err, ErrNotRunning):
-			a.Class = answerNotRunning
-		}
-		if raw, err := json.Marshal(a); err == nil {
-			_ = m.Respond(raw)
-		}
+		respond(repairAnswer{applied, failed}, err)
 	})
 	if err != nil {
 		p.slog.Warn("other processes can't ask for repairs", "partition", partition, "error", err)
 		return func() {}
 	}
-	return func() { _ = sub.Unsubscribe() }
+	return stop
 }
 
 // RequestRepair asks the process that drives a conversation's partition for a
@@ -82,37 +67,9 @@ func (p *Projector[U]) answer(partition int) (stop func()) {
 func RequestRepair(ctx context.Context, conn *nats.Conn, b Build, partition int, id events.ConversationID) (applied, failed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	body, err := json.Marshal(repairRequest{id.Tenant, id.ID})
-	if err != nil {
-		return 0, 0, err
-	}
-	reply, err := conn.RequestWithContext(ctx, requestSubject(b, partition), body)
-	if errors.Is(err, nats.ErrNoResponders) {
+	a, err := eventlog.Ask[repairRequest, repairAnswer](ctx, conn, requestSubject(b, partition), repairClasses, repairRequest{id.Tenant, id.ID})
+	if errors.Is(err, eventlog.ErrNoAnswer) {
 		return 0, 0, fmt.Errorf("repair %q: %w: partition %d of %s", id.ID, ErrUnheld, partition, b.Projection)
 	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("repair %q: ask who drives partition %d of %s: %w", id.ID, partition, b.Projection, err)
-	}
-	var a repairAnswer
-	if err := json.Unmarshal(reply.Data, &a); err != nil {
-		return 0, 0, fmt.Errorf("repair %q: the answer: %w", id.ID, err)
-	}
-	switch {
-	case a.Error == "":
-		return a.Applied, a.Failed, nil
-	case a.Class == answerElsewhere:
-		return 0, 0, &remoteError{a.Error, ErrElsewhere}
-	case a.Class == answerNotRunning:
-		return 0, 0, &remoteError{a.Error, ErrNotRunning}
-	}
-	return 0, 0, errors.New(a.Error)
+	return a.Applied, a.Failed, err
 }
-
-// remoteError is an error of another process.
-type remoteError struct {
-	text  string
-	class error
-}
-
-func (e *remoteError) Error() string { return e.text }
-func (e *remoteError) Unwrap() error { return e.class }

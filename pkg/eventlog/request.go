@@ -1,0 +1,98 @@
+package eventlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ErrNoAnswer is returned for a request on a subject that no process answers.
+var ErrNoAnswer = errors.New("no process answers")
+
+// Class is an error that stays what it is on its way between processes: what errors.Is
+// it here is it there too. The text travels whole in any case.
+type Class struct {
+	Name string // as it is sent
+	Err  error
+}
+
+// reply is what is sent for a request.
+type reply[A any] struct {
+	Answer A      `json:"answer"`
+	Error  string `json:"error,omitempty"`
+	Class  string `json:"class,omitempty"`
+}
+
+// remoteError is an error of another process.
+type remoteError struct {
+	text string
+	of   error // nil if it has no class
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.of }
+
+// Serve takes the requests on a subject, which lies outside of the stream's, until stop is
+// called. They come one at a time; whoever takes long responds later, from another
+// goroutine. What is no request of this kind is not answered.
+func Serve[Q, A any](conn *nats.Conn, subject string, classes []Class, take func(q Q, respond func(a A, err error))) (stop func(), err error) {
+	sub, err := conn.Subscribe(subject, func(m *nats.Msg) {
+		var q Q
+		if json.Unmarshal(m.Data, &q) != nil {
+			return
+		}
+		take(q, func(a A, err error) {
+			out := reply[A]{Answer: a}
+			if err != nil {
+				out.Error = err.Error()
+				for _, c := range classes {
+					if errors.Is(err, c.Err) {
+						out.Class = c.Name
+						break
+					}
+				}
+			}
+			if raw, err := json.Marshal(out); err == nil {
+				_ = m.Respond(raw) // who does not get it asks again
+			}
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = sub.Unsubscribe() }, nil
+}
+
+// Ask asks whoever serves a subject and waits as long as ctx allows. It returns
+// [ErrNoAnswer], the other process's error as its class says, or one of the connection;
+// with the other process's error comes what it answered beside it.
+func Ask[Q, A any](ctx context.Context, conn *nats.Conn, subject string, classes []Class, q Q) (a A, err error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a, err
+	}
+	m, err := conn.RequestWithContext(ctx, subject, body)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return a, ErrNoAnswer
+	}
+	if err != nil {
+		return a, fmt.Errorf("ask on %s: %w", subject, err)
+	}
+	var in reply[A]
+	if err := json.Unmarshal(m.Data, &in); err != nil {
+		return a, fmt.Errorf("the answer on %s: %w", subject, err)
+	}
+	if in.Error == "" {
+		return in.Answer, nil
+	}
+	remote := &remoteError{text: in.Error}
+	for _, c := range classes {
+		if c.Name == in.Class {
+			remote.of = c.Err
+		}
+	}
+	return in.Answer, remote
+}
