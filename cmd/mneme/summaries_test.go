@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/internal/httpapi"
+	"mneme/internal/mnemetest"
 )
 
 func TestSummariesAreAskedForReadAndWrittenAgain(t *testing.T) {
@@ -16,7 +17,8 @@ func TestSummariesAreAskedForReadAndWrittenAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.jsonl")
 	recording(t, file, 1, 1, 12)
-	s := up(t, filepath.Join(dir, "data"))
+	program := mnemetest.UpWith(t, "--data", filepath.Join(dir, "data"), "--summary-writer", "extractive")
+	s := &server{program, t, ready{HTTP: program.HTTP, NATS: program.NATS, Data: program.Data}}
 	_, stderr, code := s.mneme("import", file, "--wait")
 	require.Zero(t, code, stderr)
 

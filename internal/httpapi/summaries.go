@@ -100,7 +100,7 @@ func (a *api) registerSummaries(h huma.API) {
 	list.Description = pagesDoc
 	huma.Register(h, list, a.summaries)
 	huma.Register(h, operation("show-summary", http.MethodGet, "/v1/conversations/{id}/summaries/{summary_id}", "Show a summary and what it covers", "summaries", 404, 422, 503, 504), a.summary)
-	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarise a conversation now", "summaries", 404, 422, 503, 504)
+	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarise a conversation now", "summaries", 404, 409, 422, 503, 504)
 	now.Description = "Writes what is due, and a summary of whatever no summary covers, the last turns aside."
 	huma.Register(h, now, a.summarize)
 	again := operation("resummarize", http.MethodPost, "/v1/conversations/{id}/resummarize", "Write summaries again", "summaries", 404, 409, 422, 503, 504)
@@ -185,7 +185,10 @@ func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request
 	q.Tenant, q.Conversation = in.Tenant, in.ID
 	answer, err := summarizer.Ask(ctx, a.Log, q)
 	for began := time.Now(); errors.Is(err, summarizer.ErrNobody) && time.Since(began) < takeover && ctx.Err() == nil; {
-		time.Sleep(takeover / 20)
+		select {
+		case <-time.After(takeover / 20):
+		case <-ctx.Done():
+		}
 		answer, err = summarizer.Ask(ctx, a.Log, q)
 	}
 	switch {
@@ -195,6 +198,8 @@ func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request
 		return nil, huma.Error404NotFound(err.Error())
 	case errors.Is(err, summarizer.ErrNoModel):
 		return nil, huma.Error409Conflict(err.Error() + "; set MNEME_SUMMARY_WRITER and MNEME_LLM_MODEL of the summarizer")
+	case errors.Is(err, summarizer.ErrOff):
+		return nil, huma.Error409Conflict(err.Error() + "; MNEME_SUMMARY_WRITER of the summarizer, or of the conversation's profile, is off")
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, huma.Error504GatewayTimeout("it is not done yet and goes on; look at the summaries again later")
 	case err != nil:

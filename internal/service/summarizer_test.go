@@ -243,8 +243,8 @@ func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Chat("I would rather not."))
 	i := summarizing(t, t.TempDir(), model(endpoint))
-	i.publish(long(t, "c", 0, 30))
-	i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) > 2 })
+	i.publish(long(t, "c", 0, 60))
+	i.awaitSummaries("c", atLevel(2))
 	i.settled()
 	before := i.summaries("c", "")
 	for _, s := range before {
@@ -253,8 +253,17 @@ func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t
 	}
 
 	endpoint.Reply(llmtest.Chat(draft))
+	asked := endpoint.Calls()
 	status, body := i.ask(http.MethodPost, "/v1/conversations/c/resummarize?fallbacks=true", "")
 	require.Equal(t, http.StatusOK, status, "%s", body)
+	consolidated := 0
+	for _, request := range endpoint.Requests()[asked:] {
+		if strings.Contains(request.Text, "summary 1:") {
+			consolidated++
+			require.NotContains(t, request.Text, "must be warm", "what is written again is made of what is written again")
+		}
+	}
+	require.NotZero(t, consolidated)
 	after := i.summaries("c", "")
 	require.Len(t, after, len(before))
 	older := map[string]httpapi.Summary{}
@@ -310,4 +319,78 @@ func TestASummaryCanBeAskedFor(t *testing.T) {
 	status, body = i.ask(http.MethodPost, "/v1/conversations/c/condense", "")
 	require.Equal(t, http.StatusConflict, status)
 	require.Contains(t, body, "MNEME_SUMMARY_WRITER")
+}
+
+func TestManyConversationsThatWaitAreSummarisedAsFastAsTheyCan(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	off := summarizing(t, data, func(s *settings.Summaries) { s.Writer = "off" })
+	const conversations = 400
+	var list []events.Event
+	for n := range conversations {
+		list = append(list, long(t, fmt.Sprintf("c%d", n), 0, 1)...)
+	}
+	last := off.publish(list)
+	off.applied(last)
+	require.NoError(t, off.Close())
+
+	began := time.Now()
+	i := summarizing(t, data, unchanged)
+	titles := func() (n int) {
+		_, body := i.ask(http.MethodGet, "/metrics", "")
+		for line := range strings.Lines(body) {
+			_, _ = fmt.Sscanf(line, "mneme_titles_written_total %d", &n)
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return titles() == conversations }, patience, 20*time.Millisecond)
+	t.Logf("%d titles in %v", conversations, time.Since(began).Round(time.Millisecond))
+}
+
+func TestWhatAModelCannotCondenseIsNotTriedWithEachEvent(t *testing.T) {
+	t.Parallel()
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Chat(strings.Repeat("longer than the result ", 200)))
+	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
+		model(endpoint)(s)
+		s.Condense = "llm"
+	})
+	list := turns(t, "c", 0, 1)
+	add := func(id string, p events.Payload) {
+		e, err := events.New("c", "test", id, p)
+		require.NoError(t, err)
+		list = append(list, e)
+	}
+	add("call", &events.ToolCalled{ToolCallID: "large", ToolName: "Bash", Arguments: json.RawMessage(`{}`)})
+	add("result", &events.ToolReturned{ToolCallID: "large", Result: events.TextResult(strings.Repeat("x", 2_000))})
+	for n := range 4 {
+		add(fmt.Sprint("behind", n), &events.MessageCreated{MessageID: fmt.Sprint("behind", n), Role: "user", Content: "go on"})
+	}
+	i.publish(list)
+	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond)
+	for n := range 3 {
+		list = nil
+		add(fmt.Sprint("more", n), &events.MessageCreated{MessageID: fmt.Sprint("more", n), Role: "user", Content: "and on"})
+		i.publish(list)
+		i.settled()
+	}
+	require.Equal(t, 1, endpoint.Calls())
+	status, body := i.ask(http.MethodPost, "/v1/conversations/c/condense", "")
+	require.Equal(t, http.StatusOK, status, "%s", body)
+	require.JSONEq(t, `{"written": [], "kept": 1}`, body)
+	require.Equal(t, 2, endpoint.Calls(), "who asks for it has it tried again")
+}
+
+func TestNobodySummarisesWhereItIsOff(t *testing.T) {
+	t.Parallel()
+	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) { s.Writer = "off" })
+	last := i.publish(long(t, "c", 0, 4))
+	status, _ := i.ask(http.MethodGet, fmt.Sprintf("/v1/conversations/c/messages?at_least=%d", last), "")
+	require.Equal(t, http.StatusOK, status)
+	require.Eventually(t, func() bool {
+		var body string
+		status, body = i.ask(http.MethodPost, "/v1/conversations/c/summarize", "")
+		return status == http.StatusConflict && strings.Contains(body, "MNEME_SUMMARY_WRITER")
+	}, patience, 50*time.Millisecond)
+	require.Empty(t, i.summaries("c", ""))
 }

@@ -16,6 +16,10 @@ func (r *Reactor) resummarize(ctx context.Context, c summary.Conversation, profi
 	if q.Fallbacks && profile.Model == nil {
 		return fmt.Errorf("summaries that a model did not write can't be written again: %w", ErrNoModel)
 	}
+	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.LastSeq); err != nil {
+		return err
+	}
+	asOf := c.LastSeq // what is written from now on is not written once more
 	for level := 1; level <= len(c.Ledger.Levels); level++ {
 		if q.Level != 0 && q.Level != level {
 			continue
@@ -23,7 +27,7 @@ func (r *Reactor) resummarize(ctx context.Context, c summary.Conversation, profi
 		for from := uint64(1); ; {
 			var list []graph.Summary
 			err := r.Graph(func(g graph.Reader) (err error) {
-				list, err = g.Summaries(ctx, c.ID, graph.SummaryQuery{Level: level, AsOf: c.LastSeq, From: from, Limit: scanPage, OldestFirst: true})
+				list, err = g.Summaries(ctx, c.ID, graph.SummaryQuery{Level: level, AsOf: asOf, From: from, Limit: scanPage, OldestFirst: true})
 				return err
 			})
 			if err != nil {
@@ -34,7 +38,7 @@ func (r *Reactor) resummarize(ctx context.Context, c summary.Conversation, profi
 				if q.Fallbacks && s.FallbackReason == "" {
 					continue
 				}
-				if err := r.revise(ctx, c, profile, s, a); err != nil {
+				if err := r.revise(ctx, &c, profile, s, a); err != nil {
 					return err
 				}
 			}
@@ -46,8 +50,9 @@ func (r *Reactor) resummarize(ctx context.Context, c summary.Conversation, profi
 	return nil
 }
 
-// revise writes a new revision of one summary.
-func (r *Reactor) revise(ctx context.Context, c summary.Conversation, profile Profile, old graph.Summary, a *Answer) error {
+// revise writes a new revision of one summary, and moves the end of the conversation to
+// it: whoever consolidates it reads the graph from there on.
+func (r *Reactor) revise(ctx context.Context, c *summary.Conversation, profile Profile, old graph.Summary, a *Answer) error {
 	newest, err := r.newest(ctx, c.ID, kindSummary)
 	if err != nil {
 		return err
@@ -56,7 +61,7 @@ func (r *Reactor) revise(ctx context.Context, c summary.Conversation, profile Pr
 	for _, child := range old.Children {
 		plan.Children = append(plan.Children, summary.Range{ID: child})
 	}
-	w, err := r.write(ctx, c.ID, c, plan, profile)
+	w, err := r.write(ctx, c.ID, *c, plan, profile)
 	if err != nil {
 		return err
 	}
@@ -70,9 +75,11 @@ func (r *Reactor) revise(ctx context.Context, c summary.Conversation, profile Pr
 	if err != nil {
 		return err
 	}
-	if err := r.publish(ctx, c.ID, e, kindSummary, newest); err != nil {
+	seq, err := r.publish(ctx, c.ID, e, kindSummary, newest)
+	if err != nil {
 		return err
 	}
+	c.LastSeq = max(c.LastSeq, seq)
 	r.count(func(f *Figures) { f.Written++ })
 	a.Written = append(a.Written, summary.ID(plan.Level, plan.First, plan.Last, revision))
 	return nil

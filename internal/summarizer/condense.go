@@ -37,8 +37,9 @@ var kindCondensed = events.Kind(events.TypeToolCondensed)
 
 // condense has the large results among the newest rows condensed, one by one, unless they
 // are. A result that the model can't condense is left as it is: contexts then shorten it
-// without a model.
-func (r *Reactor) condense(ctx context.Context, c summary.Conversation, profile Profile, rows int, a *Answer) error {
+// without a model. Such a one is not tried again with each event that comes, only if again
+// says so.
+func (r *Reactor) condense(ctx context.Context, c summary.Conversation, profile Profile, rows int, again bool, a *Answer) error {
 	model, ok := profile.Model.(Condenser)
 	if !ok {
 		return fmt.Errorf("results can't be condensed: %w", ErrNoModel)
@@ -48,9 +49,14 @@ func (r *Reactor) condense(ctx context.Context, c summary.Conversation, profile 
 		return err
 	}
 	for _, large := range list {
+		tried := events.DigestOf(c.ID.Tenant, c.ID.ID, large.id, model.CondensePromptHash())
+		if !again && r.hasRefused(tried) {
+			continue
+		}
 		text, usage, err := model.Condense(ctx, large.ToolResult)
 		r.count(func(f *Figures) { f.pay(usage) })
 		if errors.Is(err, summary.ErrUnusable) {
+			r.refuse(tried)
 			a.Kept++
 			continue
 		}
@@ -68,13 +74,34 @@ func (r *Reactor) condense(ctx context.Context, c summary.Conversation, profile 
 		if err != nil {
 			return err
 		}
-		if err := r.publish(ctx, c.ID, e, kindCondensed, newest); err != nil {
+		if _, err := r.publish(ctx, c.ID, e, kindCondensed, newest); err != nil {
 			return ignoreConflict(err)
 		}
 		r.count(func(f *Figures) { f.Condensed++ })
 		a.Written = append(a.Written, large.id)
 	}
 	return nil
+}
+
+// refusals are results that a model could not condense. They are forgotten with the
+// process, or when they are many: then the model is asked once more.
+type refusals map[events.Digest]bool
+
+const maxRefusals = 10_000
+
+func (r *Reactor) hasRefused(result events.Digest) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused[result]
+}
+
+func (r *Reactor) refuse(result events.Digest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.refused) >= maxRefusals {
+		clear(r.refused)
+	}
+	r.refused[result] = true
 }
 
 // largeResult is a result to be condensed.

@@ -10,7 +10,6 @@ import (
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
 	"mneme/pkg/summary"
-	"mneme/pkg/summary/llm"
 )
 
 // conversation writes all that is due in one conversation.
@@ -32,7 +31,7 @@ func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) er
 			}
 		}
 		if done && profile.Condense {
-			return r.condense(ctx, c, profile, newestResults, &Answer{})
+			return r.condense(ctx, c, profile, newestResults, false, &Answer{})
 		}
 		if done {
 			return nil
@@ -41,10 +40,11 @@ func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) er
 	return nil
 }
 
-// look reads what is known of a conversation, if this process is to work on it.
+// look reads what is known of a conversation. It returns [ErrNobody] if this process is not
+// to work on it.
 func (r *Reactor) look(ctx context.Context, id events.ConversationID) (c summary.Conversation, p Profile, err error) {
-	if _, live := r.Live(r.Log.PartitionOf(id.Tenant, id.ID)); !live {
-		return c, p, nil // when it is live it is looked at again
+	if !r.drives(r.Log.PartitionOf(id.Tenant, id.ID)) {
+		return c, p, ErrNobody
 	}
 	err = r.State(func(state summary.Reader) (err error) {
 		c, err = state.Conversation(ctx, id)
@@ -61,16 +61,15 @@ func mayBeDue(c summary.Conversation, s summary.Settings) bool {
 // kindSummary is the kind of the events that record summaries.
 var kindSummary = events.Kind(events.TypeSummaryWritten)
 
-// next writes the summary that is due first. done says that there is none, or that this
-// process is not the one to write it.
+// next writes the summary that is due first. done says that there is none, or that
+// another process was faster.
 func (r *Reactor) next(ctx context.Context, id events.ConversationID, force bool) (written string, done bool, err error) {
-	partition := r.Log.PartitionOf(id.Tenant, id.ID)
 	newest, err := r.newest(ctx, id, kindSummary)
 	if err != nil {
 		return "", false, err
 	}
-	if seq, live := r.Live(partition); !live || seq < newest {
-		return "", true, nil // the event that is on its way touches the conversation again
+	if err := r.awaitOwn(ctx, id, newest); err != nil {
+		return "", false, err
 	}
 	c, profile, err := r.look(ctx, id)
 	if err != nil {
@@ -93,7 +92,7 @@ func (r *Reactor) next(ctx context.Context, id events.ConversationID, force bool
 	if err != nil {
 		return "", false, fmt.Errorf("summary %s: %w", summary.ID(plan.Level, plan.First, plan.Last, 1), err)
 	}
-	if err := r.publish(ctx, id, e, kindSummary, newest); err != nil {
+	if _, err := r.publish(ctx, id, e, kindSummary, newest); err != nil {
 		return "", errors.Is(err, eventlog.ErrConflict), ignoreConflict(err)
 	}
 	r.count(func(f *Figures) {
@@ -125,23 +124,41 @@ func (r *Reactor) newest(ctx context.Context, id events.ConversationID, kind str
 // publishWithin is how long the log and the own read model may take for an event.
 const publishWithin = 30 * time.Second
 
-// publish publishes an event behind the newest of its kind and waits until it is applied.
-// It has no time: nothing happened in the conversation.
-func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) error {
+// publish publishes an event behind the newest of its kind, waits until it is applied and
+// returns its sequence. It has no time: nothing happened in the conversation.
+func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
 	ack, err := r.Log.PublishAfter(ctx, id.Tenant, e, kind, newest)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if ack.Duplicate {
-		return fmt.Errorf("%s: %w", e.ID, eventlog.ErrConflict)
+		return 0, fmt.Errorf("%s: %w", e.ID, eventlog.ErrConflict)
 	}
+	if err := r.awaitOwn(ctx, id, ack.Seq); err != nil && !errors.Is(err, ErrNobody) { // whoever drives it now applies it
+		return 0, err
+	}
+	return ack.Seq, nil
+}
+
+// awaitOwn waits until the own read model has applied a sequence. It returns [ErrNobody] if
+// this process does not drive the partition, or no longer.
+func (r *Reactor) awaitOwn(ctx context.Context, id events.ConversationID, seq uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, publishWithin)
+	defer cancel()
 	partition := r.Log.PartitionOf(id.Tenant, id.ID)
-	return r.Log.AwaitProgress(ctx, "summaries", partition, tick, func() (bool, error) {
-		seq, live := r.Live(partition)
-		return seq >= ack.Seq || !live, nil
+	err := r.Log.AwaitProgress(ctx, "summaries", partition, tick, func() (bool, error) {
+		at, live := r.Live(partition)
+		if !live {
+			return false, ErrNobody
+		}
+		return at >= seq, nil
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the read model summaries has not applied sequence %d", seq)
+	}
+	return err
 }
 
 // write has a summary written: by the profile's model, or without it.
@@ -155,6 +172,7 @@ func (r *Reactor) write(ctx context.Context, id events.ConversationID, c summary
 		draft, usage, err := profile.Model.Write(ctx, in)
 		r.count(func(f *Figures) { f.pay(usage) })
 		if err == nil {
+			r.answered(id)
 			w.Draft, w.Method, w.Model, w.PromptHash = draft, "llm", profile.Model.Model(), profile.Model.PromptHash()
 			return w, nil
 		}
@@ -162,7 +180,7 @@ func (r *Reactor) write(ctx context.Context, id events.ConversationID, c summary
 			return w, ctx.Err()
 		}
 		if !errors.Is(err, summary.ErrUnusable) && !r.enough(id, c, profile) {
-			return w, err
+			return w, &silence{err, profile.Deadline}
 		}
 		w.FallbackReason = err.Error()
 	}
@@ -170,19 +188,9 @@ func (r *Reactor) write(ctx context.Context, id events.ConversationID, c summary
 	return w, err
 }
 
-// enough tells whether a conversation has waited long enough for a model.
+// enough tells whether a conversation has waited long enough for its model.
 func (r *Reactor) enough(id events.ConversationID, c summary.Conversation, p Profile) bool {
-	return time.Since(r.waitingSince(id)) >= p.Deadline || c.Chars-c.CoveredChars >= 3*p.Settings.Threshold(1)
-}
-
-// retryAt is when an error of a model says that it is worth another try, zero if it does
-// not.
-func retryAt(err error) time.Time {
-	var of *llm.Error
-	if errors.As(err, &of) {
-		return of.NotBefore
-	}
-	return time.Time{}
+	return r.silentFor(id) >= p.Deadline || c.Chars-c.CoveredChars >= 3*p.Settings.Threshold(1)
 }
 
 // graphWithin is how long the read model "graph" may lag behind.

@@ -3,6 +3,7 @@ package summarizer
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"mneme/events"
@@ -43,7 +44,10 @@ func childrenOf(ctx context.Context, g graph.Reader, id events.ConversationID, p
 	}
 	for _, child := range ids {
 		s, ok := found[child]
-		for ok && s.SupersededSeq != 0 {
+		if !ok {
+			return nil, fmt.Errorf("the read model graph has no summary %s", child)
+		}
+		for s.SupersededSeq != 0 {
 			next, err := g.Summaries(ctx, id, graph.SummaryQuery{From: s.SupersededSeq, Before: s.SupersededSeq + 1, Superseded: true, Limit: 1})
 			if err != nil {
 				return nil, err
@@ -53,9 +57,7 @@ func childrenOf(ctx context.Context, g graph.Reader, id events.ConversationID, p
 			}
 			s = next[0]
 		}
-		if ok {
-			list = append(list, s)
-		}
+		list = append(list, s)
 	}
 	return list, nil
 }

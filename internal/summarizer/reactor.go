@@ -3,11 +3,8 @@ package summarizer
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/sourcegraph/conc/pool"
 
 	"mneme/events"
 	"mneme/pkg/eventlog"
@@ -44,23 +41,20 @@ const (
 type Reactor struct {
 	Config
 	slog *slog.Logger
+	wake chan struct{} // there may be something to do
 
 	mu      sync.Mutex
-	dirty   map[events.ConversationID]time.Time // not before
-	running map[events.ConversationID]bool
+	queue   queue
+	busy    map[events.ConversationID]bool // being worked on; true: touched meanwhile
+	working int                            // workers, without those of requests
+	scanned map[int]bool                   // partitions that were live when last looked at
 	trouble map[events.ConversationID]trouble
+	refused refusals
 	figures Figures
 
 	cancel  context.CancelFunc
 	stopped bool
 	ended   sync.WaitGroup
-}
-
-// trouble is why a conversation waits.
-type trouble struct {
-	since time.Time
-	tries int
-	err   error
 }
 
 // Figures count what the reactor did since it was started.
@@ -86,8 +80,8 @@ func (f *Figures) pay(u summary.Usage) {
 // New makes a reactor that does nothing yet.
 func New(c Config) *Reactor {
 	return &Reactor{
-		Config: c, slog: c.Logger.With("part", "summarizer"),
-		dirty: map[events.ConversationID]time.Time{}, running: map[events.ConversationID]bool{}, trouble: map[events.ConversationID]trouble{},
+		Config: c, slog: c.Logger.With("part", "summarizer"), wake: make(chan struct{}, 1),
+		busy: map[events.ConversationID]bool{}, scanned: map[int]bool{}, trouble: map[events.ConversationID]trouble{}, refused: refusals{},
 	}
 }
 
@@ -110,22 +104,48 @@ func (r *Reactor) Stop() {
 }
 
 // spawn runs what Stop waits for, unless it was called.
-func (r *Reactor) spawn(run func()) {
+func (r *Reactor) spawn(run func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.stopped {
 		r.ended.Go(run)
 	}
+	return !r.stopped
 }
 
-// Touch says that events of these conversations were applied.
+// Touch says that events of these conversations were applied. What waits in a partition
+// that is not live is found when it is: a replay fills no queue.
 func (r *Reactor) Touch(ids []events.ConversationID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	live := map[int]bool{}
 	for _, id := range ids {
-		if _, ok := r.dirty[id]; !ok {
-			r.dirty[id] = time.Now().Add(settle)
+		partition := r.Log.PartitionOf(id.Tenant, id.ID)
+		if _, known := live[partition]; !known {
+			live[partition] = r.drives(partition)
 		}
+		if live[partition] {
+			r.enqueue(id, time.Now().Add(settle))
+		}
+	}
+	r.awake()
+}
+
+// drives tells whether this process is to work on a partition. What is not done because
+// it is not is found again when it is.
+func (r *Reactor) drives(partition int) bool {
+	_, live := r.Live(partition)
+	if !live {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.scanned, partition)
+	}
+	return live
+}
+
+// awake makes the reactor look what it can do.
+func (r *Reactor) awake() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is awake
 	}
 }
 
@@ -134,7 +154,7 @@ func (r *Reactor) Figures() Figures {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.figures
-	f.Running, f.Waiting = len(r.running), len(r.trouble)
+	f.Running, f.Waiting = len(r.busy), len(r.trouble)
 	var since time.Time
 	for _, t := range r.trouble {
 		if since.IsZero() || t.since.Before(since) {
@@ -148,173 +168,4 @@ func (r *Reactor) count(add func(f *Figures)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	add(&r.figures)
-}
-
-// run looks for work until ctx ends, and waits for what is under way.
-func (r *Reactor) run(ctx context.Context) {
-	workers := pool.New().WithMaxGoroutines(r.Parallel)
-	defer workers.Wait()
-	ticker := time.NewTicker(settle)
-	defer ticker.Stop()
-	scanned := map[int]bool{}
-	listening := map[int]func(){}
-	defer func() {
-		for _, stop := range listening {
-			stop()
-		}
-	}()
-	for looked := (time.Time{}); ; {
-		if time.Since(looked) >= tick {
-			looked = time.Now()
-			r.scanLive(ctx, scanned)
-			r.listenLive(ctx, listening)
-		}
-		for _, id := range r.ready() {
-			if ctx.Err() != nil {
-				return
-			}
-			workers.Go(func() { r.work(ctx, id) })
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// scanLive lists what waits in partitions that have just become live.
-func (r *Reactor) scanLive(ctx context.Context, scanned map[int]bool) {
-	fresh := map[int]bool{}
-	for partition := range r.Log.Partitions() {
-		_, live := r.Live(partition)
-		if live && !scanned[partition] {
-			fresh[partition] = true
-		}
-		scanned[partition] = live
-	}
-	if len(fresh) == 0 {
-		return
-	}
-	if err := r.scan(ctx, fresh); err != nil {
-		r.slog.Warn("what waits to be summarised is not known, it is looked up again", "error", err)
-		for partition := range fresh {
-			scanned[partition] = false
-		}
-	}
-}
-
-// listenLive takes requests for the partitions that are live, and for no others.
-func (r *Reactor) listenLive(ctx context.Context, listening map[int]func()) {
-	for partition := range r.Log.Partitions() {
-		_, live := r.Live(partition)
-		stop := listening[partition]
-		if live == (stop != nil) {
-			continue
-		}
-		if !live {
-			stop()
-			delete(listening, partition)
-			continue
-		}
-		stop, err := r.listen(ctx, partition)
-		if err != nil {
-			r.slog.Warn("nobody can ask for summaries", "partition", partition, "error", err)
-			continue
-		}
-		listening[partition] = stop
-	}
-}
-
-func (r *Reactor) scan(ctx context.Context, partitions map[int]bool) error {
-	q := r.Profiles.waiting()
-	for {
-		var list []summary.Conversation
-		err := r.State(func(state summary.Reader) (err error) {
-			list, err = state.Waiting(ctx, q)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		var ids []events.ConversationID
-		for _, c := range list {
-			if partitions[r.Log.PartitionOf(c.ID.Tenant, c.ID.ID)] {
-				ids = append(ids, c.ID)
-			}
-			q.After = c.ID
-		}
-		r.Touch(ids)
-		if len(list) < q.Limit {
-			return nil
-		}
-	}
-}
-
-// ready takes the conversations that can be worked on now, and marks them.
-func (r *Reactor) ready() (list []events.ConversationID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	for id, after := range r.dirty {
-		if r.running[id] || now.Before(after) {
-			continue
-		}
-		list = append(list, id)
-	}
-	slices.SortFunc(list, func(a, b events.ConversationID) int { return r.dirty[a].Compare(r.dirty[b]) })
-	list = list[:min(len(list), max(0, 2*r.Parallel-len(r.running)))]
-	for _, id := range list {
-		delete(r.dirty, id)
-		r.running[id] = true
-	}
-	return list
-}
-
-// work does what there is to do in a conversation, and notes when to try again.
-func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
-	err := r.conversation(ctx, id)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.running, id)
-	if err == nil || ctx.Err() != nil {
-		delete(r.trouble, id)
-		return
-	}
-	t := r.trouble[id]
-	if t.tries == 0 {
-		t.since = time.Now()
-		r.slog.Warn("a conversation waits to be summarised, it is tried again", "tenant", id.Tenant, "conversation", id.ID, "error", err)
-	}
-	t.tries++
-	t.err = err
-	r.trouble[id] = t
-	r.dirty[id] = time.Now().Add(backoff(t.tries, err))
-}
-
-// waitingSince is since when a conversation waits.
-func (r *Reactor) waitingSince(id events.ConversationID) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if t, ok := r.trouble[id]; ok {
-		return t.since
-	}
-	return time.Now()
-}
-
-// How long a conversation waits that could not be worked on.
-const (
-	minWait = time.Second
-	maxWait = time.Minute
-)
-
-func backoff(tries int, err error) time.Duration {
-	wait := maxWait
-	if tries < 7 {
-		wait = min(wait, minWait<<(tries-1))
-	}
-	if until := retryAt(err); !until.IsZero() {
-		wait = max(minWait, min(time.Until(until), 10*maxWait))
-	}
-	return wait
 }

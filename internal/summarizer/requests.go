@@ -2,13 +2,10 @@ package summarizer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"mneme/events"
 	"mneme/pkg/eventlog"
@@ -19,6 +16,7 @@ var (
 	ErrNobody  = errors.New("no summarizer drives the partition")
 	ErrUnknown = errors.New("no such conversation")
 	ErrNoModel = errors.New("no model is configured")
+	ErrOff     = errors.New("nobody is to write summaries")
 )
 
 // Request asks the summarizer that drives a conversation's partition for something.
@@ -31,6 +29,9 @@ type Request struct {
 	// write and did not.
 	Level     int  `json:"level,omitempty"`
 	Fallbacks bool `json:"fallbacks,omitempty"`
+	// Within is how long whoever asks waits. What was not begun until then is not done;
+	// what was goes on.
+	Within time.Duration `json:"within,omitempty"`
 }
 
 // What a [Request] can ask for.
@@ -45,16 +46,12 @@ const (
 
 // Answer is what was done.
 type Answer struct {
-	Written []string `json:"written"`         // summary_ids, or tool_call_ids of results
-	Kept    int      `json:"kept,omitempty"`  // that stay as they were: the model did not write them again
-	Error   string   `json:"error,omitempty"` // what ended it; what was written before is written
-	Class   string   `json:"class,omitempty"`
+	Written []string `json:"written"`        // summary_ids, or tool_call_ids of results
+	Kept    int      `json:"kept,omitempty"` // that stay as they were: the model did not write them again
 }
 
-const (
-	classUnknown = "unknown"
-	classNoModel = "no model"
-)
+// classes are the errors that [Ask] returns.
+var classes = []eventlog.Class{{Name: "unknown", Err: ErrUnknown}, {Name: "no model", Err: ErrNoModel}, {Name: "off", Err: ErrOff}, {Name: "nobody", Err: ErrNobody}}
 
 // requestSubject is where the summarizer that drives a partition takes requests. It lies
 // outside of the stream's subjects.
@@ -65,50 +62,43 @@ const answerPoll = 20 * time.Millisecond
 
 // listen takes requests for a partition until stop is called.
 func (r *Reactor) listen(ctx context.Context, partition int) (stop func(), err error) {
-	sub, err := r.Log.Conn().Subscribe(requestSubject(partition), func(m *nats.Msg) {
-		var request Request
-		if json.Unmarshal(m.Data, &request) != nil {
-			return
+	return eventlog.Serve(r.Log.Conn(), requestSubject(partition), classes, func(q Request, respond func(Answer, error)) {
+		if !r.spawn(func() { respond(r.answer(ctx, q)) }) {
+			respond(Answer{}, ErrNobody)
 		}
-		r.spawn(func() {
-			a := r.answer(ctx, request)
-			if raw, err := json.Marshal(a); err == nil && ctx.Err() == nil {
-				_ = m.Respond(raw)
-			}
-		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = sub.Unsubscribe() }, nil
 }
 
 // answer does what is asked for, when nobody else works on the conversation.
-func (r *Reactor) answer(ctx context.Context, q Request) (a Answer) {
+func (r *Reactor) answer(ctx context.Context, q Request) (a Answer, err error) {
 	a.Written = []string{}
 	id := events.ConversationID{Tenant: q.Tenant, ID: q.Conversation}
+	expired := time.After(q.Within)
 	for !r.take(id) {
 		select {
 		case <-time.After(answerPoll):
+		case <-expired:
+			return a, context.DeadlineExceeded
 		case <-ctx.Done():
-			return a
+			return a, ErrNobody
 		}
 	}
 	defer r.give(id)
-	err := r.do(ctx, id, q, &a)
-	if err != nil {
-		a.Error = err.Error()
+	err = r.do(ctx, id, q, &a)
+	if ctx.Err() != nil {
+		err = ErrNobody
 	}
-	switch {
-	case errors.Is(err, ErrUnknown):
-		a.Class = classUnknown
-	case errors.Is(err, ErrNoModel):
-		a.Class = classNoModel
-	}
-	return a
+	return a, err
 }
 
 func (r *Reactor) do(ctx context.Context, id events.ConversationID, q Request, a *Answer) error {
+	last, _, err := r.Log.Last(ctx, id.Tenant, id.ID) // what was just published belongs to it
+	if err == nil {
+		err = r.awaitOwn(ctx, id, last)
+	}
+	if err != nil {
+		return err
+	}
 	c, profile, err := r.look(ctx, id)
 	if err != nil {
 		return err
@@ -116,13 +106,16 @@ func (r *Reactor) do(ctx context.Context, id events.ConversationID, q Request, a
 	if c.LastSeq == 0 || c.DeletedSeq != 0 {
 		return fmt.Errorf("%q: %w", id.ID, ErrUnknown)
 	}
+	if profile.Off {
+		return fmt.Errorf("%q: %w", id.ID, ErrOff)
+	}
 	switch q.Do {
 	case Summarize:
 		return r.summarize(ctx, id, a)
 	case Resummarize:
 		return r.resummarize(ctx, c, profile, q, a)
 	case Condense:
-		return r.condense(ctx, c, profile, manualResults, a)
+		return r.condense(ctx, c, profile, manualResults, true, a)
 	}
 	return fmt.Errorf("%q is nothing that can be done", q.Do)
 }
@@ -145,62 +138,21 @@ func (r *Reactor) summarize(ctx context.Context, id events.ConversationID, a *An
 	return ctx.Err()
 }
 
-// take marks a conversation as worked on, unless it is.
-func (r *Reactor) take(id events.ConversationID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running[id] {
-		return false
-	}
-	r.running[id] = true
-	return true
-}
-
-// give ends what take began.
-func (r *Reactor) give(id events.ConversationID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.running, id)
-	if _, ok := r.dirty[id]; !ok {
-		r.dirty[id] = time.Now() // what came meanwhile
-	}
-}
-
 // Ask asks the summarizer that drives a conversation's partition, which may be in another
-// process, and waits for its answer as long as ctx allows. It returns [ErrNobody],
-// [ErrUnknown] or [ErrNoModel]; of another error the answer says what was written before.
-func Ask(ctx context.Context, log *eventlog.Log, q Request) (a Answer, err error) {
+// process, and waits for its answer as long as ctx allows, which must have a deadline. It
+// returns [ErrNobody], also while the partition moves, [ErrUnknown], [ErrNoModel] or
+// [ErrOff]; beside an error the answer says what was written before.
+func Ask(ctx context.Context, log *eventlog.Log, q Request) (Answer, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		q.Within = time.Until(deadline)
+	}
 	partition := log.PartitionOf(q.Tenant, q.Conversation)
-	body, err := json.Marshal(q)
-	if err != nil {
-		return a, err
+	a, err := eventlog.Ask[Request, Answer](ctx, log.Conn(), requestSubject(partition), classes, q)
+	if errors.Is(err, eventlog.ErrNoAnswer) {
+		err = ErrNobody
 	}
-	reply, err := log.Conn().RequestWithContext(ctx, requestSubject(partition), body)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return a, fmt.Errorf("%s %q: %w %d: is summarizer running?", q.Do, q.Conversation, ErrNobody, partition)
+	if errors.Is(err, ErrNobody) {
+		err = fmt.Errorf("%s %q: %w %d: is summarizer running?", q.Do, q.Conversation, err, partition)
 	}
-	if err != nil {
-		return a, fmt.Errorf("%s %q: %w", q.Do, q.Conversation, err)
-	}
-	if err := json.Unmarshal(reply.Data, &a); err != nil {
-		return a, fmt.Errorf("%s %q: the answer: %w", q.Do, q.Conversation, err)
-	}
-	switch {
-	case a.Error == "":
-		return a, nil
-	case a.Class == classUnknown:
-		return a, &remoteError{a.Error, ErrUnknown}
-	case a.Class == classNoModel:
-		return a, &remoteError{a.Error, ErrNoModel}
-	}
-	return a, errors.New(a.Error)
+	return a, err
 }
-
-// remoteError is an error of another process.
-type remoteError struct {
-	text  string
-	class error
-}
-
-func (e *remoteError) Error() string { return e.text }
-func (e *remoteError) Unwrap() error { return e.class }

@@ -47,7 +47,7 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 	if err != nil {
 		return err
 	}
-	if err := r.publish(ctx, c.ID, e, kindUpdated, newest); err != nil {
+	if _, err := r.publish(ctx, c.ID, e, kindUpdated, newest); err != nil {
 		return ignoreConflict(err)
 	}
 	r.count(func(f *Figures) { f.Titles++ })
