@@ -51,15 +51,25 @@ func Read(ctx context.Context, r Reader, id events.ConversationID, settings Sett
 	}
 	for i, level := range c.Ledger.Levels {
 		state.Open = append(state.Open, nil)
-		if level.Open < settings.Threshold(i+2) {
+		threshold := settings.Threshold(i + 2)
+		if level.Open < threshold {
 			continue
 		}
-		taken, err := r.Ranges(ctx, id, i+1, level.Consolidated, page)
-		if err != nil {
-			return c, plan, false, err
-		}
-		for _, t := range taken {
-			state.Open[i] = append(state.Open[i], t.Range)
+		// A threshold, and the one behind it.
+		for chars, after := 0, level.Consolidated; chars < threshold; after = state.Open[i][len(state.Open[i])-1].Last {
+			taken, err := r.Ranges(ctx, id, i+1, after, page)
+			if err != nil {
+				return c, plan, false, err
+			}
+			for _, t := range taken {
+				if n := len(state.Open[i]); n > 0 {
+					chars += state.Open[i][n-1].Chars
+				}
+				state.Open[i] = append(state.Open[i], t.Range)
+			}
+			if len(taken) < page {
+				break
+			}
 		}
 	}
 	wanted := c.Chars-c.CoveredChars >= settings.Threshold(1) || settings.MaxTurns > 0 && c.Turn-c.CoveredTurn >= settings.MaxTurns || force

@@ -136,6 +136,25 @@ func summariesCases(w summariesShop) []namedCase {
 				require.Contains(t, failed[0].Reason, "the event at sequence 11 has the same identity and other content")
 			})
 		}},
+		{"a summary of very many others is found due", func(t *testing.T) {
+			h := NewHistory()
+			const n = 600
+			for i := range n {
+				h.Add("c", text(fmt.Sprintf("m%d", i), "user", 1))
+			}
+			for i := range uint64(n) {
+				h.Add("c", covering(fmt.Sprintf("s%d", i), 1, i+1, i+1))
+			}
+			b := w.bench(t)
+			b.apply(h.Messages)
+			settings := summary.DefaultSettings()
+			settings.MaxContextChars = 550_000
+			_, plan, due, err := summary.Read(b.ctx, b.store, id("c"), settings, false)
+			require.NoError(t, err)
+			require.True(t, due)
+			require.Equal(t, [2]int{2, 550}, [2]int{plan.Level, len(plan.Children)})
+			require.Equal(t, [2]uint64{1, 550}, [2]uint64{plan.First, plan.Last})
+		}},
 		{"what waits is listed in pages", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("a", text("m1", "user", 50))
