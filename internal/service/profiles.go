@@ -54,19 +54,25 @@ func profile(s settings.Summaries, endpoints *llm.Endpoints) (summarizer.Profile
 		},
 		Deadline: s.Deadline, Titles: s.Titles,
 	}
-	switch s.Writer {
-	case "", "off":
+	if s.Writer == "" || s.Writer == "off" {
 		return summarizer.Profile{Settings: p.Settings, Off: true}, nil
-	case "extractive":
-		return p, nil
 	}
-	model, err := endpoints.New(llm.Profile{
-		Provider: s.Writer, URL: s.URL, Model: s.Name, Key: s.Key, Timeout: s.Timeout, PromptFile: s.PromptFile,
-		MaxCallsPerHour: s.MaxCalls, MaxCostPerHour: s.MaxCost, InputPrice: s.InputPrice, OutputPrice: s.OutputPrice,
-	})
-	if err != nil {
-		return p, err
+	var budget *llm.Budget
+	if of, ok := s.LLM(); ok {
+		model, err := endpoints.New(of)
+		if err != nil {
+			return p, err
+		}
+		p.Model, p.Condenser, budget = model, model, model.Budget()
 	}
-	p.Model, p.Condense = model, s.Condense == "llm"
+	if of, ok := s.CondenseLLM(); ok {
+		of.Budget = budget
+		condenser, err := endpoints.New(of)
+		if err != nil {
+			return p, err
+		}
+		p.Condenser = condenser
+	}
+	p.Condense = s.Condense == "llm"
 	return p, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -355,6 +357,47 @@ func TestWhatAModelCannotCondenseIsNotTriedWithEachEvent(t *testing.T) {
 		model(endpoint)(s)
 		s.Condense = "llm"
 	})
+	i.publish(withLargeResult(t))
+	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond)
+	for n := range 3 {
+		e, err := events.New("c", "test", fmt.Sprint("more", n), &events.MessageCreated{MessageID: fmt.Sprint("more", n), Role: "user", Content: "and on"})
+		require.NoError(t, err)
+		i.publish([]events.Event{e})
+		i.settled()
+	}
+	require.Equal(t, 1, endpoint.Calls())
+	status, body := i.ask(http.MethodPost, "/v1/conversations/c/condense", "")
+	require.Equal(t, http.StatusOK, status, "%s", body)
+	require.JSONEq(t, `{"written": [], "kept": 1}`, body)
+	require.Equal(t, 2, endpoint.Calls(), "who asks for it has it tried again")
+}
+
+func TestResultsAreCondensedByAModelOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Chat("much shorter"))
+	prompt := filepath.Join(t.TempDir(), "prompt.txt")
+	require.NoError(t, os.WriteFile(prompt, []byte("Leave the numbers in."), 0o600))
+	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) { // summaries need no model
+		s.Condense, s.Timeout, s.MaxCalls = "llm", 5*time.Second, 1
+		s.CondenseProvider, s.CondenseURL, s.CondenseName, s.CondenseKey, s.CondensePromptFile = "openai", endpoint.URL(), "tiny", "hush", prompt
+	})
+	list := withLargeResult(t)
+	i.publish(list)
+	require.Eventually(t, func() bool {
+		_, body := i.ask(http.MethodGet, "/v1/conversations/c/context?condense=llm&format=markdown", "")
+		return strings.Contains(body, "much shorter")
+	}, patience, 20*time.Millisecond)
+	asked := endpoint.Requests()[0]
+	require.Equal(t, "tiny", asked.Body["model"])
+	require.Equal(t, "Bearer hush", asked.Header.Get("Authorization"))
+	require.Contains(t, asked.Text, "Leave the numbers in.")
+}
+
+// withLargeResult are events of a conversation with a large result behind which there are
+// enough messages for it to be condensed.
+func withLargeResult(t *testing.T) []events.Event {
+	t.Helper()
 	list := turns(t, "c", 0, 1)
 	add := func(id string, p events.Payload) {
 		e, err := events.New("c", "test", id, p)
@@ -366,19 +409,7 @@ func TestWhatAModelCannotCondenseIsNotTriedWithEachEvent(t *testing.T) {
 	for n := range 4 {
 		add(fmt.Sprint("behind", n), &events.MessageCreated{MessageID: fmt.Sprint("behind", n), Role: "user", Content: "go on"})
 	}
-	i.publish(list)
-	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond)
-	for n := range 3 {
-		list = nil
-		add(fmt.Sprint("more", n), &events.MessageCreated{MessageID: fmt.Sprint("more", n), Role: "user", Content: "and on"})
-		i.publish(list)
-		i.settled()
-	}
-	require.Equal(t, 1, endpoint.Calls())
-	status, body := i.ask(http.MethodPost, "/v1/conversations/c/condense", "")
-	require.Equal(t, http.StatusOK, status, "%s", body)
-	require.JSONEq(t, `{"written": [], "kept": 1}`, body)
-	require.Equal(t, 2, endpoint.Calls(), "who asks for it has it tried again")
+	return list
 }
 
 func TestNobodySummarisesWhereItIsOff(t *testing.T) {

@@ -23,6 +23,7 @@ type Summaries struct {
 	Parallel        int    `name:"summarize-parallel" envconfig:"MNEME_SUMMARIZE_PARALLEL" default:"4" desc:"conversations that are summarised at once"`
 	Condensing
 	Model
+	CondenseModel
 }
 
 // Condensing is how contexts show large results of tools.
@@ -75,43 +76,13 @@ func readProfiles(path string) (list map[string]json.RawMessage, err error) {
 	return list, nil
 }
 
-// Model is a language model.
-type Model struct {
-	URL         string        `name:"llm-url" envconfig:"MNEME_LLM_URL" desc:"the API of the model, for openai with /v1; empty for the provider's own"`
-	Name        string        `name:"llm-model" envconfig:"MNEME_LLM_MODEL" desc:"the model"`
-	Key         string        `name:"llm-key" envconfig:"MNEME_LLM_KEY" secret:"true" desc:"the key of the API; empty if it asks for none"`
-	Timeout     time.Duration `name:"llm-timeout" envconfig:"MNEME_LLM_TIMEOUT" default:"2m" desc:"how long one call may take"`
-	Deadline    time.Duration `name:"llm-deadline" envconfig:"MNEME_LLM_DEADLINE" default:"15m" desc:"how long a summary waits for a model that does not answer, before it is written without"`
-	PromptFile  string        `name:"llm-prompt-file" envconfig:"MNEME_LLM_PROMPT_FILE" desc:"file with a prompt of your own; empty for the built-in one"`
-	MaxCalls    int           `name:"llm-max-calls-per-hour" envconfig:"MNEME_LLM_MAX_CALLS_PER_HOUR" default:"600" desc:"calls in any hour at most; 0 for no limit"`
-	MaxCost     float64       `name:"llm-max-cost-per-hour" envconfig:"MNEME_LLM_MAX_COST_PER_HOUR" default:"0" desc:"cost of the calls in any hour at most, in the currency of the prices; 0 for no limit"`
-	InputPrice  float64       `name:"llm-input-price" envconfig:"MNEME_LLM_INPUT_PRICE" default:"0" desc:"price of a million tokens that the model reads"`
-	OutputPrice float64       `name:"llm-output-price" envconfig:"MNEME_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million tokens that it writes"`
-}
-
 // Check tells which settings can't be right.
 func (s *Summaries) Check() error {
 	errs := []error{
 		between("MNEME_MAX_CONTEXT_CHARS", s.MaxContextChars, 1, 1_000_000_000),
 		between("MNEME_L1_THRESHOLD_PERCENT", s.L1Percent, 1, 100), between("MNEME_L2_THRESHOLD_PERCENT", s.L2Percent, 1, 100),
 		between("MNEME_MAX_TURNS_BEFORE_SUMMARIZE", s.MaxTurns, 0, 1_000_000), between("MNEME_SUMMARIZE_PARALLEL", s.Parallel, 1, 1000),
-		file("MNEME_LLM_PROMPT_FILE", s.PromptFile),
-		positive("MNEME_LLM_TIMEOUT", s.Timeout), positive("MNEME_LLM_DEADLINE", s.Deadline),
-		notNegative("MNEME_LLM_MAX_CALLS_PER_HOUR", int64(s.MaxCalls)),
-	}
-	for name, price := range map[string]float64{"MNEME_LLM_MAX_COST_PER_HOUR": s.MaxCost, "MNEME_LLM_INPUT_PRICE": s.InputPrice, "MNEME_LLM_OUTPUT_PRICE": s.OutputPrice} {
-		if !(price >= 0) {
-			errs = append(errs, refuse(name, price, "must not be negative"))
-		}
-	}
-	if (s.Writer == "openai" || s.Writer == "anthropic") && s.Name == "" {
-		errs = append(errs, fmt.Errorf("MNEME_LLM_MODEL is empty, but MNEME_SUMMARY_WRITER=%s needs a model", s.Writer))
-	}
-	if s.Condense == "llm" && s.Writer != "openai" && s.Writer != "anthropic" {
-		errs = append(errs, refuse("MNEME_CONDENSE", s.Condense, "needs a model: set MNEME_SUMMARY_WRITER to openai or anthropic"))
-	}
-	if s.MaxCost > 0 && s.InputPrice == 0 && s.OutputPrice == 0 {
-		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE"))
+		s.checkModels(),
 	}
 	if _, err := s.Profiles(); err != nil && errors.Join(errs...) == nil {
 		errs = append(errs, err)

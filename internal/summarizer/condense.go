@@ -13,7 +13,7 @@ import (
 
 // Condenser is a model that writes results of tools shorter.
 type Condenser interface {
-	Model
+	Model() string
 	Condense(ctx context.Context, r llm.ToolResult) (string, summary.Usage, error)
 	CondensePromptHash() string
 }
@@ -40,8 +40,8 @@ var kindCondensed = events.Kind(events.TypeToolCondensed)
 // without a model. Such a one is not tried again with each event that comes, only if again
 // says so.
 func (r *Reactor) condense(ctx context.Context, c summary.Conversation, profile Profile, rows int, again bool, a *Answer) error {
-	model, ok := profile.Model.(Condenser)
-	if !ok {
+	model := profile.Condenser
+	if model == nil {
 		return fmt.Errorf("results can't be condensed: %w", ErrNoModel)
 	}
 	list, err := r.largeResults(ctx, c, rows)

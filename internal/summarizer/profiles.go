@@ -24,9 +24,11 @@ type Profile struct {
 	Off      bool // nothing is written
 	Settings summary.Settings
 	Model    Model // nil: none, [Profiles] has the writer that needs none
+	// Condenser is the model that condenses results of tools; nil: none.
+	Condenser Condenser
 	// Deadline is how long to wait for a model that does not answer.
 	Deadline time.Duration
-	Condense bool // have large results of tools condensed by the model
+	Condense bool // have large results of tools condensed as they come
 	Titles   bool // name conversations that nobody named
 }
 

@@ -40,9 +40,12 @@ func readDraft(text string, inputSize int) (summary.Draft, *Error) {
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		return summary.Draft{}, invalid("the answer is no JSON of the form that was asked for")
 	}
-	for name, missing := range map[string]bool{"conversation": f.Conversation == nil, "actions": f.Actions == nil, "findings": f.Findings == nil, "topics": f.Topics == nil} {
-		if missing {
-			return summary.Draft{}, invalid("the answer has no " + name)
+	for _, field := range []struct {
+		name    string
+		missing bool
+	}{{"conversation", f.Conversation == nil}, {"actions", f.Actions == nil}, {"findings", f.Findings == nil}, {"topics", f.Topics == nil}} {
+		if field.missing {
+			return summary.Draft{}, invalid("the answer has no " + field.name)
 		}
 	}
 	d := summary.Draft{

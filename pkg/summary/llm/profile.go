@@ -46,9 +46,11 @@ type Profile struct {
 	PromptFile         string
 	CondensePromptFile string
 
-	// Caps of any hour; 0 for none. The cost is in the currency of the prices.
+	// Caps of any hour; 0 for none. The cost is in the currency of the prices. With a
+	// Budget, that of another writer, they are its caps for both.
 	MaxCallsPerHour int
 	MaxCostPerHour  float64
+	Budget          *Budget
 
 	// Prices of a million tokens.
 	InputPrice  float64
@@ -82,8 +84,8 @@ func newPrompt(text, schema string) prompt {
 // New makes the writer of a profile, which shares nothing. See [Endpoints.New].
 func New(p Profile) (*Writer, error) { return new(Endpoints).New(p) }
 
-// New makes the writer of a profile and reads its prompt files. The error names every
-// field that can't be right.
+// New makes the writer of a profile and reads its prompt files. The error joins a
+// [Problem] for every field that can't be right.
 func (s *Endpoints) New(p Profile) (*Writer, error) {
 	if p.URL == "" {
 		p.URL = defaultURL[p.Provider]
@@ -91,17 +93,23 @@ func (s *Endpoints) New(p Profile) (*Writer, error) {
 	if p.MaxTokens == 0 {
 		p.MaxTokens = DefaultMaxTokens
 	}
-	summaryText, summaryErr := readPrompt("PromptFile", p.PromptFile, summaryPrompt)
-	condenseText, condenseErr := readPrompt("CondensePromptFile", p.CondensePromptFile, condensePrompt)
-	if err := errors.Join(p.check(), summaryErr, condenseErr); err != nil {
-		return nil, err
+	if p.Budget == nil {
+		p.Budget = &Budget{calls: p.MaxCallsPerHour, cost: p.MaxCostPerHour}
+	}
+	problems, summaryText, condenseText := p.read()
+	if len(problems) > 0 {
+		errs := make([]error, len(problems))
+		for i, problem := range problems {
+			errs[i] = problem
+		}
+		return nil, errors.Join(errs...)
 	}
 	w := &Writer{
 		profile:  p,
 		summary:  newPrompt(summaryText, schema),
 		condense: newPrompt(condenseText, ""),
 		endpoint: s.of(&p),
-		budget:   Budget{calls: p.MaxCallsPerHour, cost: p.MaxCostPerHour},
+		budget:   p.Budget,
 	}
 	if p.Provider == Anthropic {
 		w.provider = newMessages(&w.profile)
@@ -111,15 +119,51 @@ func (s *Endpoints) New(p Profile) (*Writer, error) {
 	return w, nil
 }
 
-func (p *Profile) check() error {
-	var errs []error
+// Problem is a field of a [Profile] that can't be right. No key is in it.
+type Problem struct {
+	Field  string
+	Value  any // as it may be shown
+	Reason string
+}
+
+// Error implements error.
+func (p Problem) Error() string {
+	if text, ok := p.Value.(string); ok {
+		return fmt.Sprintf("%s=%q: %s", p.Field, text, p.Reason)
+	}
+	return fmt.Sprintf("%s=%v: %s", p.Field, p.Value, p.Reason)
+}
+
+// Problems lists the fields that can't be right. It reads the prompt files.
+func (p *Profile) Problems() []Problem {
+	problems, _, _ := p.read()
+	return problems
+}
+
+// read is Problems, and what it has read.
+func (p *Profile) read() (problems []Problem, summaryText, condenseText string) {
+	problems = p.check()
+	for _, file := range []struct {
+		field, path, standard string
+		text                  *string
+	}{{"PromptFile", p.PromptFile, summaryPrompt, &summaryText}, {"CondensePromptFile", p.CondensePromptFile, condensePrompt, &condenseText}} {
+		text, reason := readPrompt(file.path, file.standard)
+		if reason != "" {
+			problems = append(problems, Problem{file.field, file.path, reason})
+		}
+		*file.text = text
+	}
+	return problems, summaryText, condenseText
+}
+
+func (p *Profile) check() (problems []Problem) {
 	refuse := func(wrong bool, field string, value any, why string) {
 		if wrong {
-			errs = append(errs, fmt.Errorf("%s=%v: %s", field, value, why))
+			problems = append(problems, Problem{field, value, why})
 		}
 	}
 	refuse(p.Provider != OpenAI && p.Provider != Anthropic, "Provider", p.Provider, "neither openai nor anthropic")
-	if p.Provider == OpenAI || p.Provider == Anthropic || p.URL != "" {
+	if p.URL != "" { // else it is the provider's own
 		u, err := url.Parse(p.URL)
 		switch {
 		case err != nil:
@@ -140,29 +184,30 @@ func (p *Profile) check() error {
 	refuse(!(p.InputPrice >= 0), "InputPrice", p.InputPrice, "must not be negative")
 	refuse(!(p.OutputPrice >= 0), "OutputPrice", p.OutputPrice, "must not be negative")
 	refuse(p.MaxCostPerHour > 0 && p.InputPrice == 0 && p.OutputPrice == 0, "MaxCostPerHour", p.MaxCostPerHour, "needs InputPrice or OutputPrice")
-	return errors.Join(errs...)
+	return problems
 }
 
-// readPrompt reads a prompt file; without one it is the default.
-func readPrompt(field, path, standard string) (string, error) {
+// readPrompt reads a prompt file, or says why it can't be used; without one it is the
+// default.
+func readPrompt(path, standard string) (text, problem string) {
 	if path == "" {
-		return standard, nil
+		return standard, ""
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("%s=%q: can't be read: %w", field, path, err)
+		return "", "can't be read: " + err.Error()
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxPrompt+1))
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%s=%q: can't be read: %w", field, path, err)
+		return "", "can't be read: " + err.Error()
 	case len(data) > maxPrompt:
-		return "", fmt.Errorf("%s=%q: has more than 64 KiB", field, path)
+		return "", "has more than 64 KiB"
 	case !utf8.Valid(data) || strings.ContainsRune(string(data), 0):
-		return "", fmt.Errorf("%s=%q: is no text in UTF-8", field, path)
+		return "", "is no text in UTF-8"
 	case strings.TrimSpace(string(data)) == "":
-		return "", fmt.Errorf("%s=%q: is empty", field, path)
+		return "", "is empty"
 	}
-	return string(data), nil
+	return string(data), ""
 }

@@ -31,13 +31,13 @@ func TestAProfileThatCannotBeRight(t *testing.T) {
 		want   string
 	}{
 		"no provider":      {func(p *llm.Profile) { p.Provider = "" }, "Provider="},
-		"other provider":   {func(p *llm.Profile) { p.Provider = "acme" }, "Provider=acme: neither openai nor anthropic"},
+		"other provider":   {func(p *llm.Profile) { p.Provider = "acme" }, `Provider="acme": neither openai nor anthropic`},
 		"no URL":           {func(p *llm.Profile) { p.URL = "127.0.0.1:8080" }, "URL="},
-		"no host":          {func(p *llm.Profile) { p.URL = "http:///v1" }, "URL=http:///v1: not a URL"},
-		"other scheme":     {func(p *llm.Profile) { p.URL = "ftp://a/v1" }, "URL=ftp://a/v1"},
-		"key in the URL":   {func(p *llm.Profile) { p.URL = "http://me:" + key + "@a/v1" }, "URL=http://me:xxxxx@a/v1: must not hold"},
+		"no host":          {func(p *llm.Profile) { p.URL = "http:///v1" }, `URL="http:///v1": not a URL`},
+		"other scheme":     {func(p *llm.Profile) { p.URL = "ftp://a/v1" }, `URL="ftp://a/v1"`},
+		"key in the URL":   {func(p *llm.Profile) { p.URL = "http://me:" + key + "@a/v1" }, `URL="http://me:xxxxx@a/v1": must not hold`},
 		"no model":         {func(p *llm.Profile) { p.Model = "" }, "Model="},
-		"two lines of key": {func(p *llm.Profile) { p.Key += "\n" }, "Key=(not shown)"},
+		"two lines of key": {func(p *llm.Profile) { p.Key += "\n" }, `Key="(not shown)"`},
 		"no time-out":      {func(p *llm.Profile) { p.Timeout = 0 }, "Timeout=0s"},
 		"negative timeout": {func(p *llm.Profile) { p.Timeout = -time.Second }, "Timeout=-1s"},
 		"too hot":          {func(p *llm.Profile) { p.Temperature = 2.1 }, "Temperature=2.1"},

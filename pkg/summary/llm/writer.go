@@ -17,7 +17,7 @@ type Writer struct {
 	endpoint *endpoint
 	summary  prompt
 	condense prompt
-	budget   Budget
+	budget   *Budget
 	meter    meter
 }
 
@@ -33,7 +33,7 @@ func (w *Writer) PromptHash() string { return w.summary.hash }
 func (w *Writer) CondensePromptHash() string { return w.condense.hash }
 
 // Budget is what this writer may spend.
-func (w *Writer) Budget() *Budget { return &w.budget }
+func (w *Writer) Budget() *Budget { return w.budget }
 
 // Write implements [summary.Writer]. Its errors are [Error].
 //

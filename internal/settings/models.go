@@ -1,0 +1,111 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"mneme/pkg/summary/llm"
+)
+
+// Model is a language model.
+type Model struct {
+	URL         string        `name:"llm-url" envconfig:"MNEME_LLM_URL" desc:"the API of the model, for openai with /v1; empty for the provider's own"`
+	Name        string        `name:"llm-model" envconfig:"MNEME_LLM_MODEL" desc:"the model"`
+	Key         string        `name:"llm-key" envconfig:"MNEME_LLM_KEY" secret:"true" desc:"the key of the API; empty if it asks for none"`
+	Timeout     time.Duration `name:"llm-timeout" envconfig:"MNEME_LLM_TIMEOUT" default:"2m" desc:"how long one call may take"`
+	Deadline    time.Duration `name:"llm-deadline" envconfig:"MNEME_LLM_DEADLINE" default:"15m" desc:"how long a summary waits for a model that does not answer, before it is written without"`
+	MaxTokens   int           `name:"llm-max-tokens" envconfig:"MNEME_LLM_MAX_TOKENS" default:"1200" desc:"tokens of one answer at most; a model that thinks first needs more"`
+	PromptFile  string        `name:"llm-prompt-file" envconfig:"MNEME_LLM_PROMPT_FILE" desc:"file with a prompt of your own; empty for the built-in one"`
+	MaxCalls    int           `name:"llm-max-calls-per-hour" envconfig:"MNEME_LLM_MAX_CALLS_PER_HOUR" default:"600" desc:"calls in any hour at most; 0 for no limit"`
+	MaxCost     float64       `name:"llm-max-cost-per-hour" envconfig:"MNEME_LLM_MAX_COST_PER_HOUR" default:"0" desc:"cost of the calls in any hour at most, in the currency of the prices; 0 for no limit"`
+	InputPrice  float64       `name:"llm-input-price" envconfig:"MNEME_LLM_INPUT_PRICE" default:"0" desc:"price of a million tokens that the model reads"`
+	OutputPrice float64       `name:"llm-output-price" envconfig:"MNEME_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million tokens that it writes"`
+}
+
+// CondenseModel is what condenses results of tools, as far as it is not the [Model].
+type CondenseModel struct {
+	CondenseName       string `name:"condense-llm-model" envconfig:"MNEME_CONDENSE_LLM_MODEL" desc:"the model that condenses results of tools; empty for MNEME_LLM_MODEL"`
+	CondenseProvider   string `name:"condense-llm-provider" envconfig:"MNEME_CONDENSE_LLM_PROVIDER" oneof:",openai,anthropic" desc:"the API of that model, openai or anthropic; empty for that of MNEME_SUMMARY_WRITER"`
+	CondenseURL        string `name:"condense-llm-url" envconfig:"MNEME_CONDENSE_LLM_URL" desc:"where that model is; with neither this nor a provider it is where MNEME_LLM_MODEL is, and has its key"`
+	CondenseKey        string `name:"condense-llm-key" envconfig:"MNEME_CONDENSE_LLM_KEY" secret:"true" desc:"the key for that model"`
+	CondensePromptFile string `name:"condense-prompt-file" envconfig:"MNEME_CONDENSE_PROMPT_FILE" desc:"file with a prompt of your own for condensing; empty for the built-in one"`
+}
+
+// LLM is the model that writes summaries, if one does.
+func (s *Summaries) LLM() (p llm.Profile, ok bool) {
+	p = llm.Profile{
+		URL: s.URL, Model: s.Name, Key: s.Key, Timeout: s.Timeout, MaxTokens: int64(s.MaxTokens), PromptFile: s.PromptFile, CondensePromptFile: s.CondensePromptFile,
+		MaxCallsPerHour: s.MaxCalls, MaxCostPerHour: s.MaxCost, InputPrice: s.InputPrice, OutputPrice: s.OutputPrice,
+	}
+	if s.Writer != llm.OpenAI && s.Writer != llm.Anthropic {
+		return p, false
+	}
+	p.Provider = s.Writer
+	return p, true
+}
+
+// CondenseLLM is the model that condenses, if it is one of its own.
+func (s *Summaries) CondenseLLM() (p llm.Profile, ok bool) {
+	p, _ = s.LLM()
+	if s.CondenseName == "" {
+		return p, false
+	}
+	if p.Model = s.CondenseName; s.CondenseURL != "" || s.CondenseProvider != "" {
+		p.URL, p.Key = s.CondenseURL, "" // no key goes where it was not meant for
+	}
+	if s.CondenseProvider != "" {
+		p.Provider = s.CondenseProvider
+	}
+	if s.CondenseKey != "" {
+		p.Key = s.CondenseKey
+	}
+	return p, p.Provider != ""
+}
+
+// checkModels tells which settings of models can't be right.
+func (s *Summaries) checkModels() error {
+	errs := []error{
+		positive("MNEME_LLM_TIMEOUT", s.Timeout), positive("MNEME_LLM_DEADLINE", s.Deadline), between("MNEME_LLM_MAX_TOKENS", s.MaxTokens, 1, 1_000_000),
+		notNegative("MNEME_LLM_MAX_CALLS_PER_HOUR", int64(s.MaxCalls)),
+	}
+	for _, price := range []struct {
+		name  string
+		value float64
+	}{{"MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost}, {"MNEME_LLM_INPUT_PRICE", s.InputPrice}, {"MNEME_LLM_OUTPUT_PRICE", s.OutputPrice}} {
+		if !(price.value >= 0) {
+			errs = append(errs, refuse(price.name, price.value, "must not be negative"))
+		}
+	}
+	if s.MaxCost > 0 && s.InputPrice == 0 && s.OutputPrice == 0 {
+		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE"))
+	}
+	model, writes := s.LLM()
+	if writes && s.Name == "" {
+		errs = append(errs, fmt.Errorf("MNEME_LLM_MODEL is empty, but MNEME_SUMMARY_WRITER=%s needs a model", s.Writer))
+	}
+	errs = append(errs, refuseAll(&model, map[string]string{"URL": "MNEME_LLM_URL", "Key": "MNEME_LLM_KEY", "PromptFile": "MNEME_LLM_PROMPT_FILE", "CondensePromptFile": "MNEME_CONDENSE_PROMPT_FILE"})...)
+	condenser, own := s.CondenseLLM()
+	switch {
+	case own:
+		errs = append(errs, refuseAll(&condenser, map[string]string{"URL": "MNEME_CONDENSE_LLM_URL", "Key": "MNEME_CONDENSE_LLM_KEY"})...)
+	case s.CondenseName != "":
+		errs = append(errs, fmt.Errorf("MNEME_CONDENSE_LLM_PROVIDER is empty, but MNEME_SUMMARY_WRITER=%s names none for MNEME_CONDENSE_LLM_MODEL", s.Writer))
+	case s.CondenseProvider != "" || s.CondenseURL != "" || s.CondenseKey != "":
+		errs = append(errs, errors.New("MNEME_CONDENSE_LLM_MODEL is empty, but MNEME_CONDENSE_LLM_PROVIDER, MNEME_CONDENSE_LLM_URL or MNEME_CONDENSE_LLM_KEY is set"))
+	}
+	if s.Condense == "llm" && (s.Writer == "off" || !own && !writes) {
+		errs = append(errs, refuse("MNEME_CONDENSE", s.Condense, "needs a model: set MNEME_SUMMARY_WRITER to openai or anthropic, or MNEME_CONDENSE_LLM_PROVIDER and MNEME_CONDENSE_LLM_MODEL"))
+	}
+	return errors.Join(errs...)
+}
+
+// refuseAll names what is wrong with a model by the variables of its fields.
+func refuseAll(p *llm.Profile, variables map[string]string) (errs []error) {
+	for _, problem := range p.Problems() {
+		if variable, ok := variables[problem.Field]; ok {
+			errs = append(errs, refuse(variable, problem.Value, problem.Reason))
+		}
+	}
+	return errs
+}

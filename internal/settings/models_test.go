@@ -1,0 +1,62 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/pkg/summary/llm"
+)
+
+func TestWhatIsWrongWithAModelIsRefusedByItsVariable(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "prompt")
+	require.NoError(t, os.WriteFile(binary, []byte{0xff}, 0o600))
+	for want, variables := range map[string]map[string]string{
+		`MNEME_LLM_MODEL is empty`:               {"MNEME_SUMMARY_WRITER": "openai"},
+		`MNEME_LLM_URL="here": not a URL`:        {"MNEME_LLM_URL": "here"},
+		`MNEME_LLM_URL="http://me:xxxxx@a/v1"`:   {"MNEME_LLM_URL": "http://me:hush@a/v1"},
+		`MNEME_LLM_KEY="(not shown)"`:            {"MNEME_LLM_KEY": "hush\n"},
+		`MNEME_LLM_PROMPT_FILE="` + binary:       {"MNEME_LLM_PROMPT_FILE": binary},
+		`MNEME_LLM_MAX_TOKENS=0`:                 {"MNEME_LLM_MAX_TOKENS": "0"},
+		`MNEME_LLM_INPUT_PRICE=-1`:               {"MNEME_LLM_INPUT_PRICE": "-1"},
+		`MNEME_CONDENSE_PROMPT_FILE="/nowhere"`:  {"MNEME_CONDENSE_PROMPT_FILE": "/nowhere"},
+		`MNEME_CONDENSE="llm": needs a model`:    {"MNEME_CONDENSE": "llm"},
+		`MNEME_CONDENSE_LLM_PROVIDER is empty`:   {"MNEME_CONDENSE_LLM_MODEL": "small"},
+		`MNEME_CONDENSE_LLM_PROVIDER="acme"`:     {"MNEME_CONDENSE_LLM_PROVIDER": "acme", "MNEME_CONDENSE_LLM_MODEL": "small"},
+		`MNEME_CONDENSE_LLM_MODEL is empty`:      {"MNEME_CONDENSE_LLM_KEY": "hush"},
+		`MNEME_CONDENSE_LLM_URL="here"`:          {"MNEME_CONDENSE_LLM_PROVIDER": "openai", "MNEME_CONDENSE_LLM_MODEL": "small", "MNEME_CONDENSE_LLM_URL": "here"},
+		`MNEME_CONDENSE_LLM_KEY="(not shown)"`:   {"MNEME_CONDENSE_LLM_PROVIDER": "openai", "MNEME_CONDENSE_LLM_MODEL": "small", "MNEME_CONDENSE_LLM_KEY": "hush\n"},
+		`MNEME_CONDENSE="llm": needs a model: s`: {"MNEME_CONDENSE": "llm", "MNEME_SUMMARY_WRITER": "off", "MNEME_CONDENSE_LLM_PROVIDER": "openai", "MNEME_CONDENSE_LLM_MODEL": "small"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			for name, value := range variables {
+				t.Setenv(name, value)
+			}
+			err := Read(ForSummarizer())
+			require.ErrorContains(t, err, want)
+			require.NotContains(t, err.Error(), "hush")
+		})
+	}
+}
+
+func TestACondensingModelOfItsOwn(t *testing.T) {
+	read := func(variables map[string]string) (llm.Profile, bool) {
+		for name, value := range variables {
+			t.Setenv(name, value)
+		}
+		s := ForSummarizer()
+		require.NoError(t, Read(s))
+		return s.CondenseLLM()
+	}
+	_, own := read(map[string]string{"MNEME_SUMMARY_WRITER": "openai", "MNEME_LLM_MODEL": "large", "MNEME_LLM_URL": "http://a/v1", "MNEME_LLM_KEY": "a"})
+	require.False(t, own)
+	p, own := read(map[string]string{"MNEME_CONDENSE_LLM_MODEL": "small"})
+	require.True(t, own)
+	require.Equal(t, []string{"openai", "http://a/v1", "a", "small"}, []string{p.Provider, p.URL, p.Key, p.Model})
+	p, _ = read(map[string]string{"MNEME_CONDENSE_LLM_URL": "http://b/v1"})
+	require.Equal(t, []string{"openai", "http://b/v1", "", "small"}, []string{p.Provider, p.URL, p.Key, p.Model}, "no key goes where it was not meant for")
+	p, _ = read(map[string]string{"MNEME_CONDENSE_LLM_PROVIDER": "anthropic", "MNEME_CONDENSE_LLM_URL": "", "MNEME_CONDENSE_LLM_KEY": "b", "MNEME_SUMMARY_WRITER": "extractive"})
+	require.Equal(t, []string{"anthropic", "", "b", "small"}, []string{p.Provider, p.URL, p.Key, p.Model})
+}
