@@ -157,3 +157,47 @@ func TestAStepThatIsTooLargeIsLeftOutWhole(t *testing.T) {
 	assert.Equal(t, "## Recent Conversation (Raw)\n\n[Turn 1]\n**User**: Call them all.\n\n[… 1 earlier step of this turn left out]\n", got.Markdown())
 	assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
 }
+
+// The story gives way to the messages that must survive.
+func TestAPrunedContextWithAStoryAndLargeAnchorsKeepsItsBudget(t *testing.T) {
+	c := newTalk(t, "c").user(strings.Repeat("first ", 200))
+	for i := range 20 {
+		c.assistant(fmt.Sprint("Step ", i))
+	}
+	c.add(&events.SummaryWritten{
+		SummaryID: "a", Level: 1, FirstSeq: 1, LastSeq: 18, FirstTurn: 1, LastTurn: 1, Children: []string{}, Method: "extractive", Conversation: strings.Repeat("It was said. ", 20),
+		Findings: []string{}, Topics: []string{}, Files: []string{}, Tools: []string{},
+	})
+	c.user(strings.Repeat("newest ", 200)).assistant("Yes.")
+	for budget := 2_600; budget < 3_600; budget += 50 {
+		got := c.build(window.Request{MaxChars: budget, Strategy: "pruned"})
+		assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), budget)
+	}
+}
+
+// A summary that does not fit is shown as far as it does, and the manifest says what is
+// missing.
+func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
+	c := newTalk(t, "c")
+	manyTurns(c)
+	c.add(&events.SummaryWritten{
+		SummaryID: "a", Level: 1, FirstSeq: 1, LastSeq: 30, FirstTurn: 1, LastTurn: 15, Children: []string{}, Method: "extractive",
+		Conversation: "User: warm the cache of each shard.\nAssistant: " + strings.Repeat("It was warmed again. ", 40), Actions: "Ran make (40).",
+		Findings: []string{"It holds."}, Topics: []string{"caches"}, Files: []string{"src/a.go"}, Tools: []string{"Bash"},
+	})
+	for budget := 200; budget < 4_000; budget += 300 {
+		got := c.build(window.Request{MaxChars: budget})
+		assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), budget)
+		story := got.Manifest.Sections[2]
+		assert.Equal(t, window.SectionStory, story.Name)
+		if budget < 1_400 {
+			assert.Zero(t, story.Items, "nothing worth a place fits in %d", budget)
+			assert.Contains(t, story.Dropped, window.Dropped{What: "summaries", Count: 1, Reason: "over the budget"})
+			continue
+		}
+		text := got.Markdown()
+		assert.Contains(t, text, "[Turns 1-15, level 1, confidence: 0.7]\n**Conversation**: User: warm the cache of each shard.\n\tAssistant: It was", budget)
+		assert.Contains(t, text, " […]\n")
+		assert.Equal(t, []window.Dropped{{What: "parts of summaries", Count: 6, Reason: "over the budget"}}, story.Dropped)
+	}
+}

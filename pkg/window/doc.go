@@ -16,7 +16,9 @@
 //
 // The story so far is the frontier: the summaries that no other one consolidates and that
 // cover something which the recent turns do not show. What it does not need goes to the
-// recent turns. The bridge is made of it too, in 10 %.
+// recent turns. Over its share the highest level goes first, then the newest; the first
+// that does not fit is shown as far as it does, if that is 60 characters or more, and the
+// manifest says what is missing. The bridge is made of it too, in 10 %.
 //
 // # Rules
 //

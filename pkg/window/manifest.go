@@ -30,7 +30,7 @@ type SectionManifest struct {
 // Dropped says what a section left out and why. The parts of a turn that is left
 // out are not counted once more.
 type Dropped struct {
-	What   string `json:"what"` // steps, turns, messages, queries, files, accesses
+	What   string `json:"what"` // steps, turns, messages, queries, files, accesses, summaries, parts of summaries
 	Count  int    `json:"count"`
 	Reason string `json:"reason"`
 }

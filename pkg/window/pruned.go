@@ -47,7 +47,12 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 		return f, err
 	}
 	// The frontier tells what the largest gap leaves out, which is behind the first message.
-	told := storyWithin(b.frontier, share(b.req.MaxChars, story.share))
+	// What must survive goes first.
+	left := room
+	for _, k := range list {
+		left -= cost(k.items)
+	}
+	told := storyWithin(b.frontier, min(left, share(b.req.MaxChars, story.share)))
 	list = b.newestWithin(w, list, room-cost(told), piece)
 	told = b.toldBefore(told, list)
 	shown, last := 0, 0
@@ -69,6 +74,7 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 		f.items = append(f.items, bridge(rest))
 	}
 	f.drop("messages", b.conversation.MessageCount-shown, "pruned")
+	f.dropParts(b.frontier)
 	return f, nil
 }
 

@@ -43,13 +43,33 @@ func wantStory(b *builder, heading string) int {
 }
 
 // collectStory tells what came before the recent turns: the frontier, oldest first. Over
-// its room the highest level goes first, then the newest.
+// its room the highest level goes first, then the newest; of the one that does not fit
+// any more its beginning is shown.
 func collectStory(_ context.Context, b *builder, s section, room int) (f filled, err error) {
 	list := b.before(b.rawFrom)
 	f.drop("summaries", len(b.frontier)-len(list), "shown raw")
 	f.items = storyWithin(list, room-headingCost(s.heading))
 	f.drop("summaries", len(list)-len(f.items), reasonBudget)
+	f.dropParts(list)
 	return f, nil
+}
+
+// dropParts notes which parts of the summaries that are shown are not there, or not whole.
+func (f *filled) dropParts(list []Item) {
+	whole := map[string][]summary.Part{}
+	for _, it := range list {
+		whole[it.EventID] = it.Summary.Parts
+	}
+	for _, it := range f.items {
+		if it.Summary == nil || it.WholeChars == 0 {
+			continue
+		}
+		for i, part := range whole[it.EventID] {
+			if i >= len(it.Summary.Parts) || it.Summary.Parts[i] != part {
+				f.drop("parts of summaries", 1, reasonBudget)
+			}
+		}
+	}
 }
 
 // before are the summaries that cover something below a sequence.
@@ -63,8 +83,8 @@ func (b *builder) before(seq uint64) (list []Item) {
 }
 
 // storyWithin chooses from summaries what fits in room characters, and leaves it in its
-// order.
-func storyWithin(list []Item, room int) []Item {
+// order. At most one of them is shortened.
+func storyWithin(list []Item, room int) (items []Item) {
 	order := make([]int, len(list))
 	for i := range order {
 		order[i] = i
@@ -72,20 +92,65 @@ func storyWithin(list []Item, room int) []Item {
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(list[b].Summary.Level, list[a].Summary.Level), cmp.Compare(b, a))
 	})
-	var chosen []int
+	chosen := map[int]Item{}
 	for _, i := range order {
 		if list[i].Chars > room {
+			if short, ok := shortSummary(list[i], room); ok {
+				chosen[i] = short
+			}
 			break
 		}
 		room -= list[i].Chars
-		chosen = append(chosen, i)
+		chosen[i] = list[i]
 	}
-	slices.Sort(chosen)
-	var items []Item
-	for _, i := range chosen {
-		items = append(items, list[i])
+	for i := range list {
+		if it, ok := chosen[i]; ok {
+			items = append(items, it)
+		}
 	}
 	return items
+}
+
+// How much of a summary's first part is worth a place, and of another one, in characters.
+const (
+	leastStory = 60
+	leastPart  = 20
+)
+
+// shortSummary shows the beginning of a summary in room characters: its parts in their
+// order while they fit, and the beginning of the next one. It fails if little more than
+// the line above them would fit.
+func shortSummary(it Item, room int) (Item, bool) {
+	whole := it.Summary
+	summaryOf := func(parts []summary.Part) Item {
+		short := it
+		copied := *whole
+		copied.Parts = parts
+		short.Summary, short.WholeChars = &copied, it.Chars
+		return short.measured()
+	}
+	for n := len(whole.Parts) - 1; n >= 0; n-- {
+		parts := whole.Parts[:n:n]
+		left := room - summaryOf(append(parts, summary.Part{Name: whole.Parts[n].Name})).Chars - length(cutMark)
+		if left >= leastStory || n > 0 && left >= leastPart {
+			return summaryOf(append(parts, summary.Part{Name: whole.Parts[n].Name, Text: wholeWords(fitting(whole.Parts[n].Text, left)) + cutMark})), true
+		}
+		if shown := summaryOf(parts); n > 0 && shown.Chars <= room {
+			return shown, true
+		}
+	}
+	return it, false
+}
+
+// cutMark ends a part that is not shown to its end.
+const cutMark = " […]"
+
+// wholeWords is a text that was cut up to the end of a word, if that is near.
+func wholeWords(text string) string {
+	if i := strings.LastIndexAny(text, " \n"); i > len(text)-40 && i > 0 {
+		text = text[:i]
+	}
+	return strings.TrimRight(text, " \n")
 }
 
 // maxPart is how much of one part of a summary is shown. Those that mneme writes are
