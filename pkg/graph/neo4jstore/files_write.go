@@ -22,16 +22,12 @@ var (
 
 var filesDialect = dialect{
 	projection: "files", prefixed: "Files", conversation: "FilesConversation",
-	holders: `CALL () {
-		UNWIND $in.conversations AS key MATCH (c:FilesConversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:FilesEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:FilesEvent {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-	} RETURN conversation, claimed, seq, content`,
-	others: []string{selectFilesStates, selectWaiting, selectRevoked, revokeAccesses, countDown, selectPlaces},
+	holders: lookForHolders("FilesConversation", "FilesEvent", "FilesEvent"),
+	others:  []string{selectFilesStates, selectWaiting, selectRevoked, revokeAccesses, countDown, selectPlaces},
 	writes: []piece{
 		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:FilesConversation "+props{"key", "generation", "checkpoint", "tenant", "id"}.create()+")"),
 		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:FilesConversation {key: r.key}) SET "+props{"cwd", "turn_count", "last_seq"}.set("c")),
-		newPiece("deleted", "UNWIND $in.rows AS r MATCH (c:FilesConversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"),
+		tombstone("FilesConversation", ""),
 		newPiece("events", "UNWIND $in.rows AS r CREATE (:FilesEvent "+props{"conversation", "seq", "identity", "payload_key", "content_digest"}.create()+")"),
 		newPiece("metCalls", "UNWIND $in.rows AS key MATCH (t:TrackedCall {key: key}) DELETE t"),
 		newPiece("metResults", "UNWIND $in.rows AS key MATCH (e:EarlyResult {key: key}) DELETE e"),
@@ -156,7 +152,10 @@ func (s *store) waitingKey(ref graph.CallRef) string {
 // Save implements projection.Tx.
 func (t *filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
 	t.saveStates(u)
-	t.saveEvents(u)
+	t.addEvents(func(id events.ConversationID) bool {
+		s := u.States[id]
+		return s != nil && s.DeletedSeq == 0
+	})
 	t.saveWaiting(u)
 	if err := t.revoke(ctx, u.Revoked); err != nil {
 		return err
@@ -185,20 +184,6 @@ func (t *filesTx) saveStates(u *graph.FilesUnit) {
 			t.add("deleted", row{"key": key, "seq": number(s.DeletedSeq)})
 			t.sweeping = true
 		}
-	}
-}
-
-// saveEvents keeps what events have claimed; in a deleted conversation the tombstone
-// holds every key.
-func (t *filesTx) saveEvents(u *graph.FilesUnit) {
-	for _, seq := range slices.Sorted(maps.Keys(t.claims)) {
-		id := t.claims[seq][0].Conversation
-		if s := u.States[id]; s == nil || s.DeletedSeq != 0 {
-			continue
-		}
-		r := row{"conversation": t.key(id), "seq": number(seq)}
-		t.claim(r, seq)
-		t.add("events", r)
 	}
 }
 

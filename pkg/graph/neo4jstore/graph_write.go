@@ -53,21 +53,14 @@ func stored(own ...props) string {
 
 var graphDialect = dialect{
 	projection: "graph", prefixed: "Graph", conversation: "Conversation",
-	holders: `CALL () {
-		UNWIND $in.conversations AS key MATCH (c:Conversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:GraphEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:Message {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:ToolCall {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:ToolResult {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:Summary {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-	} RETURN conversation, claimed, seq, content`,
-	others: []string{selectStates, selectRanges, selectReturned},
+	holders: lookForHolders("Conversation", "GraphEvent", "Message", "ToolCall", "ToolResult", "Summary"),
+	others:  []string{selectStates, selectRanges, selectReturned},
 	writes: []piece{
 		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:Conversation "+
 			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "listed", "first_seq"}, movedProps, describedProps).create()+")"),
 		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+movedProps.set("c")),
 		newPiece("described", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+describedProps.set("c")),
-		newPiece("deleted", `UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint REMOVE c.listed, c.ledger
+		tombstone("Conversation", ` REMOVE c.listed, c.ledger
 			WITH c MATCH (:Conversation)-[h:HAS_BRANCH]->(c) DELETE h`),
 		newPiece("ended", "UNWIND $in.rows AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"),
 		newPiece("versions", "UNWIND $in.rows AS r CREATE (v:Version:GraphEvent "+stored(versionProps)+`)

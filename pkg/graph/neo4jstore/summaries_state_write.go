@@ -22,17 +22,13 @@ var (
 
 var summariesDialect = dialect{
 	projection: "summaries", prefixed: "Summaries", conversation: "SummariesConversation",
-	holders: `CALL () {
-		UNWIND $in.conversations AS key MATCH (c:SummariesConversation {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:SummariesEvent {identity: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-		UNION ALL UNWIND $in.keys AS key MATCH (e:SummariesEvent {payload_key: key}) RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content
-	} RETURN conversation, claimed, seq, content`,
-	others: []string{selectSummarised, selectNamed, selectBehind},
+	holders: lookForHolders("SummariesConversation", "SummariesEvent", "SummariesEvent"),
+	others:  []string{selectSummarised, selectNamed, selectBehind},
 	writes: []piece{
 		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:SummariesConversation "+
 			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "first_seq"}, waitingState, stateProps).create()+")"),
 		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:SummariesConversation {key: r.key}) SET "+slices.Concat(waitingState, stateProps).set("c")),
-		newPiece("deleted", "UNWIND $in.rows AS r MATCH (c:SummariesConversation {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"),
+		tombstone("SummariesConversation", ""),
 		newPiece("outdated", "UNWIND $in.rows AS r MATCH (n:SummariesState) WHERE n.conversation = r.conversation AND n.seq < r.before DELETE n"),
 		newPiece("states", "UNWIND $in.rows AS r CREATE (:SummariesState "+slices.Concat(props{"conversation", "seq"}, stateProps).create()+")"),
 		newPiece("events", "UNWIND $in.rows AS r CREATE (:SummariesEvent "+slices.Concat(claimedProps, props{"seq"}).create()+")"),
@@ -253,17 +249,8 @@ func (t *summariesTx) saveEvents(u *summary.Unit) {
 		}
 		t.add("ranges", r)
 	}
-	for _, seq := range slices.Sorted(maps.Keys(t.claims)) {
-		id := t.claims[seq][0].Conversation
-		if c := u.Conversations[id]; c != nil && c.DeletedSeq == 0 {
-			t.add("events", t.claimed(id, seq))
-		}
-	}
-}
-
-// claimed is the row of an event.
-func (t *summariesTx) claimed(id events.ConversationID, seq uint64) row {
-	r := row{"conversation": t.key(id), "seq": number(seq)}
-	t.claim(r, seq)
-	return r
+	t.addEvents(func(id events.ConversationID) bool {
+		c := u.Conversations[id]
+		return c != nil && c.DeletedSeq == 0
+	})
 }

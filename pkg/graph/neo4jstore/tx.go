@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -260,6 +261,42 @@ func (t *tx) stored(ctx context.Context, claims []projection.Claim) (map[events.
 		}
 	}
 	return held, err
+}
+
+// lookForHolders is the look of a dialect for the holders of keys: its conversations that
+// were deleted, the label of all its events, and those of events whose payloads have ids.
+func lookForHolders(conversation, event string, payloads ...string) string {
+	const of = " RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content"
+	parts := []string{
+		"UNWIND $in.conversations AS key MATCH (c:" + conversation + " {key: key}) WHERE c.deleted_seq > 0 RETURN key AS conversation, '' AS claimed, c.deleted_seq AS seq, '' AS content",
+		"UNWIND $in.keys AS key MATCH (e:" + event + " {identity: key})" + of,
+	}
+	for _, label := range payloads {
+		parts = append(parts, "UNWIND $in.keys AS key MATCH (e:"+label+" {payload_key: key})"+of)
+	}
+	return "CALL () { " + strings.Join(parts, " UNION ALL ") + " } RETURN conversation, claimed, seq, content"
+}
+
+// tombstone is the piece that makes a conversation a tombstone, and what else that takes.
+func tombstone(conversation, more string) piece {
+	return newPiece("deleted", "UNWIND $in.rows AS r MATCH (c:"+conversation+" {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"+more)
+}
+
+// addEvents keeps what events have claimed that no other row of theirs has. In a
+// conversation that is not there any more the tombstone holds every key.
+func (t *tx) addEvents(isThere func(events.ConversationID) bool) {
+	for _, seq := range slices.Sorted(maps.Keys(t.claims)) {
+		if id := t.claims[seq][0].Conversation; isThere(id) {
+			t.add("events", t.claimed(id, seq))
+		}
+	}
+}
+
+// claimed is the row of an event, with what it has claimed.
+func (t *tx) claimed(id events.ConversationID, seq uint64) row {
+	r := row{"conversation": t.key(id), "seq": number(seq)}
+	t.claim(r, seq)
+	return r
 }
 
 // claim gives the row of an event what the event has claimed.
