@@ -18,13 +18,6 @@ type Condenser interface {
 	CondensePromptHash() string
 }
 
-// Which results are condensed: those over so many characters that are older than the
-// last few messages.
-const (
-	CondenseAbove = 1_000
-	freshMessages = 3
-)
-
 // How many of the newest rows of a transcript are looked at for results: as new ones
 // come, and when somebody asks.
 const (
@@ -128,7 +121,7 @@ func (r *Reactor) largeResults(ctx context.Context, c summary.Conversation, rows
 			if e.Message != nil {
 				messages++
 			}
-			if e.Result != nil && messages >= freshMessages && e.Result.Result.Chars > CondenseAbove && e.Result.Depth == 0 {
+			if e.Result != nil && messages >= summary.FreshMessages && e.Result.Result.Chars > summary.CondenseAbove && e.Result.Depth == 0 {
 				large = append(large, *e.Result)
 				refs = append(refs, e.Result.Ref())
 			}

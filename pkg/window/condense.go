@@ -5,13 +5,7 @@ import (
 	"strings"
 
 	"mneme/pkg/graph"
-)
-
-// Which results are condensed, and to what.
-const (
-	freshMessages  = 3     // results of the last 3 messages are not condensed
-	condenseAbove  = 1_000 // characters
-	condensedChars = 800
+	"mneme/pkg/summary"
 )
 
 // shortResult is a result as it is shown: condensed if it is large and old, and in
@@ -19,7 +13,7 @@ const (
 func (w *window) shortResult(r *graph.ToolResult, piece int) string {
 	if w.isCondensed(r.Result, r.Seq) && w.mode == CondenseLLM {
 		if c, ok := w.condensed[r.Ref()]; ok {
-			return cut(c.Content, min(condensedChars, piece), r.Seq) + "\n" + condensedNote(r.Result, c.Content.Chars, r.Seq)
+			return cut(c.Content, min(summary.CondensedChars, piece), r.Seq) + "\n" + condensedNote(r.Result, c.Content.Chars, r.Seq)
 		}
 	}
 	return w.short(r.Result, piece, r.Seq)
@@ -27,7 +21,7 @@ func (w *window) shortResult(r *graph.ToolResult, piece int) string {
 
 // isCondensed tells whether a text is shown condensed.
 func (w *window) isCondensed(b graph.Body, seq uint64) bool {
-	return w.mode != CondenseOff && w.old(seq) && b.Chars > condenseAbove
+	return w.mode != CondenseOff && w.old(seq) && b.Chars > summary.CondenseAbove
 }
 
 // short is the text of a result, shortened without a model.
@@ -36,7 +30,7 @@ func (w *window) short(b graph.Body, piece int, seq uint64) string {
 	case w.isCondensed(b, seq) && w.mode == CondenseClear:
 		return fmt.Sprintf("[cleared: %d characters; whole: sequence %d in the log]", b.Chars, seq)
 	case w.isCondensed(b, seq):
-		return condense(b, min(condensedChars, piece), seq)
+		return condense(b, min(summary.CondensedChars, piece), seq)
 	case b.Chars > piece || !b.Whole():
 		return condense(b, piece, seq)
 	}

@@ -92,7 +92,7 @@ func (b *builder) queryItem(m *graph.Message, text string) Item {
 }
 
 // callItem shows a call with its result, each text at most piece characters long;
-// a result over condenseAbove that is old is condensed.
+// a result over summary.CondenseAbove that is old is condensed.
 func callItem(c *call, piece int, w *window) Item {
 	it := Item{
 		Kind: KindToolCall, Turn: c.Turn, Step: c.Step, Seq: c.Seq, EventID: c.EventID,

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mneme/pkg/graph"
+	"mneme/pkg/summary"
 )
 
 // lines draws texts of lines, some of which complain.
@@ -71,13 +72,13 @@ func TestCondenseKeepsEndsAndComplaints(t *testing.T) {
 		log = append(log, fmt.Sprintf("line %d", i))
 	}
 	log[1_000] = "main.go:7: error: undefined"
-	got := condense(graph.NewBody(strings.Join(log, "\n")), condensedChars, 12)
+	got := condense(graph.NewBody(strings.Join(log, "\n")), summary.CondensedChars, 12)
 	assert.Contains(t, got, "line 0\n")
 	assert.Contains(t, got, "[…]\nmain.go:7: error: undefined\n[…]\n")
 	assert.Contains(t, got, "line 1999\n[condensed from 18907 to ")
 	assert.True(t, strings.HasSuffix(got, " characters; whole: sequence 12 in the log]"), got)
 
-	oneLine := condense(graph.NewBody(strings.Repeat("a", 5_000)+"z"), condensedChars, 12)
+	oneLine := condense(graph.NewBody(strings.Repeat("a", 5_000)+"z"), summary.CondensedChars, 12)
 	assert.Contains(t, oneLine, "az\n[condensed from 5001 to ")
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mneme/pkg/graph"
+	"mneme/pkg/summary"
 )
 
 // window is the newest end of a conversation, as far as it was read.
@@ -13,7 +14,7 @@ type window struct {
 	steps    []step // oldest first
 	complete bool   // it begins where the conversation begins
 	mode     string // of condensing
-	oldFrom  uint64 // results below this sequence are older than the last freshMessages messages
+	oldFrom  uint64 // results below this sequence are older than the last summary.FreshMessages messages
 
 	condensed map[graph.Ref]graph.Condensed // by a model
 }
@@ -60,7 +61,7 @@ func (b *builder) load(ctx context.Context, want extent) (*window, error) {
 			if chars += estimate(e, want.piece, w.oldFrom != 0); e.Message == nil {
 				continue
 			}
-			if messages++; messages == freshMessages {
+			if messages++; messages == summary.FreshMessages {
 				w.oldFrom = e.Message.Seq
 			}
 		}
@@ -103,8 +104,8 @@ func estimate(e graph.Entry, piece int, old bool) int {
 		return min(e.Message.Content.Chars, piece) + 16
 	case e.Call != nil:
 		return min(e.Call.Arguments.Chars, piece) + 14
-	case old && e.Result.Result.Chars > condenseAbove:
-		return min(condensedChars, piece) / 2
+	case old && e.Result.Result.Chars > summary.CondenseAbove:
+		return min(summary.CondensedChars, piece) / 2
 	}
 	return min(e.Result.Result.Chars, piece) + 10
 }

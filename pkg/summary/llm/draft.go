@@ -72,7 +72,7 @@ func readCondensed(text string, length int) (string, *Error) {
 	if n := runes(text); n >= length {
 		return "", longer(n, length)
 	}
-	return cut(text, MaxCondensed), nil
+	return cut(text, summary.CondensedChars), nil
 }
 
 func empty() *Error { return &Error{Class: ClassEmpty, Reason: "the answer is empty"} }

@@ -109,7 +109,7 @@ func TestARealModelCondenses(t *testing.T) {
 			continue
 		}
 		require.NotEmpty(t, text, name)
-		require.LessOrEqual(t, len([]rune(text)), llm.MaxCondensed, name)
+		require.LessOrEqual(t, len([]rune(text)), summary.CondensedChars, name)
 	}
 }
 

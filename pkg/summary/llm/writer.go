@@ -64,10 +64,7 @@ type ToolResult struct {
 	Failed    bool
 }
 
-// MaxCondensed is how long a condensed result is at most, in characters.
-const MaxCondensed = 800
-
-// Condense writes a tool result shorter: plain text of up to [MaxCondensed] characters.
+// Condense writes a tool result shorter: plain text of up to [summary.CondensedChars] characters.
 // Of a result of over 20,000 characters the model sees the begin and the end. The errors
 // and what they mean are those of [Writer.Write].
 func (w *Writer) Condense(ctx context.Context, r ToolResult) (string, summary.Usage, error) {

@@ -228,7 +228,7 @@ func TestCondense(t *testing.T) {
 			e.Reply(c.answer(strings.Repeat("A sentence that says little. ", 50)))
 			text, _, err = w.Condense(t.Context(), result)
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(text), llm.MaxCondensed)
+			require.LessOrEqual(t, len(text), summary.CondensedChars)
 			require.True(t, strings.HasSuffix(text, "little."), text)
 
 			e.Reply(c.answer(result.Result))
