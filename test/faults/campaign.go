@@ -151,6 +151,9 @@ func (c *campaign) run(ctx context.Context) (err error) {
 	if err := c.awaitRebuilds(ctx); err != nil {
 		return err
 	}
+	if err := c.awaitSummaries(ctx); err != nil {
+		return err
+	}
 	c.ledger.sync()
 	checking := &checking{dir: c.dir, system: c.system, found: c.violated, say: c.Say}
 	c.checked, err = checking.run(ctx)
@@ -426,6 +429,9 @@ func Check(ctx context.Context, dir, jars string, say func(string, ...any)) (vio
 		c.watchers[name] = &watcher{api: a, halted: func(reason string) { c.violated("%s: halted: %s", name, reason) }}
 	}
 	if err := c.settle(ctx, 0); err != nil {
+		return 0, err
+	}
+	if err := c.awaitSummaries(ctx); err != nil {
 		return 0, err
 	}
 	checking := &checking{dir: dir, system: c.system, found: c.violated, say: say}

@@ -14,7 +14,6 @@ import (
 	"mneme/internal/service"
 	"mneme/internal/settings"
 	"mneme/pkg/eventlog"
-	"mneme/pkg/graph"
 	"mneme/pkg/projection"
 )
 
@@ -26,10 +25,10 @@ type Checked struct {
 	Refused       int    `json:"refused"`      // events that break a rule
 	Conversations int    `json:"conversations"`
 	LogBytes      uint64 `json:"log_bytes"`
-	// GraphHash and FilesHash are what the log makes, as both stores have it.
-	GraphHash string        `json:"graph_hash"`
-	FilesHash string        `json:"files_hash"`
-	Took      time.Duration `json:"took"`
+	Told
+	// Hashes are of what the log makes, as both stores have it, by projection.
+	Hashes map[string]string `json:"hashes"`
+	Took   time.Duration     `json:"took"`
 }
 
 // checking compares what was acknowledged with the log, and the log with both stores.
@@ -51,6 +50,7 @@ func (c *checking) run(ctx context.Context) (done Checked, err error) {
 	if err != nil {
 		return done, err
 	}
+	done.Told = o.checkStories(c.found)
 	if err := c.checkStores(ctx, o); err != nil {
 		return done, err
 	}
@@ -86,60 +86,64 @@ func (c *checking) readLog(ctx context.Context, done *Checked) (*oracle, error) 
 	return o, nil
 }
 
-// pair is a read model "graph" and a read model "files" in one backend.
-type pair struct {
-	name  string
-	graph graph.Reader
-	files projection.ReadStore
+// openModels opens the read models of a store.
+func (s *system) openModels(store string) *service.Models {
+	return service.NewModels(s.sqliteDir(), service.NewStores(s.sqliteDir(), settings.Models{Store: store, Neo4j: settings.Neo4j{URI: s.neo4j.uri}}))
 }
 
 // checkStores checks both stores against the log and against each other.
-func (c *checking) checkStores(ctx context.Context, o *oracle) (err error) {
-	lite := service.NewModels(c.system.sqliteDir(), service.NewStores(c.system.sqliteDir(), settings.Models{Store: "sqlite"}))
-	defer func() { err = errors.Join(err, lite.Close()) }()
-	neo := service.NewModels(c.system.sqliteDir(), service.NewStores(c.system.sqliteDir(), settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: c.system.neo4j.uri}}))
-	defer func() { err = errors.Join(err, neo.Close()) }()
-	var pairs []pair
-	for _, one := range []struct {
-		name   string
-		models *service.Models
-	}{{"neo4j", neo}, {"sqlite", lite}} {
-		graph, err := one.models.Graph()
-		if err != nil {
+func (c *checking) checkStores(ctx context.Context, o *oracle) error {
+	stored := map[string][]map[string]events.Digest{} // by projection
+	for _, store := range []string{targetNeo4j, targetSQLite} {
+		c.say("checking the read models in %s", store)
+		models := c.system.openModels(store)
+		err := c.checkStore(ctx, o, store, models, func(projection string, list map[string]events.Digest) {
+			stored[projection] = append(stored[projection], list)
+		})
+		if err := errors.Join(err, models.Close()); err != nil {
 			return err
 		}
-		defer graph.Release()
-		files, err := one.models.Files()
-		if err != nil {
-			return err
-		}
-		defer files.Release()
-		pairs = append(pairs, pair{one.name, graph.Model, files.Model})
 	}
-	var graphs, files []map[string]events.Digest
-	for _, p := range pairs {
-		c.say("checking the read models in %s", p.name)
-		if err := o.checkGraph(ctx, p.name, p.graph, c.found); err != nil {
-			return err
-		}
-		if err := o.graph.checkModel(ctx, p.name, p.graph, c.found); err != nil {
-			return err
-		}
-		if err := o.files.checkModel(ctx, p.name, p.files, c.found); err != nil {
-			return err
-		}
-		inGraph, err := hashes(ctx, p.graph)
-		if err != nil {
-			return err
-		}
-		inFiles, err := hashes(ctx, p.files)
-		if err != nil {
-			return err
-		}
-		graphs, files = append(graphs, inGraph), append(files, inFiles)
+	for _, name := range projections {
+		o.checkHashes(name, stored[name][0], stored[name][1], c.found)
 	}
-	o.checkHashes(o.graph.name, graphs[0], graphs[1], c.found)
-	o.checkHashes(o.files.name, files[0], files[1], c.found)
+	return nil
+}
+
+// checkStore checks the read models of one store, and tells the hashes of their
+// conversations.
+func (c *checking) checkStore(ctx context.Context, o *oracle, store string, models *service.Models, tell func(projection string, list map[string]events.Digest)) error {
+	graph, err := models.Graph()
+	if err != nil {
+		return err
+	}
+	defer graph.Release()
+	files, err := models.Files()
+	if err != nil {
+		return err
+	}
+	defer files.Release()
+	summaries, err := models.Summaries()
+	if err != nil {
+		return err
+	}
+	defer summaries.Release()
+	if err := o.checkGraph(ctx, store, graph.Model, c.found); err != nil {
+		return err
+	}
+	if err := o.checkSummaries(ctx, store, graph.Model, summaries.Model, c.found); err != nil {
+		return err
+	}
+	for want, model := range map[*expected]projection.ReadStore{o.graph: graph.Model, o.files: files.Model, o.summaries: summaries.Model} {
+		if err := want.checkModel(ctx, store, model, c.found); err != nil {
+			return err
+		}
+		list, err := hashes(ctx, model)
+		if err != nil {
+			return err
+		}
+		tell(want.name, list)
+	}
 	return nil
 }
 
@@ -165,6 +169,11 @@ func (c *checking) verify(ctx context.Context, done *Checked) error {
 			said[p.Name] = p.Hash
 		}
 	}
-	done.GraphHash, done.FilesHash = said["graph"], said["files"]
+	for _, name := range projections {
+		if said[name] == "" {
+			c.found("verify says nothing of %s", name)
+		}
+	}
+	done.Hashes = said
 	return nil
 }

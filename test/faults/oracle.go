@@ -10,6 +10,7 @@ import (
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
+	"mneme/pkg/summary"
 )
 
 // kind of a row in the graph.
@@ -91,18 +92,20 @@ func (x *expected) event(r events.Recorded, content events.Digest, keys []events
 
 // oracle reads the log and says what must be in the read models.
 type oracle struct {
-	graph, files *expected
+	graph, files, summaries *expected
 
-	log   []logged
-	first map[events.Digest]uint64 // where the event of an identity is that was applied
-	rows  map[string][]row         // by conversation
+	log     []logged
+	first   map[events.Digest]uint64 // where the event of an identity is that was applied
+	rows    map[string][]row         // by conversation
+	stories map[string]*story        // likewise
+	written map[events.Digest]int    // how often the log has each event of the summarizers
 }
 
 func newOracle() *oracle {
-	g, f := graph.Projection(), graph.FilesProjection(files.DefaultTable())
+	g, f, s := graph.Projection(), graph.FilesProjection(files.DefaultTable()), summary.Projection()
 	return &oracle{
-		graph: newExpected(g.Name, g.Types()), files: newExpected(f.Name, f.Types()),
-		first: map[events.Digest]uint64{}, rows: map[string][]row{},
+		graph: newExpected(g.Name, g.Types()), files: newExpected(f.Name, f.Types()), summaries: newExpected(s.Name, s.Types()),
+		first: map[events.Digest]uint64{}, rows: map[string][]row{}, stories: map[string]*story{}, written: map[events.Digest]int{},
 	}
 }
 
@@ -119,7 +122,7 @@ func (o *oracle) message(m eventlog.Message) error {
 			entry.identity = r.Identity(address.Tenant)
 		}
 		o.log = append(o.log, entry)
-		o.graph.failed[m.Seq], o.files.failed[m.Seq] = true, true
+		o.graph.failed[m.Seq], o.files.failed[m.Seq], o.summaries.failed[m.Seq] = true, true, true
 		return nil
 	}
 	entry.identity = r.Identity(r.Tenant)
@@ -130,9 +133,14 @@ func (o *oracle) message(m eventlog.Message) error {
 		keys = append(keys, projection.PayloadKey(r.Conversation(), key))
 	}
 	o.files.event(r, content, keys)
+	o.summaries.event(r, content, keys)
+	if r.Source == summary.Source {
+		o.written[entry.identity]++
+	}
 	if o.graph.event(r, content, keys) {
 		o.first[entry.identity] = r.Seq
 		o.apply(r, entry.identity)
+		o.tell(r)
 	}
 	return nil
 }

@@ -2,9 +2,12 @@ package main
 
 import "strings"
 
-// partitions of the log: four projections with so many consumers each are as many as a
-// stream should have.
-const partitions = 8
+// projections are those that each store has a read model of.
+var projections = []string{"graph", "files", "summaries"}
+
+// partitions of the log: so many consumers of each projection, for two stores, are about
+// as many as a stream should have.
+const partitions = 5
 
 // program is one that runs in a process of its own.
 type program struct {
@@ -20,10 +23,25 @@ var programs = []program{
 	{"ingestor-neo4j-2", "ingestor", true},
 	{"file-tracker-neo4j-1", "file-tracker", true},
 	{"file-tracker-neo4j-2", "file-tracker", true},
+	{"summarizer-neo4j-1", "summarizer", true},
+	{"summarizer-neo4j-2", "summarizer", true},
 	{apiNeo4j, "context-api", true},
 	{ingestorSQLite, "ingestor", false},
 	{fileTrackerSQLite, "file-tracker", false},
+	{summarizerSQLite, "summarizer", false},
 	{apiSQLite, "context-api", false},
+}
+
+// contextChars is the budget of a context in characters, of which summaries are due when a
+// tenth is not covered: conversations of some 80 events have summaries on two levels.
+const contextChars = 50_000
+
+// writer is who writes the summaries of a summarizer: those on Neo4j do, the one on SQLite only follows the log.
+func (p program) writer() string {
+	if p.neo4j {
+		return "extractive"
+	}
+	return "off"
 }
 
 const (
@@ -31,10 +49,13 @@ const (
 	apiSQLite         = "context-api-sqlite"
 	ingestorSQLite    = "ingestor-sqlite"
 	fileTrackerSQLite = "file-tracker-sqlite"
+	summarizerSQLite  = "summarizer-sqlite"
 )
 
 // sqlitePrograms are those that have files of the SQLite read models open.
-func sqlitePrograms() []string { return []string{ingestorSQLite, fileTrackerSQLite, apiSQLite} }
+func sqlitePrograms() []string {
+	return []string{ingestorSQLite, fileTrackerSQLite, summarizerSQLite, apiSQLite}
+}
 
 // everybody, as who a link is from, is all who have one to the server.
 const everybody = "everybody"

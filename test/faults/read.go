@@ -155,7 +155,7 @@ func (r *reader) ask(ctx context.Context, q question) (what, wrong string, err e
 		query.Set("wait_ms", "3000")
 	}
 	id := q.conversation.id
-	switch rand.IntN(5) {
+	switch rand.IntN(6) {
 	case 0:
 		var found httpapi.Conversation
 		if err = r.api.get(ctx, conversationPath(id, ""), query, &found); err == nil {
@@ -180,6 +180,14 @@ func (r *reader) ask(ctx context.Context, q question) (what, wrong string, err e
 		var list struct{ Files []httpapi.File }
 		err = r.api.get(ctx, conversationPath(id, "/files"), query, &list)
 		return "the files", "", err
+	case 4:
+		var page struct{ Summaries []httpapi.Summary }
+		query.Set("limit", "1000")
+		query.Set("order", "oldest")
+		if err = r.api.get(ctx, conversationPath(id, "/summaries"), query, &page); err == nil {
+			wrong = summarised(page.Summaries)
+		}
+		return "the summaries", wrong, err
 	default:
 		var page struct{ Conversations []httpapi.Conversation }
 		query.Set("limit", "50")
@@ -233,8 +241,15 @@ func (q question) messages(page []httpapi.Message) string {
 // no call without the result that is acknowledged.
 func (q question) context(made window.Context) string {
 	for _, section := range made.Sections {
-		last, leftOut := -1, false
+		last, leftOut, told := -1, false, uint64(0)
 		for _, item := range section.Items {
+			if s := item.Summary; s != nil {
+				if s.FirstSeq <= told {
+					return fmt.Sprintf("tells sequence %d twice", s.FirstSeq)
+				}
+				told = s.LastSeq
+				continue
+			}
 			if leftOut = item.Kind == window.KindLeftOut; item.EventID == "" {
 				continue
 			}
@@ -255,6 +270,21 @@ func (q question) context(made window.Context) string {
 			if missing := q.conversation.events.shownAfter(last, q.acked); missing != "" {
 				return fmt.Sprintf("ends in front of %s, which is acknowledged", missing)
 			}
+		}
+	}
+	return ""
+}
+
+// summarised checks the summaries of a conversation, the oldest first: those of a level
+// follow each other.
+func summarised(page []httpapi.Summary) string {
+	next := map[int]uint64{}
+	for _, s := range page {
+		if want, known := next[s.Level]; known && s.FirstSeq != want {
+			return fmt.Sprintf("have %s of level %d behind sequence %d", s.SummaryID, s.Level, want-1)
+		}
+		if next[s.Level] = s.LastSeq + 1; s.FirstSeq > s.LastSeq || s.LastSeq >= s.Seq {
+			return fmt.Sprintf("have %s, which covers what is not before it", s.SummaryID)
 		}
 	}
 	return ""

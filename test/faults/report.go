@@ -113,8 +113,8 @@ func (r *Report) Markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# Faults\n\n<!-- Made by make faults; do not edit. -->\n")
-	say("What happens to mneme when what it runs on fails. Everything is real: nats-server, Neo4j, two ingestors and two file-trackers on Neo4j, one of each on SQLite,")
-	say("and a context-api for each store, all on one log of %d partitions and each in a process of its own. Recorded conversations of agents are published to it, many at once,", partitions)
+	say("What happens to mneme when what it runs on fails. Everything is real: nats-server, Neo4j, two ingestors, two file-trackers and two summarizers on Neo4j, one of each on")
+	say("SQLite, and a context-api for each store, all on one log of %d partitions and each in a process of its own. Those on Neo4j write the summaries. Recorded conversations of agents are published, many at once,", partitions)
 	say("while faults of a schedule that a seed decides come over it, one behind the other and one amid the other, while read models are rebuilt, and while readers look at every answer.\n")
 	say("    %s\n", r.Command)
 	say("%s\n", r.verdict())
@@ -126,8 +126,11 @@ func (r *Report) Markdown() string {
 		say("| messages in the log, of %d conversations | %d, %d MB |", r.Checked.Conversations, r.Checked.Messages, r.Checked.LogBytes>>20)
 		say("| of them copies, dropped by the read models | %d |", r.Checked.Duplicates)
 		say("| of them against the rules, listed as failed | %d |", r.Checked.Refused)
-		say("| hash of the graph, from the log and in both stores | `%s` |", r.Checked.GraphHash)
-		say("| hash of the files | `%s` |", r.Checked.FilesHash)
+		say("| of them summaries, of levels 1, 2, … | %s |", strings.Trim(fmt.Sprint(r.Checked.Summaries), "[]"))
+		say("| of them titles | %d |", r.Checked.Titles)
+		for _, name := range projections {
+			say("| hash of the read model %s, from the log and in both stores | `%s` |", name, r.Checked.Hashes[name])
+		}
 		say("| time of the checks | %s |", r.Checked.Took.Round(time.Second))
 	}
 	say("\n## Faults and recovery\n")
@@ -152,10 +155,12 @@ func (r *Report) Markdown() string {
 	}
 	say("\n## What is checked\n")
 	say("While it runs: an answer is 200, 404, 503 or 504, and comes; 404 never for what is acknowledged and asked for with at_least; a conversation's messages are a run of what was published, in order,")
-	say("up to what at_least asked for; its count never falls while no rebuild is under way; a context has nothing twice, nothing out of order, and no call without the result that is acknowledged; no projector halts; no program ends by itself,")
-	say("and every one ends within %s of a SIGTERM, with exit code 0.\n", endPatience)
+	say("up to what at_least asked for; its count never falls while no rebuild is under way; a context has nothing twice, nothing out of order, and no call without the result that is acknowledged; summaries of a level follow each other;")
+	say("no projector halts; no program ends by itself, and every one ends within %s of a SIGTERM, with exit code 0.\n", endPatience)
 	say("In the end, when everything is healed: every acknowledged event is in the log exactly as it was sent and in both stores exactly once; each conversation is in the order in which it was published; what is listed as")
-	say("failed is what breaks a rule, and nothing else; as many events are applied and as many copies dropped as the log has; `verify` finds no difference; and the hashes of every conversation are the same in both stores.")
+	say("failed is what breaks a rule, and nothing else; on each level the summaries of a conversation follow each other from its first event on, without overlap and gap, each once in the log and once in every read model,")
+	say("each says rightly what it was made of, and none is missing that is due; as many events are applied and as many copies dropped as the log has; `verify` finds no difference; and the hashes of every conversation are")
+	say("the same in both stores.")
 	if r.Violating > 0 {
 		say("\n## Violations\n")
 		for _, v := range r.Violations {

@@ -199,8 +199,10 @@ func deal(rnd *rand.Rand, n int) []Fault {
 
 // targets are what each kind of fault can hit.
 func targets() map[Kind][]string {
-	var processes, links []string
-	models := []string{"graph in " + targetNeo4j, "files in " + targetNeo4j, "graph in " + targetSQLite, "files in " + targetSQLite}
+	var processes, links, models []string
+	for _, projection := range projections {
+		models = append(models, projection+" in "+targetNeo4j, projection+" in "+targetSQLite)
+	}
 	for _, p := range programs {
 		processes = append(processes, p.name)
 		links = append(links, link(targetNATS, p.name))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,15 +91,14 @@ func start(ctx context.Context, dir, jars string, crashed crash) (_ *system, err
 
 // build makes the binaries once, from this repository.
 func (s *system) build(ctx context.Context) error {
-	for _, target := range []string{natsServer, "mneme/cmd/ingestor", "mneme/cmd/file-tracker", "mneme/cmd/context-api"} {
-		name := filepath.Base(target)
-		if target == natsServer {
-			name = "nats-server"
+	args := []string{"build", "-o", filepath.Join(s.dir, "bin") + string(filepath.Separator), natsServer}
+	for _, p := range programs {
+		if target := "mneme/cmd/" + p.binary; !slices.Contains(args, target) {
+			args = append(args, target)
 		}
-		out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(s.dir, "bin", name), target).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("go build %s: %w\n%s", target, err, out)
-		}
+	}
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }
@@ -254,8 +254,11 @@ func (s *system) startProgram(program program, crashed crash) error {
 	} else {
 		p.env = append(p.env, "MNEME_STORE=sqlite", "MNEME_DATA="+s.sqliteDir())
 	}
-	if program.binary == "context-api" {
+	switch program.binary {
+	case "context-api":
 		s.apis[program.name] = newAPI(program.name, listen)
+	case "summarizer":
+		p.env = append(p.env, "MNEME_SUMMARY_WRITER="+program.writer(), "MNEME_MAX_CONTEXT_CHARS="+strconv.Itoa(contextChars))
 	}
 	s.machines[program.name] = p
 	return p.start()

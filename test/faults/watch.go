@@ -70,7 +70,7 @@ func (w *watcher) view() view {
 }
 
 // parts is how many partitions all projections of a store have.
-const parts = 2 * partitions
+var parts = len(projections) * partitions
 
 // applied tells whether the API has said, after a time, that everything up to a
 // sequence is applied.

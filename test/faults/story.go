@@ -1,0 +1,128 @@
+package main
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mneme/events"
+	"mneme/pkg/summary"
+)
+
+// story is what the log has of a conversation that matters to its summaries and to its
+// title. It knows for itself what a summary must cover.
+type story struct {
+	first  uint64 // sequence of the first event
+	budget int    // of its contexts, in characters
+	turn   int    // user messages so far
+	lines  []line // messages, calls and results, in their order
+	told   []told // summaries, in the order of the log
+
+	asked    string // the first message of a user
+	answered bool   // by an assistant, later
+	named    bool   // by somebody else than a summarizer
+	titles   int    // that summarizers gave it
+	renamed  int    // likewise, although it had one
+}
+
+// line is a message, a call or a result.
+type line struct {
+	seq   uint64
+	turn  int
+	chars int  // that a summary reads
+	step  bool // it begins a step or a turn
+}
+
+// told is a summary as the log has it.
+type told struct {
+	covering
+	children            []string
+	firstTurn, lastTurn int
+	charsIn             int
+	how                 string // in one word or two, if it is not how the campaign's summaries are written
+}
+
+// covering is a summary as every read model has it.
+type covering struct {
+	seq         uint64 // of its event
+	id          string
+	level       int
+	first, last uint64 // the range of sequences
+	charsOut    int
+}
+
+// How many characters of a message, and of a call or a result, a summary reads at most.
+const (
+	mostOfMessage = 20_000
+	mostOfTool    = 2_000
+)
+
+// tell adds an event that the read models apply.
+func (o *oracle) tell(r events.Recorded) {
+	s := o.stories[r.Subject]
+	if s == nil {
+		s = &story{first: r.Seq, budget: contextChars}
+		o.stories[r.Subject] = s
+	}
+	switch p := r.Payload.(type) {
+	case *events.ConversationStarted:
+		s.named = s.named || p.Title != ""
+		if p.MaxContextChars > 0 {
+			s.budget = p.MaxContextChars
+		}
+	case *events.ConversationUpdated:
+		switch own := r.Source == summary.Source; {
+		case own && s.named:
+			s.renamed++
+		case own:
+			s.titles++
+		default:
+			s.named = s.named || p.Title != nil
+		}
+	case *events.MessageCreated:
+		s.message(r.Seq, p)
+	case *events.ToolCalled:
+		s.add(line{seq: r.Seq, chars: atMost(p.Text(), mostOfTool)})
+	case *events.ToolReturned:
+		s.add(line{seq: r.Seq, chars: atMost(p.Text(), mostOfTool)})
+	case *events.SummaryWritten:
+		s.summary(r.Seq, p)
+	}
+}
+
+func (s *story) message(seq uint64, p *events.MessageCreated) {
+	switch {
+	case p.Role == "user":
+		if s.turn++; s.turn == 1 {
+			s.asked = p.Content
+		}
+	case p.Role == "assistant" && s.turn > 0:
+		s.answered = true
+	}
+	s.add(line{seq: seq, chars: atMost(p.Content, mostOfMessage), step: p.Role != "system"})
+}
+
+func (s *story) add(l line) {
+	l.turn = s.turn
+	s.lines = append(s.lines, l)
+}
+
+func (s *story) summary(seq uint64, p *events.SummaryWritten) {
+	t := told{
+		covering: covering{seq, p.SummaryID, p.Level, p.FirstSeq, p.LastSeq, p.CharsOut},
+		children: p.Children, firstTurn: p.FirstTurn, lastTurn: p.LastTurn, charsIn: p.CharsIn,
+	}
+	if p.Method != "extractive" || p.FallbackReason != "" || p.Supersedes != "" {
+		t.how = strings.TrimSpace(p.Method + " " + p.FallbackReason + " " + p.Supersedes)
+	}
+	s.told = append(s.told, t)
+}
+
+func atMost(text string, most int) int { return min(utf8.RuneCountInString(text), most) }
+
+// nameless tells whether the conversation should have a title and has none. What markup
+// leaves of a message is not known here.
+func (s *story) nameless() bool {
+	words := strings.IndexFunc(s.asked, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) >= 0
+	return s.answered && !s.named && s.titles == 0 && words && !strings.Contains(s.asked, "<")
+}
