@@ -124,7 +124,7 @@ func (c *campaign) run(ctx context.Context) (err error) {
 		return err
 	}
 	c.Say("building the programs and starting them in %s", c.dir)
-	if c.system, err = start(ctx, c.dir, c.Jars, c.crashed); err != nil {
+	if c.system, err = start(ctx, c.dir, c.Jars, memoryFor(c.Events), c.crashed); err != nil {
 		return err
 	}
 	defer func() {
@@ -199,7 +199,6 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 	for name, a := range c.system.apis {
 		started = append(started, a.hit()) // it need not answer yet
 		background.Go(func() { c.watchers[name].run(watching) })
-		background.Go(func() { c.readers[name].run(watching) })
 	}
 	background.Go(func() { c.keepReporting(watching) })
 
@@ -231,6 +230,9 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 	}
 	for _, done := range started {
 		done()
+	}
+	for _, r := range c.readers {
+		background.Go(func() { r.run(watching) })
 	}
 	now := time.Now()
 	c.first.Store(&now)
@@ -418,7 +420,7 @@ func Check(ctx context.Context, dir, jars string, say func(string, ...any)) (vio
 		return 0, err
 	}
 	c := &campaign{Config: Config{Say: say}, dir: dir, tally: newTally(), watchers: map[string]*watcher{}}
-	if c.system, err = start(ctx, dir, jars, c.crashed); err != nil {
+	if c.system, err = start(ctx, dir, jars, much, c.crashed); err != nil {
 		return 0, err
 	}
 	defer func() {

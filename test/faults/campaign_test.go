@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,9 +30,17 @@ func config(t *testing.T, p Plan, events int) Config {
 	}
 	return Config{
 		Plan: p, Events: events, Dir: filepath.Join(dir, "run"), Sessions: where, Jars: neo4jtest.Jars(t), Recovery: 5 * time.Minute,
-		Say: t.Logf, Report: func(r *Report) error {
+		Say: timed(t), Report: func(r *Report) error {
 			return r.write(filepath.Join(dir, "report.json"), filepath.Join(dir, "report.md"))
 		},
+	}
+}
+
+// timed logs what is said, and when.
+func timed(t *testing.T) func(format string, args ...any) {
+	began := time.Now()
+	return func(format string, args ...any) {
+		t.Logf("%5.1fs %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
 }
 
@@ -62,9 +71,9 @@ func processesOf(t *testing.T, dir string) (list []string) {
 // MNEME_TEST_SEED is the seed of another schedule.
 func TestAShortCampaign(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes two minutes")
+		t.Skip("takes a minute or two")
 	}
-	p, n := Plan{Seed: 1, Faults: len(targets()), Duration: 45 * time.Second}, 4000
+	p, n := Plan{Seed: 1, Faults: len(targets()), Duration: 30 * time.Second}, 3000
 	if os.Getenv("MNEME_TEST_ALL") == "1" {
 		p.Faults, p.Duration, n = 5*len(targets()), 6*time.Minute, 40_000
 	}
@@ -99,8 +108,9 @@ func TestACampaignThatIsInterruptedCanBeChecked(t *testing.T) {
 	c := config(t, Plan{Seed: 1, Faults: 100, Duration: time.Hour}, 1_000_000)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
+	say := c.Say
 	c.Say = func(format string, args ...any) {
-		t.Logf(format, args...)
+		say(format, args...)
 		if strings.HasPrefix(format, "%d faults") { // it has begun
 			time.AfterFunc(5*time.Second, interrupt)
 		}

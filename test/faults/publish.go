@@ -18,7 +18,8 @@ import (
 
 // How publishing goes.
 const (
-	publisherCount = 48
+	publisherCount = 48              // at most
+	eventsEach     = 80              // that each is to have, at least
 	publishWithin  = 5 * time.Second // for one attempt
 	maxRetryWait   = 400 * time.Millisecond
 
@@ -61,8 +62,8 @@ func (p *publisher) run(ctx context.Context) error {
 	repeating, stop := context.WithCancel(ctx)
 	var repeats, all sync.WaitGroup
 	repeats.Go(func() { p.repeatLater(repeating) })
-	errs := make([]error, publisherCount)
-	for i := range publisherCount {
+	errs := make([]error, min(publisherCount, 1+p.pace.total/eventsEach))
+	for i := range errs {
 		all.Go(func() { errs[i] = p.publish(ctx) })
 	}
 	all.Wait()

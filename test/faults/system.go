@@ -24,12 +24,23 @@ import (
 	"mneme/internal/mnemetest/netlink"
 )
 
-// Memory of Neo4j in MiB: with less than this it collects garbage more and more of the time
-// when there are some hundred thousand events.
-const (
-	neo4jHeap      = 1024
-	neo4jPageCache = 512
+// memory of Neo4j, in MiB.
+type memory struct{ heap, pageCache int }
+
+// With little memory Neo4j is made to start fast. With less than much it collects garbage
+// more and more of the time when there are some hundred thousand events.
+var (
+	little = memory{heap: 512, pageCache: 128}
+	much   = memory{heap: 1024, pageCache: 512}
 )
+
+// memoryFor is what so many events need.
+func memoryFor(events int) memory {
+	if events <= 50_000 {
+		return little
+	}
+	return much
+}
 
 // natsServer is the module of the real server.
 const natsServer = "github.com/nats-io/nats-server/v2"
@@ -58,23 +69,27 @@ type crash func(name string, err error, output string)
 
 // start builds the programs and starts everything in a directory. What an earlier run
 // has stored there is there again.
-func start(ctx context.Context, dir, jars string, crashed crash) (_ *system, err error) {
+func start(ctx context.Context, dir, jars string, m memory, crashed crash) (_ *system, err error) {
 	s := &system{dir: dir, machines: map[string]machine{}, links: map[string]*netlink.Link{}, apis: map[string]*api{}}
 	defer func() {
 		if err != nil {
 			s.kill()
 		}
 	}()
-	if err := s.build(ctx); err != nil {
+	var building sync.WaitGroup
+	var built error
+	building.Go(func() { built = s.build(ctx) }) // while Neo4j starts
+	s.neo4j, err = startNeo4j(ctx, neo4jdeploy.Config{Dir: filepath.Join(dir, "neo4j"), Jars: jars, HeapMiB: m.heap, PageCacheMiB: m.pageCache}, crashed)
+	building.Wait()
+	if err == nil {
+		s.machines[targetNeo4j] = s.neo4j
+	}
+	if err := errors.Join(err, built); err != nil {
 		return nil, err
 	}
 	if err := s.startNATS(crashed); err != nil {
 		return nil, err
 	}
-	if s.neo4j, err = startNeo4j(ctx, neo4jdeploy.Config{Dir: filepath.Join(dir, "neo4j"), Jars: jars, HeapMiB: neo4jHeap, PageCacheMiB: neo4jPageCache}, crashed); err != nil {
-		return nil, err
-	}
-	s.machines[targetNeo4j] = s.neo4j
 	if err := s.linkAll(); err != nil {
 		return nil, err
 	}
