@@ -106,7 +106,7 @@ func start(ctx context.Context, dir, jars string, m memory, crashed crash) (_ *s
 
 // build makes the binaries once, from this repository.
 func (s *system) build(ctx context.Context) error {
-	args := []string{"build", "-o", filepath.Join(s.dir, "bin") + string(filepath.Separator), natsServer}
+	args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(s.dir, "bin") + string(filepath.Separator), natsServer}
 	for _, p := range programs {
 		if target := "mneme/cmd/" + p.binary; !slices.Contains(args, target) {
 			args = append(args, target)

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/events"
+	"mneme/internal/mnemetest/llmtest"
+	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+)
+
+// patience is what anything may take on a busy machine.
+const patience = time.Minute
+
+// program is one of mneme's programs, running.
+type program struct {
+	cmd *exec.Cmd
+	err bytes.Buffer
+}
+
+func start(t *testing.T, bin, name string, environment ...string) *program {
+	t.Helper()
+	p := &program{cmd: exec.Command(filepath.Join(bin, name))}
+	p.cmd.Env = append(os.Environ(), environment...)
+	p.cmd.Stderr = &p.err
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("%s:\n%s", name, &p.err)
+		}
+	})
+	return p
+}
+
+// kill is kill -9.
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// conversation is one of which a single summary is due: 3,000 of its characters are in
+// front of the 1,500 that stay out, and not twice that.
+func conversation(t *testing.T, id string) (list []events.Event) {
+	t.Helper()
+	for n, role := range []string{"user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant"} {
+		text := fmt.Sprintf("Message %d of %s. ", n, id) + strings.Repeat("It was measured and holds. ", 15)
+		e, err := events.New(id, "test", fmt.Sprint(n), &events.MessageCreated{MessageID: fmt.Sprint(n), Role: role, Content: text})
+		require.NoError(t, err)
+		list = append(list, e)
+	}
+	return list
+}
+
+// summaries reads those of the log, by conversation.
+func summaries(t *testing.T, log *eventlog.Log) map[string][]*events.SummaryWritten {
+	t.Helper()
+	found := map[string][]*events.SummaryWritten{}
+	err := log.Tail(t.Context(), eventlog.Filter{}, eventlog.TailOptions{From: 1, ToEnd: true}, func(m eventlog.Message) error {
+		r, _, err := m.Decode()
+		if p, ok := r.Payload.(*events.SummaryWritten); ok {
+			found[r.Subject] = append(found[r.Subject], p)
+		}
+		return err
+	})
+	require.NoError(t, err)
+	return found
+}
+
+// A process that is killed while a model writes has paid the call: the next one calls
+// again, and the summary is written once.
+func TestACallThatAKillInterruptsIsMadeAgainAndItsSummaryWrittenOnce(t *testing.T) {
+	t.Parallel()
+	bin, data := t.TempDir(), t.TempDir()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, ".", "../ingestor").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
+	require.NoError(t, err)
+	defer server.Stop()
+	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})
+	require.NoError(t, err)
+	conn, err := eventlog.Connect(server.ClientURL(), "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer conn.Close()
+	log, err := eventlog.Open(t.Context(), conn)
+	require.NoError(t, err)
+
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Hang, llmtest.Chat(`{"conversation": "They measured it.", "actions": "Measured.", "findings": ["It holds."], "topics": ["measures"]}`))
+	environment := []string{
+		"MNEME_LISTEN=127.0.0.1:0", "MNEME_NATS_URL=" + server.ClientURL(), "MNEME_DATA=" + data, "MNEME_STORE=sqlite",
+		"MNEME_SUMMARY_WRITER=openai", "MNEME_LLM_URL=" + endpoint.URL(), "MNEME_LLM_MODEL=small", "MNEME_TITLES=false", "MNEME_MAX_CONTEXT_CHARS=30000",
+	}
+	start(t, bin, "ingestor", environment...)
+	first := start(t, bin, "summarizer", environment...)
+	_, err = log.PublishAll(t.Context(), "default", conversation(t, "c"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond, "the model is not called")
+	first.kill()
+	require.Empty(t, summaries(t, log), "the model has not answered")
+
+	start(t, bin, "summarizer", environment...)
+	require.Eventually(t, func() bool { return len(summaries(t, log)["c"]) > 0 }, patience, 50*time.Millisecond)
+	// When it has come to another conversation it has nothing left to do in this one.
+	_, err = log.PublishAll(t.Context(), "default", conversation(t, "d"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(summaries(t, log)["d"]) > 0 }, patience, 50*time.Millisecond)
+
+	written := summaries(t, log)
+	require.Len(t, written["c"], 1)
+	require.Equal(t, "llm", written["c"][0].Method)
+	require.Equal(t, "They measured it.", written["c"][0].Conversation)
+	require.Equal(t, uint64(1), written["c"][0].FirstSeq)
+	require.Len(t, written["d"], 1)
+	requests := endpoint.Requests()
+	require.Len(t, requests, 3, "the call that was interrupted is paid twice, no other is")
+	require.Equal(t, requests[0].Text, requests[1].Text)
+
+	models := service.NewModels(data, service.NewStores(data, settings.Models{Store: "sqlite"}))
+	defer func() { require.NoError(t, models.Close()) }()
+	graphs, err := models.Graph()
+	require.NoError(t, err)
+	defer graphs.Release()
+	states, err := models.Summaries()
+	require.NoError(t, err)
+	defer states.Release()
+	c := events.ConversationID{Tenant: "default", ID: "c"}
+	require.Eventually(t, func() bool {
+		inGraph, err := graphs.Model.Summaries(t.Context(), c, graph.SummaryQuery{Superseded: true})
+		require.NoError(t, err)
+		inState, err := states.Model.Ranges(t.Context(), c, 1, 0, 10)
+		require.NoError(t, err)
+		return len(inGraph) == 1 && inGraph[0].SummaryID == written["c"][0].SummaryID && len(inState) == 1 && inState[0].ID == inGraph[0].SummaryID
+	}, patience, 50*time.Millisecond)
+}
