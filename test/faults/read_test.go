@@ -110,6 +110,30 @@ func TestContextsThatCannotBeRightAreFound(t *testing.T) {
 	require.Empty(t, says(right), "nobody knows whether it has one")
 }
 
+func TestSummariesThatCannotBeRightAreFound(t *testing.T) {
+	t.Parallel()
+	written := func(seq uint64, level int, first, last uint64) httpapi.Summary {
+		return httpapi.Summary{Row: httpapi.Row{Seq: seq}, Level: level, FirstSeq: first, LastSeq: last}
+	}
+	right := []httpapi.Summary{written(20, 1, 1, 9), written(30, 1, 10, 19), written(40, 1, 20, 29), written(41, 2, 1, 19)}
+	require.Empty(t, summarised(right))
+	require.NotEmpty(t, summarised(slices.Delete(slices.Clone(right), 1, 2)), "one is missing")
+	require.NotEmpty(t, summarised(slices.Insert(slices.Clone(right), 1, right[1])), "one is there twice")
+	require.NotEmpty(t, summarised([]httpapi.Summary{written(20, 1, 1, 20)}), "it covers itself")
+
+	q := asked(t)
+	says := func(list ...httpapi.Summary) string {
+		var items []window.Item
+		for _, s := range list {
+			items = append(items, window.Item{Kind: window.KindSummary, EventID: "summary", Summary: &window.SummaryItem{FirstSeq: s.FirstSeq, LastSeq: s.LastSeq}})
+		}
+		return q.context(window.Context{Sections: []window.Section{{Items: items}}})
+	}
+	require.Empty(t, says(right[3], right[2]))
+	require.NotEmpty(t, says(right[3], right[1], right[2]), "what is consolidated is told again")
+	require.NotEmpty(t, says(right[2], right[3]), "the end is told first")
+}
+
 func TestListsThatCannotBeRightAreFound(t *testing.T) {
 	t.Parallel()
 	right := []httpapi.Conversation{{ID: "c", LastSeq: 3}, {ID: "b", LastSeq: 2}, {ID: "a", LastSeq: 1}}
