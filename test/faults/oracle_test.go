@@ -106,7 +106,7 @@ func TestEventsAgainstTheRulesMustBeRefused(t *testing.T) {
 
 	// The same as an event that nothing should be wrong with, and a trap that is none.
 	right := trap
-	right.trap, right.index = false, minTurns
+	right.trap, right.index = false, minEvents
 	// (its identity is that of the first event, which was applied)
 	require.Contains(t, strings.Join(check(t, r.log, append(r.ledger, right)), "\n"), "out of order: ")
 	trap.seq, trap.identity, trap.message = r.ledger[1].seq, r.ledger[1].identity, r.ledger[1].message
@@ -143,7 +143,7 @@ func TestALoadDependsOnItsSeedAlone(t *testing.T) {
 		again, err := fixture(t, 7).conversation(n)
 		require.NoError(t, err)
 		require.Equal(t, one, again)
-		require.GreaterOrEqual(t, len(one), minTurns)
+		require.GreaterOrEqual(t, len(one), minEvents)
 		require.Len(t, slices.Clone(one).clean(), len(one), "it has something that a read model refuses")
 		for _, e := range one {
 			require.Equal(t, one[0].Subject, e.Subject)

@@ -19,7 +19,6 @@ import (
 // How publishing goes.
 const (
 	publisherCount = 48              // at most
-	eventsEach     = 80              // that each is to have, at least
 	publishWithin  = 5 * time.Second // for one attempt
 	maxRetryWait   = 400 * time.Millisecond
 
@@ -62,7 +61,7 @@ func (p *publisher) run(ctx context.Context) error {
 	repeating, stop := context.WithCancel(ctx)
 	var repeats, all sync.WaitGroup
 	repeats.Go(func() { p.repeatLater(repeating) })
-	errs := make([]error, min(publisherCount, 1+p.pace.total/eventsEach))
+	errs := make([]error, min(publisherCount, 1+p.pace.total/minEvents))
 	for i := range errs {
 		all.Go(func() { errs[i] = p.publish(ctx) })
 	}

@@ -107,19 +107,36 @@ func (s session) clean() session {
 	})
 }
 
-// minTurns is how many turns a session has at least of which others are made.
-const minTurns = 40
+// A session of which others are made has so many events at least, and so many characters
+// in a message if it is made longer: that is enough for summaries of two levels.
+const (
+	minEvents  = 80
+	minMessage = 1_000
+)
 
-// lengthen repeats a short session, with new ids, until it has so many events.
-func lengthen(s session, n int) (long session, err error) {
-	for round := 0; len(long) < n; round++ {
-		again, err := s.copy(s[0].Subject, strconv.Itoa(round)+"-", 0)
+// lengthen repeats a short session, with new ids and longer messages, until it has enough
+// events.
+func lengthen(s session) (long session, err error) {
+	for round := 0; len(long) < minEvents; round++ {
+		again, err := s.copy(s[0].Subject, strconv.Itoa(round)+"-", 0, func(p events.Payload) {
+			if m, ok := p.(*events.MessageCreated); ok {
+				m.Content = lengthenText(m.Content, round)
+			}
+		})
 		if err != nil {
 			return nil, err
 		}
 		long = append(long, again...)
 	}
 	return long, nil
+}
+
+// lengthenText adds sentences, each another one.
+func lengthenText(text string, round int) string {
+	for n := 0; len(text) < minMessage; n++ {
+		text += fmt.Sprintf("\nIn round %d the measurement %d of host-%d was compared with that of host-%d, and shard %d had to be moved.", round, n, n*7%10, round*3%10, (n+round)*13%50)
+	}
+	return text
 }
 
 // load makes conversations out of sessions: each is a copy of a session with new ids.
@@ -131,9 +148,9 @@ type load struct {
 func newLoad(seed uint64, list []session) (*load, error) {
 	long := make([]session, 0, len(list))
 	for _, s := range list {
-		if len(s) < minTurns {
+		if len(s) < minEvents {
 			var err error
-			if s, err = lengthen(s, minTurns); err != nil {
+			if s, err = lengthen(s); err != nil {
 				return nil, err
 			}
 		}
@@ -145,16 +162,21 @@ func newLoad(seed uint64, list []session) (*load, error) {
 // random is what is drawn for a conversation: the same for the same seed.
 func (l *load) random(n int) *rand.Rand { return rand.New(rand.NewPCG(l.seed, uint64(n))) }
 
-// conversation makes the events of the nth conversation, in their order.
+// conversation makes the events of the nth conversation, in their order. Every other one
+// begins without a title, for the summarizers to give it one.
 func (l *load) conversation(n int) (session, error) {
 	rnd := l.random(n)
 	s := l.sessions[rnd.IntN(len(l.sessions))]
 	prefix := "r" + strconv.Itoa(n) + "-"
-	return s.copy(prefix+s[0].Subject, prefix, time.Duration(rnd.IntN(300*24))*time.Hour)
+	return s.copy(prefix+s[0].Subject, prefix, time.Duration(rnd.IntN(300*24))*time.Hour, func(p events.Payload) {
+		if started, ok := p.(*events.ConversationStarted); ok && n%2 == 0 {
+			started.Title = ""
+		}
+	})
 }
 
-// copy makes a session anew, with other ids and later.
-func (s session) copy(conversation, prefix string, later time.Duration) (session, error) {
+// copy makes a session anew, with other ids, later, and with payloads that are changed.
+func (s session) copy(conversation, prefix string, later time.Duration, change func(events.Payload)) (session, error) {
 	list := make(session, len(s))
 	for i, e := range s {
 		r, err := events.Record(e)
@@ -172,6 +194,7 @@ func (s session) copy(conversation, prefix string, later time.Duration) (session
 		case *events.ToolReturned:
 			p.ToolCallID = prefix + p.ToolCallID
 		}
+		change(r.Payload)
 		if list[i], err = events.New(conversation, e.Source, prefix+e.ID, r.Payload); err != nil {
 			return nil, err
 		}

@@ -63,7 +63,7 @@ func record(t *testing.T) *recording {
 		require.NoError(t, err)
 		list = append(list, s)
 	}
-	for i := range minTurns {
+	for i := range minEvents {
 		for n, s := range list {
 			r.publish(t, n, i, s[i])
 		}
