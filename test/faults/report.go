@@ -114,8 +114,9 @@ func (r *Report) Markdown() string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# Faults\n\n<!-- Made by make faults; do not edit. -->\n")
 	say("What happens to mneme when what it runs on fails. Everything is real: nats-server, Neo4j, two ingestors, two file-trackers and two summarizers on Neo4j, one of each on")
-	say("SQLite, and a context-api for each store, all on one log of %d partitions and each in a process of its own. Those on Neo4j write the summaries. Recorded conversations of agents are published, many at once,", partitions)
-	say("while faults of a schedule that a seed decides come over it, one behind the other and one amid the other, while read models are rebuilt, and while readers look at every answer.\n")
+	say("SQLite, and a context-api for each store, all on one log of %d partitions and each in a process of its own. The summarizers on Neo4j write the summaries, the one on SQLite only follows.", partitions)
+	say("Recorded conversations of agents are published to the log, many at once, while faults of a schedule that a seed decides come over it, one behind the other and one amid the other,")
+	say("while read models are rebuilt, and while readers look at every answer.\n")
 	say("    %s\n", r.Command)
 	say("%s\n", r.verdict())
 	say("| | |\n|---|---|")
