@@ -22,8 +22,6 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-func TestMain(m *testing.M) { mnemetest.Main(m) }
-
 // client is an example in another language.
 type client struct {
 	folder, program string

@@ -20,6 +20,7 @@ import (
 
 	natsdeploy "mneme/deploy/nats"
 	"mneme/events"
+	"mneme/internal/mnemetest/programs"
 	"mneme/pkg/eventlog"
 )
 
@@ -85,9 +86,9 @@ func eventually(t *testing.T, url string, good func(status int, body string) boo
 
 func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	t.Parallel()
-	bin, data := t.TempDir(), t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin, "../ingestor", "../file-tracker", "../summarizer", "../context-api").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	bin, err := programs.Build("mneme/cmd/ingestor", "mneme/cmd/file-tracker", "mneme/cmd/summarizer", "mneme/cmd/context-api")
+	require.NoError(t, err)
+	data := t.TempDir()
 	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	defer server.Stop()
@@ -181,9 +182,8 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 
 func TestABadVariableIsNamed(t *testing.T) {
 	t.Parallel()
-	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin, "../ingestor", "../summarizer", "../context-api").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	bin, err := programs.Build("mneme/cmd/ingestor", "mneme/cmd/summarizer", "mneme/cmd/context-api")
+	require.NoError(t, err)
 	for _, c := range []struct{ program, variable, value, says string }{
 		{"ingestor", "MNEME_PARTITIONS", "many", `MNEME_PARTITIONS="many"`},
 		{"ingestor", "MNEME_PARTITIONS", "99", "MNEME_PARTITIONS=99"},

@@ -18,8 +18,6 @@ import (
 	"mneme/internal/mnemetest"
 )
 
-func TestMain(m *testing.M) { mnemetest.Main(m) }
-
 // server is a running `mneme up`.
 type server struct {
 	*mnemetest.Server

@@ -16,6 +16,7 @@ import (
 	natsdeploy "mneme/deploy/nats"
 	"mneme/events"
 	"mneme/internal/mnemetest/llmtest"
+	"mneme/internal/mnemetest/programs"
 	"mneme/internal/service"
 	"mneme/internal/settings"
 	"mneme/pkg/eventlog"
@@ -84,9 +85,9 @@ func summaries(t *testing.T, log *eventlog.Log) map[string][]*events.SummaryWrit
 // again, and the summary is written once.
 func TestACallThatAKillInterruptsIsMadeAgainAndItsSummaryWrittenOnce(t *testing.T) {
 	t.Parallel()
-	bin, data := t.TempDir(), t.TempDir()
-	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, ".", "../ingestor").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	bin, err := programs.Build("mneme/cmd/summarizer", "mneme/cmd/ingestor")
+	require.NoError(t, err)
+	data := t.TempDir()
 	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	defer server.Stop()

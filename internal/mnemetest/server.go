@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,38 +16,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme/internal/mnemetest/programs"
 )
 
 // How long the program may take to be ready and to end.
 const patience = 30 * time.Second
 
-// built is the folder of what [Binary] built.
-var built string
-
 // Binary builds the program once for all tests of a package, and returns its path.
-// The package's TestMain must call [Main].
 var Binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "mneme-test-")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	path := filepath.Join(dir, "mneme")
-	out, err := exec.Command("go", "build", "-o", path, "mneme/cmd/mneme").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
+	dir, err := programs.Build("mneme/cmd/mneme")
+	return filepath.Join(dir, "mneme"), err
 })
-
-// Main runs the tests of a package and removes what [Binary] built.
-func Main(m *testing.M) {
-	code := m.Run()
-	if built != "" {
-		_ = os.RemoveAll(built)
-	}
-	os.Exit(code)
-}
 
 // Server is a running `mneme up`.
 type Server struct {

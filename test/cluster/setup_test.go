@@ -4,10 +4,8 @@ package cluster
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme/internal/mnemetest/programs"
 )
 
 // root is the repository.
@@ -25,33 +25,16 @@ const root = "../.."
 // patience is what anything may take on a busy machine.
 const patience = time.Minute
 
-// built is the folder of what [programs] built.
-var built string
-
-// programs are built once, NATS at the version of go.mod.
-var programs = sync.OnceValue(func() (err error) {
-	if built, err = os.MkdirTemp("", "mneme-test-"); err != nil {
-		return err
-	}
-	cmd := exec.Command("go", "build", "-o", built+string(filepath.Separator), "mneme/cmd/...", "github.com/nats-io/nats-server/v2")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
+// build builds mneme, and NATS at the version of go.mod.
+var build = sync.OnceValues(func() (dir string, err error) {
+	return programs.Build("mneme/cmd/...", "github.com/nats-io/nats-server/v2")
 })
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built != "" {
-		_ = os.RemoveAll(built)
-	}
-	os.Exit(code)
-}
 
 func program(t *testing.T, name string) string {
 	t.Helper()
-	require.NoError(t, programs())
-	return filepath.Join(built, name)
+	dir, err := build()
+	require.NoError(t, err)
+	return filepath.Join(dir, name)
 }
 
 // process is a program that runs, or has ended.

@@ -66,10 +66,10 @@ var build = sync.OnceValues(func() (*programs, error) {
 	for _, e := range entries {
 		p.names = append(p.names, e.Name())
 	}
-	if p.dir, err = os.MkdirTemp("", "mneme-test-"); err != nil {
+	if p.dir, err = filepath.Abs(filepath.Join(root, ".cache", "programs")); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "build", "-o", p.dir, "./cmd/mneme")
+	cmd := exec.Command("go", "build", "-o", p.dir+string(filepath.Separator), "./cmd/mneme") // not again if it is up to date
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return p, fmt.Errorf("%w: %s", err, out)
@@ -82,14 +82,6 @@ func built(t *testing.T) *programs {
 	p, err := build()
 	require.NoError(t, err)
 	return p
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if p, _ := build(); p != nil {
-		_ = os.RemoveAll(p.dir)
-	}
-	os.Exit(code)
 }
 
 // settings asks for the names of what a program is configured by, with the variables

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/files"
@@ -20,8 +19,6 @@ import (
 	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
 )
-
-func TestMain(m *testing.M) { mnemetest.Main(m) }
 
 // all says that a test has minutes instead of seconds.
 func all() bool { return os.Getenv("MNEME_TEST_ALL") == "1" }

@@ -22,8 +22,6 @@ import (
 	"mneme/internal/mnemetest"
 )
 
-func TestMain(m *testing.M) { mnemetest.Main(m) }
-
 func TestTheServerKeepsWhatItsDocumentSays(t *testing.T) {
 	if os.Getenv("MNEME_TEST_ALL") == "" {
 		t.Skip("takes minutes: make test-all")
