@@ -33,30 +33,43 @@ func Sentences(text string) iter.Seq[string] {
 // there is one in the last half of what fits. Passages are cut from the text as they
 // are; between them is only white space.
 func Passages(text string) []string {
-	var passages []string
-	start, end, chars := 0, 0, 0 // of the passage at hand
-	flush := func() {
-		if s := strings.TrimSpace(text[start:end]); s != "" {
-			passages = append(passages, s)
-		}
+	var out []string
+	for start, end := range passages(text) {
+		out = append(out, text[start:end])
 	}
-	for from, to := range pieces(text) {
-		n := utf8.RuneCountInString(text[from:to])
-		if chars+n > MaxPassage {
-			flush()
-			start, chars = from, 0
+	return out
+}
+
+// passages are the ranges of the passages.
+func passages(text string) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		start, end, chars := 0, 0, 0 // of the passage at hand
+		flush := func() bool {
+			from := end - len(strings.TrimLeftFunc(text[start:end], unicode.IsSpace))
+			s := strings.TrimSpace(text[start:end])
+			return s == "" || yield(from, from+len(s))
 		}
-		for n > MaxPassage {
-			end = start + cut(text[start:to])
-			flush()
-			start = end
-			n = utf8.RuneCountInString(text[start:to])
+		for from, to := range pieces(text) {
+			n := utf8.RuneCountInString(text[from:to])
+			if chars+n > MaxPassage {
+				if !flush() {
+					return
+				}
+				start, chars = from, 0
+			}
+			for n > MaxPassage {
+				end = start + cut(text[start:to])
+				if !flush() {
+					return
+				}
+				start = end
+				n = utf8.RuneCountInString(text[start:to])
+			}
+			end = to
+			chars += n
 		}
-		end = to
-		chars += n
+		flush()
 	}
-	flush()
-	return passages
 }
 
 // cut is where a text of more than MaxPassage characters is cut.

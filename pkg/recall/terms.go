@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -269,37 +268,4 @@ func isPlural(s string) bool {
 		}
 	}
 	return true
-}
-
-// A Bag is the terms of a text without their order, each once, sorted. It is what is
-// stored with a message.
-type Bag []Count
-
-// Count is a term and how often it occurs, 1 or more.
-type Count struct {
-	Term string `json:"t"`
-	N    int    `json:"n"`
-}
-
-// BagOf is the bag of a text.
-func BagOf(text string) Bag {
-	terms := AppendTerms(nil, text)
-	slices.Sort(terms)
-	var bag Bag
-	for i, term := range terms {
-		if i == 0 || term != terms[i-1] {
-			bag = append(bag, Count{Term: term})
-		}
-		bag[len(bag)-1].N++
-	}
-	return bag
-}
-
-// Len is the number of terms, repetitions counted.
-func (b Bag) Len() int {
-	n := 0
-	for _, c := range b {
-		n += c.N
-	}
-	return n
 }

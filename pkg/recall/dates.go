@@ -1,0 +1,97 @@
+package recall
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Date is a day of the calendar; a Month of 0 is none, and where it stands for what a
+// query says, a Year or Day of 0 was not said.
+type Date struct {
+	Year, Month, Day int16
+}
+
+// DateOf is the date of a time in its own zone, none for the zero time.
+func DateOf(t time.Time) Date {
+	if t.IsZero() {
+		return Date{}
+	}
+	year, month, day := t.Date()
+	return Date{int16(year), int16(month), int16(day)}
+}
+
+// Matches tells whether what a query says is true of the date.
+func (d Date) Matches(said Date) bool {
+	return d.Month != 0 && d.Month == said.Month && (said.Day == 0 || said.Day == d.Day) && (said.Year == 0 || said.Year == d.Year)
+}
+
+var months = map[string]int16{
+	"january": 1, "february": 2, "march": 3, "april": 4, "may": 5, "june": 6,
+	"july": 7, "august": 8, "september": 9, "october": 10, "november": 11, "december": 12,
+}
+
+// Dates are the dates that an English text names: 8 May 2023, 8th of May, May 8, May
+// 2023, May, 2023-05-08. "May" and "March" alone are dates only behind a word such as in
+// or since.
+func Dates(text string) []Date {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWordRune(r) && r != '-' })
+	var dates []Date
+	for i, word := range words {
+		if t, err := time.Parse(time.DateOnly, word); err == nil {
+			dates = append(dates, DateOf(t))
+			continue
+		}
+		month, ok := months[word]
+		if !ok {
+			continue
+		}
+		at := func(j int) string {
+			if j < 0 || j >= len(words) {
+				return ""
+			}
+			return words[j]
+		}
+		d, next := Date{Month: month}, i+1
+		before := i - 1
+		if at(before) == "of" {
+			before--
+		}
+		if d.Day = dayOf(at(before)); d.Day == 0 {
+			if d.Day = dayOf(at(next)); d.Day != 0 {
+				next++
+			}
+		}
+		d.Year = yearOf(at(next))
+		if d.Day == 0 && d.Year == 0 && (word == "may" || word == "march") && !beforeMonth[at(i-1)] {
+			continue
+		}
+		dates = append(dates, d)
+	}
+	return dates
+}
+
+// beforeMonth are words that make a month of a word that can be another.
+var beforeMonth = map[string]bool{
+	"in": true, "of": true, "during": true, "since": true, "until": true, "by": true,
+	"last": true, "this": true, "early": true, "mid": true, "late": true,
+}
+
+// dayOf is the day of a month that a word names, such as 8 or 8th, else 0.
+func dayOf(word string) int16 {
+	for _, ending := range []string{"st", "nd", "rd", "th"} {
+		word = strings.TrimSuffix(word, ending)
+	}
+	if n, err := strconv.ParseUint(word, 10, 8); err == nil && len(word) <= 2 && n <= 31 {
+		return int16(n)
+	}
+	return 0
+}
+
+// yearOf is the year that a word names, else 0.
+func yearOf(word string) int16 {
+	if n, err := strconv.ParseUint(word, 10, 15); err == nil && len(word) == 4 && n >= 1000 {
+		return int16(n)
+	}
+	return 0
+}

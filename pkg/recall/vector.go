@@ -1,0 +1,49 @@
+package recall
+
+import "math"
+
+// Vector is the direction of a text's embedding, one byte a dimension: it is smaller
+// than the floats by a factor of four, and its products are whole numbers, the same on
+// every machine. Its length means nothing.
+type Vector []int8
+
+// Quantize is the vector that is nearest to v in direction; nil if v has none, which is
+// when it is empty, all zero, or holds what is no number.
+func Quantize(v []float32) Vector {
+	var most float64
+	for _, f := range v {
+		a := math.Abs(float64(f))
+		if math.IsNaN(a) || math.IsInf(a, 0) {
+			return nil
+		}
+		most = max(most, a)
+	}
+	if most == 0 {
+		return nil
+	}
+	q := make(Vector, len(v))
+	for i, f := range v {
+		q[i] = int8(math.RoundToEven(float64(f) / most * 127))
+	}
+	return q
+}
+
+// norm is the vector's length, 0 for nil.
+func (v Vector) norm() float64 { return math.Sqrt(float64(dot(v, v))) }
+
+// dot is the inner product. It has room for 100,000 dimensions.
+func dot(a, b []int8) int32 {
+	var s0, s1, s2, s3 int32
+	b = b[:len(a)]
+	for len(a) >= 4 {
+		s0 += int32(a[0]) * int32(b[0])
+		s1 += int32(a[1]) * int32(b[1])
+		s2 += int32(a[2]) * int32(b[2])
+		s3 += int32(a[3]) * int32(b[3])
+		a, b = a[4:], b[4:]
+	}
+	for i := range a {
+		s0 += int32(a[i]) * int32(b[i])
+	}
+	return s0 + s1 + s2 + s3
+}
