@@ -12,12 +12,13 @@ type Date struct {
 	Year, Month, Day int16
 }
 
-// DateOf is the date of a time in its own zone, none for the zero time.
+// DateOf is the date of a time in its own zone, none for the zero time and for years that
+// are not written with four digits.
 func DateOf(t time.Time) Date {
-	if t.IsZero() {
+	year, month, day := t.Date()
+	if t.IsZero() || year < 0 || year > 9999 {
 		return Date{}
 	}
-	year, month, day := t.Date()
 	return Date{int16(year), int16(month), int16(day)}
 }
 
