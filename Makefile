@@ -64,6 +64,13 @@ neo4j-current: ## Fetch Neo4j's current line; needs Java 21 or 25, and Maven
 llm: ## Fetch the small language model of the tests, 220 MB; needs Python 3.10 or later
 	deploy/llm/llm.sh fetch
 
+.PHONY: embeddings verify-embeddings
+embeddings: ## Make the table of the built-in embeddings again: needs Python 3.11 or later and WordNet, some ten minutes
+	deploy/embeddings/embeddings.sh make
+
+verify-embeddings: ## Compare the table that is committed with a fresh one
+	deploy/embeddings/embeddings.sh verify
+
 # The tests of docker-compose.yml and of deploy/k8s are modules of their own, for what they
 # need is large.
 .PHONY: test-compose-file test-k8s lint-compose lint-k8s

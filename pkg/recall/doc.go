@@ -18,15 +18,24 @@
 // A message's score is the sum of its [Parts]:
 //
 //   - Lexical and Dense: BM25 of its best passage relative to the best of all messages,
-//     0.3 of it, and 0.7 of the best cosine; all of BM25 where there are no vectors.
-//   - Neighbours: half of the best such score among the two messages before it and the
-//     two after it in its session. An answer stands beside its question, and says little
-//     of what it is about.
-//   - Session: 0.2 of the mean of the three best messages of its session, by both of these.
-//   - Speaker: 0.12 if the query names who speaks, and no other who takes part.
-//   - Date: 0.18 if the query names its date or month.
-//   - Role: 0.15 if it is a user's who has no name. What the user said is asked for more
-//     often than what the assistant made of it, and is shorter.
+//     0.3 of it, and 0.7 of its best cosine; all of BM25 where there are no vectors. Of a
+//     message of n passages BM25 is divided by 1 + 0.2 ln n: of many, one is good by
+//     chance.
+//   - Neighbours: of what the message before or after it in its session has more than
+//     itself, 0.6; of what the next but one has, 0.4; and of these the most. By BM25 that
+//     is taken term by term, so a message is lent the words of a query that it lacks and
+//     its neighbours have. An answer stands beside its question, and says little of what it
+//     is about.
+//   - Session: 0.3 of the mean of the three best messages of its session, by all of these.
+//   - Speaker: 0.1 if the query names who speaks, and no other who takes part.
+//   - Date: 0.2 if the query names its date or month.
+//   - Role: 0.15 if it is a user's who has no name, or the assistant's if the query asks
+//     what "you" said. What the user said is asked for most, and is shorter.
+//
+// On recorded conversations this finds, in the first 5 and 10 messages, of the evidence of
+// LoCoMo's questions 70 and 79 % without vectors, 74 and 83 % with the embeddings of the
+// package static, 75 and 84 % with those of the model that they are distilled from; and of
+// BEAM's (100K) 47 and 54 %, 50 and 58 %.
 //
 // # Terms
 //

@@ -47,10 +47,12 @@ type message struct {
 	place   int32 // in its session
 	speaker int32 // -1 for none
 	date    Date
-	user    bool
+	role    role
+	penalty float64 // of its number of passages, 1 or more
 }
 
 type passage struct {
+	message    int32
 	start, end int32 // in the content
 	length     int32 // in terms
 }
@@ -85,8 +87,8 @@ func (x *Index) Bytes() int { return x.bytes }
 
 // What an element costs, with what slices and maps keep in reserve.
 const (
-	messageBytes = 48 + 8
-	passageBytes = 24 + 8
+	messageBytes = 56 + 12
+	passageBytes = 28 + 8
 	postingBytes = 10
 	termBytes    = 96
 )
@@ -105,10 +107,11 @@ func (x *Index) Add(seq uint64, b Bag) error {
 	s := x.session(b.Session)
 	x.messages = append(x.messages, message{
 		seq: seq, first: int32(len(x.passages)), session: s, place: int32(len(x.sessions[s].messages)),
-		speaker: x.speaker(b.Speaker, i), date: b.Date, user: b.Role == "user",
+		speaker: x.speaker(b.Speaker, i), date: b.Date, role: roles[b.Role],
+		penalty: 1 + float64(lengthPenalty*ln(float64(max(1, len(b.Passages))))),
 	})
 	x.sessions[s].messages = append(x.sessions[s].messages, i)
-	x.addPassages(b)
+	x.addPassages(i, b)
 	x.bytes += messageBytes
 	return nil
 }
@@ -139,9 +142,9 @@ func (x *Index) speaker(name string, i int32) int32 {
 	return s
 }
 
-func (x *Index) addPassages(b Bag) {
+func (x *Index) addPassages(i int32, b Bag) {
 	ids := make([]int32, len(b.Terms))
-	for i, term := range b.Terms {
+	for t, term := range b.Terms {
 		id, ok := x.termOf[term]
 		if !ok {
 			id = int32(len(x.postings))
@@ -149,7 +152,7 @@ func (x *Index) addPassages(b Bag) {
 			x.postings = append(x.postings, nil)
 			x.bytes += len(term) + termBytes
 		}
-		ids[i] = id
+		ids[t] = id
 	}
 	for _, p := range b.Passages {
 		number, length := int32(len(x.passages)), 0
@@ -158,7 +161,7 @@ func (x *Index) addPassages(b Bag) {
 			x.postings[id] = append(x.postings[id], posting{number, int32(c.N)})
 			length += c.N
 		}
-		x.passages = append(x.passages, passage{int32(p.Start), int32(p.End), int32(length)})
+		x.passages = append(x.passages, passage{i, int32(p.Start), int32(p.End), int32(length)})
 		x.sums = append(x.sums, x.sums[number]+int64(length))
 		x.bytes += passageBytes + len(p.Counts)*postingBytes
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/internal/testdata"
+	"mneme/pkg/recall/static"
 )
 
 // question is one of a recorded set, with the messages that hold its answer.
@@ -139,17 +140,24 @@ func measured(t *testing.T, name string, embed embed) (at5, at10 float64) {
 	return total.at5 / n, total.at10 / n
 }
 
+// The paper of LoCoMo reports 56.7 % in 5 messages and 66.2 % in 10 for the dense retriever
+// DRAGON, plain BM25 finds 43.6 % and 51.3 %. One question more or less of BEAM's is half
+// a percent.
 func TestFindsTheEvidenceOfRecordedQuestions(t *testing.T) {
+	builtIn := func(text string) Vector { return Quantize(static.Embed(text)) }
 	for _, c := range []struct {
-		name      string
+		set       string
+		vectors   string
 		embed     embed
 		at5, at10 float64 // no less, in percent
 	}{
-		{"locomo", nil, 68, 77},
-		{"beam_100k", nil, 42, 48},
+		{"locomo", "no", nil, 69, 78.5},
+		{"locomo", "built-in", builtIn, 73, 82},
+		{"beam_100k", "no", nil, 46, 53},
+		{"beam_100k", "built-in", builtIn, 49, 57},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			at5, at10 := measured(t, c.name, c.embed)
+		t.Run(c.set+"/"+c.vectors+" vectors", func(t *testing.T) {
+			at5, at10 := measured(t, c.set, c.embed)
 			assert.Greater(t, at5, c.at5)
 			assert.Greater(t, at10, c.at10)
 		})

@@ -7,25 +7,19 @@ import (
 )
 
 // The constants of the ranking. They were chosen by measurement on recorded
-// conversations and are the same for all.
+// conversations, are round, and are the same for all.
 const (
-	// Of BM25. The usual 1.2 and 0.75 are for whole documents; a passage is short and of
-	// even length, so a repetition and its length say less.
-	k1 = 0.9
-	b  = 0.4
-
-	lexicalShare   = 0.3 // of a message's own score, where there are vectors
-	denseShare     = 0.7
-	neighbourShare = 0.5 // of the best score of those beside it
-	sessionShare   = 0.2 // of the mean of the session's best scores
-	speakerBonus   = 0.12
-	dateBonus      = 0.18
-	userBonus      = 0.15
+	lexicalShare = 0.3 // of a message's own score, where there are vectors
+	denseShare   = 0.7
+	sessionShare = 0.3 // of the mean of its session's best scores
+	speakerBonus = 0.1
+	dateBonus    = 0.2
+	roleBonus    = 0.15
 )
 
-// Reach is how many messages before and after it, of the same session, a message is
-// judged by.
-const Reach = 2
+// nearness is what a message is lent of what one beside it has more than itself, and of
+// what the next but one has.
+var nearness = [...]float64{0.6, 0.4}
 
 // sessionBest is how many messages a session is judged by.
 const sessionBest = 3
@@ -43,10 +37,10 @@ type Hit struct {
 	Seq    uint64
 	Score  float64 // the sum of Parts
 	Parts  Parts
-	BM25   float64 // of its best passage, as it is
-	Cosine float64 // of its best passage; 0 where there are no vectors
+	BM25   float64 // of its best passage by that, as it is
+	Cosine float64 // of its best passage by that; 0 where there are no vectors
 
-	Passage    int // the number of its best passage
+	Passage    int // the number of its best passage by both
 	Start, End int // of that in the content, in bytes
 }
 
@@ -54,11 +48,11 @@ type Hit struct {
 type Parts struct {
 	Lexical    float64 // BM25, relative to the best message's
 	Dense      float64 // the cosine of the embeddings
-	Neighbours float64 // the best of the messages beside it
+	Neighbours float64 // what the messages around it say and it does not
 	Session    float64 // the best messages of its session
 	Speaker    float64 // the query names who speaks
 	Date       float64 // the query names its date
-	Role       float64 // it is a user's
+	Role       float64 // the query asks for what its role says
 }
 
 // Sum is the score.
@@ -67,29 +61,20 @@ func (p Parts) Sum() float64 {
 }
 
 // Search returns the messages that answer a query, the best first, and of equal ones the
-// earlier first. Found are those of which there is more to say than that a user wrote
-// them: a query of stop words alone, that names no one and no date, finds nothing without
-// a vector.
+// earlier first. Found are those of which there is more to say than whose they are: a
+// query of stop words alone, that names no one and no date, finds nothing without a
+// vector.
 func (x *Index) Search(q Query) []Hit {
 	n := x.until(q.AsOf)
 	if n == 0 {
 		return nil
 	}
-	r := ranking{x: x, n: n}
-	r.lexical(queryTerms(q.Text))
+	r := ranking{x: x, n: n, beside: make([]float64, n)}
 	r.dense(q.Vector)
-	r.own()
-	r.neighbours()
+	r.lexical(queryTerms(q.Text))
 	r.session()
-	r.asked(q.Text)
+	r.asked = x.asked(q.Text, n)
 	return r.best(q.Limit)
-}
-
-// queryTerms are the terms of a query, each once.
-func queryTerms(text string) []string {
-	terms := AppendTerms(nil, text)
-	slices.Sort(terms)
-	return slices.Compact(terms)
 }
 
 // ranking is one query over the first n messages.
@@ -97,17 +82,15 @@ type ranking struct {
 	x *Index
 	n int
 
-	bm25     []float64 // by passage
-	cosines  []float64 // by passage; nil without vectors
-	topBM25  []float64 // by message
-	topCos   []float64
-	maxBM25  float64
-	owns     []float64 // by message: lexical and dense
-	beside   []float64
-	sessions []float64 // by session
+	bm25    []float64 // by passage
+	topBM25 []float64 // by message
+	maxBM25 float64
+	cosines []float64 // by passage; nil without vectors
+	topCos  []float64 // by message
 
-	speaker int32 // the one that is named, else -1
-	dates   []Date
+	beside   []float64 // by message: what its neighbours lend
+	sessions []float64 // by session
+	asked    asked
 }
 
 // passages is how many passages the messages have.
@@ -118,132 +101,42 @@ func (r *ranking) passages() int {
 	return int(r.x.messages[r.n].first)
 }
 
-// lexical computes BM25 (S. Robertson and H. Zaragoza, The Probabilistic Relevance
-// Framework: BM25 and Beyond, 2009) over passages, with
-//
-//	idf(t) = ln(1 + (N − df + 0.5) / (df + 0.5))
-//	score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 − b + b · length / mean length))
-func (r *ranking) lexical(terms []string) {
-	x, total := r.x, r.passages()
-	r.bm25 = make([]float64, total)
-	if total > 0 {
-		mean := float64(x.sums[total]) / float64(total)
-		for _, term := range terms {
-			id, ok := x.termOf[term]
-			if !ok {
-				continue
-			}
-			list := x.postings[id]
-			df, _ := slices.BinarySearchFunc(list, int32(total), func(p posting, n int32) int { return cmp.Compare(p.passage, n) })
-			idf := ln(1 + (float64(total-df)+0.5)/(float64(df)+0.5))
-			for _, p := range list[:df] {
-				norm := 1 - b + float64(b*float64(x.passages[p.passage].length))/mean
-				f := float64(p.n)
-				r.bm25[p.passage] += float64(idf * f * (k1 + 1) / (f + float64(k1*norm)))
-			}
+// around calls f for the messages beside a message in its session, with what they are
+// lent by it and lend it.
+func (r *ranking) around(i int, f func(j int, nearness float64)) {
+	m := &r.x.messages[i]
+	all := r.x.sessions[m.session].messages
+	for d, near := range nearness {
+		if before := int(m.place) - d - 1; before >= 0 {
+			f(int(all[before]), near)
 		}
-	}
-	r.topBM25 = r.tops(r.bm25)
-	r.maxBM25 = slices.Max(r.topBM25)
-}
-
-// tops are the best scores of the messages' passages, 0 where there is no better.
-func (r *ranking) tops(scores []float64) []float64 {
-	tops := make([]float64, r.n)
-	for i := range tops {
-		first, end := r.x.span(i)
-		for _, s := range scores[first:end] {
-			tops[i] = max(tops[i], s)
+		if after := int(m.place) + d + 1; after < len(all) && int(all[after]) < r.n {
+			f(int(all[after]), near)
 		}
-	}
-	return tops
-}
-
-// dense computes cosines.
-func (r *ranking) dense(query Vector) {
-	x, total := r.x, min(r.passages(), len(r.x.norms))
-	if len(query) != x.width || total == 0 || query == nil {
-		return
-	}
-	norm, found := query.norm(), 0
-	var sum float64
-	cosines := make([]float64, r.passages())
-	for p := range cosines {
-		if p >= total || x.norms[p] == 0 {
-			cosines[p] = math.NaN()
-			continue
-		}
-		cosines[p] = float64(dot(query, x.vectors[p*x.width:(p+1)*x.width])) / float64(norm*x.norms[p])
-		sum += cosines[p]
-		found++
-	}
-	if found == 0 {
-		return
-	}
-	// Of what has no vector yet nothing is known: it counts as the average.
-	for p, c := range cosines {
-		if math.IsNaN(c) {
-			cosines[p] = sum / float64(found)
-		}
-	}
-	r.cosines, r.topCos = cosines, r.tops(cosines)
-}
-
-// own makes a message's own score of both.
-func (r *ranking) own() {
-	r.owns = make([]float64, r.n)
-	for i := range r.owns {
-		l, d := r.parts(i)
-		r.owns[i] = l + d
 	}
 }
 
-func (r *ranking) parts(i int) (lexical, dense float64) {
-	if r.maxBM25 > 0 {
-		lexical = r.topBM25[i] / r.maxBM25
-	}
+// own are the parts of a message that it has by itself.
+func (r *ranking) own(i int) (lexical, dense float64) {
+	lexical = r.relative(r.topBM25[i])
 	if r.cosines != nil {
-		return float64(lexicalShare * lexical), float64(denseShare * r.topCos[i])
+		dense = float64(denseShare * r.topCos[i])
 	}
-	return lexical, 0
+	return lexical, dense
 }
 
-// passage is a passage's own score.
-func (r *ranking) passage(p int) float64 {
-	lexical := r.bm25[p] / cmp.Or(r.maxBM25, 1)
-	if r.cosines == nil {
-		return lexical
-	}
-	return float64(lexicalShare*lexical) + float64(denseShare*r.cosines[p])
-}
-
-// neighbours adds what the messages around say: an answer stands beside its question.
-func (r *ranking) neighbours() {
-	r.beside = make([]float64, r.n)
-	for i := range r.beside {
-		m := &r.x.messages[i]
-		all := r.x.sessions[m.session].messages
-		from, to := max(0, int(m.place)-Reach), min(len(all), int(m.place)+Reach+1)
-		for _, j := range all[from:to] {
-			if int(j) < r.n && int(j) != i {
-				r.beside[i] = max(r.beside[i], r.owns[j])
-			}
-		}
-		r.beside[i] = float64(neighbourShare * r.beside[i])
-	}
-}
-
-// session adds what the whole session is about.
+// session adds what a whole session is about.
 func (r *ranking) session() {
 	r.sessions = make([]float64, len(r.x.sessions))
 	for s := range r.sessions {
-		var top [sessionBest]float64
+		var top [sessionBest]float64 // of its scores, the best first
 		count := 0
 		for _, i := range r.x.sessions[s].messages {
 			if int(i) >= r.n {
 				break
 			}
-			score := r.owns[i] + r.beside[i]
+			lexical, dense := r.own(int(i))
+			score := lexical + dense + r.beside[i]
 			for k := range min(count+1, sessionBest) {
 				if k == count || score > top[k] {
 					top[k], score = score, top[k]
@@ -251,50 +144,34 @@ func (r *ranking) session() {
 			}
 			count = min(count+1, sessionBest)
 		}
+		var sum float64
+		for _, score := range top[:count] {
+			sum += score
+		}
 		if count > 0 {
-			var sum float64
-			for _, t := range top[:count] {
-				sum += t
-			}
 			r.sessions[s] = float64(sessionShare * (sum / float64(count)))
 		}
 	}
 }
 
-// asked reads out of the query who and when is asked for.
-func (r *ranking) asked(text string) {
-	r.dates = Dates(text)
-	r.speaker = -1
-	named := 0
-	for s, name := range r.x.participants(r.n) {
-		if _, found := cutName(text, name); found {
-			named++
-			r.speaker = int32(s)
-		}
-	}
-	if named != 1 {
-		r.speaker = -1
-	}
-}
-
-// score is the score of a message by its parts.
-func (r *ranking) score(i int) Parts {
+// parts are the parts of a message's score.
+func (r *ranking) parts(i int) Parts {
 	m := &r.x.messages[i]
 	p := Parts{Neighbours: r.beside[i], Session: r.sessions[m.session]}
-	p.Lexical, p.Dense = r.parts(i)
-	if r.speaker >= 0 && m.speaker == r.speaker {
+	p.Lexical, p.Dense = r.own(i)
+	if r.asked.speaker >= 0 && m.speaker == r.asked.speaker {
 		p.Speaker = speakerBonus
 	}
-	if slices.ContainsFunc(r.dates, m.date.Matches) {
+	if slices.ContainsFunc(r.asked.dates, m.date.Matches) {
 		p.Date = dateBonus
 	}
-	if m.user && m.speaker < 0 {
-		p.Role = userBonus
+	if m.speaker < 0 && m.role == r.asked.role {
+		p.Role = roleBonus
 	}
 	return p
 }
 
-// best are the limit best hits in order.
+// best are the best hits in order, limit of them or all.
 func (r *ranking) best(limit int) []Hit {
 	if limit <= 0 || limit > r.n {
 		limit = r.n
@@ -303,34 +180,39 @@ func (r *ranking) best(limit int) []Hit {
 		i     int
 		score float64
 	}
-	top := make([]candidate, 0, limit)
+	order := func(a, b candidate) int { return cmp.Or(cmp.Compare(b.score, a.score), a.i-b.i) }
+	var found []candidate
 	for i := range r.n {
-		p := r.score(i)
-		c := candidate{i, p.Sum()}
-		if c.score <= p.Role || len(top) == limit && c.score <= top[limit-1].score {
-			continue
+		p := r.parts(i)
+		if c := (candidate{i, p.Sum()}); c.score > p.Role {
+			found = append(found, c)
 		}
-		at, _ := slices.BinarySearchFunc(top, c, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.score, a.score), a.i-b.i) })
-		if len(top) == limit {
-			top = top[:limit-1]
+		if len(found) == 4*limit { // what is not among the best now never will be
+			slices.SortFunc(found, order)
+			found = found[:limit]
 		}
-		top = slices.Insert(top, at, c)
 	}
-	hits := make([]Hit, len(top))
-	for k, c := range top {
-		hits[k] = r.hit(c.i)
+	slices.SortFunc(found, order)
+	hits := make([]Hit, min(limit, len(found)))
+	for k := range hits {
+		hits[k] = r.hit(found[k].i)
 	}
 	return hits
 }
 
 func (r *ranking) hit(i int) Hit {
-	x, parts := r.x, r.score(i)
-	h := Hit{Seq: x.messages[i].seq, Score: parts.Sum(), Parts: parts, BM25: r.topBM25[i]}
+	x, parts := r.x, r.parts(i)
+	h := Hit{Seq: x.messages[i].seq, Score: parts.Sum(), Parts: parts}
 	first, end := x.span(i)
 	best := math.Inf(-1)
 	for p := first; p < end; p++ {
-		if own := r.passage(p); own > best {
-			best = own
+		h.BM25 = max(h.BM25, r.bm25[p])
+		score := r.relative(r.bm25[p])
+		if r.cosines != nil {
+			score += float64(denseShare * r.cosines[p])
+		}
+		if score > best {
+			best = score
 			h.Passage, h.Start, h.End = p-first, int(x.passages[p].start), int(x.passages[p].end)
 		}
 	}

@@ -36,7 +36,7 @@ func TestScoresAreThoseOfTheFormula(t *testing.T) {
 
 	mean := (3.0 + 3 + 4) / 3 // "over" is a stop word
 	idf := func(df float64) float64 { return math.Log(1 + (3-df+0.5)/(df+0.5)) }
-	part := func(f, length float64) float64 { return f * 1.9 / (f + 0.9*(0.6+0.4*length/mean)) }
+	part := func(f, length float64) float64 { return f * 2.2 / (f + 1.2*(0.6+0.4*length/mean)) }
 	want := []float64{idf(2) * part(2, 3), idf(2)*part(1, 3) + idf(2)*part(1, 3), idf(2) * part(1, 4)}
 	require.Len(t, hits, 3)
 	for _, h := range hits {
@@ -80,7 +80,7 @@ func TestNeighboursOfTheSameSessionAreFoundToo(t *testing.T) {
 	for _, h := range x.Search(Query{Text: "zebra"}) {
 		near[h.Seq] = h.Parts.Neighbours
 	}
-	assert.Equal(t, map[uint64]float64{1: 0.5, 2: 0.5, 3: 0, 5: 0.5, 7: 0.5, 8: 0}, near)
+	assert.Equal(t, map[uint64]float64{1: 0.4, 2: 0.6, 3: 0, 5: 0.6, 7: 0.4, 8: 0}, near)
 }
 
 func TestOfEqualMessagesTheEarlierIsFirst(t *testing.T) {
@@ -110,6 +110,7 @@ func TestPriors(t *testing.T) {
 	add(1, "user", "Ann", "2023-05-08")
 	add(2, "assistant", "Bob", "2023-05-09")
 	add(3, "user", "", "2024-05-08")
+	add(4, "assistant", "", "2024-05-09")
 	parts := func(query string, seq uint64) Parts {
 		for _, h := range x.Search(Query{Text: query}) {
 			if h.Seq == seq {
@@ -124,15 +125,19 @@ func TestPriors(t *testing.T) {
 		seq   uint64
 		want  Parts
 	}{
-		"who is named":                 {"what did Ann say of a zebra", 1, Parts{Speaker: speakerBonus}},
-		"another is named":             {"what did Ann say of a zebra", 2, Parts{}},
-		"two are named":                {"Ann and Bob's zebra", 1, Parts{}},
-		"part of a name":               {"zebra Annual", 1, Parts{}},
-		"a day":                        {"zebra on 8 May 2023", 1, Parts{Date: dateBonus}},
-		"another day":                  {"zebra on 8 May 2023", 2, Parts{}},
-		"a month":                      {"zebra in May 2023", 2, Parts{Date: dateBonus}},
-		"a user whom nobody has named": {"zebra", 3, Parts{Role: userBonus}},
-		"a user with a name":           {"zebra", 1, Parts{}},
+		"who is named":                      {"what did Ann say of a zebra", 1, Parts{Speaker: speakerBonus}},
+		"another is named":                  {"what did Ann say of a zebra", 2, Parts{}},
+		"two are named":                     {"Ann and Bob's zebra", 1, Parts{}},
+		"part of a name":                    {"zebra Annual", 1, Parts{}},
+		"a day":                             {"zebra on 8 May 2023", 1, Parts{Date: dateBonus}},
+		"another day":                       {"zebra on 8 May 2023", 2, Parts{}},
+		"a month":                           {"zebra in May 2023", 2, Parts{Date: dateBonus}},
+		"what a user said":                  {"zebra", 3, Parts{Role: roleBonus}},
+		"a request is no question of you":   {"could you tell me about the zebra", 3, Parts{Role: roleBonus}},
+		"the user is not asked for":         {"what did you say of a zebra", 3, Parts{}},
+		"what the assistant said":           {"what did you say of a zebra", 4, Parts{Role: roleBonus}},
+		"the assistant is not asked for":    {"zebra", 4, Parts{}},
+		"a role that has a name is no role": {"zebra", 1, Parts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := parts(c.query, c.seq)

@@ -1,0 +1,43 @@
+package recall
+
+import "math"
+
+// dense computes cosines, and lends to each message what its neighbours have more.
+func (r *ranking) dense(query Vector) {
+	x, total := r.x, min(r.passages(), len(r.x.norms))
+	if query == nil || len(query) != x.width || total == 0 {
+		return
+	}
+	norm, known := query.norm(), 0
+	var sum float64
+	cosines := make([]float64, r.passages())
+	for p := range cosines {
+		if p >= total || x.norms[p] == 0 {
+			cosines[p] = math.NaN()
+			continue
+		}
+		cosines[p] = float64(dot(query, x.vectors[p*x.width:(p+1)*x.width])) / float64(norm*x.norms[p])
+		sum += cosines[p]
+		known++
+	}
+	if known == 0 {
+		return
+	}
+	r.cosines, r.topCos = cosines, make([]float64, r.n)
+	for i := range r.topCos {
+		first, end := x.span(i)
+		for p := first; p < end; p++ {
+			if math.IsNaN(cosines[p]) { // nothing is known of it yet: it counts as the average
+				cosines[p] = sum / float64(known)
+			}
+			r.topCos[i] = max(r.topCos[i], cosines[p])
+		}
+	}
+	for i := range r.beside {
+		most := 0.0
+		r.around(i, func(j int, nearness float64) {
+			most = max(most, float64(nearness*(r.topCos[j]-r.topCos[i])))
+		})
+		r.beside[i] += float64(denseShare * most)
+	}
+}

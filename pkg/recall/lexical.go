@@ -1,0 +1,122 @@
+package recall
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	// Of BM25. The usual b of 0.75 is for whole documents; a passage is of even length,
+	// so its length says less.
+	k1 = 1.2
+	b  = 0.4
+
+	// lengthPenalty is how much less the best passage of a message counts for each time
+	// that it has e times as many of them: of many, one is good by chance.
+	lengthPenalty = 0.2
+)
+
+// queryTerms are the terms of a query, each once.
+func queryTerms(text string) []string {
+	terms := AppendTerms(nil, text)
+	slices.Sort(terms)
+	return slices.Compact(terms)
+}
+
+// lexical computes BM25 (S. Robertson and H. Zaragoza, The Probabilistic Relevance
+// Framework: BM25 and Beyond, 2009) over passages, with
+//
+//	idf(t) = ln(1 + (N − df + 0.5) / (df + 0.5))
+//	score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 − b + b · length / mean length))
+//
+// and lends to each message what its neighbours have of a term and it has not itself: an
+// answer stands beside its question, and says little of what it is about.
+func (r *ranking) lexical(terms []string) {
+	x, total := r.x, r.passages()
+	r.bm25, r.topBM25 = make([]float64, total), make([]float64, r.n)
+	if total == 0 {
+		return
+	}
+	mean := float64(x.sums[total]) / float64(total)
+	t := term{ranking: r, scores: make([]float64, r.n), lent: make([]float64, r.n), gained: make([]float64, r.n)}
+	for _, word := range terms {
+		id, ok := x.termOf[word]
+		if !ok {
+			continue
+		}
+		list := x.postings[id]
+		df, _ := slices.BinarySearchFunc(list, int32(total), func(p posting, n int32) int { return cmp.Compare(p.passage, n) })
+		idf := ln(1 + (float64(total-df)+0.5)/(float64(df)+0.5))
+		for _, p := range list[:df] {
+			// The conversions keep the compiler from fusing, which some processors do and some not.
+			norm := 1 - b + float64(b*float64(x.passages[p.passage].length))/mean
+			f := float64(p.n)
+			score := float64(idf * f * (k1 + 1) / (f + float64(k1*norm)))
+			r.bm25[p.passage] += score
+			t.add(int(x.passages[p.passage].message), score)
+		}
+		t.lend()
+	}
+	for i := range r.topBM25 {
+		first, end := x.span(i)
+		for _, score := range r.bm25[first:end] {
+			r.topBM25[i] = max(r.topBM25[i], score/x.messages[i].penalty)
+		}
+		r.maxBM25 = max(r.maxBM25, r.topBM25[i])
+	}
+	for i := range r.beside {
+		r.beside[i] += r.relative(t.gained[i])
+	}
+}
+
+// relative is a part of a score, relative to that of the best message, with its share.
+func (r *ranking) relative(bm25 float64) float64 {
+	if r.maxBM25 == 0 {
+		return 0
+	}
+	if r.cosines == nil {
+		return bm25 / r.maxBM25
+	}
+	return float64(lexicalShare * (bm25 / r.maxBM25))
+}
+
+// term is what one term is worth in the messages.
+type term struct {
+	*ranking
+	scores []float64 // by message, 0 where it does not occur
+	lent   []float64 // by message
+	gained []float64 // by message, of all terms before
+	found  []int     // where it occurs
+	near   []int     // where something is lent
+}
+
+// add counts the score of a passage for its message.
+func (t *term) add(i int, score float64) {
+	if t.scores[i] == 0 {
+		t.found = append(t.found, i)
+	}
+	t.scores[i] = max(t.scores[i], score/t.x.messages[i].penalty)
+}
+
+// lend adds to each message beside those that have the term the most that it is lent by
+// one of them, and forgets the term.
+func (t *term) lend() {
+	for _, i := range t.found {
+		t.around(i, func(j int, nearness float64) {
+			if most := float64(nearness * (t.scores[i] - t.scores[j])); most > t.lent[j] {
+				if t.lent[j] == 0 {
+					t.near = append(t.near, j)
+				}
+				t.lent[j] = most
+			}
+		})
+	}
+	for _, j := range t.near {
+		t.gained[j] += t.lent[j]
+		t.lent[j] = 0
+	}
+	for _, i := range t.found {
+		t.scores[i] = 0
+	}
+	t.found, t.near = t.found[:0], t.near[:0]
+}

@@ -1,0 +1,94 @@
+package static
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func sum(t *testing.T, data any) string {
+	hash := sha256.New()
+	require.NoError(t, binary.Write(hash, binary.LittleEndian, data))
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// Whoever changes the table or the vocabulary changes [Model], and these.
+func TestTheTableIsTheOneThatModelNames(t *testing.T) {
+	assert.Equal(t, "mneme-static-128-v1", Model)
+	assert.Equal(t, "b729a0dd5729d19b90b423226595db427d869f79939908173ec4d67bfa7d0283", sum(t, []byte(tableBytes)))
+	assert.Equal(t, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3", sum(t, []byte(vocabulary)))
+
+	rows, width := binary.LittleEndian.Uint32([]byte(tableBytes)), binary.LittleEndian.Uint32([]byte(tableBytes[4:]))
+	assert.EqualValues(t, Dimensions, width)
+	assert.EqualValues(t, len(tableBytes), 8+rows*(4+width))
+	assert.Len(t, loaded().pieces.starts, int(rows)-len(loaded().pieces.continues))
+}
+
+// The same bits on every machine.
+func TestTheBitsOfEmbeddings(t *testing.T) {
+	var all []float32
+	for _, text := range read[[]string](t, "testdata/texts.json") {
+		all = append(all, Embed(text)...)
+	}
+	assert.Equal(t, "47c00ccea81d735d7371dc843511ef25327ca914a2fa579a9b82b07b1e2c3ec9", sum(t, all))
+}
+
+func cosine(a, b []float32) (sum float64) {
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+func TestTextsOfOneMeaningAreNearer(t *testing.T) {
+	for _, c := range [][3]string{
+		{"The doctor was late.", "My physician arrived after the appointment.", "The bread was stale."},
+		{"fix the crash at startup", "the program panics when it is launched", "plant roses in spring"},
+		{"When is the wedding?", "They are getting married in June.", "The engine needs oil."},
+	} {
+		text, near, far := Embed(c[0]), Embed(c[1]), Embed(c[2])
+		assert.Greater(t, cosine(text, near), cosine(text, far)+0.1, c)
+	}
+}
+
+func TestAnEmbeddingHasLengthOne(t *testing.T) {
+	for _, text := range []string{"a", "some words", "東京"} {
+		v := Embed(text)
+		assert.Len(t, v, Dimensions)
+		assert.InDelta(t, 1, math.Sqrt(cosine(v, v)), 1e-6)
+	}
+}
+
+func TestATextWithoutKnownPiecesHasNoEmbedding(t *testing.T) {
+	for _, text := range []string{"", " \n", "\xff\xfe", "🎉🎉", "\u0007"} {
+		assert.Nil(t, Embed(text), "%q", text)
+	}
+}
+
+func TestEmbeddingsAreTheSameInParallel(t *testing.T) {
+	want := Embed("the quick brown fox")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				assert.Equal(t, want, Embed("the quick brown fox"))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkEmbed(b *testing.B) {
+	const text = "I'm working on a project with scheduled two-week sprints, and the first sprint ends on March 29, " +
+		"focusing on user registration and login. I need to plan the sprint carefully to ensure we meet the deadline."
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		Embed(text)
+	}
+}

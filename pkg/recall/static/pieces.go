@@ -1,0 +1,98 @@
+package static
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxWord is the length in characters of the longest word that is looked up.
+const maxWord = 100
+
+// pieces is the vocabulary of WordPiece (Y. Wu et al., Google's Neural Machine
+// Translation System, 2016) as BERT's uncased models use it: numbers by piece.
+type pieces struct {
+	starts, continues map[string]int // a word; it, behind another piece
+	longest           int            // in bytes
+}
+
+func newPieces(vocabulary []string) pieces {
+	p := pieces{starts: make(map[string]int, len(vocabulary)), continues: map[string]int{}}
+	for i, piece := range vocabulary {
+		p.longest = max(p.longest, len(piece))
+		if rest, ok := strings.CutPrefix(piece, "##"); ok && rest != "" {
+			p.continues[rest] = i
+		} else {
+			p.starts[piece] = i
+		}
+	}
+	return p
+}
+
+// each calls f for the pieces of a text in order. A word that cannot be made of pieces
+// has none.
+func (p pieces) each(text string, f func(piece int)) {
+	var word []byte
+	found := make([]int, 0, 16)
+	flush := func() {
+		found = p.of(found[:0], word)
+		for _, piece := range found {
+			f(piece)
+		}
+		word = word[:0]
+	}
+	for _, r := range norm.NFD.String(text) {
+		switch {
+		case unicode.IsSpace(r):
+			flush()
+		case r == 0 || r == utf8.RuneError || unicode.In(r, unicode.C, unicode.Mn):
+			// Control characters and accents are nothing.
+		case isPunctuation(r) || isIdeograph(r):
+			flush()
+			word = utf8.AppendRune(word, r)
+			flush()
+		default:
+			word = utf8.AppendRune(word, unicode.ToLower(r))
+		}
+	}
+	flush()
+}
+
+// of appends the pieces of a word, the longest first of all; none if there are not
+// enough.
+func (p pieces) of(dst []int, word []byte) []int {
+	if utf8.RuneCount(word) > maxWord {
+		return dst
+	}
+	known := p.starts
+	for from := 0; from < len(word); known = p.continues {
+		to := min(len(word), from+p.longest)
+		for ; to > from; to-- {
+			if piece, ok := known[string(word[from:to])]; ok {
+				dst = append(dst, piece)
+				break
+			}
+		}
+		if to == from {
+			return dst[:0]
+		}
+		from = to
+	}
+	return dst
+}
+
+// isPunctuation counts all ASCII marks as punctuation, signs such as $ and + too.
+func isPunctuation(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r > ' ' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != 0x7f
+	}
+	return unicode.IsPunct(r)
+}
+
+// isIdeograph tells whether a character is a word of its own.
+func isIdeograph(r rune) bool {
+	return r >= 0x4e00 && r <= 0x9fff || r >= 0x3400 && r <= 0x4dbf || r >= 0x20000 && r <= 0x2ceaf ||
+		r >= 0xf900 && r <= 0xfaff || r >= 0x2f800 && r <= 0x2fa1f
+}

@@ -1,0 +1,52 @@
+package static
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func read[T any](t *testing.T, path string) (v T) {
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(content, &v))
+	return v
+}
+
+// piecesOf are the numbers of the pieces of a text.
+func piecesOf(text string) (found []int) {
+	loaded().pieces.each(text, func(piece int) { found = append(found, piece) })
+	return found
+}
+
+// The numbers in testdata/pieces.json are those of the model's own tokeniser. It has one
+// for what cannot be made of pieces, which here is left out.
+func TestPiecesAreThoseOfTheModel(t *testing.T) {
+	const unknown = 100
+	texts, want := read[[]string](t, "testdata/texts.json"), read[[][]int](t, "testdata/pieces.json")
+	require.Len(t, want, len(texts))
+	for i, text := range texts {
+		var known []int
+		for _, piece := range want[i] {
+			if piece != unknown {
+				known = append(known, piece)
+			}
+		}
+		assert.Equal(t, known, piecesOf(text), text)
+	}
+}
+
+func FuzzPieces(f *testing.F) {
+	for _, text := range []string{"", "a##b", "\xff\xfe", "é\u0301", strings.Repeat("x", 200), "東京", "İ"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		found := piecesOf(text)
+		again := append(piecesOf(text+" "), piecesOf(" "+text)...)
+		assert.Equal(t, append(found, found...), again, "white space around a text does not matter")
+	})
+}
