@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"mneme/internal/testdata"
 )
 
 func encoded(t require.TestingT, b Bag) []byte {
@@ -86,34 +84,4 @@ func FuzzParseBag(f *testing.F) {
 		require.NoError(t, x.Add(1, b))
 		x.Search(Query{Text: "one two 8 May", Limit: 3})
 	})
-}
-
-// recordedMessages are those of recorded agents, repeated up to n.
-func recordedMessages(t testing.TB, n int) []Message {
-	var all []Message
-	for e := range testdata.Events(t, "claude_code") {
-		if e.Kind == "message" && len(all) < n {
-			all = append(all, Message{Role: e.Role, Content: e.Content})
-		}
-	}
-	for i := 0; len(all) < n; i++ {
-		all = append(all, all[i])
-	}
-	return all
-}
-
-func BenchmarkNewBag(b *testing.B) {
-	messages := recordedMessages(b, 1000)
-	size, bytes := 0, 0
-	for _, m := range messages {
-		size += len(m.Content)
-		bytes += len(encoded(b, NewBag(m)))
-	}
-	b.SetBytes(int64(size))
-	for b.Loop() {
-		for _, m := range messages {
-			NewBag(m)
-		}
-	}
-	b.ReportMetric(float64(bytes)/float64(size), "bytes/byte")
 }

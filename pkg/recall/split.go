@@ -62,8 +62,8 @@ func passages(text string) iter.Seq2[int, int] {
 				if !flush() {
 					return
 				}
+				n -= utf8.RuneCountInString(text[start:end])
 				start = end
-				n = utf8.RuneCountInString(text[start:to])
 			}
 			end = to
 			chars += n
