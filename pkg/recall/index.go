@@ -21,6 +21,7 @@ var ErrVectors = errors.New("the vectors do not fit the message")
 // The zero value is an empty index. Reads may run beside each other, but not beside Add
 // and SetVectors.
 type Index struct {
+	last     uint64
 	messages []message
 	sessions []session
 	speakers []speaker
@@ -72,14 +73,9 @@ type speaker struct {
 }
 
 // Last is the sequence of the last message, 0 for none.
-func (x *Index) Last() uint64 {
-	if len(x.messages) == 0 {
-		return 0
-	}
-	return x.messages[len(x.messages)-1].seq
-}
+func (x *Index) Last() uint64 { return x.last }
 
-// Len is the number of messages.
+// Len is the number of messages that have text.
 func (x *Index) Len() int { return len(x.messages) }
 
 // Bytes is about how much memory the index takes.
@@ -94,10 +90,15 @@ const (
 )
 
 // Add appends a message. It fails with [ErrOrder] and changes nothing if seq is not above
-// [Index.Last]. A message without text is added too: it has a place in its session.
+// [Index.Last]. A message without text is never found and stands beside no other: it only
+// moves Last.
 func (x *Index) Add(seq uint64, b Bag) error {
 	if last := x.Last(); seq <= last {
 		return fmt.Errorf("sequence %d after %d: %w", seq, last, ErrOrder)
+	}
+	x.last = seq
+	if len(b.Passages) == 0 {
+		return nil
 	}
 	if x.termOf == nil {
 		x.termOf, x.sessionOf, x.speakerOf = map[string]int32{}, map[string]int32{}, map[string]int32{}
@@ -108,7 +109,7 @@ func (x *Index) Add(seq uint64, b Bag) error {
 	x.messages = append(x.messages, message{
 		seq: seq, first: int32(len(x.passages)), session: s, place: int32(len(x.sessions[s].messages)),
 		speaker: x.speaker(b.Speaker, i), date: b.Date, role: roles[b.Role],
-		penalty: 1 + float64(lengthPenalty*ln(float64(max(1, len(b.Passages))))),
+		penalty: 1 + float64(lengthPenalty*ln(float64(len(b.Passages)))),
 	})
 	x.sessions[s].messages = append(x.sessions[s].messages, i)
 	x.addPassages(i, b)
@@ -173,8 +174,11 @@ func (x *Index) addPassages(i int32, b Bag) {
 // of passages, or if a vector is of another width than those before.
 func (x *Index) SetVectors(seq uint64, vectors []Vector) error {
 	i, ok := slices.BinarySearchFunc(x.messages, seq, func(m message, seq uint64) int { return cmp.Compare(m.seq, seq) })
+	if !ok && len(vectors) == 0 { // it may have no text
+		return nil
+	}
 	if !ok {
-		return fmt.Errorf("no message has sequence %d: %w", seq, ErrVectors)
+		return fmt.Errorf("no message with text has sequence %d: %w", seq, ErrVectors)
 	}
 	first, end := x.span(i)
 	if len(vectors) != end-first {

@@ -11,7 +11,7 @@ import (
 func TestNamesAreTakenOutOfAQuery(t *testing.T) {
 	x := &Index{}
 	for i, speaker := range []string{"Caroline", "Jo", "Caroline", "Dr. Ying Yu", "", "Zoë"} {
-		assert.NoError(t, x.Add(uint64(i+1), NewBag(Message{Speaker: speaker})))
+		assert.NoError(t, x.Add(uint64(i+1), NewBag(Message{Speaker: speaker, Content: "words"})))
 	}
 	for query, want := range map[string]string{
 		"When did Caroline go?":                "When did go?",

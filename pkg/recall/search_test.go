@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,59 @@ func TestNeighboursOfTheSameSessionAreFoundToo(t *testing.T) {
 		near[h.Seq] = h.Parts.Neighbours
 	}
 	assert.Equal(t, map[uint64]float64{1: 0.4, 2: 0.6, 3: 0, 5: 0.6, 7: 0.4, 8: 0}, near)
+}
+
+// What a neighbour has of a term counts only as far as the message has less of it itself.
+func TestAMessageIsLentTheWordsItLacks(t *testing.T) {
+	x := &Index{}
+	for i, text := range []string{"zebra", "zebra", "-", "-", "-", "zebra", "lion", "-", "-", "-", "filler", "filler"} {
+		require.NoError(t, x.Add(uint64(i+1), NewBag(Message{Session: strconv.Itoa(i / 5), Content: text})))
+	}
+	lent := map[uint64]float64{}
+	for _, h := range x.Search(Query{Text: "a zebra and a lion"}) {
+		lent[h.Seq] = h.Parts.Neighbours
+	}
+	assert.Zero(t, lent[1], "its neighbour says the same")
+	assert.Equal(t, 0.6, lent[6], "its neighbour says the rest")
+	assert.Greater(t, lent[3], 0.0, "itself it says nothing")
+}
+
+func TestAMessageIsLentWhatItsNeighboursMean(t *testing.T) {
+	x := indexOf(t, "one", "two", "three", "four")
+	for seq, v := range []Vector{{0, 9}, {9, 0}, {9, 0}, nil} {
+		require.NoError(t, x.SetVectors(uint64(seq+1), []Vector{v}))
+	}
+	hits := x.Search(Query{Vector: Vector{9, 0}})
+	assert.Equal(t, []uint64{2, 3, 4, 1}, seqs(hits))
+	for _, h := range hits {
+		average := 2.0 / 3 // of the others, which the one without a vector counts as
+		assert.InDelta(t, map[uint64]float64{1: 0, 2: 1, 3: 1, 4: average}[h.Seq], h.Cosine, 1e-12)
+		assert.InDelta(t, denseShare*map[uint64]float64{1: 0.6, 2: 0, 3: 0, 4: 0.6 * (1 - average)}[h.Seq], h.Parts.Neighbours, 1e-12)
+	}
+}
+
+func TestOfManyPassagesTheBestCountsLess(t *testing.T) {
+	long := "The zebra sleeps.\n" + strings.Repeat("It is very quiet here.\n", 100)
+	x := indexOf(t, "The zebra sleeps.", "-", "-", "-", "-", long)
+	hits := x.Search(Query{Text: "zebra"})
+	require.Len(t, hits, 6, "and what is beside them")
+	passages := float64(len(Passages(long)))
+	require.Greater(t, passages, 1.0)
+	for _, h := range hits {
+		if h.Seq == 6 {
+			assert.InDelta(t, h.BM25/hits[0].BM25/(1+0.2*math.Log(passages)), h.Parts.Lexical, 1e-12)
+		}
+	}
+}
+
+// A call of a tool without a word is a message of the assistant without text.
+func TestMessagesWithoutTextStandBetweenNoOthers(t *testing.T) {
+	x := indexOf(t, "", "zebra", "", " ", "\n", "lion", "")
+	assert.Equal(t, []uint64{2, 6}, seqs(x.Search(Query{Text: "zebra"})))
+	assert.Equal(t, 2, x.Len())
+	assert.EqualValues(t, 7, x.Last())
+	assert.ErrorIs(t, x.Add(7, NewBag(Message{Content: "again"})), ErrOrder)
+	require.NoError(t, x.SetVectors(4, nil))
 }
 
 func TestOfEqualMessagesTheEarlierIsFirst(t *testing.T) {

@@ -40,7 +40,7 @@ func TestWhatHasNoDirectionIsNoVector(t *testing.T) {
 
 func TestVectorsThatDoNotFitAreRefused(t *testing.T) {
 	x := indexOf(t, "one", "two", "")
-	assert.ErrorIs(t, x.SetVectors(4, nil), ErrVectors)
+	assert.ErrorIs(t, x.SetVectors(4, []Vector{{1}}), ErrVectors)
 	assert.ErrorIs(t, x.SetVectors(1, nil), ErrVectors)
 	assert.ErrorIs(t, x.SetVectors(3, []Vector{{1}}), ErrVectors)
 	require.NoError(t, x.SetVectors(1, []Vector{nil}))
