@@ -8,8 +8,8 @@ import (
 const (
 	// Of BM25. The usual b of 0.75 is for whole documents; a passage is of even length,
 	// so its length says less.
-	k1 = 1.2
-	b  = 0.4
+	bm25K1 = 1.2
+	bm25B  = 0.4
 
 	// lengthPenalty is how much less the best passage of a message counts for each time
 	// that it has e times as many of them: of many, one is good by chance.
@@ -49,9 +49,9 @@ func (r *ranking) lexical(terms []string) {
 		idf := ln(1 + (float64(total-df)+0.5)/(float64(df)+0.5))
 		for _, p := range list[:df] {
 			// The conversions keep the compiler from fusing, which some processors do and some not.
-			norm := 1 - b + float64(b*float64(x.passages[p.passage].length))/mean
+			norm := 1 - bm25B + float64(bm25B*float64(x.passages[p.passage].length))/mean
 			f := float64(p.n)
-			score := float64(idf * f * (k1 + 1) / (f + float64(k1*norm)))
+			score := float64(idf * f * (bm25K1 + 1) / (f + float64(bm25K1*norm)))
 			r.bm25[p.passage] += score
 			t.add(int(x.passages[p.passage].message), score)
 		}
