@@ -182,14 +182,16 @@ func (r *ranking) best(limit int) []Hit {
 	}
 	order := func(a, b candidate) int { return cmp.Or(cmp.Compare(b.score, a.score), a.i-b.i) }
 	var found []candidate
+	least := 0.0
 	for i := range r.n {
 		p := r.parts(i)
-		if c := (candidate{i, p.Sum()}); c.score > p.Role {
+		if c := (candidate{i, p.Sum()}); c.score > max(p.Role, least) {
 			found = append(found, c)
 		}
 		if len(found) == 4*limit { // what is not among the best now never will be
 			slices.SortFunc(found, order)
 			found = found[:limit]
+			least = found[limit-1].score
 		}
 	}
 	slices.SortFunc(found, order)
