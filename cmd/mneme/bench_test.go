@@ -119,7 +119,7 @@ func TestBenchLatencyReadsBackWhatItPublished(t *testing.T) {
 func TestBenchLatencyAndContextOnNeo4jLeaveNothingThere(t *testing.T) {
 	server := neo4jtest.Own(t)
 	on := []string{"--store", "neo4j", "--neo4j-uri", server.URI()}
-	latency, lines := measure[bench.Latency](t, append([]string{"latency", "--rate", "20", "--reads", "5", "--warm-up", "0s"}, on...)...)
+	latency, lines := measure[bench.Latency](t, append([]string{"latency", "--rate", "10", "--reads", "1", "--warm-up", "0s"}, on...)...)
 	require.Equal(t, lines, latency.Events)
 	require.Equal(t, bench.Store{Name: "neo4j", Version: server.Version()}, latency.Store)
 	require.Positive(t, latency.Readable.P50)

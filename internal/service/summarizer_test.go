@@ -71,6 +71,13 @@ func atLevel(n int) func([]httpapi.Summary) bool {
 	}
 }
 
+// live waits until the summarizer works on what comes: results of tools from before are
+// condensed with the next event.
+func (i instance) live() {
+	i.Helper()
+	require.Eventually(i, func() bool { return i.status("summaries").State == "live" }, patience, 10*time.Millisecond)
+}
+
 // settled waits until the summarizer has nothing more to do.
 func (i instance) settled() {
 	i.Helper()
@@ -357,6 +364,7 @@ func TestWhatAModelCannotCondenseIsNotTriedWithEachEvent(t *testing.T) {
 		model(endpoint)(s)
 		s.Condense = "llm"
 	})
+	i.live()
 	i.publish(withLargeResult(t))
 	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond)
 	for n := range 3 {
