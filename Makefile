@@ -28,7 +28,7 @@ build: ## Build the programs into bin/
 	$(GO) build -o bin/ ./cmd/... ./examples/scout
 
 .PHONY: test
-test: ## Run all tests; the engine and the services with the race detector where there is a C compiler
+test: ## Run all tests; the log and the engine with the race detector too where there is a C compiler
 	@if [ -d "$${MNEME_TEST_DATA:-../shared/data}" ]; then echo "recorded sessions: used"; \
 	else echo "recorded sessions: not found, the tests that need them are skipped (MNEME_TEST_DATA names their folder)"; fi
 	@mkdir -p .cache; for language in python javascript; do \
@@ -41,15 +41,18 @@ test: ## Run all tests; the engine and the services with the race detector where
 # What test runs beside one Neo4j for all packages.
 .PHONY: go-test
 go-test:
-	$(GO) test ./...
+	$(GO) test -vet=off ./...
 ifeq ($(RACE),yes)
-	CGO_ENABLED=1 $(GO) test -race -short ./pkg/projection/... ./pkg/eventlog/... ./pkg/graph/... ./internal/httpapi/... ./internal/importer/...
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short ./pkg/projection/... ./pkg/eventlog/...
 else
 	@echo "no C compiler: the race detector did not run"
 endif
 
 .PHONY: test-all
-test-all: test .cache/schemathesis/installed ## Run also what takes minutes: the API against its own description, a cluster, Neo4j's current line
+test-all: test .cache/schemathesis/installed ## Run also what takes minutes: the API against its own description, a cluster, Neo4j's current line, more with the race detector
+ifeq ($(RACE),yes)
+	@$(NEO4J) -tests env CGO_ENABLED=1 $(GO) test -count=1 -timeout 20m -race -short ./pkg/graph/... ./internal/httpapi/... ./internal/importer/... ./internal/service/...
+endif
 	@$(NEO4J) -tests env MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 20m -v ./test/...
 	@$(NEO4J) -tests -line current $(GO) test -count=1 ./deploy/neo4j/... ./pkg/graph/neo4jstore/...
 

@@ -57,7 +57,7 @@ func portion(list []events.Event, round, rounds int) []events.Event {
 // in the next, while events are published and applied.
 func TestNeo4jAndMnemeAreKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	rounds, recording := 5, "openhands"
+	rounds, recording := 3, "openhands"
 	if all() { // 20 times each
 		rounds, recording = 41, "claude_code"
 	}
