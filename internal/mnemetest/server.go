@@ -20,8 +20,9 @@ import (
 	"mneme/internal/mnemetest/programs"
 )
 
-// How long the program may take to be ready and to end.
-const patience = 30 * time.Second
+// How long the program may take to be ready and to end: on a busy machine, on a Neo4j that
+// plans each statement for the first time.
+const patience = 2 * time.Minute
 
 // Binary builds the program once for all tests of a package, and returns its path.
 var Binary = sync.OnceValues(func() (string, error) {

@@ -16,7 +16,7 @@ import (
 // the schema; the next one must be able to.
 func TestAServerThatDiesWhileTheSchemaIsMade(t *testing.T) {
 	t.Parallel()
-	rounds := 2
+	rounds := 1
 	if all() {
 		rounds = 20
 	}
