@@ -71,7 +71,7 @@ func processesOf(t *testing.T, dir string) (list []string) {
 // MNEME_TEST_SEED is the seed of another schedule.
 func TestAShortCampaign(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute or two")
+		t.Skip("takes a minute or two: run it without -short")
 	}
 	p, n := Plan{Seed: 1, Faults: len(targets()), Duration: 30 * time.Second}, 3000
 	if os.Getenv("MNEME_TEST_ALL") == "1" {

@@ -14,6 +14,7 @@ import (
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
 	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/projection"
 )
 
 // graphOf makes the read model "graph" of a log and returns its file.
@@ -22,13 +23,18 @@ func graphOf(t *testing.T, log []eventlog.Message) string {
 	path := filepath.Join(t.TempDir(), "graph.db")
 	store, err := sqlitestore.OpenGraph(t.Context(), path)
 	require.NoError(t, err)
-	declared := graph.Projection()
+	fill(t, graph.Projection(), store, log)
+	require.NoError(t, store.Close())
+	return path
+}
+
+// fill applies a log to a new store.
+func fill[U projection.Unit](t *testing.T, declared projection.Projection[U], store projection.Store[U], log []eventlog.Message) {
+	t.Helper()
 	cp, err := store.Acquire(t.Context(), 0, declared.Fingerprint())
 	require.NoError(t, err)
 	_, err = declared.Apply(t.Context(), store, cp, log)
 	require.NoError(t, err)
-	require.NoError(t, store.Close())
-	return path
 }
 
 // checkFile returns what is found when a read model is checked against a log.

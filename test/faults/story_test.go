@@ -191,11 +191,7 @@ func stateOf(t *testing.T, log []eventlog.Message) string {
 	path := filepath.Join(t.TempDir(), "state.db")
 	store, err := sqlitestore.OpenSummaries(t.Context(), path)
 	require.NoError(t, err)
-	declared := summary.Projection()
-	cp, err := store.Acquire(t.Context(), 0, declared.Fingerprint())
-	require.NoError(t, err)
-	_, err = declared.Apply(t.Context(), store, cp, log)
-	require.NoError(t, err)
+	fill(t, summary.Projection(), store, log)
 	require.NoError(t, store.Close())
 	return path
 }
