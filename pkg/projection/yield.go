@@ -23,11 +23,11 @@ const (
 const (
 	recently     = time.Second
 	shortBatch   = 2 * time.Millisecond // what one takes, about
-	minBatch     = 64                   // events
+	minBatch     = 8                   // events
 	maxYielding  = 1000                 // events, of a whole one
 	restRatio    = 8
-	maxRest      = 40 * time.Millisecond
-	yieldingRead = 200 // events that it lets the log send ahead
+	maxRest      = 100 * time.Millisecond
+	yieldingRead = 50 // events that it lets the log send ahead
 )
 
 // yieldPoll is how often it looks whether the others are done.
