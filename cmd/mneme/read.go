@@ -13,8 +13,9 @@ import (
 // ContextCmd prints the context of a conversation.
 type ContextCmd struct {
 	conversationArg
+	Query    string `help:"What the past is searched for; if absent, what the user said last." placeholder:"TEXT"`
 	MaxChars int    `help:"Budget in Unicode code points, headings included." default:"100000"`
-	Strategy string `help:"How to choose: hybrid, levels, recent or pruned." enum:"hybrid,levels,recent,pruned" default:"hybrid"`
+	Strategy string `help:"How to choose: hybrid, relevant, levels, recent or pruned." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
 	Condense string `help:"How large results of tools are shown that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
 	Format   string `help:"markdown or json." enum:"markdown,json" default:"markdown"`
 	Explain  bool   `help:"With --format json: say why each part is there."`
@@ -27,6 +28,7 @@ func (*ContextCmd) Help() string {
 	return `Examples:
 
     mneme context ID --max-chars 20000
+    mneme context ID --query "why did we change the parser?"
     mneme context ID --strategy levels             summaries first, then the newest turns
     mneme context ID --as-of 1200                  what it would have been then
     mneme context ID --at-least 57                 with what was just published
@@ -44,7 +46,7 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		format = "json"
 	}
 	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/context"), parameters{
-		"max_chars": c.MaxChars, "strategy": c.Strategy, "condense": c.Condense, "format": format, "explain": c.Explain,
+		"query": c.Query, "max_chars": c.MaxChars, "strategy": c.Strategy, "condense": c.Condense, "format": format, "explain": c.Explain,
 	}.with(c.pastFlags.query(), c.waitFlags.query()), "", nil)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"mneme/internal/indexes"
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/projection"
@@ -34,6 +35,8 @@ type Config struct {
 	// Condense is how contexts of conversations with a profile show large results of tools;
 	// nil means extractive.
 	Condense func(profile string) string
+	// Indexes are those by which contexts search the past; nil means that they do not.
+	Indexes *indexes.Cache
 	// Stall is how long a client may neither send nor take anything before it is cut
 	// off; 0 means 30 s.
 	Stall time.Duration

@@ -15,8 +15,9 @@ type contextInput struct {
 	ConversationParam
 	AsOfParam
 	WaitParams
+	Query    string `query:"query" maxLength:"100000" doc:"what the past is searched for; absent, what the user said last"`
 	MaxChars int    `query:"max_chars" minimum:"200" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings included"`
-	Strategy string `query:"strategy" enum:"hybrid,levels,recent,pruned" default:"hybrid" doc:"how to choose"`
+	Strategy string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose"`
 	Condense string `query:"condense" enum:"off,clear,extractive,llm" doc:"how large results of tools are shown that are not among the newest; the server's setting if absent"`
 	Format   string `query:"format" enum:"markdown,json" default:"json"`
 	Explain  bool   `query:"explain" doc:"with format=json: say why each part is there"`
@@ -42,20 +43,20 @@ func (a *api) registerContext(h huma.API) {
 }
 
 func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, error) {
-	g, f, err := a.both(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
 	}
 	mode := in.Condense
 	if mode == "" && a.Condense != nil {
-		conversation, err := g.Conversation(ctx, in.id(), in.seq())
+		conversation, err := source.Graph.Conversation(ctx, in.id(), in.seq())
 		if err != nil {
 			return nil, a.problem(err)
 		}
 		mode = a.Condense(conversation.Profile)
 	}
-	c, err := a.build(ctx, window.Source{Graph: g, Files: f}, window.Request{
-		Conversation: in.id(), MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf, Condense: mode,
+	c, err := a.build(ctx, source, window.Request{
+		Conversation: in.id(), Query: in.Query, MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf, Condense: mode,
 	})
 	if err != nil {
 		return nil, a.problem(err)

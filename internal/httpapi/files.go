@@ -11,6 +11,7 @@ import (
 	"mneme/events"
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
+	"mneme/pkg/window"
 )
 
 // File is a touched file as the API shows it.
@@ -51,11 +52,11 @@ func (a *api) registerFiles(h huma.API) {
 }
 
 func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
-	_, f, err := a.both(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	list, err := in.read(ctx, f, in.id())
+	list, err := in.read(ctx, source.Files, in.id())
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -73,7 +74,7 @@ const maxAccesses = 40_000
 
 // read finds the files that are asked for. How many accesses that takes is not known
 // before: other files may have been touched since, and one file has up to four kinds.
-func (in *filesInput) read(ctx context.Context, f graph.FilesReader, id events.ConversationID) ([]File, error) {
+func (in *filesInput) read(ctx context.Context, f window.Files, id events.ConversationID) ([]File, error) {
 	for n := 4 * in.Limit; ; n = min(4*n, maxAccesses) {
 		accesses, err := f.Files(ctx, id, graph.FileQuery{AsOf: in.AsOf, Limit: n})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"mneme/events"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
+	"mneme/pkg/window"
 )
 
 // How long at_least waits unless wait_ms says otherwise, and how often it looks if
@@ -41,21 +42,26 @@ func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitPara
 	return lineage.Graph(g), nil
 }
 
-// both gives the two read models, once they have applied what is asked for.
-func (a *api) both(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, graph.FilesReader, error) {
+// source gives what a context is built from, once it has applied what is asked for.
+func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (s window.Source, err error) {
 	g, inGraph, err := a.pinnedGraph(ctx)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
 	f, inFiles, err := a.pinnedFiles(ctx)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
 	lineage, err := a.lineage(ctx, g, id, wait, past, inGraph, inFiles)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
-	return lineage.Graph(g), lineage.Files(f), nil
+	read := lineage.Graph(g)
+	s = window.Source{Graph: read, Files: lineage.Files(f)}
+	if a.Indexes != nil {
+		s.Recall = a.Indexes.Of(read, lineage.Descent())
+	}
+	return s, nil
 }
 
 // lineage is what a read of a conversation begins with, before the work: it finds the

@@ -203,7 +203,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Models: models, Rebuilds: rebuilds(control, stores, log), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense,
+		Log: log, Models: models, Rebuilds: rebuilds(control, stores, log), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense, Indexes: searching(s.Searching, tell),
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())

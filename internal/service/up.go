@@ -32,6 +32,7 @@ type Config struct {
 	Data       string             // directory; created if missing
 	Models     settings.Models    // where the read models are; the zero value is SQLite
 	Summaries  settings.Summaries // when summaries are written, and by whom
+	Searching  settings.Searching // how contexts search the past
 	Listen     string             // address of the HTTP API; a port of 0 takes a free one
 	NATSListen string             // address for agents that publish over NATS
 	MaxBytes   int64              // size of the log, 0 for one that suits the disk
@@ -130,7 +131,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
 		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, i.Log), Logger: c.Logger,
-		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense,
+		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense, Indexes: searching(c.Searching, i.telemetry),
 	}))
 	return i, nil
 }

@@ -85,6 +85,7 @@ type Up struct {
 	NATSListen string `envconfig:"MNEME_NATS_LISTEN" default:"127.0.0.1:4222" desc:"loopback address for agents that publish over NATS; port 0 takes a free one"`
 	Models
 	Summaries
+	Searching
 	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for one that suits the disk"`
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
@@ -95,8 +96,17 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
+
+// Searching is how a conversation's past is searched.
+type Searching struct {
+	Embeddings  string `envconfig:"MNEME_EMBEDDINGS" default:"builtin" oneof:"builtin,off" desc:"how messages are compared by meaning: builtin needs no server; off ranks by words alone"`
+	IndexMemory int    `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"64" desc:"MiB of memory for the indexes of the conversations that were searched last"`
+}
+
+// Check tells which settings can't be right.
+func (s *Searching) Check() error { return between("MNEME_INDEX_MEMORY", s.IndexMemory, 1, 1<<20) }
 
 // Network is what a program takes its network for.
 type Network struct {
@@ -155,6 +165,7 @@ type API struct {
 	Data    string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor, file-tracker and summarizer write"`
 	Models
 	Condensing
+	Searching
 	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless MNEME_TRUST_NETWORK is set"`
 	Network
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
@@ -166,7 +177,7 @@ func ForContextAPI() *API { return &API{} }
 
 // Check implements [Spec].
 func (s *API) Check() error {
-	return errors.Join(natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(), s.Condensing.Check(), directory("MNEME_DATA", s.Data))
+	return errors.Join(natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(), s.Condensing.Check(), s.Searching.Check(), directory("MNEME_DATA", s.Data))
 }
 
 // Program is a program, or a part of mneme, with what it is configured by.

@@ -134,6 +134,35 @@ func (g *inheriting) Messages(ctx context.Context, id events.ConversationID, q M
 	}, (*Message).shift)
 }
 
+// Bags implements RecallReader.
+func (g *inheriting) Bags(ctx context.Context, id events.ConversationID, q BagQuery) ([]Bag, error) {
+	if !g.is(id) {
+		return g.Reader.Bags(ctx, id, q)
+	}
+	return collect(g.lineage, q.From, q.Before, q.Limit, true, func(s *segment, from, before uint64, limit int) ([]Bag, error) {
+		return g.Reader.Bags(ctx, s.id, BagQuery{From: from, Before: before, Limit: limit})
+	}, func(b *Bag, s *segment, _ int) { b.N += s.before.MessageCount })
+}
+
+// MessagesAt implements RecallReader.
+func (g *inheriting) MessagesAt(ctx context.Context, id events.ConversationID, seqs []uint64) ([]Message, error) {
+	if !g.is(id) {
+		return g.Reader.MessagesAt(ctx, id, seqs)
+	}
+	return collect(g.lineage, 0, 0, max(1, len(seqs)), true, func(s *segment, from, before uint64, _ int) ([]Message, error) {
+		var within []uint64
+		for _, seq := range seqs {
+			if from <= seq && (before == 0 || seq < before) {
+				within = append(within, seq)
+			}
+		}
+		if len(within) == 0 {
+			return nil, nil
+		}
+		return g.Reader.MessagesAt(ctx, s.id, within)
+	}, (*Message).shift)
+}
+
 // Transcript implements Reader.
 func (g *inheriting) Transcript(ctx context.Context, id events.ConversationID, q TranscriptQuery) ([]Entry, error) {
 	if !g.is(id) {

@@ -3,6 +3,8 @@ package graph
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"mneme/events"
 )
@@ -153,6 +155,16 @@ func (l *Lineage) Inherited() *Inherited {
 		return nil
 	}
 	return &Inherited{*l.own.BranchedFrom, l.segments[0].before}
+}
+
+// Descent tells lineages of one conversation apart that have other rows of ancestors: it
+// names these, and where they end.
+func (l *Lineage) Descent() string {
+	var w strings.Builder
+	for _, s := range l.segments[1:] {
+		fmt.Fprintf(&w, "%d %q ", s.upTo, s.id.ID)
+	}
+	return w.String()
 }
 
 // Ancestors are the conversations that were looked for, nearest first. The read model

@@ -16,7 +16,7 @@ import (
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "graph",
-		Version: 2,
+		Version: 3,
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: reduceStarted,
 			events.TypeConversationUpdated: reduceUpdated,
@@ -96,6 +96,9 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 		Speaker: name(p.Speaker), Session: name(p.Session), Model: name(p.Model), Usage: usage, Via: name(p.Origin),
 		References: beginning(p.References, func(r events.Reference) int { return len(r.File) + len(r.Name) }), CumChars: s.TotalChars,
 	}})
+	if bag, ok := bagOf(e, p, s.MessageCount, content); ok {
+		u.Bags = append(u.Bags, Of[State, Bag]{s, bag})
+	}
 	return nil
 }
 

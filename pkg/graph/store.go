@@ -17,6 +17,7 @@ const Latest = ^uint64(0)
 type Reader interface {
 	projection.ReadStore
 	SummaryReader
+	RecallReader
 	// Conversations lists a tenant's conversations, newest first. Deleted ones are
 	// left out. A call examines at most [MaxExamined] conversations and answers about
 	// [MaxPageBytes] of text: a page may hold fewer than asked for, even none, although

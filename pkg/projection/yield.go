@@ -23,7 +23,7 @@ const (
 const (
 	recently     = time.Second
 	shortBatch   = 2 * time.Millisecond // what one takes, about
-	minBatch     = 8                   // events
+	minBatch     = 8                    // events
 	maxYielding  = 1000                 // events, of a whole one
 	restRatio    = 8
 	maxRest      = 100 * time.Millisecond

@@ -1,6 +1,10 @@
 package recall
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"slices"
+)
 
 // Vector is the direction of a text's embedding, one byte a dimension: it is smaller
 // than the floats by a factor of four, and its products are whole numbers, the same on
@@ -26,6 +30,35 @@ func Quantize(v []float32) Vector {
 		q[i] = int8(math.RoundToEven(float64(f) / most * 127))
 	}
 	return q
+}
+
+// AppendVector appends a vector of so many dimensions as it is stored, a byte each; nil
+// is all zero.
+func AppendVector(dst []byte, v Vector, dimensions int) []byte {
+	for _, x := range v {
+		dst = append(dst, byte(x))
+	}
+	return append(dst, make([]byte, dimensions-len(v))...)
+}
+
+// ParseVectors is what [AppendVector] has appended.
+func ParseVectors(data []byte, dimensions int) ([]Vector, error) {
+	if dimensions <= 0 || len(data)%dimensions != 0 {
+		return nil, fmt.Errorf("%d bytes are no vectors of %d dimensions: %w", len(data), dimensions, ErrVectors)
+	}
+	all := make(Vector, len(data))
+	for i, b := range data {
+		all[i] = int8(b)
+	}
+	vectors := make([]Vector, len(data)/dimensions)
+	for i := range vectors {
+		v := all[i*dimensions : (i+1)*dimensions : (i+1)*dimensions]
+		if !slices.ContainsFunc(v, func(x int8) bool { return x != 0 }) {
+			continue
+		}
+		vectors[i] = v
+	}
+	return vectors, nil
 }
 
 // norm is the vector's length, 0 for nil.

@@ -18,7 +18,8 @@ func (s *store) branched(id string) window.Source {
 	s.t.Helper()
 	lineage, err := graph.LineageOf(s.t.Context(), s.graph, idOf(id), graph.Latest)
 	require.NoError(s.t, err)
-	return window.Source{Graph: lineage.Graph(s.graph), Files: lineage.Files(s.files)}
+	read := lineage.Graph(s.graph)
+	return window.Source{Graph: read, Files: lineage.Files(s.files), Recall: s.indexes.Of(read, lineage.Descent())}
 }
 
 // renamed is an event in another conversation.
@@ -82,10 +83,11 @@ func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 				MaxChars: rapid.OneOf(rapid.IntRange(200, 1_000), rapid.IntRange(200, 20_000), rapid.Just(1_000_000)).Draw(rt, "max"),
 			}
 			req.Conversation = idOf(whole[0].Subject)
-			want, err := window.Build(t.Context(), window.Source{Graph: s.graph}, req)
+			want, err := window.Build(t.Context(), window.Source{Graph: s.graph, Recall: s.indexes.Of(s.graph, "")}, req)
 			require.NoError(rt, err)
 			req.Conversation = idOf(branch)
-			got, err := window.Build(t.Context(), window.Source{Graph: s.branched(branch).Graph}, req)
+			branched := s.branched(branch)
+			got, err := window.Build(t.Context(), window.Source{Graph: branched.Graph, Recall: branched.Recall}, req)
 			require.NoError(rt, err)
 			require.Equal(rt, mark.ReplaceAllString(want.Markdown(), ""), mark.ReplaceAllString(got.Markdown(), ""), "%s %d", req.Strategy, req.MaxChars)
 		}

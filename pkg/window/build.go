@@ -22,15 +22,17 @@ const (
 
 // Strategies of a request, see the package comment.
 const (
-	StrategyHybrid = "hybrid"
-	StrategyLevels = "levels"
-	StrategyRecent = "recent"
-	StrategyPruned = "pruned"
+	StrategyHybrid   = "hybrid"
+	StrategyRelevant = "relevant"
+	StrategyLevels   = "levels"
+	StrategyRecent   = "recent"
+	StrategyPruned   = "pruned"
 )
 
 // Request says which context to build.
 type Request struct {
 	Conversation events.ConversationID
+	Query        string   // what the past is searched for; "" means what the user said last
 	MaxChars     int      // Unicode code points, headings included; 0 means DefaultMaxChars
 	Strategy     string   // "" means hybrid
 	AsOf         uint64   // a sequence; 0 means latest
@@ -92,7 +94,7 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{src: src, req: req, excluded: excludedByDefault}
+	b := &builder{src: src, req: req, excluded: excludedByDefault, shown: map[uint64]bool{}}
 	if req.Exclude != nil {
 		b.excluded = files.Exclude(req.Exclude)
 	}
@@ -129,8 +131,10 @@ type builder struct {
 	frontier []Item // summaries, oldest range first
 	rawFrom  uint64 // from this sequence on the recent turns show everything
 
-	used       int    // by the sections collected so far
-	queriesEnd uint64 // user messages below this sequence are not in the recent turns
+	used       int             // by the sections collected so far
+	past       *past           // nil before it is searched, or if it can't be
+	shown      map[uint64]bool // sequences of the queries that are shown
+	queriesEnd uint64          // user messages below this sequence are not in the recent turns
 }
 
 // fill collects the sections, in their order of collection.

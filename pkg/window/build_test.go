@@ -108,8 +108,7 @@ func TestFilesAreListedOnceAndModifiedOutranksRead(t *testing.T) {
 	text := got.Markdown()
 	_, list, _ := strings.Cut(text, "## Recently Accessed Files\n")
 	assert.Equal(t, "\n**Read:**\n- read-last.go (via read_file, Turn 1)\n\n**Modified:**\n- written-then-read.go (via write_file, Turn 1)\n\n**Listed:**\n- src\n", strings.ReplaceAll(list, "./", ""))
-	m := got.Manifest.Sections[3]
-	assert.Equal(t, window.SectionFiles, m.Name)
+	m := manifestOf(got, window.SectionFiles)
 	assert.Contains(t, m.Dropped, window.Dropped{What: "files", Count: 2, Reason: "excluded by a pattern"})
 
 	all := c.build(window.Request{Exclude: []string{}}).Markdown()
@@ -188,8 +187,7 @@ func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
 	for budget := 200; budget < 4_000; budget += 300 {
 		got := c.build(window.Request{MaxChars: budget})
 		assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), budget)
-		story := got.Manifest.Sections[2]
-		assert.Equal(t, window.SectionStory, story.Name)
+		story := manifestOf(got, window.SectionStory)
 		if budget < 1_400 {
 			assert.Zero(t, story.Items, "nothing worth a place fits in %d", budget)
 			assert.Contains(t, story.Dropped, window.Dropped{What: "summaries", Count: 1, Reason: "over the budget"})

@@ -31,6 +31,7 @@ const (
 	KindToolResult = "tool_result" // a result that never had a call
 	KindLeftOut    = "left_out"    // a mark where something was left out
 	KindFile       = "file"        // a file with its access
+	KindRelevant   = "relevant"    // a message that a search has found
 	KindSummary    = "summary"     // a summary of what is not shown itself
 )
 
@@ -43,6 +44,9 @@ type Item struct {
 	Step    int    `json:"step"`
 	Seq     uint64 `json:"seq,omitempty"`
 	EventID string `json:"event_id,omitempty"`
+
+	Label string `json:"label,omitempty"` // a line above the item and those that follow it without one
+	Match *Match `json:"match,omitempty"` // of what a search has found
 
 	Role    string `json:"role,omitempty"`
 	Speaker string `json:"speaker,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
+	"mneme/internal/indexes"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
@@ -28,11 +29,13 @@ type store struct {
 	graphC projection.Checkpoint
 	filesC projection.Checkpoint
 	seq    uint64
+
+	indexes *indexes.Cache
 }
 
 func newStore(t testing.TB) *store {
 	t.Helper()
-	s := &store{t: t, graphP: graph.Projection()}
+	s := &store{t: t, graphP: graph.Projection(), indexes: indexes.New(64<<20, indexes.BuiltIn{})}
 	s.filesP = graph.FilesProjection(files.NewTable(files.DefaultRules()))
 	dir := t.TempDir()
 	var err error
@@ -51,7 +54,9 @@ func newStore(t testing.TB) *store {
 	return s
 }
 
-func (s *store) source() window.Source { return window.Source{Graph: s.graph, Files: s.files} }
+func (s *store) source() window.Source {
+	return window.Source{Graph: s.graph, Files: s.files, Recall: s.indexes.Of(s.graph, "")}
+}
 
 // apply brings events into both read models, in order, and tells their sequences.
 func (s *store) apply(list []events.Event) (first uint64) {

@@ -77,8 +77,11 @@ func (it *Item) write(w *strings.Builder) {
 	case KindQuery:
 		w.WriteString("[Turn " + strconv.Itoa(it.Turn) + "] ")
 		writeText(w, it.Text)
-	case KindMessage:
-		if it.Role == "user" {
+	case KindMessage, KindRelevant:
+		if it.Label != "" {
+			w.WriteString(it.Label + "\n")
+		}
+		if it.Role == "user" && it.Kind == KindMessage {
 			w.WriteString("[Turn " + strconv.Itoa(it.Turn) + "]\n")
 		}
 		w.WriteString("**" + roleNames[it.Role] + "**")

@@ -79,7 +79,7 @@ func asShown(text string) string {
 }
 
 // ours is what a line without a tab may begin with.
-var ours = regexp.MustCompile(`^(## (Last User Queries|Recent Conversation \(Raw\)|Recently Accessed Files|Story So Far|Conversation)$|\[Turns? \d+(-\d+)?, level \d+, confidence: 0\.\d\]$|\*\*(Conversation|Actions|Key findings|Topics|Files|Tools)\*\*: |\[Turn \d+\]( |$)|\*\*(User|Assistant|System)\*\*( \(.*\))?:|Tool used: |Result(:| \(failed\):)|No result\.$|Result without a call|Error: |\[… |\*\*(Read|Modified|Found in searches|Listed):\*\*$|- )`)
+var ours = regexp.MustCompile(`^(## (Last User Queries|Recent Conversation \(Raw\)|Recently Accessed Files|Story So Far|Relevant Past Context \(confidence: 1\.0\)|Conversation)$|\[Turns? \d+(-\d+)?, level \d+, confidence: 0\.\d\]$|\*\*(Conversation|Actions|Key findings|Topics|Files|Tools)\*\*: |\[Turns? \d+(-\d+)?(, \d{4}-\d\d-\d\d)?, relevance: \d+%\]$|\[Turn \d+\]( |$)|\*\*(User|Assistant|System)\*\*( \(.*\))?:|Tool used: |Result(:| \(failed\):)|No result\.$|Result without a call|Error: |\[… |\*\*(Read|Modified|Found in searches|Listed):\*\*$|- )`)
 
 // checkRules checks every rule of the package comment on one context. It returns
 // what is wrong.
@@ -293,4 +293,14 @@ func sectionOf(c *window.Context, name string) []window.Item {
 		}
 	}
 	return nil
+}
+
+// manifestOf is what the manifest says of a section.
+func manifestOf(c *window.Context, name string) window.SectionManifest {
+	for _, s := range c.Manifest.Sections {
+		if s.Name == name {
+			return s
+		}
+	}
+	return window.SectionManifest{}
 }

@@ -54,6 +54,9 @@ reading:
 	for i := len(items) - 1; i >= 0; i-- {
 		f.items = append(f.items, items[i])
 	}
+	for i := range f.items {
+		b.shown[f.items[i].Seq] = true
+	}
 	f.drop("queries", others, reasonBudget)
 	return f, nil
 }

@@ -13,6 +13,7 @@ import (
 // How sure an agent can be of what it reads: of the messages themselves, of their
 // summaries, of summaries of summaries.
 const (
+	confidenceL0 = 1.0
 	confidenceL1 = 0.7
 	confidenceL2 = 0.5 // and above
 )

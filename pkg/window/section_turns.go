@@ -29,6 +29,22 @@ type recentTurns struct {
 // collectTurns shows the newest turns raw: whole ones, and of the oldest its user
 // message and its newest whole steps.
 func collectTurns(ctx context.Context, b *builder, s section, room int) (filled, error) {
+	return b.collectTurns(ctx, s, room, nil)
+}
+
+// collectTurnsBesideRelevant shows the newest turns in the share of the section, and in
+// what the relevant past has no need of.
+func collectTurnsBesideRelevant(ctx context.Context, b *builder, s section, room int) (filled, error) {
+	if err := b.search(ctx); err != nil {
+		return filled{}, err
+	}
+	return b.collectTurns(ctx, s, room, func(shown func(room int) uint64) (int, error) { return b.turnsBeside(ctx, s, room, shown) })
+}
+
+// collectTurns shows the newest turns in room characters, or in as many of them as beside
+// gives, unless all turns have room anyway. beside can ask from which sequence on
+// everything is shown in a room.
+func (b *builder) collectTurns(ctx context.Context, s section, room int, beside func(shown func(room int) uint64) (int, error)) (filled, error) {
 	unused := b.req.MaxChars - b.used
 	w, err := b.load(ctx, extent{chars: unused + unused/8, piece: pieceOf(unused)})
 	if err != nil {
@@ -49,9 +65,24 @@ func collectTurns(ctx context.Context, b *builder, s section, room int) (filled,
 	if all {
 		f.room = unused
 	} else {
-		shown = b.fitTurns(w, list, room-headingCost(s.heading))
+		if beside != nil {
+			f.room, err = beside(func(room int) uint64 {
+				items := b.fitTurns(w, list, room-headingCost(s.heading)).items
+				if len(items) == 0 {
+					return b.end
+				}
+				return rawFrom(items)
+			})
+			if err != nil {
+				return filled{}, err
+			}
+		}
+		shown = b.fitTurns(w, list, f.room-headingCost(s.heading))
 	}
 	f.items = shown.items
+	for i := range f.items {
+		b.shown[f.items[i].Seq] = true
+	}
 	b.queriesEnd = b.end
 	b.rawFrom = b.end
 	if len(f.items) > 0 {

@@ -4,11 +4,12 @@ import "context"
 
 // Names of the sections.
 const (
-	SectionQueries = "last_user_queries"
-	SectionTurns   = "recent_turns"
-	SectionStory   = "story_so_far"
-	SectionFiles   = "recently_accessed_files"
-	SectionPruned  = "conversation"
+	SectionQueries  = "last_user_queries"
+	SectionRelevant = "relevant_past_context"
+	SectionTurns    = "recent_turns"
+	SectionStory    = "story_so_far"
+	SectionFiles    = "recently_accessed_files"
+	SectionPruned   = "conversation"
 )
 
 // Headings of the sections that hold an anchor.
@@ -46,9 +47,21 @@ var (
 		name: SectionQueries, heading: queriesHeading,
 		share: 5, rest: true, reserve: reserveFirst, collect: collectQueries,
 	}
+	fewQueries = section{
+		name: SectionQueries, heading: queriesHeading,
+		share: 5, reserve: reserveFirst, collect: collectQueries,
+	}
 	turns = section{
 		name: SectionTurns, heading: turnsHeading,
 		share: 5, rest: true, reserve: reserveNewest, collect: collectTurns,
+	}
+	relevant = section{
+		name: SectionRelevant, heading: "## Relevant Past Context (confidence: 1.0)",
+		rest: true, collect: collectRelevant,
+	}
+	besideRelevant = section{
+		name: SectionTurns, heading: turnsHeading,
+		share: 5, rest: true, reserve: reserveNewest, collect: collectTurnsBesideRelevant,
 	}
 	story = section{
 		name: SectionStory, heading: "## Story So Far",
@@ -70,10 +83,11 @@ var (
 
 // strategies lists the sections of each strategy as they stand on the page.
 var strategies = map[string][]section{
-	StrategyHybrid: {queries.in(4), turns.in(2), story.in(3), accessed.in(1)},
-	StrategyLevels: {queries.in(3), levels.in(2), turns.in(1)},
-	StrategyRecent: {queries.in(2), turns.in(1)},
-	StrategyPruned: {pruned.in(1)},
+	StrategyHybrid:   {fewQueries.in(4), besideRelevant.in(2), relevant.in(5), story.in(3), accessed.in(1)},
+	StrategyRelevant: {fewQueries.in(2), besideRelevant.in(1), relevant.in(3)},
+	StrategyLevels:   {queries.in(3), levels.in(2), turns.in(1)},
+	StrategyRecent:   {queries.in(2), turns.in(1)},
+	StrategyPruned:   {pruned.in(1)},
 }
 
 // in gives a section its turn in collection. The queries come after the turns

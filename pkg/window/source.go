@@ -15,6 +15,7 @@ type Graph interface {
 	Results(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolResult, error)
 	Calls(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolCall, error)
 	Summaries(ctx context.Context, id events.ConversationID, q graph.SummaryQuery) ([]graph.Summary, error)
+	MessagesAt(ctx context.Context, id events.ConversationID, seqs []uint64) ([]graph.Message, error)
 	Condensations(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.Condensed, error)
 }
 
@@ -24,10 +25,12 @@ type Files interface {
 }
 
 // Source is what a context is built from. Files may be nil: then there is no
-// section of files.
+// section of files. Recall may be nil: then nothing is searched for.
 type Source struct {
 	Graph Graph
 	Files Files
+
+	Recall Recall
 }
 
 // messages reads messages below a sequence, newest first.

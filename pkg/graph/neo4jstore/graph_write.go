@@ -23,6 +23,7 @@ var (
 		"id", "role", "content", "content_bytes", "char_count", "content_hash", "reasoning", "reasoning_bytes", "reasoning_chars", "reasoning_hash",
 		"speaker", "session", "model", "usage", "via", "references", "cum_chars",
 	})
+	bagProps  = props{"terms", "vectors"} // of a message that has text
 	callProps = slices.Concat(headProps, props{
 		"id", "message_id", "tool_name", "arguments", "arguments_bytes", "arguments_chars", "arguments_hash", "iteration",
 	})
@@ -65,7 +66,7 @@ var graphDialect = dialect{
 		newPiece("ended", "UNWIND $in.rows AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"),
 		newPiece("versions", "UNWIND $in.rows AS r CREATE (v:Version:GraphEvent "+stored(versionProps)+`)
 			WITH v, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_VERSION]->(v)`),
-		newPiece("messages", "UNWIND $in.rows AS r CREATE (m:Message:GraphEvent "+stored(messageProps, props{"begins_turn"})+`)
+		newPiece("messages", "UNWIND $in.rows AS r CREATE (m:Message:GraphEvent "+stored(messageProps, bagProps, props{"begins_turn"})+`)
 			WITH m, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_MESSAGE]->(m)`),
 		newPiece("scopes", "UNWIND $in.rows AS r MERGE (s:Scope {key: r.key}) SET "+props{"tenant", "file", "start_line", "end_line", "name"}.set("s")),
 		newPiece("references", "UNWIND $in.rows AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope}) CREATE (m)-[:REFERENCES_CODE]->(s)"),
@@ -308,6 +309,10 @@ func head(r row, p *graph.Position, o *graph.Origin) {
 
 func (t *graphTx) saveMessages(u *graph.Unit) {
 	scopes := map[string]row{}
+	bags := map[uint64]*graph.Bag{}
+	for i := range u.Bags {
+		bags[u.Bags[i].Row.Seq] = &u.Bags[i].Row
+	}
 	for i := range u.Messages {
 		s, m := u.Messages[i].State, &u.Messages[i].Row
 		r := make(row, maxColumns)
@@ -321,6 +326,9 @@ func (t *graphTx) saveMessages(u *graph.Unit) {
 		r.text("usage", m.Usage)
 		r.text("via", m.Via)
 		r.count("cum_chars", m.CumChars)
+		if bag := bags[m.Seq]; bag != nil {
+			r["terms"], r["vectors"] = bag.Terms, bag.Vectors
+		}
 		if m.Role == "user" {
 			r["begins_turn"] = m.Turn
 		}

@@ -105,6 +105,8 @@ func Labels() []Label {
 				{"usage", "what it cost, JSON as the runtime said it"}, {"via", "what made it, for example compaction"},
 				{"references", "code it is about, JSON; the same as REFERENCES_CODE"},
 				{"cum_chars", "code points of the conversation's messages up to and with it"},
+				{"terms", "what it is found by in its conversation: its passages and their terms, as package recall encodes them"},
+				{"vectors", "of its passages by the built-in embeddings, 128 bytes each"},
 				{"begins_turn", "on user messages: the turn"},
 			}, claimDocs)},
 		{"ToolCall", "A call of a tool. It has a second label, GraphEvent.", properties(ownerDocs, eventDocs,

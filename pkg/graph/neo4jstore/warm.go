@@ -29,6 +29,8 @@ func (g *Graph) Warm(ctx context.Context) error {
 		func() error { _, err := g.Results(ctx, nobody, none, graph.Latest); return err },
 		func() error { _, err := g.Messages(ctx, nobody, graph.MessageQuery{Turn: 1}); return err },
 		func() error { _, err := g.between(ctx, nobody, 0, 0, 1); return err },
+		func() error { _, err := g.Bags(ctx, nobody, graph.BagQuery{}); return err },
+		func() error { _, err := g.MessagesAt(ctx, nobody, []uint64{1}); return err },
 		func() error { _, err := g.Condensations(ctx, nobody, none, graph.Latest); return err },
 		func() error {
 			_, err := g.Summaries(ctx, nobody, graph.SummaryQuery{Frontier: true})

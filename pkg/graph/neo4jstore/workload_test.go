@@ -189,6 +189,9 @@ func (s *stores) newest(t *testing.T, c string) {
 			refs := []graph.Ref{{ID: list[0].MessageID}, {ID: "nobody"}}
 			_, err = s.graph.MessagesByID(ctx, id, refs, graph.Latest)
 			require.NoError(t, err)
+			at, err := s.graph.MessagesAt(ctx, id, []uint64{list[0].Seq, list[3].Seq})
+			require.NoError(t, err)
+			require.Len(t, at, 2)
 		}
 		for _, calls := range []bool{false, true} {
 			list, err := s.graph.Transcript(ctx, id, graph.TranscriptQuery{Limit: 10, From: now.LastSeq - 600, OldestFirst: oldest, CallsOnly: calls})
@@ -209,6 +212,9 @@ func (s *stores) newest(t *testing.T, c string) {
 		require.NoError(t, err)
 		require.Len(t, turns.Rows, 3)
 	}
+	bags, err := s.graph.Bags(ctx, id, graph.BagQuery{From: now.LastSeq - 600, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, bags, 10)
 	list, err := s.files.Files(ctx, id, graph.FileQuery{Limit: 2})
 	require.NoError(t, err)
 	require.NotEmpty(t, list)

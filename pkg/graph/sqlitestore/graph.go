@@ -82,7 +82,7 @@ func (t *graphTx) load(ctx context.Context, id events.ConversationID) (*graph.St
 	return s, json.Unmarshal([]byte(ledger), &s.Ledger.Levels)
 }
 
-var graphTables = []string{"message", "reference", "tool_call", "tool_result", "version", "summary", "condensed"}
+var graphTables = []string{"message", "bag", "reference", "tool_call", "tool_result", "version", "summary", "condensed"}
 
 // Drop implements projection.Tx.
 func (t *graphTx) Drop(ctx context.Context, id events.ConversationID) error {
@@ -125,7 +125,7 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 			return err
 		}
 	}
-	for _, save := range []func(context.Context, *graph.Unit) error{t.saveVersions, t.saveMessages, t.saveReferences, t.saveCalls, t.saveResults, t.saveSummaries, t.saveCondensed} {
+	for _, save := range []func(context.Context, *graph.Unit) error{t.saveVersions, t.saveMessages, t.saveBags, t.saveReferences, t.saveCalls, t.saveResults, t.saveSummaries, t.saveCondensed} {
 		if err := save(ctx, u); err != nil {
 			return err
 		}
@@ -160,6 +160,14 @@ func (t *graphTx) saveMessages(ctx context.Context, u *graph.Unit) error {
 		args = appendBody(args, &m.Content)
 		args = appendBody(args, &m.Reasoning)
 		return append(args, m.Speaker, m.Session, m.Model, m.Usage, m.Via, m.CumChars, len(m.References))
+	})
+	return err
+}
+
+func (t *graphTx) saveBags(ctx context.Context, u *graph.Unit) error {
+	_, err := t.writer.insert(ctx, insertion{into: "bag (seq, c, n, terms, vectors)", width: 5}, len(u.Bags), func(args []any, i int) []any {
+		b := &u.Bags[i].Row
+		return append(args, b.Seq, u.Bags[i].State.Key, b.N, b.Terms, b.Vectors)
 	})
 	return err
 }

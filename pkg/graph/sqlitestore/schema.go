@@ -52,6 +52,10 @@ CREATE TABLE message (
 CREATE INDEX message_by_conversation ON message (c, seq);
 CREATE INDEX message_by_role ON message (c, role, seq);
 CREATE INDEX message_by_turn ON message (c, turn) WHERE role = 'user';
+CREATE TABLE bag (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, n INTEGER NOT NULL, terms BLOB NOT NULL, vectors BLOB NOT NULL
+);
+CREATE INDEX bag_by_conversation ON bag (c, seq);
 CREATE TABLE reference (
   seq INTEGER NOT NULL, i INTEGER NOT NULL, c INTEGER NOT NULL,
   file TEXT NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, name TEXT NOT NULL,

@@ -12,6 +12,29 @@ import (
 // branchRowCases are about ids and files of a branch.
 func branchRowCases(w branchShop) []namedCase {
 	return []namedCase{
+		{"a branch has the bags and messages of its ancestors before its own", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("p", message("m1", "user", "Said in the parent."))
+			h.Add("p", message("m2", "user", "Branch here."))
+			h.Add("x", from("p", "m2"))
+			h.Add("p", message("m3", "user", "The branch does not see this."))
+			h.Add("x", message("m1", "assistant", "Said in the branch."))
+			b := w.with(t, h)
+			lineage := b.lineage("x", graph.Latest)
+			reader := lineage.Graph(b.store)
+			require.NotEqual(t, lineage.Descent(), b.lineage("p", graph.Latest).Descent())
+			var seqs []uint64
+			for _, bag := range must(reader.Bags(b.ctx, id("x"), graph.BagQuery{}))(t) {
+				seqs = append(seqs, bag.Seq)
+				require.Equal(t, len(seqs), bag.N, "numbers go on from the ancestors'")
+			}
+			require.Equal(t, []uint64{1, 2, 5}, seqs)
+			list := must(reader.MessagesAt(b.ctx, id("x"), []uint64{1, 4, 5}))(t)
+			require.Len(t, list, 2)
+			require.Equal(t, 1, list[0].Depth)
+			require.Equal(t, "Said in the branch.", list[1].Content.Text)
+			require.Equal(t, 3, list[1].N)
+		}},
 		{"an id that a branch uses again means its own row, and to the parent's rows the parent's", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("p", message("m1", "assistant", "parent"))

@@ -1,0 +1,170 @@
+// Package indexes keeps the recall indexes of the conversations that were searched last,
+// as many as a budget of memory allows. An index is loaded from what is stored with the
+// messages when its conversation is searched for the first time, and each search reads
+// what has come since.
+package indexes
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/recall"
+)
+
+// page is how many bags are read at once.
+const page = 1000
+
+// Cache holds indexes. Many may search it at once; two searches of one conversation wait
+// for each other only while one of them reads what is new.
+type Cache struct {
+	budget   int
+	embedder Embedder
+
+	mu      sync.Mutex
+	entries map[key]*list.Element // of *entry
+	recent  list.List             // the one searched last in front
+	figures Figures
+}
+
+// Figures are those of a cache since it was made.
+type Figures struct {
+	Indexes int // that it holds
+	Bytes   int // that they take, about
+	Hits    int // searches that found the index of their conversation
+	Loads   int // that did not
+	Evicted int // indexes that had to make room
+}
+
+// key tells indexes apart: of a branch also by what it has from its ancestors.
+type key struct {
+	id      events.ConversationID
+	descent string
+}
+
+type entry struct {
+	key   key
+	bytes int // as counted in the cache
+
+	mu    sync.RWMutex
+	index *recall.Index
+	n     int // of the last message that was added, see graph.Position
+	last  uint64
+}
+
+// New makes an empty cache that holds about so many bytes of indexes, and at least the one
+// searched last. Embedder may be nil: then nothing is ranked by meaning.
+func New(budget int, embedder Embedder) *Cache {
+	return &Cache{budget: budget, embedder: embedder, entries: map[key]*list.Element{}}
+}
+
+// Figures are what the cache has done.
+func (c *Cache) Figures() Figures {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.figures
+}
+
+// of finds or begins the entry of a conversation.
+func (c *Cache) of(k key) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[k]; ok {
+		c.recent.MoveToFront(e)
+		c.figures.Hits++
+		return e.Value.(*entry)
+	}
+	e := &entry{key: k, index: &recall.Index{}}
+	c.entries[k] = c.recent.PushFront(e)
+	c.figures.Loads++
+	c.figures.Indexes++
+	return e
+}
+
+// resize counts what an entry takes now, and makes room for it.
+func (c *Cache) resize(e *entry, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.entries[e.key]; at == nil || at.Value != e {
+		return // it had to go meanwhile
+	}
+	c.figures.Bytes += bytes - e.bytes
+	e.bytes = bytes
+	for c.figures.Bytes > c.budget && c.recent.Len() > 1 {
+		c.remove(c.recent.Back())
+		c.figures.Evicted++
+	}
+}
+
+func (c *Cache) remove(at *list.Element) {
+	e := c.recent.Remove(at).(*entry)
+	delete(c.entries, e.key)
+	c.figures.Bytes -= e.bytes
+	c.figures.Indexes--
+}
+
+// forget removes an entry that can't be used, unless it is gone already.
+func (c *Cache) forget(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.entries[e.key]; at != nil && at.Value == e {
+		c.remove(at)
+	}
+}
+
+// refresh adds what was stored since the entry was searched last. It reads the last
+// message that it knows once more: if that is gone or has another number, the store was
+// repaired or is an older one, and the index is made anew.
+func (e *entry) refresh(ctx context.Context, r graph.RecallReader) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last, Limit: page})
+	if err != nil {
+		return err
+	}
+	if e.last != 0 {
+		if len(list) > 0 && list[0].Seq == e.last && list[0].N == e.n {
+			list = list[1:]
+			if len(list) < page-1 {
+				return e.add(list)
+			}
+		} else {
+			e.index, e.last, e.n = &recall.Index{}, 0, 0
+			if list, err = r.Bags(ctx, e.key.id, graph.BagQuery{Limit: page}); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		if err := e.add(list); err != nil {
+			return err
+		}
+		if len(list) < page-1 {
+			return nil
+		}
+		if list, err = r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last + 1, Limit: page}); err != nil {
+			return err
+		}
+	}
+}
+
+// add adds bags to the index.
+func (e *entry) add(list []graph.Bag) error {
+	for i := range list {
+		bag, vectors, err := list[i].Decode()
+		if err == nil {
+			err = e.index.Add(list[i].Seq, bag)
+		}
+		if err == nil {
+			err = e.index.SetVectors(list[i].Seq, vectors)
+		}
+		if err != nil {
+			return fmt.Errorf("index of conversation %q, message with sequence %d: %w", e.key.id.ID, list[i].Seq, err)
+		}
+		e.last, e.n = list[i].Seq, list[i].N
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package service
+
+import (
+	"mneme/internal/indexes"
+	"mneme/internal/settings"
+	"mneme/internal/telemetry"
+)
+
+// searching makes the indexes that contexts are searched with.
+func searching(s settings.Searching, t *telemetry.Telemetry) *indexes.Cache {
+	var embedder indexes.Embedder
+	if s.Embeddings != "off" {
+		embedder = indexes.BuiltIn{}
+	}
+	cache := indexes.New(s.IndexMemory<<20, embedder)
+	t.Metrics.WatchIndexes(func() telemetry.Indexes {
+		f := cache.Figures()
+		return telemetry.Indexes{Held: f.Indexes, Bytes: f.Bytes, Hits: f.Hits, Loads: f.Loads, Evicted: f.Evicted}
+	})
+	return cache
+}

@@ -1,0 +1,44 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+const ofBags = " FROM bag INDEXED BY bag_by_conversation WHERE c = ?" + inRange
+
+// Bags implements graph.RecallReader.
+func (g *Graph) Bags(ctx context.Context, id events.ConversationID, q graph.BagQuery) (list []graph.Bag, err error) {
+	err = g.snapshot(ctx, func(query queryer) error {
+		key, _, err := conversation(query, id)
+		if err != nil {
+			return err
+		}
+		rows, err := query("SELECT seq, n, terms, vectors"+ofBags+oldestFirst, key, min(q.From, maxSeq), before(q.Before), limit(q.Limit))
+		return each(rows, err, func(rows *sql.Rows) error {
+			var b graph.Bag
+			err := rows.Scan(&b.Seq, &b.N, &b.Terms, &b.Vectors)
+			list = append(list, b)
+			return err
+		})
+	})
+	return list, err
+}
+
+const messagesAt = "SELECT " + messageColumns + " FROM message INDEXED BY message_by_conversation WHERE c = ? AND seq IN (SELECT k.value FROM json_each(?) AS k) ORDER BY seq"
+
+// MessagesAt implements graph.RecallReader.
+func (g *Graph) MessagesAt(ctx context.Context, id events.ConversationID, seqs []uint64) (list []graph.Message, err error) {
+	err = g.snapshot(ctx, func(query queryer) error {
+		key, _, err := conversation(query, id)
+		if err != nil {
+			return err
+		}
+		list, err = messages(query, messagesAt, key, marshal(append([]uint64{}, seqs...)))
+		return err
+	})
+	return list, err
+}

@@ -1,0 +1,187 @@
+package window
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/recall"
+)
+
+// Recall ranks the messages of a conversation by what they have to do with a query.
+type Recall interface {
+	// Search ranks the messages up to a sequence. It sets the vector of the query itself.
+	Search(ctx context.Context, id events.ConversationID, q recall.Query) (Found, error)
+}
+
+// Found is what a search has found.
+type Found struct {
+	Hits      []recall.Hit // the best first
+	Model     string       // of the embeddings that took part, "" for none
+	MinCosine float64      // what unrelated texts seldom reach with that model
+}
+
+// maxQueryChars is how much of a query counts: its beginning says what it is about, and
+// a dump behind it would be searched for.
+const maxQueryChars = 2_000
+
+// query is what the past is searched for: what was asked for, or else what the user said
+// last.
+func (b *builder) query() string {
+	text := b.req.Query
+	if text == "" && b.newest != nil {
+		text = b.newest.Content.Text
+	}
+	return prefix(text, maxQueryChars)
+}
+
+// past is what a search has found, as far as it was read.
+type past struct {
+	Found
+	unread  []recall.Hit // the best first
+	read    []candidate  // the best first
+	excerpt int          // how many characters of a message are shown
+	chars   int          // of read
+}
+
+// candidate is a message that a search has found.
+type candidate struct {
+	hit     recall.Hit
+	message *graph.Message
+	text    string // that is shown of it
+	cost    int    // with its text, but without a label
+}
+
+// search ranks the past, once.
+func (b *builder) search(ctx context.Context) error {
+	if b.src.Recall == nil || b.past != nil {
+		return nil
+	}
+	b.past = &past{}
+	query := b.query()
+	if strings.TrimSpace(query) == "" {
+		return nil
+	}
+	found, err := b.src.Recall.Search(ctx, b.req.Conversation, recall.Query{Text: query, AsOf: b.end - 1})
+	b.past.Found, b.past.unread = found, found.Hits
+	return err
+}
+
+// How much of a message is shown: a twelfth of the room, within these limits.
+const (
+	leastExcerpt = 600
+	mostExcerpt  = 4_000
+	excerptShare = 12
+)
+
+// Limits of how many found messages are read at once.
+const (
+	minFoundPage = 32
+	maxFoundPage = 512
+)
+
+// fillPast reads the best of what was found below a sequence, until it fills a room. What
+// stands behind that is left out for good: the recent turns show it.
+func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
+	p := b.past
+	if p == nil || len(p.Hits) == 0 {
+		return nil
+	}
+	if p.excerpt == 0 {
+		p.excerpt = min(max(room/excerptShare, leastExcerpt), mostExcerpt)
+	}
+	p.unread = slices.DeleteFunc(slices.Clone(p.unread), func(h recall.Hit) bool { return h.Seq >= before })
+	p.read = slices.DeleteFunc(p.read, func(c candidate) bool { return c.message.Seq >= before || b.shown[c.message.Seq] })
+	p.chars = 0
+	for i := range p.read {
+		p.chars += p.read[i].cost
+	}
+	for len(p.unread) > 0 && p.chars < room {
+		average := 200
+		if len(p.read) > 0 {
+			average = max(1, p.chars/len(p.read))
+		}
+		page := min(len(p.unread), max((room-p.chars)/average, minFoundPage), maxFoundPage)
+		read, err := b.readHits(ctx, p.unread[:page], p.excerpt)
+		if err != nil {
+			return err
+		}
+		p.unread = p.unread[page:]
+		for _, c := range read {
+			if !b.shown[c.message.Seq] {
+				p.read, p.chars = append(p.read, c), p.chars+c.cost
+			}
+		}
+	}
+	return nil
+}
+
+// readHits reads the messages of hits, in their order.
+func (b *builder) readHits(ctx context.Context, hits []recall.Hit, excerpt int) ([]candidate, error) {
+	seqs := make([]uint64, len(hits))
+	for i, h := range hits {
+		seqs[i] = h.Seq
+	}
+	messages, err := b.src.Graph.MessagesAt(ctx, b.req.Conversation, seqs)
+	if err != nil {
+		return nil, err
+	}
+	var list []candidate
+	for _, h := range hits {
+		i, ok := slices.BinarySearchFunc(messages, h.Seq, func(m graph.Message, seq uint64) int { return cmp.Compare(m.Seq, seq) })
+		if !ok {
+			continue // deleted since
+		}
+		c := candidate{hit: h, message: &messages[i], text: excerptOf(messages[i].Content, h.Start, h.End, excerpt)}
+		c.cost = b.relevantItem(&c, "").Chars
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// excerptOf shows a text as far as so many characters go: whole, or what stands around its
+// bytes from start to end, with a mark where something is left out.
+func excerptOf(body graph.Body, start, end, room int) string {
+	text := body.Text
+	if body.Whole() && textCost(text) <= room {
+		return text
+	}
+	end = min(end, len(text))
+	start = min(start, end)
+	room -= 2*length(cutMark) + 2 // and line ends where the parts meet
+	best := fitting(lineEnds.Replace(text[start:end]), room)
+	room -= textCost(best)
+	before := endWithin(lineEnds.Replace(text[:start]), room/2)
+	room -= textCost(before)
+	after := ""
+	if len(best) == len(lineEnds.Replace(text[start:end])) {
+		after = fitting(lineEnds.Replace(text[end:]), room)
+	}
+	shown := plain(before + best + after)
+	if len(before) < start {
+		shown = "[…] " + strings.TrimLeft(shown, " \n")
+	}
+	if len(after) < len(text)-end || !body.Whole() {
+		shown = wholeWords(shown) + cutMark
+	}
+	return shown
+}
+
+// endWithin is the end of a text that takes at most room characters in the Markdown, from
+// the beginning of a word on.
+func endWithin(text string, room int) string {
+	for n := room; n > 0; n /= 2 {
+		part := suffix(text, n)
+		if textCost(part) > room {
+			continue
+		}
+		if i := strings.IndexAny(part, " \n"); len(part) < len(text) && i >= 0 {
+			part = part[i+1:]
+		}
+		return part
+	}
+	return ""
+}

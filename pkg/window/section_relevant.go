@@ -1,0 +1,156 @@
+package window
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"mneme/pkg/recall"
+)
+
+// Match says how well something fits what it was searched by.
+type Match struct {
+	Relevance  float64      `json:"relevance"`  // the score in relation to the best one's, 0 to 1
+	Confidence float64      `json:"confidence"` // how sure an agent can be of what it reads: 1 for what was said
+	Score      float64      `json:"score"`      // the sum of Parts
+	Parts      recall.Parts `json:"parts"`
+	BM25       float64      `json:"bm25"`   // of its best passage
+	Cosine     float64      `json:"cosine"` // of its best passage; 0 without embeddings
+}
+
+// relevantItem shows a message that was found, under a label if it has one.
+func (b *builder) relevantItem(c *candidate, label string) Item {
+	m := c.message
+	it := b.messageItem(m, c.text)
+	it.Kind, it.Label = KindRelevant, label
+	it.Match = b.match(c.hit)
+	return it.measured()
+}
+
+func (b *builder) match(h recall.Hit) *Match {
+	relevance := 0.0
+	if best := b.past.Hits[0].Score; best > 0 {
+		relevance = max(0, h.Score/best)
+	}
+	return &Match{
+		Relevance: hundredth(relevance), Confidence: confidenceL0, Score: h.Score, Parts: h.Parts, BM25: h.BM25, Cosine: h.Cosine,
+	}
+}
+
+// hundredth rounds to what a label shows.
+func hundredth(v float64) float64 { return math.Round(100*v) / 100 }
+
+// maxLabel is the most that a label takes, with the line end behind it.
+func (b *builder) maxLabel() int {
+	turns := 2 * length(itoa(b.conversation.TurnCount))
+	return length("[Turns -, 0000-00-00, relevance: 100%]\n") + turns
+}
+
+// label stands above messages that follow each other: whose they are, from when, and how
+// relevant the best one is.
+func label(run []candidate, relevance float64) string {
+	first, last := run[0].message, run[len(run)-1].message
+	text := "[Turn " + itoa(first.Turn)
+	if last.Turn != first.Turn {
+		text = "[Turns " + itoa(first.Turn) + "-" + itoa(last.Turn)
+	}
+	if day, _, ok := strings.Cut(first.Time, "T"); ok {
+		text += ", " + day
+	}
+	return text + ", relevance: " + itoa(int(math.Round(100*relevance))) + "%]"
+}
+
+// follows tells whether a message comes right behind another.
+func (c *candidate) follows(o *candidate) bool { return c.message.N == o.message.N+1 }
+
+// chooseRelevant takes the best candidates that fit into room characters, in the order of
+// the log. One that does not fit does not keep a shorter one out.
+func (b *builder) chooseRelevant(list []candidate, room int) []candidate {
+	label := b.maxLabel()
+	chosen := map[int]*candidate{} // by the number of the message
+	for i := range list {
+		c := &list[i]
+		n := c.message.N
+		need := c.cost
+		switch before, after := chosen[n-1] != nil, chosen[n+1] != nil; {
+		case before && after: // two runs become one
+			need -= label
+		case !before && !after:
+			need += label
+		}
+		if need > room {
+			continue
+		}
+		room -= need
+		chosen[n] = c
+	}
+	out := make([]candidate, 0, len(chosen))
+	for _, c := range chosen {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(a.message.N, b.message.N) })
+	return out
+}
+
+// collectRelevant shows what was found before the recent turns and is not shown already:
+// the best first while there is room, in the order of the log.
+func collectRelevant(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
+	if err := b.search(ctx); err != nil {
+		return f, err
+	}
+	room -= headingCost(s.heading)
+	if err := b.fillPast(ctx, b.rawFrom, room); err != nil || b.past == nil {
+		return f, err
+	}
+	chosen := b.chooseRelevant(b.past.read, room)
+	f.drop("messages", len(b.past.read)+len(b.past.unread)-len(chosen), reasonBudget)
+	f.items = b.relevantItems(chosen)
+	return f, nil
+}
+
+// relevantItems shows what was chosen, in the order of the log, each run of messages that
+// follow each other under a label.
+func (b *builder) relevantItems(chosen []candidate) (items []Item) {
+	for len(chosen) > 0 {
+		n := 1
+		for n < len(chosen) && chosen[n].follows(&chosen[n-1]) {
+			n++
+		}
+		run := chosen[:n]
+		best := slices.MaxFunc(run, func(a, b candidate) int { return cmp.Compare(a.hit.Score, b.hit.Score) })
+		above := label(run, b.match(best.hit).Relevance)
+		for i := range run {
+			items = append(items, b.relevantItem(&run[i], above))
+			above = ""
+		}
+		chosen = chosen[n:]
+	}
+	return items
+}
+
+// turnsBeside is how much of a room the recent turns have if the relevant past gets what
+// it can use of it: their share at least. shown tells from which sequence on the turns
+// show everything in so much room.
+func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown func(room int) uint64) (int, error) {
+	least := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b))
+	turns := least
+	for range besideRounds {
+		before := shown(turns)
+		if err := b.fillPast(ctx, before, room-least); err != nil || b.past == nil {
+			return room, err
+		}
+		items := b.relevantItems(b.chooseRelevant(b.past.read, room-turns-headingCost(relevant.heading)))
+		more := room - sectionCost(relevant.heading, items)
+		if more <= turns {
+			break
+		}
+		turns = more
+	}
+	return turns, nil
+}
+
+// besideRounds is how often the recent turns get what the past has no more need of, since
+// they show it.
+const besideRounds = 3
