@@ -208,9 +208,10 @@ func (s *system) applyStream(ctx context.Context) error {
 	}
 }
 
-// withJetStream runs something on a connection of its own, without a link.
+// withJetStream runs something on a connection of its own, without a link. The server may
+// be away just now: what do then asks for fails or waits, and it tries again.
 func (s *system) withJetStream(do func(jetstream.JetStream) error) error {
-	conn, err := nats.Connect(s.natsURL())
+	conn, err := nats.Connect(s.natsURL(), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
 		return err
 	}
