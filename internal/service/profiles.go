@@ -11,9 +11,8 @@ import (
 )
 
 // profiles are those of the settings: the default one, and what the file of profiles
-// changes of it.
-func profiles(s settings.Summaries) (p summarizer.Profiles, err error) {
-	endpoints := new(llm.Endpoints)
+// changes of it. Their models are those of endpoints.
+func profiles(s settings.Summaries, endpoints *llm.Endpoints) (p summarizer.Profiles, err error) {
 	if p.Default, err = profile(s, endpoints); err != nil {
 		return p, err
 	}

@@ -11,6 +11,7 @@ import (
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
 	"mneme/pkg/summary"
+	"mneme/pkg/summary/llm"
 )
 
 // Summarizer is the projection "summaries" with the reactor that writes what is due.
@@ -22,7 +23,8 @@ type Summarizer struct {
 // Summarizer opens the read model "summaries" for writing and makes its projector and
 // its reactor, which reads the graph from models. Of the zero settings it writes nothing.
 func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Models) (*Summarizer, error) {
-	profiles, err := profiles(s)
+	endpoints := new(llm.Endpoints)
+	profiles, err := profiles(s, endpoints)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
@@ -47,7 +49,7 @@ func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Mod
 		f := c.reactor.Figures()
 		return telemetry.Summaries{
 			Written: f.Written - f.Fallbacks, Fallbacks: f.Fallbacks, Titles: f.Titles, Condensed: f.Condensed, Calls: f.Calls,
-			InputTokens: f.Input, OutputTokens: f.Output, Running: f.Running, Waiting: f.Waiting,
+			InputTokens: f.Input, OutputTokens: f.Output, Failures: endpoints.Failures(), Running: f.Running, Waiting: f.Waiting,
 		}
 	})
 	return c, nil

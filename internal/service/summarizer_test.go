@@ -260,6 +260,9 @@ func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t
 		require.Equal(t, "extractive", s.Method)
 		require.NotEmpty(t, s.Fallback)
 	}
+	_, metrics := i.ask(http.MethodGet, "/metrics", "")
+	require.Contains(t, metrics, fmt.Sprintf("mneme_model_failures_total{class=\"invalid\"} %d\n", len(before)))
+	require.Contains(t, metrics, "mneme_model_failures_total{class=\"timeout\"} 0\n")
 
 	endpoint.Reply(llmtest.Chat(draft))
 	asked := endpoint.Calls()

@@ -1,6 +1,10 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mneme/pkg/summary/llm"
+)
 
 // Summaries are the counters of a summarizer since it began.
 type Summaries struct {
@@ -11,8 +15,9 @@ type Summaries struct {
 	Calls        int64 // of models
 	InputTokens  int64
 	OutputTokens int64
-	Running      int // conversations that are worked on
-	Waiting      int // conversations that wait for a store, a server or a model
+	Failures     map[llm.Class]int64 // of calls, of those that were not made and of answers: every class
+	Running      int                 // conversations that are worked on
+	Waiting      int                 // conversations that wait for a store, a server or a model
 }
 
 var (
@@ -21,6 +26,7 @@ var (
 	resultsCondensed = desc("mneme_results_condensed_total", "Results of tools that a model has condensed.")
 	modelCalls       = desc("mneme_model_calls_total", "Calls of language models, those that failed too.")
 	modelTokens      = desc("mneme_model_tokens_total", "Tokens that language models were paid for.", "direction")
+	modelFailures    = desc("mneme_model_failures_total", "Calls of language models that failed, or were not made for a cap or because they would fail, and answers that are of no use.", "class")
 	summariesRunning = desc("mneme_summaries_running", "Conversations that are being summarised.")
 	summariesWaiting = desc("mneme_summaries_waiting", "Conversations that wait to be summarised because something does not answer; mneme status says what.")
 )
@@ -43,6 +49,9 @@ func (w summariesWatch) Collect(out chan<- prometheus.Metric) {
 	out <- counter(modelCalls, float64(s.Calls))
 	out <- counter(modelTokens, float64(s.InputTokens), "input")
 	out <- counter(modelTokens, float64(s.OutputTokens), "output")
+	for class, n := range s.Failures {
+		out <- counter(modelFailures, float64(n), string(class))
+	}
 	out <- gauge(summariesRunning, float64(s.Running))
 	out <- gauge(summariesWaiting, float64(s.Waiting))
 }

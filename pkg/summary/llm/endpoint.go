@@ -33,9 +33,10 @@ type Endpoints struct {
 	// [DefaultConcurrency]. Others wait. Set it before the first writer is made.
 	Concurrency int
 
-	timing timing
-	mu     sync.Mutex
-	known  map[identity]*endpoint
+	timing  timing
+	mu      sync.Mutex
+	known   map[identity]*endpoint
+	writers []*Writer
 }
 
 type identity struct{ provider, url, key, model string }

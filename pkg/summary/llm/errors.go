@@ -32,6 +32,11 @@ const (
 	ClassRefused  Class = "refused"        // the model refused, or a filter did
 )
 
+var classes = []Class{
+	ClassUnreachable, ClassTimeout, ClassLimited, ClassServer, ClassDenied, ClassBreaker, ClassCapped, ClassCanceled,
+	ClassRejected, ClassTooLong, ClassCutOff, ClassInvalid, ClassEmpty, ClassLonger, ClassRefused,
+}
+
 // unusable tells whether what is wrong is this one input, or the answer to it.
 func (c Class) unusable() bool {
 	switch c {

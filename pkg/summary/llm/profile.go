@@ -116,6 +116,9 @@ func (s *Endpoints) New(p Profile) (*Writer, error) {
 	} else {
 		w.provider = newChat(&w.profile)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writers = append(s.writers, w)
 	return w, nil
 }
 

@@ -349,3 +349,18 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 	all.Wait()
 	require.Equal(t, llm.DefaultConcurrency, most)
 }
+
+func TestFailuresOfAllWritersAreCountedByClass(t *testing.T) {
+	t.Parallel()
+	e, endpoints := llmtest.New(t), llm.Fast(never, time.Hour)
+	one, other := on(t, endpoints, e), on(t, endpoints, e, func(p *llm.Profile) { p.MaxCallsPerHour = 1 })
+	e.Reply(llmtest.Chat("no JSON"), llmtest.Failure(http.StatusInternalServerError, "", ""), good(t), llmtest.Chat("no JSON"))
+	for _, w := range []*llm.Writer{one, one, other, other} {
+		_, _, _ = w.Write(t.Context(), input())
+	}
+	counted := endpoints.Failures()
+	require.Len(t, counted, 15, "a class that has not occurred is 0")
+	for class, n := range counted {
+		require.Equal(t, map[llm.Class]int64{llm.ClassInvalid: 2, llm.ClassServer: 1, llm.ClassCapped: 1}[class], n, class)
+	}
+}

@@ -53,3 +53,26 @@ func (w *Writer) Stats() Stats {
 	s.Breaker = w.endpoint.state()
 	return s
 }
+
+// Failures are those of all writers that were made, as in [Stats], for metrics: every class
+// is there, with 0 until it occurs.
+func (s *Endpoints) Failures() map[Class]int64 {
+	total := make(map[Class]int64, len(classes))
+	for _, class := range classes {
+		total[class] = 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.writers {
+		for class, n := range w.failures() {
+			total[class] += n
+		}
+	}
+	return total
+}
+
+func (w *Writer) failures() map[Class]int64 {
+	w.meter.mu.Lock()
+	defer w.meter.mu.Unlock()
+	return maps.Clone(w.meter.stats.Failures)
+}
