@@ -368,7 +368,7 @@ func TestWhatAModelCannotCondenseIsNotTriedWithEachEvent(t *testing.T) {
 		s.Condense = "llm"
 	})
 	i.live()
-	i.publish(withLargeResult(t))
+	i.publish(withLargeResult(t, "c"))
 	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond)
 	for n := range 3 {
 		e, err := events.New("c", "test", fmt.Sprint("more", n), &events.MessageCreated{MessageID: fmt.Sprint("more", n), Role: "user", Content: "and on"})
@@ -393,7 +393,7 @@ func TestResultsAreCondensedByAModelOfTheirOwn(t *testing.T) {
 		s.Condense, s.Timeout, s.MaxCalls = "llm", 5*time.Second, 1
 		s.CondenseProvider, s.CondenseURL, s.CondenseName, s.CondenseKey, s.CondensePromptFile = "openai", endpoint.URL(), "tiny", "hush", prompt
 	})
-	list := withLargeResult(t)
+	list := withLargeResult(t, "c")
 	i.publish(list)
 	require.Eventually(t, func() bool {
 		_, body := i.ask(http.MethodGet, "/v1/conversations/c/context?condense=llm&format=markdown", "")
@@ -405,13 +405,29 @@ func TestResultsAreCondensedByAModelOfTheirOwn(t *testing.T) {
 	require.Contains(t, asked.Text, "Leave the numbers in.")
 }
 
+func TestWhatCondensingCostsIsCountedAtItsOwnPrices(t *testing.T) {
+	t.Parallel()
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Chat("much shorter"))
+	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
+		model(endpoint)(s)
+		s.Condense, s.InputPrice, s.MaxCost = "llm", 1_000, 1 // which one call costs
+		s.CondenseName, s.CondenseURL = "tiny", endpoint.URL()
+	})
+	i.live()
+	i.publish(withLargeResult(t, "c"))
+	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond)
+	i.publish(withLargeResult(t, "d"))
+	require.Eventually(t, func() bool { return endpoint.Calls() == 2 }, patience, 10*time.Millisecond, "the cap of the writer's costs has nothing to do with it")
+}
+
 // withLargeResult are events of a conversation with a large result behind which there are
 // enough messages for it to be condensed.
-func withLargeResult(t *testing.T) []events.Event {
+func withLargeResult(t *testing.T, conversation string) []events.Event {
 	t.Helper()
-	list := turns(t, "c", 0, 1)
+	list := turns(t, conversation, 0, 1)
 	add := func(id string, p events.Payload) {
-		e, err := events.New("c", "test", id, p)
+		e, err := events.New(conversation, "test", id, p)
 		require.NoError(t, err)
 		list = append(list, e)
 	}

@@ -25,11 +25,13 @@ type Model struct {
 
 // CondenseModel is what condenses results of tools, as far as it is not the [Model].
 type CondenseModel struct {
-	CondenseName       string `name:"condense-llm-model" envconfig:"MNEME_CONDENSE_LLM_MODEL" desc:"the model that condenses results of tools; empty for MNEME_LLM_MODEL"`
-	CondenseProvider   string `name:"condense-llm-provider" envconfig:"MNEME_CONDENSE_LLM_PROVIDER" oneof:",openai,anthropic" desc:"the API of that model, openai or anthropic; empty for that of MNEME_SUMMARY_WRITER"`
-	CondenseURL        string `name:"condense-llm-url" envconfig:"MNEME_CONDENSE_LLM_URL" desc:"where that model is; with neither this nor a provider it is where MNEME_LLM_MODEL is, and has its key"`
-	CondenseKey        string `name:"condense-llm-key" envconfig:"MNEME_CONDENSE_LLM_KEY" secret:"true" desc:"the key for that model"`
-	CondensePromptFile string `name:"condense-prompt-file" envconfig:"MNEME_CONDENSE_PROMPT_FILE" desc:"file with a prompt of your own for condensing; empty for the built-in one"`
+	CondenseName        string  `name:"condense-llm-model" envconfig:"MNEME_CONDENSE_LLM_MODEL" desc:"the model that condenses results of tools; empty for MNEME_LLM_MODEL"`
+	CondenseProvider    string  `name:"condense-llm-provider" envconfig:"MNEME_CONDENSE_LLM_PROVIDER" oneof:",openai,anthropic" desc:"the API of that model, openai or anthropic; empty for that of MNEME_SUMMARY_WRITER"`
+	CondenseURL         string  `name:"condense-llm-url" envconfig:"MNEME_CONDENSE_LLM_URL" desc:"where that model is; with neither this nor a provider it is where MNEME_LLM_MODEL is, and has its key"`
+	CondenseKey         string  `name:"condense-llm-key" envconfig:"MNEME_CONDENSE_LLM_KEY" secret:"true" desc:"the key for that model"`
+	CondenseInputPrice  float64 `name:"condense-llm-input-price" envconfig:"MNEME_CONDENSE_LLM_INPUT_PRICE" default:"0" desc:"price of a million tokens that that model reads; with neither price it costs what MNEME_LLM_MODEL does, or nothing if it has a provider or a URL of its own"`
+	CondenseOutputPrice float64 `name:"condense-llm-output-price" envconfig:"MNEME_CONDENSE_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million tokens that it writes"`
+	CondensePromptFile  string  `name:"condense-prompt-file" envconfig:"MNEME_CONDENSE_PROMPT_FILE" desc:"file with a prompt of your own for condensing; empty for the built-in one"`
 }
 
 // LLM is the model that writes summaries, if one does.
@@ -51,8 +53,12 @@ func (s *Summaries) CondenseLLM() (p llm.Profile, ok bool) {
 	if s.CondenseName == "" {
 		return p, false
 	}
-	if p.Model = s.CondenseName; s.CondenseURL != "" || s.CondenseProvider != "" {
+	elsewhere := s.CondenseURL != "" || s.CondenseProvider != ""
+	if p.Model = s.CondenseName; elsewhere {
 		p.URL, p.Key = s.CondenseURL, "" // no key goes where it was not meant for
+	}
+	if elsewhere || s.CondenseInputPrice != 0 || s.CondenseOutputPrice != 0 {
+		p.InputPrice, p.OutputPrice = s.CondenseInputPrice, s.CondenseOutputPrice
 	}
 	if s.CondenseProvider != "" {
 		p.Provider = s.CondenseProvider
@@ -72,27 +78,34 @@ func (s *Summaries) checkModels() error {
 	for _, price := range []struct {
 		name  string
 		value float64
-	}{{"MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost}, {"MNEME_LLM_INPUT_PRICE", s.InputPrice}, {"MNEME_LLM_OUTPUT_PRICE", s.OutputPrice}} {
+	}{
+		{"MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost}, {"MNEME_LLM_INPUT_PRICE", s.InputPrice}, {"MNEME_LLM_OUTPUT_PRICE", s.OutputPrice},
+		{"MNEME_CONDENSE_LLM_INPUT_PRICE", s.CondenseInputPrice}, {"MNEME_CONDENSE_LLM_OUTPUT_PRICE", s.CondenseOutputPrice},
+	} {
 		if !(price.value >= 0) {
 			errs = append(errs, refuse(price.name, price.value, "must not be negative"))
 		}
 	}
-	if s.MaxCost > 0 && s.InputPrice == 0 && s.OutputPrice == 0 {
-		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE"))
-	}
 	model, writes := s.LLM()
+	condenser, own := s.CondenseLLM()
+	switch free := func(p *llm.Profile) bool { return p.InputPrice == 0 && p.OutputPrice == 0 }; {
+	case s.MaxCost == 0:
+	case (writes || !own) && free(&model):
+		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE"))
+	case own && free(&condenser) && (!writes || condenser.URL == ""): // what a server of one's own costs is not known, that of a provider costs something
+		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_CONDENSE_LLM_INPUT_PRICE and MNEME_CONDENSE_LLM_OUTPUT_PRICE"))
+	}
 	if writes && s.Name == "" {
 		errs = append(errs, fmt.Errorf("MNEME_LLM_MODEL is empty, but MNEME_SUMMARY_WRITER=%s needs a model", s.Writer))
 	}
 	errs = append(errs, refuseAll(&model, map[string]string{"URL": "MNEME_LLM_URL", "Key": "MNEME_LLM_KEY", "PromptFile": "MNEME_LLM_PROMPT_FILE", "CondensePromptFile": "MNEME_CONDENSE_PROMPT_FILE"})...)
-	condenser, own := s.CondenseLLM()
 	switch {
 	case own:
 		errs = append(errs, refuseAll(&condenser, map[string]string{"URL": "MNEME_CONDENSE_LLM_URL", "Key": "MNEME_CONDENSE_LLM_KEY"})...)
 	case s.CondenseName != "":
 		errs = append(errs, fmt.Errorf("MNEME_CONDENSE_LLM_PROVIDER is empty, but MNEME_SUMMARY_WRITER=%s names none for MNEME_CONDENSE_LLM_MODEL", s.Writer))
-	case s.CondenseProvider != "" || s.CondenseURL != "" || s.CondenseKey != "":
-		errs = append(errs, errors.New("MNEME_CONDENSE_LLM_MODEL is empty, but MNEME_CONDENSE_LLM_PROVIDER, MNEME_CONDENSE_LLM_URL or MNEME_CONDENSE_LLM_KEY is set"))
+	case s.CondenseProvider != "" || s.CondenseURL != "" || s.CondenseKey != "" || s.CondenseInputPrice != 0 || s.CondenseOutputPrice != 0:
+		errs = append(errs, errors.New("MNEME_CONDENSE_LLM_MODEL is empty, but another setting of MNEME_CONDENSE_LLM_… is not"))
 	}
 	if s.Condense == "llm" && (s.Writer == "off" || !own && !writes) {
 		errs = append(errs, refuse("MNEME_CONDENSE", s.Condense, "needs a model: set MNEME_SUMMARY_WRITER to openai or anthropic, or MNEME_CONDENSE_LLM_PROVIDER and MNEME_CONDENSE_LLM_MODEL"))

@@ -27,6 +27,7 @@ func TestWhatIsWrongWithAModelIsRefusedByItsVariable(t *testing.T) {
 		`MNEME_CONDENSE_LLM_PROVIDER="acme"`:     {"MNEME_CONDENSE_LLM_PROVIDER": "acme", "MNEME_CONDENSE_LLM_MODEL": "small"},
 		`MNEME_CONDENSE_LLM_MODEL is empty`:      {"MNEME_CONDENSE_LLM_KEY": "hush"},
 		`MNEME_CONDENSE_LLM_URL="here"`:          {"MNEME_CONDENSE_LLM_PROVIDER": "openai", "MNEME_CONDENSE_LLM_MODEL": "small", "MNEME_CONDENSE_LLM_URL": "here"},
+		`MNEME_CONDENSE_LLM_INPUT_PRICE=-1`:      {"MNEME_CONDENSE_LLM_INPUT_PRICE": "-1"},
 		`MNEME_CONDENSE_LLM_KEY="(not shown)"`:   {"MNEME_CONDENSE_LLM_PROVIDER": "openai", "MNEME_CONDENSE_LLM_MODEL": "small", "MNEME_CONDENSE_LLM_KEY": "hush\n"},
 		`MNEME_CONDENSE="llm": needs a model: s`: {"MNEME_CONDENSE": "llm", "MNEME_SUMMARY_WRITER": "off", "MNEME_CONDENSE_LLM_PROVIDER": "openai", "MNEME_CONDENSE_LLM_MODEL": "small"},
 	} {
@@ -59,4 +60,36 @@ func TestACondensingModelOfItsOwn(t *testing.T) {
 	require.Equal(t, []string{"openai", "http://b/v1", "", "small"}, []string{p.Provider, p.URL, p.Key, p.Model}, "no key goes where it was not meant for")
 	p, _ = read(map[string]string{"MNEME_CONDENSE_LLM_PROVIDER": "anthropic", "MNEME_CONDENSE_LLM_URL": "", "MNEME_CONDENSE_LLM_KEY": "b", "MNEME_SUMMARY_WRITER": "extractive"})
 	require.Equal(t, []string{"anthropic", "", "b", "small"}, []string{p.Provider, p.URL, p.Key, p.Model})
+}
+
+func TestACondensingModelHasPricesOfItsOwn(t *testing.T) {
+	prices := func(variables map[string]string) ([]float64, error) {
+		for name, value := range variables {
+			t.Setenv(name, value)
+		}
+		s := ForSummarizer()
+		err := Read(s)
+		p, own := s.CondenseLLM()
+		require.True(t, own)
+		return []float64{p.InputPrice, p.OutputPrice}, err
+	}
+	got, err := prices(map[string]string{
+		"MNEME_SUMMARY_WRITER": "openai", "MNEME_LLM_MODEL": "large", "MNEME_LLM_INPUT_PRICE": "3", "MNEME_LLM_OUTPUT_PRICE": "15", "MNEME_LLM_MAX_COST_PER_HOUR": "1",
+		"MNEME_CONDENSE_LLM_MODEL": "small",
+	})
+	require.NoError(t, err)
+	require.Equal(t, []float64{3, 15}, got, "it is where the writer is, and nothing says that it costs less")
+	got, err = prices(map[string]string{"MNEME_CONDENSE_LLM_INPUT_PRICE": "0.5"})
+	require.NoError(t, err)
+	require.Equal(t, []float64{0.5, 0}, got)
+	got, err = prices(map[string]string{"MNEME_CONDENSE_LLM_INPUT_PRICE": "0", "MNEME_CONDENSE_LLM_URL": "http://127.0.0.1:11434/v1"})
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, 0}, got, "a server of one's own")
+	_, err = prices(map[string]string{"MNEME_CONDENSE_LLM_URL": "", "MNEME_CONDENSE_LLM_PROVIDER": "anthropic"})
+	require.ErrorContains(t, err, "needs MNEME_CONDENSE_LLM_INPUT_PRICE", "a provider takes money")
+	_, err = prices(map[string]string{"MNEME_CONDENSE_LLM_URL": "http://127.0.0.1:11434/v1", "MNEME_SUMMARY_WRITER": "extractive"})
+	require.ErrorContains(t, err, "needs MNEME_CONDENSE_LLM_INPUT_PRICE", "a cap on the cost of nothing")
+	got, err = prices(map[string]string{"MNEME_CONDENSE_LLM_OUTPUT_PRICE": "2", "MNEME_LLM_INPUT_PRICE": "0", "MNEME_LLM_OUTPUT_PRICE": "0"})
+	require.NoError(t, err, "no other model needs prices")
+	require.Equal(t, []float64{0, 2}, got)
 }

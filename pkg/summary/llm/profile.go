@@ -93,9 +93,6 @@ func (s *Endpoints) New(p Profile) (*Writer, error) {
 	if p.MaxTokens == 0 {
 		p.MaxTokens = DefaultMaxTokens
 	}
-	if p.Budget == nil {
-		p.Budget = &Budget{calls: p.MaxCallsPerHour, cost: p.MaxCostPerHour}
-	}
 	problems, summaryText, condenseText := p.read()
 	if len(problems) > 0 {
 		errs := make([]error, len(problems))
@@ -103,6 +100,9 @@ func (s *Endpoints) New(p Profile) (*Writer, error) {
 			errs[i] = problem
 		}
 		return nil, errors.Join(errs...)
+	}
+	if p.Budget == nil {
+		p.Budget = &Budget{calls: p.MaxCallsPerHour, cost: p.MaxCostPerHour}
 	}
 	w := &Writer{
 		profile:  p,
@@ -186,7 +186,7 @@ func (p *Profile) check() (problems []Problem) {
 	refuse(!(p.MaxCostPerHour >= 0), "MaxCostPerHour", p.MaxCostPerHour, "must not be negative")
 	refuse(!(p.InputPrice >= 0), "InputPrice", p.InputPrice, "must not be negative")
 	refuse(!(p.OutputPrice >= 0), "OutputPrice", p.OutputPrice, "must not be negative")
-	refuse(p.MaxCostPerHour > 0 && p.InputPrice == 0 && p.OutputPrice == 0, "MaxCostPerHour", p.MaxCostPerHour, "needs InputPrice or OutputPrice")
+	refuse(p.Budget == nil && p.MaxCostPerHour > 0 && p.InputPrice == 0 && p.OutputPrice == 0, "MaxCostPerHour", p.MaxCostPerHour, "needs InputPrice or OutputPrice")
 	return problems
 }
 
