@@ -31,7 +31,7 @@ func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) er
 			}
 		}
 		if done && profile.Condense {
-			return r.condense(ctx, c, profile, newestResults, false, &Answer{})
+			return r.condenseNew(ctx, c, profile.Condenser)
 		}
 		if done {
 			return nil

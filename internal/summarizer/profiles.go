@@ -28,7 +28,7 @@ type Profile struct {
 	Condenser Condenser
 	// Deadline is how long to wait for a model that does not answer.
 	Deadline time.Duration
-	Condense bool // have large results of tools condensed as they come
+	Condense bool // have large results of tools condensed as they come; needs a Condenser
 	Titles   bool // name conversations that nobody named
 }
 

@@ -49,7 +49,7 @@ type Reactor struct {
 	working int                            // workers, without those of requests
 	scanned map[int]bool                   // partitions that were live when last looked at
 	trouble map[events.ConversationID]trouble
-	refused refusals
+	seen    map[events.ConversationID]*seen
 	figures Figures
 
 	cancel  context.CancelFunc
@@ -81,7 +81,7 @@ func (f *Figures) pay(u summary.Usage) {
 func New(c Config) *Reactor {
 	return &Reactor{
 		Config: c, slog: c.Logger.With("part", "summarizer"), wake: make(chan struct{}, 1),
-		busy: map[events.ConversationID]bool{}, scanned: map[int]bool{}, trouble: map[events.ConversationID]trouble{}, refused: refusals{},
+		busy: map[events.ConversationID]bool{}, scanned: map[int]bool{}, trouble: map[events.ConversationID]trouble{}, seen: map[events.ConversationID]*seen{},
 	}
 }
 

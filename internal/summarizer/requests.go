@@ -115,7 +115,7 @@ func (r *Reactor) do(ctx context.Context, id events.ConversationID, q Request, a
 	case Resummarize:
 		return r.resummarize(ctx, c, profile, q, a)
 	case Condense:
-		return r.condense(ctx, c, profile, manualResults, true, a)
+		return r.condenseAsked(ctx, c, profile.Condenser, a)
 	}
 	return fmt.Errorf("%q is nothing that can be done", q.Do)
 }

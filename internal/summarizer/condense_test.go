@@ -1,0 +1,196 @@
+package summarizer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/mnemetest/llmtest"
+	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/internal/summarizer"
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+	"mneme/pkg/summary"
+	"mneme/pkg/summary/extractive"
+	"mneme/pkg/summary/llm"
+)
+
+// bundle is mneme in this process, whose own summarizer writes nothing, with a reactor that
+// condenses and whose reads are counted.
+type bundle struct {
+	t *testing.T
+	*service.Instance
+	reactor  *summarizer.Reactor
+	endpoint *llmtest.Endpoint
+
+	mu      sync.Mutex
+	rows    int // of transcripts that were read
+	results int // that were read by their ids
+}
+
+var conversation = events.ConversationID{Tenant: "default", ID: "c"}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	b := &bundle{t: t, endpoint: llmtest.New(t)}
+	data := t.TempDir()
+	var err error
+	b.Instance, err = service.Up(t.Context(), service.Config{Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	models := service.NewModels(data, service.NewStores(data, settings.Models{}))
+	t.Cleanup(func() { require.NoError(t, models.Close()) })
+	model, err := llm.New(llm.Profile{Provider: llm.OpenAI, URL: b.endpoint.URL(), Model: "small", Timeout: time.Minute})
+	require.NoError(t, err)
+	b.reactor = summarizer.New(summarizer.Config{
+		Log: b.Log, Live: b.live, Files: files.DefaultTable(), Parallel: 1, Logger: slog.New(slog.DiscardHandler),
+		Profiles: summarizer.Profiles{Without: extractive.Writer{}, Default: summarizer.Profile{
+			Settings: summary.Settings{MaxContextChars: 1_000_000_000, L1ThresholdPercent: 10, L2ThresholdPercent: 10}, Condenser: model, Condense: true,
+		}},
+		State: func(read func(summary.Reader) error) error {
+			pinned, err := models.Summaries()
+			if err != nil {
+				return err
+			}
+			defer pinned.Release()
+			return read(pinned.Model)
+		},
+		Graph: func(read func(graph.Reader) error) error {
+			pinned, err := models.Graph()
+			if err != nil {
+				return err
+			}
+			defer pinned.Release()
+			return read(&counting{pinned.Model, b})
+		},
+	})
+	b.reactor.Start()
+	t.Cleanup(b.reactor.Stop)
+	return b
+}
+
+// live is how far the summaries are.
+func (b *bundle) live(partition int) (seq uint64, live bool) {
+	for _, s := range b.Status() {
+		if s.Projection == "summaries" && s.Partition == partition {
+			return s.Checkpoint.Seq, s.State == projection.StateLive
+		}
+	}
+	return 0, false
+}
+
+// counting counts what is read of the graph.
+type counting struct {
+	graph.Reader
+	*bundle
+}
+
+func (c *counting) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) ([]graph.Entry, error) {
+	list, err := c.Reader.Transcript(ctx, id, q)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows += len(list)
+	return list, err
+}
+
+func (c *counting) Results(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolResult, error) {
+	found, err := c.Reader.Results(ctx, id, calls, asOf)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.results += len(found)
+	return found, err
+}
+
+// read is what was counted since the last call.
+func (b *bundle) read() (rows, results int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rows, results, b.rows, b.results = b.rows, b.results, 0, 0
+	return rows, results
+}
+
+// step publishes a call with a large result and messages behind it, and tells the reactor.
+func (b *bundle) step(n, messages int) {
+	b.t.Helper()
+	call := fmt.Sprint("k", n)
+	list := []events.Payload{
+		&events.ToolCalled{ToolCallID: call, ToolName: "Bash", Arguments: json.RawMessage(`{}`)},
+		&events.ToolReturned{ToolCallID: call, Result: events.TextResult(strings.Repeat("x", 2_000))},
+	}
+	for m := range messages {
+		list = append(list, &events.MessageCreated{MessageID: fmt.Sprint("m", n, "-", m), Role: "user", Content: "go on"})
+	}
+	var all []events.Event
+	for i, p := range list {
+		e, err := events.New(conversation.ID, "test", fmt.Sprint(n, "-", i), p)
+		require.NoError(b.t, err)
+		all = append(all, e)
+	}
+	acks, err := b.Log.PublishAll(b.t.Context(), conversation.Tenant, all)
+	require.NoError(b.t, err)
+	last := acks[len(acks)-1].Seq
+	b.await("applied", func() bool {
+		seq, live := b.live(b.Log.PartitionOf(conversation.Tenant, conversation.ID))
+		return live && seq >= last
+	})
+	b.reactor.Touch([]events.ConversationID{conversation})
+}
+
+func (b *bundle) await(what string, is func() bool) {
+	b.t.Helper()
+	require.Eventually(b.t, is, time.Minute, time.Millisecond, what)
+}
+
+func TestATouchReadsWhatIsNew(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.endpoint.Reply(llmtest.Chat("shorter"))
+	b.step(0, 150)
+	b.step(1, 3)
+	b.await("condensed", func() bool { return b.reactor.Figures().Condensed == 1 })
+	b.read()
+	const steps = 5
+	for n := range steps {
+		b.step(2+n, 3)
+		b.await("condensed", func() bool { return b.reactor.Figures().Condensed == int64(2+n) })
+	}
+	rows, results := b.read()
+	t.Logf("%d rows and %d results were read for %d new rows", rows, results, steps*5)
+	require.Equal(t, steps*5, rows)
+	require.Equal(t, steps, results)
+}
+
+func TestAResultWhoseModelIsAwayIsCondensedLater(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	away := llmtest.Failure(http.StatusServiceUnavailable, "", "")
+	b.endpoint.Reply(away, away, away, llmtest.Chat("shorter"))
+	b.step(0, 3)
+	b.await("it waits", func() bool { return b.reactor.Figures().Waiting == 1 })
+	b.await("condensed", func() bool { return b.reactor.Figures().Condensed == 1 })
+	rows, results := b.read()
+	require.Equal(t, []int{5, 2}, []int{rows, results}, "its transcript is read once")
+}
+
+func TestAResultIsCondensedOnceThereAreMessagesBehindIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.endpoint.Reply(llmtest.Chat("longer than the result"+strings.Repeat(" or so", 1_000)), llmtest.Chat("shorter"))
+	b.step(0, 3) // which the model can't condense
+	b.await("asked", func() bool { return b.endpoint.Calls() == 1 })
+	b.step(1, 2)
+	b.step(2, 1)
+	b.await("condensed", func() bool { return b.reactor.Figures().Condensed == 1 })
+	require.Equal(t, 2, b.endpoint.Calls(), "neither what is too new, nor again what the model can't condense")
+}
