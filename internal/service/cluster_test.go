@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	natsdeploy "mneme/deploy/nats"
 	"mneme/events"
 	"mneme/internal/httpapi"
+	"mneme/internal/mnemetest/llmtest"
 	"mneme/internal/service"
 	"mneme/pkg/eventlog"
 )
@@ -107,7 +109,8 @@ func live(s httpapi.Status, projection string) (n int) {
 	return n
 }
 
-func (c *cluster) exercise(ingestors int) {
+// exercise runs some ingestors and as many summarizers, whose model takes no key.
+func (c *cluster) exercise(workers int) {
 	const partitions = 4
 	t := c.t
 	var err error
@@ -121,13 +124,22 @@ func (c *cluster) exercise(ingestors int) {
 	t.Setenv("MNEME_DATA", t.TempDir())
 	t.Setenv("MNEME_LOG_LEVEL", "error")
 	stops := []func(){}
-	for range ingestors {
+	for range workers {
 		_, stop := c.start(service.RunIngestor)
 		stops = append(stops, stop)
 	}
 	c.api, _ = c.start(service.RunContextAPI)
 	c.start(service.RunFileTracker)
-	c.start(service.RunSummarizer)
+	endpoint := llmtest.New(t)
+	endpoint.Reply(llmtest.Failure(http.StatusUnauthorized, "invalid_api_key", "no such key"))
+	for name, value := range map[string]string{
+		"MNEME_SUMMARY_WRITER": "openai", "MNEME_LLM_URL": endpoint.URL(), "MNEME_LLM_MODEL": "small", "MNEME_TITLES": "false", "MNEME_MAX_CONTEXT_CHARS": "30000",
+	} {
+		t.Setenv(name, value)
+	}
+	for range workers {
+		c.start(service.RunSummarizer)
+	}
 
 	conn, err := eventlog.Connect(c.nats.ClientURL(), "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -147,9 +159,9 @@ func (c *cluster) exercise(ingestors int) {
 	require.NoError(t, conn.Publish("mneme.default.c7.message_created", []byte("{")))
 
 	s := c.await("every process and partition is there", func(s httpapi.Status) bool {
-		return s.Stream.Head == bad && live(s, "graph") == partitions && live(s, "files") == partitions && live(s, "summaries") == partitions && len(s.Processes) == ingestors+3
+		return s.Stream.Head == bad && live(s, "graph") == partitions && live(s, "files") == partitions && live(s, "summaries") == partitions && len(s.Processes) == 2*workers+2
 	})
-	require.Equal(t, map[string]int{"ingestor": ingestors, "file-tracker": 1, "summarizer": 1, "context-api": 1}, programs(s))
+	require.Equal(t, map[string]int{"ingestor": workers, "file-tracker": 1, "summarizer": workers, "context-api": 1}, programs(s))
 	require.Empty(t, s.ProcessesError)
 	names := map[string]httpapi.ProcessStatus{}
 	for _, p := range s.Processes {
@@ -171,6 +183,23 @@ func (c *cluster) exercise(ingestors int) {
 	require.Equal(t, 3, retried.Failed, "%s", body)
 	require.Len(t, retried.Conversations, 3)
 	require.Empty(t, retried.Conversations[0].Error)
+
+	_, err = log.PublishAll(t.Context(), "default", long(t, "long", 0, 12)) // more than a threshold, less than three
+	require.NoError(t, err)
+	waits := func(p httpapi.ProjectionStatus) bool {
+		return p.Name == "summaries" && p.Partition == log.PartitionOf("default", "long")
+	}
+	s = c.await("it says why a conversation is not summarised", func(s httpapi.Status) bool {
+		return slices.ContainsFunc(s.Projections, func(p httpapi.ProjectionStatus) bool { return waits(p) && p.Error != "" })
+	})
+	for _, p := range s.Projections {
+		if waits(p) {
+			require.Contains(t, p.Error, "1 conversations wait to be summarised: ")
+			require.Contains(t, p.Error, "key")
+			continue
+		}
+		require.Empty(t, p.Error, "%s %d", p.Name, p.Partition)
+	}
 
 	for _, stop := range stops {
 		stop()

@@ -28,6 +28,7 @@ type Consumer[U projection.Unit, S writable[U]] struct {
 	shelf    shelf[S] // for readers of this process
 	control  *rebuild.Control
 	touched  func([]events.ConversationID) // if not nil: what the generation that serves has applied
+	explain  func([]projection.Status)     // if not nil: adds what the projectors do not know
 
 	mu      sync.Mutex // of the fields that follow, which only steps change
 	serving *build[U, S]
@@ -123,6 +124,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 				c.touched(batch.Conversations)
 			}
 		}),
+		projection.Announced(c.explained),
 		projection.WithTracer(c.Telemetry.Tracer("mneme/pkg/projection")))
 	if c.Leases != nil {
 		options = append(options, projection.Shared(c.Leases))
@@ -227,6 +229,13 @@ func (c *Consumer[U, S]) Status() []projection.Status {
 	list := serving.projector.Status()
 	if next != nil {
 		list = append(list, next.projector.Status()...)
+	}
+	return c.explained(list)
+}
+
+func (c *Consumer[U, S]) explained(list []projection.Status) []projection.Status {
+	if c.explain != nil {
+		c.explain(list)
 	}
 	return list
 }

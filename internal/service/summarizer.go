@@ -44,7 +44,7 @@ func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Mod
 			return read(pinned.Model)
 		},
 	})
-	consumer.touched = c.reactor.Touch
+	consumer.touched, consumer.explain = c.reactor.Touch, c.explain
 	p.Telemetry.Metrics.WatchSummaries(func() telemetry.Summaries {
 		f := c.reactor.Figures()
 		return telemetry.Summaries{
@@ -68,16 +68,14 @@ func (c *Summarizer) Stop() error {
 	return c.Consumer.Stop()
 }
 
-// Status is that of the read model, with why conversations wait to be summarised.
-func (c *Summarizer) Status() []projection.Status {
-	list := c.Consumer.Status()
-	f := c.reactor.Figures()
+// explain says why conversations wait to be summarised.
+func (c *Summarizer) explain(list []projection.Status) {
+	waits := c.reactor.Waits()
 	for i := range list {
-		if s := &list[i]; f.Waiting > 0 && s.State == projection.StateLive && s.Error == "" {
-			s.Error = fmt.Sprintf("%d conversations wait to be summarised: %s", f.Waiting, f.Error)
+		if s, w := &list[i], waits[list[i].Partition]; w.Conversations > 0 && s.State == projection.StateLive && s.Error == "" {
+			s.Error = fmt.Sprintf("%d conversations wait to be summarised: %v", w.Conversations, w.Err)
 		}
 	}
-	return list
 }
 
 // state lends the generation that serves.

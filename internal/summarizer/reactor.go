@@ -59,16 +59,15 @@ type Reactor struct {
 
 // Figures count what the reactor did since it was started.
 type Figures struct {
-	Written   int64  `json:"written"`   // summaries
-	Fallbacks int64  `json:"fallbacks"` // of these, those that a model was to write and did not
-	Titles    int64  `json:"titles"`
-	Condensed int64  `json:"condensed"` // results of tools
-	Calls     int64  `json:"calls"`     // of models, those that failed too
-	Input     int64  `json:"input_tokens"`
-	Output    int64  `json:"output_tokens"`
-	Running   int    `json:"running"`         // conversations that are worked on
-	Waiting   int    `json:"waiting"`         // conversations that wait for a store, a server or a model
-	Error     string `json:"error,omitempty"` // why one of them does
+	Written   int64 `json:"written"`   // summaries
+	Fallbacks int64 `json:"fallbacks"` // of these, those that a model was to write and did not
+	Titles    int64 `json:"titles"`
+	Condensed int64 `json:"condensed"` // results of tools
+	Calls     int64 `json:"calls"`     // of models, those that failed too
+	Input     int64 `json:"input_tokens"`
+	Output    int64 `json:"output_tokens"`
+	Running   int   `json:"running"` // conversations that are worked on
+	Waiting   int   `json:"waiting"` // conversations that wait for a store, a server or a model
 }
 
 func (f *Figures) pay(u summary.Usage) {
@@ -155,13 +154,30 @@ func (r *Reactor) Figures() Figures {
 	defer r.mu.Unlock()
 	f := r.figures
 	f.Running, f.Waiting = len(r.busy), len(r.trouble)
-	var since time.Time
-	for _, t := range r.trouble {
-		if since.IsZero() || t.since.Before(since) {
-			since, f.Error = t.since, t.err.Error()
-		}
-	}
 	return f
+}
+
+// Wait says how many conversations of a partition wait for a store, a server or a model,
+// and why the one does that has waited longest.
+type Wait struct {
+	Conversations int
+	Err           error
+}
+
+// Waits are those of the partitions in which conversations wait.
+func (r *Reactor) Waits() map[int]Wait {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waits, since := map[int]Wait{}, map[int]time.Time{}
+	for id, t := range r.trouble {
+		partition := r.Log.PartitionOf(id.Tenant, id.ID)
+		w := waits[partition]
+		if w.Conversations++; w.Err == nil || t.since.Before(since[partition]) {
+			w.Err, since[partition] = t.err, t.since
+		}
+		waits[partition] = w
+	}
+	return waits
 }
 
 func (r *Reactor) count(add func(f *Figures)) {

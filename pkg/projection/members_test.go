@@ -89,6 +89,23 @@ func TestTheMembersSayWhatTheyAreAndWhatTheyDrive(t *testing.T) {
 	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 1 && driven(c) == 4 })
 }
 
+func TestAMemberSaysWhatIsAddedToItsStatuses(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2)
+	worker := b.workerOf("a", graph.Projection(), b.store, projection.Announced(func(list []projection.Status) []projection.Status {
+		for i := range list {
+			list[i].Error = "waits for something else"
+		}
+		return list
+	}))
+	awaitShared(t, worker)
+	c := b.awaitCluster(func(c projection.Cluster) bool { return driven(c) == 2 })
+	for _, d := range c.Members[0].Partitions {
+		require.Equal(t, "waits for something else", d.Error)
+	}
+	require.Empty(t, worker.Status()[0].Error)
+}
+
 // olderMember is in the bucket what a process of a build is that says nothing of itself:
 // the values of its keys are its name. It renews them until the test ends.
 func (b *bench) olderMember(name string, partitions ...string) {

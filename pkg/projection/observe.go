@@ -25,6 +25,7 @@ type options struct {
 	generation int
 	batch      int         // events in a batch at most
 	busy       func() bool // nil: it yields to nobody
+	announced  func([]Status) []Status
 }
 
 // BatchOf sets how many events a batch holds at most, instead of 4000.
@@ -41,6 +42,12 @@ func OfBuild(store string, generation int) Option {
 // store that several processes write to. Each [Build] has its leases.
 func Shared(leases *Leases) Option {
 	return func(o *options) { o.leases = leases }
+}
+
+// Announced names a function through which the statuses go that a [Shared] projector tells
+// other processes, twice a second: it can add what the projector does not know.
+func Announced(add func([]Status) []Status) Option {
+	return func(o *options) { o.announced = add }
 }
 
 // observer is who looks at a projector: nobody, unless options say so.

@@ -84,7 +84,7 @@ func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], lo
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	pr := &Projector[U]{projection: p, log: log, store: store, slog: logger.With("projection", p.Name), options: options{batch: maxBatchEvents, where: "store", generation: FirstGeneration}}
+	pr := &Projector[U]{projection: p, log: log, store: store, slog: logger.With("projection", p.Name), options: options{batch: maxBatchEvents, where: "store", generation: FirstGeneration, announced: func(list []Status) []Status { return list }}}
 	for _, option := range with {
 		option(&pr.options)
 	}
@@ -116,7 +116,7 @@ func (p *Projector[U]) Start() {
 		s := &share{
 			Leases: p.leases, keys: keys{p.build()}, partitions: len(p.statuses), slog: p.slog.With("process", p.leases.process),
 			work:    p.tenure,
-			about:   func() []byte { return p.leases.Member(p.Status()).encode() },
+			about:   func() []byte { return p.leases.Member(p.announced(p.Status())).encode() },
 			holder:  func(partition int, process string) { p.update(partition, func(s *Status) { s.Holder = process }) },
 			outside: p.outside,
 		}

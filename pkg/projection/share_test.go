@@ -34,21 +34,21 @@ func (b *bench) worker(name string) *worker {
 	return b.workerOf(name, graph.Projection(), b.store)
 }
 
-func (b *bench) workerOf(name string, p projection.Projection[*graph.Unit], store projection.Store[*graph.Unit]) *worker {
+func (b *bench) workerOf(name string, p projection.Projection[*graph.Unit], store projection.Store[*graph.Unit], options ...projection.Option) *worker {
 	b.t.Helper()
 	conn, err := eventlog.Connect("", name, slog.New(slog.DiscardHandler), b.server.InProcess())
 	require.NoError(b.t, err)
 	b.t.Cleanup(conn.Close)
-	return b.workerOn(conn, name, p, store)
+	return b.workerOn(conn, name, p, store, options...)
 }
 
-func (b *bench) workerOn(conn *nats.Conn, name string, p projection.Projection[*graph.Unit], store projection.Store[*graph.Unit]) *worker {
+func (b *bench) workerOn(conn *nats.Conn, name string, p projection.Projection[*graph.Unit], store projection.Store[*graph.Unit], options ...projection.Option) *worker {
 	b.t.Helper()
 	log, err := eventlog.Open(b.t.Context(), conn)
 	require.NoError(b.t, err)
 	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: conn, Process: name, Program: "tester", Version: "v1", TTL: leaseTTL})
 	require.NoError(b.t, err)
-	pr, err := projection.NewProjector(p, log, store, slog.New(slog.DiscardHandler), projection.Shared(leases))
+	pr, err := projection.NewProjector(p, log, store, slog.New(slog.DiscardHandler), append(options, projection.Shared(leases))...)
 	require.NoError(b.t, err)
 	pr.Start()
 	b.t.Cleanup(pr.Stop)
