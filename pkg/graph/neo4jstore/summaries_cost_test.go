@@ -271,22 +271,33 @@ func (s *summarisedStore) costs(t *testing.T, c string) map[string]int64 {
 	cost("10 marks", err)
 	_, err = s.Ranges(ctx, id, 1, found.Ledger.Last(1)-1, 10)
 	cost("the newest range", err)
-	n := s.history.Next
-	for _, p := range []events.Payload{
-		&events.ConversationStarted{Profile: "p"},
-		&events.MessageCreated{MessageID: fmt.Sprint("u", n), Role: "user", Content: "hello"},
-		&events.ToolCalled{ToolCallID: fmt.Sprint("k", n), ToolName: "Read", Arguments: []byte(`{}`)},
-		&events.ToolReturned{ToolCallID: fmt.Sprint("k", n), Result: events.TextResult("text")},
-	} {
-		s.add(c, p)
-		s.apply(t)
-		cost("append "+p.EventType(), nil)
+	// As many of each that older states go once.
+	appends := func(name string, payload func() events.Payload) {
+		t.Helper()
+		for range keptStates {
+			s.add(c, payload())
+			s.apply(t)
+		}
+		cost(name, nil)
 	}
-	s.cover(c, s.next[c]+1)
-	s.apply(t)
+	message := func() events.Payload {
+		return &events.MessageCreated{MessageID: fmt.Sprint("u", s.history.Next), Role: "user", Content: "hello"}
+	}
+	for range 2 { // from then on as many go as come
+		appends("append a message", message)
+	}
+	appends("append a start", func() events.Payload { return &events.ConversationStarted{Profile: "p"} })
+	appends("append a message", message)
+	appends("append a call", func() events.Payload {
+		return &events.ToolCalled{ToolCallID: fmt.Sprint("k", s.history.Next), ToolName: "Read", Arguments: []byte(`{}`)}
+	})
+	appends("append a result", func() events.Payload {
+		return &events.ToolReturned{ToolCallID: fmt.Sprint("r", s.history.Next), Result: events.TextResult("text")}
+	})
+	for range keptStates {
+		s.cover(c, s.next[c]+1)
+		s.apply(t)
+	}
 	cost("append a summary", nil)
-	s.cover(c, s.next[c]+1)
-	s.apply(t)
-	cost("append another", nil)
 	return costs
 }

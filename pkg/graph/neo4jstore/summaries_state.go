@@ -39,7 +39,7 @@ func OpenSummariesReader(ctx context.Context, c Config, generation int) (*Summar
 
 // Update implements projection.Store.
 func (s *Summaries) Update(ctx context.Context, partition int, fn func(projection.Tx[*summary.Unit]) error) error {
-	return s.transact(ctx, partition, func(t *tx) error { return fn(&summariesTx{tx: t, loaded: map[events.ConversationID]uint64{}}) })
+	return s.transact(ctx, partition, func(t *tx) error { return fn(&summariesTx{tx: t, loaded: map[events.ConversationID]loadedState{}}) })
 }
 
 // Marks, ranges and states are rows that never change, and a reader takes those up to
@@ -84,8 +84,7 @@ var (
 )
 
 // summariesAttempts is how often a conversation is read, at most, while commits take away
-// the state that the read is of. It takes two in the time of one read that each cover what
-// the read found last.
+// the state that the read is of. It takes keptStates commits in the time of one read.
 const summariesAttempts = 5
 
 // found reads something of one conversation. It returns no values behind it if there are

@@ -17,6 +17,7 @@ var (
 	waitingState = props{"last_seq", "pending", "uncovered_turns", "untitled"}
 	markProps    = props{"seq", "turn", "chars"}
 	rangeProps   = props{"seq", "id", "level", "first_seq", "last_seq", "first_turn", "last_turn", "chars", "revised"}
+	countedState = props{"states", "states_from"}
 	claimedProps = props{"conversation", "identity", "payload_key", "content_digest"}
 )
 
@@ -26,10 +27,12 @@ var summariesDialect = dialect{
 	others:  []string{selectSummarised, selectNamed, selectBehind},
 	writes: []piece{
 		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:SummariesConversation "+
-			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "first_seq"}, waitingState, stateProps).create()+")"),
-		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:SummariesConversation {key: r.key}) SET "+slices.Concat(waitingState, stateProps).set("c")),
+			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "first_seq"}, waitingState, countedState, stateProps).create()+")"),
+		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:SummariesConversation {key: r.key}) SET "+slices.Concat(waitingState, countedState, stateProps).set("c")),
 		tombstone("SummariesConversation", ""),
-		newPiece("outdated", "UNWIND $in.rows AS r MATCH (n:SummariesState) WHERE n.conversation = r.conversation AND n.seq < r.before DELETE n"),
+		newPiece("outdated", `UNWIND $in.rows AS r CALL (r) {
+			MATCH (n:SummariesState) WHERE n.conversation = r.conversation AND n.seq < r.before RETURN n LIMIT 1000
+		} DELETE n`), // there are more if an older build wrote them, which did not
 		newPiece("states", "UNWIND $in.rows AS r CREATE (:SummariesState "+slices.Concat(props{"conversation", "seq"}, stateProps).create()+")"),
 		newPiece("events", "UNWIND $in.rows AS r CREATE (:SummariesEvent "+slices.Concat(claimedProps, props{"seq"}).create()+")"),
 		newPiece("marks", "UNWIND $in.rows AS r CREATE (:SummariesMark:SummariesEvent "+slices.Concat(claimedProps, markProps).create()+")"),
@@ -39,15 +42,27 @@ var summariesDialect = dialect{
 	sweeps: []string{empty("SummariesState", "seq"), empty("SummariesEvent", "seq")},
 }
 
+// keptStates is how many states of a conversation are kept behind its newest, and up to
+// twice as many: they go together, every keptStates batches. A read finds the one that was
+// settled when it began unless so many batches are committed meanwhile.
+const keptStates = 8
+
 // summariesTx is a transaction of the projection "summaries".
 type summariesTx struct {
 	*tx
-	loaded map[events.ConversationID]uint64 // LastSeq, of those that are stored
+	loaded map[events.ConversationID]loadedState // of those that are stored
+}
+
+// loadedState is what is stored of a conversation beside its state.
+type loadedState struct {
+	lastSeq uint64
+	states  int    // batches since older states went last
+	from    uint64 // the state that was the newest then
 }
 
 var (
 	selectSummarised = "UNWIND $in.keys AS key MATCH (c:SummariesConversation {key: key}) RETURN " +
-		slices.Concat(props{"tenant", "id", "first_seq", "last_seq", "deleted_seq"}, stateProps).list("c")
+		slices.Concat(props{"tenant", "id", "first_seq", "last_seq", "deleted_seq"}, countedState, stateProps).list("c")
 	selectNamed  = "UNWIND $in.names AS key MATCH (n:SummariesEvent {payload_key: key}) RETURN key, " + rangeProps.list("n")
 	selectBehind = `UNWIND $in.ends AS r CALL (r) {
 			MATCH (n:SummariesMark) USING INDEX n:SummariesMark(conversation, seq) WHERE n.conversation = r.conversation AND n.seq > r.last RETURN n ORDER BY n.conversation, n.seq LIMIT 1
@@ -74,12 +89,13 @@ func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summa
 	for _, row := range rows {
 		v := valuesOf(row[0])
 		c := summary.Conversation{Key: 1, ID: events.ConversationID{Tenant: v.text(), ID: v.text()}, FirstSeq: v.seq(), LastSeq: v.seq(), DeletedSeq: v.seq()}
+		loaded := loadedState{c.LastSeq, v.int(), v.seq()}
 		scanState(v, &c)
 		if v.err != nil {
 			return nil, v.err
 		}
 		*u.Conversations[c.ID] = c
-		t.loaded[c.ID] = c.LastSeq
+		t.loaded[c.ID] = loaded
 	}
 	if err := t.loadNamed(ctx, u, list); err != nil {
 		return nil, err
@@ -90,7 +106,7 @@ func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summa
 // written are the summaries among events, of conversations of which something is stored.
 func (t *summariesTx) written(list []*events.Recorded, each func(events.ConversationID, *events.SummaryWritten)) {
 	for _, e := range list {
-		if p, ok := e.Payload.(*events.SummaryWritten); ok && t.loaded[e.Conversation()] != 0 {
+		if p, ok := e.Payload.(*events.SummaryWritten); ok && t.loaded[e.Conversation()].lastSeq != 0 {
 			each(e.Conversation(), p)
 		}
 	}
@@ -191,11 +207,16 @@ func (t *summariesTx) saveConversation(c *summary.Conversation) {
 		state["conversation"], state["seq"] = key, number(c.LastSeq)
 		t.add("states", state)
 	}
-	if loaded := t.loaded[c.ID]; loaded != 0 {
-		t.add("moved", r)
-		if c.Trimmed { // who reads what is settled needs the one that was loaded
-			t.add("outdated", row{"conversation": key, "before": number(min(loaded, c.Ledger.Last(1)))})
+	loaded := t.loaded[c.ID]
+	if loaded.states++; loaded.states == keptStates {
+		if loaded.from != 0 {
+			t.add("outdated", row{"conversation": key, "before": number(loaded.from)})
 		}
+		loaded.states, loaded.from = 0, c.LastSeq
+	}
+	r["states"], r["states_from"] = loaded.states, number(loaded.from)
+	if loaded.lastSeq != 0 {
+		t.add("moved", r)
 	} else {
 		r["generation"], r["checkpoint"], r["tenant"], r["id"], r["first_seq"] = t.generation, t.checkpointKey(t.partition), c.ID.Tenant, c.ID.ID, number(c.FirstSeq)
 		t.add("conversations", r)
