@@ -76,7 +76,7 @@ func (c *cluster) ask(method, url string, body any) (status int, answer []byte) 
 // await waits until the status is as wanted.
 func (c *cluster) await(what string, ok func(httpapi.Status) bool) (s httpapi.Status) {
 	c.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(4 * time.Minute) // of a cold Neo4j, on a busy machine
 	for {
 		s = httpapi.Status{}
 		if status, body := c.ask(http.MethodGet, c.api+"/v1/status", nil); status == http.StatusOK {
