@@ -19,6 +19,8 @@ type BenchCmd struct {
 	Latency   BenchLatencyCmd   `cmd:"" help:"How soon a published event can be read, at an even rate."`
 	Replay    BenchReplayCmd    `cmd:"" help:"How fast the read models are rebuilt."`
 	Context   BenchContextCmd   `cmd:"" help:"How long a context takes, and what a server needs."`
+	Recall    BenchRecallCmd    `cmd:"" help:"What searches and contexts find of what answers questions."`
+	Need      BenchNeedCmd      `cmd:"" help:"What contexts have of what a coding agent needs next."`
 	Summarize BenchSummarizeCmd `cmd:"" help:"What it costs to know what is to be summarised."`
 	Rebuild   BenchRebuildCmd   `cmd:"" help:"How fast a rebuild is, and what it does to live events."`
 	Scale     BenchScaleCmd     `cmd:"" help:"How fast several ingestors are that share a log."`

@@ -68,6 +68,7 @@ type CLI struct {
 	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and what followed."`
 	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`
 	ToolCalls ToolCallsCmd `cmd:"" group:"read" help:"List tool calls, or show one whole."`
+	Search    SearchCmd    `cmd:"" group:"read" help:"Search the messages of a conversation."`
 	Summaries SummariesCmd `cmd:"" group:"read" help:"List the summaries, or show one whole."`
 	Files     FilesCmd     `cmd:"" group:"read" help:"List the files that its tools touched."`
 	Event     EventCmd     `cmd:"" group:"read" help:"Show one event of the log, whole."`

@@ -45,7 +45,7 @@ func readRows(ctx context.Context, path string) (*readModel, error) {
 	}
 	defer func() { _ = db.Close() }()
 	m := &readModel{inserts: map[string]string{}, width: map[string]int{}, rows: map[string][]row{}}
-	for _, name := range []string{"conversation", "version", "identity", "message", "reference", "tool_call", "tool_result", "summary", "condensed"} {
+	for _, name := range []string{"conversation", "version", "identity", "message", "bag", "reference", "tool_call", "tool_result", "summary", "condensed"} {
 		by := seqOf[name]
 		if by == "" {
 			by = "seq"

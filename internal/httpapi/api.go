@@ -89,6 +89,9 @@ func New(c Config) http.Handler {
 	a.registerManage(h)
 	a.registerBranches(h)
 	a.registerContext(h)
+	if a.Indexes != nil {
+		a.registerSearch(h)
+	}
 	a.registerExport(h)
 	a.registerImport(h)
 	a.registerOperations(h)

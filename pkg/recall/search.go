@@ -46,13 +46,13 @@ type Hit struct {
 
 // Parts are what a score consists of.
 type Parts struct {
-	Lexical    float64 // BM25, relative to the best message's
-	Dense      float64 // the cosine of the embeddings
-	Neighbours float64 // what the messages around it say and it does not
-	Session    float64 // the best messages of its session
-	Speaker    float64 // the query names who speaks
-	Date       float64 // the query names its date
-	Role       float64 // the query asks for what its role says
+	Lexical    float64 `json:"lexical"`    // BM25, relative to the best message's
+	Dense      float64 `json:"dense"`      // the cosine of the embeddings
+	Neighbours float64 `json:"neighbours"` // what the messages around it say and it does not
+	Session    float64 `json:"session"`    // the best messages of its session
+	Speaker    float64 `json:"speaker"`    // the query names who speaks
+	Date       float64 `json:"date"`       // the query names its date
+	Role       float64 `json:"role"`       // the query asks for what its role says
 }
 
 // Sum is the score.

@@ -132,6 +132,11 @@ type builder struct {
 	rawFrom  uint64 // from this sequence on the recent turns show everything
 
 	used       int             // by the sections collected so far
+	code       *code           // nil before it is looked for, or if it can't be
+	turns      []Item          // that the recent turns show
+	recent     []step          // the newest end of the conversation, as far as it was read
+	spoken     float64         // the share of messages in the text of recent
+	pastRoom   int             // what the relevant past needs at least
 	past       *past           // nil before it is searched, or if it can't be
 	shown      map[uint64]bool // sequences of the queries that are shown
 	queriesEnd uint64          // user messages below this sequence are not in the recent turns

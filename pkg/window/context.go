@@ -32,6 +32,7 @@ const (
 	KindLeftOut    = "left_out"    // a mark where something was left out
 	KindFile       = "file"        // a file with its access
 	KindRelevant   = "relevant"    // a message that a search has found
+	KindCode       = "code"        // a piece of a file that a tool showed or wrote
 	KindSummary    = "summary"     // a summary of what is not shown itself
 )
 
@@ -44,6 +45,8 @@ type Item struct {
 	Step    int    `json:"step"`
 	Seq     uint64 `json:"seq,omitempty"`
 	EventID string `json:"event_id,omitempty"`
+
+	MessageID string `json:"message_id,omitempty"` // of a message
 
 	Label string `json:"label,omitempty"` // a line above the item and those that follow it without one
 	Match *Match `json:"match,omitempty"` // of what a search has found
@@ -65,8 +68,10 @@ type Item struct {
 
 	Summary *SummaryItem `json:"summary,omitempty"`
 
-	Path   string `json:"path,omitempty"`
-	Access string `json:"access,omitempty"` // read, write, search, list
+	Path      string `json:"path,omitempty"`
+	StartLine int    `json:"start_line,omitempty"` // of a piece of a file; absent if it is not known
+	EndLine   int    `json:"end_line,omitempty"`
+	Access    string `json:"access,omitempty"` // read, write, search, list
 
 	WholeChars int `json:"whole_chars,omitempty"`
 	Chars      int `json:"chars"` // that the item takes in the Markdown
@@ -79,7 +84,7 @@ const minCharsForNames = 600
 // messageItem shows a message with a text that may be shortened.
 func (b *builder) messageItem(m *graph.Message, text string) Item {
 	it := Item{
-		Kind: KindMessage, Turn: m.Turn, Step: m.Step, Seq: m.Seq, EventID: m.EventID,
+		Kind: KindMessage, Turn: m.Turn, Step: m.Step, Seq: m.Seq, EventID: m.EventID, MessageID: m.MessageID,
 		Role: m.Role, Text: text, WholeChars: wholeChars(m.Content, text),
 	}
 	if b.req.MaxChars >= minCharsForNames {

@@ -107,6 +107,8 @@ func (it *Item) write(w *strings.Builder) {
 			w.WriteString("**" + roleNames[it.Role] + "**: ")
 		}
 		w.WriteString(it.Text)
+	case KindCode:
+		it.writeCode(w)
 	case KindSummary:
 		it.Summary.write(w)
 	case KindFile:

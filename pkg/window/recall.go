@@ -70,11 +70,11 @@ func (b *builder) search(ctx context.Context) error {
 	return err
 }
 
-// How much of a message is shown: a twelfth of the room, within these limits.
+// How much of a message is shown: a sixteenth of the room, within these limits.
 const (
 	leastExcerpt = 600
 	mostExcerpt  = 4_000
-	excerptShare = 12
+	excerptShare = 16
 )
 
 // Limits of how many found messages are read at once.
@@ -105,13 +105,14 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 			average = max(1, p.chars/len(p.read))
 		}
 		page := min(len(p.unread), max((room-p.chars)/average, minFoundPage), maxFoundPage)
-		read, err := b.readHits(ctx, p.unread[:page], p.excerpt)
+		read, err := readHits(ctx, b.src.Graph, b.req.Conversation, p.unread[:page], p.excerpt)
 		if err != nil {
 			return err
 		}
 		p.unread = p.unread[page:]
 		for _, c := range read {
 			if !b.shown[c.message.Seq] {
+				c.cost = b.relevantItem(&c, "").Chars
 				p.read, p.chars = append(p.read, c), p.chars+c.cost
 			}
 		}
@@ -120,12 +121,12 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 }
 
 // readHits reads the messages of hits, in their order.
-func (b *builder) readHits(ctx context.Context, hits []recall.Hit, excerpt int) ([]candidate, error) {
+func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []recall.Hit, excerpt int) ([]candidate, error) {
 	seqs := make([]uint64, len(hits))
 	for i, h := range hits {
 		seqs[i] = h.Seq
 	}
-	messages, err := b.src.Graph.MessagesAt(ctx, b.req.Conversation, seqs)
+	messages, err := g.MessagesAt(ctx, id, seqs)
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +136,7 @@ func (b *builder) readHits(ctx context.Context, hits []recall.Hit, excerpt int) 
 		if !ok {
 			continue // deleted since
 		}
-		c := candidate{hit: h, message: &messages[i], text: excerptOf(messages[i].Content, h.Start, h.End, excerpt)}
-		c.cost = b.relevantItem(&c, "").Chars
-		list = append(list, c)
+		list = append(list, candidate{hit: h, message: &messages[i], text: excerptOf(messages[i].Content, h.Start, h.End, excerpt)})
 	}
 	return list, nil
 }

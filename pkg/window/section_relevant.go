@@ -25,13 +25,13 @@ func (b *builder) relevantItem(c *candidate, label string) Item {
 	m := c.message
 	it := b.messageItem(m, c.text)
 	it.Kind, it.Label = KindRelevant, label
-	it.Match = b.match(c.hit)
+	it.Match = b.past.match(c.hit)
 	return it.measured()
 }
 
-func (b *builder) match(h recall.Hit) *Match {
+func (f *Found) match(h recall.Hit) *Match {
 	relevance := 0.0
-	if best := b.past.Hits[0].Score; best > 0 {
+	if best := f.Hits[0].Score; best > 0 {
 		relevance = max(0, h.Score/best)
 	}
 	return &Match{
@@ -45,25 +45,45 @@ func hundredth(v float64) float64 { return math.Round(100*v) / 100 }
 // maxLabel is the most that a label takes, with the line end behind it.
 func (b *builder) maxLabel() int {
 	turns := 2 * length(itoa(b.conversation.TurnCount))
-	return length("[Turns -, 0000-00-00, relevance: 100%]\n") + turns
+	return length("[Turns -, 0000-00-00, 100%]\n") + turns
 }
 
-// label stands above messages that follow each other: whose they are, from when, and how
-// relevant the best one is.
-func label(run []candidate, relevance float64) string {
+// label stands above messages that follow each other: whose they are, from which day if
+// that is another than above, and how relevant the best one is.
+func (b *builder) label(run []candidate, day *string) string {
 	first, last := run[0].message, run[len(run)-1].message
 	text := "[Turn " + itoa(first.Turn)
 	if last.Turn != first.Turn {
 		text = "[Turns " + itoa(first.Turn) + "-" + itoa(last.Turn)
 	}
-	if day, _, ok := strings.Cut(first.Time, "T"); ok {
-		text += ", " + day
+	if d, _, ok := strings.Cut(first.Time, "T"); ok && d != *day {
+		text, *day = text+", "+d, d
 	}
-	return text + ", relevance: " + itoa(int(math.Round(100*relevance))) + "%]"
+	best := slices.MaxFunc(run, func(a, b candidate) int { return cmp.Compare(a.hit.Score, b.hit.Score) })
+	return text + ", " + itoa(int(math.Round(100*b.past.match(best.hit).Relevance))) + "%]"
 }
 
 // follows tells whether a message comes right behind another.
 func (c *candidate) follows(o *candidate) bool { return c.message.N == o.message.N+1 }
+
+// showRelevant shows the best candidates that fit into room characters.
+func (b *builder) showRelevant(list []candidate, room int) (items []Item) {
+	if len(list) == 0 {
+		return nil
+	}
+	allowed := room
+	for range labelRounds { // labels take less than they may
+		more := b.relevantItems(b.chooseRelevant(list, allowed))
+		if cost(more) > room {
+			break
+		}
+		items, allowed = more, allowed+room-cost(more)
+	}
+	return items
+}
+
+// labelRounds is how often it is tried to fill what labels did not need.
+const labelRounds = 3
 
 // chooseRelevant takes the best candidates that fit into room characters, in the order of
 // the log. One that does not fit does not keep a shorter one out.
@@ -104,23 +124,22 @@ func collectRelevant(ctx context.Context, b *builder, s section, room int) (f fi
 	if err := b.fillPast(ctx, b.rawFrom, room); err != nil || b.past == nil {
 		return f, err
 	}
-	chosen := b.chooseRelevant(b.past.read, room)
-	f.drop("messages", len(b.past.read)+len(b.past.unread)-len(chosen), reasonBudget)
-	f.items = b.relevantItems(chosen)
+	f.items = b.showRelevant(b.past.read, room)
+	f.drop("messages", len(b.past.read)+len(b.past.unread)-len(f.items), reasonBudget)
 	return f, nil
 }
 
 // relevantItems shows what was chosen, in the order of the log, each run of messages that
 // follow each other under a label.
 func (b *builder) relevantItems(chosen []candidate) (items []Item) {
+	day := ""
 	for len(chosen) > 0 {
 		n := 1
 		for n < len(chosen) && chosen[n].follows(&chosen[n-1]) {
 			n++
 		}
 		run := chosen[:n]
-		best := slices.MaxFunc(run, func(a, b candidate) int { return cmp.Compare(a.hit.Score, b.hit.Score) })
-		above := label(run, b.match(best.hit).Relevance)
+		above := b.label(run, &day)
 		for i := range run {
 			items = append(items, b.relevantItem(&run[i], above))
 			above = ""
@@ -130,27 +149,44 @@ func (b *builder) relevantItems(chosen []candidate) (items []Item) {
 	return items
 }
 
-// turnsBeside is how much of a room the recent turns have if the relevant past gets what
-// it can use of it: their share at least. shown tells from which sequence on the turns
-// show everything in so much room.
-func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown func(room int) uint64) (int, error) {
+// turnsBeside is how much of a room the recent turns have if the relevant past and code
+// get what they can use of it: their share at least. The past may use as much of it as
+// messages make up of what was said and done of late, the code the rest: where tools do
+// the work, what they showed is what is needed. shown tells what the turns show in so
+// much room.
+func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown func(room int) []Item) (int, error) {
 	least := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b))
 	turns := least
 	for range besideRounds {
-		before := shown(turns)
-		if err := b.fillPast(ctx, before, room-least); err != nil || b.past == nil {
+		items := shown(turns)
+		before := b.end
+		if len(items) > 0 {
+			before = rawFrom(items)
+		}
+		forPast := int(float64(room-turns) * b.spoken)
+		if err := b.fillPast(ctx, before, forPast); err != nil {
 			return room, err
 		}
-		items := b.relevantItems(b.chooseRelevant(b.past.read, room-turns-headingCost(relevant.heading)))
-		more := room - sectionCost(relevant.heading, items)
-		if more <= turns {
+		need := 0
+		if b.past != nil {
+			need = sectionCost(relevant.heading, b.showRelevant(b.past.read, forPast-headingCost(relevant.heading)))
+		}
+		b.pastRoom = need
+		if err := b.findCode(ctx, items); err != nil {
+			return room, err
+		}
+		own := needCode(b) // beside the room
+		if code := sectionCost(relevantCode.heading, b.showCode(room-turns-forPast+own-headingCost(relevantCode.heading))); code > own {
+			need += code - own
+		}
+		if room-need <= turns {
 			break
 		}
-		turns = more
+		turns = room - need
 	}
 	return turns, nil
 }
 
 // besideRounds is how often the recent turns get what the past has no more need of, since
 // they show it.
-const besideRounds = 3
+const besideRounds = 2

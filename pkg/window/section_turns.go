@@ -38,18 +38,19 @@ func collectTurnsBesideRelevant(ctx context.Context, b *builder, s section, room
 	if err := b.search(ctx); err != nil {
 		return filled{}, err
 	}
-	return b.collectTurns(ctx, s, room, func(shown func(room int) uint64) (int, error) { return b.turnsBeside(ctx, s, room, shown) })
+	return b.collectTurns(ctx, s, room, func(shown func(room int) []Item) (int, error) { return b.turnsBeside(ctx, s, room, shown) })
 }
 
 // collectTurns shows the newest turns in room characters, or in as many of them as beside
-// gives, unless all turns have room anyway. beside can ask from which sequence on
-// everything is shown in a room.
-func (b *builder) collectTurns(ctx context.Context, s section, room int, beside func(shown func(room int) uint64) (int, error)) (filled, error) {
+// gives, unless all turns have room anyway. beside can ask what is shown in a
+// room.
+func (b *builder) collectTurns(ctx context.Context, s section, room int, beside func(shown func(room int) []Item) (int, error)) (filled, error) {
 	unused := b.req.MaxChars - b.used
 	w, err := b.load(ctx, extent{chars: unused + unused/8, piece: pieceOf(unused)})
 	if err != nil {
 		return filled{}, err
 	}
+	b.recent, b.spoken = w.steps, w.spoken()
 	list, err := b.turnsOf(ctx, w)
 	if err != nil || len(list) == 0 {
 		return filled{}, err
@@ -66,20 +67,14 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		f.room = unused
 	} else {
 		if beside != nil {
-			f.room, err = beside(func(room int) uint64 {
-				items := b.fitTurns(w, list, room-headingCost(s.heading)).items
-				if len(items) == 0 {
-					return b.end
-				}
-				return rawFrom(items)
-			})
+			f.room, err = beside(func(room int) []Item { return b.fitTurns(w, list, room-headingCost(s.heading)).items })
 			if err != nil {
 				return filled{}, err
 			}
 		}
 		shown = b.fitTurns(w, list, f.room-headingCost(s.heading))
 	}
-	f.items = shown.items
+	f.items, b.turns = shown.items, shown.items
 	for i := range f.items {
 		b.shown[f.items[i].Seq] = true
 	}

@@ -6,6 +6,7 @@ import "context"
 const (
 	SectionQueries  = "last_user_queries"
 	SectionRelevant = "relevant_past_context"
+	SectionCode     = "relevant_code_context"
 	SectionTurns    = "recent_turns"
 	SectionStory    = "story_so_far"
 	SectionFiles    = "recently_accessed_files"
@@ -28,6 +29,8 @@ type section struct {
 	// reserve is what the section needs for the messages that must survive, on top
 	// of its share; nil for nothing.
 	reserve func(b *builder) int
+	// need is its room instead of the share; nil for the share.
+	need func(b *builder) int
 	// want is what the section can use at most, its heading included; nil for any room.
 	want func(b *builder, heading string) int
 	// collect fills the section in room characters, its heading included.
@@ -56,8 +59,12 @@ var (
 		share: 5, rest: true, reserve: reserveNewest, collect: collectTurns,
 	}
 	relevant = section{
-		name: SectionRelevant, heading: "## Relevant Past Context (confidence: 1.0)",
-		rest: true, collect: collectRelevant,
+		name: SectionRelevant, heading: "## Relevant Past Context (relevance in %, confidence: 1.0)",
+		rest: true, need: func(b *builder) int { return b.pastRoom }, collect: collectRelevant,
+	}
+	relevantCode = section{
+		name: SectionCode, heading: "## Relevant Code Context (confidence: 0.5)",
+		share: codeShare, rest: true, need: needCode, collect: collectCode,
 	}
 	besideRelevant = section{
 		name: SectionTurns, heading: turnsHeading,
@@ -83,7 +90,7 @@ var (
 
 // strategies lists the sections of each strategy as they stand on the page.
 var strategies = map[string][]section{
-	StrategyHybrid:   {fewQueries.in(4), besideRelevant.in(2), relevant.in(5), story.in(3), accessed.in(1)},
+	StrategyHybrid:   {fewQueries.in(4), besideRelevant.in(2), relevant.in(6), relevantCode.in(5), story.in(3), accessed.in(1)},
 	StrategyRelevant: {fewQueries.in(2), besideRelevant.in(1), relevant.in(3)},
 	StrategyLevels:   {queries.in(3), levels.in(2), turns.in(1)},
 	StrategyRecent:   {queries.in(2), turns.in(1)},
@@ -100,6 +107,9 @@ func (s section) in(turn int) section {
 // room is the share of a section, or what it can use of it.
 func (s section) room(b *builder) int {
 	room := share(b.req.MaxChars, s.share)
+	if s.need != nil {
+		room = s.need(b)
+	}
 	if s.want != nil {
 		room = min(room, s.want(b, s.heading))
 	}

@@ -265,6 +265,26 @@ func (b *builder) findCondensed(ctx context.Context, w *window) (err error) {
 	return err
 }
 
+// spoken is the share that messages have of the text of the window, 1 if it has none.
+func (w *window) spoken() float64 {
+	messages, all := 0, 0
+	for _, s := range w.steps {
+		if s.message != nil {
+			messages += s.message.Content.Chars
+		}
+		for _, c := range s.calls {
+			all += c.Arguments.Chars
+			if c.result != nil {
+				all += c.result.Result.Chars
+			}
+		}
+	}
+	if all += messages; all == 0 {
+		return 1
+	}
+	return float64(messages) / float64(all)
+}
+
 // items shows a step, each text at most piece characters long.
 func (b *builder) items(w *window, s *step, piece int) []Item {
 	var items []Item

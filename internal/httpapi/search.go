@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/pkg/window"
+)
+
+// Found is a message that a search has found.
+type Found struct {
+	Row
+	MessageID string `json:"message_id"`
+	Role      string `json:"role" enum:"user,assistant,system"`
+	Speaker   string `json:"speaker,omitempty"`
+	Session   string `json:"session,omitempty"`
+	Text      string `json:"text" doc:"its content, or what stands around its best passage, with […] where something is left out"`
+	window.Match
+}
+
+type searchConversationInput struct {
+	ConversationParam
+	AsOfParam
+	WaitParams
+	Query    string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what is searched for, in words"`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"messages at most"`
+	MaxChars int    `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"of the text of each message, in Unicode code points"`
+}
+
+type searchConversationOutput struct {
+	Body struct {
+		Messages  []Found `json:"messages" doc:"the best first"`
+		Embedding string  `json:"embedding_model,omitempty" doc:"that took part in the ranking; absent if words alone did"`
+	}
+}
+
+func (a *api) registerSearch(h huma.API) {
+	op := operation("search-conversation", http.MethodGet, "/v1/conversations/{id}/search", "Search the messages of a conversation", "messages", 404, 422, 503, 504)
+	op.Description = "Messages are ranked by their words and their meaning, by what stands around them, and by who and when the query names: as the context ranks the relevant past. Results of tools are not searched."
+	huma.Register(h, op, a.searchConversation)
+}
+
+func (a *api) searchConversation(ctx context.Context, in *searchConversationInput) (*searchConversationOutput, error) {
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	hits, model, err := window.Search(ctx, source, window.SearchQuery{
+		Conversation: in.id(), Text: in.Query, AsOf: in.AsOf, Limit: in.Limit, MaxChars: in.MaxChars,
+	})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &searchConversationOutput{}
+	out.Body.Embedding = model
+	out.Body.Messages = each(hits, func(hit window.Hit) Found {
+		return Found{
+			Row: rowOf(hit.Position, hit.Origin), MessageID: hit.MessageID, Role: hit.Role, Speaker: hit.Speaker, Session: hit.Session,
+			Text: hit.Text, Match: hit.Match,
+		}
+	})
+	return out, nil
+}

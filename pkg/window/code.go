@@ -1,0 +1,302 @@
+package window
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/recall"
+)
+
+// Limits of what is looked at for the relevant code.
+const (
+	maxCodePassages = 100     // the newest ones
+	maxCodeCalls    = 300     // the newest ones
+	codePage        = 100     // calls read at once
+	maxCodeChars    = 500_000 // about, of their texts
+	codePassage     = 500     // characters
+	leastCodeLine   = 20      // characters of a line that is told from others
+	maxCodeQuery    = 1_000   // characters of what was said and done last
+)
+
+// code is what tools have shown and written of files.
+type code struct {
+	sources  []source              // the newest first
+	terms    map[string]recall.Bag // of passages, by their text
+	beside   []uint64              // sequences of what the recent turns show
+	passages []passage             // of what the recent turns do not show, the best first
+}
+
+// source is a text that a call has shown or written of a file.
+type source struct {
+	of       passage // without its text
+	text     string
+	first    int      // number of its first line, 0 if that is not known
+	replaced []string // what it was written in place of
+}
+
+// passage is a piece of a file: lines that follow each other.
+type passage struct {
+	path       string
+	start, end int // lines of the file, 0 if they are not known
+	text       string
+	eventID    string
+	seq        uint64
+	turn       int
+	score      float64
+	cost       int
+}
+
+var fileTools = files.DefaultTable()
+
+// readCode reads what the newest calls have shown and written of files.
+func (b *builder) readCode(ctx context.Context) (out []source, err error) {
+	chars := 0
+	for looked, before := 0, b.end; looked < maxCodeCalls && chars < maxCodeChars; looked += codePage {
+		entries, err := b.src.Graph.Transcript(ctx, b.req.Conversation, graph.TranscriptQuery{Before: before, Limit: codePage, CallsOnly: true})
+		if err != nil {
+			return nil, err
+		}
+		var reads []graph.Ref
+		touched := make([]files.Access, len(entries))
+		for i, e := range entries {
+			if access, ok := b.touches(e.Call); ok {
+				if touched[i] = access; access.Kind == files.KindRead {
+					reads = append(reads, e.Call.Ref())
+				}
+			}
+		}
+		var results map[graph.Ref]graph.ToolResult
+		if len(reads) > 0 {
+			if results, err = b.src.Graph.Results(ctx, b.req.Conversation, reads, b.end-1); err != nil {
+				return nil, err
+			}
+		}
+		for i, e := range entries {
+			of := passage{path: touched[i].Path, turn: e.Call.Turn, seq: e.Call.Seq, eventID: e.Call.EventID}
+			switch r, ok := results[e.Call.Ref()]; {
+			case touched[i].Kind == files.KindWrite:
+				written, replaced := changes(e.Call.Arguments.Text)
+				chars += e.Call.Arguments.Chars
+				out = append(out, source{of: of, text: strings.Join(written, "\n"), replaced: replaced})
+			case ok && (r.Success == nil || *r.Success):
+				of.seq, of.eventID = r.Seq, r.EventID
+				text, first := unnumbered(lineEnds.Replace(r.Result.Text))
+				chars += r.Result.Chars
+				out = append(out, source{of: of, text: text, first: first})
+			}
+		}
+		if len(entries) < codePage {
+			break
+		}
+		before = entries[len(entries)-1].Position().Seq
+	}
+	return out, nil
+}
+
+// cut makes the passages: of a line that several sources have the newest counts, what was
+// replaced is gone, and what is shown already is left out.
+func (c *code) cut(shown []Item) {
+	known := knownLines{map[string]bool{}, map[string]bool{}}
+	for i := range shown {
+		it := &shown[i]
+		known.see(it.Text)
+		if it.Result != nil {
+			text, _ := unnumbered(*it.Result)
+			known.see(text)
+		}
+		if it.Arguments != "" {
+			written, _ := changes(it.Arguments)
+			for _, text := range written {
+				known.see(text)
+			}
+		}
+	}
+	c.passages = c.passages[:0]
+	for _, s := range c.sources {
+		c.add(s.of, s.text, s.first, known)
+		for _, text := range s.replaced {
+			for line := range strings.SplitSeq(text, "\n") {
+				if line = strings.TrimSpace(line); !known.seen[line] {
+					known.gone[line] = true
+				}
+			}
+		}
+	}
+}
+
+// see notes the lines of a text.
+func (k *knownLines) see(text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); len(line) >= leastCodeLine {
+			k.seen[line] = true
+		}
+	}
+}
+
+// touches is the file that a call reads or writes, if it is one alone.
+func (b *builder) touches(c *graph.ToolCall) (files.Access, bool) {
+	if !c.Arguments.Whole() {
+		return files.Access{}, false
+	}
+	list := fileTools.FromCall(files.Call{Tool: c.ToolName, Arguments: json.RawMessage(c.Arguments.Text), Cwd: b.conversation.Cwd})
+	list = slices.DeleteFunc(list, func(a files.Access) bool { return a.Kind != files.KindRead && a.Kind != files.KindWrite })
+	if len(list) != 1 || b.excluded(list[0].Path) {
+		return files.Access{}, false
+	}
+	return list[0], true
+}
+
+// keptLines is how many lines that were seen before may stand between others: without
+// them what is new could not be read.
+const keptLines = 3
+
+// knownLines are those that newer passages have, and those that were replaced.
+type knownLines struct{ seen, gone map[string]bool }
+
+// add cuts a text into passages of what was not seen yet; first is the number of its first
+// line, 0 if that is not known.
+func (c *code) add(of passage, text string, first int, known knownLines) {
+	all := strings.Split(text, "\n")
+	from, to, chars := 0, 0, 0 // of the passage: lines from, up to but not including to
+	end := func() {
+		if joined := strings.Join(all[from:to], "\n"); strings.TrimSpace(joined) != "" && len(c.passages) < maxCodePassages {
+			p := of
+			p.text = joined
+			if first > 0 {
+				p.start, p.end = first+from, first+to-1
+			}
+			c.passages = append(c.passages, p)
+		}
+		chars = 0
+	}
+	for i, line := range all {
+		line = clip(line, codePassage)
+		all[i] = line
+		content := strings.TrimSpace(line)
+		told := length(content) >= leastCodeLine
+		switch {
+		case told && known.gone[content], chars > 0 && i-to > keptLines:
+			end()
+			from, to = i+1, i+1
+			if told && (known.gone[content] || known.seen[content]) {
+				continue
+			}
+		case told && known.seen[content]:
+			if chars == 0 {
+				from, to = i+1, i+1
+			}
+			continue
+		}
+		if told {
+			known.seen[content] = true
+		}
+		if chars == 0 {
+			from = i
+		}
+		need := textCost(strings.Join(all[to:i+1], "\n")) + 2
+		if chars > 0 && chars+need > codePassage {
+			end()
+			from, need = i, textCost(line)+2
+		}
+		to, chars = i+1, chars+need
+	}
+	end()
+}
+
+// numbered is a line with its number, as tools show them.
+var numbered = regexp.MustCompile(`^ *(\d+)(?:→|\t|: ?|\|)`)
+
+// unnumbered is the text of a file without the numbers that a tool has put before its
+// lines, and the number of the first line, 0 if there are none.
+func unnumbered(text string) (plain string, first int) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		m := numbered.FindStringSubmatchIndex(line)
+		if m == nil {
+			if first == 0 || i == 0 {
+				return text, 0
+			}
+			return strings.Join(lines[:i], "\n"), first // what a tool adds below
+		}
+		n, err := strconv.Atoi(line[m[2]:m[3]])
+		if err != nil || i > 0 && n != first+i {
+			return text, 0
+		}
+		if i == 0 {
+			first = n
+		}
+		lines[i] = line[m[1]:]
+	}
+	return strings.Join(lines, "\n"), first
+}
+
+// How tools name what they write and what they replace.
+var (
+	writtenNames  = []string{"content", "contents", "file_text", "new_string", "new_str", "newText", "new_text", "text", "code_edit"}
+	replacedNames = []string{"old_string", "old_str", "oldText", "old_text"}
+)
+
+// changes are the texts that the arguments of a call write, and those that they replace.
+func changes(arguments string) (written, replaced []string) {
+	var object map[string]any
+	if json.Unmarshal([]byte(arguments), &object) != nil {
+		return nil, nil
+	}
+	edits := []map[string]any{object}
+	if list, ok := object["edits"].([]any); ok {
+		for _, one := range list {
+			if edit, ok := one.(map[string]any); ok {
+				edits = append(edits, edit)
+			}
+		}
+	}
+	take := func(edit map[string]any, names []string, dst []string) []string {
+		for _, name := range names {
+			if text, ok := edit[name].(string); ok && text != "" {
+				dst = append(dst, lineEnds.Replace(text))
+			}
+		}
+		return dst
+	}
+	for _, edit := range edits {
+		written, replaced = take(edit, writtenNames, written), take(edit, replacedNames, replaced)
+	}
+	return written, replaced
+}
+
+// rank scores the passages by what they say of what was said and done last, by how lately
+// their file was touched, and by how lately they were shown: as much of each.
+func (c *code) rank(query string) {
+	var index recall.Index
+	for i := range c.passages {
+		text := c.passages[i].text
+		bag, ok := c.terms[text]
+		if !ok {
+			bag = recall.NewBag(recall.Message{Content: text})
+			c.terms[text] = bag
+		}
+		_ = index.Add(uint64(i+1), bag) // in order
+	}
+	for _, hit := range index.Search(recall.Query{Text: query}) {
+		c.passages[hit.Seq-1].score = hit.Parts.Lexical
+	}
+	filesRank, callRank := map[string]int{}, map[uint64]int{}
+	for i := range c.passages {
+		p := &c.passages[i]
+		if _, ok := filesRank[p.path]; !ok {
+			filesRank[p.path] = len(filesRank)
+		}
+		if _, ok := callRank[p.seq]; !ok {
+			callRank[p.seq] = len(callRank)
+		}
+		p.score += 1/float64(1+filesRank[p.path]) + 3/float64(3+callRank[p.seq])
+	}
+	slices.SortStableFunc(c.passages, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+}

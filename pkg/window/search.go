@@ -1,0 +1,43 @@
+package window
+
+import (
+	"context"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/recall"
+)
+
+// SearchQuery asks for messages of one conversation.
+type SearchQuery struct {
+	Conversation events.ConversationID
+	Text         string
+	AsOf         uint64 // a sequence; 0 means latest
+	Limit        int    // hits at most
+	MaxChars     int    // of the text of each
+}
+
+// Hit is a message that was found.
+type Hit struct {
+	graph.Message
+	Text  string // what is shown of its content: whole, or what stands around the best passage
+	Match Match
+}
+
+// Search finds the messages that have to do with a text, the best first, as a context
+// does: model names the embeddings that took part, "" for none. It returns
+// graph.ErrNotFound as Build does.
+func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, model string, err error) {
+	found, err := src.Recall.Search(ctx, q.Conversation, recall.Query{Text: q.Text, AsOf: q.AsOf, Limit: q.Limit})
+	if err != nil || len(found.Hits) == 0 {
+		return nil, found.Model, err
+	}
+	read, err := readHits(ctx, src.Graph, q.Conversation, found.Hits, q.MaxChars)
+	if err != nil {
+		return nil, found.Model, err
+	}
+	for _, c := range read {
+		hits = append(hits, Hit{Message: *c.message, Text: c.text, Match: *found.match(c.hit)})
+	}
+	return hits, found.Model, nil
+}

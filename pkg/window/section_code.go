@@ -1,0 +1,175 @@
+package window
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"mneme/pkg/recall"
+)
+
+// confidenceCode is how sure an agent can be of code that it saw: it may have changed.
+const confidenceCode = 0.5
+
+// codeItem shows a passage.
+func codeItem(p *passage, best float64) Item {
+	relevance := 0.0
+	if best > 0 {
+		relevance = hundredth(p.score / best)
+	}
+	return Item{
+		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, StartLine: p.start, EndLine: p.end, Text: p.text,
+		Match: &Match{Relevance: relevance, Confidence: confidenceCode, Score: p.score},
+	}.measured()
+}
+
+// writeCode writes a passage, below the name of its file if that has changed: its lines
+// are an indented block.
+func (it *Item) writeCode(w *strings.Builder) {
+	if it.Label != "" {
+		w.WriteString(it.Label + "\n\n")
+	}
+	if it.StartLine > 0 {
+		w.WriteString("Lines " + itoa(it.StartLine) + "-" + itoa(it.EndLine) + ":\n\t")
+	} else {
+		w.WriteString("Turn " + itoa(it.Turn) + ":\n\t")
+	}
+	writeText(w, it.Text)
+}
+
+// codeLabel names the file of the passages below it.
+func codeLabel(path string) string { return "### " + oneLine(path) }
+
+// needCode is the section's share, if tools were called at all.
+func needCode(b *builder) int {
+	if b.conversation.ToolCallCount == 0 {
+		return 0
+	}
+	return share(b.req.MaxChars, codeShare)
+}
+
+// codeShare is the least that the relevant code can have, in percent of the budget.
+const codeShare = 10
+
+// collectCode shows pieces of files that tools showed or wrote and the recent turns do
+// not show: the most relevant ones while there is room, by file.
+func collectCode(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
+	if err := b.findCode(ctx, b.turns); err != nil || b.code == nil {
+		return f, err
+	}
+	f.items = b.showCode(room - headingCost(s.heading))
+	f.drop("passages", len(b.code.passages)-len(f.items), reasonBudget)
+	return f, nil
+}
+
+// findCode ranks the code beside what the recent turns show.
+func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
+	if b.conversation.ToolCallCount == 0 || b.src.Recall == nil {
+		return nil
+	}
+	if b.code == nil {
+		sources, err := b.readCode(ctx)
+		if err != nil {
+			return err
+		}
+		b.code = &code{sources: sources, terms: map[string]recall.Bag{}}
+	}
+	beside := make([]uint64, len(turns))
+	for i := range turns {
+		beside[i] = turns[i].Seq
+	}
+	if b.code.beside != nil && slices.Equal(beside, b.code.beside) {
+		return nil
+	}
+	b.code.beside = beside
+	b.code.cut(turns)
+	b.code.rank(b.codeQuery())
+	for i := range b.code.passages {
+		b.code.passages[i].cost = codeItem(&b.code.passages[i], 0).Chars
+	}
+	return nil
+}
+
+// codeQuery is what was asked for, and what was said and done last.
+func (b *builder) codeQuery() string {
+	var w strings.Builder
+	w.WriteString(prefix(b.query(), maxCodeQuery))
+	chars := 0
+	for i := len(b.recent) - 1; i >= 0 && chars < maxCodeQuery; i-- {
+		s := &b.recent[i]
+		for _, c := range s.calls {
+			w.WriteString("\n" + prefix(c.Arguments.Text, maxCodeQuery))
+			chars += min(c.Arguments.Chars, maxCodeQuery)
+		}
+		if s.message != nil {
+			w.WriteString("\n" + prefix(s.message.Content.Text, maxCodeQuery))
+			chars += min(s.message.Content.Chars, maxCodeQuery)
+		}
+	}
+	return w.String()
+}
+
+// showCode shows the best passages that fit into room characters, the files in the order
+// of their best one, and the passages of a file in that of its lines.
+func (b *builder) showCode(room int) (items []Item) {
+	if b.code == nil || len(b.code.passages) == 0 {
+		return nil
+	}
+	allowed := room
+	for range labelRounds { // those that follow each other take less than each alone
+		more := b.chooseCode(allowed)
+		if cost(more) > room {
+			break
+		}
+		items, allowed = more, allowed+room-cost(more)
+	}
+	return items
+}
+
+// chooseCode shows the best passages of which each alone takes what is left of a room.
+func (b *builder) chooseCode(room int) (items []Item) {
+	place := map[string]int{}
+	var chosen []*passage
+	for i := range b.code.passages {
+		p := &b.code.passages[i]
+		need := p.cost
+		if _, ok := place[p.path]; !ok {
+			need += length(codeLabel(p.path)) + 2
+		}
+		if need > room {
+			continue
+		}
+		room -= need
+		chosen = append(chosen, p)
+		if _, ok := place[p.path]; !ok {
+			place[p.path] = len(place)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b *passage) int {
+		return cmp.Or(cmp.Compare(place[a.path], place[b.path]), cmp.Compare(a.start, b.start), cmp.Compare(a.seq, b.seq))
+	})
+	for i, p := range joined(chosen) {
+		it := codeItem(p, b.code.passages[0].score)
+		if i == 0 || items[i-1].Path != p.path {
+			it.Label = codeLabel(p.path)
+			it = it.measured()
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+// joined makes one passage of those that follow each other in what one call showed.
+func joined(list []*passage) (out []*passage) {
+	for _, p := range list {
+		if n := len(out) - 1; n >= 0 && out[n].seq == p.seq && out[n].path == p.path && p.start > 0 && out[n].end+1 == p.start {
+			whole := *out[n]
+			whole.text, whole.end, whole.score = whole.text+"\n"+p.text, p.end, max(whole.score, p.score)
+			out[n] = &whole
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
