@@ -62,7 +62,11 @@ func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 		require.NoError(rt, err)
 		parent, branch := fmt.Sprintf("parent%d", n), fmt.Sprintf("branch%d", n)
 		at := r.Payload.(*events.MessageCreated).MessageID
-		first, err := events.New(branch, "test", "started", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: parent, MessageID: at}})
+		started := &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: parent, MessageID: at}}
+		if begins, err := events.Record(whole[0]); err == nil && whole[0].Type == events.TypeConversationStarted {
+			started.Cwd = begins.Payload.(*events.ConversationStarted).Cwd // that of a branch is its own
+		}
+		first, err := events.New(branch, "test", "started", started)
 		require.NoError(rt, err)
 		var apart []events.Event
 		for _, e := range whole[:cut+1] {

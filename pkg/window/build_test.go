@@ -152,7 +152,7 @@ func TestAStepThatIsTooLargeIsLeftOutWhole(t *testing.T) {
 	for i := range 300 {
 		c.call(fmt.Sprintf("t%d", i), "run", args{"text": strings.Repeat("x", 500)})
 	}
-	got := c.build(window.Request{MaxChars: 5_000})
+	got := c.build(window.Request{MaxChars: 5_000, Strategy: window.StrategyRecent})
 	assert.Equal(t, "## Recent Conversation (Raw)\n\n[Turn 1]\n**User**: Call them all.\n\n[… 1 earlier step of this turn left out]\n", got.Markdown())
 	assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
 }

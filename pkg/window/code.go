@@ -104,8 +104,11 @@ func (b *builder) readCode(ctx context.Context) (out []source, err error) {
 // replaced is gone, and what is shown already is left out.
 func (c *code) cut(shown []Item) {
 	known := knownLines{map[string]bool{}, map[string]bool{}}
+	whole := map[uint64]bool{} // what is shown as it is
 	for i := range shown {
 		it := &shown[i]
+		whole[it.Seq] = whole[it.Seq] || it.WholeChars == 0
+		whole[it.ResultSeq] = it.ResultWholeChars == 0
 		known.see(it.Text)
 		if it.Result != nil {
 			text, _ := unnumbered(*it.Result)
@@ -120,6 +123,9 @@ func (c *code) cut(shown []Item) {
 	}
 	c.passages = c.passages[:0]
 	for _, s := range c.sources {
+		if whole[s.of.seq] {
+			continue
+		}
 		c.add(s.of, s.text, s.first, known)
 		for _, text := range s.replaced {
 			for line := range strings.SplitSeq(text, "\n") {
@@ -153,61 +159,45 @@ func (b *builder) touches(c *graph.ToolCall) (files.Access, bool) {
 	return list[0], true
 }
 
-// keptLines is how many lines that were seen before may stand between others: without
-// them what is new could not be read.
-const keptLines = 3
-
-// knownLines are those that newer passages have, and those that were replaced.
+// knownLines are those that newer passages have or that are shown, and those that were
+// replaced.
 type knownLines struct{ seen, gone map[string]bool }
 
 // add cuts a text into passages of what was not seen yet; first is the number of its first
-// line, 0 if that is not known.
+// line, 0 if that is not known. Each has a line that is told from others.
 func (c *code) add(of passage, text string, first int, known knownLines) {
 	all := strings.Split(text, "\n")
-	from, to, chars := 0, 0, 0 // of the passage: lines from, up to but not including to
-	end := func() {
-		if joined := strings.Join(all[from:to], "\n"); strings.TrimSpace(joined) != "" && len(c.passages) < maxCodePassages {
+	from, chars, told := 0, 0, false // of the passage
+	end := func(to int) {
+		if told && len(c.passages) < maxCodePassages {
 			p := of
-			p.text = joined
+			p.text = strings.Join(all[from:to], "\n")
 			if first > 0 {
 				p.start, p.end = first+from, first+to-1
 			}
 			c.passages = append(c.passages, p)
 		}
-		chars = 0
+		from, chars, told = to, 0, false
 	}
 	for i, line := range all {
-		line = clip(line, codePassage)
-		all[i] = line
+		all[i] = clip(line, codePassage)
 		content := strings.TrimSpace(line)
-		told := length(content) >= leastCodeLine
-		switch {
-		case told && known.gone[content], chars > 0 && i-to > keptLines:
-			end()
-			from, to = i+1, i+1
-			if told && (known.gone[content] || known.seen[content]) {
-				continue
-			}
-		case told && known.seen[content]:
-			if chars == 0 {
-				from, to = i+1, i+1
-			}
+		tells := length(content) >= leastCodeLine
+		if tells && (known.seen[content] || known.gone[content]) {
+			end(i)
+			from = i + 1
 			continue
 		}
-		if told {
-			known.seen[content] = true
+		need := textCost(all[i]) + 2
+		if chars+need > codePassage {
+			end(i)
 		}
-		if chars == 0 {
-			from = i
+		if tells {
+			known.seen[content], told = true, true
 		}
-		need := textCost(strings.Join(all[to:i+1], "\n")) + 2
-		if chars > 0 && chars+need > codePassage {
-			end()
-			from, need = i, textCost(line)+2
-		}
-		to, chars = i+1, chars+need
+		chars += need
 	}
-	end()
+	end(len(all))
 }
 
 // numbered is a line with its number, as tools show them.

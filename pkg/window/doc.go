@@ -9,10 +9,24 @@
 // goes on to the next.
 //
 //	strategy  sections
-//	hybrid    last user queries 5 %, recent turns 5 % and all that is left, story so far 10 %, recently accessed files 5 %
+//	hybrid    last user queries 5 %, recent turns 5 %, relevant past and relevant code with all that is left, story so far 10 %, recently accessed files 5 %
+//	relevant  last user queries 5 %, recent turns 5 %, relevant past with all that is left
 //	levels    last user queries 5 %, story so far 50 %, recent turns with all that is left
 //	recent    last user queries 5 %, recent turns with all that is left
 //	pruned    the conversation whole up to 10 messages, else the first one, a bridge and the last 9
+//
+// The relevant past are the messages that a search finds for [Request].Query, or for what
+// the user said last, and that no other section shows: the best first while there is room,
+// in the order of the log, of a long one what stands around its best passage. Package
+// recall ranks them.
+//
+// The relevant code are pieces of files that tools showed or wrote and the recent turns do
+// not show: of the hundred newest pieces those that have most to do with what was said and
+// done last, whose file was touched last, and that were shown last. Of a line the newest
+// version counts; what was replaced is left out. It has a tenth of the budget at least, and
+// of what is left the share that tools have of the text of late; messages have the rest,
+// for the relevant past. What either does not need goes to the recent turns. In less than
+// 3,000 characters there is none.
 //
 // The story so far is the frontier: the summaries that no other one consolidates and that
 // cover something which the recent turns do not show. What it does not need goes to the

@@ -140,10 +140,19 @@ func checkAnchors(c *window.Context, tr truth) error {
 	return nil
 }
 
-// checkOnce: no event and no file is shown twice.
+// checkOnce: no event, no file and no line of code is shown twice.
 func checkOnce(c *window.Context, _ truth) error {
 	seen := map[string]bool{}
 	for _, it := range itemsOf(c) {
+		if it.Kind == window.KindCode {
+			for line := range strings.SplitSeq(it.Text, "\n") {
+				if line = strings.TrimSpace(line); utf8.RuneCountInString(line) >= 20 && seen["code "+line] {
+					return fmt.Errorf("the line of code %q is shown twice", line)
+				}
+				seen["code "+line] = true
+			}
+			continue // of an event that the recent turns may show condensed, of a file that may be listed
+		}
 		for _, key := range []string{"event " + it.EventID, "event " + it.ResultEventID, "file " + it.Path} {
 			if key != "event " && key != "file " && seen[key] {
 				return fmt.Errorf("%s is shown twice", key)

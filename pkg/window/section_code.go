@@ -41,16 +41,21 @@ func (it *Item) writeCode(w *strings.Builder) {
 // codeLabel names the file of the passages below it.
 func codeLabel(path string) string { return "### " + oneLine(path) }
 
-// needCode is the section's share, if tools were called at all.
+// needCode is the section's share, if tools were called at all and some lines fit.
 func needCode(b *builder) int {
-	if b.conversation.ToolCallCount == 0 {
+	room := share(b.req.MaxChars, codeShare)
+	if b.conversation.ToolCallCount == 0 || b.src.Recall == nil || room < leastCode {
 		return 0
 	}
-	return share(b.req.MaxChars, codeShare)
+	return room
 }
 
-// codeShare is the least that the relevant code can have, in percent of the budget.
-const codeShare = 10
+// codeShare is the least that the relevant code can have, in percent of the budget; where
+// that is less than leastCode characters there is none.
+const (
+	codeShare = 10
+	leastCode = 300
+)
 
 // collectCode shows pieces of files that tools showed or wrote and the recent turns do
 // not show: the most relevant ones while there is room, by file.
@@ -65,7 +70,7 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 
 // findCode ranks the code beside what the recent turns show.
 func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
-	if b.conversation.ToolCallCount == 0 || b.src.Recall == nil {
+	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid {
 		return nil
 	}
 	if b.code == nil {

@@ -159,10 +159,7 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 	turns := least
 	for range besideRounds {
 		items := shown(turns)
-		before := b.end
-		if len(items) > 0 {
-			before = rawFrom(items)
-		}
+		before := b.rawBegins(items)
 		forPast := int(float64(room-turns) * b.spoken)
 		if err := b.fillPast(ctx, before, forPast); err != nil {
 			return room, err
@@ -176,6 +173,9 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 			return room, err
 		}
 		own := needCode(b) // beside the room
+		if b.code == nil {
+			own = 0
+		}
 		if code := sectionCost(relevantCode.heading, b.showCode(room-turns-forPast+own-headingCost(relevantCode.heading))); code > own {
 			need += code - own
 		}

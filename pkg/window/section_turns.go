@@ -79,10 +79,7 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		b.shown[f.items[i].Seq] = true
 	}
 	b.queriesEnd = b.end
-	b.rawFrom = b.end
-	if len(f.items) > 0 {
-		b.rawFrom = rawFrom(f.items)
-	}
+	b.rawFrom = b.rawBegins(f.items)
 	if shown.oldest != nil {
 		b.queriesEnd = 0
 		if shown.oldest.user != nil {
@@ -94,13 +91,14 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 	return f, nil
 }
 
-// rawFrom is the first sequence from which on everything is shown: behind the last mark
-// of what is left out.
-func rawFrom(items []Item) (seq uint64) {
+// rawBegins is the first sequence from which on everything is shown: behind the last mark
+// of what is left out. It is the end if nothing is.
+func (b *builder) rawBegins(items []Item) uint64 {
+	from := b.end
 	for i := len(items) - 1; i >= 0 && items[i].Kind != KindLeftOut; i-- {
-		seq = items[i].Seq
+		from = items[i].Seq
 	}
-	return seq
+	return from
 }
 
 // turnsOf groups the steps of a window, oldest turn first.

@@ -1,0 +1,193 @@
+package indexes_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/indexes"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/graph/sqlitestore"
+	"mneme/pkg/projection"
+	"mneme/pkg/recall"
+)
+
+// store is a read model in SQLite with what was put into it.
+type store struct {
+	t     *testing.T
+	model *sqlitestore.Graph
+	graph projection.Projection[*graph.Unit]
+	cp    projection.Checkpoint
+	seq   uint64
+}
+
+func newStore(t *testing.T) *store {
+	s := &store{t: t, graph: graph.Projection()}
+	var err error
+	s.model, err = sqlitestore.OpenGraph(t.Context(), filepath.Join(t.TempDir(), "graph-1.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.model.Close() })
+	s.cp, err = s.model.Acquire(t.Context(), 0, s.graph.Fingerprint())
+	require.NoError(t, err)
+	return s
+}
+
+// say appends messages to a conversation, in one batch.
+func (s *store) say(conversation string, texts ...string) {
+	s.t.Helper()
+	var list []eventlog.Message
+	for _, text := range texts {
+		s.seq++
+		e, err := events.New(conversation, "test", fmt.Sprint("e", s.seq), &events.MessageCreated{MessageID: fmt.Sprint("m", s.seq), Role: "user", Content: text})
+		require.NoError(s.t, err)
+		subject, err := events.Address{Tenant: "t", Conversation: conversation, Kind: events.Kind(e.Type)}.Subject()
+		require.NoError(s.t, err)
+		header, body := events.EncodeMessage(e)
+		list = append(list, eventlog.Message{Seq: s.seq, Subject: subject, Header: nats.Header(header), Data: body})
+	}
+	var err error
+	s.cp, err = s.graph.Apply(s.t.Context(), s.model, s.cp, list)
+	require.NoError(s.t, err)
+}
+
+func id(conversation string) events.ConversationID {
+	return events.ConversationID{Tenant: "t", ID: conversation}
+}
+
+// found are the sequences that a search finds, the best first.
+func found(t *testing.T, c *indexes.Cache, r graph.RecallReader, conversation, text string, asOf uint64) (seqs []uint64) {
+	t.Helper()
+	f, err := c.Of(r, "").Search(t.Context(), id(conversation), recall.Query{Text: text, AsOf: asOf})
+	require.NoError(t, err)
+	for _, hit := range f.Hits {
+		seqs = append(seqs, hit.Seq)
+	}
+	return seqs
+}
+
+func TestASearchFindsWhatWasSaidSinceTheLastOne(t *testing.T) {
+	s, c := newStore(t), indexes.New(1<<20, nil)
+	s.say("c", "The parser fails on paths.", "Lunch at noon.")
+	require.Equal(t, []uint64{1}, found(t, c, s.model, "c", "parser", 0)[:1])
+	s.say("c", "Yes.", "The parser again: quotes now.")
+	require.ElementsMatch(t, []uint64{1, 4}, found(t, c, s.model, "c", "parser", 0)[:2])
+	require.Equal(t, indexes.Figures{Indexes: 1, Bytes: c.Figures().Bytes, Hits: 1, Loads: 1}, c.Figures())
+	require.Equal(t, found(t, indexes.New(1<<20, nil), s.model, "c", "parser", 0), found(t, c, s.model, "c", "parser", 0), "as a new cache")
+}
+
+// However searches and appends follow each other, a search as of a sequence answers what
+// an index answers that was loaded when that was the last one.
+func TestASearchAsOfASequenceAnswersWhatItAnsweredThen(t *testing.T) {
+	words := strings.Fields("parser path quote lunch noon test fail cache shard index graph log event turn store file")
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func() string {
+		var w []string
+		for range 1 + random.IntN(8) {
+			w = append(w, words[random.IntN(len(words))])
+		}
+		return strings.Join(w, " ")
+	}
+	s, kept := newStore(t), indexes.New(1<<20, indexes.BuiltIn{})
+	then := map[uint64][]uint64{}
+	for range 30 {
+		var texts []string
+		for range 1 + random.IntN(4) {
+			texts = append(texts, text())
+		}
+		s.say("c", texts...)
+		then[s.seq] = found(t, indexes.New(1<<20, indexes.BuiltIn{}), s.model, "c", "the parser of the log", 0)
+		if random.IntN(2) == 0 {
+			require.Equal(t, then[s.seq], found(t, kept, s.model, "c", "the parser of the log", 0))
+		}
+	}
+	for seq, want := range then {
+		require.Equal(t, want, found(t, kept, s.model, "c", "the parser of the log", seq), "as of %d", seq)
+	}
+}
+
+func TestTheConversationsThatWereSearchedLastStay(t *testing.T) {
+	s := newStore(t)
+	for _, conversation := range []string{"a", "b", "c"} {
+		s.say(conversation, strings.Repeat("some words about the parser ", 200))
+	}
+	one := indexes.New(1<<30, nil)
+	found(t, one, s.model, "a", "parser", 0)
+	c := indexes.New(2*one.Figures().Bytes+one.Figures().Bytes/2, nil) // room for two
+	for _, conversation := range []string{"a", "b", "a", "c", "a", "b"} {
+		require.NotEmpty(t, found(t, c, s.model, conversation, "parser", 0))
+	}
+	f := c.Figures()
+	require.Equal(t, 2, f.Indexes)
+	require.Equal(t, 2, f.Hits, "a, twice")
+	require.Equal(t, 4, f.Loads, "a, b, c, and b again")
+	require.Equal(t, 2, f.Evicted)
+	require.LessOrEqual(t, f.Bytes, 2*one.Figures().Bytes+one.Figures().Bytes/2)
+}
+
+// behind is a store whose conversation begins with fewer messages, or others.
+type behind struct {
+	graph.RecallReader
+	change func([]graph.Bag) []graph.Bag
+}
+
+func (b behind) Bags(ctx context.Context, id events.ConversationID, q graph.BagQuery) ([]graph.Bag, error) {
+	list, err := b.RecallReader.Bags(ctx, id, graph.BagQuery{Limit: 100})
+	if list = b.change(list); err != nil {
+		return nil, err
+	}
+	for len(list) > 0 && list[0].Seq < q.From {
+		list = list[1:]
+	}
+	return list, nil
+}
+
+func TestAnIndexIsMadeAnewIfTheStoreWasRepairedOrIsAnOlderOne(t *testing.T) {
+	s, c := newStore(t), indexes.New(1<<20, nil)
+	s.say("c", "one parser", "two lunches", "three parsers", "four")
+	late := behind{s.model, func(list []graph.Bag) []graph.Bag { // the second message failed
+		out := append(list[:1:1], list[2:]...)
+		for i := range out[1:] {
+			out[i+1].N--
+		}
+		return out
+	}}
+	require.NotContains(t, found(t, c, late, "c", "lunches", 0), uint64(2))
+	require.Contains(t, found(t, c, s.model, "c", "lunches", 0), uint64(2), "after its repair it is found")
+	older := behind{s.model, func(list []graph.Bag) []graph.Bag { return list[:2] }}
+	require.NotContains(t, found(t, c, older, "c", "parser", 0), uint64(3))
+}
+
+func TestADeletedConversationIsNotFoundAndItsIndexGoes(t *testing.T) {
+	s, c := newStore(t), indexes.New(1<<20, nil)
+	_, err := c.Of(s.model, "").Search(t.Context(), id("nobody"), recall.Query{Text: "x"})
+	require.ErrorIs(t, err, graph.ErrNotFound)
+	require.Zero(t, c.Figures().Indexes)
+	require.Zero(t, c.Figures().Bytes)
+}
+
+func TestManySearchesAtOnceAnswerAlike(t *testing.T) {
+	s, c := newStore(t), indexes.New(1<<20, indexes.BuiltIn{})
+	for i := range 200 {
+		s.say("c", fmt.Sprintf("message %d about the parser", i))
+	}
+	want := found(t, indexes.New(1<<20, indexes.BuiltIn{}), s.model, "c", "parser 17", 0)
+	var wait sync.WaitGroup
+	for range 16 {
+		wait.Go(func() {
+			f, err := c.Of(s.model, "").Search(t.Context(), id("c"), recall.Query{Text: "parser 17"})
+			if err != nil || len(f.Hits) != len(want) || f.Hits[0].Seq != want[0] {
+				t.Errorf("%v, %d hits", err, len(f.Hits))
+			}
+		})
+	}
+	wait.Wait()
+}
