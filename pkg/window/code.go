@@ -129,7 +129,7 @@ func (c *code) cut(shown []Item) {
 		c.add(s.of, s.text, s.first, known)
 		for _, text := range s.replaced {
 			for line := range strings.SplitSeq(text, "\n") {
-				if line = strings.TrimSpace(line); !known.seen[line] {
+				if line = told(line); !known.seen[line] {
 					known.gone[line] = true
 				}
 			}
@@ -137,10 +137,14 @@ func (c *code) cut(shown []Item) {
 	}
 }
 
+// told is what a line is told from others by: as much of it as is shown, wherever it is
+// indented.
+func told(line string) string { return strings.TrimSpace(clip(line, codePassage)) }
+
 // see notes the lines of a text.
 func (k *knownLines) see(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); len(line) >= leastCodeLine {
+		if line = told(line); length(line) >= leastCodeLine {
 			k.seen[line] = true
 		}
 	}
@@ -167,9 +171,9 @@ type knownLines struct{ seen, gone map[string]bool }
 // line, 0 if that is not known. Each has a line that is told from others.
 func (c *code) add(of passage, text string, first int, known knownLines) {
 	all := strings.Split(text, "\n")
-	from, chars, told := 0, 0, false // of the passage
+	from, chars, some := 0, 0, false // of the passage
 	end := func(to int) {
-		if told && len(c.passages) < maxCodePassages {
+		if some && len(c.passages) < maxCodePassages {
 			p := of
 			p.text = strings.Join(all[from:to], "\n")
 			if first > 0 {
@@ -177,11 +181,11 @@ func (c *code) add(of passage, text string, first int, known knownLines) {
 			}
 			c.passages = append(c.passages, p)
 		}
-		from, chars, told = to, 0, false
+		from, chars, some = to, 0, false
 	}
 	for i, line := range all {
 		all[i] = clip(line, codePassage)
-		content := strings.TrimSpace(line)
+		content := told(line)
 		tells := length(content) >= leastCodeLine
 		if tells && (known.seen[content] || known.gone[content]) {
 			end(i)
@@ -193,7 +197,7 @@ func (c *code) add(of passage, text string, first int, known knownLines) {
 			end(i)
 		}
 		if tells {
-			known.seen[content], told = true, true
+			known.seen[content], some = true, true
 		}
 		chars += need
 	}

@@ -10,9 +10,17 @@ type Manifest struct {
 	Strategy string            `json:"strategy"`
 	AsOf     uint64            `json:"as_of"`
 	Budget   int               `json:"budget"`
-	Used     int               `json:"used"` // of the Markdown, in Unicode code points
-	Hash     string            `json:"hash"` // SHA-256 of the Markdown, hex
+	Used     int               `json:"used"`             // of the Markdown, in Unicode code points
+	Hash     string            `json:"hash"`             // SHA-256 of the Markdown, hex
+	Search   *SearchManifest   `json:"search,omitempty"` // absent if nothing was searched for
 	Sections []SectionManifest `json:"sections"`
+}
+
+// SearchManifest says what the past was searched for.
+type SearchManifest struct {
+	Query     string  `json:"query"`
+	Embedding string  `json:"embedding_model,omitempty"` // that took part in the ranking; absent if words alone did
+	Spoken    float64 `json:"spoken"`                    // the share of messages in the text of late, by which past and code divide what is left
 }
 
 // SectionManifest says what a section could have and what it took. The Used of
@@ -80,6 +88,9 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 			c.Sections = append(c.Sections, Section{Name: s.name, Heading: s.heading, Items: f.items})
 		}
 		m.Sections = append(m.Sections, sm)
+	}
+	if b.past != nil && len(b.past.Hits) > 0 {
+		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Spoken: hundredth(b.spoken)}
 	}
 	text := c.Markdown()
 	hash := sha256.Sum256([]byte(text))

@@ -62,6 +62,9 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		// if the first turn is shown, there are no other queries and no reserve is needed
 		shown = b.fitTurns(w, list, unused-headingCost(s.heading))
 		all = shown.oldest != nil && shown.oldest.number <= 1
+		if beside != nil && all { // what is left out or shortened may be found by the others
+			all = shown.steps == 0 && !slices.ContainsFunc(shown.items, func(it Item) bool { return it.WholeChars > 0 || it.ResultWholeChars > 0 })
+		}
 	}
 	if all {
 		f.room = unused

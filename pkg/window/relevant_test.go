@@ -1,0 +1,147 @@
+package window_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"mneme/pkg/window"
+)
+
+// pastTalk has something about Rome long ago, much else since, and nothing of it of late.
+func pastTalk(t *testing.T) *talk {
+	c := newTalk(t, "c").user("Plan the week.")
+	c.assistant("Gladly.").user("The hotel in Rome is booked for the third of May.").assistant("I noted the hotel in Rome.")
+	for i := range 60 {
+		c.user(fmt.Sprintf("Now item %d of the list of things for the garden.", i)).assistant("Done, the garden grows.")
+	}
+	return c.user("What else is there to do?")
+}
+
+func TestAQueryFindsWhatTheRecentTurnsDoNotShow(t *testing.T) {
+	c := pastTalk(t)
+	for _, strategy := range []string{window.StrategyHybrid, window.StrategyRelevant} {
+		got := c.build(window.Request{MaxChars: 3_000, Strategy: strategy, Query: "When is the hotel in Rome?"})
+		assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
+		found := sectionOf(got, window.SectionRelevant)
+		require.NotEmpty(t, found)
+		assert.Contains(t, got.Markdown(), "**User**: The hotel in Rome is booked for the third of May.\n\n**Assistant**: I noted the hotel in Rome.\n")
+		best := slices.MaxFunc(found, func(a, b window.Item) int { return cmp.Compare(a.Match.Score, b.Match.Score) })
+		assert.Equal(t, 2, best.Turn)
+		assert.Equal(t, 1.0, best.Match.Relevance)
+		assert.Equal(t, 1.0, best.Match.Confidence)
+		assert.InDelta(t, best.Match.Score, best.Match.Parts.Sum(), 1e-9)
+		assert.Equal(t, "When is the hotel in Rome?", got.Manifest.Search.Query)
+		assert.NotEmpty(t, got.Manifest.Search.Embedding)
+	}
+	recent := c.build(window.Request{MaxChars: 3_000, Strategy: window.StrategyRecent, Query: "When is the hotel in Rome?"})
+	assert.NotContains(t, recent.Markdown(), "Rome")
+}
+
+func TestWithoutAQueryTheNewestUserMessageIsOne(t *testing.T) {
+	c := pastTalk(t).assistant("Let me see.").user("Which hotel was it, in Rome?")
+	got := c.build(window.Request{MaxChars: 3_000})
+	assert.Equal(t, "Which hotel was it, in Rome?", got.Manifest.Search.Query)
+	assert.Contains(t, got.Markdown(), "**User**: The hotel in Rome is booked for the third of May.")
+}
+
+func TestAQueryThatFindsNothingLeavesItsRoomToTheRecentTurns(t *testing.T) {
+	c := pastTalk(t)
+	for _, query := range []string{"🎉", "the of and", strings.Repeat("zzyzx ", 20_000)} {
+		got := c.build(window.Request{MaxChars: 3_000, Query: query})
+		assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), query)
+		assert.Greater(t, got.Chars, 2_000, "%.20s", query)
+	}
+}
+
+func TestOfALongMessageWhatStandsAroundTheBestPassageIsShown(t *testing.T) {
+	c := newTalk(t, "c").user("Begin.")
+	filler := strings.Repeat("Nothing of interest happens in this sentence at all. ", 200)
+	c.assistant(filler + "The password of the staging server is kept in the vault. " + filler)
+	for range 40 {
+		c.user("Go on with the garden.").assistant("The garden grows.")
+	}
+	got := c.build(window.Request{MaxChars: 4_000, Query: "Where is the password of the staging server?"})
+	found := sectionOf(got, window.SectionRelevant)
+	require.NotEmpty(t, found)
+	i := 0
+	for !strings.Contains(found[i].Text, "password") {
+		i++
+	}
+	shown := found[i]
+	assert.Contains(t, shown.Text, "The password of the staging server is kept in the vault.")
+	assert.True(t, strings.HasPrefix(shown.Text, "[…] ") && strings.HasSuffix(shown.Text, " […]"), shown.Text)
+	assert.LessOrEqual(t, utf8.RuneCountInString(shown.Text), 600)
+	assert.Equal(t, utf8.RuneCountInString(filler)*2+57, shown.WholeChars)
+}
+
+// file is a text of numbered lines, each told from others.
+func file(name string, from, to int) string {
+	var w strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprintf(&w, "%6d→\tvalue of %s in line %d\n", i, name, i)
+	}
+	return w.String()
+}
+
+func TestCodeIsShownInItsNewestVersion(t *testing.T) {
+	c := newTalk(t, "c").user("Mend the parser.").assistant("I read it.")
+	c.call("k1", "Read", args{"file_path": "/repo/parser.go"}).result("k1", true, file("parser", 1, 40))
+	c.call("k2", "Read", args{"file_path": "/repo/failed.go"}).result("k2", false, file("failed", 1, 40))
+	c.assistant("I change it.")
+	c.call("k3", "Edit", args{"file_path": "/repo/parser.go", "old_string": "\tvalue of parser in line 7", "new_string": "\ta better value in line seven"}).result("k3", true, "ok")
+	for i := range 40 {
+		c.assistant(fmt.Sprintf("Step %d.", i)).call(fmt.Sprint("t", i), "Bash", args{"command": "make test"}).result(fmt.Sprint("t", i), true, strings.Repeat("ok and more output of the test\n", 5))
+	}
+	got := c.build(window.Request{MaxChars: 8_000})
+	assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
+	code := sectionOf(got, window.SectionCode)
+	require.NotEmpty(t, code)
+	text := got.Markdown()
+	_, text, _ = strings.Cut(text, "## Relevant Code Context (confidence: 0.5)")
+	text, _, _ = strings.Cut(text, "\n## ")
+	assert.Contains(t, text, "### /repo/parser.go\n")
+	assert.Contains(t, text, "a better value in line seven")
+	assert.NotContains(t, text, "value of parser in line 7\n", "it was replaced")
+	assert.Contains(t, text, "Lines 1-6:\n\t\tvalue of parser in line 1\n")
+	assert.Contains(t, text, "Lines 8-")
+	assert.NotContains(t, text, "failed.go", "the call failed")
+	for _, it := range code {
+		assert.Equal(t, 0.5, it.Match.Confidence)
+		if it.StartLine > 0 {
+			assert.Contains(t, it.Text, fmt.Sprintf("line %d\n", it.StartLine))
+		}
+	}
+}
+
+// Whatever a tool has shown: nothing of it stands twice, the numbers of lines are those of
+// the file, and no replaced line comes back.
+func TestPassagesOfAFileKeepItsLines(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newTalk(t, "c").user("Look.").assistant("I read.")
+		for i := range rapid.IntRange(1, 6).Draw(rt, "reads") {
+			from := rapid.IntRange(1, 60).Draw(rt, "from")
+			to := from + rapid.IntRange(0, 60).Draw(rt, "lines")
+			call := fmt.Sprint("k", i)
+			c.call(call, "Read", args{"file_path": fmt.Sprintf("/repo/%d.go", rapid.IntRange(0, 1).Draw(rt, "file"))}).result(call, true, file("code", from, to))
+		}
+		for range 12 {
+			c.user("And then?").assistant(strings.Repeat("Something else is done. ", 20))
+		}
+		got := c.build(window.Request{MaxChars: rapid.IntRange(3_000, 20_000).Draw(rt, "max")})
+		require.NoError(rt, checkRules(got, truthOf(c.events, 1, 0)))
+		for _, it := range sectionOf(got, window.SectionCode) {
+			for i, line := range strings.Split(it.Text, "\n") {
+				require.Equal(rt, fmt.Sprintf("\tvalue of code in line %d", it.StartLine+i), line)
+			}
+			require.Equal(rt, it.EndLine, it.StartLine+strings.Count(it.Text, "\n"))
+		}
+	})
+}
