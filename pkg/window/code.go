@@ -63,29 +63,28 @@ func (b *builder) readCode(ctx context.Context) (out []source, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var reads []graph.Ref
+		var calls []graph.Ref
 		touched := make([]files.Access, len(entries))
 		for i, e := range entries {
 			if access, ok := b.touches(e.Call); ok {
-				if touched[i] = access; access.Kind == files.KindRead {
-					reads = append(reads, e.Call.Ref())
-				}
+				touched[i], calls = access, append(calls, e.Call.Ref())
 			}
 		}
 		var results map[graph.Ref]graph.ToolResult
-		if len(reads) > 0 {
-			if results, err = b.src.Graph.Results(ctx, b.req.Conversation, reads, b.end-1); err != nil {
+		if len(calls) > 0 {
+			if results, err = b.src.Graph.Results(ctx, b.req.Conversation, calls, b.end-1); err != nil {
 				return nil, err
 			}
 		}
 		for i, e := range entries {
 			of := passage{path: touched[i].Path, turn: e.Call.Turn, seq: e.Call.Seq, eventID: e.Call.EventID}
 			switch r, ok := results[e.Call.Ref()]; {
+			case r.Success != nil && !*r.Success:
 			case touched[i].Kind == files.KindWrite:
 				written, replaced := changes(e.Call.Arguments.Text)
 				chars += e.Call.Arguments.Chars
 				out = append(out, source{of: of, text: strings.Join(written, "\n"), replaced: replaced})
-			case ok && (r.Success == nil || *r.Success):
+			case ok:
 				of.seq, of.eventID = r.Seq, r.EventID
 				text, first := unnumbered(lineEnds.Replace(r.Result.Text))
 				chars += r.Result.Chars

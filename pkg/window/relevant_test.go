@@ -97,6 +97,7 @@ func TestCodeIsShownInItsNewestVersion(t *testing.T) {
 	c.call("k2", "Read", args{"file_path": "/repo/failed.go"}).result("k2", false, file("failed", 1, 40))
 	c.assistant("I change it.")
 	c.call("k3", "Edit", args{"file_path": "/repo/parser.go", "old_string": "\tvalue of parser in line 7", "new_string": "\ta better value in line seven"}).result("k3", true, "ok")
+	c.call("k4", "Edit", args{"file_path": "/repo/parser.go", "old_string": "\tvalue of parser in line 9", "new_string": "\tthis change was refused by the tool"}).result("k4", false, "no")
 	for i := range 40 {
 		c.assistant(fmt.Sprintf("Step %d.", i)).call(fmt.Sprint("t", i), "Bash", args{"command": "make test"}).result(fmt.Sprint("t", i), true, strings.Repeat("ok and more output of the test\n", 5))
 	}
@@ -113,6 +114,8 @@ func TestCodeIsShownInItsNewestVersion(t *testing.T) {
 	assert.Contains(t, text, "Lines 1-6:\n\t\tvalue of parser in line 1\n")
 	assert.Contains(t, text, "Lines 8-")
 	assert.NotContains(t, text, "failed.go", "the call failed")
+	assert.NotContains(t, text, "refused by the tool")
+	assert.Contains(t, text, "value of parser in line 9\n", "nothing replaced it")
 	for _, it := range code {
 		assert.Equal(t, 0.5, it.Match.Confidence)
 		if it.StartLine > 0 {

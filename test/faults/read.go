@@ -237,7 +237,8 @@ func (q question) messages(page []httpapi.Message) string {
 	return ""
 }
 
-// context checks a context: in each section what was published, in its order, each once,
+// context checks a context: in each section what was published, in its order, each once
+// (but for code, which stands by file),
 // no call without the result that is acknowledged.
 func (q question) context(made window.Context) string {
 	for _, section := range made.Sections {
@@ -257,6 +258,8 @@ func (q question) context(made window.Context) string {
 			switch {
 			case !known:
 				return fmt.Sprintf("has %s, which was never published", item.EventID)
+			case item.Kind == window.KindCode: // by file, and several pieces of what one event shows
+				continue
 			case n <= last:
 				return fmt.Sprintf("has %s in front of %s", q.conversation.events[last].ID, item.EventID)
 			}
