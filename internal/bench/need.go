@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,36 +65,25 @@ const minLine = 20
 // it returns [ErrNoEvents].
 func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) {
 	out.Machine, out.MaxChars, out.At = ThisMachine(), o.MaxChars, map[string]NeedFigures{}
-	if out.Store, err = o.Program.take(ctx); err != nil {
-		return out, err
-	}
-	defer func() { err = o.Program.giveBack(ctx, err) }()
-	dir, err := os.MkdirTemp("", "mneme-bench-")
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := o.Program.up(ctx, dir, "--embeddings", o.Embeddings, "--summary-writer", "extractive")
-	if err != nil {
-		return out, err
-	}
-	defer server.stop()
-	if _, err := importInto(ctx, server, ContextOptions{Program: o.Program, Paths: o.Events, Progress: o.Progress}); err != nil {
-		return out, err
-	}
+	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, o.Progress, func(server *program) error { return out.look(ctx, server, o, say) })
+	return out, err
+}
+
+// look looks at all sessions.
+func (out *Need) look(ctx context.Context, server *program, o NeedOptions, say Say) error {
 	conn, err := eventlog.Connect(server.nats, "bench", quiet)
 	if err != nil {
-		return out, err
+		return err
 	}
 	defer conn.Close()
 	log, err := eventlog.Open(ctx, conn)
 	if err != nil {
-		return out, err
+		return err
 	}
 	reads := newAPI(server.http, tenant, 1)
 	all, err := reads.conversations(ctx)
 	if err != nil {
-		return out, err
+		return err
 	}
 	var took []time.Duration
 	sums := map[string]*NeedFigures{"25": {}, "50": {}, "75": {}}
@@ -104,7 +92,7 @@ func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) 
 		say("session %d of %d", i+1, len(all))
 		s, err := readSession(ctx, log, c.ID)
 		if err != nil {
-			return out, err
+			return err
 		}
 		needed := false
 		for _, percent := range []int{25, 50, 75} {
@@ -118,7 +106,7 @@ func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) 
 				"max_chars": {strconv.Itoa(o.MaxChars)}, "as_of": {strconv.FormatUint(p.seq, 10)}, "format": {"markdown"},
 			})
 			if err != nil {
-				return out, err
+				return err
 			}
 			took = append(took, time.Since(began))
 			for _, f := range []*NeedFigures{total, sums[strconv.Itoa(percent)]} {
@@ -130,7 +118,7 @@ func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) 
 		}
 	}
 	if total.Points == 0 {
-		return out, errors.Join(ErrNoEvents, errors.New("no session touches a file again"))
+		return errors.Join(ErrNoEvents, errors.New("no session touches a file again"))
 	}
 	for percent, f := range sums {
 		out.At[percent] = f.mean()
@@ -138,7 +126,7 @@ func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) 
 	out.All = total.mean()
 	out.Ratio = out.All.Held / out.All.HeldByEnd
 	out.Context = latencies(took)
-	return out, nil
+	return nil
 }
 
 // session is a conversation as it was published.

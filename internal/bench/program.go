@@ -64,6 +64,29 @@ func (what Program) up(ctx context.Context, data string, flags ...string) (*prog
 	return p, nil
 }
 
+// imported runs do on the program with transcripts imported on an empty directory, which
+// is gone afterwards, and so are its read models.
+func (what Program) imported(ctx context.Context, paths []string, embeddings string, progress io.Writer, do func(*program) error) (store Store, err error) {
+	if store, err = what.take(ctx); err != nil {
+		return store, err
+	}
+	defer func() { err = what.giveBack(ctx, err) }()
+	dir, err := os.MkdirTemp("", "mneme-bench-")
+	if err != nil {
+		return store, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	server, err := what.up(ctx, dir, "--embeddings", embeddings, "--summary-writer", "extractive")
+	if err != nil {
+		return store, err
+	}
+	defer server.stop()
+	if _, err := importInto(ctx, server, ContextOptions{Program: what, Paths: paths, Progress: progress}); err != nil {
+		return store, err
+	}
+	return store, do(server)
+}
+
 // stop ends the program as Ctrl-C does and waits for it. It is legal on nil.
 func (p *program) stop() {
 	if p == nil {

@@ -74,27 +74,17 @@ func RunRecall(ctx context.Context, o RecallOptions, say Say) (out Recall, err e
 	if err != nil {
 		return out, err
 	}
-	if out.Store, err = o.Program.take(ctx); err != nil {
-		return out, err
-	}
-	defer func() { err = o.Program.giveBack(ctx, err) }()
-	dir, err := os.MkdirTemp("", "mneme-bench-")
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := o.Program.up(ctx, dir, "--embeddings", o.Embeddings, "--summary-writer", "extractive")
-	if err != nil {
-		return out, err
-	}
-	defer server.stop()
-	if _, err := importInto(ctx, server, ContextOptions{Program: o.Program, Paths: o.Events, Progress: o.Progress}); err != nil {
-		return out, err
-	}
-	reads := newAPI(server.http, tenant, 1)
+	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, o.Progress, func(server *program) error {
+		return out.ask(ctx, newAPI(server.http, tenant, 1), questions, o, say)
+	})
+	return out, err
+}
+
+// ask asks all questions.
+func (out *Recall) ask(ctx context.Context, reads *api, questions []Question, o RecallOptions, say Say) error {
 	all, err := reads.conversations(ctx)
 	if err != nil {
-		return out, err
+		return err
 	}
 	known := map[string]bool{}
 	for _, c := range all {
@@ -113,12 +103,12 @@ func RunRecall(ctx context.Context, o RecallOptions, say Say) (out Recall, err e
 		}
 		found, took, model, err := reads.search(ctx, q)
 		if err != nil {
-			return out, err
+			return err
 		}
 		searched, out.Embedding = append(searched, took), model
 		shown, took, err := reads.shownFor(ctx, q, o.Strategy, o.MaxChars)
 		if err != nil {
-			return out, err
+			return err
 		}
 		built = append(built, took)
 		if sums[q.Category] == nil {
@@ -128,14 +118,14 @@ func RunRecall(ctx context.Context, o RecallOptions, say Say) (out Recall, err e
 		out.All.add(q.Evidence, found, shown)
 	}
 	if out.All.Questions == 0 {
-		return out, fmt.Errorf("%s: no question has evidence in a conversation that was imported", o.Questions)
+		return fmt.Errorf("%s: no question has evidence in a conversation that was imported", o.Questions)
 	}
 	for _, category := range slices.Sorted(maps.Keys(sums)) {
 		out.Categories[category] = sums[category].mean()
 	}
 	out.All = out.All.mean()
 	out.Query, out.Context = latencies(searched), latencies(built)
-	return out, nil
+	return nil
 }
 
 // readQuestions reads a file of questions.
