@@ -34,7 +34,7 @@ type Need struct {
 	Sessions int                    `json:"sessions"` // in which something was needed
 	All      NeedFigures            `json:"all"`
 	At       map[string]NeedFigures `json:"at"`         // by percent of the session
-	Ratio    float64                `json:"text_ratio"` // of what the contexts hold to what the ends of the transcripts do
+	Ratio    float64                `json:"text_ratio"` // of what the contexts hold to what the ends of the transcripts do; 0 if these hold nothing
 	Context  Latencies              `json:"context"`
 }
 
@@ -124,7 +124,9 @@ func (out *Need) look(ctx context.Context, server *program, o NeedOptions, say S
 		out.At[percent] = f.mean()
 	}
 	out.All = total.mean()
-	out.Ratio = out.All.Held / out.All.HeldByEnd
+	if out.All.HeldByEnd > 0 {
+		out.Ratio = out.All.Held / out.All.HeldByEnd
+	}
 	out.Context = latencies(took)
 	return nil
 }
