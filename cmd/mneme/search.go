@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"mneme/internal/httpapi"
+	"mneme/internal/service"
 )
 
 // SearchCmd searches the messages of a conversation.
@@ -32,6 +34,9 @@ Examples:
 
 // Run prints what was found, the best first.
 func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if strings.TrimSpace(c.Query) == "" {
+		return &service.UsageError{Err: errors.New("nothing to search for: name it in words")}
+	}
 	api, err := g.client()
 	if err != nil {
 		return err

@@ -25,7 +25,8 @@
 // done last, whose file was touched last, and that were shown last. Of a line the newest
 // version counts; what was replaced is left out. It has a tenth of the budget at least, and
 // of what is left the share that tools have of the text of late; messages have the rest,
-// for the relevant past. What either does not need goes to the recent turns. In less than
+// for the relevant past. Where tools do the work, steps are long, and the recent turns have
+// up to 2,000 characters more. What either does not need goes to the recent turns. In less than
 // 3,000 characters there is none.
 //
 // The story so far is the frontier: the summaries that no other one consolidates and that

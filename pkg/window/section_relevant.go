@@ -152,11 +152,12 @@ func (b *builder) relevantItems(chosen []candidate) (items []Item) {
 // turnsBeside is how much of a room the recent turns have if the relevant past and code
 // get what they can use of it: their share at least. The past may use as much of it as
 // messages make up of what was said and done of late, the code the rest: where tools do
-// the work, what they showed is what is needed. shown tells what the turns show in so
+// the work, what they showed is what is needed, and steps are long: there the turns have
+// some more, so that what was said last is not cut. shown tells what the turns show in so
 // much room.
 func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown func(room int) []Item) (int, error) {
-	least := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b))
-	turns := least
+	long := int((1 - b.spoken) * float64(min(longSteps, b.req.MaxChars/5)))
+	turns := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b)+long)
 	for range besideRounds {
 		items := shown(turns)
 		before := b.rawBegins(items)
@@ -186,6 +187,10 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 	}
 	return turns, nil
 }
+
+// longSteps is how much more that is, in characters, where tools do all the work; at most
+// a fifth of the budget.
+const longSteps = 2_000
 
 // besideRounds is how often the recent turns get what the past has no more need of, since
 // they show it.
