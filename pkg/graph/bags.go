@@ -2,8 +2,13 @@ package graph
 
 import (
 	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sourcegraph/conc/iter"
 
 	"mneme/events"
+	"mneme/pkg/projection"
 	"mneme/pkg/recall"
 	"mneme/pkg/recall/static"
 )
@@ -28,25 +33,45 @@ func (b *Bag) Decode() (recall.Bag, []recall.Vector, error) {
 	return bag, vectors, err
 }
 
-// bagOf is the bag of the nth message, of which this content is kept; false if it has no text
-// to search in.
-func bagOf(e *events.Recorded, p *events.MessageCreated, n int, content Body) (Bag, bool) {
-	bag := recall.NewBag(recall.Message{
-		Role: p.Role, Speaker: name(p.Speaker), Session: name(p.Session), Time: e.Time, Content: content.Text,
+// said is a new message whose bag is to be made.
+type said struct {
+	seq     uint64
+	n       int
+	message recall.Message
+}
+
+// Bags makes the bags of the new messages that have a text to search in, several at once:
+// they are most of what there is to compute. What goes wrong is projection.ErrRejected, so
+// that only its message fails.
+func (u *Unit) Bags() ([]Of[State, Bag], error) {
+	bags, err := iter.MapErr(u.said, func(s *Of[State, said]) (Of[State, Bag], error) {
+		bag, err := s.Row.bag()
+		return Of[State, Bag]{s.State, bag}, err
 	})
+	return slices.DeleteFunc(bags, func(b Of[State, Bag]) bool { return b.Row.Terms == nil }), err
+}
+
+// bag is the bag of the message; that of one without a text is empty.
+func (s *said) bag() (b Bag, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: taking the terms of message %d panicked: %v", projection.ErrRejected, s.seq, r)
+		}
+	}()
+	bag := recall.NewBag(s.message)
 	if len(bag.Passages) == 0 {
-		return Bag{}, false
+		return Bag{}, nil
 	}
 	terms, err := bag.AppendBinary(nil)
 	if err != nil {
-		return Bag{}, false // no NewBag makes one that can't be encoded
+		return Bag{}, err
 	}
 	vectors := make([]byte, 0, len(bag.Passages)*static.Dimensions)
 	for _, passage := range bag.Passages {
-		v := recall.Quantize(static.Embed(content.Text[passage.Start:passage.End]))
+		v := recall.Quantize(static.Embed(s.message.Content[passage.Start:passage.End]))
 		vectors = recall.AppendVector(vectors, v, static.Dimensions)
 	}
-	return Bag{Seq: e.Seq, N: n, Terms: terms, Vectors: vectors}, true
+	return Bag{Seq: s.seq, N: s.n, Terms: terms, Vectors: vectors}, nil
 }
 
 // RecallReader reads what a search in one conversation needs. It returns ErrNotFound as

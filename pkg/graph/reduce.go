@@ -3,6 +3,7 @@ package graph
 import (
 	"mneme/events"
 	"mneme/pkg/projection"
+	"mneme/pkg/recall"
 	"mneme/pkg/summary"
 )
 
@@ -96,9 +97,9 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 		Speaker: name(p.Speaker), Session: name(p.Session), Model: name(p.Model), Usage: usage, Via: name(p.Origin),
 		References: beginning(p.References, func(r events.Reference) int { return len(r.File) + len(r.Name) }), CumChars: s.TotalChars,
 	}})
-	if bag, ok := bagOf(e, p, s.MessageCount, content); ok {
-		u.Bags = append(u.Bags, Of[State, Bag]{s, bag})
-	}
+	u.said = append(u.said, Of[State, said]{s, said{e.Seq, s.MessageCount, recall.Message{
+		Role: p.Role, Speaker: name(p.Speaker), Session: name(p.Session), Time: e.Time, Content: content.Text,
+	}}})
 	return nil
 }
 

@@ -23,10 +23,10 @@ type State struct {
 type Unit struct {
 	States   map[events.ConversationID]*State
 	Messages []Of[State, Message]
-	Bags     []Of[State, Bag] // of messages
 	Calls    []Of[State, ToolCall]
 	Results  []Of[State, ToolResult]
 	Versions []Of[State, Version]
+	said     []Of[State, said]
 
 	Summaries []Of[State, Summary]
 	Condensed []Of[State, Condensed]
@@ -105,7 +105,7 @@ func (u *Unit) describe(s *State, e *events.Recorded) {
 // drop forgets what the unit holds of a conversation and marks what is stored.
 func (u *Unit) drop(s *State) {
 	u.Messages = without(u.Messages, s)
-	u.Bags = without(u.Bags, s)
+	u.said = without(u.said, s)
 	u.Calls = without(u.Calls, s)
 	u.Results = without(u.Results, s)
 	u.Versions = without(u.Versions, s)

@@ -17,10 +17,12 @@ import (
 	"mneme/pkg/window"
 )
 
-// readersEach is how many readers ask each API, and pauseOfReader how long each rests.
+// How many readers ask each API, and how long each rests: some times what the answer took,
+// or readers would take what there is of the processors, and nothing could catch up.
 const (
-	readersEach   = 3
-	pauseOfReader = 20 * time.Millisecond
+	readersEach = 3
+	minRest     = 20 * time.Millisecond
+	restsAsTook = 5
 )
 
 // reader asks an API all the time and looks whether the answers can be right.
@@ -82,11 +84,12 @@ func (r *reader) run(ctx context.Context) {
 	for range readersEach {
 		all.Go(func() {
 			for ctx.Err() == nil {
+				began := time.Now()
 				if c := r.book.any(); c != nil {
 					r.read(ctx, c)
 				}
 				select {
-				case <-time.After(pauseOfReader):
+				case <-time.After(max(minRest, restsAsTook*time.Since(began))):
 				case <-ctx.Done():
 				}
 			}

@@ -27,11 +27,12 @@ import (
 // memory of Neo4j, in MiB.
 type memory struct{ heap, pageCache int }
 
-// With little memory Neo4j is made to start fast. With less than much it collects garbage
-// more and more of the time when there are some hundred thousand events.
+// Below 1024 Neo4j is made to start fast, which counts: it is started again every few
+// minutes. With less than much it collects garbage more and more of the time when there
+// are some hundred thousand events.
 var (
 	little = memory{heap: 512, pageCache: 128}
-	much   = memory{heap: 1024, pageCache: 512}
+	much   = memory{heap: 1000, pageCache: 512}
 )
 
 // memoryFor is what so many events need.

@@ -157,7 +157,9 @@ func (t *graphTx) Save(_ context.Context, u *graph.Unit) error {
 	slices.SortFunc(list, func(a, b *graph.State) int { return cmp.Compare(a.FirstSeq, b.FirstSeq) })
 	// Of two rows of one event the version is the last, and claims nothing.
 	t.saved, t.untimed = nil, false
-	t.saveMessages(u)
+	if err := t.saveMessages(u); err != nil {
+		return err
+	}
 	t.saveCalls(u)
 	t.saveResults(u)
 	t.saveSummaries(u)
@@ -307,11 +309,15 @@ func head(r row, p *graph.Position, o *graph.Origin) {
 	r.text("time", o.Time)
 }
 
-func (t *graphTx) saveMessages(u *graph.Unit) {
+func (t *graphTx) saveMessages(u *graph.Unit) error {
 	scopes := map[string]row{}
 	bags := map[uint64]*graph.Bag{}
-	for i := range u.Bags {
-		bags[u.Bags[i].Row.Seq] = &u.Bags[i].Row
+	made, err := u.Bags()
+	if err != nil {
+		return err
+	}
+	for _, b := range made {
+		bags[b.Row.Seq] = &b.Row
 	}
 	for i := range u.Messages {
 		s, m := u.Messages[i].State, &u.Messages[i].Row
@@ -350,6 +356,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) {
 	for _, key := range keys {
 		t.add("scopes", scopes[key])
 	}
+	return nil
 }
 
 // maxIndexedBytes is how long a text may be to be indexed: Neo4j takes 8 kB for a key.

@@ -165,9 +165,13 @@ func (t *graphTx) saveMessages(ctx context.Context, u *graph.Unit) error {
 }
 
 func (t *graphTx) saveBags(ctx context.Context, u *graph.Unit) error {
-	_, err := t.writer.insert(ctx, insertion{into: "bag (seq, c, n, terms, vectors)", width: 5}, len(u.Bags), func(args []any, i int) []any {
-		b := &u.Bags[i].Row
-		return append(args, b.Seq, u.Bags[i].State.Key, b.N, b.Terms, b.Vectors)
+	bags, err := u.Bags()
+	if err != nil {
+		return err
+	}
+	_, err = t.writer.insert(ctx, insertion{into: "bag (seq, c, n, terms, vectors)", width: 5}, len(bags), func(args []any, i int) []any {
+		b := &bags[i].Row
+		return append(args, b.Seq, bags[i].State.Key, b.N, b.Terms, b.Vectors)
 	})
 	return err
 }

@@ -44,17 +44,34 @@ var loaded = sync.OnceValue(func() *table {
 	return t
 })
 
+// floats are the values of the bytes of a row.
+var floats = func() (values [256]float64) {
+	for i := range values {
+		values[i] = float64(int8(i))
+	}
+	return values
+}()
+
+// add adds a row to a sum. It is most of the work: four at a time take two thirds of the
+// time.
+func add(sum *[Dimensions]float64, scale float64, row string) {
+	row = row[:Dimensions]
+	for i := 0; i < Dimensions; i += 4 {
+		s, r := sum[i:i+4], row[i:i+4]
+		s[0] += float64(scale * floats[r[0]]) // the conversion forbids to fuse
+		s[1] += float64(scale * floats[r[1]])
+		s[2] += float64(scale * floats[r[2]])
+		s[3] += float64(scale * floats[r[3]])
+	}
+}
+
 // Embed is the embedding of a text, of length 1; nil if the text has no known word
 // piece. The first call takes some milliseconds more.
 func Embed(text string) []float32 {
 	t := loaded()
 	var sum [Dimensions]float64
 	t.pieces.each(text, func(piece int) {
-		scale := t.scales[piece]
-		row := t.rows[piece*Dimensions:][:Dimensions]
-		for i := range sum {
-			sum[i] += float64(scale * float64(int8(row[i]))) // the conversion forbids to fuse
-		}
+		add(&sum, t.scales[piece], t.rows[piece*Dimensions:])
 	})
 	var square float64
 	for _, v := range sum {

@@ -44,16 +44,14 @@ func (p pieces) each(text string, f func(piece int)) {
 		word = word[:0]
 	}
 	for _, r := range norm.NFD.String(text) {
-		switch {
-		case unicode.IsSpace(r):
+		switch kindOf(r) {
+		case space:
 			flush()
-		case r == 0 || r == utf8.RuneError || unicode.In(r, unicode.C, unicode.Mn):
-			// Control characters and accents are nothing.
-		case isPunctuation(r) || isIdeograph(r):
+		case alone:
 			flush()
 			word = utf8.AppendRune(word, r)
 			flush()
-		default:
+		case letter:
 			word = utf8.AppendRune(word, unicode.ToLower(r))
 		}
 	}
@@ -81,6 +79,42 @@ func (p pieces) of(dst []int, word []byte) []int {
 		from = to
 	}
 	return dst
+}
+
+// kind is what a character does to the word before it.
+type kind byte
+
+const (
+	letter  kind = iota // is a part of it
+	space               // ends it
+	alone               // ends it and is a word of its own
+	ignored             // nothing: control characters and accents
+)
+
+var asciiKinds = func() (kinds [utf8.RuneSelf]kind) {
+	for c := range kinds {
+		kinds[c] = kindAmongAll(rune(c))
+	}
+	return kinds
+}()
+
+func kindOf(r rune) kind {
+	if r < utf8.RuneSelf {
+		return asciiKinds[r]
+	}
+	return kindAmongAll(r)
+}
+
+func kindAmongAll(r rune) kind {
+	switch {
+	case unicode.IsSpace(r):
+		return space
+	case r == 0 || r == utf8.RuneError || unicode.In(r, unicode.C, unicode.Mn):
+		return ignored
+	case isPunctuation(r) || isIdeograph(r):
+		return alone
+	}
+	return letter
 }
 
 // isPunctuation counts all ASCII marks as punctuation, signs such as $ and + too.
