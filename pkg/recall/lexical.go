@@ -23,13 +23,27 @@ func queryTerms(text string) []string {
 	return slices.Compact(terms)
 }
 
-// lexical computes BM25 (S. Robertson and H. Zaragoza, The Probabilistic Relevance
-// Framework: BM25 and Beyond, 2009) over passages, with
+// BM25 is that of S. Robertson and H. Zaragoza, The Probabilistic Relevance Framework:
+// BM25 and Beyond, 2009, with
 //
 //	idf(t) = ln(1 + (N − df + 0.5) / (df + 0.5))
 //	score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 − b + b · length / mean length))
-//
-// and lends to each message what its neighbours have of a term and it has not itself: an
+
+// idfOf is that of a term that occurs in df of so many passages.
+func idfOf(df, passages int) float64 {
+	return ln(1 + (float64(passages-df)+0.5)/(float64(df)+0.5))
+}
+
+// bm25 is what a term adds that occurs n times in a passage of a length in relation to the
+// mean. The conversions keep the compiler from fusing, which some processors do and some
+// not.
+func bm25(idf float64, n int32, length float64) float64 {
+	norm := 1 - bm25B + float64(bm25B*length)
+	f := float64(n)
+	return float64(idf * f * (bm25K1 + 1) / (f + float64(bm25K1*norm)))
+}
+
+// lexical computes BM25 over passages, and lends to each message what its neighbours have of a term and it has not itself: an
 // answer stands beside its question, and says little of what it is about.
 func (r *ranking) lexical(terms []string) {
 	x, total := r.x, r.passages()
@@ -46,12 +60,9 @@ func (r *ranking) lexical(terms []string) {
 		}
 		list := x.postings[id]
 		df, _ := slices.BinarySearchFunc(list, int32(total), func(p posting, n int32) int { return cmp.Compare(p.passage, n) })
-		idf := ln(1 + (float64(total-df)+0.5)/(float64(df)+0.5))
+		idf := idfOf(df, total)
 		for _, p := range list[:df] {
-			// The conversions keep the compiler from fusing, which some processors do and some not.
-			norm := 1 - bm25B + float64(bm25B*float64(x.passages[p.passage].length))/mean
-			f := float64(p.n)
-			score := float64(idf * f * (bm25K1 + 1) / (f + float64(bm25K1*norm)))
+			score := bm25(idf, p.n, float64(x.passages[p.passage].length)/mean)
 			r.bm25[p.passage] += score
 			t.add(int(x.passages[p.passage].message), score)
 		}

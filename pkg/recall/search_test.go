@@ -281,3 +281,25 @@ func TestHitsAreInOrderAndAScoreIsTheSumOfItsParts(t *testing.T) {
 		}
 	})
 }
+
+func TestFewTextsAreRankedAsAnIndexOfThemWould(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.SampledFrom([]string{"storm", "storms", "the", "parse_args", "README.md", "1,000", "Zürich", "a"})
+		text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 0, 12).Draw(t, "words"), " ") })
+		query, texts := text.Draw(t, "query"), rapid.SliceOfN(text, 0, 8).Draw(t, "texts")
+		for i := range texts {
+			texts[i] += " storm" // an index does not count what is empty
+		}
+		var x Index
+		terms := make([][]string, len(texts))
+		for i, text := range texts {
+			require.NoError(t, x.Add(uint64(i+1), NewBag(Message{Content: text})))
+			terms[i] = AppendTerms(nil, text)
+		}
+		want := make([]float64, len(texts))
+		for _, hit := range x.Search(Query{Text: query}) {
+			want[hit.Seq-1] = hit.Parts.Lexical
+		}
+		assert.InDeltaSlice(t, want, Rank(query, terms), 1e-9)
+	})
+}

@@ -132,6 +132,7 @@ type builder struct {
 	rawFrom  uint64 // from this sequence on the recent turns show everything
 
 	used       int             // by the sections collected so far
+	whole      bool            // the recent turns show all there is as it is
 	code       *code           // nil before it is looked for, or if it can't be
 	turns      []Item          // that the recent turns show
 	recent     []step          // the newest end of the conversation, as far as it was read

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ import (
 const (
 	maxCodePassages = 100     // the newest ones
 	maxCodeCalls    = 300     // the newest ones
-	codePage        = 100     // calls read at once
+	codePage        = 50      // calls read at once
 	maxCodeChars    = 500_000 // about, of their texts
 	codePassage     = 500     // characters
 	leastCodeLine   = 20      // characters of a line that is told from others
@@ -27,10 +26,13 @@ const (
 
 // code is what tools have shown and written of files.
 type code struct {
-	sources  []source              // the newest first
-	terms    map[string]recall.Bag // of passages, by their text
-	beside   []uint64              // sequences of what the recent turns show
-	passages []passage             // of what the recent turns do not show, the best first
+	sources  []source            // the newest first, as far as they were read
+	before   uint64              // calls below this sequence were not read; 0 if none will be
+	looked   int                 // calls that were read
+	chars    int                 // of the sources
+	terms    map[string][]string // of passages, by their text
+	beside   []uint64            // sequences of what the recent turns show
+	passages []passage           // of what the recent turns do not show, the best first
 }
 
 // source is a text that a call has shown or written of a file.
@@ -50,58 +52,60 @@ type passage struct {
 	seq        uint64
 	turn       int
 	score      float64
-	cost       int
+	cost       int // in characters, alone
+	place      int // of its file, among those that are shown
 }
 
 var fileTools = files.DefaultTable()
 
-// readCode reads what the newest calls have shown and written of files.
-func (b *builder) readCode(ctx context.Context) (out []source, err error) {
-	chars := 0
-	for looked, before := 0, b.end; looked < maxCodeCalls && chars < maxCodeChars; looked += codePage {
-		entries, err := b.src.Graph.Transcript(ctx, b.req.Conversation, graph.TranscriptQuery{Before: before, Limit: codePage, CallsOnly: true})
-		if err != nil {
-			return nil, err
-		}
-		var calls []graph.Ref
-		touched := make([]files.Access, len(entries))
-		for i, e := range entries {
-			if access, ok := b.touches(e.Call); ok {
-				touched[i], calls = access, append(calls, e.Call.Ref())
-			}
-		}
-		var results map[graph.Ref]graph.ToolResult
-		if len(calls) > 0 {
-			if results, err = b.src.Graph.Results(ctx, b.req.Conversation, calls, b.end-1); err != nil {
-				return nil, err
-			}
-		}
-		for i, e := range entries {
-			of := passage{path: touched[i].Path, turn: e.Call.Turn, seq: e.Call.Seq, eventID: e.Call.EventID}
-			switch r, ok := results[e.Call.Ref()]; {
-			case r.Success != nil && !*r.Success:
-			case touched[i].Kind == files.KindWrite:
-				written, replaced := changes(e.Call.Arguments.Text)
-				chars += e.Call.Arguments.Chars
-				out = append(out, source{of: of, text: strings.Join(written, "\n"), replaced: replaced})
-			case ok:
-				of.seq, of.eventID = r.Seq, r.EventID
-				text, first := unnumbered(lineEnds.Replace(r.Result.Text))
-				chars += r.Result.Chars
-				out = append(out, source{of: of, text: text, first: first})
-			}
-		}
-		if len(entries) < codePage {
-			break
-		}
-		before = entries[len(entries)-1].Position().Seq
+// readCode reads what the next older calls have shown and written of files.
+func (b *builder) readCode(ctx context.Context) error {
+	c := b.code
+	entries, err := b.src.Graph.Transcript(ctx, b.req.Conversation, graph.TranscriptQuery{Before: c.before, Limit: codePage, CallsOnly: true})
+	if err != nil {
+		return err
 	}
-	return out, nil
+	var calls []graph.Ref
+	touched := make([]files.Access, len(entries))
+	for i, e := range entries {
+		if access, ok := b.touches(e.Call); ok {
+			touched[i], calls = access, append(calls, e.Call.Ref())
+		}
+	}
+	var results map[graph.Ref]graph.ToolResult
+	if len(calls) > 0 {
+		if results, err = b.src.Graph.Results(ctx, b.req.Conversation, calls, b.end-1); err != nil {
+			return err
+		}
+	}
+	for i, e := range entries {
+		of := passage{path: touched[i].Path, turn: e.Call.Turn, seq: e.Call.Seq, eventID: e.Call.EventID}
+		switch r, ok := results[e.Call.Ref()]; {
+		case r.Success != nil && !*r.Success:
+		case touched[i].Kind == files.KindWrite:
+			written, replaced := changes(e.Call.Arguments.Text)
+			c.chars += e.Call.Arguments.Chars
+			c.sources = append(c.sources, source{of: of, text: strings.Join(written, "\n"), replaced: replaced})
+		case ok:
+			of.seq, of.eventID = r.Seq, r.EventID
+			text, first := unnumbered(lineEnds.Replace(r.Result.Text))
+			c.chars += r.Result.Chars
+			c.sources = append(c.sources, source{of: of, text: text, first: first})
+		}
+	}
+	if c.looked += codePage; len(entries) < codePage || c.looked >= maxCodeCalls || c.chars >= maxCodeChars {
+		c.before = 0
+		return nil
+	}
+	c.before = entries[len(entries)-1].Position().Seq
+	return nil
 }
 
-// cut makes the passages: of a line that several sources have the newest counts, what was
-// replaced is gone, and what is shown already is left out.
-func (c *code) cut(shown []Item) {
+// cutCode makes the passages: of a line that several sources have the newest counts, what
+// was replaced is gone, and what is shown already is left out. It reads as many sources as
+// that takes.
+func (b *builder) cutCode(ctx context.Context, shown []Item) error {
+	c := b.code
 	known := knownLines{map[string]bool{}, map[string]bool{}}
 	whole := map[uint64]bool{} // what is shown as it is
 	for i := range shown {
@@ -121,7 +125,16 @@ func (c *code) cut(shown []Item) {
 		}
 	}
 	c.passages = c.passages[:0]
-	for _, s := range c.sources {
+	for i := 0; len(c.passages) < maxCodePassages; i++ {
+		for i == len(c.sources) && c.before > 0 {
+			if err := b.readCode(ctx); err != nil {
+				return err
+			}
+		}
+		if i == len(c.sources) {
+			break
+		}
+		s := &c.sources[i]
 		if whole[s.of.seq] {
 			continue
 		}
@@ -134,6 +147,7 @@ func (c *code) cut(shown []Item) {
 			}
 		}
 	}
+	return nil
 }
 
 // told is what a line is told from others by: as much of it as is shown, wherever it is
@@ -203,29 +217,42 @@ func (c *code) add(of passage, text string, first int, known knownLines) {
 	end(len(all))
 }
 
-// numbered is a line with its number, as tools show them.
-var numbered = regexp.MustCompile(`^ *(\d+)(?:→|\t|: ?|\|)`)
+// numberOf is the number that a tool has put before a line, and the line without it.
+func numberOf(line string) (n int, rest string, ok bool) {
+	trimmed := strings.TrimLeft(line, " ")
+	digits := 0
+	for digits < len(trimmed) && trimmed[digits] >= '0' && trimmed[digits] <= '9' {
+		digits++
+	}
+	n, err := strconv.Atoi(trimmed[:digits])
+	if err != nil {
+		return 0, line, false
+	}
+	for _, sign := range [...]string{"→", "\t", ": ", ":", "|"} {
+		if rest, ok = strings.CutPrefix(trimmed[digits:], sign); ok {
+			return n, rest, true
+		}
+	}
+	return 0, line, false
+}
 
 // unnumbered is the text of a file without the numbers that a tool has put before its
 // lines, and the number of the first line, 0 if there are none.
 func unnumbered(text string) (plain string, first int) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {
-		m := numbered.FindStringSubmatchIndex(line)
-		if m == nil {
-			if first == 0 || i == 0 {
-				return text, 0
-			}
-			return strings.Join(lines[:i], "\n"), first // what a tool adds below
-		}
-		n, err := strconv.Atoi(line[m[2]:m[3]])
-		if err != nil || i > 0 && n != first+i {
+		n, rest, ok := numberOf(line)
+		switch {
+		case !ok && first == 0:
 			return text, 0
-		}
-		if i == 0 {
+		case !ok:
+			return strings.Join(lines[:i], "\n"), first // what a tool adds below
+		case i > 0 && n != first+i:
+			return text, 0
+		case i == 0:
 			first = n
 		}
-		lines[i] = line[m[1]:]
+		lines[i] = rest
 	}
 	return strings.Join(lines, "\n"), first
 }
@@ -267,19 +294,15 @@ func changes(arguments string) (written, replaced []string) {
 // rank scores the passages by what they say of what was said and done last, by how lately
 // their file was touched, and by how lately they were shown: as much of each.
 func (c *code) rank(query string) {
-	var index recall.Index
+	texts := make([][]string, len(c.passages))
 	for i := range c.passages {
 		text := c.passages[i].text
-		bag, ok := c.terms[text]
-		if !ok {
-			bag = recall.NewBag(recall.Message{Content: text})
-			c.terms[text] = bag
+		if c.terms[text] == nil {
+			c.terms[text] = recall.AppendTerms(nil, text)
 		}
-		_ = index.Add(uint64(i+1), bag) // in order
+		texts[i] = c.terms[text]
 	}
-	for _, hit := range index.Search(recall.Query{Text: query}) {
-		c.passages[hit.Seq-1].score = hit.Parts.Lexical
-	}
+	said := recall.Rank(query, texts)
 	filesRank, callRank := map[string]int{}, map[uint64]int{}
 	for i := range c.passages {
 		p := &c.passages[i]
@@ -289,7 +312,7 @@ func (c *code) rank(query string) {
 		if _, ok := callRank[p.seq]; !ok {
 			callRank[p.seq] = len(callRank)
 		}
-		p.score += 1/float64(1+filesRank[p.path]) + 3/float64(3+callRank[p.seq])
+		p.score = said[i] + 1/float64(1+filesRank[p.path]) + 3/float64(3+callRank[p.seq])
 	}
 	slices.SortStableFunc(c.passages, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"mneme/pkg/recall"
 )
 
 // confidenceCode is how sure an agent can be of code that it saw: it may have changed.
@@ -70,15 +68,11 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 
 // findCode ranks the code beside what the recent turns show.
 func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
-	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid {
+	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || b.whole {
 		return nil
 	}
 	if b.code == nil {
-		sources, err := b.readCode(ctx)
-		if err != nil {
-			return err
-		}
-		b.code = &code{sources: sources, terms: map[string]recall.Bag{}}
+		b.code = &code{before: b.end, terms: map[string][]string{}}
 	}
 	beside := make([]uint64, len(turns))
 	for i := range turns {
@@ -88,7 +82,9 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 		return nil
 	}
 	b.code.beside = beside
-	b.code.cut(turns)
+	if err := b.cutCode(ctx, turns); err != nil {
+		return err
+	}
 	b.code.rank(b.codeQuery())
 	for i := range b.code.passages {
 		b.code.passages[i].cost = codeItem(&b.code.passages[i], 0).Chars
@@ -151,8 +147,11 @@ func (b *builder) chooseCode(room int) (items []Item) {
 			place[p.path] = len(place)
 		}
 	}
+	for _, p := range chosen {
+		p.place = place[p.path]
+	}
 	slices.SortStableFunc(chosen, func(a, b *passage) int {
-		return cmp.Or(cmp.Compare(place[a.path], place[b.path]), cmp.Compare(a.start, b.start), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.start, b.start), cmp.Compare(a.seq, b.seq))
 	})
 	for i, p := range joined(chosen) {
 		it := codeItem(p, b.code.passages[0].score)

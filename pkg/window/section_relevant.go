@@ -158,7 +158,7 @@ func (b *builder) relevantItems(chosen []candidate) (items []Item) {
 func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown func(room int) []Item) (int, error) {
 	long := int((1 - b.spoken) * float64(min(longSteps, b.req.MaxChars/5)))
 	turns := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b)+long)
-	for range besideRounds {
+	for round := range besideRounds {
 		items := shown(turns)
 		before := b.rawBegins(items)
 		forPast := int(float64(room-turns) * b.spoken)
@@ -170,8 +170,10 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 			need = sectionCost(relevant.heading, b.showRelevant(b.past.read, forPast-headingCost(relevant.heading)))
 		}
 		b.pastRoom = need
-		if err := b.findCode(ctx, items); err != nil {
-			return room, err
+		if round == 0 { // with more turns there is hardly less of it
+			if err := b.findCode(ctx, items); err != nil {
+				return room, err
+			}
 		}
 		own := needCode(b) // beside the room
 		if b.code == nil {

@@ -67,7 +67,7 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		}
 	}
 	if all {
-		f.room = unused
+		f.room, b.whole = unused, beside != nil
 	} else {
 		if beside != nil {
 			f.room, err = beside(func(room int) []Item { return b.fitTurns(w, list, room-headingCost(s.heading)).items })
