@@ -34,11 +34,10 @@ func idfOf(df, passages int) float64 {
 	return ln(1 + (float64(passages-df)+0.5)/(float64(df)+0.5))
 }
 
-// bm25 is what a term adds that occurs n times in a passage of a length in relation to the
-// mean. The conversions keep the compiler from fusing, which some processors do and some
-// not.
-func bm25(idf float64, n int32, length float64) float64 {
-	norm := 1 - bm25B + float64(bm25B*length)
+// bm25 is what a term adds that occurs n times in a passage of a length. The conversions
+// keep the compiler from fusing, which some processors do and some not.
+func bm25(idf float64, n int32, length, mean float64) float64 {
+	norm := 1 - bm25B + float64(bm25B*length)/mean
 	f := float64(n)
 	return float64(idf * f * (bm25K1 + 1) / (f + float64(bm25K1*norm)))
 }
@@ -62,7 +61,7 @@ func (r *ranking) lexical(terms []string) {
 		df, _ := slices.BinarySearchFunc(list, int32(total), func(p posting, n int32) int { return cmp.Compare(p.passage, n) })
 		idf := idfOf(df, total)
 		for _, p := range list[:df] {
-			score := bm25(idf, p.n, float64(x.passages[p.passage].length)/mean)
+			score := bm25(idf, p.n, float64(x.passages[p.passage].length), mean)
 			r.bm25[p.passage] += score
 			t.add(int(x.passages[p.passage].message), score)
 		}

@@ -32,7 +32,7 @@ func Rank(query string, texts [][]string) []float64 {
 	for _, list := range postings {
 		idf := idfOf(len(list), len(texts))
 		for _, p := range list {
-			scores[p.passage] += bm25(idf, p.n, float64(len(texts[p.passage]))/mean)
+			scores[p.passage] += bm25(idf, p.n, float64(len(texts[p.passage])), mean)
 		}
 	}
 	for _, score := range scores {
