@@ -21,6 +21,8 @@ const (
 	maxCodeChars    = 500_000 // about, of their texts
 	codePassage     = 500     // characters
 	leastCodeLine   = 20      // characters of a line that is told from others
+	leastRepeat     = 3       // such lines, to be left out where they are repeated
+	leastFresh      = 30      // characters of a passage that were not seen
 	maxCodeQuery    = 1_000   // characters of what was said and done last
 )
 
@@ -181,12 +183,13 @@ func (b *builder) touches(c *graph.ToolCall) (files.Access, bool) {
 type knownLines struct{ seen, gone map[string]bool }
 
 // add cuts a text into passages of what was not seen yet; first is the number of its first
-// line, 0 if that is not known. Each has a line that is told from others.
+// line, 0 if that is not known. A scrap of a larger text, of which little is new, is none.
 func (c *code) add(of passage, text string, first int, known knownLines) {
 	all := strings.Split(text, "\n")
-	from, chars, some := 0, 0, false // of the passage
+	left := known.leftOut(all)
+	from, chars, fresh := 0, 0, 0 // of the passage; fresh are characters that were not seen
 	end := func(to int) {
-		if some && len(c.passages) < maxCodePassages {
+		if scrap := to-from < len(all) && fresh < leastFresh; fresh > 0 && !scrap && len(c.passages) < maxCodePassages {
 			p := of
 			p.text = strings.Join(all[from:to], "\n")
 			if first > 0 {
@@ -194,13 +197,12 @@ func (c *code) add(of passage, text string, first int, known knownLines) {
 			}
 			c.passages = append(c.passages, p)
 		}
-		from, chars, some = to, 0, false
+		from, chars, fresh = to, 0, 0
 	}
+	contents := make([]string, len(all))
 	for i, line := range all {
-		all[i] = clip(line, codePassage)
-		content := told(line)
-		tells := length(content) >= leastCodeLine
-		if tells && (known.seen[content] || known.gone[content]) {
+		all[i], contents[i] = clip(line, codePassage), told(line)
+		if left[i] {
 			end(i)
 			from = i + 1
 			continue
@@ -209,12 +211,49 @@ func (c *code) add(of passage, text string, first int, known knownLines) {
 		if chars+need > codePassage {
 			end(i)
 		}
-		if tells {
-			known.seen[content], some = true, true
+		if n := length(contents[i]); n >= leastCodeLine && !known.seen[contents[i]] {
+			fresh += n
 		}
 		chars += need
 	}
 	end(len(all))
+	for _, content := range contents {
+		if length(content) >= leastCodeLine {
+			known.seen[content] = true
+		}
+	}
+}
+
+// leftOut tells which lines of a text are left out: those that were replaced, and where
+// leastRepeat or more follow each other that were seen. Less is left, so that what stands
+// around it can be read.
+func (k *knownLines) leftOut(all []string) []bool {
+	out := make([]bool, len(all))
+	from, last, seen := 0, 0, 0 // of the lines at hand that were seen, with short ones between
+	end := func() {
+		if seen >= leastRepeat {
+			for i := from; i <= last; i++ {
+				out[i] = true
+			}
+		}
+		seen = 0
+	}
+	for i, line := range all {
+		content := told(line)
+		switch {
+		case length(content) < leastCodeLine:
+		case k.seen[content]:
+			if seen == 0 {
+				from = i
+			}
+			last, seen = i, seen+1
+		default:
+			end()
+			out[i] = k.gone[content]
+		}
+	}
+	end()
+	return out
 }
 
 // numberOf is the number that a tool has put before a line, and the line without it.

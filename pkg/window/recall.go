@@ -45,6 +45,7 @@ type past struct {
 	read    []candidate  // the best first
 	excerpt int          // how many characters of a message are shown
 	chars   int          // of read
+	repeats int          // characters of what says again what one of read says
 }
 
 // candidate is a message that a search has found.
@@ -99,7 +100,7 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 	for i := range p.read {
 		p.chars += p.read[i].cost
 	}
-	for len(p.unread) > 0 && p.chars < room {
+	for len(p.unread) > 0 && p.chars+p.repeats < room {
 		average := 200
 		if len(p.read) > 0 {
 			average = max(1, p.chars/len(p.read))
@@ -111,13 +112,23 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 		}
 		p.unread = p.unread[page:]
 		for _, c := range read {
-			if !b.shown[c.message.Seq] {
-				c.cost = b.relevantItem(&c, "").Chars
-				p.read, p.chars = append(p.read, c), p.chars+c.cost
+			if b.shown[c.message.Seq] {
+				continue
 			}
+			c.cost = b.relevantItem(&c, "").Chars
+			if slices.ContainsFunc(p.read, c.repeats) {
+				p.repeats += c.cost
+				continue
+			}
+			p.read, p.chars = append(p.read, c), p.chars+c.cost
 		}
 	}
 	return nil
+}
+
+// repeats tells whether a message says again what another one says.
+func (c *candidate) repeats(o candidate) bool {
+	return o.message.Role == c.message.Role && o.message.Content == c.message.Content
 }
 
 // readHits reads the messages of hits, in their order.

@@ -148,3 +148,21 @@ func TestPassagesOfAFileKeepItsLines(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatWasSaidTwiceIsFoundOnce(t *testing.T) {
+	c := newTalk(t, "c").user("Good morning.").assistant("Good morning.")
+	for range 3 {
+		c.user("The storm has torn the roof off the boat house.").assistant("I see.")
+	}
+	for range 12 {
+		c.user("And then?").assistant(strings.Repeat("Something else is done. ", 20))
+	}
+	got := c.user("What did the storm do to the boat house?").build(window.Request{MaxChars: 3_000})
+	found := 0
+	for _, it := range sectionOf(got, window.SectionRelevant) {
+		if strings.Contains(it.Text, "torn the roof off") {
+			found++
+		}
+	}
+	assert.Equal(t, 1, found, got.Markdown())
+}

@@ -140,16 +140,25 @@ func checkAnchors(c *window.Context, tr truth) error {
 	return nil
 }
 
-// checkOnce: no event, no file and no line of code is shown twice.
+// checkOnce: no event and no file is shown twice, nor are three lines of code that follow
+// each other shown of two sources.
 func checkOnce(c *window.Context, _ truth) error {
 	seen := map[string]bool{}
+	sources := map[[3]string]uint64{}
 	for _, it := range itemsOf(c) {
 		if it.Kind == window.KindCode {
+			var last [3]string
 			for line := range strings.SplitSeq(it.Text, "\n") {
-				if line = strings.TrimSpace(line); utf8.RuneCountInString(line) >= 20 && seen["code "+line] {
-					return fmt.Errorf("the line of code %q is shown twice", line)
+				if line = strings.TrimSpace(line); utf8.RuneCountInString(line) < 20 {
+					continue
 				}
-				seen["code "+line] = true
+				if last = [3]string{last[1], last[2], line}; last[0] == "" {
+					continue
+				}
+				if other := sources[last]; other != 0 && other != it.Seq {
+					return fmt.Errorf("the lines of code %q are shown twice, of %d and %d", last, other, it.Seq)
+				}
+				sources[last] = it.Seq
 			}
 			continue // of an event that the recent turns may show condensed, of a file that may be listed
 		}
