@@ -49,6 +49,7 @@ type source struct {
 type passage struct {
 	path       string
 	start, end int // lines of the file, 0 if they are not known
+	from, to   int // lines of its source, to not included
 	text       string
 	eventID    string
 	seq        uint64
@@ -191,7 +192,7 @@ func (c *code) add(of passage, text string, first int, known knownLines) {
 	end := func(to int) {
 		if scrap := to-from < len(all) && fresh < leastFresh; fresh > 0 && !scrap && len(c.passages) < maxCodePassages {
 			p := of
-			p.text = strings.Join(all[from:to], "\n")
+			p.text, p.from, p.to = strings.Join(all[from:to], "\n"), from, to
 			if first > 0 {
 				p.start, p.end = first+from, first+to-1
 			}

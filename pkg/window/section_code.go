@@ -151,7 +151,7 @@ func (b *builder) chooseCode(room int) (items []Item) {
 		p.place = place[p.path]
 	}
 	slices.SortStableFunc(chosen, func(a, b *passage) int {
-		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.start, b.start), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.start, b.start), cmp.Compare(a.seq, b.seq), cmp.Compare(a.from, b.from))
 	})
 	for i, p := range joined(chosen) {
 		it := codeItem(p, b.code.passages[0].score)
@@ -167,9 +167,9 @@ func (b *builder) chooseCode(room int) (items []Item) {
 // joined makes one passage of those that follow each other in what one call showed.
 func joined(list []*passage) (out []*passage) {
 	for _, p := range list {
-		if n := len(out) - 1; n >= 0 && out[n].seq == p.seq && out[n].path == p.path && p.start > 0 && out[n].end+1 == p.start {
+		if n := len(out) - 1; n >= 0 && out[n].seq == p.seq && out[n].path == p.path && out[n].to == p.from {
 			whole := *out[n]
-			whole.text, whole.end, whole.score = whole.text+"\n"+p.text, p.end, max(whole.score, p.score)
+			whole.text, whole.end, whole.to, whole.score = whole.text+"\n"+p.text, p.end, p.to, max(whole.score, p.score)
 			out[n] = &whole
 			continue
 		}
