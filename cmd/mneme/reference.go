@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ type ReferenceCmd struct {
 }
 
 // Run writes them.
-func (c *ReferenceCmd) Run() error {
+func (c *ReferenceCmd) Run(ctx context.Context) error {
 	var commands CLI
 	parser, err := newParser(&commands)
 	if err != nil {
@@ -29,7 +30,7 @@ func (c *ReferenceCmd) Run() error {
 			return err
 		}
 	}
-	return nil
+	return writeContexts(ctx, c.Dir)
 }
 
 const generated = "<!-- Made by go generate from the code; do not edit. -->\n\n"

@@ -331,9 +331,10 @@ func changes(arguments string) (written, replaced []string) {
 	return written, replaced
 }
 
-// rank scores the passages by what they say of what was said and done last, by how lately
-// their file was touched, and by how lately they were shown: as much of each.
-func (c *code) rank(query string) {
+// rank scores the passages by what they say of a query, by how lately
+// their file was touched, and by how lately they were shown, each up to 1; late is how much
+// the last two count.
+func (c *code) rank(query string, late float64) {
 	texts := make([][]string, len(c.passages))
 	for i := range c.passages {
 		text := c.passages[i].text
@@ -352,7 +353,7 @@ func (c *code) rank(query string) {
 		if _, ok := callRank[p.seq]; !ok {
 			callRank[p.seq] = len(callRank)
 		}
-		p.score = said[i] + 1/float64(1+filesRank[p.path]) + 3/float64(3+callRank[p.seq])
+		p.score = said[i] + late*(1/float64(1+filesRank[p.path])+3/float64(3+callRank[p.seq]))
 	}
 	slices.SortStableFunc(c.passages, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
 }

@@ -20,7 +20,7 @@ type Manifest struct {
 type SearchManifest struct {
 	Query     string  `json:"query"`
 	Embedding string  `json:"embedding_model,omitempty"` // that took part in the ranking; absent if words alone did
-	Spoken    float64 `json:"spoken"`                    // the share of messages in the text of late, by which past and code divide what is left
+	PastShare float64 `json:"past_share"`                // of what past and code divide: that of messages in the text of late, within limits
 }
 
 // SectionManifest says what a section could have and what it took. The Used of
@@ -90,7 +90,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 		m.Sections = append(m.Sections, sm)
 	}
 	if b.past != nil && len(b.past.Hits) > 0 {
-		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Spoken: hundredth(b.spoken)}
+		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, PastShare: hundredth(b.pastShare())}
 	}
 	text := c.Markdown()
 	hash := sha256.Sum256([]byte(text))

@@ -166,3 +166,17 @@ func TestWhatWasSaidTwiceIsFoundOnce(t *testing.T) {
 	}
 	assert.Equal(t, 1, found, got.Markdown())
 }
+
+func TestWhatIsAskedForHasRoomBesideTools(t *testing.T) {
+	c := newTalk(t, "c").user("Where is the boat house?").assistant("The boat house stands behind the old mill, at the bend of the river.")
+	for i := range 20 {
+		call := fmt.Sprint("k", i)
+		c.user(fmt.Sprintf("Mend part %d.", i)).assistant("I read.").call(call, "Read", args{"file_path": fmt.Sprintf("/repo/%d.go", i)}).result(call, true, file(fmt.Sprint("part", i), 1, 60))
+	}
+	got := c.build(window.Request{MaxChars: 5_000, Query: "Where does the boat house stand?"})
+	require.NotEmpty(t, sectionOf(got, window.SectionCode))
+	found := sectionOf(got, window.SectionRelevant)
+	require.NotEmpty(t, found)
+	assert.True(t, slices.ContainsFunc(found, func(it window.Item) bool { return strings.Contains(it.Text, "behind the old mill") }), got.Markdown())
+	assert.GreaterOrEqual(t, got.Manifest.Search.PastShare, 0.5)
+}

@@ -85,17 +85,29 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if err := b.cutCode(ctx, turns); err != nil {
 		return err
 	}
-	b.code.rank(b.codeQuery())
+	late := 1.0
+	if b.req.Query != "" { // it need not be about what is being done
+		late = askedLate
+	}
+	b.code.rank(b.codeQuery(), late)
 	for i := range b.code.passages {
 		b.code.passages[i].cost = codeItem(&b.code.passages[i], 0).Chars
 	}
 	return nil
 }
 
-// codeQuery is what was asked for, and what was said and done last.
+// askedLate is how much less it counts how lately code was touched, if the request asks
+// for something.
+const askedLate = 0.25
+
+// codeQuery is what the request asks for; if it asks for nothing, what the user said last,
+// and what was said and done of late.
 func (b *builder) codeQuery() string {
 	var w strings.Builder
 	w.WriteString(prefix(b.query(), maxCodeQuery))
+	if b.req.Query != "" {
+		return w.String()
+	}
 	chars := 0
 	for i := len(b.recent) - 1; i >= 0 && chars < maxCodeQuery; i-- {
 		s := &b.recent[i]

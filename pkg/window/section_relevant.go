@@ -151,7 +151,7 @@ func (b *builder) relevantItems(chosen []candidate) (items []Item) {
 
 // turnsBeside is how much of a room the recent turns have if the relevant past and code
 // get what they can use of it: their share at least. The past may use as much of it as
-// messages make up of what was said and done of late, the code the rest: where tools do
+// messages make up of what was said and done of late (see pastShare), the code the rest: where tools do
 // the work, what they showed is what is needed, and steps are long: there the turns have
 // some more, so that what was said last is not cut. shown tells what the turns show in so
 // much room.
@@ -161,7 +161,7 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 	for round := range besideRounds {
 		items := shown(turns)
 		before := b.rawBegins(items)
-		forPast := int(float64(room-turns) * b.spoken)
+		forPast := int(float64(room-turns) * b.pastShare())
 		if err := b.fillPast(ctx, before, forPast); err != nil {
 			return room, err
 		}
@@ -189,6 +189,21 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 	}
 	return turns, nil
 }
+
+// pastShare is the share of the relevant past in what it and the code divide.
+func (b *builder) pastShare() float64 {
+	if b.req.Query != "" {
+		return max(b.spoken, askedPast)
+	}
+	return max(b.spoken, leastPast)
+}
+
+// The least that the past has: where tools do all the work, and if the request asks for
+// something.
+const (
+	leastPast = 0.1
+	askedPast = 0.5
+)
 
 // longSteps is how much more that is, in characters, where tools do all the work; at most
 // a fifth of the budget.
