@@ -17,8 +17,8 @@ type ContextCmd struct {
 	MaxChars int    `help:"Budget in Unicode code points, headings included." default:"100000"`
 	Strategy string `help:"How to choose: hybrid, relevant, levels, recent or pruned." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
 	Condense string `help:"How large results of tools are shown that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
-	Format   string `help:"markdown or json." enum:"markdown,json" default:"markdown"`
-	Explain  bool   `help:"With --format json: say why each part is there."`
+	Format   string `help:"markdown, json, or messages for a model's API: openai or anthropic." enum:"markdown,json,openai,anthropic" default:"markdown"`
+	Explain  bool   `help:"With a format other than markdown: say why each part is there."`
 	pastFlags
 	waitFlags
 }
@@ -32,7 +32,8 @@ func (*ContextCmd) Help() string {
     mneme context ID --strategy levels             summaries first, then the newest turns
     mneme context ID --as-of 1200                  what it would have been then
     mneme context ID --at-least 57                 with what was just published
-    mneme context ID --format json --explain       why each part is there`
+    mneme context ID --format json --explain       why each part is there
+    mneme context ID --format openai               messages for the next call of a model`
 }
 
 // Run prints it.
@@ -42,7 +43,7 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	format := c.Format
-	if g.JSON {
+	if g.JSON && format == "markdown" {
 		format = "json"
 	}
 	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/context"), parameters{
@@ -51,10 +52,10 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if format == "json" {
-		return t.rawJSON(body, false)
+	if format == "markdown" {
+		return t.text(string(body))
 	}
-	return t.text(string(body))
+	return t.rawJSON(body, false)
 }
 
 // FilesCmd lists the files of a conversation.

@@ -59,6 +59,26 @@ user  2026-01-02T03:04:05Z  seq 7  m4
   Thanks.
 `
 
+func TestAContextIsReadInTheFormOfAModelsAPI(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	session(s, "c")
+	type chat struct {
+		Messages []struct{ Role string }
+		Manifest *struct{ Used int }
+	}
+	for format, roles := range map[string][]string{
+		"openai":    {"user", "assistant", "tool", "assistant", "user"},
+		"anthropic": {"user", "assistant", "user", "assistant", "user"},
+	} {
+		got := read[chat](s, "context", "c", "--format", format, "--explain")
+		require.NotNil(t, got.Manifest)
+		for i, role := range roles {
+			require.Equal(t, role, got.Messages[len(got.Messages)-len(roles)+i].Role, format)
+		}
+	}
+}
+
 func TestAConversationReadsAsATranscript(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))

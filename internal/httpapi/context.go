@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -19,8 +20,8 @@ type contextInput struct {
 	MaxChars int    `query:"max_chars" minimum:"200" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings included"`
 	Strategy string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose"`
 	Condense string `query:"condense" enum:"off,clear,extractive,llm" doc:"how large results of tools are shown that are not among the newest; the server's setting if absent"`
-	Format   string `query:"format" enum:"markdown,json" default:"json"`
-	Explain  bool   `query:"explain" doc:"with format=json: say why each part is there"`
+	Format   string `query:"format" enum:"markdown,json,openai,anthropic" default:"json" doc:"openai and anthropic are messages (and a system prompt) as the APIs of these take them"`
+	Explain  bool   `query:"explain" doc:"say why each part is there; not with format=markdown"`
 }
 
 type contextOutput struct {
@@ -32,11 +33,16 @@ func (a *api) registerContext(h huma.API) {
 	op := operation("read-context", http.MethodGet, "/v1/conversations/{id}/context", "What an agent should see now", "context", 404, 422, 503, 504)
 	op.Description = "What was said and done, chosen and condensed to fit max_chars: the recent turns, earlier questions, the files touched. " +
 		"The same conversation, as of the same sequence, with the same parameters, gives the same text."
+	schema := h.OpenAPI().Components.Schemas.Schema
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The context",
 		Content: map[string]*huma.MediaType{
-			"application/json": {Schema: h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[window.Context](), true, "Context")},
-			"text/markdown":    {Schema: &huma.Schema{Type: huma.TypeString}},
+			"application/json": {Schema: &huma.Schema{Description: "by format: json, openai, anthropic", AnyOf: []*huma.Schema{
+				schema(reflect.TypeFor[window.Context](), true, "Context"),
+				schema(reflect.TypeFor[window.OpenAIChat](), true, "OpenAIChat"),
+				schema(reflect.TypeFor[window.AnthropicChat](), true, "AnthropicChat"),
+			}}},
+			"text/markdown": {Schema: &huma.Schema{Type: huma.TypeString}},
 		},
 	}}
 	huma.Register(h, op, a.context)
@@ -61,12 +67,21 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if in.Format == "markdown" {
-		return &contextOutput{ContentType: "text/markdown; charset=utf-8", Body: []byte(c.Markdown())}, nil
-	}
 	if !in.Explain {
 		c.Manifest = nil
 	}
-	body, err := json.Marshal(c)
-	return &contextOutput{ContentType: "application/json", Body: append(body, '\n')}, err
+	var body any = c
+	switch in.Format {
+	case "markdown":
+		return &contextOutput{ContentType: "text/markdown; charset=utf-8", Body: []byte(c.Markdown())}, nil
+	case "openai":
+		body = c.OpenAI()
+	case "anthropic":
+		body = c.Anthropic()
+	}
+	var w bytes.Buffer
+	e := json.NewEncoder(&w)
+	e.SetEscapeHTML(false) // what a model reads is text, most of it code
+	err = e.Encode(body)
+	return &contextOutput{ContentType: "application/json", Body: w.Bytes()}, err
 }

@@ -191,7 +191,8 @@ func bothBackendsAnswerTheSameBytes(t *testing.T, uri string) {
 		then := fmt.Sprintf("as_of=%d", max(c.FirstSeq, c.LastSeq-uint64(n)%20))
 		for _, path := range []string{
 			"", "?" + then, "/context?format=markdown", "/context?explain=true&" + then, "/context?strategy=pruned&format=markdown&max_chars=5000", "/context?strategy=recent&max_chars=20000",
-			"/context?strategy=levels&format=markdown&max_chars=30000", "/summaries?limit=50", "/summaries?limit=50&order=oldest&" + then,
+			"/context?strategy=levels&format=markdown&max_chars=30000", "/context?format=openai&max_chars=20000", "/context?format=anthropic&explain=true&" + then,
+			"/summaries?limit=50", "/summaries?limit=50&order=oldest&" + then,
 			"/messages?limit=20", "/messages?limit=20&role=user&order=oldest&" + then, "/turns?limit=5", "/steps?limit=5&" + then, "/tool-calls?limit=20", "/files", "/files?" + then,
 		} {
 			answer := same(one + path)

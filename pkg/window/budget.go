@@ -44,11 +44,9 @@ func cut(b graph.Body, room int, seq uint64) string {
 	}
 	text := plain(b.Text)
 	// The longest form of the mark, so that the shorter one fits as well.
-	mark := func(left int) string {
-		return fmt.Sprintf("[… %d of %d characters left out; whole: sequence %d in the log]", left, b.Chars, seq)
-	}
+	mark := func(left int) string { return longMark(left, b.Chars, seq) }
 	if room < 3*length(mark(b.Chars)) {
-		mark = func(int) string { return "[… cut]" }
+		mark = func(int) string { return shortMark }
 	}
 	room -= length(mark(b.Chars)) + 2 // and the newline and the tab before it
 	if room < 0 {
@@ -57,6 +55,14 @@ func cut(b graph.Body, room int, seq uint64) string {
 	kept := fitting(text, room)
 	return kept + "\n" + mark(b.Chars-length(kept))
 }
+
+// The marks at the end of a text that was cut: what is left out, or in little room that
+// something is.
+func longMark(left, of int, seq uint64) string {
+	return fmt.Sprintf("[… %d of %d characters left out; whole: sequence %d in the log]", left, of, seq)
+}
+
+const shortMark = "[… cut]"
 
 // fitting is the longest prefix of a plain text that takes at most room characters
 // in the Markdown. Newlines at its end are left out.

@@ -71,6 +71,11 @@
 // message means nothing; and a line without a tab is always this package's own.
 // CR and CR LF become LF; newlines before and behind a text are not shown.
 //
+// # Messages for models
+//
+// [Context.OpenAI] and [Context.Anthropic] give the same parts as messages that these APIs
+// accept, in no more characters than the Markdown has; chat.go says how.
+//
 // # Errors
 //
 //   - [*InvalidError]: the request breaks a rule; it names the field

@@ -8,13 +8,15 @@ import (
 
 // Markdown writes the context as an agent reads it. It is made from Sections
 // alone.
-func (c *Context) Markdown() string {
+func (c *Context) Markdown() string { return markdown(c.Sections) }
+
+func markdown(sections []Section) string {
 	var w strings.Builder
-	for i := range c.Sections {
+	for i := range sections {
 		if i > 0 {
 			w.WriteByte('\n')
 		}
-		c.Sections[i].write(&w)
+		sections[i].write(&w)
 	}
 	return w.String()
 }

@@ -30,6 +30,11 @@ var texts = rapid.Custom(func(t *rapid.T) string {
 	return text
 })
 
+// callID is the nth id of a call: many are such that no API takes them.
+func callID(n int) string {
+	return fmt.Sprintf([]string{"c%d", "functions.run:%d", "é %d", strings.Repeat("long", 10) + "%d"}[n%4], n)
+}
+
 // conversations draws a conversation with calls before their messages, results
 // before their calls, results without calls and calls without results, and with
 // summaries on levels, unless first is 0: it is the sequence of its first event.
@@ -87,9 +92,12 @@ func conversations(t *rapid.T, id string, first uint64) []events.Event {
 			messages = append(messages, fmt.Sprintf("m%d", len(list)))
 			add(&events.MessageCreated{MessageID: messages[len(messages)-1], Role: "assistant", Content: texts.Draw(t, "assistant")})
 		case 6, 7, 8:
-			call := fmt.Sprintf("c%d", len(list))
-			p := &events.ToolCalled{ToolCallID: call, ToolName: rapid.SampledFrom([]string{"read_file", "edit_file", "grep_files", "run"}).Draw(t, "tool"),
+			call := callID(len(list))
+			p := &events.ToolCalled{ToolCallID: call, ToolName: rapid.SampledFrom([]string{"read_file", "edit_file", "grep_files", "run", "mcp: 🎉\r\nread"}).Draw(t, "tool"),
 				Arguments: json.RawMessage(mustJSON(args{"path": fmt.Sprintf("src/%d.go", rapid.IntRange(0, 30).Draw(t, "file")), "text": texts.Draw(t, "argument")}))}
+			if rapid.IntRange(0, 9).Draw(t, "no object") == 0 {
+				p.Arguments = json.RawMessage(mustJSON(rapid.SampledFrom([]any{nil, 1, []any{}, "text", strings.Repeat("\"\\\x01", 400)}).Draw(t, "value")))
+			}
 			if rapid.IntRange(0, 3).Draw(t, "names its message") > 0 {
 				p.MessageID = pick(messages)
 			}
@@ -100,7 +108,7 @@ func conversations(t *rapid.T, id string, first uint64) []events.Event {
 			add(p)
 		case 9: // now and then of a call that comes later
 			if rapid.IntRange(0, 4).Draw(t, "early") == 0 {
-				result(fmt.Sprintf("c%d", len(list)+rapid.IntRange(1, 60).Draw(t, "how early")))
+				result(callID(len(list) + rapid.IntRange(1, 60).Draw(t, "how early")))
 				continue
 			}
 			fallthrough

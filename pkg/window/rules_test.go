@@ -103,7 +103,7 @@ func checkRules(c *window.Context, tr truth) error {
 			return fmt.Errorf("the line %q is not marked as a text's", line)
 		}
 	}
-	for _, check := range []func(*window.Context, truth) error{checkAnchors, checkOnce, checkPairs, checkSteps, checkGapless, checkLeftOut} {
+	for _, check := range []func(*window.Context, truth) error{checkAnchors, checkOnce, checkPairs, checkSteps, checkGapless, checkLeftOut, checkChat} {
 		if err := check(c, tr); err != nil {
 			return err
 		}

@@ -1,0 +1,94 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/openai/openai-go/v3"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+)
+
+func TestAContextIsMessagesForTheNextCallOfAModel(t *testing.T) {
+	b := setup(t)
+	success := false
+	var seq uint64
+	for i, p := range []events.Payload{
+		message("m1", "user", "Is a < b && c > d?"), message("m2", "assistant", "I look."),
+		&events.ToolCalled{ToolCallID: "functions.read:0", MessageID: "m2", ToolName: "read", Arguments: json.RawMessage(`{"path":"a<b.go"}`)},
+		&events.ToolReturned{ToolCallID: "functions.read:0", Success: &success, Result: events.TextResult("no such file")},
+		message("m3", "assistant", "It is not there."),
+	} {
+		seq = b.publish(structured("c1", fmt.Sprint(i), p)).Seq
+	}
+	path := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d&max_chars=1000&format=", seq)
+
+	const id = "functions_read_0-c216cab2"
+	var text string
+	b.get(path+"openai", &text)
+	require.Equal(t, `{"messages":[{"role":"user","content":"Is a < b && c > d?"},`+
+		`{"role":"assistant","content":"I look.","tool_calls":[{"id":"`+id+`","type":"function","function":{"name":"read","arguments":"{\"path\":\"a<b.go\"}"}}]},`+
+		`{"role":"tool","content":"(failed) no such file","tool_call_id":"`+id+`"},`+
+		`{"role":"assistant","content":"It is not there."},{"role":"user","content":"[no answer yet]"}]}`+"\n", text)
+	var openAI openai.ChatCompletionNewParams
+	b.get(path+"openai", &openAI)
+	require.Len(t, openAI.Messages, 5)
+	require.Equal(t, id, openAI.Messages[2].OfTool.ToolCallID)
+
+	b.get(path+"anthropic", &text)
+	require.Equal(t, `{"messages":[{"role":"user","content":[{"type":"text","text":"Is a < b && c > d?"}]},`+
+		`{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"`+id+`","name":"read","input":{"path":"a<b.go"}}]},`+
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"`+id+`","content":[{"type":"text","text":"no such file"}],"is_error":true}]},`+
+		`{"role":"assistant","content":[{"type":"text","text":"It is not there."}]},{"role":"user","content":[{"type":"text","text":"[no answer yet]"}]}]}`+"\n", text)
+	var claude anthropic.MessageNewParams
+	b.get(path+"anthropic", &claude)
+	require.Len(t, claude.Messages, 5)
+	require.True(t, claude.Messages[2].Content[0].OfToolResult.IsError.Value)
+
+	for _, format := range []string{"openai", "anthropic"} {
+		var explained struct {
+			Messages []any
+			Manifest struct{ Budget, Used int }
+		}
+		b.get(path+format+"&explain=true", &explained)
+		require.Len(t, explained.Messages, 5)
+		require.Equal(t, 1000, explained.Manifest.Budget)
+		require.Positive(t, explained.Manifest.Used)
+		response, err := http.Get(b.HTTPURL() + path + format)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, "application/json", response.Header.Get("Content-Type"))
+	}
+	p := b.refused(422, http.MethodGet, path+"gemini", nil, "")
+	require.True(t, strings.HasSuffix(p.Errors[0].Location, "query.format"), "%+v", p)
+}
+
+func TestTheMemoryIsTheSystemPrompt(t *testing.T) {
+	b := setup(t)
+	var seq uint64
+	for i := range 40 {
+		role := []string{"user", "assistant"}[i%2]
+		seq = b.publish(structured("c1", fmt.Sprint(i), message(fmt.Sprint("m", i), role, fmt.Sprintf("What is said in message %d.", i)))).Seq
+	}
+	path := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d&max_chars=900&query=message+3&format=", seq)
+	var markdown string
+	b.get(path+"markdown", &markdown)
+	before, rest, _ := strings.Cut(markdown, "## Recent Conversation (Raw)\n")
+	_, after, _ := strings.Cut(rest, "\n## ")
+
+	var openAI struct {
+		Messages []struct{ Role, Content string }
+	}
+	b.get(path+"openai", &openAI)
+	require.Equal(t, "system", openAI.Messages[0].Role)
+	require.Equal(t, before+"## "+after, openAI.Messages[0].Content, "all sections but the recent turns")
+	require.Equal(t, "What is said in message 39.", openAI.Messages[len(openAI.Messages)-2].Content)
+	var claude struct{ System string }
+	b.get(path+"anthropic", &claude)
+	require.Equal(t, openAI.Messages[0].Content, claude.System)
+}

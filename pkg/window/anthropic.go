@@ -1,0 +1,64 @@
+package window
+
+import "encoding/json"
+
+// AnthropicChat is a context as Anthropic's Messages API takes it: the memory for the
+// system prompt, and what was said and done last.
+type AnthropicChat struct {
+	System   string             `json:"system,omitempty"`
+	Messages []AnthropicMessage `json:"messages"`
+	Manifest *Manifest          `json:"manifest,omitempty"`
+}
+
+// AnthropicMessage is one message. Results of tools come first in the user's message
+// behind the calls.
+type AnthropicMessage struct {
+	Role    string           `json:"role" enum:"user,assistant"`
+	Content []AnthropicBlock `json:"content"`
+}
+
+// AnthropicBlock is a text, a call, or a result, which has one block of text.
+type AnthropicBlock struct {
+	Type      string           `json:"type" enum:"text,tool_use,tool_result"`
+	Text      string           `json:"text,omitempty"`
+	ID        string           `json:"id,omitempty"` // of a call
+	Name      string           `json:"name,omitempty"`
+	Input     json.RawMessage  `json:"input,omitempty"`
+	ToolUseID string           `json:"tool_use_id,omitempty"` // of a result
+	Content   []AnthropicBlock `json:"content,omitempty"`
+	IsError   bool             `json:"is_error,omitempty"`
+}
+
+// Anthropic gives the context as Anthropic's API takes it. It is made and counted as
+// [Context.OpenAI] is: user and assistant take turns, the user begins and ends.
+func (c *Context) Anthropic() AnthropicChat {
+	made := c.asChat()
+	out := AnthropicChat{System: made.memory, Messages: []AnthropicMessage{}, Manifest: c.Manifest}
+	add := func(role string, content []AnthropicBlock) {
+		out.Messages = append(out.Messages, AnthropicMessage{Role: role, Content: content})
+	}
+	var results []AnthropicBlock // of the calls of the message before
+	for _, m := range made.messages {
+		var content []AnthropicBlock
+		if m.role == "user" {
+			content, results = results, nil
+		} else if len(results) > 0 {
+			add("user", results)
+			results = nil
+		}
+		for _, text := range m.texts {
+			content = append(content, textBlock(text))
+		}
+		for _, c := range m.calls {
+			content = append(content, AnthropicBlock{Type: "tool_use", ID: c.id, Name: c.name, Input: c.arguments})
+			results = append(results, AnthropicBlock{Type: "tool_result", ToolUseID: c.id, Content: []AnthropicBlock{textBlock(c.result)}, IsError: c.failed})
+		}
+		add(m.role, content)
+	}
+	if len(results) > 0 {
+		add("user", results)
+	}
+	return out
+}
+
+func textBlock(text string) AnthropicBlock { return AnthropicBlock{Type: "text", Text: text} }

@@ -1,0 +1,422 @@
+package window_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/openai/openai-go/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/window"
+)
+
+// part is one thing in a list of messages, whatever API it is for.
+type part struct {
+	role   string // system, user, assistant; tool for a result
+	text   string
+	call   string // id, of a call or a result
+	name   string // of the tool, of a call; text then are its arguments
+	failed bool
+}
+
+// openAIParts reads messages with the published types of OpenAI's API, and checks what
+// the API checks.
+func openAIParts(c *window.Context) ([]part, error) {
+	var params openai.ChatCompletionNewParams
+	if err := roundTrip(map[string]any{"model": "m", "messages": c.OpenAI().Messages}, &params); err != nil {
+		return nil, err
+	}
+	var list []part
+	var open []string // calls of the message before that have no result yet
+	before := "system"
+	for i, m := range params.Messages {
+		role := *m.GetRole()
+		if len(open) > 0 && role != "tool" {
+			return nil, fmt.Errorf("message %d: no result of call %s", i, open[0])
+		}
+		content, _ := m.GetContent().AsAny().(*string)
+		if content != nil && strings.TrimSpace(*content) == "" {
+			return nil, fmt.Errorf("message %d has a blank text", i)
+		}
+		switch {
+		case m.OfSystem != nil && i > 0:
+			return nil, fmt.Errorf("message %d is the system's", i)
+		case m.OfUser != nil && before == "user", m.OfAssistant != nil && before == "assistant", m.OfAssistant != nil && before == "system":
+			return nil, fmt.Errorf("message %d is the %s's behind the %s's", i, role, before)
+		case m.OfTool != nil:
+			if !slices.Contains(open, m.OfTool.ToolCallID) {
+				return nil, fmt.Errorf("message %d is the result of no call", i)
+			}
+			open = slices.DeleteFunc(open, func(id string) bool { return id == m.OfTool.ToolCallID })
+			text, failed := strings.CutPrefix(*content, "(failed) ")
+			list = append(list, part{role: role, text: text, call: m.OfTool.ToolCallID, failed: failed})
+		case content != nil:
+			list = append(list, part{role: role, text: *content})
+		case len(m.GetToolCalls()) == 0:
+			return nil, fmt.Errorf("message %d is empty", i)
+		}
+		for _, call := range m.GetToolCalls() {
+			open = append(open, *call.GetID())
+			list = append(list, part{role: role, call: *call.GetID(), name: call.GetFunction().Name, text: call.GetFunction().Arguments})
+		}
+		before = role
+	}
+	if len(open) > 0 || before == "assistant" {
+		return nil, errors.New("the end is the assistant's")
+	}
+	return list, nil
+}
+
+// anthropicParts does the same with Anthropic's.
+func anthropicParts(c *window.Context) ([]part, error) {
+	made := c.Anthropic()
+	request := map[string]any{"model": "m", "max_tokens": 1, "messages": made.Messages}
+	var list []part
+	if made.System != "" {
+		request["system"] = []any{map[string]string{"type": "text", "text": made.System}} // the other form of a string
+		list = append(list, part{role: "system", text: made.System})
+	}
+	var params anthropic.MessageNewParams
+	if err := roundTrip(request, &params); err != nil {
+		return nil, err
+	}
+	var open []string
+	for i, m := range params.Messages {
+		if want := []anthropic.MessageParamRole{"user", "assistant"}[i%2]; m.Role != want {
+			return nil, fmt.Errorf("message %d is the %s's", i, m.Role)
+		}
+		if len(m.Content) == 0 {
+			return nil, fmt.Errorf("message %d is empty", i)
+		}
+		results := 0
+		for j, block := range m.Content {
+			switch {
+			case block.OfText != nil:
+				if strings.TrimSpace(block.OfText.Text) == "" {
+					return nil, fmt.Errorf("message %d has a blank text", i)
+				}
+				list = append(list, part{role: string(m.Role), text: block.OfText.Text})
+			case block.OfToolUse != nil:
+				arguments, err := json.Marshal(block.OfToolUse.Input)
+				if err != nil {
+					return nil, err
+				}
+				open = append(open, block.OfToolUse.ID)
+				list = append(list, part{role: string(m.Role), call: block.OfToolUse.ID, name: block.OfToolUse.Name, text: string(arguments)})
+			case block.OfToolResult != nil:
+				r := block.OfToolResult
+				if results++; j != results-1 || len(r.Content) != 1 || strings.TrimSpace(r.Content[0].OfText.Text) == "" {
+					return nil, fmt.Errorf("message %d has a result that is not at its beginning or blank", i)
+				}
+				if !slices.Contains(open, r.ToolUseID) {
+					return nil, fmt.Errorf("message %d has the result of no call", i)
+				}
+				open = slices.DeleteFunc(open, func(id string) bool { return id == r.ToolUseID })
+				list = append(list, part{role: "tool", text: r.Content[0].OfText.Text, call: r.ToolUseID, failed: r.IsError.Value})
+			}
+		}
+		if m.Role == "user" && len(open) > 0 {
+			return nil, fmt.Errorf("message %d: no result of call %s", i, open[0])
+		}
+	}
+	if len(params.Messages)%2 == 0 && len(params.Messages) > 0 {
+		return nil, errors.New("the end is the assistant's")
+	}
+	return list, nil
+}
+
+// roundTrip reads a value's JSON into one of the published types, which must know all of it.
+func roundTrip(v, into any) error {
+	sent, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(sent, into); err != nil {
+		return err
+	}
+	read, err := json.Marshal(into)
+	if err != nil {
+		return err
+	}
+	var a, b any
+	if err := errors.Join(json.Unmarshal(sent, &a), json.Unmarshal(read, &b)); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(a, b) {
+		return fmt.Errorf("the published type has made another value of it:\n%s\n%s", sent, read)
+	}
+	return nil
+}
+
+var (
+	idOfCall   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
+	nameOfTool = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+)
+
+// checkChat: both lists of messages are what the APIs take, hold the same, and everything
+// that the recent turns show, in no more characters than the Markdown has.
+func checkChat(c *window.Context, _ truth) error {
+	openAI, err := openAIParts(c)
+	if err != nil {
+		return fmt.Errorf("openai: %w", err)
+	}
+	anthropic, err := anthropicParts(c)
+	if err != nil {
+		return fmt.Errorf("anthropic: %w", err)
+	}
+	ids := map[string]bool{}
+	chars := 0
+	for _, p := range openAI {
+		chars += utf8.RuneCountInString(p.text) + utf8.RuneCountInString(p.name)
+		if p.failed {
+			chars += len("(failed) ")
+		}
+		if p.name == "" {
+			continue
+		}
+		if !idOfCall.MatchString(p.call) || ids[p.call] || !nameOfTool.MatchString(p.name) || !strings.HasPrefix(p.text, "{") || !json.Valid([]byte(p.text)) {
+			return fmt.Errorf("no API takes the call %q of %q with %s", p.call, p.name, p.text)
+		}
+		ids[p.call] = true
+	}
+	if chars > c.Chars {
+		return fmt.Errorf("the messages have %d characters, the Markdown %d", chars, c.Chars)
+	}
+	if err := samePartsAs(openAI, anthropic); err != nil {
+		return err
+	}
+	return checkShown(c, openAI)
+}
+
+// samePartsAs: what OpenAI has in one text Anthropic may have in several.
+func samePartsAs(openAI, anthropic []part) error {
+	flat := func(list []part) (out []string) {
+		for i, p := range list {
+			if p.name != "" {
+				var v any
+				_ = json.Unmarshal([]byte(p.text), &v)
+				p.text = mustJSON(v)
+			}
+			if i > 0 && p.call == "" && list[i-1].call == "" && p.role == list[i-1].role {
+				out[len(out)-1] += "\n\n" + p.text
+				continue
+			}
+			out = append(out, fmt.Sprintf("%s %s %s %v: %s", p.role, p.call, p.name, p.failed, p.text))
+		}
+		return out
+	}
+	a, b := flat(openAI), flat(anthropic)
+	if !slices.Equal(a, b) {
+		return fmt.Errorf("openai and anthropic differ:\n%q\n%q", a, b)
+	}
+	return nil
+}
+
+// checkShown: texts and calls of the conversation stand in messages of their roles, in
+// their order; each call has the arguments and the result that the item has, and the
+// other sections are the system message.
+func checkShown(c *window.Context, list []part) error {
+	calls, results := []part{}, map[string]part{}
+	for _, p := range list {
+		if p.name != "" {
+			calls = append(calls, p)
+		} else if p.role == "tool" {
+			results[p.call] = p
+		}
+	}
+	left := list
+	take := func(role, text string) error {
+		for ; len(left) > 0; left = left[1:] {
+			if left[0].role != role {
+				continue
+			}
+			if _, rest, ok := strings.Cut(left[0].text, text); ok {
+				left = slices.Clone(left)
+				left[0].text = rest
+				return nil
+			}
+		}
+		return fmt.Errorf("%q is no text of the %s, or not in its order", text, role)
+	}
+	for _, s := range c.Sections {
+		if s.Name != window.SectionTurns && s.Name != window.SectionPruned {
+			if !strings.Contains(list[0].text, s.Heading+"\n\n") {
+				return fmt.Errorf("the system message has no %s", s.Heading)
+			}
+			continue
+		}
+		for _, it := range s.Items {
+			switch it.Kind {
+			case window.KindMessage, window.KindLeftOut:
+				role, text := it.Role, strings.Trim(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(it.Text), "\n")
+				if role == "system" || role == "" {
+					role, text = "user", asShown(it.Text)
+				}
+				if strings.TrimSpace(text) == "" {
+					continue
+				}
+				if err := take(role, text); err != nil {
+					return err
+				}
+			case window.KindToolCall:
+				call := calls[0]
+				calls = calls[1:]
+				if err := take("assistant", call.text); err != nil {
+					return err
+				}
+				if idOfCall.MatchString(it.ToolCallID) && call.call != it.ToolCallID {
+					return fmt.Errorf("call %s has become %s", it.ToolCallID, call.call)
+				}
+				result := results[call.call]
+				want := "No result."
+				if it.Result != nil {
+					want = strings.TrimSpace(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(*it.Result))
+				}
+				if result.failed != (it.Success != nil && !*it.Success) || !strings.Contains(result.text, want) {
+					return fmt.Errorf("the result of call %s is %q (failed: %v)", call.call, result.text, result.failed)
+				}
+				if strings.HasPrefix(it.Arguments, "{") && json.Valid([]byte(it.Arguments)) && call.text != it.Arguments {
+					return fmt.Errorf("the arguments of call %s are %s", call.call, call.text)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func TestGoldenChats(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		talk func(*talk)
+		req  window.Request
+	}{
+		{"odd", odd, window.Request{}},
+		{"long_turn", longTurn, window.Request{MaxChars: 1_200}},
+		{"pruned_story", summarised, window.Request{MaxChars: 3_000, Strategy: "pruned"}},
+		{"no_user", noUser, window.Request{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conversation := newTalk(t, "golden")
+			c.talk(conversation)
+			got := conversation.build(c.req)
+			got.Manifest = nil
+			for format, made := range map[string]any{"openai": got.OpenAI(), "anthropic": got.Anthropic()} {
+				data, err := json.MarshalIndent(made, "", "  ")
+				require.NoError(t, err)
+				golden(t, c.name+"_"+format+".json", string(data)+"\n")
+			}
+		})
+	}
+}
+
+// partsOf are those of both formats, without the system's.
+func partsOf(t *testing.T, c *talk, req window.Request) []part {
+	t.Helper()
+	got := c.build(req)
+	require.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
+	list, err := openAIParts(got)
+	require.NoError(t, err)
+	return slices.DeleteFunc(list, func(p part) bool { return p.role == "system" })
+}
+
+func TestWhatFollowsTheAssistantsLastWordIsTheUsersTurn(t *testing.T) {
+	list := partsOf(t, newTalk(t, "c").user("Go on.").assistant("").assistant("Done.\n").assistant(" \n"), window.Request{})
+	assert.Equal(t, []part{{role: "user", text: "Go on."}, {role: "assistant", text: "Done."}, {role: "user", text: "[no answer yet]"}}, list)
+}
+
+func TestAConversationThatTheAssistantBeginsHasAUsersMessageBefore(t *testing.T) {
+	list := partsOf(t, newTalk(t, "c").assistant("Hello!").user("").assistant("How can I help?").user(" \n"), window.Request{Strategy: "pruned"})
+	assert.Equal(t, []part{
+		{role: "user", text: "[the beginning]"}, {role: "assistant", text: "Hello!"}, {role: "user", text: "(empty)"},
+		{role: "assistant", text: "How can I help?"}, {role: "user", text: "(empty)"},
+	}, list)
+}
+
+func TestStepsWithoutATextAreNotOneStep(t *testing.T) {
+	c := newTalk(t, "c").user("Look.")
+	c.assistant("").call("a", "read", args{}).result("a", true, "A")
+	c.assistant("").call("b", "read", args{}).call("c", "read", args{}).result("c", false, "C").result("b", true, "")
+	list := partsOf(t, c, window.Request{})
+	assert.Equal(t, []part{
+		{role: "user", text: "Look."},
+		{role: "assistant", call: "a", name: "read", text: "{}"}, {role: "tool", call: "a", text: "A"},
+		{role: "assistant", call: "b", name: "read", text: "{}"}, {role: "assistant", call: "c", name: "read", text: "{}"},
+		{role: "tool", call: "b", text: "(empty)"}, {role: "tool", call: "c", text: "C", failed: true},
+	}, list)
+}
+
+func TestIDsAndNamesBecomeSuchThatAPIsTake(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	c := newTalk(t, "c").user("Look.").assistant("I do.")
+	for _, id := range []string{"toolu_01-a", "functions.read:0", "functions.read/0", long + "1", long + "2", "日本"} {
+		c.call(id, "mcp: read/"+long, args{}).result(id, true, id)
+	}
+	var ids []string
+	for _, p := range partsOf(t, c, window.Request{}) {
+		if p.name != "" {
+			ids = append(ids, p.call)
+			assert.Equal(t, "mcp__read_"+long[:54], p.name)
+		}
+	}
+	assert.Equal(t, []string{
+		"toolu_01-a", "functions_read_0-c216cab2", "functions_read_0-92f2bbbb", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-434e006c", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-580bb3b6", "__-cf2abf0c",
+	}, ids, "the same in every context")
+}
+
+// Each quote takes two characters in the text of an object.
+func TestArgumentsThatWereCutAreAnObjectInNoMoreRoom(t *testing.T) {
+	c := newTalk(t, "c").user("Go.").assistant("I write.")
+	c.call("t1", "write", args{"text": strings.Repeat(`"`, 30_000)}).result("t1", true, "ok")
+	c.call("t2", "write", strings.Repeat("\x01", 5_000)).call("t3", "write", []int{1, 2}).call("t4", "write", "text")
+	for budget := 400; budget < 40_000; budget += 731 {
+		var cut []string
+		for _, p := range partsOf(t, c, window.Request{MaxChars: budget}) {
+			switch p.call + p.name {
+			case "t1write":
+				cut = append(cut, p.text)
+			case "t3write":
+				assert.JSONEq(t, `{"arguments":[1,2]}`, p.text)
+			case "t4write":
+				assert.JSONEq(t, `{"arguments":"text"}`, p.text)
+			}
+		}
+		if budget < 2_000 {
+			continue
+		}
+		require.Len(t, cut, 1, budget)
+		var object map[string]string
+		require.NoError(t, json.Unmarshal([]byte(cut[0]), &object))
+		kept, mark, _ := strings.Cut(object["cut"], "\n")
+		assert.Equal(t, fmt.Sprintf("[… %d of 60011 characters left out; whole: sequence 3 in the log]", 60_011-len(kept)), mark, budget)
+	}
+}
+
+func TestWhoSpokeAndWhereATextComesFromIsTold(t *testing.T) {
+	c := newTalk(t, "c").user("Hello.")
+	c.add(&events.MessageCreated{MessageID: "a", Role: "assistant", Content: "Hi.", Speaker: "Ann\n"})
+	c.add(&events.MessageCreated{MessageID: "b", Role: "user", Content: "Read this skill.", Speaker: "Bob", Origin: "meta"})
+	c.say("system", "Compacted.\n# No heading")
+	c.result("lost", false, "of no call")
+	list := partsOf(t, c, window.Request{})
+	assert.Equal(t, []part{
+		{role: "user", text: "Hello."}, {role: "assistant", text: `Ann\n: Hi.`},
+		{role: "user", text: "Bob (meta): Read this skill.\n\n**System**: Compacted.\n\t# No heading\n\nResult without a call (failed): of no call"},
+	}, list)
+}
+
+func TestAConversationWithoutMessagesIsAnEmptyList(t *testing.T) {
+	c := newTalk(t, "c").add(&events.ConversationStarted{Title: "T"}).build(window.Request{})
+	c.Manifest = nil
+	assert.Equal(t, `{"messages":[]}`, mustJSON(c.OpenAI()))
+	assert.Equal(t, `{"messages":[]}`, mustJSON(c.Anthropic()))
+}

@@ -1,0 +1,62 @@
+package window
+
+import "strings"
+
+// OpenAIChat is a context as the Chat Completions API takes it, of OpenAI and of the many
+// servers that speak like it: a system message that holds the memory, then what was said
+// and done last.
+type OpenAIChat struct {
+	Messages []OpenAIMessage `json:"messages"`
+	Manifest *Manifest       `json:"manifest,omitempty"`
+}
+
+// OpenAIMessage is one message. Every result of a tool is one.
+type OpenAIMessage struct {
+	Role       string           `json:"role" enum:"system,user,assistant,tool"`
+	Content    string           `json:"content,omitempty"` // absent in a message that only has calls
+	ToolCalls  []OpenAIToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string           `json:"tool_call_id,omitempty"` // of a result
+}
+
+// OpenAIToolCall is a call of a tool.
+type OpenAIToolCall struct {
+	ID       string         `json:"id"`
+	Type     string         `json:"type" enum:"function"`
+	Function OpenAIFunction `json:"function"`
+}
+
+// OpenAIFunction says what was called.
+type OpenAIFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // JSON, an object
+}
+
+// OpenAI gives the context as OpenAI's API takes it. It is made from Sections and the
+// manifest alone, and takes no more characters than the Markdown; ids and the names of
+// roles and members are not counted.
+//
+// After the system message user and assistant take turns, and the results of all calls
+// stand behind the message that has them: templates of open models want it so as well.
+// Without messages it is empty.
+func (c *Context) OpenAI() OpenAIChat {
+	made := c.asChat()
+	out := OpenAIChat{Messages: []OpenAIMessage{}, Manifest: c.Manifest}
+	if made.memory != "" {
+		out.Messages = append(out.Messages, OpenAIMessage{Role: "system", Content: made.memory})
+	}
+	for _, m := range made.messages {
+		one := OpenAIMessage{Role: m.role, Content: strings.Join(m.texts, "\n\n")}
+		for _, c := range m.calls {
+			one.ToolCalls = append(one.ToolCalls, OpenAIToolCall{ID: c.id, Type: "function", Function: OpenAIFunction{c.name, string(c.arguments)}})
+		}
+		out.Messages = append(out.Messages, one)
+		for _, c := range m.calls {
+			result := OpenAIMessage{Role: "tool", ToolCallID: c.id, Content: c.result}
+			if c.failed {
+				result.Content = failedMark + c.result
+			}
+			out.Messages = append(out.Messages, result)
+		}
+	}
+	return out
+}
