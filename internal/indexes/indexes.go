@@ -46,13 +46,16 @@ type key struct {
 }
 
 type entry struct {
-	key   key
-	bytes int // as counted in the cache
+	key        key
+	bytes      int // of the index, as counted in the cache
+	textsBytes int // of the texts
 
 	mu    sync.RWMutex
 	index *recall.Index
 	n     int // of the last message that was added, see graph.Position
 	last  uint64
+
+	texts texts
 }
 
 // New makes an empty cache that holds about so many bytes of indexes, and at least the one
@@ -84,15 +87,25 @@ func (c *Cache) of(k key) *entry {
 	return e
 }
 
-// resize counts what an entry takes now, and makes room for it.
-func (c *Cache) resize(e *entry, bytes int) {
+// held is the entry of a conversation that was searched, nil if it had to go.
+func (c *Cache) held(k key) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.entries[k]; at != nil {
+		return at.Value.(*entry)
+	}
+	return nil
+}
+
+// resize counts what a part of an entry takes now, and makes room for it.
+func (c *Cache) resize(e *entry, part *int, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at := c.entries[e.key]; at == nil || at.Value != e {
 		return // it had to go meanwhile
 	}
-	c.figures.Bytes += bytes - e.bytes
-	e.bytes = bytes
+	c.figures.Bytes += bytes - *part
+	*part = bytes
 	for c.figures.Bytes > c.budget && c.recent.Len() > 1 {
 		c.remove(c.recent.Back())
 		c.figures.Evicted++
@@ -102,7 +115,7 @@ func (c *Cache) resize(e *entry, bytes int) {
 func (c *Cache) remove(at *list.Element) {
 	e := c.recent.Remove(at).(*entry)
 	delete(c.entries, e.key)
-	c.figures.Bytes -= e.bytes
+	c.figures.Bytes -= e.bytes + e.textsBytes
 	c.figures.Indexes--
 }
 

@@ -57,9 +57,21 @@ func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.
 		q.Vector = s.cache.embedder.Embed(e.index.Unnamed(q.Text, q.AsOf))
 		found.Model, found.MinCosine = s.cache.embedder.Model(), s.cache.embedder.MinCosine()
 	}
+	found.Vector = q.Vector
 	found.Hits = e.index.Search(q)
 	bytes := e.index.Bytes()
 	e.mu.RUnlock()
-	s.cache.resize(e, bytes)
+	s.cache.resize(e, &e.bytes, bytes)
 	return found, nil
+}
+
+// Rank implements window.Recall.
+func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) []recall.Hit {
+	e := s.cache.held(key{id, s.descent})
+	if e == nil {
+		e = &entry{}
+	}
+	index, bytes := e.texts.of(list, s.cache.embedder)
+	s.cache.resize(e, &e.textsBytes, bytes)
+	return index.Search(q)
 }

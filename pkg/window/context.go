@@ -49,7 +49,7 @@ type Item struct {
 	MessageID string `json:"message_id,omitempty"` // of a message
 
 	Label string `json:"label,omitempty"` // a line above the item and those that follow it without one
-	Match *Match `json:"match,omitempty"` // of what a search has found
+	Match *Match `json:"match,omitempty"` // of what a search has found, summaries too
 
 	Role    string `json:"role,omitempty"`
 	Speaker string `json:"speaker,omitempty"`

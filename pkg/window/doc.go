@@ -18,7 +18,10 @@
 // The relevant past are the messages that a search finds for [Request].Query, or for what
 // the user said last, and that no other section shows: the best first while there is room,
 // in the order of the log, of a long one what stands around its best passage. Package
-// recall ranks them.
+// recall ranks them. Summaries are ranked beside them, by what they say times how sure one
+// can be of it, and turns go first: a summary has the room that messages leave, or that of
+// messages which rank below it, if none of the messages that it covers stands there or in
+// the recent turns, and if the story so far does not tell it.
 //
 // The relevant code are pieces of files that tools showed or wrote and the recent turns do
 // not show: of the hundred newest pieces those that have most to do with what was said and

@@ -59,6 +59,7 @@ func TestGoldenContexts(t *testing.T) {
 		{"story_as_of", summarised, window.Request{MaxChars: 4_000, AsOf: 62}},
 		{"story_whole", summarised, window.Request{}},
 		{"levels", summarised, window.Request{MaxChars: 4_000, Strategy: "levels"}},
+		{"relevant_summary", billing, window.Request{MaxChars: 5_000, Query: "Which invoices were lost in the migration of the billing database?"}},
 		{"pruned_story", summarised, window.Request{MaxChars: 6_000, Strategy: "pruned"}},
 		{"condensed_clear", largeResults, window.Request{MaxChars: 8_000, Condense: "clear"}},
 		{"condensed_off", largeResults, window.Request{MaxChars: 8_000, Condense: "off"}},

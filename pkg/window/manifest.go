@@ -89,7 +89,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 		}
 		m.Sections = append(m.Sections, sm)
 	}
-	if b.past != nil && len(b.past.Hits) > 0 {
+	if b.past != nil && len(b.past.Hits)+b.past.retold > 0 {
 		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, PastShare: hundredth(b.pastShare())}
 	}
 	text := c.Markdown()

@@ -112,7 +112,7 @@ func (it *Item) write(w *strings.Builder) {
 	case KindCode:
 		it.writeCode(w)
 	case KindSummary:
-		it.Summary.write(w)
+		it.Summary.write(w, it.Match)
 	case KindFile:
 		w.WriteString("- " + oneLine(it.Path))
 		if it.Access == "read" || it.Access == "write" {

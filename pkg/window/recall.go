@@ -11,17 +11,22 @@ import (
 	"mneme/pkg/recall"
 )
 
-// Recall ranks the messages of a conversation by what they have to do with a query.
+// Recall ranks what a conversation holds by what it has to do with a query.
 type Recall interface {
 	// Search ranks the messages up to a sequence. It sets the vector of the query itself.
 	Search(ctx context.Context, id events.ConversationID, q recall.Query) (Found, error)
+	// Rank ranks texts that are no messages, after a search in their conversation, whose
+	// vector it takes in the query. A hit has the place of its text, from 1 on, for a sequence.
+	// Which texts there are should change seldom: what is made of them is kept.
+	Rank(id events.ConversationID, q recall.Query, texts []string) []recall.Hit
 }
 
 // Found is what a search has found.
 type Found struct {
-	Hits      []recall.Hit // the best first
-	Model     string       // of the embeddings that took part, "" for none
-	MinCosine float64      // what unrelated texts seldom reach with that model
+	Hits      []recall.Hit  // the best first
+	Model     string        // of the embeddings that took part, "" for none
+	Vector    recall.Vector // of the query
+	MinCosine float64       // what unrelated texts seldom reach with that model
 }
 
 // maxQueryChars is how much of a query counts: its beginning says what it is about, and
@@ -46,6 +51,7 @@ type past struct {
 	excerpt int          // how many characters of a message are shown
 	chars   int          // of read
 	repeats int          // characters of what says again what one of read says
+	retold  int          // summaries that are shown
 }
 
 // candidate is a message that a search has found.

@@ -79,7 +79,7 @@ func asShown(text string) string {
 }
 
 // ours is what a line without a tab may begin with.
-var ours = regexp.MustCompile(`^(## (Last User Queries|Recent Conversation \(Raw\)|Recently Accessed Files|Relevant Code Context \(confidence: 0\.5\)|Story So Far|Relevant Past Context \(relevance in %, confidence: 1\.0\)|Conversation)$|\[Turns? \d+(-\d+)?, level \d+, confidence: 0\.\d\]$|\*\*(Conversation|Actions|Key findings|Topics|Files|Tools)\*\*: |\[Turns? \d+(-\d+)?(, \d{4}-\d\d-\d\d)?, \d+%\]$|### .*$|(Lines \d+-\d+|Turn \d+):$|\[Turn \d+\]( |$)|\*\*(User|Assistant|System)\*\*( \(.*\))?:|Tool used: |Result(:| \(failed\):)|No result\.$|Result without a call|Error: |\[… |\*\*(Read|Modified|Found in searches|Listed):\*\*$|- )`)
+var ours = regexp.MustCompile(`^(## (Last User Queries|Recent Conversation \(Raw\)|Recently Accessed Files|Relevant Code Context \(confidence: 0\.5\)|Story So Far|Relevant Past Context \(relevance in %, confidence: 1\.0\)|Conversation)$|\[Turns? \d+(-\d+)?, level \d+(, \d+%)?, confidence: 0\.\d\]$|\*\*(Conversation|Actions|Key findings|Topics|Files|Tools)\*\*: |\[Turns? \d+(-\d+)?(, \d{4}-\d\d-\d\d)?, \d+%\]$|### .*$|(Lines \d+-\d+|Turn \d+):$|\[Turn \d+\]( |$)|\*\*(User|Assistant|System)\*\*( \(.*\))?:|Tool used: |Result(:| \(failed\):)|No result\.$|Result without a call|Error: |\[… |\*\*(Read|Modified|Found in searches|Listed):\*\*$|- )`)
 
 // checkRules checks every rule of the package comment on one context. It returns
 // what is wrong.
@@ -103,7 +103,7 @@ func checkRules(c *window.Context, tr truth) error {
 			return fmt.Errorf("the line %q is not marked as a text's", line)
 		}
 	}
-	for _, check := range []func(*window.Context, truth) error{checkAnchors, checkOnce, checkPairs, checkSteps, checkGapless, checkLeftOut, checkChat} {
+	for _, check := range []func(*window.Context, truth) error{checkAnchors, checkOnce, checkPairs, checkSteps, checkGapless, checkLeftOut, checkChat, checkFoundSummaries} {
 		if err := check(c, tr); err != nil {
 			return err
 		}

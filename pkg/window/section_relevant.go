@@ -60,8 +60,11 @@ func (b *builder) label(run []candidate, day *string) string {
 		text, *day = text+", "+d, d
 	}
 	best := slices.MaxFunc(run, func(a, b candidate) int { return cmp.Compare(a.hit.Score, b.hit.Score) })
-	return text + ", " + itoa(int(math.Round(100*b.past.match(best.hit).Relevance))) + "%]"
+	return text + ", " + b.past.match(best.hit).percent() + "]"
 }
+
+// percent is the relevance as a label shows it.
+func (m *Match) percent() string { return itoa(int(math.Round(100*m.Relevance))) + "%" }
 
 // follows tells whether a message comes right behind another.
 func (c *candidate) follows(o *candidate) bool { return c.message.N == o.message.N+1 }
@@ -115,7 +118,7 @@ func (b *builder) chooseRelevant(list []candidate, room int) []candidate {
 }
 
 // collectRelevant shows what was found before the recent turns and is not shown already:
-// the best first while there is room, in the order of the log.
+// the best first while there is room, in the order of the log, and summaries among it.
 func collectRelevant(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	if err := b.search(ctx); err != nil {
 		return f, err
@@ -125,7 +128,16 @@ func collectRelevant(ctx context.Context, b *builder, s section, room int) (f fi
 		return f, err
 	}
 	f.items = b.showRelevant(b.past.read, room)
-	f.drop("messages", len(b.past.read)+len(b.past.unread)-len(f.items), reasonBudget)
+	if err := b.addSummaries(ctx, &f, room); err != nil {
+		return f, err
+	}
+	left := len(b.past.read) + len(b.past.unread)
+	for i := range f.items {
+		if f.items[i].Kind == KindRelevant {
+			left--
+		}
+	}
+	f.drop("messages", left, reasonBudget)
 	return f, nil
 }
 

@@ -52,6 +52,9 @@ func collectStory(_ context.Context, b *builder, s section, room int) (f filled,
 	f.items = storyWithin(list, room-headingCost(s.heading))
 	f.drop("summaries", len(list)-len(f.items), reasonBudget)
 	f.dropParts(list)
+	for i := range f.items {
+		b.shown[f.items[i].Seq] = true
+	}
 	return f, nil
 }
 
@@ -123,24 +126,25 @@ const (
 // the line above them would fit.
 func shortSummary(it Item, room int) (Item, bool) {
 	whole := it.Summary
-	summaryOf := func(parts []summary.Part) Item {
-		short := it
-		copied := *whole
-		copied.Parts = parts
-		short.Summary, short.WholeChars = &copied, it.Chars
-		return short.measured()
-	}
 	for n := len(whole.Parts) - 1; n >= 0; n-- {
 		parts := whole.Parts[:n:n]
-		left := room - summaryOf(append(parts, summary.Part{Name: whole.Parts[n].Name})).Chars - length(cutMark)
+		left := room - it.withParts(append(parts, summary.Part{Name: whole.Parts[n].Name})).Chars - length(cutMark)
 		if left >= leastStory || n > 0 && left >= leastPart {
-			return summaryOf(append(parts, summary.Part{Name: whole.Parts[n].Name, Text: wholeWords(fitting(whole.Parts[n].Text, left)) + cutMark})), true
+			return it.withParts(append(parts, summary.Part{Name: whole.Parts[n].Name, Text: wholeWords(fitting(whole.Parts[n].Text, left)) + cutMark})), true
 		}
-		if shown := summaryOf(parts); n > 0 && shown.Chars <= room {
+		if shown := it.withParts(parts); n > 0 && shown.Chars <= room {
 			return shown, true
 		}
 	}
 	return it, false
+}
+
+// withParts is the item of a summary that shows other parts of it.
+func (it Item) withParts(parts []summary.Part) Item {
+	short := *it.Summary
+	short.Parts = parts
+	it.Summary, it.WholeChars = &short, it.Chars
+	return it.measured()
 }
 
 // cutMark ends a part that is not shown to its end.
@@ -188,9 +192,14 @@ type SummaryItem struct {
 	Parts      []summary.Part `json:"parts"`
 }
 
-// write writes a summary under a line that says what it covers.
-func (s *SummaryItem) write(w *strings.Builder) {
-	w.WriteString("[" + s.turns() + ", level " + itoa(s.Level) + ", confidence: " + decimal(s.Confidence) + "]")
+// write writes a summary under a line that says what it covers, and, if it was searched
+// for, how well it fits.
+func (s *SummaryItem) write(w *strings.Builder, match *Match) {
+	w.WriteString("[" + s.turns() + ", level " + itoa(s.Level))
+	if match != nil {
+		w.WriteString(", " + match.percent())
+	}
+	w.WriteString(", confidence: " + decimal(s.Confidence) + "]")
 	for _, part := range s.Parts {
 		w.WriteString("\n**" + part.Name + "**: ")
 		writeText(w, part.Text)
