@@ -1,6 +1,6 @@
-// Package recall finds what a query asks for inside one conversation: it splits messages
-// into passages, makes terms of them, and ranks messages by what their passages say and
-// by what stands around them.
+// Package recall finds what a query asks for inside one conversation, or which one it is
+// about: it splits messages into passages, makes terms of them, and ranks messages by what
+// their passages say and by what stands around them.
 //
 // Everything here is pure and computes without fused operations and without what differs
 // between processors, so the same messages give the same terms, scores and order in every
@@ -9,6 +9,8 @@
 //	message ──NewBag──▶ Bag ──Index.Add──────────┐
 //	passage ──a model──▶ Vector ──SetVectors──▶ Index ──Search──▶ Hits
 //	query ───────────────────────────────────────┘
+//
+// Conversations are ranked by a few messages of each, see [Conversations].
 //
 // A [Bag] is what is stored with a message, so that an index is loaded without texts. Who
 // has no vectors does without them.
