@@ -54,7 +54,31 @@ func readRows(ctx context.Context, path string) (*readModel, error) {
 			return nil, err
 		}
 	}
-	return m, nil
+	return m, m.readWords(ctx, db)
+}
+
+// readWords reads what the full-text indexes were given, which keep no texts: the terms of
+// each row, in their order. That of a title is loaded with its conversation.
+func (m *readModel) readWords(ctx context.Context, db *sql.DB) error {
+	conn, err := db.Conn(ctx) // the tables that show terms are its own
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	for _, index := range []struct{ table, seq string }{{"words", "v.doc"}, {"title_words", "(SELECT c.first_seq FROM conversation AS c WHERE c.c = v.doc)"}} {
+		table := index.table
+		if _, err := conn.ExecContext(ctx, "CREATE VIRTUAL TABLE temp."+table+"_terms USING fts5vocab('main', '"+table+"', 'instance')"); err != nil {
+			return err
+		}
+		found, err := conn.QueryContext(ctx, "SELECT "+index.seq+" AS seq, v.doc, group_concat(v.term, ' ') FROM temp."+table+"_terms AS v GROUP BY v.doc ORDER BY seq, v.doc")
+		if err != nil {
+			return err
+		}
+		if err := m.take(table, []string{"rowid", "text"}, found); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *readModel) read(ctx context.Context, db *sql.DB, name, by string) error {
@@ -62,16 +86,21 @@ func (m *readModel) read(ctx context.Context, db *sql.DB, name, by string) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = found.Close() }()
 	columns, err := found.Columns()
 	if err != nil {
 		return err
 	}
+	return m.take(name, columns[1:], found)
+}
+
+// take takes the rows of a table: the sequence of each, and the values of its columns.
+func (m *readModel) take(name string, columns []string, found *sql.Rows) error {
+	defer func() { _ = found.Close() }()
 	m.names = append(m.names, name)
-	m.width[name] = len(columns) - 1
-	m.inserts[name] = "INSERT INTO " + name + " (" + strings.Join(columns[1:], ", ") + ") VALUES "
+	m.width[name] = len(columns)
+	m.inserts[name] = "INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") VALUES "
 	for found.Next() {
-		r := row{values: make([]value, len(columns)-1)}
+		r := row{values: make([]value, len(columns))}
 		dst := []any{&r.seq}
 		for i := range r.values {
 			dst = append(dst, &r.values[i])

@@ -13,13 +13,17 @@ import (
 	"mneme/pkg/recall/static"
 )
 
-// Bag is what the search in a conversation needs of a message, encoded. It is made with
+// Bag is what searches need of a message, encoded. It is made with
 // the message, so that an index is loaded without texts.
 type Bag struct {
 	Seq     uint64
 	N       int    // of the message, see Position
 	Terms   []byte // of recall.Bag
 	Vectors []byte // of its passages by the built-in embeddings: static.Dimensions bytes each
+
+	// Words are what a search over all conversations finds the message by, each once. They
+	// are written with the bag and not read with it.
+	Words []string
 }
 
 // Decode gives the bag and the vectors of its passages. A passage of which the model
@@ -71,7 +75,7 @@ func (s *said) bag() (b Bag, err error) {
 		v := recall.Quantize(static.Embed(s.message.Content[passage.Start:passage.End]))
 		vectors = recall.AppendVector(vectors, v, static.Dimensions)
 	}
-	return Bag{Seq: s.seq, N: s.n, Terms: terms, Vectors: vectors}, nil
+	return Bag{Seq: s.seq, N: s.n, Terms: terms, Vectors: vectors, Words: wordsOf(bag)}, nil
 }
 
 // RecallReader reads what a search in one conversation needs. It returns ErrNotFound as

@@ -18,6 +18,7 @@ type Reader interface {
 	projection.ReadStore
 	SummaryReader
 	RecallReader
+	SearchReader
 	// Conversations lists a tenant's conversations, newest first. Deleted ones are
 	// left out. A call examines at most [MaxExamined] conversations and answers about
 	// [MaxPageBytes] of text: a page may hold fewer than asked for, even none, although

@@ -38,7 +38,8 @@
 // all accesses. Two reads are not as exact: a list of conversations can show one with
 // counts of a commit in progress, and so can the count of accesses of a file whose last
 // call failed. And a repair, which makes the rows of a conversation anew, can be seen
-// half done.
+// half done. What a search over all conversations finds is a full-text index that follows the
+// commits a moment later, see [Graph.Candidates].
 //
 // # Deletion
 //

@@ -22,10 +22,12 @@ func (g *Graph) Bags(ctx context.Context, id events.ConversationID, q graph.BagQ
 	if err != nil {
 		return nil, err
 	}
-	list := scanAll(v, func(v *values) graph.Bag {
-		return graph.Bag{Seq: v.seq(), N: v.int(), Terms: take[[]byte](v), Vectors: take[[]byte](v)}
-	})
+	list := scanAll(v, scanBag)
 	return list, v.err
+}
+
+func scanBag(v *values) graph.Bag {
+	return graph.Bag{Seq: v.seq(), N: v.int(), Terms: take[[]byte](v), Vectors: take[[]byte](v)}
 }
 
 // MessagesAt implements graph.RecallReader.

@@ -17,13 +17,13 @@ var (
 	countProps       = props{"message_count", "turn_count", "step_count", "tool_call_count", "tool_result_count", "summary_count", "condensed_count", "total_chars", "last_seq"}
 	descriptionProps = props{"title", "tags", "status", "agent", "model", "cwd", "project", "profile", "max_context_chars", "branched_from", "branched_at"}
 	movedProps       = slices.Concat(props{"created_at", "updated_at", "version_seq"}, countProps)
-	describedProps   = slices.Concat(descriptionProps, props{"branch_of", "awaits"})
+	describedProps   = slices.Concat(descriptionProps, props{"branch_of", "awaits", "words"})
 	headProps        = props{"seq", "n", "turn", "step", "event_id", "source", "time"}
 	messageProps     = slices.Concat(headProps, props{
 		"id", "role", "content", "content_bytes", "char_count", "content_hash", "reasoning", "reasoning_bytes", "reasoning_chars", "reasoning_hash",
 		"speaker", "session", "model", "usage", "via", "references", "cum_chars",
 	})
-	bagProps  = props{"terms", "vectors"} // of a message that has text
+	bagProps  = props{"terms", "vectors", "words"} // of a message that has text
 	callProps = slices.Concat(headProps, props{
 		"id", "message_id", "tool_name", "arguments", "arguments_bytes", "arguments_chars", "arguments_hash", "iteration",
 	})
@@ -191,6 +191,7 @@ func (t *graphTx) saveState(s *graph.State, current map[*graph.State]uint64) {
 	r.count("total_chars", s.TotalChars)
 	if described = described || s.Dropped; described {
 		describe(r, &s.Description)
+		r.text("words", t.words(s.ID.Tenant, graph.TitleWords(s.Title)))
 		if s.BranchedFrom != nil {
 			parent := t.key(events.ConversationID{Tenant: s.ID.Tenant, ID: s.BranchedFrom.ConversationID})
 			r["branch_of"], r["awaits"] = parent, parent
@@ -334,6 +335,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 		r.count("cum_chars", m.CumChars)
 		if bag := bags[m.Seq]; bag != nil {
 			r["terms"], r["vectors"] = bag.Terms, bag.Vectors
+			r.text("words", t.words(s.ID.Tenant, bag.Words))
 		}
 		if m.Role == "user" {
 			r["begins_turn"] = m.Turn

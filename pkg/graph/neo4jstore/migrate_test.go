@@ -70,6 +70,7 @@ var released = []string{
 	"8790f7e904d278850ec9fc0cf3fc972ac0bc89481b3a0215803cef0bbfb31666",
 	"3d445aa5aafff65f4d265f4c102bfb34b9fbba3f83b9e3ed867a28d498de2053",
 	"0324a524a70f41f8552d3bf433fba20eeeb5a62169e0f90db1f5f2ce71b127d8",
+	"468ff74d01eb82a9018481c5884cd2ed6cb3c46774caa6f49907ad1fb358e374",
 }
 
 func TestAReleasedMigrationStaysAsItIs(t *testing.T) {

@@ -95,4 +95,9 @@ var migrations = []migration{
 		"CREATE CONSTRAINT summaries_range_seq IF NOT EXISTS FOR (r:SummariesRange) REQUIRE (r.conversation, r.seq) IS UNIQUE",
 		"CREATE INDEX summaries_range_ends IF NOT EXISTS FOR (r:SummariesRange) ON (r.conversation, r.level, r.ends)",
 	}},
+	{"a search over all conversations", []string{
+		// Each text begins with a word for its generation and tenant. See graph_words.go.
+		"CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Message|Conversation) ON EACH [n.words]" +
+			" OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
+	}},
 }

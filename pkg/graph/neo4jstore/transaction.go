@@ -124,7 +124,7 @@ func (d *db) session(ctx context.Context, mode neo4j.AccessMode) neo4j.SessionWi
 const kept = "CYPHER replan=skip "
 
 // planned are the words that such statements begin with.
-var planned = []string{"MATCH ", "UNWIND ", "CALL (", "MERGE "}
+var planned = []string{"MATCH ", "UNWIND ", "CALL (", "CALL db.index.", "MERGE "}
 
 // run runs one statement and returns its rows.
 func run(ctx context.Context, query string, send func(query string) (neo4j.ResultWithContext, error)) (rows [][]any, err error) {

@@ -31,6 +31,11 @@ func (g *Graph) Warm(ctx context.Context) error {
 		func() error { _, err := g.between(ctx, nobody, 0, 0, 1); return err },
 		func() error { _, err := g.Bags(ctx, nobody, graph.BagQuery{}); return err },
 		func() error { _, err := g.MessagesAt(ctx, nobody, []uint64{1}); return err },
+		func() error {
+			_, err := g.Candidates(ctx, nobody.Tenant, graph.CandidateQuery{Terms: []string{"none"}, Fresh: true})
+			return err
+		},
+		func() error { _, err := g.candidates(ctx, nobody.Tenant, nil); return err },
 		func() error { _, err := g.Condensations(ctx, nobody, none, graph.Latest); return err },
 		func() error {
 			_, err := g.Summaries(ctx, nobody, graph.SummaryQuery{Frontier: true})

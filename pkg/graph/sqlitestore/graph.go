@@ -90,7 +90,15 @@ func (t *graphTx) Drop(ctx context.Context, id events.ConversationID) error {
 	if err != nil {
 		return err
 	}
-	return t.drop(ctx, id, c, true, graphTables...)
+	return t.dropGraph(ctx, id, c, true)
+}
+
+// dropGraph is [tx.drop] of the tables of the graph and what they are found by.
+func (t *graphTx) dropGraph(ctx context.Context, id events.ConversationID, c int64, all bool) error {
+	if err := t.dropWords(ctx, c); err != nil { // by the bags
+		return err
+	}
+	return t.drop(ctx, id, c, all, graphTables...)
 }
 
 // Save implements projection.Tx.
@@ -105,7 +113,7 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 		}
 		s.Key = c
 		if s.Dropped {
-			if err := t.drop(ctx, id, c, false, graphTables...); err != nil {
+			if err := t.dropGraph(ctx, id, c, false); err != nil {
 				return err
 			}
 		}
@@ -125,7 +133,7 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 			return err
 		}
 	}
-	for _, save := range []func(context.Context, *graph.Unit) error{t.saveVersions, t.saveMessages, t.saveBags, t.saveReferences, t.saveCalls, t.saveResults, t.saveSummaries, t.saveCondensed} {
+	for _, save := range []func(context.Context, *graph.Unit) error{t.saveVersions, t.saveTitles, t.saveMessages, t.saveBags, t.saveReferences, t.saveCalls, t.saveResults, t.saveSummaries, t.saveCondensed} {
 		if err := save(ctx, u); err != nil {
 			return err
 		}
@@ -173,7 +181,10 @@ func (t *graphTx) saveBags(ctx context.Context, u *graph.Unit) error {
 		b := &bags[i].Row
 		return append(args, b.Seq, bags[i].State.Key, b.N, b.Terms, b.Vectors)
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return t.saveWords(ctx, bags)
 }
 
 func (t *graphTx) saveReferences(ctx context.Context, u *graph.Unit) error {

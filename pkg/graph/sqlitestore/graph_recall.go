@@ -18,12 +18,18 @@ func (g *Graph) Bags(ctx context.Context, id events.ConversationID, q graph.BagQ
 			return err
 		}
 		rows, err := query("SELECT seq, n, terms, vectors"+ofBags+oldestFirst, key, min(q.From, maxSeq), before(q.Before), limit(q.Limit))
-		return each(rows, err, func(rows *sql.Rows) error {
-			var b graph.Bag
-			err := rows.Scan(&b.Seq, &b.N, &b.Terms, &b.Vectors)
-			list = append(list, b)
-			return err
-		})
+		list, err = bags(rows, err)
+		return err
+	})
+	return list, err
+}
+
+func bags(rows *sql.Rows, err error) (list []graph.Bag, _ error) {
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var b graph.Bag
+		err := rows.Scan(&b.Seq, &b.N, &b.Terms, &b.Vectors)
+		list = append(list, b)
+		return err
 	})
 	return list, err
 }

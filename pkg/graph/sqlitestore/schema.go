@@ -56,6 +56,7 @@ CREATE TABLE bag (
   seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, n INTEGER NOT NULL, terms BLOB NOT NULL, vectors BLOB NOT NULL
 );
 CREATE INDEX bag_by_conversation ON bag (c, seq);
+` + wordsSchema + `
 CREATE TABLE reference (
   seq INTEGER NOT NULL, i INTEGER NOT NULL, c INTEGER NOT NULL,
   file TEXT NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, name TEXT NOT NULL,
@@ -100,6 +101,18 @@ CREATE TABLE condensed (
 CREATE INDEX condensed_by_conversation ON condensed (c, seq);
 CREATE INDEX condensed_by_call ON condensed (c, tool_call_id, seq);
 `
+
+// wordsSchema is the index of a search over all conversations: words has the terms of
+// messages under their sequences, title_words those of titles under the numbers of their
+// conversations. Terms are made in Go, each with the [tag] of its tenant in front, so that a
+// tenant has lists of its own; the tokenizer only parts them at spaces. Neither texts nor
+// places in them are kept: what is found is ranked by its bag.
+const wordsSchema = `
+CREATE VIRTUAL TABLE words USING fts5(text, ` + wordsOptions + `);
+CREATE VIRTUAL TABLE title_words USING fts5(text, ` + wordsOptions + `);
+`
+
+const wordsOptions = `content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars './\-_:'"`
 
 // filesSchema is the read model "files". tracked_call and early_result hold what
 // waits for the other of the two. Of the accesses of a path and kind the newest that

@@ -255,5 +255,5 @@ func graphCases(w graphShop) []namedCase {
 			require.Len(t, b.messages("c", graph.MessageQuery{}), 50)
 		}},
 	}
-	return slices.Concat(cases, turnCases(w), listCases(w), conversationCases(w), pagingCases(w), summaryCases(w), condensedCases(w), recallCases(w))
+	return slices.Concat(cases, turnCases(w), listCases(w), conversationCases(w), pagingCases(w), summaryCases(w), condensedCases(w), recallCases(w), candidateCases(w))
 }

@@ -1,0 +1,132 @@
+package neo4jstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// The index words has the terms of messages and of titles. They are made in Go, so the
+// analyzer only parts them at spaces. It is eventually consistent: Lucene does not hold up a
+// commit, and a message is found a moment after it can be read.
+//
+// Neo4j looks up what an entry of the index stands for when it is asked, and a node that is
+// gone may have left its number to another one. So what is found counts only by what it is:
+// of the generation and tenant, of a conversation that is listed, and settled.
+
+// scopeWord is the first word of all texts of a tenant in this generation. No term begins
+// with =.
+func (s *store) scopeWord(tenant string) string {
+	return "=" + s.digestKey(events.DigestOf("tenant", tenant))
+}
+
+// words is a text of the index, "" if there is nothing to find it by.
+func (s *store) words(tenant string, words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return s.scopeWord(tenant) + " " + strings.Join(words, " ")
+}
+
+// searchFor is a query for texts of a tenant that have some of these terms. In quotes
+// nothing but a quote and a backslash means something; without weight the scope does not
+// count.
+func (s *store) searchFor(tenant string, terms []string) string {
+	quoted := make([]string, len(terms))
+	for i, term := range terms {
+		quoted[i] = `"` + inQuotes.Replace(term) + `"`
+	}
+	return `+words:"` + s.scopeWord(tenant) + `"^0 +words:(` + strings.Join(quoted, " ") + ")"
+}
+
+var inQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// excepted is how many more matches are looked at where those of one conversation are left
+// out: it fits best.
+const excepted = 3 * graph.MaxMatches
+
+const (
+	awaitWords = "CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()"
+
+	selectMatches = `CALL db.index.fulltext.queryNodes('words', $query, {limit: $limit}) YIELD node AS n, score
+		MATCH (c:Conversation {key: coalesce(n.conversation, n.key)}) WHERE c.listed = $listed AND c.key <> $except
+		MATCH (s:GraphSettled {key: c.checkpoint}) WHERE c.first_seq <= s.seq AND coalesce(n.seq, 0) <= s.seq
+		RETURN c.key, coalesce(n.seq, 0), score`
+)
+
+var selectCandidates = `UNWIND $in.rows AS r MATCH (c:Conversation {key: r[0]}) WHERE c.listed = $listed MATCH (s:GraphSettled {key: c.checkpoint})
+	RETURN c.key, ` + conversationProps.list("c") + `,
+		COLLECT { MATCH (n:Message) USING INDEX n:Message(conversation, seq) WHERE n.conversation = c.key AND n.seq > 0 AND n.seq <= s.seq
+			WITH n ORDER BY n.conversation, n.seq LIMIT $within WITH n WHERE n.terms IS NOT NULL AND n.role IN ['user', 'assistant']
+			RETURN [n.seq, n.n, n.terms, n.vectors] LIMIT $opening },
+		COLLECT { UNWIND r[1] AS seq MATCH (n:Message) WHERE n.conversation = c.key AND n.seq = seq AND n.terms IS NOT NULL RETURN [n.seq, n.n, n.terms, n.vectors] }`
+
+// Candidates implements graph.SearchReader.
+func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.CandidateQuery) ([]graph.Candidate, error) {
+	terms := q.Terms[:min(len(q.Terms), graph.MaxQueryTerms)]
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	if q.Fresh {
+		if _, err := g.read(ctx, awaitWords, nil); err != nil {
+			return nil, err
+		}
+	}
+	params := map[string]any{"query": g.searchFor(tenant, terms), "limit": graph.MaxMatches, "listed": g.tenantKey(tenant), "except": ""}
+	if q.Except != "" {
+		params["limit"], params["except"] = graph.MaxMatches+excepted, g.key(events.ConversationID{Tenant: tenant, ID: q.Except})
+	}
+	rows, err := g.read(ctx, selectMatches, params)
+	if err != nil {
+		return nil, err
+	}
+	matches := make([]graph.TermMatch[string], len(rows))
+	for i, row := range rows {
+		v := valuesOf(row)
+		matches[i] = graph.TermMatch[string]{Key: v.text(), Seq: v.seq(), Score: take[float64](v)}
+		if v.err != nil {
+			return nil, v.err
+		}
+	}
+	slices.SortStableFunc(matches, func(a, b graph.TermMatch[string]) int { return cmp.Compare(a.Key, b.Key) })
+	return g.candidates(ctx, tenant, graph.Shortlist(matches))
+}
+
+// candidates reads conversations with the bags of their beginnings and matches.
+func (g *Graph) candidates(ctx context.Context, tenant string, shortlist []graph.Shortlisted[string]) (list []graph.Candidate, err error) {
+	asked := make([]any, len(shortlist))
+	place := map[string]int{}
+	for i, s := range shortlist {
+		seqs := make([]int64, len(s.Seqs))
+		for k, seq := range s.Seqs {
+			seqs[k] = number(seq)
+		}
+		asked[i], place[s.Key] = []any{s.Key, seqs}, i
+	}
+	params := in("rows", asked)
+	params["listed"], params["within"], params["opening"] = g.tenantKey(tenant), graph.OpeningWithin, graph.MaxOpening
+	rows, err := g.read(ctx, selectCandidates, params)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rows, func(a, b []any) int { return place[a[0].(string)] - place[b[0].(string)] })
+	for _, row := range rows {
+		v := valuesOf(row[1])
+		c := graph.Candidate{Conversation: scanConversation(v)}
+		bags := &values{list: row[2:]}
+		c.Opening, c.Said = scanAll(bags, scanBag), scanAll(bags, scanBag)
+		if err := cmp.Or(v.err, bags.err); err != nil {
+			return nil, err
+		}
+		c.Said = slices.DeleteFunc(c.Said, func(b graph.Bag) bool {
+			return slices.ContainsFunc(c.Opening, func(o graph.Bag) bool { return o.Seq == b.Seq })
+		})
+		slices.SortFunc(c.Said, func(a, b graph.Bag) int { return cmp.Compare(a.Seq, b.Seq) })
+		list = append(list, c)
+	}
+	return list, nil
+}

@@ -1,0 +1,247 @@
+package sqlitestore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"math"
+	"slices"
+	"strings"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// tag is what the terms of a tenant begin with in the index. Two tenants may have the same:
+// then their lists are shared, and what is found is told apart by its conversation.
+func tag(tenant string) string { return events.DigestOf("tenant", tenant).String()[:6] + ":" }
+
+// tagged is a document of the index.
+func tagged(tag string, words []string) string {
+	var text strings.Builder
+	for _, word := range words {
+		text.WriteString(tag)
+		text.WriteString(word)
+		text.WriteByte(' ')
+	}
+	return text.String()
+}
+
+func (t *graphTx) saveWords(ctx context.Context, bags []graph.Of[graph.State, graph.Bag]) error {
+	tags := map[*graph.State]string{}
+	var list []*graph.Of[graph.State, graph.Bag]
+	for i := range bags {
+		b := &bags[i]
+		if len(b.Row.Words) == 0 {
+			continue
+		}
+		if tags[b.State] == "" {
+			tags[b.State] = tag(b.State.ID.Tenant)
+		}
+		list = append(list, b)
+	}
+	_, err := t.writer.insert(ctx, insertion{into: "words (rowid, text)", width: 2}, len(list), func(args []any, i int) []any {
+		b := list[i]
+		return append(args, b.Row.Seq, tagged(tags[b.State], b.Row.Words))
+	})
+	return err
+}
+
+const (
+	deleteTitle = "DELETE FROM title_words WHERE rowid = ?"
+	insertTitle = "INSERT INTO title_words (rowid, text) VALUES (?, ?)"
+	deleteWords = "DELETE FROM words WHERE rowid IN (SELECT b.seq FROM bag AS b INDEXED BY bag_by_conversation WHERE b.c = ?)"
+)
+
+// saveTitles indexes the titles of conversations that have described themselves.
+func (t *graphTx) saveTitles(ctx context.Context, u *graph.Unit) error {
+	for i := range u.Versions {
+		v := &u.Versions[i]
+		if v.Row.Ended != 0 {
+			continue
+		}
+		if _, err := t.writer.exec(ctx, deleteTitle, v.State.Key); err != nil {
+			return err
+		}
+		words := graph.TitleWords(v.Row.Title)
+		if len(words) == 0 {
+			continue
+		}
+		if _, err := t.writer.exec(ctx, insertTitle, v.State.Key, tagged(tag(v.State.ID.Tenant), words)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropWords deletes what a conversation is found by, as long as its bags are there.
+func (t *graphTx) dropWords(ctx context.Context, c int64) error {
+	if _, err := t.writer.exec(ctx, deleteTitle, c); err != nil {
+		return err
+	}
+	_, err := t.writer.exec(ctx, deleteWords, c)
+	return err
+}
+
+// Of each term the newest messages are looked at, so many of all terms together, and then
+// the best by their terms alone, part by part. What a search costs at most does not depend
+// on how much there is.
+const (
+	maxPostings   = 1 << 15
+	leastPostings = 512
+	mostPostings  = 4096
+	weighedAtOnce = 500
+)
+
+const (
+	selectSaid     = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
+	selectTitles   = "SELECT rowid FROM title_words WHERE title_words MATCH ? ORDER BY rowid DESC LIMIT ?"
+	selectLastBag  = "SELECT coalesce(max(seq), 0) FROM bag"
+	selectWeighed  = "SELECT b.seq, b.c, length(b.terms) FROM json_each(?) AS k CROSS JOIN bag AS b ON b.seq = k.value CROSS JOIN conversation AS v ON v.c = b.c AND v.tenant = ? AND v.deleted_seq = 0"
+	selectByNumber = "SELECT " + conversationColumns + " FROM conversation AS k LEFT JOIN version AS v ON v.c = k.c AND v.ended = 0 WHERE k.c = ? AND k.tenant = ? AND k.deleted_seq = 0"
+
+	selectOpening = `SELECT b.seq, b.n, b.terms, b.vectors FROM (SELECT seq FROM bag INDEXED BY bag_by_conversation WHERE c = ? ORDER BY seq LIMIT ?) AS first
+		CROSS JOIN message AS m ON m.seq = first.seq CROSS JOIN bag AS b ON b.seq = first.seq WHERE m.role IN ('user', 'assistant') AND b.n <= ? ORDER BY first.seq LIMIT ?`
+	selectBagsAt = "SELECT b.seq, b.n, b.terms, b.vectors FROM json_each(?) AS k CROSS JOIN bag AS b ON b.seq = k.value WHERE b.c = ?"
+)
+
+// Candidates implements graph.SearchReader.
+func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.CandidateQuery) (list []graph.Candidate, err error) {
+	err = g.snapshot(ctx, func(query queryer) error {
+		matches, err := matches(query, tenant, q)
+		if err != nil {
+			return err
+		}
+		for _, found := range graph.Shortlist(matches) {
+			var c graph.Candidate
+			var key int64
+			rows, err := query(selectByNumber, found.Key, tenant)
+			if err := each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &key, &c.Conversation) }); err != nil {
+				return err
+			}
+			if key == 0 { // a title under the same tag
+				continue
+			}
+			rows, err = query(selectOpening, key, graph.OpeningWithin, graph.OpeningWithin, graph.MaxOpening)
+			if c.Opening, err = bags(rows, err); err != nil {
+				return err
+			}
+			rows, err = query(selectBagsAt, marshal(seqsBut(found.Seqs, c.Opening)), key)
+			if c.Said, err = bags(rows, err); err != nil {
+				return err
+			}
+			list = append(list, c)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// seqsBut leaves out the sequences of bags.
+func seqsBut(seqs []uint64, list []graph.Bag) []uint64 {
+	return slices.DeleteFunc(append([]uint64{}, seqs...), func(seq uint64) bool {
+		return slices.ContainsFunc(list, func(b graph.Bag) bool { return b.Seq == seq })
+	})
+}
+
+// matches are the messages and titles that have terms of a query, or the best of them.
+func matches(query queryer, tenant string, q graph.CandidateQuery) (list []graph.TermMatch[int64], err error) {
+	terms := q.Terms[:min(len(q.Terms), graph.MaxQueryTerms)]
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	var last float64
+	rows, err := query(selectLastBag)
+	if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) }); err != nil {
+		return nil, err
+	}
+	limit := min(max(maxPostings/len(terms), leastPostings), mostPostings)
+	weights, titles := map[uint64]float64{}, map[int64]float64{}
+	for _, term := range terms {
+		expression := `"` + tag(tenant) + term + `"`
+		said, err := postings(query, selectSaid, expression, limit)
+		if err != nil {
+			return nil, err
+		}
+		// As if the log held messages alone. Beyond the limit all terms count as often.
+		rarity := math.Log(1 + last/(float64(len(said))+0.5))
+		for _, seq := range said {
+			weights[uint64(seq)] += rarity
+		}
+		named, err := postings(query, selectTitles, expression, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range named {
+			titles[c] += rarity
+		}
+	}
+	var except int64
+	if q.Except != "" {
+		rows, err := query("SELECT c FROM conversation WHERE tenant = ? AND id = ?", tenant, q.Except)
+		if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&except) }); err != nil {
+			return nil, err
+		}
+	}
+	for c, weight := range titles {
+		if c != except {
+			list = append(list, graph.TermMatch[int64]{Key: c, Score: weight * lengthFactor(0)})
+		}
+	}
+	slices.SortFunc(list, func(a, b graph.TermMatch[int64]) int { return cmp.Compare(b.Key, a.Key) })
+	said, err := weighed(query, tenant, weights, except)
+	return append(list, said...), err
+}
+
+// postings are the newest rows of the index that have a term.
+func postings(query queryer, statement, expression string, limit int) (list []int64, err error) {
+	rows, err := query(statement, expression, limit)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var row int64
+		err := rows.Scan(&row)
+		list = append(list, row)
+		return err
+	})
+	return list, err
+}
+
+// weighed are the messages with the greatest weights, of the tenant and not of one
+// conversation, with scores that make little of long messages: they have many terms.
+func weighed(query queryer, tenant string, weights map[uint64]float64, except int64) (list []graph.TermMatch[int64], err error) {
+	seqs := make([]uint64, 0, len(weights))
+	for seq := range weights {
+		seqs = append(seqs, seq)
+	}
+	slices.SortFunc(seqs, func(a, b uint64) int { return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(b, a)) })
+	var lengths []float64
+	total := 0.0
+	for part := range slices.Chunk(seqs, weighedAtOnce) {
+		rows, err := query(selectWeighed, marshal(part), tenant)
+		if err := each(rows, err, func(rows *sql.Rows) error {
+			var m graph.TermMatch[int64]
+			var length float64
+			if err := rows.Scan(&m.Seq, &m.Key, &length); err != nil || m.Key == except {
+				return err
+			}
+			m.Score = weights[m.Seq]
+			list, lengths, total = append(list, m), append(lengths, length), total+length
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		if len(list) >= graph.MaxMatches {
+			break
+		}
+	}
+	for i := range list {
+		list[i].Score *= lengthFactor(lengths[i] / (total / float64(len(list))))
+	}
+	return list, nil
+}
+
+// lengthFactor is what BM25 makes of a term that occurs once in a text of this length,
+// relative to the mean one.
+func lengthFactor(length float64) float64 {
+	const k1, b = 1.2, 0.75
+	return (k1 + 1) / (1 + k1*(1-b+b*length))
+}
