@@ -40,6 +40,7 @@ func (a *api) registerSearch(h huma.API) {
 	op := operation("search-conversation", http.MethodGet, "/v1/conversations/{id}/search", "Search the messages of a conversation", "messages", 404, 422, 503, 504)
 	op.Description = "Messages are ranked by their words and their meaning, by what stands around them, and by who and when the query names: as the context ranks the relevant past. Results of tools are not searched."
 	huma.Register(h, op, a.searchConversation)
+	a.registerSearchAll(h)
 }
 
 func (a *api) searchConversation(ctx context.Context, in *searchConversationInput) (*searchConversationOutput, error) {
@@ -55,11 +56,13 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 	}
 	out := &searchConversationOutput{}
 	out.Body.Embedding = model
-	out.Body.Messages = each(hits, func(hit window.Hit) Found {
-		return Found{
-			Row: rowOf(hit.Position, hit.Origin), MessageID: hit.MessageID, Role: hit.Role, Speaker: hit.Speaker, Session: hit.Session,
-			Text: hit.Text, Match: hit.Match,
-		}
-	})
+	out.Body.Messages = each(hits, showFound)
 	return out, nil
+}
+
+func showFound(hit window.Hit) Found {
+	return Found{
+		Row: rowOf(hit.Position, hit.Origin), MessageID: hit.MessageID, Role: hit.Role, Speaker: hit.Speaker, Session: hit.Session,
+		Text: hit.Text, Match: hit.Match,
+	}
 }

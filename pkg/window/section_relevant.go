@@ -29,14 +29,20 @@ func (b *builder) relevantItem(c *candidate, label string) Item {
 	return it.measured()
 }
 
-func (f *Found) match(h recall.Hit) *Match {
-	relevance := 0.0
-	if best := f.Hits[0].Score; best > 0 {
-		relevance = max(0, h.Score/best)
-	}
+func (f *Found) match(h recall.Hit) *Match { return match(h, f.Hits[0].Score) }
+
+// match is how well a message fits where the best score is known.
+func match(h recall.Hit, best float64) *Match {
 	return &Match{
-		Relevance: hundredth(relevance), Confidence: confidenceL0, Score: h.Score, Parts: h.Parts, BM25: h.BM25, Cosine: h.Cosine,
+		Relevance: relevance(h.Score, best), Confidence: confidenceL0, Score: h.Score, Parts: h.Parts, BM25: h.BM25, Cosine: h.Cosine,
 	}
+}
+
+func relevance(score, best float64) float64 {
+	if best <= 0 {
+		return 0
+	}
+	return hundredth(max(0, score/best))
 }
 
 // hundredth rounds to what a label shows.

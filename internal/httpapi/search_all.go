@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/pkg/window"
+)
+
+// FoundConversation is a conversation that a search has found.
+type FoundConversation struct {
+	Conversation
+	window.ConversationMatch
+	Messages []Found `json:"messages" doc:"what it says that fits best, the best first"`
+}
+
+// FoundParams say how much of what is found is shown.
+type FoundParams struct {
+	Limit    int `query:"limit" minimum:"1" maximum:"50" default:"10" doc:"conversations at most"`
+	Messages int `query:"messages" minimum:"0" maximum:"12" default:"3" doc:"messages of each conversation at most"`
+	MaxChars int `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"of the text of each message, in Unicode code points"`
+}
+
+type searchInput struct {
+	TenantParam
+	WaitParams
+	FoundParams
+	Query string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what is searched for, in words"`
+}
+
+type similarInput struct {
+	ConversationParam
+	WaitParams
+	FoundParams
+}
+
+type foundOutput struct {
+	Body struct {
+		Conversations []FoundConversation `json:"conversations" doc:"the best first"`
+		Embedding     string              `json:"embedding_model,omitempty" doc:"that took part in the ranking; absent if words alone did"`
+	}
+}
+
+func (a *api) registerSearchAll(h huma.API) {
+	all := operation("search", http.MethodGet, "/v1/search", "Search all conversations", "conversations", 422, 503, 504)
+	all.Description = "Finds conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best messages and of those they began with. " +
+		"Up to 50 conversations are ranked. Results of tools are not searched. at_least waits until everything up to that sequence is applied, whatever its conversation."
+	huma.Register(h, all, a.searchAll)
+	similar := operation("similar-conversations", http.MethodGet, "/v1/conversations/{id}/similar", "Conversations like this one", "conversations", 404, 422, 503, 504)
+	similar.Description = "All conversations are searched for what this one is about: its title, what its user asked for first, and its newest summary or else what its user said last."
+	huma.Register(h, similar, a.similar)
+}
+
+func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, error) {
+	g, m, err := a.pinnedGraph(ctx)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if err := a.awaitAll(ctx, in.WaitParams, m); err != nil {
+		return nil, a.problem(err)
+	}
+	if err := a.beginFind(ctx, in.WaitParams, m); err != nil {
+		return nil, a.problem(err)
+	}
+	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Indexes.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: in.Query, Fresh: in.AtLeast != 0})
+}
+
+func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, error) {
+	g, m, err := a.pinnedGraph(ctx)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	lineage, err := a.appliedLineage(ctx, g, in.id(), in.WaitParams, AsOfParam{}, []model{m})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if err := a.beginFind(ctx, in.WaitParams, m); err != nil {
+		return nil, a.problem(err)
+	}
+	about, err := window.AboutConversation(ctx, lineage.Graph(g), in.id())
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Indexes.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: about, Except: in.ID, Fresh: in.AtLeast != 0})
+}
+
+// beginFind admits a search. Only one that waited has an ETag: another may lack what a store
+// indexes a moment after it is applied, at the same positions.
+func (a *api) beginFind(ctx context.Context, wait WaitParams, m model) error {
+	if wait.AtLeast != 0 {
+		if err := a.unchangedList(ctx, m); err != nil {
+			return err
+		}
+	}
+	return admit(ctx, a.limits.reads, 1)
+}
+
+// find answers with the conversations that a query finds.
+func (a *api) find(ctx context.Context, source window.TenantSource, tenant string, shown FoundParams, q window.ConversationQuery) (*foundOutput, error) {
+	q.Limit = shown.Limit
+	found, model, err := window.SearchAll(ctx, source, window.TenantQuery{Tenant: tenant, ConversationQuery: q, Messages: shown.Messages, MaxChars: shown.MaxChars})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &foundOutput{}
+	out.Body.Embedding = model
+	out.Body.Conversations = each(found, func(c window.ConversationFound) FoundConversation {
+		return FoundConversation{Conversation: show(c.Conversation), ConversationMatch: c.Match, Messages: each(c.Messages, showFound)}
+	})
+	return out, nil
+}

@@ -1,0 +1,128 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+)
+
+// foundConversations reads an answer of a search, and the ids in it.
+func (b *bundle) foundConversations(path string) (ids []string, list []httpapi.FoundConversation) {
+	b.t.Helper()
+	var answer struct {
+		Conversations []httpapi.FoundConversation
+		Model         string `json:"embedding_model"`
+	}
+	b.get(path, &answer)
+	require.NotNil(b.t, answer.Conversations, "an empty list is [], not null")
+	require.NotEmpty(b.t, answer.Model)
+	for _, c := range answer.Conversations {
+		require.NotNil(b.t, c.Messages)
+		ids = append(ids, c.ID)
+	}
+	return ids, answer.Conversations
+}
+
+func TestAllConversationsOfATenantAreSearched(t *testing.T) {
+	b := setup(t)
+	b.batch("rome", &events.ConversationStarted{Title: "A journey"}, message("m1", "user", "Where is the hotel in Rome?"), message("m2", "assistant", "Near the Tiber."))
+	last := b.batch("garden", message("m1", "user", "Plan the garden."), message("m2", "assistant", "With a hotel for insects?"), call("k", "Read", `{"file_path":"/rome"}`), result("k", "zebra", true))
+
+	ids, list := b.foundConversations(fmt.Sprintf("/v1/search?query=%s&at_least=%d", url.QueryEscape("the hotel in Rome"), last))
+	require.Equal(t, []string{"rome", "garden"}, ids)
+	require.Equal(t, "A journey", list[0].Title)
+	require.Equal(t, 2, list[0].MessageCount)
+	require.Equal(t, 1.0, list[0].Relevance)
+	require.InDelta(t, list[0].Score, list[0].Parts.Sum(), 1e-9)
+	require.Equal(t, "m1", list[0].Messages[0].MessageID)
+	require.Equal(t, "user", list[0].Messages[0].Role)
+	require.EqualValues(t, 2, list[0].Messages[0].Seq)
+	require.Equal(t, "Where is the hotel in Rome?", list[0].Messages[0].Text)
+
+	ids, list = b.foundConversations("/v1/search?query=hotel&limit=1&messages=0")
+	require.Len(t, ids, 1)
+	require.Empty(t, list[0].Messages)
+	for _, nothing := range []string{"zebra", "the of and", " ", "🎉🎊", strings.Repeat("zyx ", 25_000)} {
+		ids, _ = b.foundConversations("/v1/search?query=" + url.QueryEscape(nothing))
+		require.Empty(t, ids)
+	}
+	ids, _ = b.foundConversations("/v1/search?query=hotel&tenant=other")
+	require.Empty(t, ids, "not of another tenant")
+
+	b.do(http.StatusOK, http.MethodDelete, "/v1/conversations/rome", nil, nil, nil)
+	ids, _ = b.foundConversations(fmt.Sprintf("/v1/search?query=hotel&at_least=%d", last+1))
+	require.Equal(t, []string{"garden"}, ids)
+}
+
+func TestASearchThatWaitsFindsWhatWasJustPublished(t *testing.T) {
+	b := setup(t)
+	for i := range 20 { // of several partitions
+		id := fmt.Sprint("c", i)
+		last := b.batch(id, message("m", "user", fmt.Sprint("zebra", i)))
+		ids, _ := b.foundConversations(fmt.Sprintf("/v1/search?query=zebra%d&at_least=%d", i, last))
+		require.Equal(t, []string{id}, ids)
+	}
+}
+
+func TestOnlyASearchThatWaitedHasAnETag(t *testing.T) {
+	b := setup(t)
+	last := b.batch("c", message("m1", "user", "zebra"))
+	for _, path := range []string{"/v1/search?query=zebra", "/v1/conversations/c/similar?limit=1"} {
+		waits := fmt.Sprintf("%s&at_least=%d", path, last)
+		status, tag, _ := b.ask(waits, "")
+		require.Equal(t, http.StatusOK, status)
+		require.NotEmpty(t, tag)
+		status, _, _ = b.ask(waits, tag)
+		require.Equal(t, http.StatusNotModified, status)
+		b.do(http.StatusOK, http.MethodGet, path, map[string]string{"If-None-Match": tag}, nil, nil) // more may be found without another event
+	}
+	status, old, _ := b.ask(fmt.Sprintf("/v1/search?query=zebra&at_least=%d", last), "")
+	require.Equal(t, http.StatusOK, status)
+	next := b.batch("d", message("m1", "user", "lion"))
+	status, _, _ = b.ask(fmt.Sprintf("/v1/search?query=zebra&at_least=%d", next), old)
+	require.Equal(t, http.StatusOK, status)
+}
+
+func TestConversationsLikeOneAreFoundWithoutIt(t *testing.T) {
+	b := setup(t)
+	for _, id := range []string{"one", "two"} {
+		b.batch(id, message("m1", "user", "The parser fails on paths with quotes, in "+id), message("m2", "assistant", "I fix the parser."))
+	}
+	last := b.batch("other", message("m1", "user", "Lunch?"), message("m2", "assistant", "At noon, once the parser is done."))
+	ids, _ := b.foundConversations(fmt.Sprintf("/v1/conversations/one/similar?at_least=%d", last))
+	require.Equal(t, "two", ids[0])
+	require.NotContains(t, ids, "one")
+	ids, _ = b.foundConversations("/v1/conversations/one/similar?limit=1")
+	require.Equal(t, []string{"two"}, ids)
+
+	b.do(http.StatusCreated, http.MethodPost, "/v1/events?tenant=other", map[string]string{"Content-Type": events.ContentTypeEvent},
+		structured("three", "1", message("m1", "user", "The parser fails on paths with quotes")), nil)
+	b.do(http.StatusOK, http.MethodDelete, "/v1/conversations/two", nil, nil, nil)
+	ids, _ = b.foundConversations(fmt.Sprintf("/v1/conversations/one/similar?at_least=%d", last+2))
+	require.Equal(t, []string{"other"}, ids, "neither of another tenant nor deleted")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/two/similar", nil, "")
+}
+
+func TestASearchThatIsWrongIsRefused(t *testing.T) {
+	b := setup(t)
+	b.batch("c", message("m1", "user", "hello"))
+	for path, location := range map[string]string{
+		"/v1/search": "query.query", "/v1/search?query=": "query.query", "/v1/search?query=" + strings.Repeat("x", 100_001): "query.query",
+		"/v1/search?query=x&limit=0": "query.limit", "/v1/search?query=x&limit=51": "query.limit", "/v1/search?query=x&max_chars=1": "query.max_chars",
+		"/v1/search?query=x&as_of=1": "query.as_of", "/v1/search?query=x&at_least=99": "query.at_least",
+		"/v1/conversations/c/similar?limit=0": "query.limit", "/v1/conversations/c/similar?query=x": "query.query",
+	} {
+		p := b.refused(http.StatusUnprocessableEntity, http.MethodGet, path, nil, "")
+		require.NotEmpty(t, p.Errors, path)
+		require.Equal(t, location, p.Errors[0].Location, path)
+	}
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/nobody/similar", nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/c/similar?tenant=other", nil, "")
+}

@@ -1,0 +1,79 @@
+package indexes
+
+import (
+	"context"
+	"fmt"
+
+	"mneme/pkg/graph"
+	"mneme/pkg/recall"
+	"mneme/pkg/window"
+)
+
+// OfTenants is the search over all conversations of a tenant. What it ranks it forgets
+// again: of most conversations that are found a few messages are all that is needed.
+func (c *Cache) OfTenants(r graph.SearchReader) window.TenantRecall {
+	return &tenants{c, r}
+}
+
+type tenants struct {
+	cache  *Cache
+	reader graph.SearchReader
+}
+
+// Conversations implements window.TenantRecall.
+func (t *tenants) Conversations(ctx context.Context, tenant string, q window.ConversationQuery) (window.FoundConversations, error) {
+	var found window.FoundConversations
+	if t.cache.embedder != nil {
+		found.Model = t.cache.embedder.Model()
+	}
+	terms := graph.QueryTerms(q.Text)
+	if len(terms) == 0 {
+		return found, nil
+	}
+	among, err := t.reader.Candidates(ctx, tenant, graph.CandidateQuery{Terms: terms, Except: q.Except, Fresh: q.Fresh})
+	if err != nil {
+		return found, err
+	}
+	var ranked recall.Conversations
+	for i := range among {
+		opening, others, err := t.said(&among[i])
+		if err == nil {
+			err = ranked.Add(opening, others)
+		}
+		if err != nil {
+			return found, fmt.Errorf("rank conversation %q: %w", among[i].ID.ID, err)
+		}
+	}
+	query := recall.Query{Text: q.Text, Limit: q.Limit}
+	if t.cache.embedder != nil {
+		query.Vector = t.cache.embedder.Embed(ranked.Unnamed(q.Text))
+	}
+	found.Among, found.Hits = among, ranked.Search(query)
+	return found, nil
+}
+
+// said is what a conversation is ranked by: its title is the first that it says.
+func (t *tenants) said(c *graph.Candidate) (opening, others []recall.Said, err error) {
+	if c.Title != "" {
+		title := recall.Said{Bag: recall.NewBag(recall.Message{Content: c.Title})}
+		if t.cache.embedder != nil {
+			for _, p := range title.Bag.Passages {
+				title.Vectors = append(title.Vectors, t.cache.embedder.Embed(c.Title[p.Start:p.End]))
+			}
+		}
+		opening = append(opening, title)
+	}
+	for _, list := range []struct {
+		from []graph.Bag
+		to   *[]recall.Said
+	}{{c.Opening, &opening}, {c.Said, &others}} {
+		for i := range list.from {
+			s := recall.Said{Seq: list.from[i].Seq}
+			if s.Bag, s.Vectors, err = list.from[i].Decode(); err != nil {
+				return nil, nil, err
+			}
+			*list.to = append(*list.to, s)
+		}
+	}
+	return opening, others, nil
+}

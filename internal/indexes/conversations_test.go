@@ -1,0 +1,80 @@
+package indexes_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/indexes"
+	"mneme/internal/testdata"
+	"mneme/pkg/graph"
+	"mneme/pkg/window"
+)
+
+// conversations are the ids that a search over all conversations finds, the best first.
+func conversations(t *testing.T, c *indexes.Cache, r graph.SearchReader, text string) (ids []string) {
+	t.Helper()
+	f, err := c.OfTenants(r).Conversations(t.Context(), "t", window.ConversationQuery{Text: text})
+	require.NoError(t, err)
+	for _, hit := range f.Hits {
+		ids = append(ids, f.Among[hit.Conversation].ID.ID)
+	}
+	return ids
+}
+
+func TestConversationsAreRankedWithAndWithoutEmbeddings(t *testing.T) {
+	s := newStore(t)
+	s.say("c", "The parser fails on paths.", "Lunch at noon.")
+	s.say("d", "Lunch at noon.", "And the parser?")
+	for _, embedder := range []indexes.Embedder{nil, indexes.BuiltIn{}} {
+		c := indexes.New(1<<20, embedder)
+		require.Equal(t, []string{"c", "d"}, conversations(t, c, s.model, "the parser fails"))
+		require.Equal(t, []string{"d"}, conversations(t, c, s.model, "lunch and parser")[:1])
+		require.Empty(t, conversations(t, c, s.model, "zebra"))
+		require.Zero(t, c.Figures().Indexes, "nothing of it is kept")
+	}
+}
+
+// Titles that a coding agent gave its sessions find these sessions, of which only messages
+// are known. One title more or less is 0.8 percent.
+func TestTitlesFindTheirRecordedConversations(t *testing.T) {
+	s := newStore(t)
+	var at string
+	var texts []string
+	for e := range testdata.Events(t, "claude_code") {
+		if e.Kind != "message" || e.Role == "system" || e.Content == "" {
+			continue
+		}
+		if e.ConversationID != at && len(texts) > 0 {
+			s.say(at, texts...)
+			texts = nil
+		}
+		at, texts = e.ConversationID, append(texts, e.Content)
+	}
+	s.say(at, texts...)
+	for _, c := range []struct {
+		embedder    indexes.Embedder
+		first, five float64 // no less, in percent
+	}{{nil, 86, 95}, {indexes.BuiltIn{}, 88, 95}} {
+		cache, n, first, five := indexes.New(1<<20, c.embedder), 0.0, 0.0, 0.0
+		for q := range testdata.Lines[struct {
+			Question      string   `json:"question"`
+			Conversations []string `json:"evidence_conversations"`
+		}](t, filepath.Join(testdata.Dir(t), "qa", "claude_titles.jsonl.gz")) {
+			found := conversations(t, cache, s.model, q.Question)
+			place := slices.IndexFunc(found, func(id string) bool { return slices.Contains(q.Conversations, id) })
+			n++
+			if place == 0 {
+				first++
+			}
+			if place >= 0 && place < 5 {
+				five++
+			}
+		}
+		t.Logf("%.0f titles, embeddings %t: hit@1 %.1f %%, hit@5 %.1f %%", n, c.embedder != nil, 100*first/n, 100*five/n)
+		require.GreaterOrEqual(t, 100*first/n, c.first)
+		require.GreaterOrEqual(t, 100*five/n, c.five)
+	}
+}

@@ -1,0 +1,135 @@
+package window
+
+import (
+	"context"
+	"strings"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/recall"
+)
+
+// TenantRecall ranks the conversations of a tenant by what they have to do with a query.
+type TenantRecall interface {
+	// Conversations ranks those that the read model has found for the terms of a text.
+	Conversations(ctx context.Context, tenant string, q ConversationQuery) (FoundConversations, error)
+}
+
+// ConversationQuery asks for conversations of a tenant.
+type ConversationQuery struct {
+	Text   string
+	Except string // the id of a conversation that is left out
+	Fresh  bool   // see [graph.CandidateQuery]
+	Limit  int    // of conversations; 0 stands for all that are ranked
+}
+
+// FoundConversations is what a search over all conversations has found.
+type FoundConversations struct {
+	Hits  []recall.ConversationHit // the best first
+	Among []graph.Candidate        // that Hits count from 0
+	Model string                   // of the embeddings that took part, "" for none
+}
+
+// TenantSource is what is read for a search over all conversations.
+type TenantSource struct {
+	Graph  Graph
+	Recall TenantRecall
+}
+
+// TenantQuery asks for conversations of a tenant with their best messages.
+type TenantQuery struct {
+	Tenant string
+	ConversationQuery
+	Messages int // of each conversation at most
+	MaxChars int // of the text of each message
+}
+
+// ConversationFound is a conversation that was found.
+type ConversationFound struct {
+	graph.Conversation
+	Match    ConversationMatch
+	Messages []Hit // the best first
+}
+
+// ConversationMatch says how well a conversation fits what it was searched by.
+type ConversationMatch struct {
+	Relevance float64                  `json:"relevance"` // the score in relation to the best one's, 0 to 1
+	Score     float64                  `json:"score"`     // the sum of Parts
+	Parts     recall.ConversationParts `json:"parts"`
+}
+
+// SearchAll finds the conversations of a tenant that a text is about, the best first, with
+// the messages of each that fit best: model names the embeddings that took part, "" for
+// none.
+func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []ConversationFound, model string, err error) {
+	q.Text = prefix(q.Text, maxQueryChars)
+	found, err := src.Recall.Conversations(ctx, q.Tenant, q.ConversationQuery)
+	if err != nil || len(found.Hits) == 0 {
+		return nil, found.Model, err
+	}
+	best := 0.0 // of all messages
+	for _, h := range found.Hits {
+		for _, m := range h.Messages {
+			best = max(best, m.Score)
+		}
+	}
+	for _, h := range found.Hits {
+		c := found.Among[h.Conversation].Conversation
+		hits := h.Messages[:min(len(h.Messages), q.Messages)]
+		read, err := readHits(ctx, src.Graph, c.ID, hits, q.MaxChars)
+		if err != nil {
+			return nil, found.Model, err
+		}
+		one := ConversationFound{Conversation: c, Match: ConversationMatch{Relevance: relevance(h.Score, found.Hits[0].Score), Score: h.Score, Parts: h.Parts}}
+		for _, m := range read {
+			one.Messages = append(one.Messages, Hit{Message: *m.message, Text: m.text, Match: *match(m.hit, best)})
+		}
+		list = append(list, one)
+	}
+	return list, found.Model, nil
+}
+
+// How much of a conversation others are found by that are like it, in characters: its
+// title, what the user asked for first, and what it has come to.
+const (
+	similarTitle = 200
+	similarFirst = 600
+	similarNow   = 600 // of each of two messages, or of both for a summary
+)
+
+// AboutConversation is what others are searched for by that are like a conversation: its
+// title, the first message of the user, and the newest summary or else the last two
+// messages of the user. It returns graph.ErrNotFound as Build does.
+func AboutConversation(ctx context.Context, g Graph, id events.ConversationID) (string, error) {
+	c, err := g.Conversation(ctx, id, graph.Latest)
+	if err != nil {
+		return "", err
+	}
+	parts := []string{prefix(c.Title, similarTitle)}
+	first, err := g.Messages(ctx, id, graph.MessageQuery{Role: "user", Limit: 1, OldestFirst: true})
+	if err != nil {
+		return "", err
+	}
+	for _, m := range first {
+		parts = append(parts, prefix(m.Content.Text, similarFirst))
+	}
+	summaries, err := g.Summaries(ctx, id, graph.SummaryQuery{Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	for _, s := range summaries {
+		parts = append(parts, prefix(s.Conversation, 2*similarNow))
+	}
+	if len(summaries) == 0 {
+		last, err := g.Messages(ctx, id, graph.MessageQuery{Role: "user", Limit: 2})
+		if err != nil {
+			return "", err
+		}
+		for _, m := range last {
+			if len(first) == 0 || m.Seq != first[0].Seq {
+				parts = append(parts, prefix(m.Content.Text, similarNow))
+			}
+		}
+	}
+	return strings.TrimSpace(strings.Join(parts, "\n")), nil
+}

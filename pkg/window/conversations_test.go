@@ -1,0 +1,110 @@
+package window_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/window"
+)
+
+// found are the conversations of a store that a search finds, the best first.
+func (s *store) found(q window.TenantQuery) []window.ConversationFound {
+	s.t.Helper()
+	q.Tenant = tenant
+	if q.MaxChars == 0 {
+		q.MaxChars = 200
+	}
+	list, model, err := window.SearchAll(s.t.Context(), window.TenantSource{Graph: s.graph, Recall: s.indexes.OfTenants(s.graph)}, q)
+	require.NoError(s.t, err)
+	require.NotEmpty(s.t, model)
+	return list
+}
+
+func about(text string) window.TenantQuery {
+	return window.TenantQuery{ConversationQuery: window.ConversationQuery{Text: text}, Messages: 2}
+}
+
+func TestAllConversationsAreSearchedForWhatTheyAreAbout(t *testing.T) {
+	s := newStore(t)
+	filler := strings.Repeat("Nothing of interest happens in this sentence at all. ", 20)
+	s.apply(newTalk(t, "rome").user("Where is the hotel in Rome?").assistant(filler + "The hotel is near the Tiber. " + filler).user("And the hotel's garden?").events)
+	s.apply(newTalk(t, "garden").user("Plan the garden.").assistant("Gladly. There is a hotel for insects.").events)
+	s.apply(newTalk(t, "parser").user("Fix the parser.").assistant("Done.").events)
+
+	list := s.found(about("hotel in Rome"))
+	require.Len(t, list, 2)
+	require.Equal(t, idOf("rome"), list[0].ID)
+	assert.Equal(t, 3, list[0].MessageCount)
+	assert.Equal(t, 1.0, list[0].Match.Relevance)
+	assert.InDelta(t, list[0].Match.Score, list[0].Match.Parts.Sum(), 1e-9)
+	assert.Greater(t, list[0].Match.Score, list[1].Match.Score)
+	require.Len(t, list[0].Messages, 2)
+	assert.Equal(t, "Where is the hotel in Rome?", list[0].Messages[0].Text)
+	assert.Equal(t, 1.0, list[0].Messages[0].Match.Relevance, "of all messages that are shown it is the best")
+	assert.Less(t, list[1].Messages[0].Match.Relevance, 1.0)
+
+	long := about("near the Tiber")
+	long.MaxChars = 900
+	text := s.found(long)[0].Messages[0].Text
+	assert.Contains(t, text, "The hotel is near the Tiber.")
+	assert.Contains(t, text, "[…]")
+	assert.LessOrEqual(t, utf8.RuneCountInString(text), 900)
+
+	one := about("hotel in Rome")
+	one.Limit, one.Except, one.Messages = 1, "rome", 0
+	list = s.found(one)
+	require.Len(t, list, 1)
+	assert.Equal(t, idOf("garden"), list[0].ID)
+	assert.Empty(t, list[0].Messages)
+	for _, nothing := range []string{"", "🎉", "the of and", strings.Repeat("zzyzx ", 20_000)} {
+		assert.Empty(t, s.found(about(nothing)))
+	}
+}
+
+func TestATitleIsFoundToo(t *testing.T) {
+	s := newStore(t)
+	s.apply(newTalk(t, "c").add(&events.ConversationStarted{Title: "Journey to Rome"}).user("Where do we go?").events)
+	s.apply(newTalk(t, "d").user("Rome, and then?").events)
+	list := s.found(about("journey to Rome"))
+	require.Len(t, list, 2)
+	assert.Equal(t, idOf("c"), list[0].ID)
+	assert.Equal(t, "Journey to Rome", list[0].Title)
+}
+
+func TestWhatAConversationIsAboutIsItsTitleItsBeginningAndWhatItHasComeTo(t *testing.T) {
+	s := newStore(t)
+	c := newTalk(t, "c").add(&events.ConversationStarted{Title: "A journey"}).user("Where do we go? " + strings.Repeat("Far away. ", 200)).assistant("To Rome.")
+	c.user("By train?").assistant("Yes.").user("And when?")
+	s.apply(c.events)
+	text := func() string {
+		text, err := window.AboutConversation(t.Context(), s.graph, idOf("c"))
+		require.NoError(t, err)
+		return text
+	}
+	parts := strings.Split(text(), "\n")
+	require.Len(t, parts, 4)
+	assert.Equal(t, "A journey", parts[0])
+	assert.True(t, strings.HasPrefix(parts[1], "Where do we go?"))
+	assert.Len(t, parts[1], 600)
+	assert.Equal(t, []string{"And when?", "By train?"}, parts[2:])
+
+	more := newTalk(t, "c")
+	more.n = c.n
+	s.apply(more.add(&events.SummaryWritten{SummaryID: "s", Level: 1, FirstSeq: 1, LastSeq: 4, Conversation: "Rome by train was agreed.", Method: "extractive"}).events)
+	parts = strings.Split(text(), "\n")
+	assert.Equal(t, "Rome by train was agreed.", parts[2])
+	assert.Len(t, parts, 3)
+
+	s.apply(newTalk(t, "one").user("Only this.").events)
+	only, err := window.AboutConversation(t.Context(), s.graph, idOf("one"))
+	require.NoError(t, err)
+	assert.Equal(t, "Only this.", only)
+	_, err = window.AboutConversation(t.Context(), s.graph, idOf("nobody"))
+	require.ErrorIs(t, err, graph.ErrNotFound)
+}
