@@ -68,7 +68,7 @@ type CLI struct {
 	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and what followed."`
 	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`
 	ToolCalls ToolCallsCmd `cmd:"" group:"read" help:"List tool calls, or show one whole."`
-	Search    SearchCmd    `cmd:"" group:"read" help:"Search the messages of a conversation."`
+	Search    SearchCmd    `cmd:"" group:"read" help:"Search all conversations, or the messages of one."`
 	Summaries SummariesCmd `cmd:"" group:"read" help:"List the summaries, or show one whole."`
 	Files     FilesCmd     `cmd:"" group:"read" help:"List the files that its tools touched."`
 	Event     EventCmd     `cmd:"" group:"read" help:"Show one event of the log, whole."`
@@ -163,6 +163,7 @@ func fromEnvironment(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error
 type ConversationsCmd struct {
 	List      ConversationsListCmd      `cmd:"" group:"read" help:"List them, the one with the newest event first."`
 	Show      ConversationsShowCmd      `cmd:"" group:"read" help:"Show one, with the end of its transcript."`
+	Similar   ConversationsSimilarCmd   `cmd:"" group:"read" help:"Find others that are like one."`
 	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Write all events of one, for import elsewhere."`
 	Create    ConversationsCreateCmd    `cmd:"" group:"write" help:"Create one."`
 	Update    ConversationsUpdateCmd    `cmd:"" group:"write" help:"Change the title or the tags of one."`

@@ -219,3 +219,53 @@ func TestAnExportIsImportedElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left, "a file is there whole or not at all")
 }
+
+func TestAllConversationsAreSearchedUnlessOneIsNamed(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	session(s, "c")
+	s.publish("d", userMessage("m1", "Lunch at noon, where is it written down?"))
+	s.publish("e", userMessage("m1", "Where is the checkpoint read?"))
+	_, stderr, code := s.mneme("context", "e", "--at-least", "9")
+	require.Zero(t, code, stderr)
+	out := func(args ...string) string {
+		t.Helper()
+		stdout, stderr, code := s.mneme(args...)
+		require.Zero(t, code, stderr)
+		return stdout
+	}
+	all := out("search", "where is the checkpoint written?")
+	require.True(t, strings.HasPrefix(all, "── relevance 100% ─"), all)
+	require.Contains(t, all, "\nc\nA session\n\nuser  2026-01-02T03:04:05Z  seq 2  relevance 100%\n  Where is the checkpoint written?\n")
+	require.Contains(t, all, "\ne\n\nuser")
+	for _, nothing := range []string{"zebra", "the of and", "🎉🎊", strings.Repeat("zyx ", 25_000)} {
+		require.Equal(t, "nothing found\n", out("search", nothing))
+		require.JSONEq(t, "[]", string(read[struct{ Conversations json.RawMessage }](s, "search", nothing).Conversations))
+	}
+	require.Equal(t, "nothing found\n", out("search", "checkpoint", "--tenant", "other"))
+	type found struct {
+		Conversations []httpapi.FoundConversation `json:"conversations"`
+	}
+	list := read[found](s, "search", "checkpoint", "--limit", "1").Conversations
+	require.Len(t, list, 1)
+	require.NotEmpty(t, list[0].Messages)
+	one := out("search", "where is the checkpoint written?", "--conversation", "c", "--limit", "1")
+	require.True(t, strings.HasPrefix(one, "user  2026-01-02T03:04:05Z  seq 2  relevance 100%\n"), one)
+
+	similar := read[found](s, "conversations", "similar", "c").Conversations
+	require.Equal(t, "e", similar[0].ID)
+	require.Contains(t, out("conversations", "similar", "c", "--limit", "1"), "\ne\n")
+	for _, command := range [][]string{{"search", "checkpoint"}, {"conversations", "similar", "c"}} {
+		for line := range strings.Lines(plain(s.person(40, nil, command...))) {
+			require.LessOrEqual(t, console.Width(strings.TrimRight(line, "\n")), 40, "%v: %q", command, line)
+		}
+	}
+	for _, wrong := range [][]string{{"search", " "}, {"search", "x", "--as-of", "1"}, {"search", "x", "--limit", "99"}, {"search", "x", "--limit", "0"}, {"search", ""}, {"search"}} {
+		_, stderr, code := s.mneme(wrong...)
+		require.Equal(t, exitUsage, code, "%v: %s", wrong, stderr)
+	}
+	for _, fails := range [][]string{{"conversations", "similar", "nobody"}, {"search", "x", "--conversation", "nobody"}} {
+		_, stderr, code := s.mneme(fails...)
+		require.Equal(t, exitFailed, code, "%v: %s", fails, stderr)
+	}
+}

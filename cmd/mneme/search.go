@@ -8,15 +8,16 @@ import (
 	"net/http"
 	"strings"
 
+	"mneme/internal/console"
 	"mneme/internal/httpapi"
 	"mneme/internal/service"
 )
 
-// SearchCmd searches the messages of a conversation.
+// SearchCmd searches conversations, or the messages of one.
 type SearchCmd struct {
 	Query        string `arg:"" help:"What to search for, in words."`
-	Conversation string `required:"" help:"The conversation to search in." placeholder:"ID"`
-	Limit        int    `help:"Messages at most." default:"10"`
+	Conversation string `help:"Search the messages of this one; else all conversations are searched." placeholder:"ID" complete:"conversation"`
+	Limit        int    `help:"Conversations at most, or messages of the one." default:"10"`
 	MaxChars     int    `help:"Characters of each message at most." default:"400"`
 	pastFlags
 	waitFlags
@@ -24,26 +25,34 @@ type SearchCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*SearchCmd) Help() string {
-	return `Messages are ranked by their words and their meaning, by what stands around them, and by who and when the query names: as a context ranks the relevant past.
+	return `All conversations are searched by their titles and by what user and assistant said, and ranked by the words and the meaning of their best messages and of those they began with.
+
+The messages of one are ranked by their words and their meaning, by what stands around them, and by who and when the query names: as a context ranks the relevant past.
 
 Examples:
 
+    mneme search "the session in which we fixed the parser"
     mneme search "why did we change the parser?" --conversation ID
     mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json`
 }
 
 // Run prints what was found, the best first.
 func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if strings.TrimSpace(c.Query) == "" {
+	switch {
+	case strings.TrimSpace(c.Query) == "":
 		return &service.UsageError{Err: errors.New("nothing to search for: name it in words")}
+	case c.Conversation == "" && c.AsOf != 0:
+		return &service.UsageError{Err: errors.New("--as-of is for the messages of one conversation: name it with --conversation")}
 	}
 	api, err := g.client()
 	if err != nil {
 		return err
 	}
-	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), parameters{
-		"query": c.Query, "limit": c.Limit, "max_chars": c.MaxChars,
-	}.with(c.pastFlags.query(), c.waitFlags.query()), "", nil)
+	query := parameters{"query": c.Query, "limit": c.Limit, "max_chars": c.MaxChars}.with(c.waitFlags.query())
+	if c.Conversation == "" {
+		return foundConversations(ctx, g, t, api, "/v1/search", query)
+	}
+	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), query.with(c.pastFlags.query()), "", nil)
 	if err != nil {
 		return err
 	}
@@ -60,10 +69,74 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return t.text("nothing found\n")
 	}
 	var out strings.Builder
-	for _, m := range found.Messages {
-		t.message(&out, &httpapi.Message{
+	t.found(&out, found.Messages)
+	return t.painted(strings.TrimPrefix(out.String(), "\n"))
+}
+
+// found shows messages that a search has found.
+func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
+	for _, m := range list {
+		t.message(out, &httpapi.Message{
 			Row: m.Row, MessageID: fmt.Sprintf("relevance %.0f%%", 100*m.Relevance), Role: m.Role, Speaker: m.Speaker, Content: m.Text,
 		}, extent{})
 	}
-	return t.painted(strings.TrimPrefix(out.String(), "\n"))
+}
+
+// foundConversations prints the conversations that a search answers with.
+func foundConversations(ctx context.Context, g *Globals, t *terminal, api *client, path string, query parameters) error {
+	body, err := api.raw(ctx, http.MethodGet, path, query, "", nil)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.rawJSON(body, false)
+	}
+	var found struct {
+		Conversations []httpapi.FoundConversation `json:"conversations"`
+	}
+	if err := json.Unmarshal(body, &found); err != nil {
+		return err
+	}
+	if len(found.Conversations) == 0 {
+		return t.text("nothing found\n")
+	}
+	var out strings.Builder
+	for i, c := range found.Conversations {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(t.rule(fmt.Sprintf("relevance %.0f%%", 100*c.Relevance)) + "\n")
+		out.WriteString(t.hang(t.paint(bold, console.OneLine(c.ID)), 0) + "\n")
+		if c.Title != "" {
+			out.WriteString(t.hang(console.OneLine(c.Title), 0) + "\n")
+		}
+		t.found(&out, c.Messages)
+	}
+	return t.painted(out.String())
+}
+
+// ConversationsSimilarCmd finds conversations that are like one.
+type ConversationsSimilarCmd struct {
+	conversationArg
+	Limit    int `help:"At most this many." default:"10"`
+	MaxChars int `help:"Characters of each message at most." default:"400"`
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*ConversationsSimilarCmd) Help() string {
+	return `All conversations are searched for what this one is about: its title, what its user asked for first, and its newest summary or else what its user said last.
+
+Example:
+
+    mneme conversations similar ID --limit 3`
+}
+
+// Run prints them.
+func (c *ConversationsSimilarCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	return foundConversations(ctx, g, t, api, conversation(c.ID, "/similar"), parameters{"limit": c.Limit, "max_chars": c.MaxChars}.with(c.waitFlags.query()))
 }
