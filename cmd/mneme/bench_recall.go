@@ -20,6 +20,8 @@ type BenchRecallCmd struct {
 	QA       string   `name:"qa" required:"" help:"Questions: JSON lines with conversation_id, question, evidence (message_ids) and category." placeholder:"FILE"`
 	Strategy string   `help:"Of the contexts." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
 	MaxChars int      `help:"Budget of the contexts." default:"16000"`
+
+	Conversations bool `help:"Ask which conversation a question is about: it names them as evidence_conversations."`
 	benchEmbeddings
 	benchStore
 }
@@ -28,9 +30,12 @@ type BenchRecallCmd struct {
 func (*BenchRecallCmd) Help() string {
 	return `"mneme up" is started as a process of its own on an empty temporary directory, the transcripts are imported, and each question is asked twice over HTTP: as a search in its conversation, and as the query of a context. Recall@K is the share of the evidence among the first K messages; "in the context" are the questions of which a context shows any or all evidence. Questions without evidence are left out.
 
-Example:
+With --conversations all conversations are searched for each question. Hit@K is the share of questions about one of the first K conversations that are found, MRR the mean of one divided by the place of the first of these. Titles are taken away from the conversations before: mostly they are what is asked.
 
-    mneme bench recall --events locomo.jsonl.gz --qa questions.jsonl.gz --embeddings off`
+Examples:
+
+    mneme bench recall --events locomo.jsonl.gz --qa questions.jsonl.gz --embeddings off
+    mneme bench recall --events claude_code.jsonl.gz --qa titles.jsonl.gz --conversations`
 }
 
 // Run measures and prints the figures.
@@ -42,9 +47,13 @@ func (c *BenchRecallCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	if err != nil {
 		return err
 	}
-	r, err := bench.RunRecall(ctx, bench.RecallOptions{
+	options := bench.RecallOptions{
 		Program: program, Events: c.Events, Questions: c.QA, Embeddings: c.Embeddings, Strategy: c.Strategy, MaxChars: c.MaxChars, Progress: t.err,
-	}, t.status)
+	}
+	if c.Conversations {
+		return c.find(ctx, g, t, options)
+	}
+	r, err := bench.RunRecall(ctx, options, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err
 	}
@@ -65,6 +74,21 @@ func (c *BenchRecallCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 		figure{"search", quantiles(r.Query) + ": GET /v1/conversations/ID/search?limit=50"},
 		figure{"context", quantiles(r.Context) + ": GET /v1/conversations/ID/context?query="},
 	))
+}
+
+// find asks which conversation a question is about.
+func (c *BenchRecallCmd) find(ctx context.Context, g *Globals, t *terminal, options bench.RecallOptions) error {
+	r, err := bench.RunFind(ctx, options, t.status)
+	if err := t.measured(ctx, err); err != nil {
+		return err
+	}
+	return t.report(g, r, []figure{
+		{"machine", machine(r.Machine)}, {"store", r.Store.String()}, {"embeddings", orNone(r.Embedding)},
+		{"conversations", fmt.Sprintf("%s, %s of which lost their titles", number(r.Conversations), number(r.Untitled))},
+		{"found", fmt.Sprintf("%s questions: hit@1 %.1f %%  hit@5 %.1f %%  MRR %.3f", number(r.Questions), 100*r.Hit1, 100*r.Hit5, r.MRR)},
+		{"left out", number(r.Left) + " questions about no conversation that was imported"},
+		{"search", quantiles(r.Query) + ": GET /v1/search?limit=50"},
+	})
 }
 
 func orNone(name string) string {

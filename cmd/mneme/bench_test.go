@@ -191,6 +191,32 @@ func TestBenchContextReadsARunningServer(t *testing.T) {
 	require.Contains(t, out, "warm")
 }
 
+func TestBenchRecallFindsConversationsWithoutTheirTitles(t *testing.T) {
+	dir := t.TempDir()
+	recordings, questions := filepath.Join(dir, "recording.jsonl"), filepath.Join(dir, "questions.jsonl")
+	write := func(path string, lines ...string) {
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	}
+	conversation := func(id, title, text string) string {
+		return `{"kind":"conversation","conversation_id":"` + id + `","id":"` + id + `","seq":0,"meta":{"titles":["` + title + `"]}}` + "\n" +
+			`{"kind":"message","conversation_id":"` + id + `","id":"` + id + `/1","seq":1,"role":"user","content":"` + text + `"}`
+	}
+	write(recordings, conversation("a:1", "lions", "Where do zebras live?"), conversation("a:2", "zebras", "Where do lions live?"))
+	write(questions, `{"question":"zebras","evidence_conversations":["a:1"]}`, `{"question":"elephants","evidence_conversations":["a:2"]}`,
+		`{"question":"lions","evidence_conversations":["a:3"]}`, `{"question":"lions"}`)
+	out, stderr, code := mneme(t, "bench", "recall", "--events", recordings, "--qa", questions, "--conversations", "--json")
+	require.Zero(t, code, stderr)
+	var r bench.Find
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, []int{2, 2, 2, 2}, []int{r.Conversations, r.Untitled, r.Questions, r.Left})
+	require.Equal(t, []float64{0.5, 0.5, 0.5}, []float64{r.Hit1, r.Hit5, r.MRR})
+	require.Equal(t, 2, r.Query.Count)
+	write(questions, `{"question":"lions","evidence_conversations":["a:3"]}`)
+	_, stderr, code = mneme(t, "bench", "recall", "--events", recordings, "--qa", questions, "--conversations")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "no question is about a conversation that was imported")
+}
+
 func TestBenchWithWrongUsageSaysSo(t *testing.T) {
 	t.Parallel()
 	empty := t.TempDir()

@@ -65,7 +65,7 @@ const minLine = 20
 // it returns [ErrNoEvents].
 func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) {
 	out.Machine, out.MaxChars, out.At = ThisMachine(), o.MaxChars, map[string]NeedFigures{}
-	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, o.Progress, func(server *program) error { return out.look(ctx, server, o, say) })
+	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, "extractive", o.Progress, func(server *program) error { return out.look(ctx, server, o, say) })
 	return out, err
 }
 

@@ -64,9 +64,10 @@ func (what Program) up(ctx context.Context, data string, flags ...string) (*prog
 	return p, nil
 }
 
-// imported runs do on the program with transcripts imported on an empty directory, which
-// is gone afterwards, and so are its read models.
-func (what Program) imported(ctx context.Context, paths []string, embeddings string, progress io.Writer, do func(*program) error) (store Store, err error) {
+// imported runs do on the program, with its settings of what embeds and of who writes
+// summaries, with transcripts imported on an empty directory, which is gone afterwards, and
+// so are its read models.
+func (what Program) imported(ctx context.Context, paths []string, embeddings, summaries string, progress io.Writer, do func(*program) error) (store Store, err error) {
 	if store, err = what.take(ctx); err != nil {
 		return store, err
 	}
@@ -76,7 +77,7 @@ func (what Program) imported(ctx context.Context, paths []string, embeddings str
 		return store, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := what.up(ctx, dir, "--embeddings", embeddings, "--summary-writer", "extractive")
+	server, err := what.up(ctx, dir, "--embeddings", embeddings, "--summary-writer", summaries)
 	if err != nil {
 		return store, err
 	}
@@ -151,6 +152,7 @@ func conversationPath(id, below string) string {
 // listed is what is needed of a conversation.
 type listed struct {
 	ID        string `json:"id"`
+	Title     string `json:"title"`
 	TurnCount int    `json:"turn_count"`
 }
 

@@ -34,6 +34,8 @@ type Question struct {
 	Question     string   `json:"question"`
 	Category     string   `json:"category"`
 	Evidence     []string `json:"evidence"` // message_ids; a question without is left out
+
+	Conversations []string `json:"evidence_conversations"` // for [RunFind]: which it is about
 }
 
 // Recall is the result of [RunRecall].
@@ -74,7 +76,7 @@ func RunRecall(ctx context.Context, o RecallOptions, say Say) (out Recall, err e
 	if err != nil {
 		return out, err
 	}
-	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, o.Progress, func(server *program) error {
+	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, "extractive", o.Progress, func(server *program) error {
 		return out.ask(ctx, newAPI(server.http, tenant, 1), questions, o, say)
 	})
 	return out, err

@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Find is the result of [RunFind].
+type Find struct {
+	Machine       Machine   `json:"machine"`
+	Store         Store     `json:"store"`
+	Embedding     string    `json:"embedding_model"` // "" without
+	Conversations int       `json:"conversations"`   // that were imported
+	Untitled      int       `json:"untitled"`        // of which the title was taken away
+	Questions     int       `json:"questions"`
+	Left          int       `json:"left_out"` // questions about no conversation that was imported
+	Hit1          float64   `json:"hit@1"`
+	Hit5          float64   `json:"hit@5"`
+	MRR           float64   `json:"mrr"`
+	Query         Latencies `json:"query"`
+}
+
+// found is how many conversations a question is answered with.
+const found = 50
+
+// RunFind imports transcripts into the program on an empty directory, takes their titles
+// away from the conversations, and searches all of them for each question: which one is it
+// about? Questions are mostly titles that conversations were given, so titles must not be
+// found. Without events it returns [ErrNoEvents].
+func RunFind(ctx context.Context, o RecallOptions, say Say) (out Find, err error) {
+	out.Machine = ThisMachine()
+	questions, err := readQuestions(o.Questions)
+	if err != nil {
+		return out, err
+	}
+	// No summarizer, which would give them titles anew.
+	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, "off", o.Progress, func(server *program) error {
+		return out.ask(ctx, newAPI(server.http, tenant, 1), questions, o, say)
+	})
+	return out, err
+}
+
+func (out *Find) ask(ctx context.Context, a *api, questions []Question, o RecallOptions, say Say) error {
+	all, err := a.conversations(ctx)
+	if err != nil {
+		return err
+	}
+	out.Conversations = len(all)
+	known := map[string]bool{}
+	var last uint64
+	for _, c := range all {
+		known[c.ID] = true
+		if c.Title == "" {
+			continue
+		}
+		if last, err = a.untitle(ctx, c.ID); err != nil {
+			return err
+		}
+		out.Untitled++
+	}
+	var took []time.Duration
+	for i, q := range questions {
+		if i%20 == 0 {
+			say("question %d of %d", i, len(questions))
+		}
+		about := slices.DeleteFunc(slices.Clone(q.Conversations), func(id string) bool { return !known[id] })
+		if len(about) == 0 {
+			out.Left++
+			continue
+		}
+		query := url.Values{"query": {q.Question}, "limit": {strconv.Itoa(found)}, "messages": {"1"}}
+		if last > 0 { // once: then it is all there
+			query.Set("at_least", strconv.FormatUint(last, 10))
+			last = 0
+		}
+		began := time.Now()
+		raw, err := a.get(ctx, "/v1/search", query)
+		if err != nil {
+			return err
+		}
+		took = append(took, time.Since(began))
+		var answer struct {
+			Conversations []listed
+			Model         string `json:"embedding_model"`
+		}
+		if err := json.Unmarshal(raw, &answer); err != nil {
+			return err
+		}
+		out.Embedding = answer.Model
+		out.Questions++
+		rank := slices.IndexFunc(answer.Conversations, func(c listed) bool { return slices.Contains(about, c.ID) }) + 1
+		if rank == 0 {
+			continue
+		}
+		if rank == 1 {
+			out.Hit1++
+		}
+		if rank <= 5 {
+			out.Hit5++
+		}
+		out.MRR += 1 / float64(rank)
+	}
+	if out.Questions == 0 {
+		return fmt.Errorf("%s: no question is about a conversation that was imported", o.Questions)
+	}
+	n := float64(out.Questions)
+	out.Hit1, out.Hit5, out.MRR, out.Query = out.Hit1/n, out.Hit5/n, out.MRR/n, latencies(took)
+	return nil
+}
+
+// untitle takes its title away from a conversation, and returns the sequence of the event.
+func (a *api) untitle(ctx context.Context, id string) (seq uint64, err error) {
+	path := conversationPath(id, "")
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, a.base+path+"?"+url.Values{"tenant": {a.tenant}}.Encode(), bytes.NewReader([]byte(`{"title":""}`)))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := a.client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("PATCH %s: %s: %s", path, response.Status, body)
+	}
+	var written struct{ Seq uint64 }
+	if err == nil {
+		err = json.Unmarshal(body, &written)
+	}
+	return written.Seq, err
+}
