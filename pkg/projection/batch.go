@@ -94,15 +94,28 @@ type outcome struct {
 	apply, commit time.Duration // inside of the transaction, and to end it
 }
 
-// reduceIn runs a batch in one transaction that is already fenced: everything
-// between the checkpoint and the commit. skip holds events that failed before.
-func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry, skip map[uint64]error) (out outcome, err error) {
-	var list []*events.Recorded
+// reducible are the events of entries that there are reducers for.
+func reducible(entries []*entry, skip map[uint64]error) (list []*events.Recorded) {
 	for _, e := range entries {
 		if e.invalid == nil && e.reduced && skip[e.seq] == nil {
 			list = append(list, &e.event)
 		}
 	}
+	return list
+}
+
+// prepare does what a transaction must not wait for.
+func (p *Projection[U]) prepare(ctx context.Context, entries []*entry, skip map[uint64]error) (give func(U), err error) {
+	list := reducible(entries, skip)
+	if p.Prepare == nil || len(list) == 0 {
+		return func(U) {}, nil
+	}
+	return p.Prepare(ctx, list)
+}
+
+// reduceIn runs a batch in one transaction that is already fenced: everything
+// between the checkpoint and the commit. skip holds events that failed before.
+func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry, skip map[uint64]error, give func(U)) (out outcome, err error) {
 	var failed []Failed
 	fail := func(e *entry, class Class, reason string) {
 		e.result = result(class)
@@ -111,10 +124,11 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 		})
 	}
 
-	u, err := tx.Load(ctx, list)
+	u, err := tx.Load(ctx, reducible(entries, skip))
 	if err != nil {
 		return out, err
 	}
+	give(u)
 	var claims []Claim
 	for _, e := range entries {
 		if e.invalid == nil && e.reduced && skip[e.seq] == nil && u.Tombstone(e.conv) == 0 {
@@ -264,6 +278,10 @@ func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, en
 }
 
 func (p *Projection[U]) applyOnce(ctx context.Context, s Store[U], mine Checkpoint, entries []*entry, skip map[uint64]error) (out outcome, err error) {
+	give, err := p.prepare(ctx, entries, skip)
+	if err != nil {
+		return out, err
+	}
 	var began, done time.Time
 	err = s.Update(ctx, mine.Partition, func(tx Tx[U]) error {
 		began = time.Now()
@@ -282,7 +300,7 @@ func (p *Projection[U]) applyOnce(ctx context.Context, s Store[U], mine Checkpoi
 		if out = (outcome{checkpoint: cp}); len(rest) == 0 {
 			return nil
 		}
-		if out, err = p.reduceIn(ctx, tx, rest, skip); err != nil {
+		if out, err = p.reduceIn(ctx, tx, rest, skip, give); err != nil {
 			return err
 		}
 		last := rest[len(rest)-1]

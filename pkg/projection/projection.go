@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,6 +56,12 @@ type Projection[U Unit] struct {
 	Settings string
 	// Reducers by event type. Events of other types move the checkpoint only.
 	Reducers map[string]Reducer[U]
+	// Prepare, unless it is nil, does with the events of a batch what takes long and must
+	// not hold up a transaction, such as calls to another server. What it returns gives
+	// the results to a unit of work that was loaded for the batch. Its errors steer the
+	// engine as those of a store do; when it is tried again, or with a part of the events,
+	// Prepare is called again.
+	Prepare func(ctx context.Context, list []*events.Recorded) (give func(U), err error)
 }
 
 // Fingerprint tells by which declaration a read model was built. It is stored

@@ -57,6 +57,17 @@ func (p *Projection[U]) reapply(ctx context.Context, s Store[U], mine Checkpoint
 
 // repairOnce is one attempt, in one transaction, size events at a time.
 func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpoint, id events.ConversationID, entries []*entry, size int, skip map[uint64]error) (total outcome, err error) {
+	var prepared []func(U)
+	for chunk := range slices.Chunk(entries, size) {
+		give, err := p.prepare(ctx, chunk, skip)
+		if errors.Is(err, ErrRejected) && len(chunk) == 1 {
+			return total, poison{chunk[0].seq: err}
+		}
+		if err != nil {
+			return total, err
+		}
+		prepared = append(prepared, give)
+	}
 	err = s.Update(ctx, mine.Partition, func(tx Tx[U]) error {
 		total = outcome{}
 		cp, err := tx.Checkpoint(ctx)
@@ -69,11 +80,11 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 		if err := tx.Drop(ctx, id); err != nil {
 			return err
 		}
-		for rest := entries; len(rest) > 0; {
-			n := min(len(rest), size)
-			out, err := p.reduceIn(ctx, tx, rest[:n], skip)
-			if errors.Is(err, ErrRejected) && n == 1 && skip[rest[0].seq] == nil {
-				return poison{rest[0].seq: err}
+		part := 0
+		for chunk := range slices.Chunk(entries, size) {
+			out, err := p.reduceIn(ctx, tx, chunk, skip, prepared[part])
+			if errors.Is(err, ErrRejected) && len(chunk) == 1 && skip[chunk[0].seq] == nil {
+				return poison{chunk[0].seq: err}
 			}
 			if err != nil {
 				return err
@@ -81,7 +92,7 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 			total.applied += out.applied
 			total.duplicates += out.duplicates
 			total.failed += out.failed
-			rest = rest[n:]
+			part++
 		}
 		return nil
 	})
