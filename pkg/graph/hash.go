@@ -150,3 +150,12 @@ func (h *Hasher) flag(b bool) {
 		h.num(0)
 	}
 }
+
+// EmbeddedConversation feeds the state of a conversation of the projection "embeddings".
+func (h *Hasher) EmbeddedConversation(s EmbeddedState) {
+	h.text("embeddings")
+	h.flag(s.DeletedSeq != 0)
+}
+
+// Embedding feeds what is the same whenever the vectors are made: that there are some.
+func (h *Hasher) Embedding(messageID string) { h.text("embedding", messageID) }

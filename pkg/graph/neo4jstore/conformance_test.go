@@ -108,6 +108,26 @@ func TestGenerationsConformance(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, cps[0].Seq, found.LastSeq)
 	})
+	t.Run("embeddings have generations too", func(t *testing.T) {
+		for generation := 1; generation <= 2; generation++ {
+			s := openEmbedded(t, c, generation, 8)
+			s.say("c", "hello")
+			s.apply(t)
+		}
+		require.NoError(t, g.Supersede(t.Context(), "embeddings", 1, 2))
+		require.NoError(t, g.Discard(t.Context(), "embeddings", 1))
+		b, err := g.Builds(t.Context(), "embeddings")
+		require.NoError(t, err)
+		require.Equal(t, projection.Builds{Serving: 2, Others: []int{}, Last: 2}, b)
+		for generation, want := range map[int]int{1: 0, 2: 1} {
+			r, err := OpenEmbeddingsReader(t.Context(), c, generation)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, r.Close()) }()
+			found, err := r.Embeddings(t.Context(), conversation("c"), graph.BagQuery{})
+			require.NoError(t, err)
+			require.Len(t, found, want)
+		}
+	})
 	t.Run("who did not know that its generation was superseded does not begin it anew", func(t *testing.T) {
 		s, err := OpenGraph(t.Context(), c, 1)
 		require.NoError(t, err)

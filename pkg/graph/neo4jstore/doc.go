@@ -9,6 +9,7 @@
 //	(:Conversation)-[:HAS_SUMMARY]->(:Summary)-[:CONSOLIDATES]->(:Summary)
 //	(:FileAccess)-[:OF_FILE]->(:File)
 //	(:SummariesConversation), (:SummariesState), (:SummariesMark), (:SummariesRange)
+//	(:EmbeddingsConversation), (:EmbeddingsEvent), (:Passage), (:CachedEmbedding)
 //
 // Each projection writes labels of its own only. What joins them is the property
 // conversation, "<generation>/<tenant>/<id>": it is the key of the conversation and
@@ -52,6 +53,7 @@
 // Every key begins with a generation, so a rebuild is written beside what serves. Which
 // one serves says a node of each projection, (:GraphServing) for example, see
 // [Generations]. A generation that was discarded, or an older one, can't be begun anew.
+// The cache of embeddings is of no generation: what fills it is paid for once.
 //
 // # Errors
 //

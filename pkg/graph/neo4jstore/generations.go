@@ -17,9 +17,9 @@ import (
 const firstForeign = 1 << 31
 
 // Generations keeps the builds of the read models apart: every key begins with one.
-// Which one serves stands in a node for each projection, (:GraphServing), (:FilesServing)
-// and (:SummariesServing), with what was discarded, so that one transaction decides. Any
-// number of processes may use it at once.
+// Which one serves stands in a node for each projection, (:GraphServing) for example, with
+// what was discarded, so that one transaction decides. Any number of processes may use it
+// at once.
 type Generations struct{ *db }
 
 var _ projection.Generations = (*Generations)(nil)

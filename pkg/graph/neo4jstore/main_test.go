@@ -122,6 +122,13 @@ var written = []string{
 	"(n:SummariesCheckpoint) WHERE n.key STARTS WITH $prefix",
 	"(n:SummariesSettled) WHERE n.key STARTS WITH $prefix",
 	"(n:SummariesFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
+	"(n:Passage) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL AND n.part IS NOT NULL",
+	"(n:EmbeddingsEvent) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:EmbeddingsConversation) WHERE n.key STARTS WITH $prefix",
+	"(n:EmbeddingsCheckpoint) WHERE n.key STARTS WITH $prefix",
+	"(n:EmbeddingsSettled) WHERE n.key STARTS WITH $prefix",
+	"(n:EmbeddingsFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
+	"(n:CachedEmbedding) WHERE n.key STARTS WITH $prefix",
 }
 
 // openBoth opens a generation of both stores.

@@ -41,18 +41,24 @@ func (d *db) migrate(ctx context.Context) error {
 		}
 	}
 	for n := len(applied); n < len(migrations); n++ {
-		m := migrations[n]
-		for _, statement := range m.statements {
-			if err := d.define(ctx, statement); err != nil {
-				return fmt.Errorf("schema %d, %s: %w", n+1, m.name, err)
-			}
-		}
-		if _, err := d.write(ctx, "MERGE (s:MnemeSchema {n: $n}) ON CREATE SET s.name = $name, s.sha256 = $sha256, s.at = datetime()",
-			map[string]any{"n": n + 1, "name": m.name, "sha256": m.checksum()}); err != nil {
-			return fmt.Errorf("schema %d, %s: %w", n+1, m.name, err)
+		if err := d.apply(ctx, n); err != nil {
+			return fmt.Errorf("schema %d, %s: %w", n+1, migrations[n].name, err)
 		}
 	}
 	return d.awaitIndexes(ctx)
+}
+
+// apply makes one step of the schema.
+func (d *db) apply(ctx context.Context, n int) error {
+	m := migrations[n]
+	for _, statement := range m.statements {
+		if err := d.define(ctx, statement); err != nil {
+			return err
+		}
+	}
+	_, err := d.write(ctx, "MERGE (s:MnemeSchema {n: $n}) ON CREATE SET s.name = $name, s.sha256 = $sha256, s.at = datetime()",
+		map[string]any{"n": n + 1, "name": m.name, "sha256": m.checksum()})
+	return err
 }
 
 // definePatience is how long others may be at the same constraint or index.

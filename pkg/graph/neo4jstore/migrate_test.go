@@ -71,6 +71,7 @@ var released = []string{
 	"3d445aa5aafff65f4d265f4c102bfb34b9fbba3f83b9e3ed867a28d498de2053",
 	"0324a524a70f41f8552d3bf433fba20eeeb5a62169e0f90db1f5f2ce71b127d8",
 	"468ff74d01eb82a9018481c5884cd2ed6cb3c46774caa6f49907ad1fb358e374",
+	"66d96a276b0c83bed06100c0dd9acbeea47429dec572a23c0080da0770c3ee7a",
 }
 
 func TestAReleasedMigrationStaysAsItIs(t *testing.T) {
@@ -118,12 +119,15 @@ func schemas(t *testing.T, c Config) {
 	refused := func(want error, text string) {
 		t.Helper()
 		for name, open := range map[string]func() error{
-			"graph":            func() error { return errorOf(OpenGraph(ctx, c, 1)) },
-			"files":            func() error { return errorOf(OpenFiles(ctx, c, 1)) },
-			"summaries":        func() error { return errorOf(OpenSummaries(ctx, c, 1)) },
-			"graph reader":     func() error { return errorOf(OpenGraphReader(ctx, c, 1)) },
-			"files reader":     func() error { return errorOf(OpenFilesReader(ctx, c, 1)) },
-			"summaries reader": func() error { return errorOf(OpenSummariesReader(ctx, c, 1)) },
+			"graph":             func() error { return errorOf(OpenGraph(ctx, c, 1)) },
+			"files":             func() error { return errorOf(OpenFiles(ctx, c, 1)) },
+			"summaries":         func() error { return errorOf(OpenSummaries(ctx, c, 1)) },
+			"embeddings":        func() error { return errorOf(OpenEmbeddings(ctx, c, 1)) },
+			"embeddings cache":  func() error { return errorOf(OpenEmbeddingsCache(ctx, c)) },
+			"graph reader":      func() error { return errorOf(OpenGraphReader(ctx, c, 1)) },
+			"files reader":      func() error { return errorOf(OpenFilesReader(ctx, c, 1)) },
+			"summaries reader":  func() error { return errorOf(OpenSummariesReader(ctx, c, 1)) },
+			"embeddings reader": func() error { return errorOf(OpenEmbeddingsReader(ctx, c, 1)) },
 		} {
 			err := open()
 			if want == ErrForeign && name[len(name)-1] == 'r' { // a reader finds out only that mneme was never here

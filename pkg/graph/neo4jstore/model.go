@@ -1,5 +1,10 @@
 package neo4jstore
 
+import (
+	"slices"
+	"strings"
+)
+
 // Label is a label as people meet it who read the graph with Cypher.
 type Label struct {
 	Name, Is   string
@@ -166,7 +171,7 @@ func Labels() []Label {
 			{"conversation", "key of the conversation"}, {"seq", "its sequence"}, {"identity", "key of tenant, conversation, source and id"},
 			{"payload_key", "key of the id that its payload has in the conversation"}, {"content_digest", "hash of its content"},
 		}},
-	}, summariesLabels()...)
+	}, append(summariesLabels(), embeddingsLabels()...)...)
 }
 
 // Relationships describes them.
@@ -185,10 +190,15 @@ func Relationships() []Relationship {
 	}
 }
 
-// Indexes lists what the schema makes, in order.
+// Indexes lists what the schema makes and leaves, in order.
 func Indexes() (list []Index) {
 	for _, m := range migrations {
 		for _, statement := range m.statements {
+			if dropped, ok := strings.CutPrefix(statement, "DROP INDEX "); ok {
+				name := strings.TrimSuffix(dropped, " IF EXISTS")
+				list = slices.DeleteFunc(list, func(i Index) bool { return i.Name == name })
+				continue
+			}
 			list = append(list, Index{nameOf(statement), statement})
 		}
 	}

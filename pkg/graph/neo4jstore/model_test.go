@@ -1,6 +1,7 @@
 package neo4jstore
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -101,18 +102,25 @@ func tell(t *testing.T, h *storetest.History, together bool) (*Graph, *Files) {
 func TestTheExampleQueriesAnswerTheirQuestions(t *testing.T) {
 	t.Parallel()
 	g, _ := tell(t, told(), true)
-	params := map[string]any{"listed": g.tenantKey("t"), "path": "/w/a.go", "file": "/w/a.go", "id": "one", "turn": 1}
+	const dimensions = 7 // which no other test has
+	embedded := openEmbedded(t, testConfig(t), g.generation, dimensions)
+	embedded.history.Messages = told().Messages[:3]
+	embedded.apply(t)
+	vectors, err := sized(dimensions).Embed(t.Context(), "t", []string{"change it"})
+	require.NoError(t, err)
+	params := map[string]any{"vector": floats(vectors[0]), "listed": g.tenantKey("t"), "path": "/w/a.go", "file": "/w/a.go", "id": "one", "turn": 1}
 	answers := map[string][][]any{
 		"Which conversations read or changed a file?": {{"two", "Second", []any{"read"}, 2}, {"one", "Renamed", []any{"write"}, 1}},
 		"Which conversations are about a piece of code?": {
 			{"two", "Second", "main", 3, 9, 1, 13}, {"one", "Renamed", "main", 3, 9, 2, 3},
 		},
-		"Which tools fail most?":                           {{"Edit", 3, 1, 33.3}, {"Read", 4, 1, 25.0}},
-		"How long do tools take?":                          {{"Edit", 3, 12.5, 12.5}, {"Read", 1, 12.5, 12.5}},
-		"Which files are changed together, in one turn?":   {{"/w/a.go", "/w/b.go", 1}},
-		"Which calls never got a result?":                  {{"two", 1, "Grep", `{"pattern":"x"}`}, {"two", 1, "Read", `{"file_path":"/w/a.go"}`}, {"two", 1, "Read", `{"file_path":"/w/a.go"}`}, {"one", 1, "Read", `{"file_path":"/w/b.go"}`}},
-		"Which tools fill the context with their results?": {{"Edit", 3, 12, 4}, {"Read", 1, 4, 4}},
-		"Which conversations branched, and where?":         {{"one", "two", 1, "change it"}},
+		"Which tools fail most?":                              {{"Edit", 3, 1, 33.3}, {"Read", 4, 1, 25.0}},
+		"How long do tools take?":                             {{"Edit", 3, 12.5, 12.5}, {"Read", 1, 12.5, 12.5}},
+		"Which files are changed together, in one turn?":      {{"/w/a.go", "/w/b.go", 1}},
+		"Which calls never got a result?":                     {{"two", 1, "Grep", `{"pattern":"x"}`}, {"two", 1, "Read", `{"file_path":"/w/a.go"}`}, {"two", 1, "Read", `{"file_path":"/w/a.go"}`}, {"one", 1, "Read", `{"file_path":"/w/b.go"}`}},
+		"Which tools fill the context with their results?":    {{"Edit", 3, 12, 4}, {"Read", 1, 4, 4}},
+		"Which conversations branched, and where?":            {{"one", "two", 1, "change it"}},
+		"Which messages are nearest in meaning to something?": {{"one", "user", "change it", 1.0}, {"one", "assistant", "I do", 0.63}},
 		"How did a conversation describe itself over time?": {
 			{1, 11, "First", []any{"x"}, "active", "m"}, {11, nil, "Renamed", []any{"x"}, "active", "m"},
 		},
@@ -141,6 +149,13 @@ func TestEveryPropertyIsDocumentedAndEveryDocumentedOneIsWritten(t *testing.T) {
 	t.Parallel()
 	g, _ := tell(t, told(), false)
 	tellSummaries(t, g.generation)
+	tellEmbeddings(t, g.generation)
+	prefixOf := func(label string) string {
+		if label == "CachedEmbedding" { // of no generation
+			return hex.EncodeToString(cachePrefix(t))
+		}
+		return g.prefix()
+	}
 	for _, label := range Labels() {
 		documented := []string{}
 		for _, p := range label.Properties {
@@ -148,7 +163,7 @@ func TestEveryPropertyIsDocumentedAndEveryDocumentedOneIsWritten(t *testing.T) {
 		}
 		rows, err := g.read(t.Context(), fmt.Sprintf(`MATCH (n:%s) WHERE coalesce(n.conversation, n.key) STARTS WITH $prefix
 			AND ($label <> 'SummariesEvent' OR size(labels(n)) = 1) UNWIND keys(n) AS name RETURN DISTINCT name`, label.Name), // a mark or a range is one too
-			map[string]any{"prefix": g.prefix(), "label": label.Name})
+			map[string]any{"prefix": prefixOf(label.Name), "label": label.Name})
 		require.NoError(t, err)
 		stored := []string{}
 		for _, row := range rows {
@@ -170,7 +185,7 @@ func TestEveryPropertyIsDocumentedAndEveryDocumentedOneIsWritten(t *testing.T) {
 
 // rarely are properties that no node of the small history has at its end.
 var rarely = map[string]bool{
-	"Conversation.sweep": true, "FilesConversation.sweep": true, "SummariesConversation.sweep": true, // only while one is emptied
+	"Conversation.sweep": true, "FilesConversation.sweep": true, "SummariesConversation.sweep": true, "EmbeddingsConversation.sweep": true, // only while one is emptied
 	"Message.reasoning_hash": true, "Message.updated_at": true, "ToolCall.arguments_hash": true, "ToolCall.updated_at": true, "ToolResult.result_hash": true, // long texts, no time
 	"Summary.updated_at": true, "Condensed.updated_at": true, "Condensed.payload_key": true,
 	"Version.payload_key": true, "Version.updated_at": true, // no such event has a payload id

@@ -27,6 +27,7 @@ func TestEveryStatementIsASeek(t *testing.T) {
 	c := testConfig(t)
 	list := sentByAll(t, openStores(t, c))
 	maps.Copy(list, sentBySummaries(t, openSummarised(t, c, generationOf(t.Name()))))
+	maps.Copy(list, sentByEmbeddings(t, openEmbedded(t, c, generationOf(t.Name()), 8)))
 	t.Run("where much is stored", func(t *testing.T) {
 		t.Parallel()
 		check(t, c, list)
@@ -128,7 +129,7 @@ func pieceOf(d dialect, name string) string {
 
 // engineOf is a statement of the engine for each projection.
 func engineOf(statement string) (list []string) {
-	for _, d := range []dialect{graphDialect, filesDialect, summariesDialect} {
+	for _, d := range []dialect{graphDialect, filesDialect, summariesDialect, embeddingsDialect} {
 		list = append(list, (&store{dialect: d}).engine(statement))
 	}
 	return list

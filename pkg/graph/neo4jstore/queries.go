@@ -3,7 +3,8 @@ package neo4jstore
 import "strings"
 
 // Query is a question that people ask the graph. Its parameter $listed is
-// "<generation>/<tenant>": "1/default" until the graph is rebuilt.
+// "<generation>/<tenant>": "1/default" until the graph is rebuilt. $vector is what the
+// model of the projection "embeddings" makes of a text.
 type Query struct{ Question, Cypher string }
 
 // Queries are examples for people who know Cypher. They run in a test.
@@ -69,6 +70,11 @@ MATCH (s:Summary) WHERE s.conversation = $listed + '/' + $id AND s.level > 0 AND
   AND NOT EXISTS { MATCH (p:Summary) WHERE p.conversation = s.conversation AND p.level = s.level + 1 AND p.last_seq >= s.last_seq AND p.seq > 0 }
   AND NOT EXISTS { MATCH (r:Summary) WHERE r.conversation = s.conversation AND r.level = s.level AND r.last_seq = s.last_seq AND r.seq > s.seq }
 RETURN s.level, s.first_turn, s.last_turn, left(s.said, 80) AS said ORDER BY s.first_seq`},
+		{"Which messages are nearest in meaning to something?", `
+CALL db.index.vector.queryNodes('message_embedding_index', 20, $vector) YIELD node AS p, score
+MATCH (c:Conversation {key: $listed + '/' + p.conversation_id}) WHERE c.tenant = p.tenant
+MATCH (m:Message {conversation: c.key, seq: p.seq})
+RETURN c.id, m.role, left(m.content, 80) AS said, round(max(score), 2) AS score ORDER BY score DESC`},
 		{"How did a conversation describe itself over time?", `
 MATCH (c:Conversation {key: $listed + '/' + $id})-[:HAS_VERSION]->(v:Version)
 RETURN v.seq, v.ended, v.title, v.tags, v.status, v.model ORDER BY v.seq`},

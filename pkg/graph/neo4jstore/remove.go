@@ -10,9 +10,7 @@ type removal struct{ label, where string }
 
 const ofKey = "n.key STARTS WITH $prefix"
 
-func ofConversation(by string) string {
-	return "n.conversation STARTS WITH $prefix AND n." + by + " IS NOT NULL"
-}
+func ofConversation(by ...string) string { return "n.conversation STARTS WITH $prefix" + areThere(by) }
 
 // removals, by projection, have children before their parents, which have the more
 // relationships, and what readers look at first of all.
@@ -32,6 +30,11 @@ var removals = map[string][]removal{
 		{"SummariesCheckpoint", ofKey}, {"SummariesSettled", ofKey},
 		{"SummariesState", ofConversation("seq")}, {"SummariesEvent", ofConversation("seq")},
 		{"SummariesConversation", ofKey}, {"SummariesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
+	},
+	"embeddings": {
+		{"EmbeddingsCheckpoint", ofKey}, {"EmbeddingsSettled", ofKey},
+		{"Passage", ofConversation("seq", "part")}, {"EmbeddingsEvent", ofConversation("seq")},
+		{"EmbeddingsConversation", ofKey}, {"EmbeddingsFailedEvent", "n.generation = $generation AND n.seq >= 0"},
 	},
 }
 
@@ -65,9 +68,9 @@ func (d *db) remove(ctx context.Context, projection string, generation int) erro
 	return nil
 }
 
-// Reset deletes every generation of the projections that programs write, and which one
-// serves: the server is then as if no mneme had used it, but for the schema. Nobody may be
-// reading or writing them.
+// Reset deletes every generation of the projections that programs write, which one
+// serves, and the cache of embeddings: the server is then as if no mneme had used it, but
+// for the schema. Nobody may be reading or writing them.
 func Reset(ctx context.Context, c Config) (err error) {
 	g, err := OpenGenerations(ctx, c)
 	if err != nil {
@@ -88,5 +91,6 @@ func Reset(ctx context.Context, c Config) (err error) {
 			return classify(err)
 		}
 	}
-	return nil
+	s := &store{db: g.db}
+	return s.drain(ctx, "MATCH (n:CachedEmbedding) WHERE n.key > '' WITH n LIMIT $limit DELETE n RETURN count(*)", map[string]any{})
 }

@@ -100,4 +100,24 @@ var migrations = []migration{
 		"CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Message|Conversation) ON EACH [n.words]" +
 			" OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
 	}},
+	{"constraints and indexes of the projection embeddings, and its cache", []string{
+		"CREATE CONSTRAINT embeddings_checkpoint IF NOT EXISTS FOR (k:EmbeddingsCheckpoint) REQUIRE k.key IS UNIQUE",
+		"CREATE CONSTRAINT embeddings_settled IF NOT EXISTS FOR (s:EmbeddingsSettled) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT embeddings_failed_event IF NOT EXISTS FOR (f:EmbeddingsFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
+		"CREATE INDEX embeddings_failed_event_conversation IF NOT EXISTS FOR (f:EmbeddingsFailedEvent) ON (f.conversation)",
+		"CREATE CONSTRAINT embeddings_serving IF NOT EXISTS FOR (s:EmbeddingsServing) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT embeddings_event_identity IF NOT EXISTS FOR (e:EmbeddingsEvent) REQUIRE e.identity IS UNIQUE",
+		"CREATE CONSTRAINT embeddings_event_payload_key IF NOT EXISTS FOR (e:EmbeddingsEvent) REQUIRE e.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT embeddings_event_seq IF NOT EXISTS FOR (e:EmbeddingsEvent) REQUIRE (e.conversation, e.seq) IS UNIQUE",
+		"CREATE CONSTRAINT embeddings_conversation_key IF NOT EXISTS FOR (c:EmbeddingsConversation) REQUIRE c.key IS UNIQUE",
+		"CREATE INDEX embeddings_conversation_sweep IF NOT EXISTS FOR (c:EmbeddingsConversation) ON (c.sweep)",
+		"CREATE CONSTRAINT passage_part IF NOT EXISTS FOR (p:Passage) REQUIRE (p.conversation, p.seq, p.part) IS UNIQUE",
+		"CREATE CONSTRAINT cached_embedding_key IF NOT EXISTS FOR (e:CachedEmbedding) REQUIRE e.key IS UNIQUE",
+
+		// Vectors are of passages, and of as many dimensions as the model has: an index
+		// without vector.dimensions keeps those of each number apart. The index of this name
+		// was one of messages, on which nothing wrote vectors.
+		"DROP INDEX message_embedding_index IF EXISTS",
+		"CREATE VECTOR INDEX message_embedding_index IF NOT EXISTS FOR (p:Passage) ON (p.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
+	}},
 }

@@ -391,8 +391,17 @@ func (t *tx) Drop(ctx context.Context, id events.ConversationID) error {
 	return nil
 }
 
-// empty deletes the nodes of a label that belong to a conversation, in order of one of
-// their properties.
-func empty(label, by string) string {
-	return "MATCH (n:" + label + ") WHERE n.conversation = $key AND n." + by + " IS NOT NULL WITH n LIMIT $limit DETACH DELETE n RETURN count(*)"
+// empty deletes the nodes of a label that belong to a conversation, by the index on it
+// and these properties.
+func empty(label string, by ...string) string {
+	return "MATCH (n:" + label + ") WHERE n.conversation = $key" + areThere(by) + " WITH n LIMIT $limit DETACH DELETE n RETURN count(*)"
+}
+
+// areThere says that a node has properties, for an index is used only if a statement
+// speaks of all that it is on.
+func areThere(properties []string) (where string) {
+	for _, name := range properties {
+		where += " AND n." + name + " IS NOT NULL"
+	}
+	return where
 }

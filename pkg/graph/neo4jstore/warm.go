@@ -100,6 +100,12 @@ func (s *Summaries) Warm(ctx context.Context) error {
 	return errors.Join(err, e, f, g, s.warm(ctx))
 }
 
+// Warm is as [Graph.Warm].
+func (e *Embeddings) Warm(ctx context.Context) error {
+	_, err := e.Embeddings(ctx, nobody, graph.BagQuery{})
+	return errors.Join(err, e.warm(ctx))
+}
+
 // warm sends the statements of a batch once, with nothing to write, if this is a writer.
 func (s *store) warm(ctx context.Context) error {
 	if s.reader {

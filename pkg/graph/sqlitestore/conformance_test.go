@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"mneme/pkg/graph"
 	"mneme/pkg/graph/storetest"
 )
 
@@ -30,6 +33,12 @@ var (
 		},
 		Refuse: refuse("summaries", "conversation", "profile"),
 	}
+	embeddingsBackend = storetest.Backend[storetest.EmbeddingsStore]{
+		Open: func(ctx context.Context, dir string) (storetest.EmbeddingsStore, error) {
+			return OpenEmbeddings(ctx, Path(dir, "embeddings", 1))
+		},
+		Refuse: refuse("embeddings", "embedding", "message_id"),
+	}
 )
 
 func TestGraphConformance(t *testing.T) {
@@ -45,6 +54,29 @@ func TestFilesConformance(t *testing.T) {
 func TestSummariesConformance(t *testing.T) {
 	t.Parallel()
 	storetest.RunSummaries(t, summariesBackend)
+}
+
+func TestEmbeddingsConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunEmbeddings(t, embeddingsBackend)
+}
+
+func TestEmbeddingsCacheConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunEmbeddingsCache(t, storetest.CacheBackend{Open: func(ctx context.Context, dir string) (graph.EmbeddingsCache, error) {
+		return OpenEmbeddingsCache(ctx, filepath.Join(dir, "embeddings-cache.db"))
+	}})
+}
+
+func TestACacheOfEmbeddingsHasOneProcess(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "embeddings-cache.db")
+	first, err := OpenEmbeddingsCache(t.Context(), path)
+	require.NoError(t, err)
+	_, err = OpenEmbeddingsCache(t.Context(), path)
+	require.ErrorIs(t, err, ErrLocked)
+	require.NoError(t, first.Close())
+	require.NoError(t, first.Close(), "twice")
 }
 
 func TestBranchConformance(t *testing.T) {

@@ -65,8 +65,13 @@ type conn struct {
 	stmts map[string]*sql.Stmt
 }
 
-// openWriter opens or creates a file to write to it.
-func openWriter(ctx context.Context, path, schema string) (_ *db, err error) {
+// openWriter opens or creates the file of a read model to write to it.
+func openWriter(ctx context.Context, path, schema string) (*db, error) {
+	return openTables(ctx, path, schema, schemaVersion)
+}
+
+// openTables opens or creates a file of tables of a version to write to it.
+func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err error) {
 	d := &db{path: path, closed: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -99,15 +104,15 @@ func openWriter(ctx context.Context, path, schema string) (_ *db, err error) {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	switch version {
-	case schemaVersion:
+	case shape:
 	case 0:
-		script := "BEGIN IMMEDIATE;" + schema + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", schemaVersion)
+		script := "BEGIN IMMEDIATE;" + schema + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", shape)
 		if _, err := c.ExecContext(ctx, script); err != nil {
 			return nil, fmt.Errorf("create tables in %s: %w", path, err)
 		}
 	default:
 		return nil, fmt.Errorf("%s has tables of version %d, this program makes version %d: %w (stop mneme, delete the file, start again: it is made anew from the log)",
-			path, version, schemaVersion, projection.ErrRebuild)
+			path, version, shape, projection.ErrRebuild)
 	}
 	return d, d.openReaders()
 }
@@ -430,12 +435,17 @@ func (sel selection) statement(keys int) string {
 // lookup looks for the rows of n keys whose values add appends, and calls scan for
 // those that there are. The first column is the number of the key.
 func (c *conn) lookup(ctx context.Context, sel selection, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
+	return sel.lookup(func(query string, args ...any) (*sql.Rows, error) { return c.query(ctx, query, args...) }, n, add, scan)
+}
+
+// lookup is the same by any queryer.
+func (sel selection) lookup(q queryer, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
 	return inParts(n, func(first, size int) error {
 		args := make([]any, 0, size*(1+len(sel.key)))
 		for i := range size {
 			args = add(append(args, first+i), first+i)
 		}
-		rows, err := c.query(ctx, sel.statement(size), args...)
+		rows, err := q(sel.statement(size), args...)
 		return each(rows, err, scan)
 	})
 }

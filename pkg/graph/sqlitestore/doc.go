@@ -9,6 +9,9 @@
 // A rebuild makes the file of the next generation; which one serves is in the files, see
 // [Generations].
 //
+// The cache of embeddings is a file of its own, of no generation, which is kept when read
+// models are made anew.
+//
 // Files are in WAL mode with synchronous=NORMAL: a power cut can take back the
 // last commits but leaves the file consistent, and the log delivers again what
 // was taken back, because the checkpoint went with it.

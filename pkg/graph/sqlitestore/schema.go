@@ -169,3 +169,23 @@ CREATE TABLE summary (
 ) WITHOUT ROWID;
 CREATE INDEX summary_by_range ON summary (c, level, last) WHERE revised = 0;
 `
+
+// embeddingsSchema is the read model "embeddings".
+const embeddingsSchema = engineSchema + `
+CREATE TABLE conversation (
+  c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
+  UNIQUE (tenant, id)
+);
+CREATE TABLE embedding (
+  seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, message_id TEXT NOT NULL, dimensions INTEGER NOT NULL, vectors BLOB NOT NULL
+);
+CREATE INDEX embedding_by_conversation ON embedding (c, seq);
+`
+
+// cacheVersion is the shape of the cache of embeddings, which outlives that of the read
+// models.
+const cacheVersion = 1
+
+const cacheSchema = `
+CREATE TABLE cached_embedding (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+`

@@ -32,6 +32,12 @@ type SummariesStore interface {
 	io.Closer
 }
 
+// EmbeddingsStore is a backend of the projection "embeddings".
+type EmbeddingsStore interface {
+	graph.EmbeddingsStore
+	io.Closer
+}
+
 // Backend is how the suite reaches a backend.
 type Backend[S any] struct {
 	// Open opens the store that belongs to a directory, and makes it if it is not
@@ -39,9 +45,9 @@ type Backend[S any] struct {
 	// nothing in directories takes the path as a name.
 	Open func(ctx context.Context, dir string) (S, error)
 	// Refuse makes the store of a directory refuse data as one of its own rules
-	// would: in "graph" a message with this id, in "files" an access of this path, in
-	// "summaries" a conversation of this profile. Undo
-	// makes it accept them again.
+	// would: in "graph" and "embeddings" a message with this id, in "files" an access of
+	// this path, in "summaries" a conversation of this profile. Undo makes it accept them
+	// again.
 	Refuse func(ctx context.Context, dir, text string) (undo func() error, err error)
 	// Without are the cases to leave out, each with the reason.
 	Without map[string]string
@@ -63,6 +69,12 @@ func RunFiles(t *testing.T, b Backend[FilesStore]) {
 func RunSummaries(t *testing.T, b Backend[SummariesStore]) {
 	w := workshop[*summary.Unit, SummariesStore]{backend: b, projection: summary.Projection()}
 	w.run(t, append(engineCases(w, summariesData), summariesCases(w)...))
+}
+
+// RunEmbeddings runs every case for the projection "embeddings".
+func RunEmbeddings(t *testing.T, b Backend[EmbeddingsStore]) {
+	w := embeddingsShop{backend: b, projection: graph.EmbeddingsProjection(builtIn{})}
+	w.run(t, append(engineCases(w, embeddingsData), embeddingsCases(w)...))
 }
 
 // RunBranches runs every case for branches: what they show of their ancestors, over

@@ -19,22 +19,27 @@ type data struct {
 	nth func(n int) events.Payload
 	// refused is what Backend.Refuse refuses for a text.
 	refused func(text string) events.Payload
+	// again is what may come first of a conversation.
+	again events.Payload
 }
 
 var (
 	graphData = data{
 		nth:     func(n int) events.Payload { return message(fmt.Sprintf("m%d", n), "user", "hello") },
 		refused: func(text string) events.Payload { return message(text, "user", "hello") },
+		again:   &events.ConversationStarted{Title: "again"},
 	}
 	filesData = data{
 		nth:     func(n int) events.Payload { return read(fmt.Sprintf("k%d", n), fmt.Sprintf("/%d", n)) },
 		refused: func(text string) events.Payload { return read("of "+text, text) },
+		again:   &events.ConversationStarted{Title: "again"},
 	}
 )
 
 var summariesData = data{
 	nth:     func(n int) events.Payload { return text(fmt.Sprintf("m%d", n), "user", n+1) },
 	refused: func(text string) events.Payload { return &events.ConversationStarted{Profile: text} },
+	again:   &events.ConversationStarted{Title: "again"},
 }
 
 func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []namedCase {

@@ -131,7 +131,7 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 			h.Add("d", d.nth(1))
 			h.Add("c", &events.ConversationDeleted{Reason: "asked for"})
 			h.Add("c", d.nth(2))
-			h.Add("c", &events.ConversationStarted{Title: "again"})
+			h.Add("c", d.again)
 			h.Add("d", d.nth(2))
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, 3, b.tombstone(id("c")))

@@ -1,0 +1,238 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"mneme/events"
+	"mneme/pkg/projection"
+	"mneme/pkg/recall"
+)
+
+// Embedder makes the vectors of texts by a model that may be far away. It is safe for
+// concurrent use.
+type Embedder interface {
+	// Model names the model. Vectors of another one are not comparable.
+	Model() string
+	// Embed makes the vectors of texts of a tenant, one of each and of equal length; nil
+	// for a text that has none. A text that the model refuses, now and ever, is
+	// projection.ErrRejected.
+	Embed(ctx context.Context, tenant string, texts []string) ([]recall.Vector, error)
+}
+
+// EmbeddingKey tells texts apart that have a vector each: what was embedded, and by which
+// model.
+type EmbeddingKey [16]byte
+
+// EmbeddingsCache holds vectors that were made: what was embedded once is not paid for
+// again, whatever is rebuilt. It is safe for concurrent use.
+type EmbeddingsCache interface {
+	// Load reads the vectors of keys, in their order; nil where it holds none.
+	Load(ctx context.Context, keys []EmbeddingKey) ([][]byte, error)
+	// Store keeps a vector of each key. What it holds stays as it is. An empty vector, of
+	// a text that has none, is held too.
+	Store(ctx context.Context, keys []EmbeddingKey, vectors [][]byte) error
+	Close() error
+}
+
+// EmbeddedState is a conversation in a unit of work of the projection "embeddings".
+type EmbeddedState struct {
+	ID         events.ConversationID
+	Key        int64
+	LastSeq    uint64
+	DeletedSeq uint64
+	Touched    bool
+	Dropped    bool
+}
+
+// Embedding is what a message means, passage by passage.
+type Embedding struct {
+	Seq        uint64
+	MessageID  string
+	Dimensions int
+	Vectors    []byte // of its passages, those of its bag: Dimensions bytes each
+}
+
+// Decode gives the vectors of the passages. One without meaning has none.
+func (e *Embedding) Decode() ([]recall.Vector, error) {
+	return recall.ParseVectors(e.Vectors, e.Dimensions)
+}
+
+// EmbeddingsUnit is the unit of work of the projection "embeddings".
+type EmbeddingsUnit struct {
+	States     map[events.ConversationID]*EmbeddedState
+	Embeddings []Of[EmbeddedState, Embedding]
+
+	vectors map[uint64][]recall.Vector // of the messages of the batch, by sequence
+}
+
+// NewEmbeddingsUnit makes an empty unit; the backend adds what it has loaded.
+func NewEmbeddingsUnit() *EmbeddingsUnit {
+	return &EmbeddingsUnit{States: map[events.ConversationID]*EmbeddedState{}}
+}
+
+// Tombstone implements projection.Unit.
+func (u *EmbeddingsUnit) Tombstone(id events.ConversationID) uint64 {
+	if s := u.States[id]; s != nil {
+		return s.DeletedSeq
+	}
+	return 0
+}
+
+// EmbeddingsProjection declares the read model "embeddings": what the passages of messages
+// mean by a model behind an endpoint. It comes late and without effect on the other read
+// models. Hashes tell which messages are embedded, not the vectors: those may differ a
+// little whenever they are made.
+func EmbeddingsProjection(embedder Embedder) projection.Projection[*EmbeddingsUnit] {
+	p := embeddingsOf(embedder.Model())
+	p.Prepare = func(ctx context.Context, list []*events.Recorded) (func(*EmbeddingsUnit), error) {
+		vectors, err := embed(ctx, embedder, list)
+		return func(u *EmbeddingsUnit) { u.vectors = vectors }, err
+	}
+	return p
+}
+
+// embeddingsOf is the projection without what makes vectors.
+func embeddingsOf(model string) projection.Projection[*EmbeddingsUnit] {
+	return projection.Projection[*EmbeddingsUnit]{
+		Name:     "embeddings",
+		Version:  1,
+		Settings: model,
+		Reducers: map[string]projection.Reducer[*EmbeddingsUnit]{
+			events.TypeConversationDeleted: (*EmbeddingsUnit).deleted,
+			events.TypeMessageCreated:      (*EmbeddingsUnit).message,
+		},
+	}
+}
+
+// CheckEmbeddings returns projection.OtherBuild if a read model was built with another model
+// than this one: its vectors are not comparable.
+func CheckEmbeddings(ctx context.Context, r EmbeddingsReader, model string) error {
+	list, err := r.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	p := embeddingsOf(model)
+	for _, cp := range list {
+		if mine := p.Fingerprint(); cp.Fingerprint != mine {
+			return projection.OtherBuild(p.Name, cp.Fingerprint, mine)
+		}
+	}
+	return nil
+}
+
+// passagesOf are the texts that the bag of a message has passages of.
+func passagesOf(p *events.MessageCreated) []string {
+	list := recall.Passages(NewBody(p.Content).Text)
+	return list[:min(len(list), recall.MaxPassages)]
+}
+
+// embed makes the vectors of messages, those of a tenant together.
+func embed(ctx context.Context, embedder Embedder, list []*events.Recorded) (map[uint64][]recall.Vector, error) {
+	type part struct {
+		seq uint64
+		n   int
+	}
+	var tenants []string // in the order of the log
+	texts, parts := map[string][]string{}, map[string][]part{}
+	for _, e := range list {
+		p, ok := e.Payload.(*events.MessageCreated)
+		if !ok {
+			continue
+		}
+		tenant, passages := e.Conversation().Tenant, passagesOf(p)
+		if parts[tenant] == nil {
+			tenants = append(tenants, tenant)
+		}
+		texts[tenant] = append(texts[tenant], passages...)
+		parts[tenant] = append(parts[tenant], part{e.Seq, len(passages)})
+	}
+	vectors := map[uint64][]recall.Vector{}
+	for _, tenant := range tenants {
+		made, err := embedder.Embed(ctx, tenant, texts[tenant])
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range parts[tenant] {
+			vectors[p.seq], made = made[:p.n], made[p.n:]
+		}
+	}
+	return vectors, nil
+}
+
+func (u *EmbeddingsUnit) touch(e *events.Recorded) *EmbeddedState {
+	id := e.Conversation()
+	s := u.States[id]
+	if s == nil {
+		s = &EmbeddedState{ID: id}
+		u.States[id] = s
+	}
+	s.LastSeq, s.Touched = e.Seq, true
+	return s
+}
+
+func (u *EmbeddingsUnit) deleted(e *events.Recorded) error {
+	s := u.touch(e)
+	u.Embeddings = without(u.Embeddings, s)
+	*s = EmbeddedState{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	return nil
+}
+
+func (u *EmbeddingsUnit) message(e *events.Recorded) error {
+	vectors, ok := u.vectors[e.Seq]
+	if !ok {
+		return fmt.Errorf("no vectors were made of the message at sequence %d", e.Seq)
+	}
+	s := u.touch(e)
+	row := Embedding{Seq: e.Seq, MessageID: e.Payload.(*events.MessageCreated).MessageID}
+	for _, v := range vectors {
+		row.Dimensions = max(row.Dimensions, len(v))
+	}
+	if row.Dimensions == 0 { // it says nothing
+		return nil
+	}
+	for _, v := range vectors {
+		row.Vectors = recall.AppendVector(row.Vectors, v, row.Dimensions)
+	}
+	u.Embeddings = append(u.Embeddings, Of[EmbeddedState, Embedding]{s, row})
+	return nil
+}
+
+// EmbeddingsReader reads the read model "embeddings".
+type EmbeddingsReader interface {
+	projection.ReadStore
+	// Embeddings reads the embeddings of a conversation in the order of their sequences,
+	// from a sequence on. There are none of a conversation that it does not know, or not
+	// yet.
+	Embeddings(ctx context.Context, id events.ConversationID, q BagQuery) ([]Embedding, error)
+}
+
+// EmbeddingsStore is the backend of the projection "embeddings".
+type EmbeddingsStore interface {
+	projection.Store[*EmbeddingsUnit]
+	EmbeddingsReader
+}
+
+// Embeddings reads the embeddings of this lineage's conversation with those of what it has
+// from its ancestors.
+func (l *Lineage) Embeddings(r EmbeddingsReader) EmbeddingsReader {
+	if len(l.segments) == 1 {
+		return r
+	}
+	return &inheritingEmbeddings{r, l}
+}
+
+type inheritingEmbeddings struct {
+	EmbeddingsReader
+	lineage *Lineage
+}
+
+// Embeddings implements EmbeddingsReader.
+func (r *inheritingEmbeddings) Embeddings(ctx context.Context, id events.ConversationID, q BagQuery) ([]Embedding, error) {
+	if id != r.lineage.own.ID {
+		return r.EmbeddingsReader.Embeddings(ctx, id, q)
+	}
+	return collect(r.lineage, q.From, q.Before, q.Limit, true, func(s *segment, from, before uint64, limit int) ([]Embedding, error) {
+		return r.EmbeddingsReader.Embeddings(ctx, s.id, BagQuery{From: from, Before: before, Limit: limit})
+	}, func(*Embedding, *segment, int) {})
+}

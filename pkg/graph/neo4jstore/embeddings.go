@@ -1,0 +1,92 @@
+package neo4jstore
+
+import (
+	"context"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/projection"
+)
+
+// Embeddings is the read model "embeddings" in Neo4j.
+type Embeddings struct{ store }
+
+var _ graph.EmbeddingsStore = (*Embeddings)(nil)
+
+// OpenEmbeddings connects to write the read model, one generation of it, and makes the
+// schema. It returns the errors of the package comment.
+func OpenEmbeddings(ctx context.Context, c Config, generation int) (*Embeddings, error) {
+	d, err := openWriter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Embeddings{store{db: d, dialect: embeddingsDialect, generation: generation}}, nil
+}
+
+// OpenEmbeddingsReader connects to read. As long as no writer was here, the error is
+// ErrNotThere.
+func OpenEmbeddingsReader(ctx context.Context, c Config, generation int) (*Embeddings, error) {
+	d, err := openReader(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Embeddings{store{db: d, dialect: embeddingsDialect, generation: generation, reader: true}}, nil
+}
+
+// Update implements projection.Store.
+func (e *Embeddings) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.EmbeddingsUnit]) error) error {
+	return e.transact(ctx, partition, func(t *tx) error { return fn(&embeddingsTx{t}) })
+}
+
+const foundEmbedded = "MATCH (c:EmbeddingsConversation {key: $key}) MATCH (s:EmbeddingsSettled {key: c.checkpoint}) "
+
+// The vectors of a message come as they are stored, in one piece: the floats of its
+// passages, which the index of vectors is made of, are for people.
+const (
+	selectEmbeddings = foundEmbedded + `WHERE c.deleted_seq IS NULL WITH CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS upTo
+		RETURN COLLECT { MATCH (n:EmbeddingsEvent) USING INDEX n:EmbeddingsEvent(conversation, seq)
+			WHERE n.conversation = $key AND n.seq >= $from AND n.seq <= upTo AND n.vectors IS NOT NULL
+			RETURN [n.seq, n.message_id, n.dimensions, n.vectors] ORDER BY n.conversation, n.seq LIMIT $limit }`
+
+	selectEmbeddingsForHash = foundEmbedded + `WITH c, s.seq AS settled RETURN settled, c.last_seq, c.deleted_seq,
+		COLLECT { MATCH (n:EmbeddingsEvent) USING INDEX n:EmbeddingsEvent(conversation, seq)
+			WHERE n.conversation = $key AND n.seq <= settled AND n.vectors IS NOT NULL RETURN n.message_id ORDER BY n.conversation, n.seq }`
+)
+
+// Embeddings implements graph.EmbeddingsReader.
+func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q graph.BagQuery) ([]graph.Embedding, error) {
+	rows, err := e.read(ctx, selectEmbeddings, map[string]any{"key": e.key(id), "from": number(q.From), "last": before(q.Before), "limit": limit(q.Limit)})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	v := &values{list: rows[0]}
+	list := scanAll(v, func(v *values) graph.Embedding {
+		return graph.Embedding{Seq: v.seq(), MessageID: v.text(), Dimensions: v.int(), Vectors: take[[]byte](v)}
+	})
+	return list, v.err
+}
+
+// Hashes implements projection.ReadStore.
+func (e *Embeddings) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
+	return e.hashes(ctx, e.Hash, yield)
+}
+
+// Hash implements projection.ReadStore.
+func (e *Embeddings) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+	h := projection.ConversationHash{Conversation: id}
+	rows, err := e.read(ctx, selectEmbeddingsForHash, map[string]any{"key": e.key(id)})
+	if err != nil || len(rows) == 0 {
+		return h, err
+	}
+	v := &values{list: rows[0]}
+	settled, last, deleted := v.seq(), v.seq(), v.seq()
+	hasher := graph.NewHasher(id)
+	hasher.EmbeddedConversation(graph.EmbeddedState{DeletedSeq: deleted})
+	if messages := v.strings(); deleted == 0 {
+		for _, messageID := range messages {
+			hasher.Embedding(messageID)
+		}
+	}
+	h.LastSeq, h.Hash = min(last, settled), hasher.Sum()
+	return h, v.err
+}
