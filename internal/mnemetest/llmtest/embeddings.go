@@ -1,0 +1,43 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+
+	"mneme/pkg/recall/static"
+)
+
+// Embedding makes an endpoint with an embedding model behind it: the built-in one, so that
+// its vectors mean something and are the same on every machine. It takes the model's name
+// as it comes.
+func Embedding(t testing.TB) *Endpoint {
+	t.Helper()
+	return start(t, &Endpoint{t: t, pass: http.HandlerFunc(embeddings)})
+}
+
+func embeddings(w http.ResponseWriter, r *http.Request) {
+	var request openai.EmbeddingNewParams
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || r.URL.Path != "/v1/embeddings" {
+		Failure(http.StatusBadRequest, "invalid_request_error", "not a request for embeddings")(w, r)
+		return
+	}
+	vectors := make([][]float32, len(request.Input.OfArrayOfStrings))
+	for i, text := range request.Input.OfArrayOfStrings {
+		vectors[i] = static.Embed(text)
+	}
+	Vectors(vectors...)(w, r)
+}
+
+// Vectors is an answer with embeddings, in this order.
+func Vectors(list ...[]float32) Reply {
+	data := make([]map[string]any, len(list))
+	for i, v := range list {
+		data[i] = map[string]any{"object": "embedding", "index": i, "embedding": v}
+	}
+	return reply(http.StatusOK, map[string]any{
+		"object": "list", "model": "canned", "data": data, "usage": map[string]any{"prompt_tokens": 10 * len(list), "total_tokens": 10 * len(list)},
+	})
+}
