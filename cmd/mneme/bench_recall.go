@@ -11,7 +11,13 @@ import (
 
 // benchEmbeddings says what is ranked with.
 type benchEmbeddings struct {
-	Embeddings string `help:"How messages are compared by meaning: builtin, or off." enum:"builtin,off" default:"builtin"`
+	Embeddings      string `help:"How messages are compared by meaning: builtin, by the endpoint of openai, or off." enum:"builtin,openai,off" default:"builtin"`
+	EmbeddingsURL   string `help:"Where that endpoint is, with /v1. MNEME_EMBEDDINGS_KEY is its key." placeholder:"URL"`
+	EmbeddingsModel string `help:"Its model." placeholder:"NAME"`
+}
+
+func (e *benchEmbeddings) chosen() bench.Embeddings {
+	return bench.Embeddings{Kind: e.Embeddings, URL: e.EmbeddingsURL, Model: e.EmbeddingsModel}
 }
 
 // BenchRecallCmd measures what searches and contexts find.
@@ -48,7 +54,7 @@ func (c *BenchRecallCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 		return err
 	}
 	options := bench.RecallOptions{
-		Program: program, Events: c.Events, Questions: c.QA, Embeddings: c.Embeddings, Strategy: c.Strategy, MaxChars: c.MaxChars, Progress: t.err,
+		Program: program, Events: c.Events, Questions: c.QA, Embeddings: c.chosen(), Strategy: c.Strategy, MaxChars: c.MaxChars, Progress: t.err,
 	}
 	if c.Conversations {
 		return c.find(ctx, g, t, options)
@@ -125,7 +131,7 @@ func (c *BenchNeedCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	r, err := bench.RunNeed(ctx, bench.NeedOptions{
-		Program: program, Events: c.Events, Embeddings: c.Embeddings, MaxChars: c.MaxChars, Progress: t.err,
+		Program: program, Events: c.Events, Embeddings: c.chosen(), MaxChars: c.MaxChars, Progress: t.err,
 	}, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err

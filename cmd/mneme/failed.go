@@ -33,12 +33,12 @@ func projections(name string) []string {
 	if name != "" {
 		return []string{name}
 	}
-	return []string{"graph", "files", "summaries"}
+	return []string{"graph", "files", "summaries", "embeddings"}
 }
 
 // FailedListCmd lists failed events.
 type FailedListCmd struct {
-	Projection   string `help:"Only of this projection." enum:",graph,files,summaries" default:"" placeholder:"NAME"`
+	Projection   string `help:"Only of this projection." enum:",graph,files,summaries,embeddings" default:"" placeholder:"NAME"`
 	Conversation string `help:"Only of this conversation." default:"" placeholder:"ID"`
 	Class        string `help:"Only of this class: invalid, the event breaks a rule; error, it could not be applied." enum:",invalid,error" default:"" placeholder:"CLASS"`
 	After        uint64 `help:"Only above this sequence." placeholder:"SEQ"`
@@ -173,7 +173,7 @@ type FailedRetryCmd struct {
 	Conversation string `help:"This conversation." default:"" placeholder:"ID"`
 	All          bool   `help:"All that mneme failed list shows."`
 	Class        string `help:"Only conversations with events of this class." enum:",invalid,error" default:"" placeholder:"CLASS"`
-	Projection   string `help:"Only in this projection." enum:",graph,files,summaries" default:"" placeholder:"NAME"`
+	Projection   string `help:"Only in this projection." enum:",graph,files,summaries,embeddings" default:"" placeholder:"NAME"`
 }
 
 // Help implements kong.HelpProvider.

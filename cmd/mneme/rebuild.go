@@ -15,7 +15,7 @@ import (
 
 // RebuildCmd rebuilds read models.
 type RebuildCmd struct {
-	Projection string `arg:"" enum:"graph,files,summaries,all" help:"graph, files, summaries or all."`
+	Projection string `arg:"" enum:"graph,files,summaries,embeddings,all" help:"graph, files, summaries, embeddings or all."`
 	Wait       bool   `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`
 	Cancel     bool   `help:"Cancel the one that is under way: what it built is removed."`
 }

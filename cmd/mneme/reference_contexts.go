@@ -62,7 +62,7 @@ func writeContexts(ctx context.Context, docs string) (err error) {
 	); err != nil {
 		return err
 	}
-	source := window.Source{Graph: g, Files: f, Recall: indexes.New(1<<20, indexes.BuiltIn{}).Of(g, "")}
+	source := window.Source{Graph: g, Files: f, Recall: indexes.New(1<<20, indexes.BuiltIn{}).Of(indexes.Source{Messages: g})}
 	for _, e := range exampleContexts {
 		e.request.Conversation = events.ConversationID{Tenant: "default", ID: "scout"}
 		c, err := window.Build(ctx, source, e.request)

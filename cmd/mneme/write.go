@@ -151,7 +151,8 @@ func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Kn
 	return answer.Events, nil
 }
 
-// awaitApplied waits until every projection has applied a sequence.
+// awaitApplied waits until every projection has applied a sequence, but for embeddings:
+// these come late, and everything is served without.
 func (c *client) awaitApplied(ctx context.Context, seq uint64) error {
 	for {
 		var s httpapi.Status
@@ -160,6 +161,9 @@ func (c *client) awaitApplied(ctx context.Context, seq uint64) error {
 		}
 		behind := false
 		for _, p := range s.Projections {
+			if p.Name == "embeddings" {
+				continue
+			}
 			if p.State == "halted" {
 				return fmt.Errorf("%s is halted: %s", p.Name, p.Error)
 			}

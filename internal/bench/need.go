@@ -20,8 +20,8 @@ import (
 // NeedOptions say what [RunNeed] measures on.
 type NeedOptions struct {
 	Program    Program
-	Events     []string  // transcripts to import, of coding agents
-	Embeddings string    // what the program embeds with, as MNEME_EMBEDDINGS
+	Events     []string // transcripts to import, of coding agents
+	Embeddings Embeddings
 	MaxChars   int       // budget of a context
 	Progress   io.Writer // where the import shows how far it is
 }

@@ -67,7 +67,7 @@ func (what Program) up(ctx context.Context, data string, flags ...string) (*prog
 // imported runs do on the program, with its settings of what embeds and of who writes
 // summaries, with transcripts imported on an empty directory, which is gone afterwards, and
 // so are its read models.
-func (what Program) imported(ctx context.Context, paths []string, embeddings, summaries string, progress io.Writer, do func(*program) error) (store Store, err error) {
+func (what Program) imported(ctx context.Context, paths []string, embeddings Embeddings, summaries string, progress io.Writer, do func(*program) error) (store Store, err error) {
 	if store, err = what.take(ctx); err != nil {
 		return store, err
 	}
@@ -77,7 +77,7 @@ func (what Program) imported(ctx context.Context, paths []string, embeddings, su
 		return store, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := what.up(ctx, dir, "--embeddings", embeddings, "--summary-writer", summaries)
+	server, err := what.up(ctx, dir, append(embeddings.flags(), "--summary-writer", summaries)...)
 	if err != nil {
 		return store, err
 	}
@@ -85,7 +85,31 @@ func (what Program) imported(ctx context.Context, paths []string, embeddings, su
 	if _, err := importInto(ctx, server, ContextOptions{Program: what, Paths: paths, Progress: progress}); err != nil {
 		return store, err
 	}
+	if embeddings.Kind == "openai" {
+		if _, err := newAPI(server.http, tenant, 1).awaitApplied(ctx); err != nil {
+			return store, err
+		}
+	}
 	return store, do(server)
+}
+
+// Embeddings are what the program compares messages by, as MNEME_EMBEDDINGS and the others
+// say; a key is taken from the environment.
+type Embeddings struct {
+	Kind  string // builtin, openai, off
+	URL   string // of openai; "" for the program's default
+	Model string // of openai
+}
+
+func (e Embeddings) flags() []string {
+	list := []string{"--embeddings", e.Kind}
+	if e.URL != "" {
+		list = append(list, "--embeddings-url", e.URL)
+	}
+	if e.Model != "" {
+		list = append(list, "--embeddings-model", e.Model)
+	}
+	return list
 }
 
 // stop ends the program as Ctrl-C does and waits for it. It is legal on nil.

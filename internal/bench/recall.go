@@ -20,9 +20,9 @@ import (
 // RecallOptions say what [RunRecall] measures on.
 type RecallOptions struct {
 	Program    Program
-	Events     []string  // transcripts to import
-	Questions  string    // JSON lines, packed by gzip if the name ends in .gz, see [Question]
-	Embeddings string    // what the program embeds with, as MNEME_EMBEDDINGS
+	Events     []string // transcripts to import
+	Questions  string   // JSON lines, packed by gzip if the name ends in .gz, see [Question]
+	Embeddings Embeddings
 	Strategy   string    // of the contexts
 	MaxChars   int       // budget of the contexts
 	Progress   io.Writer // where the import shows how far it is

@@ -81,10 +81,12 @@ func (e *examination) projection(p httpapi.ProjectionStatus) {
 
 // Judge says what is wrong with a partition, if something is, and what to do about it.
 func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
-	program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer"}[p.Name]
+	program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer", "embeddings": "summarizer"}[p.Name]
 	switch {
 	case p.State == "absent" && p.Name == "summaries":
 		return OK, neverSummarised, ""
+	case p.State == "absent" && p.Name == "embeddings":
+		return Warning, "its read model is not there: searches rank by words alone", "start " + program + " with the same MNEME_EMBEDDINGS settings"
 	case p.State == "absent":
 		return Failed, "its read model is not there", "start " + program + " on the same data directory, or mneme up"
 	case p.State == "unavailable":

@@ -15,7 +15,7 @@ import (
 )
 
 type failedInput struct {
-	Projection   string `query:"projection" enum:"graph,files,summaries" doc:"only this projection"`
+	Projection   string `query:"projection" enum:"graph,files,summaries,embeddings" doc:"only this projection"`
 	Tenant       string `query:"tenant" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
 	Conversation string `query:"conversation" doc:"only of this conversation, whose tenant must be named"`
 	Class        string `query:"class" enum:"invalid,error" doc:"only of this class"`
@@ -75,14 +75,14 @@ func (a *api) registerFailed(h huma.API) {
 }
 
 // failedModels are the read models to ask, all that there are or one. Where no summarizer
-// ever ran there are no summaries.
+// ever ran there are no summaries and no embeddings.
 func (a *api) failedModels(ctx context.Context, name string) ([]model, error) {
 	var list []model
 	for _, m := range a.models(ctx) {
 		if name != "" && name != m.name {
 			continue
 		}
-		if m.name == "summaries" && name == "" && errors.Is(m.err, a.NotReady) {
+		if mayBeAbsent(m.name) && errors.Is(m.err, a.NotReady) {
 			continue
 		}
 		if m.err != nil {

@@ -14,6 +14,8 @@ type Models interface {
 	Graph() (Pinned[graph.Reader], error)
 	Files() (Pinned[graph.FilesReader], error)
 	Summaries() (Pinned[summary.Reader], error)
+	// Embeddings are asked for only if searches need them.
+	Embeddings() (Pinned[graph.EmbeddingsReader], error)
 	// Verify replays the log beside the read models and compares.
 	Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) ([]projection.Verification, error)
 }
@@ -41,9 +43,10 @@ func (a *api) buildOf(m model) projection.Build {
 
 // pins are the read models of one request: it reads from one generation of each.
 type pins struct {
-	graph     *Pinned[graph.Reader]
-	files     *Pinned[graph.FilesReader]
-	summaries *Pinned[summary.Reader]
+	graph      *Pinned[graph.Reader]
+	files      *Pinned[graph.FilesReader]
+	summaries  *Pinned[summary.Reader]
+	embeddings *Pinned[graph.EmbeddingsReader]
 }
 
 func (p *pins) release() {
@@ -55,6 +58,9 @@ func (p *pins) release() {
 	}
 	if p.summaries != nil {
 		p.summaries.Release()
+	}
+	if p.embeddings != nil {
+		p.embeddings.Release()
 	}
 }
 
@@ -97,6 +103,19 @@ func (a *api) pinnedSummaries(ctx context.Context) (summary.Reader, model, error
 	return p.summaries.Model, model{name: "summaries", generation: p.summaries.Generation, store: p.summaries.Model}, nil
 }
 
+// pinnedEmbeddings is the read model "embeddings" for the rest of the request.
+func (a *api) pinnedEmbeddings(ctx context.Context) (graph.EmbeddingsReader, model, error) {
+	p := &exchangeOf(ctx).pins
+	if p.embeddings == nil {
+		e, err := a.Models.Embeddings()
+		if err != nil {
+			return nil, model{}, err
+		}
+		p.embeddings = &e
+	}
+	return p.embeddings.Model, model{name: "embeddings", generation: p.embeddings.Generation, store: p.embeddings.Model}, nil
+}
+
 // models are all read models, for the rest of the request.
 func (a *api) models(ctx context.Context) []model {
 	_, g, err := a.pinnedGraph(ctx)
@@ -111,5 +130,13 @@ func (a *api) models(ctx context.Context) []model {
 	if err != nil {
 		s = model{name: "summaries", err: err}
 	}
-	return []model{g, f, s}
+	list := []model{g, f, s}
+	if a.searchesRemotely() {
+		_, e, err := a.pinnedEmbeddings(ctx)
+		if err != nil {
+			e = model{name: "embeddings", err: err}
+		}
+		list = append(list, e)
+	}
+	return list
 }

@@ -65,6 +65,9 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 	return out, nil
 }
 
+// mayBeAbsent tells of a read model without which contexts are served all the same.
+func mayBeAbsent(name string) bool { return name == "summaries" || name == "embeddings" }
+
 // ready tells whether the log and both read models answer. Lag is in the body: it
 // does not take a reader out.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +80,7 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	status := http.StatusOK
 	for _, p := range out.Body.Projections {
-		if p.State == "absent" && p.Name != "summaries" || p.State == "unavailable" {
+		if p.State == "absent" && !mayBeAbsent(p.Name) || p.State == "unavailable" {
 			status = http.StatusServiceUnavailable
 		}
 	}

@@ -19,7 +19,7 @@ type RetryRequest struct {
 	Conversation string `json:"conversation,omitempty" doc:"this conversation of the tenant"`
 	All          bool   `json:"all,omitempty" doc:"each conversation with such events, page by page"`
 	Tenant       string `json:"tenant,omitempty" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
-	Projection   string `json:"projection,omitempty" enum:"graph,files,summaries" doc:"only in this projection"`
+	Projection   string `json:"projection,omitempty" enum:"graph,files,summaries,embeddings" doc:"only in this projection"`
 	Class        string `json:"class,omitempty" enum:"invalid,error" doc:"only conversations with events of this class"`
 	After        uint64 `json:"after,omitempty" doc:"with all: next_after of the page before"`
 	Limit        int    `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"with all: at most so many events of each projection"`
@@ -208,7 +208,7 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 func notTried(err error, name string) string {
 	switch {
 	case errors.Is(err, projection.ErrUnheld):
-		program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer"}[name]
+		program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer", "embeddings": "summarizer"}[name]
 		return err.Error() + ": start " + program + ", or mneme up; mneme status shows who drives what"
 	case errors.Is(err, projection.ErrElsewhere):
 		return err.Error() + ": the partition moves to another process, try again"

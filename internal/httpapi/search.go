@@ -33,6 +33,7 @@ type searchConversationOutput struct {
 	Body struct {
 		Messages  []Found `json:"messages" doc:"the best first"`
 		Embedding string  `json:"embedding_model,omitempty" doc:"that took part in the ranking; absent if words alone did"`
+		Missing   string  `json:"embedding_missing,omitempty" doc:"what of the meaning did not take part in the ranking, and why"`
 	}
 }
 
@@ -48,14 +49,14 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	hits, model, err := window.Search(ctx, source, window.SearchQuery{
+	hits, found, err := window.Search(ctx, source, window.SearchQuery{
 		Conversation: in.id(), Text: in.Query, AsOf: in.AsOf, Limit: in.Limit, MaxChars: in.MaxChars,
 	})
 	if err != nil {
 		return nil, a.problem(err)
 	}
 	out := &searchConversationOutput{}
-	out.Body.Embedding = model
+	out.Body.Embedding, out.Body.Missing = found.Model, found.Missing
 	out.Body.Messages = each(hits, showFound)
 	return out, nil
 }

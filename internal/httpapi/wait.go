@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme/events"
+	"mneme/internal/indexes"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
 	"mneme/pkg/window"
@@ -52,16 +53,41 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 	if err != nil {
 		return s, err
 	}
-	lineage, err := a.lineage(ctx, g, id, wait, past, inGraph, inFiles)
+	models := []model{inGraph, inFiles}
+	lineage, err := a.appliedLineage(ctx, g, id, wait, past, models)
 	if err != nil {
 		return s, err
+	}
+	if !a.searchesRemotely() { // else vectors come late, and a server may not answer: no answer is for good
+		if err := a.unchangedConversation(ctx, lineage, past, models); err != nil {
+			return s, err
+		}
 	}
 	read := lineage.Graph(g)
 	s = window.Source{Graph: read, Files: lineage.Files(f)}
 	if a.Indexes != nil {
-		s.Recall = a.Indexes.Of(read, lineage.Descent())
+		search := indexes.Source{Messages: read, Descent: lineage.Descent()}
+		if a.searchesRemotely() {
+			search.Embeddings, search.Absent = a.embeddings(ctx, lineage)
+		}
+		s.Recall = a.Indexes.Of(search)
 	}
-	return s, nil
+	return s, admit(ctx, a.limits.reads, 1)
+}
+
+// searchesRemotely tells whether searches need vectors that another process makes.
+func (a *api) searchesRemotely() bool { return a.Indexes != nil && a.Indexes.Remote() }
+
+// embeddings are the vectors of a lineage, if they are there.
+func (a *api) embeddings(ctx context.Context, lineage *graph.Lineage) (graph.EmbeddingsReader, error) {
+	e, _, err := a.pinnedEmbeddings(ctx)
+	if err == nil {
+		err = graph.CheckEmbeddings(ctx, e, a.Indexes.Model())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lineage.Embeddings(e), nil
 }
 
 // lineage is what a read of a conversation begins with, before the work: it finds the

@@ -6,11 +6,13 @@ import (
 
 	"mneme/pkg/graph"
 	"mneme/pkg/recall"
+	"mneme/pkg/recall/static"
 	"mneme/pkg/window"
 )
 
-// OfTenants is the search over all conversations of a tenant. What it ranks it forgets
-// again: of most conversations that are found a few messages are all that is needed.
+// OfTenants is the search over all conversations of a tenant, by words and built-in
+// embeddings, which messages have at once. What it ranks it forgets again: of most
+// conversations that are found a few messages are all that is needed.
 func (c *Cache) OfTenants(r graph.SearchReader) window.TenantRecall {
 	return &tenants{c, r}
 }
@@ -24,7 +26,7 @@ type tenants struct {
 func (t *tenants) Conversations(ctx context.Context, tenant string, q window.ConversationQuery) (window.FoundConversations, error) {
 	var found window.FoundConversations
 	if t.cache.embedder != nil {
-		found.Model = t.cache.embedder.Model()
+		found.Model = static.Model
 	}
 	terms := graph.QueryTerms(q.Text)
 	if len(terms) == 0 {
@@ -46,7 +48,7 @@ func (t *tenants) Conversations(ctx context.Context, tenant string, q window.Con
 	}
 	query := recall.Query{Text: q.Text, Limit: q.Limit}
 	if t.cache.embedder != nil {
-		query.Vector = t.cache.embedder.Embed(ranked.Unnamed(q.Text))
+		query.Vector = embed(ranked.Unnamed(q.Text))
 	}
 	found.Among, found.Hits = among, ranked.Search(query)
 	return found, nil
@@ -58,7 +60,7 @@ func (t *tenants) said(c *graph.Candidate) (opening, others []recall.Said, err e
 		title := recall.Said{Bag: recall.NewBag(recall.Message{Content: c.Title})}
 		if t.cache.embedder != nil {
 			for _, p := range title.Bag.Passages {
-				title.Vectors = append(title.Vectors, t.cache.embedder.Embed(c.Title[p.Start:p.End]))
+				title.Vectors = append(title.Vectors, embed(c.Title[p.Start:p.End]))
 			}
 		}
 		opening = append(opening, title)

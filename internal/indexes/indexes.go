@@ -55,6 +55,9 @@ type entry struct {
 	n     int // of the last message that was added, see graph.Position
 	last  uint64
 
+	embedded     int    // messages of the index with vectors of the read model "embeddings"
+	lastEmbedded uint64 // sequence up to which these were read
+
 	texts texts
 }
 
@@ -131,7 +134,7 @@ func (c *Cache) forget(e *entry) {
 // refresh adds what was stored since the entry was searched last. It reads the last
 // message that it knows once more: if that is gone or has another number, the store was
 // repaired or is an older one, and the index is made anew.
-func (e *entry) refresh(ctx context.Context, r graph.RecallReader) error {
+func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last, Limit: page})
@@ -142,17 +145,18 @@ func (e *entry) refresh(ctx context.Context, r graph.RecallReader) error {
 		if len(list) > 0 && list[0].Seq == e.last && list[0].N == e.n {
 			list = list[1:]
 			if len(list) < page-1 {
-				return e.add(list)
+				return e.add(list, builtIn)
 			}
 		} else {
 			e.index, e.last, e.n = &recall.Index{}, 0, 0
+			e.embedded, e.lastEmbedded = 0, 0
 			if list, err = r.Bags(ctx, e.key.id, graph.BagQuery{Limit: page}); err != nil {
 				return err
 			}
 		}
 	}
 	for {
-		if err := e.add(list); err != nil {
+		if err := e.add(list, builtIn); err != nil {
 			return err
 		}
 		if len(list) < page-1 {
@@ -164,14 +168,14 @@ func (e *entry) refresh(ctx context.Context, r graph.RecallReader) error {
 	}
 }
 
-// add adds bags to the index.
-func (e *entry) add(list []graph.Bag) error {
+// add adds bags to the index, with their own vectors if they count.
+func (e *entry) add(list []graph.Bag, builtIn bool) error {
 	for i := range list {
 		bag, vectors, err := list[i].Decode()
 		if err == nil {
 			err = e.index.Add(list[i].Seq, bag)
 		}
-		if err == nil {
+		if err == nil && builtIn {
 			err = e.index.SetVectors(list[i].Seq, vectors)
 		}
 		if err != nil {
@@ -181,3 +185,53 @@ func (e *entry) add(list []graph.Bag) error {
 	}
 	return nil
 }
+
+// embed adds the vectors that were stored since it was asked last, those of so many
+// dimensions. It returns how many messages have some, and how many there are.
+func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions int) (embedded, all int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.lastEmbedded < e.last {
+		list, err := r.Embeddings(ctx, e.key.id, graph.BagQuery{From: e.lastEmbedded + 1, Before: e.last + 1, Limit: page})
+		if err != nil {
+			return 0, 0, err
+		}
+		for i := range list {
+			e.lastEmbedded = list[i].Seq
+			vectors, err := list[i].Decode()
+			if err != nil || list[i].Dimensions != dimensions || e.index.SetVectors(list[i].Seq, vectors) != nil {
+				continue // of another model, or of a message that has failed here
+			}
+			e.embedded++
+		}
+		if len(list) < page {
+			break
+		}
+	}
+	return e.embedded, e.index.Len(), nil
+}
+
+// unnamed is a query without the names of who speaks in the conversation.
+func (e *entry) unnamed(q recall.Query) string {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.index.Unnamed(q.Text, q.AsOf)
+}
+
+// builtIn tells whether the vectors that count are those that bags have.
+func (c *Cache) builtIn() bool {
+	_, ok := c.embedder.(BuiltIn)
+	return ok
+}
+
+// Model names the embeddings, "" if there are none.
+func (c *Cache) Model() string {
+	if c.embedder == nil {
+		return ""
+	}
+	return c.embedder.Model()
+}
+
+// Remote tells whether vectors come from the read model "embeddings", and those of queries
+// from a server.
+func (c *Cache) Remote() bool { return c.embedder != nil && !c.builtIn() }

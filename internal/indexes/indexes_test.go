@@ -66,7 +66,7 @@ func id(conversation string) events.ConversationID {
 // found are the sequences that a search finds, the best first.
 func found(t *testing.T, c *indexes.Cache, r graph.RecallReader, conversation, text string, asOf uint64) (seqs []uint64) {
 	t.Helper()
-	f, err := c.Of(r, "").Search(t.Context(), id(conversation), recall.Query{Text: text, AsOf: asOf})
+	f, err := c.Of(indexes.Source{Messages: r}).Search(t.Context(), id(conversation), recall.Query{Text: text, AsOf: asOf})
 	require.NoError(t, err)
 	for _, hit := range f.Hits {
 		seqs = append(seqs, hit.Seq)
@@ -168,7 +168,7 @@ func TestAnIndexIsMadeAnewIfTheStoreWasRepairedOrIsAnOlderOne(t *testing.T) {
 
 func TestADeletedConversationIsNotFoundAndItsIndexGoes(t *testing.T) {
 	s, c := newStore(t), indexes.New(1<<20, nil)
-	_, err := c.Of(s.model, "").Search(t.Context(), id("nobody"), recall.Query{Text: "x"})
+	_, err := c.Of(indexes.Source{Messages: s.model}).Search(t.Context(), id("nobody"), recall.Query{Text: "x"})
 	require.ErrorIs(t, err, graph.ErrNotFound)
 	require.Zero(t, c.Figures().Indexes)
 	require.Zero(t, c.Figures().Bytes)
@@ -183,7 +183,7 @@ func TestManySearchesAtOnceAnswerAlike(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 16 {
 		wait.Go(func() {
-			f, err := c.Of(s.model, "").Search(t.Context(), id("c"), recall.Query{Text: "parser 17"})
+			f, err := c.Of(indexes.Source{Messages: s.model}).Search(t.Context(), id("c"), recall.Query{Text: "parser 17"})
 			if err != nil || len(f.Hits) != len(want) || f.Hits[0].Seq != want[0] {
 				t.Errorf("%v, %d hits", err, len(f.Hits))
 			}

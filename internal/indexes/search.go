@@ -2,6 +2,7 @@ package indexes
 
 import (
 	"context"
+	"fmt"
 
 	"mneme/events"
 	"mneme/pkg/graph"
@@ -14,8 +15,8 @@ import (
 type Embedder interface {
 	// Model names the model in manifests.
 	Model() string
-	// Embed is the vector of a text, nil if it has none.
-	Embed(text string) recall.Vector
+	// Query is the vector of a query, nil if it has none.
+	Query(ctx context.Context, text string) (recall.Vector, error)
 	// MinCosine is what an unrelated text seldom reaches.
 	MinCosine() float64
 }
@@ -26,38 +27,44 @@ type BuiltIn struct{}
 // Model implements Embedder.
 func (BuiltIn) Model() string { return static.Model }
 
-// Embed implements Embedder.
-func (BuiltIn) Embed(text string) recall.Vector { return recall.Quantize(static.Embed(text)) }
+// Query implements Embedder. It does not fail.
+func (BuiltIn) Query(_ context.Context, text string) (recall.Vector, error) {
+	return embed(text), nil
+}
 
 // MinCosine implements Embedder.
 func (BuiltIn) MinCosine() float64 { return static.MinCosine }
 
-// Of is the search in the conversations of a reader, which may be one of a lineage; descent
-// is that of the lineage.
-func (c *Cache) Of(r graph.RecallReader, descent string) window.Recall {
-	return &search{c, r, descent}
+func embed(text string) recall.Vector { return recall.Quantize(static.Embed(text)) }
+
+// Source is what a conversation's index is made of.
+type Source struct {
+	Messages graph.RecallReader // which may be that of a lineage
+	Descent  string             // of the lineage
+	// Embeddings reads the vectors of passages for any embedder but [BuiltIn]; nil if
+	// they are not there, for this reason.
+	Embeddings graph.EmbeddingsReader
+	Absent     error
 }
 
+// Of is the search in the conversations of a source.
+func (c *Cache) Of(s Source) window.Recall { return &search{c, s} }
+
 type search struct {
-	cache   *Cache
-	reader  graph.RecallReader
-	descent string
+	cache  *Cache
+	source Source
 }
 
 // Search implements window.Recall.
 func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.Query) (window.Found, error) {
-	e := s.cache.of(key{id, s.descent})
-	if err := e.refresh(ctx, s.reader); err != nil {
+	e := s.cache.of(key{id, s.source.Descent})
+	if err := e.refresh(ctx, s.source.Messages, s.cache.builtIn()); err != nil {
 		s.cache.forget(e)
 		return window.Found{}, err
 	}
+	var found window.Found
+	q.Vector, found = s.meaning(ctx, e, q)
 	e.mu.RLock()
-	found := window.Found{}
-	if s.cache.embedder != nil {
-		q.Vector = s.cache.embedder.Embed(e.index.Unnamed(q.Text, q.AsOf))
-		found.Model, found.MinCosine = s.cache.embedder.Model(), s.cache.embedder.MinCosine()
-	}
-	found.Vector = q.Vector
 	found.Hits = e.index.Search(q)
 	bytes := e.index.Bytes()
 	e.mu.RUnlock()
@@ -65,13 +72,47 @@ func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.
 	return found, nil
 }
 
-// Rank implements window.Recall.
-func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) []recall.Hit {
-	e := s.cache.held(key{id, s.descent})
-	if e == nil {
-		e = &entry{}
+// meaning is the vector of a query, once the index has the vectors that it is compared
+// with. What is missing of that is no error: then words alone count.
+func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.Vector, window.Found) {
+	embedder := s.cache.embedder
+	if embedder == nil {
+		return nil, window.Found{}
 	}
-	index, bytes := e.texts.of(list, s.cache.embedder)
+	found := window.Found{Model: embedder.Model(), MinCosine: embedder.MinCosine()}
+	vector, err := embedder.Query(ctx, e.unnamed(q))
+	switch {
+	case err != nil:
+		return nil, window.Found{Missing: "the query is not embedded: " + err.Error()}
+	case s.cache.builtIn():
+		return vector, found
+	case s.source.Embeddings == nil:
+		return nil, window.Found{Missing: fmt.Sprintf("no message is embedded: %v", s.source.Absent)}
+	}
+	embedded, all, err := e.embed(ctx, s.source.Embeddings, len(vector))
+	switch {
+	case err != nil:
+		found.Missing = "embeddings of messages can't be read: " + err.Error()
+	case embedded < all:
+		found.Missing = fmt.Sprintf("%d of %d messages have no vectors", all-embedded, all)
+	}
+	return vector, found
+}
+
+// Rank implements window.Recall.
+func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) (found window.Found) {
+	e := s.cache.held(key{id, s.source.Descent})
+	if e == nil {
+		e = &entry{index: &recall.Index{}}
+	}
+	byMeaning := s.cache.embedder != nil
+	if byMeaning {
+		q.Vector = embed(e.unnamed(q))
+		found.Model, found.MinCosine = static.Model, static.MinCosine
+	}
+	index, bytes := e.texts.of(list, byMeaning)
 	s.cache.resize(e, &e.textsBytes, bytes)
-	return index.Search(q)
+	q.AsOf = 0
+	found.Hits = index.Search(q)
+	return found
 }

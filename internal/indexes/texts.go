@@ -24,11 +24,11 @@ type text struct {
 
 // of is the index of a list of texts, in which each has its place, from 1 on, as sequence,
 // and about what is kept in bytes. What was made for the last list is used again.
-func (t *texts) of(list []string, embedder Embedder) (index *recall.Index, bytes int) {
+func (t *texts) of(list []string, byMeaning bool) (index *recall.Index, bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.index == nil || !slices.Equal(t.list, list) {
-		t.make(list, embedder)
+		t.make(list, byMeaning)
 	}
 	bytes = 2 * t.index.Bytes() // the bags are about as large
 	for _, one := range t.list {
@@ -37,7 +37,7 @@ func (t *texts) of(list []string, embedder Embedder) (index *recall.Index, bytes
 	return t.index, bytes
 }
 
-func (t *texts) make(list []string, embedder Embedder) {
+func (t *texts) make(list []string, byMeaning bool) {
 	before := t.made
 	t.list, t.index, t.made = slices.Clone(list), &recall.Index{}, make(map[string]text, len(list))
 	for i, content := range list {
@@ -45,14 +45,14 @@ func (t *texts) make(list []string, embedder Embedder) {
 		if !ok {
 			one.bag = recall.NewBag(recall.Message{Content: content})
 			for _, p := range one.bag.Passages {
-				if embedder != nil {
-					one.vectors = append(one.vectors, embedder.Embed(content[p.Start:p.End]))
+				if byMeaning {
+					one.vectors = append(one.vectors, embed(content[p.Start:p.End]))
 				}
 			}
 		}
 		t.made[content] = one
 		_ = t.index.Add(uint64(i+1), one.bag) // in order
-		if embedder != nil {
+		if byMeaning {
 			_ = t.index.SetVectors(uint64(i+1), one.vectors) // one of each passage
 		}
 	}

@@ -14,10 +14,10 @@ import (
 // ranked are the places of texts by what they have to do with a query, after a search.
 func ranked(t *testing.T, c *indexes.Cache, s *store, query string, texts []string) []recall.Hit {
 	t.Helper()
-	search := c.Of(s.model, "")
-	found, err := search.Search(t.Context(), id("c"), recall.Query{Text: query})
+	search := c.Of(indexes.Source{Messages: s.model})
+	_, err := search.Search(t.Context(), id("c"), recall.Query{Text: query})
 	require.NoError(t, err)
-	return search.Rank(id("c"), recall.Query{Text: query, Vector: found.Vector}, texts)
+	return search.Rank(id("c"), recall.Query{Text: query}, texts).Hits
 }
 
 func TestTextsAreRankedAsAFreshCacheRanksThem(t *testing.T) {
@@ -53,7 +53,7 @@ func TestRankedTextsCountAndGoWithTheirConversation(t *testing.T) {
 	found(t, c, s.model, "d", "said", 0)
 	require.Equal(t, 1, c.Figures().Indexes)
 	require.Less(t, c.Figures().Bytes, after.Bytes)
-	hits := c.Of(s.model, "").Rank(id("c"), recall.Query{Text: "garden"}, []string{"The garden was planted."})
+	hits := c.Of(indexes.Source{Messages: s.model}).Rank(id("c"), recall.Query{Text: "garden"}, []string{"The garden was planted."}).Hits
 	require.Len(t, hits, 1, "it is ranked all the same")
 	require.Equal(t, 1, c.Figures().Indexes)
 }
@@ -66,7 +66,7 @@ func TestManyRankAtOnce(t *testing.T) {
 	for i := range 16 {
 		wait.Go(func() {
 			list := lists[i%2]
-			if hits := c.Of(s.model, "").Rank(id("c"), recall.Query{Text: "parser"}, list); len(hits) == 0 || list[hits[0].Seq-1] != "The parser was mended." {
+			if hits := c.Of(indexes.Source{Messages: s.model}).Rank(id("c"), recall.Query{Text: "parser"}, list).Hits; len(hits) == 0 || list[hits[0].Seq-1] != "The parser was mended." {
 				t.Errorf("%v", hits)
 			}
 		})

@@ -138,6 +138,7 @@ func TestOnNeo4j(t *testing.T) {
 		test func(t *testing.T, uri string)
 	}{
 		{"both backends answer the same bytes on recorded sessions", bothBackendsAnswerTheSameBytes},
+		{"messages are embedded by an endpoint", messagesAreEmbeddedInNeo4j},
 		{"a rebuild is seen by nobody", aRebuildInNeo4jIsSeenByNobody},
 		{"processes that share it rebuild together", processesThatShareANeo4jRebuildTogether},
 		{"status shows every process and a retry reaches the owner", statusShowsEveryProcessAndARetryReachesTheOwner},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type Consumer[U projection.Unit, S writable[U]] struct {
 	control  *rebuild.Control
 	touched  func([]events.ConversationID) // if not nil: what the generation that serves has applied
 	explain  func([]projection.Status)     // if not nil: adds what the projectors do not know
+	options  []projection.Option           // of its own
 
 	mu      sync.Mutex // of the fields that follow, which only steps change
 	serving *build[U, S]
@@ -84,12 +86,12 @@ func (p Parts) FileTracker(ctx context.Context) (*Consumer[*graph.FilesUnit, Fil
 }
 
 // newConsumer opens the generation that serves. A server that is not there is waited for.
-func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts, declared projection.Projection[U], open func(context.Context, int) (S, error)) (*Consumer[U, S], error) {
+func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts, declared projection.Projection[U], open func(context.Context, int) (S, error), options ...projection.Option) (*Consumer[U, S], error) {
 	control, err := rebuild.NewControl(p.Log.Conn(), p.Stores.Backend())
 	if err != nil {
 		return nil, err
 	}
-	c := &Consumer[U, S]{Parts: p, declared: declared, open: open, slog: p.Logger.With("projection", declared.Name), control: control}
+	c := &Consumer[U, S]{Parts: p, declared: declared, open: open, options: options, slog: p.Logger.With("projection", declared.Name), control: control}
 	c.steps.wake = make(chan struct{}, 1)
 	serving, err := p.Stores.Serving(ctx, p.Logger, declared.Name)
 	if err != nil {
@@ -112,7 +114,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 		return nil, err
 	}
 	b := &build[U, S]{volume: newVolume(generation, store)}
-	options := append(c.Stores.options(),
+	options := append(slices.Concat(c.Stores.options(), c.options),
 		projection.OfBuild(c.Stores.Backend(), generation),
 		projection.OnBatch(func(batch projection.Batch) {
 			b.took.Store(int64(batch.Apply + batch.Commit))

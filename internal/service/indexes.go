@@ -7,15 +7,15 @@ import (
 )
 
 // searching makes the indexes that contexts are searched with.
-func searching(s settings.Searching, t *telemetry.Telemetry) *indexes.Cache {
-	var embedder indexes.Embedder
-	if s.Embeddings != "off" {
-		embedder = indexes.BuiltIn{}
+func searching(s settings.Searching, t *telemetry.Telemetry) (*indexes.Cache, error) {
+	embedder, err := embedderOf(s.Embedding)
+	if err != nil {
+		return nil, &UsageError{err}
 	}
 	cache := indexes.New(s.IndexMemory<<20, embedder)
 	t.Metrics.WatchIndexes(func() telemetry.Indexes {
 		f := cache.Figures()
 		return telemetry.Indexes{Held: f.Indexes, Bytes: f.Bytes, Hits: f.Hits, Loads: f.Loads, Evicted: f.Evicted}
 	})
-	return cache
+	return cache, nil
 }

@@ -21,10 +21,11 @@ import (
 // In one process they are the writers' own stores; in a process of its own context-api
 // opens them when they are first asked for, since the other programs make them.
 type Models struct {
-	data      string // directory for the scratch stores of a verification
-	graph     source[GraphStore]
-	files     source[FilesStore]
-	summaries source[SummariesStore]
+	data       string // directory for the scratch stores of a verification
+	graph      source[GraphStore]
+	files      source[FilesStore]
+	summaries  source[SummariesStore]
+	embeddings source[EmbeddingsStore]
 }
 
 // source gives the volume of the generation that serves, which the caller releases.
@@ -37,16 +38,20 @@ type source[S io.Closer] interface {
 // NewModels reads the models that other processes write.
 func NewModels(data string, stores Stores) *Models {
 	return &Models{
-		data:      data,
-		graph:     &library[GraphStore]{name: "graph", stores: stores, open: stores.graphReader},
-		files:     &library[FilesStore]{name: "files", stores: stores, open: stores.filesReader},
-		summaries: &library[SummariesStore]{name: "summaries", stores: stores, open: stores.summariesReader},
+		data:       data,
+		graph:      &library[GraphStore]{name: "graph", stores: stores, open: stores.graphReader},
+		files:      &library[FilesStore]{name: "files", stores: stores, open: stores.filesReader},
+		summaries:  &library[SummariesStore]{name: "summaries", stores: stores, open: stores.summariesReader},
+		embeddings: &library[EmbeddingsStore]{name: "embeddings", stores: stores, open: stores.embeddingsReader},
 	}
 }
 
 // OwnModels reads from the stores that this process writes.
 func OwnModels(data string, g *Consumer[*graph.Unit, GraphStore], f *Consumer[*graph.FilesUnit, FilesStore]) *Models {
-	return &Models{data: data, graph: written[GraphStore]{&g.shelf}, files: written[FilesStore]{&f.shelf}}
+	return &Models{
+		data: data, graph: written[GraphStore]{&g.shelf}, files: written[FilesStore]{&f.shelf},
+		summaries: written[SummariesStore]{&shelf[SummariesStore]{}}, embeddings: written[EmbeddingsStore]{&shelf[EmbeddingsStore]{}},
+	}
 }
 
 // Graph is the read model "graph", or ErrNotThere. The caller releases it.
@@ -76,16 +81,26 @@ func (m *Models) Summaries() (httpapi.Pinned[summary.Reader], error) {
 	return httpapi.Pinned[summary.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
+// Embeddings is the read model "embeddings", or ErrNotThere. The caller releases it.
+func (m *Models) Embeddings() (httpapi.Pinned[graph.EmbeddingsReader], error) {
+	v, err := m.embeddings.take()
+	if err != nil {
+		return httpapi.Pinned[graph.EmbeddingsReader]{}, err
+	}
+	return httpapi.Pinned[graph.EmbeddingsReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+}
+
 // Again makes the next who asks for a read model look which generation serves.
 func (m *Models) Again() {
 	m.graph.again()
 	m.files.again()
 	m.summaries.again()
+	m.embeddings.again()
 }
 
 // Close releases what was opened here.
 func (m *Models) Close() error {
-	return errors.Join(m.graph.close(), m.files.close(), m.summaries.close())
+	return errors.Join(m.graph.close(), m.files.close(), m.summaries.close(), m.embeddings.close())
 }
 
 // written are the stores that this process writes.

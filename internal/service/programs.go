@@ -87,7 +87,7 @@ func RunFileTracker(ctx context.Context) error {
 }
 
 // RunSummarizer is the program summarizer: log → read model "summaries", and what is due
-// of it → log.
+// of it → log. With an endpoint for embeddings it is the projection "embeddings" too.
 func RunSummarizer(ctx context.Context) (err error) {
 	s := settings.ForSummarizer()
 	if err := settings.Read(s); err != nil {
@@ -95,7 +95,21 @@ func RunSummarizer(ctx context.Context) (err error) {
 	}
 	models := NewModels(s.Data, NewStores(s.Data, s.Models))
 	defer func() { err = errors.Join(err, models.Close()) }()
-	return runWorker(ctx, "summarizer", &s.Worker, func(p Parts) (Worker, error) { return p.Summarizer(ctx, s.Summaries, models) })
+	return runWorker(ctx, "summarizer", &s.Worker, func(p Parts) (Worker, error) {
+		writer, err := p.Summarizer(ctx, s.Summaries, models)
+		if err != nil {
+			return nil, err
+		}
+		endpoint, ok := s.Endpoint()
+		if !ok {
+			return writer, nil
+		}
+		embedder, err := p.Embedder(ctx, endpoint)
+		if err != nil {
+			return nil, errors.Join(err, writer.Stop())
+		}
+		return several{writer, embedder}, nil
+	})
 }
 
 // readWorker reads the settings of a program that has no others.
@@ -190,6 +204,10 @@ func RunContextAPI(ctx context.Context) (err error) {
 	if err != nil {
 		return &UsageError{err}
 	}
+	search, err := searching(s.Searching, tell)
+	if err != nil {
+		return err
+	}
 	stores := NewStores(s.Data, s.Models)
 	models := NewModels(s.Data, stores)
 	defer func() { err = errors.Join(err, models.Close()) }()
@@ -203,7 +221,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Models: models, Rebuilds: rebuilds(control, stores, log), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense, Indexes: searching(s.Searching, tell),
+		Log: log, Models: models, Rebuilds: rebuilds(control, stores, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense, Indexes: search,
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
@@ -213,9 +231,13 @@ func RunContextAPI(ctx context.Context) (err error) {
 	return nil
 }
 
-// rebuilds are those of all projections.
-func rebuilds(control *rebuild.Control, stores Stores, log *eventlog.Log) *rebuild.Rebuilds {
-	return rebuild.New(control, stores.Generations(), log, "graph", "files", "summaries")
+// rebuilds are those of all projections that run.
+func rebuilds(control *rebuild.Control, stores Stores, log *eventlog.Log, s settings.Searching) *rebuild.Rebuilds {
+	projections := []string{"graph", "files", "summaries"}
+	if _, ok := s.Endpoint(); ok {
+		projections = append(projections, "embeddings")
+	}
+	return rebuild.New(control, stores.Generations(), log, projections...)
 }
 
 // observe prepares the telemetry of a program, and the logger that goes with it.

@@ -36,6 +36,12 @@ type SummariesStore interface {
 	io.Closer
 }
 
+// EmbeddingsStore is the read model "embeddings" in any backend.
+type EmbeddingsStore interface {
+	graph.EmbeddingsStore
+	io.Closer
+}
+
 // Stores is where the read models are: files below a data directory, or a Neo4j server.
 type Stores struct {
 	data        string
@@ -127,6 +133,22 @@ func (s Stores) openSummaries(ctx context.Context, generation int) (SummariesSto
 		return sqlitestore.OpenSummaries(ctx, s.Path("summaries", generation))
 	}
 	return warm(ctx, s, generation, neo4jstore.OpenSummaries)
+}
+
+// openEmbeddings opens a generation of the read model "embeddings" to write it.
+func (s Stores) openEmbeddings(ctx context.Context, generation int) (EmbeddingsStore, error) {
+	if s.neo4j == nil {
+		return sqlitestore.OpenEmbeddings(ctx, s.Path("embeddings", generation))
+	}
+	return warm(ctx, s, generation, neo4jstore.OpenEmbeddings)
+}
+
+// openEmbeddingsCache opens what no rebuild takes away.
+func (s Stores) openEmbeddingsCache(ctx context.Context) (graph.EmbeddingsCache, error) {
+	if s.neo4j == nil {
+		return sqlitestore.OpenEmbeddingsCache(ctx, filepath.Join(s.models(), "embedded.db"))
+	}
+	return neo4jstore.OpenEmbeddingsCache(ctx, *s.neo4j)
 }
 
 // warm opens a store of Neo4j that many will ask at once, and warms it beside them: a
@@ -234,6 +256,18 @@ func (s Stores) summariesReader(ctx context.Context, generation int) (reader Sum
 		reader, err = sqlitestore.OpenSummariesReader(s.Path("summaries", generation))
 	}
 	return reader, notThere("summaries", "summarizer", err)
+}
+
+// embeddingsReader opens a generation of the read model "embeddings" to read it, or returns
+// [ErrNotThere].
+func (s Stores) embeddingsReader(ctx context.Context, generation int) (reader EmbeddingsStore, err error) {
+	if s.neo4j != nil {
+		reader, err = warm(ctx, s, generation, neo4jstore.OpenEmbeddingsReader)
+		err = explain(err)
+	} else {
+		reader, err = sqlitestore.OpenEmbeddingsReader(s.Path("embeddings", generation))
+	}
+	return reader, notThere("embeddings", "summarizer, with MNEME_EMBEDDINGS=openai,", err)
 }
 
 // ErrNotThere says that a read model was not made yet.

@@ -118,6 +118,18 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.consumers = append(i.consumers, writer)
 	models.summaries = written[SummariesStore]{&writer.shelf}
+	if endpoint, ok := c.Searching.Endpoint(); ok {
+		embedder, err := parts.Embedder(ctx, endpoint)
+		if err != nil {
+			return nil, err
+		}
+		i.consumers = append(i.consumers, embedder)
+		models.embeddings = written[EmbeddingsStore]{&embedder.shelf}
+	}
+	search, err := searching(c.Searching, i.telemetry)
+	if err != nil {
+		return nil, err
+	}
 	condense, err := condensing(c.Summaries.Condensing)
 	if err != nil {
 		return nil, &UsageError{err}
@@ -130,8 +142,8 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, i.Log), Logger: c.Logger,
-		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense, Indexes: searching(c.Searching, i.telemetry),
+		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, i.Log, c.Searching), Logger: c.Logger,
+		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense, Indexes: search,
 	}))
 	return i, nil
 }

@@ -75,10 +75,10 @@ func hostPort(name, address string) error {
 	return nil
 }
 
-func httpURL(text string) error {
+func httpURL(name, text, example string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return refuse("MNEME_URL", text, "not a URL such as http://127.0.0.1:8420")
+		return refuse(name, text, "not a URL such as "+example)
 	}
 	return nil
 }

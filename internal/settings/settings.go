@@ -48,7 +48,7 @@ func ForClient() *Client { return &Client{} }
 
 // Check implements [Spec].
 func (s *Client) Check() error {
-	return errors.Join(httpURL(s.URL), natsURL(s.NATSURL), notEmpty("MNEME_TENANT", s.Tenant))
+	return errors.Join(httpURL("MNEME_URL", s.URL, "http://127.0.0.1:8420"), natsURL(s.NATSURL), notEmpty("MNEME_TENANT", s.Tenant))
 }
 
 // Models is where a program keeps or finds the read models.
@@ -101,12 +101,14 @@ func (s *Up) Check() error {
 
 // Searching is how a conversation's past is searched.
 type Searching struct {
-	Embeddings  string `envconfig:"MNEME_EMBEDDINGS" default:"builtin" oneof:"builtin,off" desc:"how messages are compared by meaning: builtin needs no server; off ranks by words alone"`
-	IndexMemory int    `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"64" desc:"MiB of memory for the indexes of the conversations that were searched last"`
+	Embedding
+	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"64" desc:"MiB of memory for the indexes of the conversations that were searched last"`
 }
 
 // Check tells which settings can't be right.
-func (s *Searching) Check() error { return between("MNEME_INDEX_MEMORY", s.IndexMemory, 1, 1<<20) }
+func (s *Searching) Check() error {
+	return errors.Join(s.Embedding.Check(), between("MNEME_INDEX_MEMORY", s.IndexMemory, 1, 1<<20))
+}
 
 // Network is what a program takes its network for.
 type Network struct {
@@ -144,13 +146,16 @@ func ForFileTracker() *Worker { return &Worker{Listen: "127.0.0.1:8422"} }
 type Summarizer struct {
 	Worker
 	Summaries
+	Embedding
 }
 
 // ForSummarizer makes the settings of summarizer.
 func ForSummarizer() *Summarizer { return &Summarizer{Worker: Worker{Listen: "127.0.0.1:8423"}} }
 
 // Check implements [Spec].
-func (s *Summarizer) Check() error { return errors.Join(s.Worker.Check(), s.Summaries.Check()) }
+func (s *Summarizer) Check() error {
+	return errors.Join(s.Worker.Check(), s.Summaries.Check(), s.Embedding.Check())
+}
 
 // Check implements [Spec].
 func (s *Worker) Check() error {
@@ -195,7 +200,7 @@ func Programs() []Program {
 		{"up", "is mneme up: everything in one process.", true, func() Spec { return ForUp() }},
 		{"ingestor", `projects the log into the read model "graph".`, false, func() Spec { return ForIngestor() }},
 		{"file-tracker", "keeps the files that conversations touched.", false, func() Spec { return ForFileTracker() }},
-		{"summarizer", "writes the summaries that are due.", false, func() Spec { return ForSummarizer() }},
+		{"summarizer", "writes the summaries that are due, and embeds messages if an endpoint does that.", false, func() Spec { return ForSummarizer() }},
 		{"context-api", "serves the HTTP API from the read models.", false, func() Spec { return ForContextAPI() }},
 		{"traces", "of every program are configured by OpenTelemetry's own variables; these are looked at, its SDK reads the others.", false, func() Spec { return ForTelemetry() }},
 	}

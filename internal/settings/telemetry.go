@@ -31,7 +31,7 @@ func ReadTelemetry() (Telemetry, error) {
 
 // Check implements [Spec].
 func (t *Telemetry) Check() error {
-	return errors.Join(endpoint("OTEL_EXPORTER_OTLP_ENDPOINT", t.Endpoint), endpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", t.TracesEndpoint))
+	return errors.Join(otlpEndpoint("OTEL_EXPORTER_OTLP_ENDPOINT", t.Endpoint), otlpEndpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", t.TracesEndpoint))
 }
 
 // On tells whether there are traces.
@@ -65,7 +65,7 @@ func (t Telemetry) Content() bool {
 	return false
 }
 
-func endpoint(name, text string) error {
+func otlpEndpoint(name, text string) error {
 	if text == "" {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
+	"mneme/internal/mnemetest/llmtest"
 	"mneme/internal/service"
 	"mneme/internal/settings"
 )
@@ -171,7 +173,11 @@ func TestAReadThatWaitsInVainIsCounted(t *testing.T) {
 
 func TestEveryMetricIsDocumentedAndEveryDocumentedMetricIsThere(t *testing.T) {
 	t.Parallel()
-	b := up(t, t.TempDir())
+	b := up(t, t.TempDir(), func(c *service.Config) {
+		c.Searching.Embedding = settings.Embedding{
+			Embeddings: "openai", EmbeddingsURL: llmtest.Embedding(t).URL(), EmbeddingsModel: "some-model", EmbeddingsBatch: 64, EmbeddingsTimeout: time.Minute, EmbeddingsQueryTimeout: time.Second,
+		}
+	})
 	traffic(b)
 	exposed := ""
 	all := b.metrics()

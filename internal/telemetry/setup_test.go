@@ -55,14 +55,18 @@ func (l *logged) lines(t *testing.T, msg string) (list []map[string]any) {
 }
 
 // up starts mneme as the environment says, and waits until its projections are live.
-func up(t *testing.T, data string) *bundle {
+func up(t *testing.T, data string, change ...func(*service.Config)) *bundle {
 	t.Helper()
 	b := &bundle{t: t, logged: &logged{}}
 	var err error
-	b.Instance, err = service.Up(t.Context(), service.Config{
+	c := service.Config{
 		Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 64 << 20,
 		Logger: slog.New(slog.NewJSONHandler(b.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	b.Instance, err = service.Up(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	require.Eventually(t, func() bool {

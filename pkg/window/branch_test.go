@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mneme/events"
+	"mneme/internal/indexes"
 	"mneme/pkg/graph"
 	"mneme/pkg/window"
 )
@@ -19,7 +20,7 @@ func (s *store) branched(id string) window.Source {
 	lineage, err := graph.LineageOf(s.t.Context(), s.graph, idOf(id), graph.Latest)
 	require.NoError(s.t, err)
 	read := lineage.Graph(s.graph)
-	return window.Source{Graph: read, Files: lineage.Files(s.files), Recall: s.indexes.Of(read, lineage.Descent())}
+	return window.Source{Graph: read, Files: lineage.Files(s.files), Recall: s.indexes.Of(indexes.Source{Messages: read, Descent: lineage.Descent()})}
 }
 
 // renamed is an event in another conversation.
@@ -87,7 +88,7 @@ func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 				MaxChars: rapid.OneOf(rapid.IntRange(200, 1_000), rapid.IntRange(200, 20_000), rapid.Just(1_000_000)).Draw(rt, "max"),
 			}
 			req.Conversation = idOf(whole[0].Subject)
-			want, err := window.Build(t.Context(), window.Source{Graph: s.graph, Recall: s.indexes.Of(s.graph, "")}, req)
+			want, err := window.Build(t.Context(), window.Source{Graph: s.graph, Recall: s.indexes.Of(indexes.Source{Messages: s.graph})}, req)
 			require.NoError(rt, err)
 			req.Conversation = idOf(branch)
 			branched := s.branched(branch)

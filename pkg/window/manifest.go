@@ -19,8 +19,9 @@ type Manifest struct {
 // SearchManifest says what the past was searched for.
 type SearchManifest struct {
 	Query     string  `json:"query"`
-	Embedding string  `json:"embedding_model,omitempty"` // that took part in the ranking; absent if words alone did
-	PastShare float64 `json:"past_share"`                // of what past and code divide: that of messages in the text of late, within limits
+	Embedding string  `json:"embedding_model,omitempty"`   // that took part in the ranking; absent if words alone did
+	Missing   string  `json:"embedding_missing,omitempty"` // what of the meaning did not take part in the ranking, and why
+	PastShare float64 `json:"past_share"`                  // of what past and code divide: that of messages in the text of late, within limits
 }
 
 // SectionManifest says what a section could have and what it took. The Used of
@@ -90,7 +91,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 		m.Sections = append(m.Sections, sm)
 	}
 	if b.past != nil && len(b.past.Hits)+b.past.retold > 0 {
-		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, PastShare: hundredth(b.pastShare())}
+		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, PastShare: hundredth(b.pastShare())}
 	}
 	text := c.Markdown()
 	hash := sha256.Sum256([]byte(text))

@@ -15,18 +15,19 @@ import (
 type Recall interface {
 	// Search ranks the messages up to a sequence. It sets the vector of the query itself.
 	Search(ctx context.Context, id events.ConversationID, q recall.Query) (Found, error)
-	// Rank ranks texts that are no messages, after a search in their conversation, whose
-	// vector it takes in the query. A hit has the place of its text, from 1 on, for a sequence.
-	// Which texts there are should change seldom: what is made of them is kept.
-	Rank(id events.ConversationID, q recall.Query, texts []string) []recall.Hit
+	// Rank ranks texts that are no messages, after a search in their conversation. It needs
+	// no server: by meaning it compares with built-in embeddings, if at all. A hit has the
+	// place of its text, from 1 on, for a sequence. Which texts there are should change
+	// seldom: what is made of them is kept.
+	Rank(id events.ConversationID, q recall.Query, texts []string) Found
 }
 
 // Found is what a search has found.
 type Found struct {
-	Hits      []recall.Hit  // the best first
-	Model     string        // of the embeddings that took part, "" for none
-	Vector    recall.Vector // of the query
-	MinCosine float64       // what unrelated texts seldom reach with that model
+	Hits      []recall.Hit // the best first
+	Model     string       // of the embeddings that took part, "" for none
+	Missing   string       // what should have taken part and did not, and why; "" for nothing
+	MinCosine float64      // what unrelated texts seldom reach with that model
 }
 
 // maxQueryChars is how much of a query counts: its beginning says what it is about, and

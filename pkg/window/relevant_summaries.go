@@ -54,7 +54,8 @@ func (b *builder) rankSummaries(ctx context.Context) (out []retold, err error) {
 	for i := range list {
 		texts[i] = storyText(list[i].Summary.Parts)
 	}
-	hits := b.src.Recall.Rank(b.req.Conversation, recall.Query{Text: b.query(), Vector: b.past.Vector}, texts)
+	found := b.src.Recall.Rank(b.req.Conversation, recall.Query{Text: b.query(), AsOf: b.end - 1}, texts)
+	hits := found.Hits
 	most := bestBM25(b.past.Hits)
 	lexical := 1.0 // of few texts one is always the best: it counts by what the best message has
 	if here := bestBM25(hits); here < most {
@@ -65,7 +66,7 @@ func (b *builder) rankSummaries(ctx context.Context) (out []retold, err error) {
 		best = b.past.Hits[0].Score
 	}
 	for _, h := range hits {
-		meant := b.past.Model != "" && h.Cosine >= b.past.MinCosine
+		meant := found.Model != "" && h.Cosine >= found.MinCosine
 		worded := h.BM25 > 0 && h.BM25 >= most/2
 		h.Parts = recall.Parts{Lexical: float64(lexical * h.Parts.Lexical), Dense: h.Parts.Dense}
 		if h.Score = h.Parts.Sum(); h.Score <= 0 || !meant && !worded {

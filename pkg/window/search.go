@@ -25,19 +25,18 @@ type Hit struct {
 }
 
 // Search finds the messages that have to do with a text, the best first, as a context
-// does: model names the embeddings that took part, "" for none. It returns
-// graph.ErrNotFound as Build does.
-func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, model string, err error) {
-	found, err := src.Recall.Search(ctx, q.Conversation, recall.Query{Text: q.Text, AsOf: q.AsOf, Limit: q.Limit})
+// does, and tells how. It returns graph.ErrNotFound as Build does.
+func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found Found, err error) {
+	found, err = src.Recall.Search(ctx, q.Conversation, recall.Query{Text: q.Text, AsOf: q.AsOf, Limit: q.Limit})
 	if err != nil || len(found.Hits) == 0 {
-		return nil, found.Model, err
+		return nil, found, err
 	}
 	read, err := readHits(ctx, src.Graph, q.Conversation, found.Hits, q.MaxChars)
 	if err != nil {
-		return nil, found.Model, err
+		return nil, found, err
 	}
 	for _, c := range read {
 		hits = append(hits, Hit{Message: *c.message, Text: c.text, Match: *found.match(c.hit)})
 	}
-	return hits, found.Model, nil
+	return hits, found, nil
 }

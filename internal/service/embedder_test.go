@@ -1,0 +1,182 @@
+package service_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/events"
+	"mneme/internal/httpapi"
+	"mneme/internal/mnemetest/llmtest"
+	"mneme/internal/service"
+	"mneme/internal/settings"
+)
+
+// embedding is mneme in this process with an endpoint that embeds.
+func embedding(t *testing.T, data, url string, models settings.Models, change ...func(*settings.Embedding)) instance {
+	t.Helper()
+	up := settings.ForUp()
+	up.Searching.Embedding = settings.Embedding{
+		Embeddings: "openai", EmbeddingsURL: url, EmbeddingsModel: "some-model", EmbeddingsBatch: 64,
+		EmbeddingsTimeout: 10 * time.Second, EmbeddingsQueryTimeout: 2 * time.Second, EmbeddingsMinCosine: 0.3,
+	}
+	up.Searching.IndexMemory = 64
+	for _, f := range change {
+		f(&up.Searching.Embedding)
+	}
+	i, err := service.Up(t.Context(), service.Config{
+		Data: data, Models: models, Searching: up.Searching, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	return instance{t, i}
+}
+
+// said are messages of users.
+func said(t *testing.T, conversation string, texts ...string) (list []events.Event) {
+	t.Helper()
+	for n, text := range texts {
+		id := fmt.Sprintf("%s-%d", conversation, n)
+		e, err := events.New(conversation, "test", id, &events.MessageCreated{MessageID: id, Role: "user", Content: text})
+		require.NoError(t, err)
+		list = append(list, e)
+	}
+	return list
+}
+
+// searched is what a search in a conversation answers.
+type searched struct {
+	Messages []struct{ Text string }
+	Model    string `json:"embedding_model"`
+	Missing  string `json:"embedding_missing"`
+}
+
+func (i instance) search(conversation, query string) (s searched) {
+	i.Helper()
+	status, body := i.ask(http.MethodGet, "/v1/conversations/"+conversation+"/search?query="+url.QueryEscape(query), "")
+	require.Equal(i, http.StatusOK, status, "%s", body)
+	require.NoError(i, json.Unmarshal([]byte(body), &s))
+	return s
+}
+
+// embeddings are the status of the projection, once it is as wanted.
+func (i instance) embeddings(wanted func(httpapi.ProjectionStatus) bool) (found httpapi.ProjectionStatus) {
+	i.Helper()
+	require.Eventually(i, func() bool {
+		_, body := i.ask(http.MethodGet, "/v1/status", "")
+		var s httpapi.Status
+		require.NoError(i, json.Unmarshal([]byte(body), &s))
+		for _, p := range s.Projections {
+			if p.Name == "embeddings" && wanted(p) {
+				found = p
+				return true
+			}
+		}
+		return false
+	}, patience, 10*time.Millisecond)
+	return found
+}
+
+func embedded(seq uint64) func(httpapi.ProjectionStatus) bool {
+	return func(p httpapi.ProjectionStatus) bool { return p.State == "live" && p.Checkpoint >= seq }
+}
+
+var zoo = []string{"The zebra sleeps under a tree.", "Lunch is at noon.", "Which car did the engineer repair?", "The train to Rome leaves at nine."}
+
+func TestMessagesAreEmbeddedByAnEndpointAndSearchedByMeaning(t *testing.T) {
+	messagesAreEmbedded(t, settings.Models{Store: "sqlite"})
+}
+
+// messagesAreEmbeddedInNeo4j is for [TestOnNeo4j].
+func messagesAreEmbeddedInNeo4j(t *testing.T, uri string) {
+	messagesAreEmbedded(t, settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}})
+}
+
+func messagesAreEmbedded(t *testing.T, models settings.Models) {
+	e := llmtest.Embedding(t)
+	i := embedding(t, t.TempDir(), e.URL(), models)
+	last := i.publish(said(t, "c", zoo...))
+	i.embeddings(embedded(last))
+	found := i.search("c", "automobile mechanic")
+	require.Equal(t, "some-model", found.Model)
+	require.Empty(t, found.Missing)
+	require.Equal(t, zoo[2], found.Messages[0].Text, "no word of it is in the query")
+	paid := e.Calls()
+	i.rebuild("embeddings")
+	i.became("embeddings", "serving")
+	require.Equal(t, found, i.search("c", "automobile mechanic"))
+	require.Equal(t, paid, e.Calls(), "nothing is paid for twice")
+}
+
+func TestWithoutItsEndpointEverythingIsServedAndWhatWasMissingIsSaid(t *testing.T) {
+	e, data := llmtest.Embedding(t), t.TempDir()
+	i := embedding(t, data, e.URL(), settings.Models{Store: "sqlite"})
+	last := i.publish(said(t, "c", zoo...))
+	i.embeddings(embedded(last))
+	require.Empty(t, i.search("c", "zebra").Missing)
+
+	e.Reply(llmtest.Failure(http.StatusServiceUnavailable, "x", "out of order"))
+	last = i.publish(said(t, "d", "The lion sleeps too.", "Dinner is at eight."))
+	p := i.embeddings(func(p httpapi.ProjectionStatus) bool { return p.Error != "" })
+	require.Contains(t, p.Error, "HTTP 503")
+	found := i.search("d", "who sleeps?")
+	require.Empty(t, found.Model)
+	require.Contains(t, found.Missing, "the query is not embedded")
+	require.Equal(t, "The lion sleeps too.", found.Messages[0].Text)
+	require.Equal(t, "some-model", i.search("c", "zebra").Model, "its query is known")
+	status, body := i.ask(http.MethodGet, "/v1/conversations/d/context?explain=true&query=sleeps", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, `"embedding_missing":"the query is not embedded: `)
+
+	e.Reply(e.Pass())
+	i.embeddings(embedded(last))
+	require.Eventually(t, func() bool { return i.search("d", "who sleeps?").Model != "" }, patience, 100*time.Millisecond)
+	require.Empty(t, i.search("d", "who sleeps?").Missing)
+}
+
+func TestAMessageThatTheEndpointRefusesFailsAloneAndCanBeTriedAgain(t *testing.T) {
+	e := llmtest.Embedding(t)
+	e.Reply(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(e.Requests()[e.Calls()-1].Text, "Rome") {
+			llmtest.Failure(http.StatusRequestEntityTooLarge, "x", "too long")(w, r)
+			return
+		}
+		e.Pass()(w, r)
+	})
+	i := embedding(t, t.TempDir(), e.URL(), settings.Models{Store: "sqlite"})
+	last := i.publish(said(t, "c", zoo...))
+	i.embeddings(embedded(last))
+	_, body := i.ask(http.MethodGet, "/v1/failed?projection=embeddings", "")
+	require.Contains(t, body, "HTTP 413")
+	require.Equal(t, "1 of 4 messages have no vectors", i.search("c", "zebra").Missing)
+
+	e.Reply(e.Pass())
+	status, body := i.ask(http.MethodPost, "/v1/failed/retry", `{"projection":"embeddings","all":true}`)
+	require.Equal(t, http.StatusOK, status, "%s", body)
+	_, body = i.ask(http.MethodGet, "/v1/failed?projection=embeddings", "")
+	require.NotContains(t, body, "HTTP 413")
+}
+
+func TestAnotherModelNeedsARebuildAndUntilThenWordsCount(t *testing.T) {
+	e, data := llmtest.Embedding(t), t.TempDir()
+	i := embedding(t, data, e.URL(), settings.Models{Store: "sqlite"})
+	i.embeddings(embedded(i.publish(said(t, "c", zoo...))))
+	require.NoError(t, i.Close())
+
+	i = embedding(t, data, e.URL(), settings.Models{Store: "sqlite"}, func(s *settings.Embedding) { s.EmbeddingsModel = "another-model" })
+	p := i.embeddings(func(p httpapi.ProjectionStatus) bool { return p.State == "halted" })
+	require.Contains(t, p.Error, "mneme rebuild embeddings")
+	found := i.search("c", "zebra")
+	require.Empty(t, found.Model)
+	require.Contains(t, found.Missing, "mneme rebuild embeddings")
+	i.rebuild("embeddings")
+	i.became("embeddings", "serving")
+	require.Equal(t, "another-model", i.search("c", "zebra").Model)
+}
