@@ -6,14 +6,16 @@
 // and the event, nothing else: no clock, no randomness, no network. A [Projector]
 // is the running loop:
 //
-//	log ─▶ follow ─▶ decode ─▶ batch ─▶ one transaction of the store:
+//	log ─▶ follow ─▶ decode ─▶ batch ─▶ prepare ─▶ one transaction of the store:
 //	                                      fence        is my epoch still the newest?
 //	                                      drop         what the checkpoint covers
 //	                                      claim        identities: known ones are dropped and counted
 //	                                      reduce       in Go, in order
 //	                                      save         rows, failed events, checkpoint
 //
-// The checkpoint lies in the same transaction as the rows. There is no other
+// Few projections prepare anything: it is for what takes long, such as the calls of an
+// enricher, and happens before anything is locked. The checkpoint lies in the same
+// transaction as the rows. There is no other
 // position: a store restored from an old backup catches up by itself.
 //
 // # States
@@ -87,6 +89,7 @@
 //	a reducer returns nil         applied
 //	a reducer returns an error    the event becomes a failed event, the rest goes on
 //	a store returns ErrRejected   the data is the reason: the batch is bisected down to the event, which becomes a failed event
+//	Prepare returns an error      as if the store had returned it
 //	a store returns ErrTooLarge   the batch is halved; one event that is too large is the store's trouble
 //	a store returns ErrFenced     another owner took the partition: drop what is held, and halt, or ask for the lease again
 //	a store returns ErrRebuild    the read model was built by another version or with other settings: halted
