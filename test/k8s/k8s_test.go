@@ -6,7 +6,9 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,9 +39,11 @@ func TestEveryOverlayFitsThePrograms(t *testing.T) {
 func TestNothingIsMadeWithoutItsSecrets(t *testing.T) {
 	t.Parallel()
 	files := tree(t)
-	delete(files, keyFile)
-	_, err := render(files, "overlays/llm")
-	require.ErrorContains(t, err, "llm.env")
+	for file, overlay := range map[string]string{keyFile: "overlays/llm", embeddingsFile: "overlays/embeddings"} {
+		delete(files, file)
+		_, err := render(files, overlay)
+		require.ErrorContains(t, err, path.Base(file))
+	}
 	delete(files, secretFile)
 	for _, overlay := range overlays[1:] {
 		_, err := render(files, overlay)
@@ -50,9 +54,30 @@ func TestNothingIsMadeWithoutItsSecrets(t *testing.T) {
 		if strings.HasSuffix(name, ".env.example") {
 			examples++
 			require.Regexp(t, `(?m)^(password|key)=$`, text, "%s has a secret", name)
+			for _, list := range []string{".gitignore", ".dockerignore"} {
+				ignored, err := os.ReadFile(filepath.Join(root, list))
+				require.NoError(t, err)
+				require.Contains(t, strings.Split(string(ignored), "\n"), strings.TrimSuffix(name, ".example"), "%s lets a secret through", list)
+			}
 		}
 	}
-	require.Equal(t, 2, examples)
+	require.Equal(t, 3, examples)
+}
+
+func TestTheModelsOfSummariesAndOfEmbeddingsGoTogether(t *testing.T) {
+	t.Parallel()
+	files := tree(t)
+	files["/deploy/k8s/overlays/own/kustomization.yaml"] = strings.Replace(files["/deploy/k8s/overlays/embeddings/kustomization.yaml"], "../production", "../llm", 1)
+	r, err := render(files, "overlays/own")
+	require.NoError(t, err)
+	require.Empty(t, check(r, built(t)))
+	for program, want := range map[string][]string{"ingestor": {"", ""}, "file-tracker": {"", ""}, "summarizer": {keySample, embeddingsSample}, "context-api": {"", embeddingsSample}} {
+		variables, err := r.environment(r.workload(program).container())
+		require.NoError(t, err)
+		for i, name := range []string{"MNEME_LLM_KEY", "MNEME_EMBEDDINGS_KEY"} {
+			require.Equal(t, strings.TrimSpace(strings.TrimPrefix(want[i], "key=")), variables[name], "%s of %s", name, program)
+		}
+	}
 }
 
 // A check that finds nothing proves nothing: each of these mistakes must be found.
@@ -121,6 +146,24 @@ func TestMistakesAreFound(t *testing.T) {
 		{"overlays/llm", "except: [10.0.0.0/8, ", "except: [", "NetworkPolicies: summarizer reaches port 443 of 10.1.2.3: true"},
 		{"overlays/llm", "  podSelector: {matchLabels: {app.kubernetes.io/name: summarizer}}\n", "  podSelector: {}\n", "NetworkPolicies: ingestor reaches port 443 of 203.0.113.7: true"},
 		{"overlays/llm", "- {protocol: TCP, port: 443}", "- {protocol: TCP, port: 80}", "NetworkPolicies: summarizer reaches port 80 of 203.0.113.7: true"},
+		{"base", "MNEME_EMBEDDINGS=builtin", "MNEME_EMBEDDINGS=openai", "context-api is refused: mneme: MNEME_EMBEDDINGS_MODEL is empty"},
+		{"base", "MNEME_EMBEDDINGS=builtin", "MNEME_EMBEDDING=builtin", "context-api sets MNEME_EMBEDDING, which it does not know"},
+		{"overlays/embeddings", "MNEME_EMBEDDINGS_MODEL=text", "MNEME_EMBEDDINGS_NAME=text", "summarizer is refused: mneme: MNEME_EMBEDDINGS_MODEL is empty"},
+		{"overlays/embeddings", "MNEME_EMBEDDINGS_MODEL=text-embedding-3-small", "MNEME_EMBEDDINGS_MODEL=m\n      - MNEME_EMBEDDINGS_URL=api.example.com", "context-api is refused: mneme: MNEME_EMBEDDINGS_URL"},
+		{"overlays/embeddings", "name: MNEME_EMBEDDINGS_KEY", "name: MNEME_EMBEDDINGS_TOKEN", "context-api sets MNEME_EMBEDDINGS_TOKEN, which it does not know"},
+		{"overlays/embeddings", "{name: embeddings, key: key}", "{name: embeddings, key: token}", `context-api wants the key "token" of the Secret`},
+		{"overlays/embeddings", "{name: embeddings, key: key}", "{name: openai, key: key}", `summarizer wants the Secret "openai", which is not there`},
+		{"overlays/embeddings", "name: summarizer|context-api}", "name: summarizer}", "summarizer and context-api have not the same MNEME_EMBEDDINGS_KEY"},
+		{"overlays/embeddings", "name: summarizer|context-api}", "name: summarizer|context-api|ingestor}", "ingestor sets MNEME_EMBEDDINGS_KEY, which it does not know"},
+		{"overlays/embeddings", "programs}\n            - configMapRef: {name: contexts}\n", "programs}\n", "summarizer and context-api have not the same MNEME_EMBEDDINGS_MODEL"},
+		{"overlays/embeddings", "resources:\n  - network.yaml\nsecret", "secret", "NetworkPolicies: context-api reaches port 443 of 203.0.113.7: false"},
+		{"overlays/embeddings", "values: [summarizer, context-api]", "values: [summarizer]", "NetworkPolicies: context-api reaches port 443 of 203.0.113.7: false"},
+		{"overlays/embeddings", "values: [summarizer, context-api]", "values: [context-api]", "NetworkPolicies: summarizer reaches port 443 of 203.0.113.7: false"},
+		{"overlays/embeddings", "values: [summarizer, context-api]", "values: [summarizer, context-api, nats]", "NetworkPolicies: nats reaches port 443 of 203.0.113.7: true"},
+		{"overlays/embeddings", "{key: app.kubernetes.io/name, operator: In, values: [summarizer, context-api]}", "{key: app.kubernetes.io/component, operator: In, values: [program]}", "NetworkPolicies: file-tracker reaches port 443 of 203.0.113.7: true"},
+		{"overlays/embeddings", "except: [10.0.0.0/8, ", "except: [", "NetworkPolicies: context-api reaches port 443 of 10.1.2.3: true"},
+		{"overlays/embeddings", "except: [\"fc00::/7\", ", "except: [", "NetworkPolicies: context-api reaches port 443 of fd00::7: true"},
+		{"overlays/embeddings", "- {protocol: TCP, port: 443}", "- {protocol: TCP, port: 80}", "NetworkPolicies: context-api reaches port 80 of 203.0.113.7: true"},
 		{"overlays/external-nats", "  - patch: |\n      {apiVersion: v1, kind: Service, metadata: {name: nats-headless}, $patch: delete}\n", "", "Service nats-headless leads nowhere"},
 		{"overlays/external-nats", "value: [{ports: [{protocol: TCP, port: 4222}]}]", "value: []", "NetworkPolicies: ingestor reaches port 4222 anywhere: false"},
 	} {

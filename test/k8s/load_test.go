@@ -28,20 +28,22 @@ import (
 const root = "../.."
 
 // overlays are what an operator applies, and base, which lacks a Neo4j.
-var overlays = []string{"base", "overlays/trial", "overlays/production", "overlays/autoscaled", "overlays/external-nats", "overlays/llm"}
+var overlays = []string{"base", "overlays/trial", "overlays/production", "overlays/autoscaled", "overlays/external-nats", "overlays/llm", "overlays/embeddings"}
 
 // The files that an operator makes.
 const (
-	secretFile   = "/deploy/k8s/components/credentials/neo4j.env"
-	secretSample = "password=one of a test\n"
-	keyFile      = "/deploy/k8s/components/llm/llm.env"
-	keySample    = "key=another of a test\n"
+	secretFile       = "/deploy/k8s/components/credentials/neo4j.env"
+	secretSample     = "password=one of a test\n"
+	keyFile          = "/deploy/k8s/components/llm/llm.env"
+	keySample        = "key=another of a test\n"
+	embeddingsFile   = "/deploy/k8s/components/embeddings/embeddings.env"
+	embeddingsSample = "key=a third of a test\n"
 )
 
 // tree is deploy/k8s and what it refers to, in memory: files by path.
 func tree(t *testing.T) map[string]string {
 	t.Helper()
-	files := map[string]string{secretFile: secretSample, keyFile: keySample}
+	files := map[string]string{secretFile: secretSample, keyFile: keySample, embeddingsFile: embeddingsSample}
 	for _, dir := range []string{"deploy/k8s", "deploy/nats"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join(root, dir), func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(name) == ".go" || filepath.Ext(name) == ".env" {

@@ -160,22 +160,24 @@ func network(r *rendered) (wrong []string) {
 		if r.connects(r.peer(program), peers["elsewhere"], 443) {
 			wrong = append(wrong, "NetworkPolicies: "+program+" reaches what it does not need")
 		}
-		wrong = append(wrong, outside(r, program)...)
+	}
+	for _, w := range r.workloads {
+		wrong = append(wrong, outside(r, w)...)
 	}
 	return append(wrong, selecting(r)...)
 }
 
-// outside is reached by a summarizer that a model writes for, on the public internet only.
-func outside(r *rendered, program string) (wrong []string) {
-	variables, _ := r.environment(r.workload(program).container())
-	calls := variables["MNEME_SUMMARY_WRITER"] == "openai" || variables["MNEME_SUMMARY_WRITER"] == "anthropic"
+// outside is reached by who calls a model, to write or to embed, on the public internet only.
+func outside(r *rendered, from *workload) (wrong []string) {
+	variables, _ := r.environment(from.container())
+	calls := slices.Contains([]string{"openai", "anthropic"}, variables["MNEME_SUMMARY_WRITER"]) || variables["MNEME_EMBEDDINGS"] == "openai"
 	for address, public := range map[string]bool{
 		"203.0.113.7": true, "2001:db8::7": true, "10.1.2.3": false, "100.64.1.2": false, "169.254.169.254": false, "172.20.1.2": false, "192.168.1.2": false, "fd00::7": false,
 	} {
 		for _, port := range []int32{80, 443} {
 			to := peer{namespace: map[string]string{}, address: netip.MustParseAddr(address)}
-			if want, got := calls && public && port == 443, r.connects(r.peer(program), to, port); got != want {
-				wrong = append(wrong, fmt.Sprintf("NetworkPolicies: %s reaches port %d of %s: %t", program, port, address, got))
+			if want, got := calls && public && port == 443, r.connects(r.peer(from.name), to, port); got != want {
+				wrong = append(wrong, fmt.Sprintf("NetworkPolicies: %s reaches port %d of %s: %t", from.name, port, address, got))
 			}
 		}
 	}

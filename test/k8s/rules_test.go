@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ func check(r *rendered, p *programs) []string {
 	wrong = append(wrong, services(r)...)
 	wrong = append(wrong, budgets(r)...)
 	wrong = append(wrong, network(r)...)
+	wrong = append(wrong, embeddings(r)...)
 	wrong = append(wrong, natsServers(r)...)
 	wrong = append(wrong, neo4jServer(r)...)
 	page, err := os.ReadFile(filepath.Join(root, "docs/metrics.md"))
@@ -102,6 +104,25 @@ func budgets(r *rendered) (wrong []string) {
 	}
 	if len(r.budgets) != len(r.workloads) {
 		wrong = append(wrong, "there are budgets for nothing")
+	}
+	return wrong
+}
+
+// embeddings are asked for with the same settings by who embeds messages and who searches them.
+func embeddings(r *rendered) (wrong []string) {
+	of := func(name string) map[string]string {
+		variables, _ := r.environment(r.workload(name).container())
+		maps.DeleteFunc(variables, func(name, _ string) bool { return !strings.HasPrefix(name, "MNEME_EMBEDDINGS") })
+		return variables
+	}
+	embeds, searches := of("summarizer"), of("context-api")
+	names := maps.Clone(embeds)
+	maps.Copy(names, searches)
+	for name := range names {
+		there, too := searches[name]
+		if here, set := embeds[name]; set != too || here != there {
+			wrong = append(wrong, "summarizer and context-api have not the same "+name)
+		}
 	}
 	return wrong
 }
