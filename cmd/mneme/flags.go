@@ -23,6 +23,16 @@ type pastFlags struct {
 
 func (f pastFlags) query() parameters { return parameters{"as_of": f.AsOf} }
 
+// searchFlags ask for what a search has found in the past.
+type searchFlags struct {
+	pastFlags
+	EmbeddedUpTo uint64 `help:"With embeddings of an endpoint: count only vectors of messages up to this sequence, as a manifest says it." placeholder:"SEQ"`
+}
+
+func (f searchFlags) query() parameters {
+	return f.pastFlags.query().with(parameters{"embedded_up_to": f.EmbeddedUpTo})
+}
+
 // waitFlags let a reader see its own writes.
 type waitFlags struct {
 	AtLeast uint64        `help:"Answer once the conversation is applied up to this sequence of the log, to read your own write." placeholder:"SEQ"`

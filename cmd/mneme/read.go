@@ -19,7 +19,7 @@ type ContextCmd struct {
 	Condense string `help:"How large results of tools are shown that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
 	Format   string `help:"markdown, json, or messages for a model's API: openai or anthropic." enum:"markdown,json,openai,anthropic" default:"markdown"`
 	Explain  bool   `help:"With a format other than markdown: say why each part is there."`
-	pastFlags
+	searchFlags
 	waitFlags
 }
 
@@ -48,7 +48,7 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/context"), parameters{
 		"query": c.Query, "max_chars": c.MaxChars, "strategy": c.Strategy, "condense": c.Condense, "format": format, "explain": c.Explain,
-	}.with(c.pastFlags.query(), c.waitFlags.query()), "", nil)
+	}.with(c.searchFlags.query(), c.waitFlags.query()), "", nil)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type SearchCmd struct {
 	Conversation string `help:"Search the messages of this one; else all conversations are searched." placeholder:"ID" complete:"conversation"`
 	Limit        int    `help:"Conversations at most, or messages of the one." default:"10"`
 	MaxChars     int    `help:"Characters of each message at most." default:"400"`
-	pastFlags
+	searchFlags
 	waitFlags
 }
 
@@ -41,8 +41,8 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	switch {
 	case strings.TrimSpace(c.Query) == "":
 		return &service.UsageError{Err: errors.New("nothing to search for: name it in words")}
-	case c.Conversation == "" && c.AsOf != 0:
-		return &service.UsageError{Err: errors.New("--as-of is for the messages of one conversation: name it with --conversation")}
+	case c.Conversation == "" && (c.AsOf != 0 || c.EmbeddedUpTo != 0):
+		return &service.UsageError{Err: errors.New("--as-of and --embedded-up-to are for the messages of one conversation: name it with --conversation")}
 	}
 	api, err := g.client()
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.Conversation == "" {
 		return foundConversations(ctx, g, t, api, "/v1/search", query)
 	}
-	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), query.with(c.pastFlags.query()), "", nil)
+	body, err := api.raw(ctx, http.MethodGet, conversation(c.Conversation, "/search"), query.with(c.searchFlags.query()), "", nil)
 	if err != nil {
 		return err
 	}

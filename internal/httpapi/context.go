@@ -16,6 +16,7 @@ type contextInput struct {
 	ConversationParam
 	AsOfParam
 	WaitParams
+	EmbeddedParam
 	Query    string `query:"query" maxLength:"100000" doc:"what the past is searched for; absent, what the user said last"`
 	MaxChars int    `query:"max_chars" minimum:"200" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings included"`
 	Strategy string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose"`
@@ -62,7 +63,7 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 		mode = a.Condense(conversation.Profile)
 	}
 	c, err := a.build(ctx, source, window.Request{
-		Conversation: in.id(), Query: in.Query, MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf, Condense: mode,
+		Conversation: in.id(), Query: in.Query, MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Condense: mode,
 	})
 	if err != nil {
 		return nil, a.problem(err)

@@ -110,6 +110,11 @@ type AsOfParam struct {
 	AsOf uint64 `query:"as_of" doc:"answer as of this sequence of the log; 0 is now"`
 }
 
+// EmbeddedParam repeats an answer that was given before an endpoint had embedded more.
+type EmbeddedParam struct {
+	EmbeddedUpTo uint64 `query:"embedded_up_to" doc:"only vectors of messages up to this sequence take part, as the manifest of a context says it"`
+}
+
 func (p AsOfParam) seq() uint64 {
 	if p.AsOf == 0 {
 		return graph.Latest

@@ -24,6 +24,7 @@ type searchConversationInput struct {
 	ConversationParam
 	AsOfParam
 	WaitParams
+	EmbeddedParam
 	Query    string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what is searched for, in words"`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"messages at most"`
 	MaxChars int    `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"of the text of each message, in Unicode code points"`
@@ -34,6 +35,7 @@ type searchConversationOutput struct {
 		Messages  []Found `json:"messages" doc:"the best first"`
 		Embedding string  `json:"embedding_model,omitempty" doc:"that took part in the ranking; absent if words alone did"`
 		Missing   string  `json:"embedding_missing,omitempty" doc:"what of the meaning did not take part in the ranking, and why"`
+		Embedded  uint64  `json:"embedded_up_to,omitempty" doc:"sequence of the last message whose vectors took part; absent with built-in embeddings, which all messages have"`
 	}
 }
 
@@ -50,13 +52,13 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 		return nil, a.problem(err)
 	}
 	hits, found, err := window.Search(ctx, source, window.SearchQuery{
-		Conversation: in.id(), Text: in.Query, AsOf: in.AsOf, Limit: in.Limit, MaxChars: in.MaxChars,
+		Conversation: in.id(), Text: in.Query, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Limit: in.Limit, MaxChars: in.MaxChars,
 	})
 	if err != nil {
 		return nil, a.problem(err)
 	}
 	out := &searchConversationOutput{}
-	out.Body.Embedding, out.Body.Missing = found.Model, found.Missing
+	out.Body.Embedding, out.Body.Missing, out.Body.Embedded = found.Model, found.Missing, found.EmbeddedUpTo
 	out.Body.Messages = each(hits, showFound)
 	return out, nil
 }

@@ -55,8 +55,10 @@ type entry struct {
 	n     int // of the last message that was added, see graph.Position
 	last  uint64
 
-	embedded     int    // messages of the index with vectors of the read model "embeddings"
-	lastEmbedded uint64 // sequence up to which these were read
+	// Of the read model "embeddings": the sequence of the last message that has vectors,
+	// and those before it that have none.
+	embeddedUpTo uint64
+	unembedded   []uint64
 
 	texts texts
 }
@@ -149,7 +151,7 @@ func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool)
 			}
 		} else {
 			e.index, e.last, e.n = &recall.Index{}, 0, 0
-			e.embedded, e.lastEmbedded = 0, 0
+			e.embeddedUpTo, e.unembedded = 0, nil
 			if list, err = r.Bags(ctx, e.key.id, graph.BagQuery{Limit: page}); err != nil {
 				return err
 			}
@@ -187,28 +189,50 @@ func (e *entry) add(list []graph.Bag, builtIn bool) error {
 }
 
 // embed adds the vectors that were stored since it was asked last, those of so many
-// dimensions. It returns how many messages have some, and how many there are.
-func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions int) (embedded, all int, err error) {
+// dimensions.
+func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions int) (embedded, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for e.lastEmbedded < e.last {
-		list, err := r.Embeddings(ctx, e.key.id, graph.BagQuery{From: e.lastEmbedded + 1, Before: e.last + 1, Limit: page})
-		if err != nil {
-			return 0, 0, err
-		}
+	read := func(from, upTo uint64) (n int, err error) {
+		list, err := r.Embeddings(ctx, e.key.id, graph.BagQuery{From: from, Before: upTo + 1, Limit: page})
 		for i := range list {
-			e.lastEmbedded = list[i].Seq
 			vectors, err := list[i].Decode()
-			if err != nil || list[i].Dimensions != dimensions || e.index.SetVectors(list[i].Seq, vectors) != nil {
-				continue // of another model, or of a message that has failed here
+			if err == nil && list[i].Dimensions == dimensions {
+				_ = e.index.SetVectors(list[i].Seq, vectors) // a message that has failed here is not in the index
 			}
-			e.embedded++
+			e.embeddedUpTo = max(e.embeddedUpTo, list[i].Seq)
 		}
-		if len(list) < page {
+		return len(list), err
+	}
+	// What had none may have some now: it was tried again, or is inherited from another
+	// partition. A page of that is enough.
+	if len(e.unembedded) > 0 {
+		first, last := e.unembedded[0], e.unembedded[len(e.unembedded)-1]
+		if _, err := read(first, last); err != nil {
+			return embedded{}, err
+		}
+		e.unembedded = e.index.Unembedded(first-1, last)
+	}
+	before := e.embeddedUpTo
+	for e.embeddedUpTo < e.last {
+		n, err := read(e.embeddedUpTo+1, e.last)
+		if err != nil {
+			return embedded{}, err
+		}
+		if n < page {
 			break
 		}
 	}
-	return e.embedded, e.index.Len(), nil
+	e.unembedded = append(e.unembedded, e.index.Unembedded(before, e.embeddedUpTo)...)
+	return embedded{
+		upTo: e.embeddedUpTo, without: len(e.unembedded) + len(e.index.Unembedded(e.embeddedUpTo, e.last)), all: e.index.Len(),
+	}, nil
+}
+
+// embedded is how far the messages of an index are embedded.
+type embedded struct {
+	upTo         uint64 // the sequence of the last one that is
+	without, all int    // messages
 }
 
 // unnamed is a query without the names of who speaks in the conversation.

@@ -89,12 +89,16 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 	case s.source.Embeddings == nil:
 		return nil, window.Found{Missing: fmt.Sprintf("no message is embedded: %v", s.source.Absent)}
 	}
-	embedded, all, err := e.embed(ctx, s.source.Embeddings, len(vector))
+	state, err := e.embed(ctx, s.source.Embeddings, len(vector))
+	found.EmbeddedUpTo = state.upTo
+	if q.EmbeddedUpTo != 0 {
+		found.EmbeddedUpTo = min(state.upTo, q.EmbeddedUpTo)
+	}
 	switch {
 	case err != nil:
 		found.Missing = "embeddings of messages can't be read: " + err.Error()
-	case embedded < all:
-		found.Missing = fmt.Sprintf("%d of %d messages have no vectors", all-embedded, all)
+	case state.without > 0:
+		found.Missing = fmt.Sprintf("%d of %d messages have no vectors", state.without, state.all)
 	}
 	return vector, found
 }

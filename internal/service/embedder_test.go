@@ -141,6 +141,37 @@ func TestWithoutItsEndpointEverythingIsServedAndWhatWasMissingIsSaid(t *testing.
 	require.Empty(t, i.search("d", "who sleeps?").Missing)
 }
 
+func TestWhatWasFoundBeforeVectorsCameIsRepeatedFromTheManifest(t *testing.T) {
+	e := llmtest.Embedding(t)
+	i := embedding(t, t.TempDir(), e.URL(), settings.Models{Store: "sqlite"})
+	first := i.publish(said(t, "c", zoo...))
+	i.embeddings(embedded(first))
+	e.Reply(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(e.Requests()[e.Calls()-1].Text, "garage") {
+			llmtest.Failure(http.StatusServiceUnavailable, "x", "not this now")(w, r)
+			return
+		}
+		e.Pass()(w, r)
+	})
+	// Of another id than those before.
+	late, err := events.New("c", "test", "late", &events.MessageCreated{MessageID: "late", Role: "user", Content: "The garage is closed today."})
+	require.NoError(t, err)
+	last := i.publish([]events.Event{late})
+	i.embeddings(func(p httpapi.ProjectionStatus) bool { return p.Error != "" })
+	path := "/v1/conversations/c/search?query=automobile+mechanic&at_least=" + fmt.Sprint(last)
+	then := i.get(path)
+	require.Contains(t, then, "1 of 5 messages have no vectors")
+	require.Contains(t, then, fmt.Sprintf(`"embedded_up_to":%d`, first))
+
+	e.Reply(e.Pass())
+	i.embeddings(embedded(last))
+	now := i.get(path)
+	require.Contains(t, now, fmt.Sprintf(`"embedded_up_to":%d`, last))
+	found := func(answer string) string { return answer[:strings.Index(answer, `],"embedding_model"`)] }
+	require.NotEqual(t, found(then), found(now))
+	require.Equal(t, found(then), found(i.get(path+fmt.Sprintf("&as_of=%d&embedded_up_to=%d", last, first))))
+}
+
 func TestAMessageThatTheEndpointRefusesFailsAloneAndCanBeTriedAgain(t *testing.T) {
 	e := llmtest.Embedding(t)
 	e.Reply(func(w http.ResponseWriter, r *http.Request) {
@@ -162,6 +193,7 @@ func TestAMessageThatTheEndpointRefusesFailsAloneAndCanBeTriedAgain(t *testing.T
 	require.Equal(t, http.StatusOK, status, "%s", body)
 	_, body = i.ask(http.MethodGet, "/v1/failed?projection=embeddings", "")
 	require.NotContains(t, body, "HTTP 413")
+	require.Empty(t, i.search("c", "zebra").Missing)
 }
 
 func TestAnotherModelNeedsARebuildAndUntilThenWordsCount(t *testing.T) {

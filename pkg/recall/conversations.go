@@ -102,7 +102,7 @@ func (c *Conversations) Search(q Query) []ConversationHit {
 	if r.n == 0 {
 		return nil
 	}
-	r.dense(q.Vector)
+	r.dense(q.Vector, r.n)
 	r.lexical(queryTerms(q.Text))
 	hits := make([]ConversationHit, c.n)
 	for i, m := range c.messages {

@@ -2,9 +2,13 @@ package recall
 
 import "math"
 
-// dense computes cosines, and lends to each message what its neighbours have more.
-func (r *ranking) dense(query Vector) {
+// dense computes cosines of the passages of so many messages, and lends to each message what
+// its neighbours have more.
+func (r *ranking) dense(query Vector, messages int) {
 	x, total := r.x, min(r.passages(), len(r.x.norms))
+	if messages < len(x.messages) {
+		total = min(total, int(x.messages[messages].first))
+	}
 	if query == nil || len(query) != x.width || total == 0 {
 		return
 	}

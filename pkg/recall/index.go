@@ -230,3 +230,22 @@ func (x *Index) until(seq uint64) int {
 	n, _ := slices.BinarySearchFunc(x.messages, seq+1, func(m message, seq uint64) int { return cmp.Compare(m.seq, seq) })
 	return n
 }
+
+// Unembedded are the sequences of messages without vectors, above one and up to another.
+func (x *Index) Unembedded(above, upTo uint64) (list []uint64) {
+	first := 0
+	if above > 0 {
+		first = x.until(above)
+	}
+next:
+	for i := first; i < len(x.messages) && x.messages[i].seq <= upTo; i++ {
+		from, end := x.span(i)
+		for p := from; p < min(end, len(x.norms)); p++ {
+			if x.norms[p] != 0 {
+				continue next
+			}
+		}
+		list = append(list, x.messages[i].seq)
+	}
+	return list
+}

@@ -30,6 +30,10 @@ type Query struct {
 	Vector Vector // of [Index.Unnamed] of the text; nil ranks without vectors
 	AsOf   uint64 // only messages up to this sequence count; 0 stands for all
 	Limit  int    // of hits; 0 stands for all
+
+	// EmbeddedUpTo is the sequence of the last message whose vectors count; 0 stands for
+	// all. Where they come late it repeats what a search has found before they came.
+	EmbeddedUpTo uint64
 }
 
 // Hit is a message that was found.
@@ -70,7 +74,7 @@ func (x *Index) Search(q Query) []Hit {
 		return nil
 	}
 	r := ranking{x: x, n: n, beside: make([]float64, n)}
-	r.dense(q.Vector)
+	r.dense(q.Vector, x.until(q.EmbeddedUpTo))
 	r.lexical(queryTerms(q.Text))
 	r.session()
 	r.asked = x.asked(q.Text, n)

@@ -36,6 +36,7 @@ type Request struct {
 	MaxChars     int      // Unicode code points, headings included; 0 means DefaultMaxChars
 	Strategy     string   // "" means hybrid
 	AsOf         uint64   // a sequence; 0 means latest
+	EmbeddedUpTo uint64   // see recall.Query; 0 means all
 	Condense     string   // how large old results are shown; "" means extractive
 	Exclude      []string // patterns of files to leave out; nil means files.DefaultExclusions
 }

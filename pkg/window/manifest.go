@@ -18,10 +18,13 @@ type Manifest struct {
 
 // SearchManifest says what the past was searched for.
 type SearchManifest struct {
-	Query     string  `json:"query"`
-	Embedding string  `json:"embedding_model,omitempty"`   // that took part in the ranking; absent if words alone did
-	Missing   string  `json:"embedding_missing,omitempty"` // what of the meaning did not take part in the ranking, and why
-	PastShare float64 `json:"past_share"`                  // of what past and code divide: that of messages in the text of late, within limits
+	Query     string `json:"query"`
+	Embedding string `json:"embedding_model,omitempty"`   // that took part in the ranking; absent if words alone did
+	Missing   string `json:"embedding_missing,omitempty"` // what of the meaning did not take part in the ranking, and why
+	// EmbeddedUpTo is the sequence of the last message whose vectors took part; absent with
+	// built-in embeddings, which all messages have.
+	EmbeddedUpTo uint64  `json:"embedded_up_to,omitempty"`
+	PastShare    float64 `json:"past_share"` // of what past and code divide: that of messages in the text of late, within limits
 }
 
 // SectionManifest says what a section could have and what it took. The Used of
@@ -91,7 +94,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 		m.Sections = append(m.Sections, sm)
 	}
 	if b.past != nil && len(b.past.Hits)+b.past.retold > 0 {
-		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, PastShare: hundredth(b.pastShare())}
+		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, EmbeddedUpTo: b.past.EmbeddedUpTo, PastShare: hundredth(b.pastShare())}
 	}
 	text := c.Markdown()
 	hash := sha256.Sum256([]byte(text))

@@ -24,10 +24,13 @@ type Recall interface {
 
 // Found is what a search has found.
 type Found struct {
-	Hits      []recall.Hit // the best first
-	Model     string       // of the embeddings that took part, "" for none
-	Missing   string       // what should have taken part and did not, and why; "" for nothing
-	MinCosine float64      // what unrelated texts seldom reach with that model
+	Hits    []recall.Hit // the best first
+	Model   string       // of the embeddings that took part, "" for none
+	Missing string       // what should have taken part and did not, and why; "" for nothing
+	// EmbeddedUpTo is the sequence of the last message whose vectors took part, where
+	// these come late; else 0.
+	EmbeddedUpTo uint64
+	MinCosine    float64 // what unrelated texts seldom reach with that model
 }
 
 // maxQueryChars is how much of a query counts: its beginning says what it is about, and
@@ -73,7 +76,7 @@ func (b *builder) search(ctx context.Context) error {
 	if strings.TrimSpace(query) == "" {
 		return nil
 	}
-	found, err := b.src.Recall.Search(ctx, b.req.Conversation, recall.Query{Text: query, AsOf: b.end - 1})
+	found, err := b.src.Recall.Search(ctx, b.req.Conversation, recall.Query{Text: query, AsOf: b.end - 1, EmbeddedUpTo: b.req.EmbeddedUpTo})
 	b.past.Found, b.past.unread = found, found.Hits
 	return err
 }

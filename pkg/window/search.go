@@ -13,6 +13,7 @@ type SearchQuery struct {
 	Conversation events.ConversationID
 	Text         string
 	AsOf         uint64 // a sequence; 0 means latest
+	EmbeddedUpTo uint64 // see recall.Query; 0 means all
 	Limit        int    // hits at most
 	MaxChars     int    // of the text of each
 }
@@ -27,7 +28,7 @@ type Hit struct {
 // Search finds the messages that have to do with a text, the best first, as a context
 // does, and tells how. It returns graph.ErrNotFound as Build does.
 func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found Found, err error) {
-	found, err = src.Recall.Search(ctx, q.Conversation, recall.Query{Text: q.Text, AsOf: q.AsOf, Limit: q.Limit})
+	found, err = src.Recall.Search(ctx, q.Conversation, recall.Query{Text: q.Text, AsOf: q.AsOf, EmbeddedUpTo: q.EmbeddedUpTo, Limit: q.Limit})
 	if err != nil || len(found.Hits) == 0 {
 		return nil, found, err
 	}
