@@ -11,7 +11,7 @@ func embeddingsLabels() []Label {
 		{"EmbeddingsEvent", "An event that the projection embeddings has applied; with the vectors of a message that says something.", properties(claimedDocs, []Property{
 			{"message_id", "id of the message"}, {"dimensions", "of its vectors"}, {"vectors", "of its passages one after the other, a signed byte for each dimension; all zero of one that says nothing"},
 		})},
-		{"Passage", "What a piece of a message means. The text is in the Message with the same `conversation` and `seq`.", properties(ownerDocs, []Property{
+		{"Passage", "What a piece of a message means. The text is in the Message of the same `tenant`, `conversation_id` and `seq`; its generation may be another.", properties(ownerDocs, []Property{
 			{"seq", "sequence of its message"}, {"part", "which piece of the message it is, from 0"}, {"message_id", "id of its message"},
 			{"embedding", "list of floats, of which the direction counts and not the length: `message_embedding_index` finds the nearest"},
 		})},

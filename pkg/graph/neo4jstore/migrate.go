@@ -68,6 +68,9 @@ const definePatience = time.Minute
 // it makes, so of two processes that make the same one at the same time one is refused;
 // when it looks again it finds it.
 func (d *db) define(ctx context.Context, statement string) error {
+	if label := movedFrom[statement]; label != "" {
+		return d.dropOnce(ctx, statement, label)
+	}
 	began := time.Now()
 	for attempt := 1; ; attempt++ {
 		_, err := d.write(ctx, statement, nil)
@@ -86,6 +89,52 @@ func (d *db) define(ctx context.Context, statement string) error {
 			return err
 		}
 	}
+}
+
+// dropPatience is how long one who is to drop an index keeps the others waiting.
+const dropPatience = 30 * time.Second
+
+const (
+	selectMoving = "SHOW INDEXES YIELD name, labelsOrTypes WHERE name = $name AND $label IN labelsOrTypes RETURN name"
+	// The first SET takes the lock.
+	claimDrop = "MATCH (s:MnemeSchema {n: 1}) SET s.n = s.n WITH s WHERE coalesce(s.dropping < datetime.realtime() - $patience, true) SET s.dropping = datetime.realtime() RETURN s.n"
+)
+
+// dropOnce drops an index that is made anew on another label. Of those who come together
+// one does: another would drop what the first has made, and who waits for that to come
+// online would wait for long.
+func (d *db) dropOnce(ctx context.Context, statement, label string) error {
+	params := map[string]any{"name": droppedBy(statement), "label": label, "patience": neo4j.DurationOf(0, 0, int64(dropPatience.Seconds()), 0)}
+	for claimed := false; ; {
+		rows, err := d.read(ctx, selectMoving, params)
+		if err != nil || len(rows) == 0 { // somebody has dropped it
+			return err
+		}
+		if claimed {
+			_, err := d.write(ctx, statement, nil)
+			return err
+		}
+		if rows, err = d.write(ctx, claimDrop, params); err != nil {
+			return err
+		}
+		if claimed = len(rows) > 0; claimed {
+			continue // it may be gone by now
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// droppedBy is the name of the index that a statement drops, "" if it drops none.
+func droppedBy(statement string) string {
+	name, ok := strings.CutPrefix(statement, "DROP INDEX ")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(name, " IF EXISTS")
 }
 
 // contested tells whether others make, or have made, the same constraint or index.

@@ -1,9 +1,6 @@
 package neo4jstore
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Label is a label as people meet it who read the graph with Cypher.
 type Label struct {
@@ -194,8 +191,7 @@ func Relationships() []Relationship {
 func Indexes() (list []Index) {
 	for _, m := range migrations {
 		for _, statement := range m.statements {
-			if dropped, ok := strings.CutPrefix(statement, "DROP INDEX "); ok {
-				name := strings.TrimSuffix(dropped, " IF EXISTS")
+			if name := droppedBy(statement); name != "" {
 				list = slices.DeleteFunc(list, func(i Index) bool { return i.Name == name })
 				continue
 			}

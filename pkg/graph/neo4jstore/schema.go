@@ -1,5 +1,11 @@
 package neo4jstore
 
+const dropMessageVectors = "DROP INDEX message_embedding_index IF EXISTS"
+
+// movedFrom are the statements that drop an index which has moved, with the label that it
+// was on.
+var movedFrom = map[string]string{dropMessageVectors: "Message"}
+
 // migrations are all steps of the schema, in order.
 var migrations = []migration{
 	{"constraints and indexes of the projections graph and files", []string{
@@ -117,7 +123,7 @@ var migrations = []migration{
 		// Vectors are of passages, and of as many dimensions as the model has: an index
 		// without vector.dimensions keeps those of each number apart. The index of this name
 		// was one of messages, on which nothing wrote vectors.
-		"DROP INDEX message_embedding_index IF EXISTS",
+		dropMessageVectors,
 		"CREATE VECTOR INDEX message_embedding_index IF NOT EXISTS FOR (p:Passage) ON (p.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
 	}},
 }
