@@ -106,7 +106,10 @@ func TestWhatRebuildSaysAndReturns(t *testing.T) {
 	require.Contains(t, stderr, "no rebuild is under way")
 	_, stderr, code = s.mneme("rebuild", "everything")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, stderr, `"graph","files","summaries","all"`)
+	require.Contains(t, stderr, `"graph","files","summaries","embeddings","all"`)
+	_, stderr, code = s.mneme("rebuild", "embeddings") // no endpoint embeds
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, `"embeddings": known are graph, files, summaries, and all`)
 
 	stdout, stderr, code = s.mneme("rebuild", "files", "--no-wait")
 	require.Equal(t, exitDone, code, stderr)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,9 +20,6 @@ import (
 	"mneme/pkg/graph"
 	"mneme/pkg/recall"
 )
-
-// DefaultURL is where OpenAI's own models are.
-const DefaultURL = "https://api.openai.com/v1"
 
 const (
 	// DefaultBatch is how many texts one call has. A passage has at most some 600
@@ -165,7 +163,7 @@ func (e *Embedder) Embed(ctx context.Context, tenant string, texts []string) ([]
 // Query is the vector of a query. It waits for it as long as a search may.
 func (e *Embedder) Query(ctx context.Context, text string) (recall.Vector, error) {
 	if len(text) > maxQuery {
-		text = text[:maxQuery]
+		text = strings.ToValidUTF8(text[:maxQuery], "")
 	}
 	if text == "" {
 		return nil, nil
