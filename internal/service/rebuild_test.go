@@ -207,6 +207,7 @@ func TestACanceledRebuildLeavesNothing(t *testing.T) {
 	require.Empty(t, left)
 	require.Equal(t, 1, i.status("graph").Generation)
 	i.became("files", "serving") // which nobody canceled
+	i.became("summaries", "serving")
 
 	status, body = i.ask(http.MethodDelete, "/v1/rebuilds/all", "")
 	require.Equal(t, http.StatusConflict, status)
