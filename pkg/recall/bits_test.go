@@ -55,7 +55,7 @@ func TestTheBitsOfScores(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, "85ceb14f9f2be0b801cba55021ce97d2cb0c0ca2ce3206c7d53fca64aaec3b1c", hex.EncodeToString(hash.Sum(nil)))
+	assert.Equal(t, "a3710883bba6f139fa9806bc2bbd0b1f2e42ab12d891eb26a4d778fb7b9d99d3", hex.EncodeToString(hash.Sum(nil)))
 }
 
 // Where a processor can add to a product without rounding in between, the compiler makes

@@ -30,7 +30,7 @@
 //     is about.
 //   - Session: 0.3 of the mean of the three best messages of its session, by all of these.
 //   - Speaker: 0.1 if the query names who speaks, and no other who takes part.
-//   - Date: 0.25 if the query names its date or month.
+//   - Date: 0.35 if the query names its date or month.
 //   - Role: 0.15 if it is a user's who has no name, or the assistant's if the query asks
 //     what "you" said. What the user said is asked for most, and is shorter.
 //

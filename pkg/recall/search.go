@@ -13,7 +13,7 @@ const (
 	denseShare   = 0.7
 	sessionShare = 0.3 // of the mean of its session's best scores
 	speakerBonus = 0.1
-	dateBonus    = 0.25
+	dateBonus    = 0.35
 	roleBonus    = 0.15
 )
 
