@@ -87,7 +87,7 @@ func FilesProjection(table *files.Table) projection.Projection[*FilesUnit] {
 	r := filesReducer{table}
 	return projection.Projection[*FilesUnit]{
 		Name:     "files",
-		Version:  1,
+		Version:  2,
 		Settings: table.Fingerprint(),
 		Reducers: map[string]projection.Reducer[*FilesUnit]{
 			events.TypeConversationStarted: r.started,

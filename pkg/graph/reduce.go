@@ -17,7 +17,7 @@ import (
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "graph",
-		Version: 4,
+		Version: 5,
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: reduceStarted,
 			events.TypeConversationUpdated: reduceUpdated,

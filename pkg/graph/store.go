@@ -19,6 +19,7 @@ type Reader interface {
 	SummaryReader
 	RecallReader
 	SearchReader
+	CodeReader
 	// Conversations lists a tenant's conversations, newest first. Deleted ones are
 	// left out. A call examines at most [MaxExamined] conversations and answers about
 	// [MaxPageBytes] of text: a page may hold fewer than asked for, even none, although
@@ -65,6 +66,7 @@ type TranscriptQuery struct {
 // FilesReader answers questions about touched files.
 type FilesReader interface {
 	projection.ReadStore
+	AccessReader
 	// Files lists the files of a conversation as of a sequence, the newest access
 	// first, each path and kind once. Accesses by failed calls are left out.
 	// As of Latest the cost depends on limit only; as of an earlier sequence also on

@@ -53,6 +53,38 @@ func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
 	}
 }
 
+func TestAFileOfManyConversationsCostsWhatOneOfFewCosts(t *testing.T) {
+	t.Parallel()
+	s := openStores(t, testConfig(t))
+	mention := func(name, c string, n int) {
+		s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "hello", References: []events.Reference{{File: "/w/" + name, StartLine: n, Name: name}}})
+		s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("k", n), ToolName: "Read", Arguments: fmt.Appendf(nil, `{"file_path":"/w/%d/%s"}`, n, name)})
+	}
+	for n := range 600 {
+		mention("many.go", fmt.Sprint("c", n%300), n)
+		if n%10 == 0 {
+			mention("few.go", fmt.Sprint("c", n), n+10_000)
+		}
+	}
+	s.apply(t)
+	s.spy.since()
+	s.spy.prefix = "PROFILE "
+	cost := func(q graph.CodeQuery) int64 {
+		require.Len(t, s.about(t, q), 20)
+		return hits(t, s.spy.since())
+	}
+	for name, query := range map[string]func(file string) graph.CodeQuery{
+		"file":   func(file string) graph.CodeQuery { return graph.CodeQuery{File: file} },
+		"symbol": func(file string) graph.CodeQuery { return graph.CodeQuery{Name: file} },
+	} {
+		few, many := cost(query("few.go")), cost(query("many.go"))
+		t.Logf("%s: %d db hits with 60 mentions, %d with 600", name, few, many)
+		require.Positive(t, few)
+		// Of each kind the newest 200 are looked at, not 60.
+		require.LessOrEqual(t, many, 6*few, name)
+	}
+}
+
 // turn is a message, and now and then a call with its result.
 func (s *stores) turn(c string) {
 	n := s.history.Next

@@ -36,11 +36,12 @@
 // rows and versions as of it. Which accesses of files are current does change: what is
 // no longer current says since when and stays among the current ones until the commit
 // after the next. A read that several commits have overtaken is made again, at last among
-// all accesses. Two reads are not as exact: a list of conversations can show one with
+// all accesses. Some reads are not as exact: a list of conversations can show one with
 // counts of a commit in progress, and so can the count of accesses of a file whose last
-// call failed. And a repair, which makes the rows of a conversation anew, can be seen
-// half done. What a search over all conversations finds is a full-text index that follows the
-// commits a moment later, see [Graph.Candidates].
+// call failed. Of the conversations that accessed a file one can be missing, for the moment
+// of a commit that accesses it again. And a repair, which makes the rows of a conversation
+// anew, can be seen half done. What a search over all conversations finds is a full-text
+// index that follows the commits a moment later, see [Graph.Candidates].
 //
 // # Deletion
 //

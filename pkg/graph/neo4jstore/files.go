@@ -101,14 +101,11 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.Fil
 	if len(v.list) == 0 {
 		return nil, nil
 	}
-	for _, one := range take[[]any](v) {
-		a := valuesOf(one)
-		list = append(list, graph.FileAccess{Path: a.text(), Kind: a.text(), Tool: a.text(), Turn: a.int(), Seq: a.seq(), Count: a.int()})
-		if a.err != nil {
-			return nil, a.err
-		}
-	}
-	return list, v.err
+	return scanAll(v, scanAccess), v.err
+}
+
+func scanAccess(v *values) graph.FileAccess {
+	return graph.FileAccess{Path: v.text(), Kind: v.text(), Tool: v.text(), Turn: v.int(), Seq: v.seq(), Count: v.int()}
 }
 
 // errOvertaken says that commits overtook every attempt of a read.

@@ -14,7 +14,7 @@ import (
 
 var (
 	filesStateProps = props{"tenant", "id", "cwd", "turn_count", "last_seq", "deleted_seq"}
-	accessProps     = props{"conversation", "tenant", "conversation_id", "at", "seq", "rank", "path", "kind", "tool", "turn", "count", "current", "place", "revoked"}
+	accessProps     = props{"conversation", "tenant", "conversation_id", "at", "seq", "rank", "path", "kind", "tool", "turn", "count", "current", "place", "revoked", "about"}
 	trackedProps    = props{"seq", "tool", "arguments", "cwd", "turn"}
 	earlyProps      = props{"seq", "failed", "result", "files"}
 	waitingProps    = props{"key", "conversation", "tool_call_id"}
@@ -340,6 +340,7 @@ func (t *filesTx) saveAccess(of *graph.Of[graph.FilesState, graph.NewAccess], wh
 		"at": place(a.Seq, a.Rank), "seq": number(a.Seq), "rank": a.Rank, "path": a.Path, "kind": string(a.Kind), "tool": a.Tool, "count": count,
 	}
 	r.count("turn", a.Turn)
+	r.text("about", t.codeKey(id.Tenant, graph.CodeBase(a.Path)))
 	if a.Revoked != 0 {
 		r["revoked"] = number(a.Revoked)
 	} else {

@@ -69,7 +69,8 @@ var graphDialect = dialect{
 		newPiece("messages", "UNWIND $in.rows AS r CREATE (m:Message:GraphEvent "+stored(messageProps, bagProps, props{"begins_turn"})+`)
 			WITH m, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_MESSAGE]->(m)`),
 		newPiece("scopes", "UNWIND $in.rows AS r MERGE (s:Scope {key: r.key}) SET "+props{"tenant", "file", "start_line", "end_line", "name"}.set("s")),
-		newPiece("references", "UNWIND $in.rows AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope}) CREATE (m)-[:REFERENCES_CODE]->(s)"),
+		newPiece("references", "UNWIND $in.rows AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope})"+
+			" CREATE (m)-[:REFERENCES_CODE "+props{"conversation", "seq", "about", "symbol"}.create()+"]->(s)"),
 		// Children of what the batch itself makes, which is most of them, and of what may be stored.
 		newPiece("calls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps)+`)
 			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t)`),
@@ -345,7 +346,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 		if len(m.References) > 0 {
 			raw, _ := json.Marshal(m.References) // of texts and numbers
 			r["references"] = string(raw)
-			t.saveReferences(s.ID, key, m.References, scopes)
+			t.saveReferences(s.ID, m, key, scopes)
 		}
 		t.save("messages", r, s, m.Seq, m.Time)
 		t.add("messageKeys", key)
@@ -364,9 +365,9 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 // maxIndexedBytes is how long a text may be to be indexed: Neo4j takes 8 kB for a key.
 const maxIndexedBytes = 4 << 10
 
-func (t *graphTx) saveReferences(id events.ConversationID, message string, list []events.Reference, scopes map[string]row) {
+func (t *graphTx) saveReferences(id events.ConversationID, m *graph.Message, message string, scopes map[string]row) {
 	linked := map[string]bool{}
-	for _, ref := range list {
+	for _, ref := range m.References {
 		if len(ref.File) > maxIndexedBytes {
 			continue // the message has it
 		}
@@ -380,7 +381,10 @@ func (t *graphTx) saveReferences(id events.ConversationID, message string, list 
 		r.count("end_line", ref.EndLine)
 		r.text("name", ref.Name)
 		scopes[key] = r
-		t.add("references", row{"message": message, "scope": key})
+		of := row{"message": message, "scope": key, "conversation": t.key(id), "seq": number(m.Seq)}
+		of.text("about", t.codeKey(id.Tenant, graph.CodeBase(ref.File)))
+		of.text("symbol", t.codeKey(id.Tenant, graph.CodeName(ref)))
+		t.add("references", of)
 	}
 }
 

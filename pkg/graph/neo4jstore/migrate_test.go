@@ -72,6 +72,7 @@ var released = []string{
 	"0324a524a70f41f8552d3bf433fba20eeeb5a62169e0f90db1f5f2ce71b127d8",
 	"468ff74d01eb82a9018481c5884cd2ed6cb3c46774caa6f49907ad1fb358e374",
 	"66d96a276b0c83bed06100c0dd9acbeea47429dec572a23c0080da0770c3ee7a",
+	"b24668942c90825cdbccded699620c4ff08e3dc63731a7d5cd334233adf55250",
 }
 
 func TestAReleasedMigrationStaysAsItIs(t *testing.T) {

@@ -154,6 +154,7 @@ func Labels() []Label {
 			{"current", "its `at`, if it is the newest of its path and kind, or was until lately"}, {"until", "sequence that ended its being the newest"}, {"since", "sequence of the failure that made it the newest again"},
 			{"place", "key of path and kind in the conversation; missing if it was taken back"},
 			{"revoked", "sequence of the result that says its call failed"},
+			{"about", "`<generation>/<tenant>/<last component of the path>`"},
 		})},
 		{"File", "A file, shared by a tenant.", []Property{{"key", "unique"}, {"tenant", "tenant"}, {"path", "path"}}},
 		{"TrackedCall", "A call whose result has not come.", []Property{
@@ -180,7 +181,7 @@ func Relationships() []Relationship {
 		{"Message", "HAS_TOOL_CALL", "ToolCall", "the calls that it made"},
 		{"ToolCall", "HAS_RESULT", "ToolResult", "at most one"},
 		{"ToolResult", "CONDENSED_TO", "Condensed", "shorter texts for it"},
-		{"Message", "REFERENCES_CODE", "Scope", "code that it is about"},
+		{"Message", "REFERENCES_CODE", "Scope", "code that it is about; it has `conversation` and `seq` of the message, and as `about` and `symbol` behind `<generation>/<tenant>/` the last component of the file and the name"},
 		{"Conversation", "HAS_SUMMARY", "Summary", "its summaries, with their revisions"},
 		{"Summary", "CONSOLIDATES", "Summary", "those of the level below that it was written from"},
 		{"FileAccess", "OF_FILE", "File", "the file accessed"},

@@ -126,4 +126,13 @@ var migrations = []migration{
 		dropMessageVectors,
 		"CREATE VECTOR INDEX message_embedding_index IF NOT EXISTS FOR (p:Passage) ON (p.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
 	}},
+	{"conversations about a piece of code", []string{
+		// about is a tenant with the last component of a path, symbol one with a name.
+		"CREATE INDEX references_code_about IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.about, r.seq)",
+		"CREATE INDEX references_code_symbol IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.symbol, r.seq)",
+		"CREATE INDEX references_code_about_in IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.conversation, r.about, r.seq)",
+		"CREATE INDEX references_code_symbol_in IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.conversation, r.symbol, r.seq)",
+		"CREATE INDEX file_access_about IF NOT EXISTS FOR (a:FileAccess) ON (a.about, a.current)",
+		"CREATE INDEX file_access_about_in IF NOT EXISTS FOR (a:FileAccess) ON (a.conversation, a.about, a.current)",
+	}},
 }

@@ -83,7 +83,7 @@ func (s *stores) round(c string) {
 	title := fmt.Sprint("title", n)
 	s.add(c, &events.ConversationStarted{Title: title, Cwd: "/w"})
 	s.add(c, &events.ConversationUpdated{Title: &title})
-	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "hello", References: []events.Reference{{File: "f"}}})
+	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "hello", References: []events.Reference{{File: "f", Name: "Parse"}}})
 	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("a", n), Role: "assistant", Content: "yes"})
 	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("k", n), MessageID: fmt.Sprint("a", n), ToolName: "Grep", Arguments: []byte(`{"path":"/w"}`)})
 	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("k", n), Result: events.TextResult("a.go:1: x")})
@@ -218,12 +218,23 @@ func (s *stores) newest(t *testing.T, c string) {
 	candidates, err := s.graph.Candidates(ctx, "t", graph.CandidateQuery{Terms: []string{"hello"}, Fresh: true})
 	require.NoError(t, err)
 	require.NotEmpty(t, candidates)
+	for _, q := range []graph.CodeQuery{{File: "f"}, {File: "a.go"}, {Name: "Parse"}} {
+		require.NotEmpty(t, s.about(t, q))
+	}
 	list, err := s.files.Files(ctx, id, graph.FileQuery{Limit: 2})
 	require.NoError(t, err)
 	require.NotEmpty(t, list)
 	seq, err := s.files.LastSeq(ctx, id)
 	require.NoError(t, err)
 	require.NotZero(t, seq)
+}
+
+// about is every read of mentions of code.
+func (s *stores) about(t *testing.T, q graph.CodeQuery) []graph.AboutCode {
+	t.Helper()
+	list, _, err := graph.ConversationsAbout(t.Context(), s.graph, s.files, "t", q)
+	require.NoError(t, err)
+	return list
 }
 
 // newestSummaries is every read of summaries and condensations.

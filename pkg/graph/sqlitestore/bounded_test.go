@@ -108,7 +108,7 @@ func (s *stores) everything(c string) {
 	title := fmt.Sprint("title", n)
 	s.add(c, &events.ConversationStarted{Title: title, Cwd: "/w"})
 	s.add(c, &events.ConversationUpdated{Title: &title})
-	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "hello", References: []events.Reference{{File: "f"}}})
+	s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "hello", References: []events.Reference{{File: "f", Name: "Parse"}}})
 	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("k", n), ToolName: "Grep", Arguments: []byte(`{"path":"/w"}`)})
 	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("k", n), Result: events.JSONResult([]byte(`"a.go:1: x"`))})
 	s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("f", n), ToolName: "Read", Arguments: []byte(`{"file_path":"/w/a.go"}`)})
@@ -190,6 +190,14 @@ func (s *stores) newest(t *testing.T, c string) {
 	require.NoError(t, err)
 }
 
+// about is every read of mentions of code.
+func (s *stores) about(t *testing.T, q graph.CodeQuery) []graph.AboutCode {
+	t.Helper()
+	list, _, err := graph.ConversationsAbout(t.Context(), s.graph, s.files, "t", q)
+	require.NoError(t, err)
+	return list
+}
+
 // newestSummaries is every read of the newest summaries, and of those of the past too.
 func (s *stores) newestSummaries(t *testing.T, id events.ConversationID, last uint64) {
 	t.Helper()
@@ -227,6 +235,9 @@ func TestEveryStatementOfAppendsAndNewestReadsIsASeek(t *testing.T) {
 	s.add("gone", &events.ConversationDeleted{})
 	s.apply(t)
 	s.newest(t, "c")
+	require.NotEmpty(t, s.about(t, graph.CodeQuery{File: "f"}))
+	require.NotEmpty(t, s.about(t, graph.CodeQuery{File: "a.go", Line: 1}))
+	require.NotEmpty(t, s.about(t, graph.CodeQuery{Name: "Parse"}))
 	for _, d := range []*db{s.graph.db, s.files.db} {
 		statements := slices.Collect(maps.Keys(d.writer.stmts))
 		for _, c := range d.idle {
@@ -333,6 +344,38 @@ func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
 		// Trees are looked at from their roots, so it is the same but for the page
 		// that a position happens to lie on.
 		require.LessOrEqual(t, float64(long), 1.2*float64(short), name)
+	}
+}
+
+func TestAFileOfManyConversationsCostsWhatOneOfFewCosts(t *testing.T) {
+	t.Parallel()
+	s := openStores(t)
+	mention := func(name, c string, n int) {
+		s.add(c, &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "hello", References: []events.Reference{{File: "/w/" + name, Name: name}}})
+		s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("k", n), ToolName: "Read", Arguments: fmt.Appendf(nil, `{"file_path":"/w/%d/%s"}`, n, name)})
+	}
+	for n := range 3000 {
+		mention("many.go", fmt.Sprint("c", n%1000), n)
+		if n%50 == 0 {
+			mention("few.go", fmt.Sprint("c", n), n+10_000)
+		}
+	}
+	s.apply(t)
+	cost := func(q graph.CodeQuery) int {
+		before := s.pages(t)
+		require.Len(t, s.about(t, q), 20)
+		return s.pages(t) - before
+	}
+	for name, query := range map[string]func(file string) graph.CodeQuery{
+		"file":   func(file string) graph.CodeQuery { return graph.CodeQuery{File: file} },
+		"symbol": func(file string) graph.CodeQuery { return graph.CodeQuery{Name: file} },
+	} {
+		cost(query("few.go")) // prepares the statements
+		few, many := cost(query("few.go")), cost(query("many.go"))
+		t.Logf("%s: %d pages of 60 mentions, %d of 3000", name, few, many)
+		require.Positive(t, few)
+		// Of each kind the newest 200 are looked at, not 60.
+		require.LessOrEqual(t, many, 6*few, name)
 	}
 }
 

@@ -244,10 +244,10 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 		}
 		counts[p] += before
 	}
-	_, err := t.writer.insert(ctx, insertion{into: "file_access (c, seq, rank, path, kind, tool, turn, count, current, revoked)", width: 10}, len(list), func(args []any, i int) []any {
+	_, err := t.writer.insert(ctx, insertion{into: "file_access (c, seq, rank, path, kind, tool, turn, count, current, revoked, tenant, base)", width: 12}, len(list), func(args []any, i int) []any {
 		a, p := &list[i].Row, at(i)
 		last, ok := newest[p]
-		return append(args, p.c, a.Seq, a.Rank, a.Path, string(a.Kind), a.Tool, a.Turn, counts[p], ok && last == i, a.Revoked)
+		return append(args, p.c, a.Seq, a.Rank, a.Path, string(a.Kind), a.Tool, a.Turn, counts[p], ok && last == i, a.Revoked, list[i].State.ID.Tenant, graph.CodeBase(a.Path))
 	})
 	return err
 }

@@ -190,8 +190,9 @@ func (t *graphTx) saveBags(ctx context.Context, u *graph.Unit) error {
 func (t *graphTx) saveReferences(ctx context.Context, u *graph.Unit) error {
 	for _, m := range u.Messages {
 		refs := m.Row.References
-		_, err := t.writer.insert(ctx, insertion{into: "reference (seq, i, c, file, start_line, end_line, name)", width: 7}, len(refs), func(args []any, i int) []any {
-			return append(args, m.Row.Seq, i, m.State.Key, refs[i].File, refs[i].StartLine, refs[i].EndLine, refs[i].Name)
+		_, err := t.writer.insert(ctx, insertion{into: "reference (seq, i, c, file, start_line, end_line, name, tenant, base, symbol)", width: 10}, len(refs), func(args []any, i int) []any {
+			r := refs[i]
+			return append(args, m.Row.Seq, i, m.State.Key, r.File, r.StartLine, r.EndLine, r.Name, m.State.ID.Tenant, graph.CodeBase(r.File), graph.CodeName(r))
 		})
 		if err != nil {
 			return err

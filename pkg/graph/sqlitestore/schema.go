@@ -19,7 +19,8 @@ CREATE TABLE identity (
 `
 
 // graphSchema is the read model "graph". The rows of summaries never change: what has
-// consolidated or superseded one is found in summary_by_range when it is read.
+// consolidated or superseded one is found in summary_by_range when it is read. base and
+// symbol are what a reference is found by, see graph.CodeBase and graph.CodeName.
 const graphSchema = engineSchema + `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
@@ -60,9 +61,13 @@ CREATE INDEX bag_by_conversation ON bag (c, seq);
 CREATE TABLE reference (
   seq INTEGER NOT NULL, i INTEGER NOT NULL, c INTEGER NOT NULL,
   file TEXT NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, name TEXT NOT NULL,
+  tenant TEXT NOT NULL, base TEXT NOT NULL, symbol TEXT NOT NULL,
   PRIMARY KEY (seq, i)
 ) WITHOUT ROWID;
-CREATE INDEX reference_by_conversation ON reference (c, seq);
+CREATE INDEX reference_by_file ON reference (tenant, base, seq);
+CREATE INDEX reference_by_symbol ON reference (tenant, symbol, seq) WHERE symbol <> '';
+CREATE INDEX reference_of_file ON reference (c, base, seq);
+CREATE INDEX reference_of_symbol ON reference (c, symbol, seq) WHERE symbol <> '';
 CREATE TABLE tool_call (
   seq INTEGER PRIMARY KEY, c INTEGER NOT NULL, n INTEGER NOT NULL, turn INTEGER NOT NULL, step INTEGER NOT NULL,
   event_id TEXT NOT NULL, source TEXT NOT NULL, time TEXT NOT NULL,
@@ -119,7 +124,7 @@ const wordsOptions = `content='', contentless_delete=1, detail=none, tokenize="a
 // is not revoked is current, and only its count is kept up to date; revoked is the
 // sequence of the result which says that the call failed, else 0. Indexes leave out
 // what reads as of now never need, so that failing again and again on one file costs
-// nothing.
+// nothing. base is what a file is found by in all conversations, see graph.CodeBase.
 const filesSchema = engineSchema + `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
@@ -140,9 +145,12 @@ CREATE TABLE file_access (
   c INTEGER NOT NULL, seq INTEGER NOT NULL, rank INTEGER NOT NULL,
   path TEXT NOT NULL, kind TEXT NOT NULL, tool TEXT NOT NULL, turn INTEGER NOT NULL,
   count INTEGER NOT NULL, current INTEGER NOT NULL, revoked INTEGER NOT NULL,
+  tenant TEXT NOT NULL, base TEXT NOT NULL,
   PRIMARY KEY (c, seq, rank)
 ) WITHOUT ROWID;
 CREATE INDEX file_access_now ON file_access (c, seq, rank) WHERE current = 1;
+CREATE INDEX file_access_by_file ON file_access (tenant, base, seq, rank) WHERE current = 1;
+CREATE INDEX file_access_of_file ON file_access (c, base, seq, rank) WHERE current = 1;
 CREATE INDEX file_access_by_path ON file_access (c, path, kind, seq, rank) WHERE revoked = 0;
 `
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,13 +57,13 @@ type Backend[S any] struct {
 // RunGraph runs every case for the projection "graph".
 func RunGraph(t *testing.T, b Backend[GraphStore]) {
 	w := workshop[*graph.Unit, GraphStore]{backend: b, projection: graph.Projection()}
-	w.run(t, append(engineCases(w, graphData), graphCases(w)...))
+	w.run(t, slices.Concat(engineCases(w, graphData), graphCases(w), codeOfGraph(w)))
 }
 
 // RunFiles runs every case for the projection "files".
 func RunFiles(t *testing.T, b Backend[FilesStore]) {
 	w := workshop[*graph.FilesUnit, FilesStore]{backend: b, projection: graph.FilesProjection(files.DefaultTable())}
-	w.run(t, append(engineCases(w, filesData), filesCases(w)...))
+	w.run(t, slices.Concat(engineCases(w, filesData), filesCases(w), codeOfFiles(w)))
 }
 
 // RunSummaries runs every case for the projection "summaries".

@@ -1,0 +1,74 @@
+package graph
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// AboutCode is a conversation about a piece of code, with its newest mentions.
+type AboutCode struct {
+	CodeReferences
+	Accesses []FileAccess
+}
+
+// ConversationsAbout finds the conversations of a tenant that refer to a piece of code, or
+// whose tool calls accessed the file: the one with the newest mention of either kind
+// first. More tells that there may be more. Only [MaxMentions] of each kind are looked at,
+// so what is old can be missing where a name is everywhere.
+func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant string, q CodeQuery) (list []AboutCode, more bool, err error) {
+	referring, err := g.Referring(ctx, tenant, q)
+	if err != nil {
+		return nil, false, err
+	}
+	accessing, err := f.Accessing(ctx, tenant, q)
+	if err != nil {
+		return nil, false, err
+	}
+	referred, accessed := upTo(referring), upTo(accessing)
+	newest := append(slices.Clone(referring.Conversations), accessing.Conversations...)
+	slices.SortStableFunc(newest, func(a, b Mentioned) int { return cmp.Compare(b.Seq, a.Seq) })
+	var references, accesses []Mentioned
+	known := map[string]bool{}
+	more = referring.More || accessing.More
+	for _, m := range newest {
+		if known[m.ID] {
+			continue
+		}
+		if len(known) == q.limit() {
+			more = true
+			break
+		}
+		known[m.ID] = true
+		// What only one of them found first may be further down in the other.
+		references = append(references, Mentioned{m.ID, cmp.Or(referred[m.ID], Latest)})
+		accesses = append(accesses, Mentioned{m.ID, cmp.Or(accessed[m.ID], Latest)})
+	}
+	if len(known) == 0 {
+		return nil, more, nil
+	}
+	found, err := g.References(ctx, tenant, references, q)
+	if err != nil {
+		return nil, false, err
+	}
+	touched, err := f.Accesses(ctx, tenant, accesses, q)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, c := range found {
+		about := AboutCode{c, touched[c.ID.ID]}
+		if len(about.References)+len(about.Accesses) > 0 { // or it was overtaken meanwhile
+			list = append(list, about)
+		}
+	}
+	return list, more, nil
+}
+
+// upTo is where each conversation has its newest mention.
+func upTo(m Mentions) map[string]uint64 {
+	at := make(map[string]uint64, len(m.Conversations))
+	for _, c := range m.Conversations {
+		at[c.ID] = c.Seq
+	}
+	return at
+}
