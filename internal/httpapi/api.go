@@ -86,6 +86,7 @@ func New(c Config) http.Handler {
 	a.registerToolCalls(h)
 	a.registerSummaries(h)
 	a.registerFiles(h)
+	a.registerCode(h)
 	a.registerManage(h)
 	a.registerBranches(h)
 	a.registerContext(h)

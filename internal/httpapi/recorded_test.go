@@ -1,9 +1,12 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,4 +81,54 @@ func TestTheListsOfRecordedSessionsAddUpToTheirCounts(t *testing.T) {
 		}
 		t.Logf("%s: %d conversations, %d turns, %d results without a call, in %v", agent, len(conversations), turns, orphans, time.Since(begin).Round(time.Millisecond))
 	}
+}
+
+func TestRecordedSessionsAreFoundByTheFilesThatTheyEdited(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it imports 42,000 events")
+	}
+	edits, editors := map[[2]string]string{}, map[string]map[string]bool{} // by call; by path
+	for e := range testdata.Events(t, "claude_code") {
+		switch {
+		case e.Kind == "tool_call" && (e.ToolName == "Edit" || e.ToolName == "Write"):
+			var arguments struct {
+				Path string `json:"file_path"`
+			}
+			require.NoError(t, json.Unmarshal(e.Arguments, &arguments))
+			edits[[2]string{e.ConversationID, e.ID}] = arguments.Path
+		case e.Kind == "tool_result" && len(e.ParentIDs) > 0 && e.Success != nil && *e.Success:
+			if path := edits[[2]string{e.ConversationID, e.ParentIDs[0]}]; path != "" {
+				if editors[path] == nil {
+					editors[path] = map[string]bool{}
+				}
+				editors[path][e.ConversationID] = true
+			}
+		}
+	}
+	b := setup(t)
+	found, err := transcript.Find([]string{filepath.Join(testdata.Dir(t), "events", "claude_code.jsonl.gz")})
+	require.NoError(t, err)
+	report, err := importer.Import(t.Context(), b.Log, found, importer.Options{Tenant: "default", Format: "neutral"})
+	require.NoError(t, err)
+	b.aboutCode(fmt.Sprintf("file=x&wait_ms=60000&at_least=%d", report.LastSeq))
+	require.Greater(t, len(editors), 100)
+	begin := time.Now()
+	for file, sessions := range editors {
+		for _, asked := range []string{file, path.Join(path.Base(path.Dir(file)), path.Base(file))} {
+			_, list, more := b.aboutCode("limit=100&file=" + url.QueryEscape(asked))
+			require.False(t, more, asked)
+			wrote := map[string]bool{}
+			for _, c := range list {
+				for _, a := range c.Accesses {
+					require.True(t, a.Path == file || asked != file && strings.HasSuffix(a.Path, "/"+asked), "%s is not %s", a.Path, asked)
+					wrote[c.ID] = wrote[c.ID] || a.Path == file && a.Kind == "write"
+				}
+			}
+			for session := range sessions {
+				require.True(t, wrote[session] || asked != file, "%s edited %s", session, file)
+				require.Contains(t, wrote, session, "%s edited %s", session, file)
+			}
+		}
+	}
+	t.Logf("%d files that sessions edited, %s a question", len(editors), time.Since(begin)/time.Duration(2*len(editors)))
 }

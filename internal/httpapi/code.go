@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+)
+
+// CodeConversation is a conversation about a piece of code.
+type CodeConversation struct {
+	Conversation
+	References []CodeReference `json:"references" doc:"of its messages, the newest first, 5 at most"`
+	Accesses   []CodeAccess    `json:"accesses" doc:"of its tool calls, the newest of each path and kind, the newest first, 5 at most"`
+}
+
+// CodeReference is a piece of code that a message speaks of.
+type CodeReference struct {
+	Seq       uint64 `json:"seq" doc:"of the message"`
+	Turn      int    `json:"turn"`
+	MessageID string `json:"message_id"`
+	events.Reference
+}
+
+// CodeAccess is the newest access of a file in one way.
+type CodeAccess struct {
+	Path  string `json:"path"`
+	Kind  string `json:"kind" enum:"read,write,search,list"`
+	Tool  string `json:"tool"`
+	Turn  int    `json:"turn"`
+	Seq   uint64 `json:"seq"`
+	Count int    `json:"count" doc:"accesses of this kind"`
+}
+
+type codeInput struct {
+	TenantParam
+	WaitParams
+	File  string `query:"file" minLength:"1" maxLength:"4096" doc:"a path as an agent wrote it, or the end of one by whole components: parser.go and pkg/parser.go find /w/pkg/parser.go"`
+	Line  int    `query:"line" minimum:"1" doc:"a line of the file: references to others are left out, those without lines are not"`
+	Name  string `query:"name" minLength:"1" maxLength:"4096" doc:"the name of a symbol as references have it, in the file or, without one, anywhere; accesses do not count then"`
+	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"conversations at most"`
+}
+
+type codeOutput struct {
+	Body struct {
+		Conversations []CodeConversation `json:"conversations" doc:"the one with the newest mention first"`
+		More          bool               `json:"more" doc:"older mentions were not looked at: beyond the limit, or the 5,000 newest of all files with the same last component, or of all symbols with the name"`
+	}
+}
+
+func (a *api) registerCode(h huma.API) {
+	about := operation("conversations-about-code", http.MethodGet, "/v1/code/conversations", "List the conversations about a file or a symbol", "conversations", 422, 503, 504)
+	about.Description = "Finds conversations by the references of their messages and by the files that their tool calls accessed; failed calls do not count. " +
+		"at_least waits until everything up to that sequence is applied, whatever its conversation."
+	huma.Register(h, about, a.aboutCode)
+}
+
+// check refuses what names no code.
+func (in *codeInput) check() error {
+	refuse := func(location, message string) error {
+		return huma.Error422UnprocessableEntity(message, &huma.ErrorDetail{Location: location, Message: message})
+	}
+	switch {
+	case in.File == "" && in.Line != 0:
+		return refuse("query.file", "file is missing: line is one of a file")
+	case in.File == "" && in.Name == "":
+		return refuse("query.file", "file or name is missing: the code that conversations are about")
+	case in.File != "" && graph.CodeBase(in.File) == "":
+		return refuse("query.file", "file is no path of a file")
+	}
+	return nil
+}
+
+func (a *api) aboutCode(ctx context.Context, in *codeInput) (*codeOutput, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	g, ofGraph, err := a.pinnedGraph(ctx)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	f, ofFiles, err := a.pinnedFiles(ctx)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	for _, m := range []model{ofGraph, ofFiles} {
+		if err := a.awaitAll(ctx, in.WaitParams, m); err != nil {
+			return nil, a.problem(err)
+		}
+	}
+	if err := a.unchangedList(ctx, ofGraph, ofFiles); err != nil {
+		return nil, a.problem(err)
+	}
+	if err := admit(ctx, a.limits.reads, 1); err != nil {
+		return nil, a.problem(err)
+	}
+	found, more, err := graph.ConversationsAbout(ctx, g, f, in.Tenant, graph.CodeQuery{File: in.File, Line: in.Line, Name: in.Name, Limit: in.Limit})
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out := &codeOutput{}
+	out.Body.More = more
+	out.Body.Conversations = each(found, func(c graph.AboutCode) CodeConversation {
+		return CodeConversation{
+			Conversation: show(c.Conversation),
+			References: each(c.References, func(r graph.CodeReference) CodeReference {
+				return CodeReference{Seq: r.Seq, Turn: r.Turn, MessageID: r.MessageID, Reference: r.Reference}
+			}),
+			Accesses: each(c.Accesses, func(f graph.FileAccess) CodeAccess {
+				return CodeAccess{Path: f.Path, Kind: f.Kind, Tool: f.Tool, Turn: f.Turn, Seq: f.Seq, Count: f.Count}
+			}),
+		}
+	})
+	return out, nil
+}
