@@ -164,6 +164,7 @@ type ConversationsCmd struct {
 	List      ConversationsListCmd      `cmd:"" group:"read" help:"List them, the one with the newest event first."`
 	Show      ConversationsShowCmd      `cmd:"" group:"read" help:"Show one, with the end of its transcript."`
 	Similar   ConversationsSimilarCmd   `cmd:"" group:"read" help:"Find others that are like one."`
+	About     ConversationsAboutCmd     `cmd:"" group:"read" help:"Find those about a file, a line of it, or a symbol."`
 	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Write all events of one, for import elsewhere."`
 	Create    ConversationsCreateCmd    `cmd:"" group:"write" help:"Create one."`
 	Update    ConversationsUpdateCmd    `cmd:"" group:"write" help:"Change the title or the tags of one."`

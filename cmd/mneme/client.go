@@ -148,7 +148,7 @@ func (c *client) raw(ctx context.Context, method, path string, query parameters,
 // open sends a request and returns a good answer, which the caller closes.
 func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (*http.Response, error) {
 	values := query.values()
-	if slices.ContainsFunc([]string{"/v1/conversations", "/v1/events", "/v1/search"}, func(of string) bool { return strings.HasPrefix(path, of) }) {
+	if slices.ContainsFunc([]string{"/v1/conversations", "/v1/events", "/v1/search", "/v1/code/"}, func(of string) bool { return strings.HasPrefix(path, of) }) {
 		values.Set("tenant", c.tenant)
 	}
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path+"?"+values.Encode(), body)

@@ -269,3 +269,44 @@ func TestAllConversationsAreSearchedUnlessOneIsNamed(t *testing.T) {
 		require.Equal(t, exitFailed, code, "%v: %s", fails, stderr)
 	}
 }
+
+func TestConversationsAreFoundByAFileALineOrASymbol(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	refers := userMessage("m1", "Look at this")
+	refers["references"] = []map[string]any{{"file": "/w/pkg/parser.go", "start_line": 3, "end_line": 9, "name": "Parse"}}
+	s.publish("c", started("A session"), refers)
+	s.publish("d", map[string]any{
+		"type": "dev.mneme.tool.called.v1", "id": "k1", "time": "2026-01-02T03:04:07Z", "tool_call_id": "k1", "tool_name": "Write", "arguments": map[string]any{"file_path": "/w/pkg/parser.go", "content": "x"},
+	})
+	_, stderr, code := s.mneme("context", "d", "--at-least", "3")
+	require.Zero(t, code, stderr)
+	out := func(args ...string) string {
+		t.Helper()
+		stdout, stderr, code := s.mneme(append([]string{"conversations", "about"}, args...)...)
+		require.Zero(t, code, stderr)
+		return stdout
+	}
+	heading := "CONVERSATION\tHOW\tTURN\tSEQ\tCOUNT\tFILE\tSYMBOL\tTITLE\n"
+	wrote, referred := "d\twrite\t0\t3\t1\t/w/pkg/parser.go\t\t\n", "c\treference\t1\t2\t1\t/w/pkg/parser.go:3-9\tParse\tA session\n"
+	require.Equal(t, heading+wrote+referred, out("pkg/parser.go"))
+	require.Equal(t, heading+wrote+referred, out("parser.go:9:12"), "a column behind the line is none of ours")
+	require.Equal(t, heading+wrote, out("parser.go:10"))
+	require.Equal(t, heading+referred, out("--symbol", "Parse"))
+	require.Equal(t, heading+referred, out("parser.go", "--symbol", "Parse"))
+	require.Equal(t, heading+wrote, out("parser.go", "--limit", "1"))
+	require.Equal(t, "nothing found\n", out("lexer.go"))
+	require.Equal(t, "nothing found\n", out("parser.go", "--tenant", "other"))
+	list := read[struct {
+		Conversations []httpapi.CodeConversation `json:"conversations"`
+	}](s, "conversations", "about", "parser.go").Conversations
+	require.Equal(t, []string{"d", "c"}, []string{list[0].ID, list[1].ID})
+	require.Len(t, list[1].References, 1)
+	for line := range strings.Lines(plain(s.person(60, nil, "conversations", "about", "parser.go"))) {
+		require.LessOrEqual(t, console.Width(strings.TrimRight(line, "\n")), 60, "%q", line)
+	}
+	for _, wrong := range [][]string{{}, {"parser.go:0"}, {"parser.go", "--limit", "0"}, {"/"}, {"a.go", "b.go"}, {"--symbol"}} {
+		_, stderr, code := s.mneme(append([]string{"conversations", "about"}, wrong...)...)
+		require.Equal(t, exitUsage, code, "%v: %s", wrong, stderr)
+	}
+}

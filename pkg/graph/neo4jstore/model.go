@@ -181,7 +181,7 @@ func Relationships() []Relationship {
 		{"Message", "HAS_TOOL_CALL", "ToolCall", "the calls that it made"},
 		{"ToolCall", "HAS_RESULT", "ToolResult", "at most one"},
 		{"ToolResult", "CONDENSED_TO", "Condensed", "shorter texts for it"},
-		{"Message", "REFERENCES_CODE", "Scope", "code that it is about; it has `conversation` and `seq` of the message, and as `about` and `symbol` behind `<generation>/<tenant>/` the last component of the file and the name"},
+		{"Message", "REFERENCES_CODE", "Scope", "code that it is about; the relationship has `conversation` and `seq` of the message, and as `about` and `symbol` behind `<generation>/<tenant>/` the last component of the file and the name"},
 		{"Conversation", "HAS_SUMMARY", "Summary", "its summaries, with their revisions"},
 		{"Summary", "CONSOLIDATES", "Summary", "those of the level below that it was written from"},
 		{"FileAccess", "OF_FILE", "File", "the file accessed"},
