@@ -25,10 +25,14 @@ func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant str
 	if err != nil {
 		return nil, false, err
 	}
-	referred, accessed := upTo(referring), upTo(accessing)
+	referred := map[string]uint64{}
+	for _, m := range referring.Conversations {
+		referred[m.ID] = m.Seq
+	}
 	newest := append(slices.Clone(referring.Conversations), accessing.Conversations...)
 	slices.SortStableFunc(newest, func(a, b Mentioned) int { return cmp.Compare(b.Seq, a.Seq) })
-	var references, accesses []Mentioned
+	var references []Mentioned
+	var ids []string
 	known := map[string]bool{}
 	more = referring.More || accessing.More
 	for _, m := range newest {
@@ -40,9 +44,8 @@ func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant str
 			break
 		}
 		known[m.ID] = true
-		// What only one of them found first may be further down in the other.
-		references = append(references, Mentioned{m.ID, cmp.Or(referred[m.ID], Latest)})
-		accesses = append(accesses, Mentioned{m.ID, cmp.Or(accessed[m.ID], Latest)})
+		// What only its accesses have found may refer to the file too, further down.
+		references, ids = append(references, Mentioned{m.ID, cmp.Or(referred[m.ID], Latest)}), append(ids, m.ID)
 	}
 	if len(known) == 0 {
 		return nil, more, nil
@@ -51,7 +54,7 @@ func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant str
 	if err != nil {
 		return nil, false, err
 	}
-	touched, err := f.Accesses(ctx, tenant, accesses, q)
+	touched, err := f.Accesses(ctx, tenant, ids, q)
 	if err != nil {
 		return nil, false, err
 	}
@@ -62,13 +65,4 @@ func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant str
 		}
 	}
 	return list, more, nil
-}
-
-// upTo is where each conversation has its newest mention.
-func upTo(m Mentions) map[string]uint64 {
-	at := make(map[string]uint64, len(m.Conversations))
-	for _, c := range m.Conversations {
-		at[c.ID] = c.Seq
-	}
-	return at
 }

@@ -19,7 +19,7 @@ const (
 	MaxMentionsEach = 5
 	// firstMentions is what is tried before MaxMentions.
 	firstMentions = 200
-	// MentionsEach is how many mentions of one conversation are looked at for these, the
+	// MentionsEach is how many references of one conversation are looked at for these, the
 	// newest.
 	MentionsEach = 200
 	// maxCodeBytes is how long the path of a file may be, and the name of a symbol, to be
@@ -44,9 +44,9 @@ type AccessReader interface {
 	// Accessing finds the conversations of a tenant that accessed it, the one with the
 	// newest access first. Deleted ones are left out.
 	Accessing(ctx context.Context, tenant string, q CodeQuery) (Mentions, error)
-	// Accesses reads the newest access of each path and kind, by the ids of their
-	// conversations: [MaxMentionsEach] at most, up to the sequence that each is asked with.
-	Accesses(ctx context.Context, tenant string, list []Mentioned, q CodeQuery) (map[string][]FileAccess, error)
+	// Accesses reads the newest access of each path and kind, [MaxMentionsEach] at most, by
+	// the ids of their conversations. It looks at as many as Accessing does.
+	Accesses(ctx context.Context, tenant string, ids []string, q CodeQuery) (map[string][]FileAccess, error)
 }
 
 // CodeQuery asks for a piece of code: a file, some line of it, a symbol, or a symbol in a
@@ -212,9 +212,14 @@ func (q CodeQuery) NewestReferences(list []CodeReference) []CodeReference {
 	return list[:min(len(list), MaxMentionsEach)]
 }
 
-// NewestAccesses does the same for accesses, which come in order.
-func (q CodeQuery) NewestAccesses(list []FileAccess) []FileAccess {
+// NewestAccesses does the same for accesses of several conversations. add is given them
+// one after the other, the newest first.
+func (q CodeQuery) NewestAccesses() (found map[string][]FileAccess, add func(id string, a FileAccess)) {
 	matches := q.matcher()
-	list = slices.DeleteFunc(list, func(a FileAccess) bool { return !matches(events.Reference{File: a.Path}) })
-	return list[:min(len(list), MaxMentionsEach)]
+	found = map[string][]FileAccess{}
+	return found, func(id string, a FileAccess) {
+		if len(found[id]) < MaxMentionsEach && matches(events.Reference{File: a.Path}) {
+			found[id] = append(found[id], a)
+		}
+	}
 }

@@ -24,20 +24,21 @@ func (s *store) codeKey(tenant, name string) string {
 }
 
 // mentionedBy are the reads of references by a property: those of a tenant, and those of
-// conversations, newest first.
+// conversations, newest first. SEEK, or on a graph that was empty a moment ago the planner
+// scans the index.
 type mentionedBy struct{ ofTenant, ofConversations string }
 
 func by(property string) mentionedBy {
 	where := "r." + property + " = $code"
 	return mentionedBy{
-		`MATCH ()-[r:REFERENCES_CODE]->() USING INDEX r:REFERENCES_CODE(` + property + `, seq) WHERE ` + where + ` AND r.seq > 0
+		`MATCH ()-[r:REFERENCES_CODE]->() USING INDEX SEEK r:REFERENCES_CODE(` + property + `, seq) WHERE ` + where + ` AND r.seq > 0
 			WITH r ORDER BY r.` + property + ` DESC, r.seq DESC LIMIT $limit
 			MATCH (c:Conversation {key: r.conversation}) MATCH (s:GraphSettled {key: c.checkpoint})
 			WITH c, s, r, endNode(r) AS o
 			RETURN CASE WHEN c.listed = $listed AND r.seq <= s.seq THEN c.id END, r.seq, o.file, o.start_line, o.end_line, o.name`,
-		`UNWIND $in.rows AS row MATCH (c:Conversation {key: row[0]}) WHERE c.listed = $listed MATCH (s:GraphSettled {key: c.checkpoint}) WHERE c.first_seq <= s.seq
+		`UNWIND $in.rows AS row MATCH (c:Conversation) USING INDEX SEEK c:Conversation(key) WHERE c.key = row[0] AND c.listed = $listed MATCH (s:GraphSettled {key: c.checkpoint}) WHERE c.first_seq <= s.seq
 			RETURN row[2], ` + conversationProps.list("c") + `,
-				COLLECT { MATCH ()-[r:REFERENCES_CODE]->() USING INDEX r:REFERENCES_CODE(conversation, ` + property + `, seq)
+				COLLECT { MATCH ()-[r:REFERENCES_CODE]->() USING INDEX SEEK r:REFERENCES_CODE(conversation, ` + property + `, seq)
 					WHERE r.conversation = c.key AND ` + where + ` AND r.seq <= row[1]
 					WITH r, s ORDER BY r.conversation DESC, r.` + property + ` DESC, r.seq DESC LIMIT $limit
 					WITH r, startNode(r) AS m, endNode(r) AS o WHERE r.seq <= s.seq
@@ -91,20 +92,14 @@ func (s *store) mentions(ctx context.Context, statement string, params map[strin
 	return list, nil
 }
 
-// inOrder are conversations as rows of a statement: their keys, up to where, and which
-// they are.
-func (s *store) inOrder(tenant string, list []graph.Mentioned, upTo func(seq uint64) int64) []any {
-	rows := make([]any, len(list))
-	for i, m := range list {
-		rows[i] = []any{s.key(events.ConversationID{Tenant: tenant, ID: m.ID}), upTo(m.Seq), i}
-	}
-	return rows
-}
-
 // References implements graph.CodeReader.
 func (g *Graph) References(ctx context.Context, tenant string, list []graph.Mentioned, q graph.CodeQuery) ([]graph.CodeReferences, error) {
 	statements, params := g.lookedUp(tenant, q)
-	params["in"], params["limit"] = map[string]any{"rows": g.inOrder(tenant, list, number)}, graph.MentionsEach
+	asked := make([]any, len(list))
+	for i, m := range list {
+		asked[i] = []any{g.key(events.ConversationID{Tenant: tenant, ID: m.ID}), number(m.Seq), i}
+	}
+	params["in"], params["limit"] = map[string]any{"rows": asked}, graph.MentionsEach
 	rows, err := g.read(ctx, statements.ofConversations, params)
 	if err != nil {
 		return nil, err
@@ -125,23 +120,18 @@ func (g *Graph) References(ctx context.Context, tenant string, list []graph.Ment
 }
 
 const (
-	selectAccessing = `MATCH (a:FileAccess) USING INDEX a:FileAccess(about, current) WHERE a.about = $code AND a.current > 0
+	selectAccessing = `MATCH (a:FileAccess) USING INDEX SEEK a:FileAccess(about, current) WHERE a.about = $code AND a.current > 0
 		WITH a ORDER BY a.about DESC, a.current DESC LIMIT $limit
 		MATCH (c:FilesConversation {key: a.conversation}) MATCH (s:FilesSettled {key: c.checkpoint})
 		WITH c, a, s.seq AS settled
 		RETURN CASE WHEN c.deleted_seq IS NULL AND a.seq <= settled AND ` + isCurrent + ` THEN c.id END, a.seq, a.path`
 
-	selectAccessesOfFile = `UNWIND $in.rows AS row MATCH (c:FilesConversation {key: row[0]}) WHERE c.deleted_seq IS NULL MATCH (s:FilesSettled {key: c.checkpoint})
-		WITH c, row, s.seq AS settled
-		RETURN c.id, COLLECT { MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, about, current)
-			WHERE a.conversation = c.key AND a.about = $code AND a.current <= row[1]
-			WITH a, settled ORDER BY a.conversation DESC, a.about DESC, a.current DESC LIMIT $limit
-			WITH a, settled WHERE a.seq <= settled AND ` + isCurrent + `
-			RETURN [a.path, a.kind, a.tool, a.turn, a.seq, a.count] }`
+	selectAccessesOfFile = `MATCH (a:FileAccess) USING INDEX SEEK a:FileAccess(about, current) WHERE a.about = $code AND a.current > 0
+		WITH a ORDER BY a.about DESC, a.current DESC LIMIT $limit WITH a WHERE a.conversation IN $in.keys
+		MATCH (c:FilesConversation {key: a.conversation}) WHERE c.deleted_seq IS NULL MATCH (s:FilesSettled {key: c.checkpoint})
+		WITH c, a, s.seq AS settled WHERE a.seq <= settled AND ` + isCurrent + `
+		RETURN c.id, [a.path, a.kind, a.tool, a.turn, a.seq, a.count] ORDER BY a.about DESC, a.current DESC`
 )
-
-// lastPlace is where the last access of a sequence can stand.
-func lastPlace(seq uint64) int64 { return place(min(seq, maxSeq/ranks-1)+1, 0) - 1 }
 
 // Accessing implements graph.AccessReader.
 func (f *Files) Accessing(ctx context.Context, tenant string, q graph.CodeQuery) (found graph.Mentions, err error) {
@@ -155,25 +145,26 @@ func (f *Files) Accessing(ctx context.Context, tenant string, q graph.CodeQuery)
 }
 
 // Accesses implements graph.AccessReader.
-func (f *Files) Accesses(ctx context.Context, tenant string, list []graph.Mentioned, q graph.CodeQuery) (map[string][]graph.FileAccess, error) {
-	found := map[string][]graph.FileAccess{}
+func (f *Files) Accesses(ctx context.Context, tenant string, ids []string, q graph.CodeQuery) (map[string][]graph.FileAccess, error) {
+	found, add := q.NewestAccesses()
 	if q.Name != "" {
 		return found, nil
 	}
-	params := in("rows", f.inOrder(tenant, list, lastPlace))
-	params["code"], params["limit"] = f.codeKey(tenant, q.Base()), graph.MentionsEach
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = f.key(events.ConversationID{Tenant: tenant, ID: id})
+	}
+	params := in("keys", keys)
+	params["code"], params["limit"] = f.codeKey(tenant, q.Base()), graph.MaxMentions
 	rows, err := f.read(ctx, selectAccessesOfFile, params)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		v := &values{list: row}
-		id := v.text()
-		if accesses := q.NewestAccesses(scanAll(v, scanAccess)); len(accesses) > 0 {
-			found[id] = accesses
-		}
-		if v.err != nil {
-			return nil, v.err
+		v, access := &values{list: row}, valuesOf(row[1])
+		add(v.text(), scanAccess(access))
+		if err := cmp.Or(v.err, access.err); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil

@@ -133,6 +133,5 @@ var migrations = []migration{
 		"CREATE INDEX references_code_about_in IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.conversation, r.about, r.seq)",
 		"CREATE INDEX references_code_symbol_in IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.conversation, r.symbol, r.seq)",
 		"CREATE INDEX file_access_about IF NOT EXISTS FOR (a:FileAccess) ON (a.about, a.current)",
-		"CREATE INDEX file_access_about_in IF NOT EXISTS FOR (a:FileAccess) ON (a.conversation, a.about, a.current)",
 	}},
 }

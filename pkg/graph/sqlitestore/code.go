@@ -87,8 +87,11 @@ func (g *Graph) References(ctx context.Context, tenant string, list []graph.Ment
 const (
 	selectAccessing = "SELECT v.id, a.seq, a.path FROM file_access AS a INDEXED BY file_access_by_file CROSS JOIN conversation AS v ON v.c = a.c" +
 		" WHERE a.tenant = ? AND a.base = ? AND a.current = 1 ORDER BY a.seq DESC, a.rank DESC LIMIT ?"
-	selectAccessesOfFile = "SELECT a.path, a.kind, a.tool, a.turn, a.seq, a.count FROM conversation AS v CROSS JOIN file_access AS a INDEXED BY file_access_of_file ON a.c = v.c" +
-		" WHERE v.tenant = ? AND v.id = ? AND a.base = ? AND a.current = 1 AND a.seq <= ? ORDER BY a.seq DESC, a.rank DESC LIMIT ?"
+	// The index alone tells of which conversations they are.
+	selectAccessesOfFile = "SELECT first.c, a.path, a.kind, a.tool, a.turn, a.seq, a.count FROM (SELECT c, seq, rank FROM file_access INDEXED BY file_access_by_file" +
+		" WHERE tenant = ? AND base = ? AND current = 1 ORDER BY seq DESC, rank DESC LIMIT ?) AS first" +
+		" CROSS JOIN file_access AS a ON a.c = first.c AND a.seq = first.seq AND a.rank = first.rank" +
+		" WHERE first.c IN (SELECT k.value FROM json_each(?) AS k) ORDER BY first.seq DESC, first.rank DESC"
 )
 
 // Accessing implements graph.AccessReader.
@@ -113,27 +116,29 @@ func (f *Files) Accessing(ctx context.Context, tenant string, q graph.CodeQuery)
 }
 
 // Accesses implements graph.AccessReader.
-func (f *Files) Accesses(ctx context.Context, tenant string, list []graph.Mentioned, q graph.CodeQuery) (map[string][]graph.FileAccess, error) {
-	found := map[string][]graph.FileAccess{}
+func (f *Files) Accesses(ctx context.Context, tenant string, ids []string, q graph.CodeQuery) (map[string][]graph.FileAccess, error) {
+	found, add := q.NewestAccesses()
 	if q.Name != "" {
 		return found, nil
 	}
 	return found, f.snapshot(ctx, func(query queryer) error {
-		for _, m := range list {
-			var accesses []graph.FileAccess
-			rows, err := query(selectAccessesOfFile, tenant, m.ID, q.Base(), min(m.Seq, maxSeq), graph.MentionsEach)
-			if err := each(rows, err, func(rows *sql.Rows) error {
-				var a graph.FileAccess
-				err := rows.Scan(&a.Path, &a.Kind, &a.Tool, &a.Turn, &a.Seq, &a.Count)
-				accesses = append(accesses, a)
-				return err
-			}); err != nil {
+		keys, known := []int64{}, map[int64]string{}
+		for _, id := range ids {
+			s, err := readFilesState(query, events.ConversationID{Tenant: tenant, ID: id})
+			if err != nil {
 				return err
 			}
-			if accesses = q.NewestAccesses(accesses); len(accesses) > 0 {
-				found[m.ID] = accesses
+			if s.Key != 0 {
+				keys, known[s.Key] = append(keys, s.Key), id
 			}
 		}
-		return nil
+		rows, err := query(selectAccessesOfFile, tenant, q.Base(), graph.MaxMentions, marshal(keys))
+		return each(rows, err, func(rows *sql.Rows) error {
+			var key int64
+			var a graph.FileAccess
+			err := rows.Scan(&key, &a.Path, &a.Kind, &a.Tool, &a.Turn, &a.Seq, &a.Count)
+			add(known[key], a)
+			return err
+		})
 	})
 }

@@ -150,7 +150,6 @@ CREATE TABLE file_access (
 ) WITHOUT ROWID;
 CREATE INDEX file_access_now ON file_access (c, seq, rank) WHERE current = 1;
 CREATE INDEX file_access_by_file ON file_access (tenant, base, seq, rank) WHERE current = 1;
-CREATE INDEX file_access_of_file ON file_access (c, base, seq, rank) WHERE current = 1;
 CREATE INDEX file_access_by_path ON file_access (c, path, kind, seq, rank) WHERE revoked = 0;
 `
 

@@ -195,7 +195,11 @@ func accessing(b *filesBench, tenant string, q graph.CodeQuery) []string {
 	found, err := b.store.Accessing(b.ctx, tenant, q)
 	require.NoError(b.t, err)
 	require.False(b.t, found.More)
-	accesses, err := b.store.Accesses(b.ctx, tenant, found.Conversations, q)
+	var ids []string
+	for _, c := range found.Conversations {
+		ids = append(ids, c.ID)
+	}
+	accesses, err := b.store.Accesses(b.ctx, tenant, ids, q)
 	require.NoError(b.t, err)
 	require.Len(b.t, accesses, len(found.Conversations))
 	list := []string{}
@@ -252,7 +256,7 @@ func codeOfFiles(w filesShop) []namedCase {
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *filesBench) {
 				require.Equal(t, []string{"mine: read /a.go (seq 1, 1x)"}, accessing(b, "t", graph.CodeQuery{File: "a.go"}))
 				require.Equal(t, []string{"theirs: read /a.go (seq 4, 1x)"}, accessing(b, "u", graph.CodeQuery{File: "a.go"}))
-				found, err := b.store.Accesses(b.ctx, "t", []graph.Mentioned{{ID: "gone", Seq: graph.Latest}, {ID: "theirs", Seq: graph.Latest}, {ID: "mine", Seq: graph.Latest}}, graph.CodeQuery{File: "a.go"})
+				found, err := b.store.Accesses(b.ctx, "t", []string{"gone", "theirs", "mine"}, graph.CodeQuery{File: "a.go"})
 				require.NoError(t, err)
 				require.Len(t, found, 1)
 				require.Len(t, found["mine"], 1)
@@ -275,7 +279,7 @@ func codeOfFiles(w filesShop) []namedCase {
 			require.NoError(t, err)
 			require.Equal(t, graph.Mentions{Conversations: []graph.Mentioned{{ID: "d", Seq: 600}}, More: true}, found)
 			require.Equal(t, []string{"d: read /9/a.go (seq 310, 1x)"}, accessing(b, "t", graph.CodeQuery{File: "9/a.go"}), "which is not among the newest 200")
-			accesses, err := b.store.Accesses(b.ctx, "t", []graph.Mentioned{{ID: "d", Seq: graph.Latest}}, graph.CodeQuery{File: "a.go"})
+			accesses, err := b.store.Accesses(b.ctx, "t", []string{"d"}, graph.CodeQuery{File: "a.go"})
 			require.NoError(t, err)
 			require.Len(t, accesses["d"], graph.MaxMentionsEach)
 			require.True(t, slices.IsSortedFunc(accesses["d"], func(a, b graph.FileAccess) int { return int(b.Seq) - int(a.Seq) }))
