@@ -53,9 +53,10 @@ const (
 	readScopes = `MATCH (s:Scope)<-[:REFERENCES_CODE]-(m:Message) WHERE s.key STARTS WITH $prefix WITH s, min(m.seq) AS seq
 		RETURN seq, s.key, s.tenant, s.file, s.start_line, s.end_line, s.name ORDER BY seq`
 	writeScopes    = "UNWIND $rows AS r CREATE (:Scope {key: r[0], tenant: r[1], file: r[2], start_line: r[3], end_line: r[4], name: r[5]})"
-	readReferences = `MATCH (s:Scope)<-[:REFERENCES_CODE]-(m:Message) WHERE s.key STARTS WITH $prefix
-		RETURN m.seq, m.payload_key, s.key ORDER BY m.seq`
-	writeReferences = "UNWIND $rows AS r MATCH (m:Message {payload_key: r[0]}) MATCH (s:Scope {key: r[1]}) CREATE (m)-[:REFERENCES_CODE]->(s)"
+	readReferences = `MATCH (s:Scope)<-[x:REFERENCES_CODE]-(m:Message) WHERE s.key STARTS WITH $prefix
+		RETURN m.seq, m.payload_key, s.key, x.conversation, x.seq, x.about, x.symbol ORDER BY m.seq`
+	writeReferences = `UNWIND $rows AS r MATCH (m:Message {payload_key: r[0]}) MATCH (s:Scope {key: r[1]})
+		CREATE (m)-[:REFERENCES_CODE {conversation: r[2], seq: r[3], about: r[4], symbol: r[5]}]->(s)`
 	// A summary has several children, each older than itself.
 	readChildren = `MATCH (s:Summary)-[:CONSOLIDATES]->(n:Summary) WHERE s.conversation STARTS WITH $prefix AND s.seq IS NOT NULL
 		RETURN s.seq, s.payload_key, n.payload_key ORDER BY s.seq, n.seq`

@@ -73,7 +73,7 @@ func TestAFileOfManyConversationsCostsWhatOneOfFewCosts(t *testing.T) {
 		require.Len(t, s.about(t, q), 20)
 		for _, one := range s.spy.since() {
 			of := hits(t, []sent{one})
-			if n += of; of > 7000 { // twenty would do for a mention or a conversation
+			if n += of; of > 7000 { // a scan takes more
 				t.Errorf("%d db hits in\n%s\n%s", of, one.statement, one.summary.Profile().Arguments()["string-representation"])
 			}
 		}
