@@ -76,6 +76,12 @@ func (g *Graph) Warm(ctx context.Context) error {
 			},
 		)
 	}
+	for _, code := range []graph.CodeQuery{{File: "none"}, {Name: "none"}} {
+		reads = append(reads,
+			func() error { _, err := g.Referring(ctx, nobody.Tenant, code); return err },
+			func() error { _, err := g.References(ctx, nobody.Tenant, nil, code); return err },
+		)
+	}
 	for _, read := range reads {
 		if err := read(); err != nil && !errors.Is(err, graph.ErrNotFound) {
 			return err
@@ -88,7 +94,10 @@ func (g *Graph) Warm(ctx context.Context) error {
 func (f *Files) Warm(ctx context.Context) error {
 	_, err := f.Files(ctx, nobody, graph.FileQuery{})
 	_, e := f.LastSeq(ctx, nobody)
-	return errors.Join(err, e, f.warm(ctx))
+	code := graph.CodeQuery{File: "none"}
+	_, accessing := f.Accessing(ctx, nobody.Tenant, code)
+	_, accesses := f.Accesses(ctx, nobody.Tenant, nil, code)
+	return errors.Join(err, e, accessing, accesses, f.warm(ctx))
 }
 
 // Warm is as [Graph.Warm].
