@@ -195,21 +195,10 @@ func TestWarmSummariesSendsWhatBatchesAndReadsSendAndWritesNothing(t *testing.T)
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
 	s.all(t, "c")
-	s.spy.since()
-	require.NoError(t, s.Warm(t.Context()))
-	warmed := map[string]bool{}
-	for _, one := range s.spy.since() {
-		warmed[one.statement] = true
-		require.False(t, one.summary.Counters().ContainsUpdates(), one.statement)
-	}
-	s.all(t, "c")
-	s.reads(t, "c")
-	rare := append(slices.Clone(summariesDialect.sweeps), summariesDialect.holders, s.engine(makeCheckpoint), s.engine(settle))
-	for _, one := range s.spy.since() {
-		if !warmed[one.statement] && !isOneOf(one.statement, rare) {
-			t.Errorf("not warmed:\n%s", one.statement)
-		}
-	}
+	requireWarmed(t, s.spy, &s.store, s.Warm, func() {
+		s.all(t, "c")
+		s.reads(t, "c")
+	})
 }
 
 // What an append and a read cost must not depend on how long the conversation is, nor on
