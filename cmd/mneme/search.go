@@ -61,9 +61,13 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	var found struct {
 		Messages []httpapi.Found `json:"messages"`
+		Missing  string          `json:"embedding_missing"`
 	}
 	if err := json.Unmarshal(body, &found); err != nil {
 		return err
+	}
+	if found.Missing != "" {
+		t.say("Not all is compared by meaning: %s.", found.Missing)
 	}
 	if len(found.Messages) == 0 {
 		return t.text("nothing found\n")

@@ -85,7 +85,7 @@ func TestTheListsOfRecordedSessionsAddUpToTheirCounts(t *testing.T) {
 
 func TestRecordedSessionsAreFoundByTheFilesThatTheyEdited(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it imports 42,000 events")
+		t.Skip("left out with -short: it imports 42,000 events")
 	}
 	edits, editors := map[[2]string]string{}, map[string]map[string]bool{} // by call; by path
 	for e := range testdata.Events(t, "claude_code") {
