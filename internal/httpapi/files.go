@@ -52,11 +52,19 @@ func (a *api) registerFiles(h huma.API) {
 }
 
 func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	g, inGraph, err := a.pinnedGraph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	list, err := in.read(ctx, source.Files, in.id())
+	f, inFiles, err := a.pinnedFiles(ctx)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	lineage, err := a.lineage(ctx, g, in.id(), in.WaitParams, in.AsOfParam, inGraph, inFiles)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	list, err := in.read(ctx, lineage.Files(f), in.id())
 	if err != nil {
 		return nil, a.problem(err)
 	}
