@@ -9,10 +9,11 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// The size of a batch. There is no waiting to fill one: what is there is applied. A
-// larger one writes the pages that its events share once, and the writer waits less
-// often for the decoder; one of 4000 takes less than 0.1 s in SQLite. [BatchOf] sets
-// another size for a store to which a large transaction is a burden.
+// The size of a batch. There is no waiting to fill one but after a store that is
+// burdened: what is there is applied. A larger one writes the pages that its events share
+// once, and the writer waits less often for the decoder; one of 4000 takes less than
+// 0.1 s in SQLite. [BatchOf] sets another size for a store to which each transaction, and
+// a large one, is dear.
 const (
 	maxBatchEvents = 4000
 	maxBatchBytes  = 8 << 20
@@ -210,6 +211,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
 			return fmt.Errorf("announce progress: %w", err)
 		}
+		rest(ctx, stop, turn.relief(len(batch), out.apply+out.commit))
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ type options struct {
 	announced  func([]Status) []Status
 }
 
-// BatchOf sets how many events a batch holds at most, instead of 4000.
+// BatchOf sets how many events a batch holds at most, instead of 4000: for a store to which
+// a transaction is dear, and that is left alone for a moment while it is burdened.
 func BatchOf(events int) Option {
 	return func(o *options) { o.batch = events }
 }

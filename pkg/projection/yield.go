@@ -30,6 +30,17 @@ const (
 	yieldingRead = 50 // events that it lets the log send ahead
 )
 
+// A store to which each transaction is dear (see [BatchOf]) is burdened when a small one
+// takes long. Then the projector rests after it: more events share the next one, and
+// fewer transactions are under way at once. A store that answers as it should is never
+// left to rest.
+const (
+	fewEvents     = 400
+	burdened      = 30 * time.Millisecond
+	burdenedRatio = 4
+	maxRelief     = time.Second
+)
+
 // yieldPoll is how often it looks whether the others are done.
 const yieldPoll = time.Millisecond
 
@@ -72,12 +83,13 @@ type turns struct {
 	size   atomic.Int64  // of a batch, in events
 	whole  int64         // of a whole one
 	short  bool          // its batches are short while others work
+	dear   bool          // each transaction of its store is
 	last   time.Duration // what the last one took
 	worked time.Time     // when others did last
 }
 
 func newTurns(busy func() bool, batch int) *turns {
-	t := &turns{busy: busy, whole: int64(batch), short: busy != nil && batch == maxBatchEvents, worked: time.Now()}
+	t := &turns{busy: busy, whole: int64(batch), short: busy != nil && batch == maxBatchEvents, dear: batch != maxBatchEvents, worked: time.Now()}
 	t.size.Store(t.whole)
 	if t.short {
 		t.whole = min(t.whole, maxYielding)
@@ -102,6 +114,14 @@ func (t *turns) took(events int, took time.Duration) {
 	t.size.Store(size)
 }
 
+// relief is how long the store is left alone after a transaction of so many events.
+func (t *turns) relief(events int, took time.Duration) time.Duration {
+	if !t.dear || events > fewEvents || took < burdened {
+		return 0
+	}
+	return min(burdenedRatio*took, maxRelief)
+}
+
 // wait waits for others before a batch.
 func (t *turns) wait(ctx context.Context, stop <-chan struct{}) {
 	if t.busy == nil {
@@ -112,7 +132,19 @@ func (t *turns) wait(ctx context.Context, stop <-chan struct{}) {
 		pause(ctx, stop, max(minYield, yieldRatio*t.last), t.busy)
 	}
 	if t.short && time.Since(t.worked) < recently {
-		pause(ctx, stop, min(restRatio*t.last, maxRest), func() bool { return true })
+		rest(ctx, stop, min(restRatio*t.last, maxRest))
+	}
+}
+
+// rest waits for as long.
+func rest(ctx context.Context, stop <-chan struct{}, long time.Duration) {
+	if long == 0 {
+		return
+	}
+	select {
+	case <-time.After(long):
+	case <-ctx.Done():
+	case <-stop:
 	}
 }
 

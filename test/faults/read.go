@@ -22,7 +22,7 @@ import (
 const (
 	readersEach = 3
 	minRest     = 20 * time.Millisecond
-	restsAsTook = 5
+	restsAsTook = 10
 )
 
 // reader asks an API all the time and looks whether the answers can be right.

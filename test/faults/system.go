@@ -27,12 +27,11 @@ import (
 // memory of Neo4j, in MiB.
 type memory struct{ heap, pageCache int }
 
-// Below 1024 Neo4j is made to start fast, which counts: it is started again every few
-// minutes. With less than much it collects garbage more and more of the time when there
-// are some hundred thousand events.
+// Below 1024 Neo4j is made to start fast, which counts in a short campaign: it is started
+// again and again. In a long one it is made to be fast for long (see [neo4jdeploy.Config]).
 var (
 	little = memory{heap: 512, pageCache: 128}
-	much   = memory{heap: 1000, pageCache: 512}
+	much   = memory{heap: 2000, pageCache: 2000}
 )
 
 // memoryFor is what so many events need.
