@@ -211,7 +211,9 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
 			return fmt.Errorf("announce progress: %w", err)
 		}
-		rest(ctx, stop, turn.relief(len(batch), out.apply+out.commit))
+		p.applying.Add(1) // for those who yield
+		rest(ctx, stop, turn.relief(len(batch), batch[len(batch)-1].pending, out.apply+out.commit))
+		p.applying.Add(-1)
 	}
 	return nil
 }

@@ -7,22 +7,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAStoreIsLeftAloneOnlyAfterASmallTransactionThatWasDearAndSlow(t *testing.T) {
+func TestAStoreIsLeftAloneAfterSmallTransactionsThatAreDearAndSlowOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	dear, cheap := newTurns(nil, 1500), newTurns(nil, maxBatchEvents)
+	const slow = 120 * time.Millisecond
 	for _, c := range []struct {
-		name   string
-		turns  *turns
-		events int
-		took   time.Duration
-		want   time.Duration
+		name    string
+		batch   int
+		events  int
+		pending uint64
+		took    time.Duration
+		want    time.Duration
 	}{
-		{"as it should be", dear, 1, 12 * time.Millisecond, 0},
-		{"burdened", dear, 1, 40 * time.Millisecond, 160 * time.Millisecond},
-		{"for no longer than that", dear, 1, 2 * time.Second, maxRelief},
-		{"many events share it", dear, fewEvents + 1, 40 * time.Millisecond, 0},
-		{"a store of cheap ones", cheap, 1, 40 * time.Millisecond, 0},
+		{"as it should be", 1500, 1, 0, 80 * time.Millisecond, 0},
+		{"burdened", 1500, 1, 40, slow, 480 * time.Millisecond},
+		{"for no longer than that", 1500, 1, 0, 2 * time.Second, maxRelief},
+		{"many events share it", 1500, 400, 0, slow, 0},
+		{"a whole batch, of a small size", 256, 256, 0, slow, 0},
+		{"there is more to catch up with", 1500, 100, 1500, slow, 0},
+		{"a store of cheap ones", maxBatchEvents, 1, 0, slow, 0},
 	} {
-		require.Equal(t, c.want, c.turns.relief(c.events, c.took), c.name)
+		turn := newTurns(nil, c.batch)
+		require.Zero(t, turn.relief(c.events, c.pending, c.took), "%s: once can be chance", c.name)
+		for range 2 {
+			require.Equal(t, c.want, turn.relief(c.events, c.pending, c.took), c.name)
+		}
+		require.Zero(t, turn.relief(c.events, c.pending, time.Millisecond), c.name)
+		require.Zero(t, turn.relief(c.events, c.pending, c.took), "%s: anew", c.name)
 	}
 }

@@ -30,13 +30,13 @@ const (
 	yieldingRead = 50 // events that it lets the log send ahead
 )
 
-// A store to which each transaction is dear (see [BatchOf]) is burdened when a small one
-// takes long. Then the projector rests after it: more events share the next one, and
-// fewer transactions are under way at once. A store that answers as it should is never
-// left to rest.
+// A store to which each transaction is dear (see [BatchOf]) is burdened when small ones
+// take long, one after the other. Then the projector rests after each: more events share
+// the next one, and fewer transactions are under way at once. A store that answers as it
+// should is never left to rest, nor is one that has batches to catch up with.
 const (
-	fewEvents     = 400
-	burdened      = 30 * time.Millisecond
+	smallShare    = 4 // of a whole batch
+	burdened      = 100 * time.Millisecond
 	burdenedRatio = 4
 	maxRelief     = time.Second
 )
@@ -84,6 +84,7 @@ type turns struct {
 	whole  int64         // of a whole one
 	short  bool          // its batches are short while others work
 	dear   bool          // each transaction of its store is
+	slow   bool          // the last one was small and took long
 	last   time.Duration // what the last one took
 	worked time.Time     // when others did last
 }
@@ -114,9 +115,12 @@ func (t *turns) took(events int, took time.Duration) {
 	t.size.Store(size)
 }
 
-// relief is how long the store is left alone after a transaction of so many events.
-func (t *turns) relief(events int, took time.Duration) time.Duration {
-	if !t.dear || events > fewEvents || took < burdened {
+// relief is how long the store is left alone after a transaction of so many events, of
+// which so many are pending.
+func (t *turns) relief(events int, pending uint64, took time.Duration) time.Duration {
+	before := t.slow
+	t.slow = t.dear && int64(events) <= t.whole/smallShare && pending < uint64(t.whole) && took >= burdened
+	if !before || !t.slow {
 		return 0
 	}
 	return min(burdenedRatio*took, maxRelief)
