@@ -8,6 +8,9 @@ FUZZTIME ?= 30s
 # Built and not by go run, which would keep signals and the exit code to itself.
 NEO4J = $(GO) build -o .cache/neo4j-serve ./deploy/neo4j/serve && .cache/neo4j-serve
 
+# Without what a debugger needs the linker has half the work, and lint has vetted.
+TEST = $(GO) test -vet=off -ldflags='-s -w'
+
 # The race detector needs a C compiler.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)
 
@@ -41,9 +44,9 @@ test: ## Run all tests; the log and the engine with the race detector too where 
 # What test runs beside one Neo4j for all packages.
 .PHONY: go-test
 go-test:
-	$(GO) test -vet=off -timeout 20m ./...
+	$(TEST) -timeout 20m ./...
 ifeq ($(RACE),yes)
-	CGO_ENABLED=1 $(GO) test -vet=off -race -short ./pkg/projection/... ./pkg/eventlog/...
+	CGO_ENABLED=1 $(TEST) -race -short ./pkg/projection/... ./pkg/eventlog/...
 else
 	@echo "no C compiler: the race detector did not run"
 endif

@@ -30,7 +30,7 @@ func Build(packages ...string) (dir string, err error) {
 		return "", fmt.Errorf("lock %s: %w", dir, err)
 	}
 	defer func() { _ = lock.Unlock() }()
-	out, err := exec.Command("go", append([]string{"build", "-o", dir + string(filepath.Separator)}, packages...)...).CombinedOutput()
+	out, err := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", dir + string(filepath.Separator)}, packages...)...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

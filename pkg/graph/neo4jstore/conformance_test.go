@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
-	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/pkg/graph"
 	"mneme/pkg/graph/storetest"
 	"mneme/pkg/projection"
@@ -71,10 +70,9 @@ func TestBranchConformance(t *testing.T) {
 	storetest.RunBranches(t, g, f)
 }
 
-func TestGenerationsConformance(t *testing.T) {
-	t.Parallel()
-	c := Config{URI: neo4jtest.Own(t).URI()}
-	openBoth(t, c, 1) // makes the schema
+// generations are those of a server that has no other data.
+func generations(t *testing.T, d *db) {
+	c := d.Config
 	g, err := OpenGenerations(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })

@@ -13,10 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"mneme/events"
-	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/pkg/graph"
 	"mneme/pkg/graph/storetest"
 	"mneme/pkg/projection"
@@ -196,45 +194,6 @@ func TestTheIndexOfVectorsFindsPassagesOfAnyDimensions(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, len(vectors)-missing, count[0][0])
 	}
-}
-
-// An index of this name was there before, on messages.
-func TestTheIndexOfVectorsMovesToPassages(t *testing.T) {
-	t.Parallel()
-	c := Config{URI: neo4jtest.Own(t).URI()}
-	d, err := open(t.Context(), c)
-	require.NoError(t, err)
-	defer func() { _ = d.close() }()
-	const moved = 4
-	for n := range moved {
-		require.NoError(t, d.apply(t.Context(), n))
-	}
-	of := func() any {
-		rows, err := d.read(t.Context(), "SHOW INDEXES YIELD name, labelsOrTypes, state WHERE name = 'message_embedding_index' RETURN labelsOrTypes + state", nil)
-		require.NoError(t, err)
-		require.Len(t, rows, 1)
-		return rows[0][0]
-	}
-	require.Equal(t, []any{"Message", "ONLINE"}, of())
-	_, err = OpenEmbeddingsReader(t.Context(), c, 1)
-	require.ErrorIs(t, err, ErrNotThere)
-	var programs errgroup.Group
-	for range 6 {
-		programs.Go(func() error { return errorOf(OpenEmbeddings(t.Context(), c, 1)) })
-	}
-	require.NoError(t, programs.Wait())
-	require.Equal(t, []any{"Passage", "ONLINE"}, of())
-	names := map[string]int{}
-	for _, i := range Indexes() {
-		names[i.Name]++
-	}
-	rows, err := d.read(t.Context(), "SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name", nil)
-	require.NoError(t, err)
-	made := map[string]int{}
-	for _, row := range rows {
-		made[row[0].(string)]++
-	}
-	require.Equal(t, made, names, "what is documented is what there is")
 }
 
 func TestADeletedConversationAndARemovedGenerationLeaveNoVectors(t *testing.T) {

@@ -1,6 +1,7 @@
 package neo4jstore
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,58 +11,6 @@ import (
 	neo4jdeploy "mneme/deploy/neo4j"
 	"mneme/internal/mnemetest/neo4jtest"
 )
-
-func TestProgramsThatStartTogetherMakeTheSchemaOnce(t *testing.T) {
-	t.Parallel()
-	c := Config{URI: neo4jtest.Own(t).URI()}
-	start := make(chan struct{})
-	var programs errgroup.Group
-	for range 8 {
-		programs.Go(func() error {
-			<-start
-			g, err := OpenGraph(t.Context(), c, 1)
-			if err != nil {
-				return err
-			}
-			return g.Close()
-		})
-	}
-	close(start)
-	require.NoError(t, programs.Wait())
-
-	d, err := open(t.Context(), c)
-	require.NoError(t, err)
-	defer func() { _ = d.close() }()
-	applied, err := d.migrations(t.Context())
-	require.NoError(t, err)
-	require.Len(t, applied, len(migrations))
-}
-
-// A server that dies while it makes a constraint leaves the index of it.
-func TestTheRemainsOfAConstraintAreNotInTheWay(t *testing.T) {
-	t.Parallel()
-	c := Config{URI: neo4jtest.Own(t).URI()}
-	d, err := open(t.Context(), c)
-	require.NoError(t, err)
-	defer func() { _ = d.close() }()
-	names := []any{"mneme_schema", "files_failed_event", "message_seq"}
-	for _, statement := range []string{
-		"CREATE INDEX mneme_schema FOR (s:MnemeSchema) ON (s.n)",
-		"CREATE INDEX files_failed_event FOR (f:FilesFailedEvent) ON (f.generation, f.seq)",
-		"CREATE INDEX message_seq FOR (m:Message) ON (m.conversation, m.seq)",
-	} {
-		_, err := d.write(t.Context(), statement, nil)
-		require.NoError(t, err)
-	}
-	var programs errgroup.Group
-	for range 6 {
-		programs.Go(func() error { return errorOf(OpenGraph(t.Context(), c, 1)) })
-	}
-	require.NoError(t, programs.Wait())
-	made, err := d.read(t.Context(), "SHOW CONSTRAINTS YIELD name WHERE name IN $names RETURN name", map[string]any{"names": names})
-	require.NoError(t, err)
-	require.Len(t, made, len(names))
-}
 
 // released are the checksums of the migrations that databases out there have. One is
 // added with each migration; none is ever changed.
@@ -83,14 +32,33 @@ func TestAReleasedMigrationStaysAsItIs(t *testing.T) {
 	}
 }
 
-// What a program may find, all on one server, one after the other.
-func TestWhatAProgramMayFindOnAServer(t *testing.T) {
+// A server of its own, on which everything happens once and in this order: to make the
+// schema takes longer than all else.
+func TestTheSchemaOfAServer(t *testing.T) {
 	t.Parallel()
 	certificates := neo4jtest.TLS(t)
 	c := Config{Password: "a-password-of-a-test", CAFile: certificates.CAFile}
 	c.URI = neo4jtest.Own(t, func(server *neo4jdeploy.Config) { server.TLS, server.Password = &certificates, c.Password }).URI()
-	t.Run("it asks for the password and shows its certificate", func(t *testing.T) { certified(t, c) })
-	t.Run("a schema that another program made is refused", func(t *testing.T) { schemas(t, c) })
+	certified(t, c)
+	d, err := open(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.close()) })
+	for _, step := range []struct {
+		name string
+		test func(*testing.T, *db)
+	}{
+		{"another program's nodes are refused", foreign},
+		{"programs that start together make it once, whatever remains of a constraint", together},
+		{"the index of vectors moves from messages to passages, once", moved},
+		{"what is documented is what there is", documented},
+		{"an older, a newer and another one are refused", refusing},
+		{"generations", generations},
+		{"who was here first owns the labels", first},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.test(t, d) }) {
+			return
+		}
+	}
 }
 
 func certified(t *testing.T, c Config) {
@@ -107,69 +75,138 @@ func certified(t *testing.T, c Config) {
 	require.Error(t, err, "the system knows no such authority")
 }
 
-func schemas(t *testing.T, c Config) {
+// execute sends a statement.
+func execute(t *testing.T, d *db, statement string) {
+	t.Helper()
+	_, err := d.write(t.Context(), statement, nil)
+	require.NoError(t, err)
+}
+
+// refused looks whether every store and every reader is refused.
+func refused(t *testing.T, c Config, want error, text string) {
+	t.Helper()
 	ctx := t.Context()
-	d, err := open(ctx, c)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.close()) })
-	run := func(statement string) {
-		t.Helper()
-		_, err := d.write(ctx, statement, nil)
-		require.NoError(t, err)
-	}
-	refused := func(want error, text string) {
-		t.Helper()
-		for name, open := range map[string]func() error{
-			"graph":             func() error { return errorOf(OpenGraph(ctx, c, 1)) },
-			"files":             func() error { return errorOf(OpenFiles(ctx, c, 1)) },
-			"summaries":         func() error { return errorOf(OpenSummaries(ctx, c, 1)) },
-			"embeddings":        func() error { return errorOf(OpenEmbeddings(ctx, c, 1)) },
-			"embeddings cache":  func() error { return errorOf(OpenEmbeddingsCache(ctx, c)) },
-			"graph reader":      func() error { return errorOf(OpenGraphReader(ctx, c, 1)) },
-			"files reader":      func() error { return errorOf(OpenFilesReader(ctx, c, 1)) },
-			"summaries reader":  func() error { return errorOf(OpenSummariesReader(ctx, c, 1)) },
-			"embeddings reader": func() error { return errorOf(OpenEmbeddingsReader(ctx, c, 1)) },
-		} {
-			err := open()
-			if want == ErrForeign && name[len(name)-1] == 'r' { // a reader finds out only that mneme was never here
-				require.ErrorIs(t, err, ErrNotThere, name)
-				continue
-			}
-			require.ErrorIs(t, err, want, name)
-			require.ErrorContains(t, err, text, name)
+	for name, open := range map[string]func() error{
+		"graph":             func() error { return errorOf(OpenGraph(ctx, c, 1)) },
+		"files":             func() error { return errorOf(OpenFiles(ctx, c, 1)) },
+		"summaries":         func() error { return errorOf(OpenSummaries(ctx, c, 1)) },
+		"embeddings":        func() error { return errorOf(OpenEmbeddings(ctx, c, 1)) },
+		"embeddings cache":  func() error { return errorOf(OpenEmbeddingsCache(ctx, c)) },
+		"graph reader":      func() error { return errorOf(OpenGraphReader(ctx, c, 1)) },
+		"files reader":      func() error { return errorOf(OpenFilesReader(ctx, c, 1)) },
+		"summaries reader":  func() error { return errorOf(OpenSummariesReader(ctx, c, 1)) },
+		"embeddings reader": func() error { return errorOf(OpenEmbeddingsReader(ctx, c, 1)) },
+	} {
+		err := open()
+		if want == ErrForeign && strings.HasSuffix(name, "reader") { // it finds out only that mneme was never here
+			require.ErrorIs(t, err, ErrNotThere, name)
+			continue
 		}
+		require.ErrorIs(t, err, want, name)
+		require.ErrorContains(t, err, text, name)
 	}
+}
 
-	_, err = OpenGraphReader(ctx, c, 1)
-	require.ErrorIs(t, err, ErrNotThere)
+func foreign(t *testing.T, d *db) {
+	require.ErrorIs(t, errorOf(OpenGraphReader(t.Context(), d.Config, 1)), ErrNotThere)
+	execute(t, d, "CREATE (:Message {text: 'of somebody else'})")
+	refused(t, d.Config, ErrForeign, "1 nodes labelled Message")
+	execute(t, d, "MATCH (m:Message) DELETE m")
+}
 
-	run("CREATE (:Message {text: 'of somebody else'})")
-	refused(ErrForeign, "1 nodes labelled Message")
-	run("MATCH (m:Message) DELETE m")
+// beforeMove is how many migrations there were before the index of vectors moved.
+const beforeMove = 4
 
-	for range 2 { // the second time there is nothing to do
-		g, f := openBoth(t, c, 1)
-		require.NotNil(t, g)
-		require.NotNil(t, f)
+// A server that dies while it makes a constraint leaves the index of it.
+func together(t *testing.T, d *db) {
+	names := []any{"mneme_schema", "files_failed_event", "message_seq"}
+	execute(t, d, "CREATE INDEX mneme_schema FOR (s:MnemeSchema) ON (s.n)")
+	execute(t, d, "CREATE INDEX files_failed_event FOR (f:FilesFailedEvent) ON (f.generation, f.seq)")
+	execute(t, d, "CREATE INDEX message_seq FOR (m:Message) ON (m.conversation, m.seq)")
+	start := make(chan struct{})
+	var programs errgroup.Group
+	for range 8 {
+		programs.Go(func() error {
+			own, err := open(t.Context(), d.Config)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = own.close() }()
+			<-start
+			for n := range beforeMove {
+				if err := own.apply(t.Context(), n); err != nil {
+					return err
+				}
+			}
+			return own.awaitIndexes(t.Context())
+		})
 	}
-	r, err := OpenGraphReader(ctx, c, 1)
+	close(start)
+	require.NoError(t, programs.Wait())
+	made, err := d.read(t.Context(), "SHOW CONSTRAINTS YIELD name WHERE name IN $names RETURN name", map[string]any{"names": names})
 	require.NoError(t, err)
-	require.NoError(t, r.Close())
-	indexes, err := d.read(ctx, "SHOW INDEXES YIELD state RETURN state, count(*)", nil)
+	require.Len(t, made, len(names))
+	applied, err := d.migrations(t.Context())
 	require.NoError(t, err)
-	require.Len(t, indexes, 1)
-	require.Equal(t, "ONLINE", indexes[0][0])
+	require.Len(t, applied, beforeMove)
+}
 
-	run("CREATE (:MnemeSchema {n: 99, name: 'of the future', sha256: 'x'})")
-	refused(ErrSchema, "use a newer mneme")
-	run("MATCH (s:MnemeSchema {n: 99}) DELETE s")
+// An index of this name was there before, on messages.
+func moved(t *testing.T, d *db) {
+	of := func() any {
+		rows, err := d.read(t.Context(), "SHOW INDEXES YIELD name, labelsOrTypes, state WHERE name = 'message_embedding_index' RETURN labelsOrTypes + state", nil)
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		return rows[0][0]
+	}
+	require.Equal(t, []any{"Message", "ONLINE"}, of())
+	require.ErrorIs(t, errorOf(OpenEmbeddingsReader(t.Context(), d.Config, 1)), ErrNotThere)
+	var programs errgroup.Group
+	for n := range 6 {
+		programs.Go(func() error {
+			if n%2 == 0 {
+				return errorOf(OpenGraph(t.Context(), d.Config, 1))
+			}
+			return errorOf(OpenEmbeddings(t.Context(), d.Config, 1))
+		})
+	}
+	require.NoError(t, programs.Wait())
+	require.Equal(t, []any{"Passage", "ONLINE"}, of())
+	applied, err := d.migrations(t.Context())
+	require.NoError(t, err)
+	require.Len(t, applied, len(migrations))
+}
 
-	run("MATCH (s:MnemeSchema {n: 1}) SET s.was = s.sha256, s.sha256 = 'other'")
-	refused(ErrSchema, "its schema 1")
-	run("MATCH (s:MnemeSchema {n: 1}) SET s.sha256 = s.was")
+func documented(t *testing.T, d *db) {
+	openBoth(t, d.Config, 1) // once more there is nothing to do
+	require.NoError(t, errorOf(OpenGraphReader(t.Context(), d.Config, 1)))
+	names := map[string]int{}
+	for _, i := range Indexes() {
+		names[i.Name]++
+	}
+	rows, err := d.read(t.Context(), "SHOW INDEXES YIELD name, type, state WHERE type <> 'LOOKUP' RETURN name, state", nil)
+	require.NoError(t, err)
+	made := map[string]int{}
+	for _, row := range rows {
+		made[row[0].(string)]++
+		require.Equal(t, "ONLINE", row[1], row[0])
+	}
+	require.Equal(t, made, names)
+}
 
-	run("CREATE (:Message {text: 'of somebody else'})")
-	_, _ = openBoth(t, c, 2) // who was here first owns the labels
+func refusing(t *testing.T, d *db) {
+	execute(t, d, "CREATE (:MnemeSchema {n: 99, name: 'of the future', sha256: 'x'})")
+	refused(t, d.Config, ErrSchema, "use a newer mneme")
+	execute(t, d, "MATCH (s:MnemeSchema {n: 99}) DELETE s")
+
+	execute(t, d, "MATCH (s:MnemeSchema {n: 1}) SET s.was = s.sha256, s.sha256 = 'other'")
+	refused(t, d.Config, ErrSchema, "its schema 1")
+	execute(t, d, "MATCH (s:MnemeSchema {n: 1}) SET s.sha256 = s.was")
+}
+
+func first(t *testing.T, d *db) {
+	execute(t, d, "CREATE (:Message {text: 'of somebody else'})")
+	openBoth(t, d.Config, 2)
 }
 
 func errorOf[T interface{ Close() error }](opened T, err error) error {
