@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme/events"
+	"mneme/internal/transcript"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
 	"mneme/pkg/projection"
@@ -36,7 +38,7 @@ type exportInput struct {
 
 func (a *api) registerExport(h huma.API) {
 	op := operation("export-conversation", http.MethodGet, "/v1/conversations/{id}/export", "Export a conversation's events", "conversations", 404, 504)
-	op.Description = "Every event of the conversation that counts, as it was published and in the order of the log: one CloudEvent a line, in the JSON format. " +
+	op.Description = "Every event of the conversation that counts, as it was published and in the order of the log: one CloudEvent a line, in the JSON format, with its sequence in the extension " + transcript.SequenceExtension + ". " +
 		"Left out is what was refused and what only repeats. POST /v1/import and `mneme import` read it; " +
 		"the conversation that they make has the same messages, the same context and, under the same tenant, the same hash. " +
 		"An answer that ends without the end of its chunked encoding is not whole."
@@ -172,6 +174,10 @@ func (e *exporter) flush() error {
 		if _, judged := reduced[r.Type]; judged && holder.Seq != r.Seq {
 			continue
 		}
+		if r.Extensions = maps.Clone(r.Extensions); r.Extensions == nil {
+			r.Extensions = map[string]any{}
+		}
+		r.Extensions[transcript.SequenceExtension] = strconv.FormatUint(r.Seq, 10)
 		if err := writeLine(e.out, r.Event); err != nil {
 			return err
 		}

@@ -50,6 +50,7 @@ func (a *api) registerImport(h huma.API) {
 	op := operation("import", http.MethodPost, "/v1/import", "Import events", "events", 507)
 	op.Description = "Takes what an export wrote, of any length: one CloudEvent a line, in the JSON format. " +
 		"The events are published as they come, in their order; those that are known are left out, so sending the same again is harmless. " +
+		"A summary gets the range that its events have in this log. " +
 		"A line that can't be imported is counted and listed, and the rest goes on. " +
 		"If the upload breaks off, what was published by then stays: send it again from the beginning."
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{

@@ -105,6 +105,7 @@ type run struct {
 	counts        Report
 	conversations map[string]bool
 	deleted       map[string]bool // conversations of which that was said
+	moves         moves
 	name          string
 	batch         []transcript.Item
 	bytes         int
@@ -137,7 +138,7 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 // recording imports one recording, of which growing tells whether it may still be
 // written. Its errors are those of file.
 func (r *run) recording(ctx context.Context, name string, in io.Reader, growing func() bool) (unread, err error) {
-	r.name = name
+	r.name, r.moves = name, moves{}
 	counted := &countingReader{Reader: in}
 	unread = transcript.Read(ctx, counted, name, r.Format, func(item transcript.Item) error {
 		r.counts.Read++
@@ -149,10 +150,18 @@ func (r *run) recording(ctx context.Context, name string, in io.Reader, growing 
 			r.reject(item.Err)
 			return nil
 		}
+		var refused *transcript.LineError
+		if refused, err = r.settle(ctx, &item); err != nil {
+			return err
+		}
+		if refused != nil {
+			r.reject(refused)
+			return nil
+		}
 		r.conversations[item.Event.Subject] = true
 		r.batch = append(r.batch, item)
 		r.bytes += len(item.Event.Data)
-		if len(r.batch) < batchEvents && r.bytes < batchBytes {
+		if len(r.batch) < batchEvents && r.bytes < batchBytes && !isMoved(&item) {
 			return nil
 		}
 		err = r.flush(ctx)
@@ -211,7 +220,7 @@ func (r *run) flush(ctx context.Context) error {
 		items = unknown
 	}
 	acks, err := r.log.PublishAll(ctx, r.Tenant, list)
-	r.acknowledged(acks)
+	r.acknowledged(items, acks)
 	if !errors.Is(err, eventlog.ErrTooLarge) {
 		return err
 	}
@@ -224,7 +233,7 @@ func (r *run) flush(ctx context.Context) error {
 		case err != nil:
 			return err
 		default:
-			r.acknowledged([]eventlog.Ack{ack})
+			r.acknowledged([]transcript.Item{item}, []eventlog.Ack{ack})
 		}
 	}
 	return nil
@@ -234,8 +243,11 @@ func (r *run) flush(ctx context.Context) error {
 func (r *run) known(item transcript.Item, k Known) {
 	conversation := item.Event.Subject
 	switch {
+	case k.Content != "" && isMoved(&item): // its range here may be another one
+		r.counts.Duplicate++
 	case k.Content == item.Event.Content().String():
 		r.counts.Duplicate++
+		r.moves.note(conversation, item.Seq, k.Seq)
 	case k.Content == "" && r.deleted[conversation]:
 		r.counts.Rejected++
 	case k.Content == "":
@@ -246,8 +258,10 @@ func (r *run) known(item transcript.Item, k Known) {
 	}
 }
 
-func (r *run) acknowledged(acks []eventlog.Ack) {
-	for _, ack := range acks {
+// acknowledged counts the first of items, of which the log has said that it has them.
+func (r *run) acknowledged(items []transcript.Item, acks []eventlog.Ack) {
+	for i, ack := range acks {
+		r.moves.note(items[i].Event.Subject, items[i].Seq, ack.Seq)
 		if ack.Duplicate {
 			r.counts.Duplicate++
 		} else {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -211,4 +212,126 @@ func TestAFileThatCannotBeReadDoesNotEndTheImport(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), filepath.Join(dir, "a.jsonl")))
 	require.Equal(t, 1, strings.Count(err.Error(), gone))
 	require.Equal(t, 1, report.Published)
+}
+
+// exported is a line of an export: an event with the sequence that it had.
+func exported(t *testing.T, seq int, id string, p events.Payload) string {
+	t.Helper()
+	e, err := events.New("c", "runtime", id, p)
+	require.NoError(t, err)
+	e.Extensions[transcript.SequenceExtension] = fmt.Sprint(seq)
+	line, err := events.EncodeStructured(e)
+	require.NoError(t, err)
+	return string(line)
+}
+
+func TestASummaryOfAnotherLogGetsTheRangeThatItsEventsHaveInThisOne(t *testing.T) {
+	b := setup(t)
+	dir := t.TempDir()
+	_, err := b.bring(write(t, filepath.Join(dir, "other.jsonl"), message("a:1", "1", "x"), message("a:1", "2", "y")))
+	require.NoError(t, err)
+	say := func(seq int, id string) string {
+		return exported(t, seq, id, &events.MessageCreated{MessageID: id, Role: "user", Content: id})
+	}
+	sum := func(seq int, id string, level int, first, last uint64, children ...string) string {
+		return exported(t, seq, id, &events.SummaryWritten{
+			SummaryID: id, Level: level, FirstSeq: first, LastSeq: last, FirstTurn: 1, LastTurn: 2, Children: children, Conversation: "said", Method: "extractive", TurnCount: 2,
+		})
+	}
+	file := write(t, filepath.Join(dir, "export.ndjson"),
+		say(10, "m1"), say(12, "m2"), sum(13, "s1", 1, 10, 12),
+		// Of 16, the last of the range, nothing came: it only repeated.
+		say(15, "m3"), sum(17, "s2", 1, 13, 16), sum(18, "s3", 2, 10, 16, "s1", "s2"),
+		sum(40, "s4", 1, 30, 31), say(41, "m4"))
+	first, err := b.bring(file)
+	require.NoError(t, err)
+	require.Equal(t, importer.Report{Read: 8, Published: 7, Rejected: 1, Conversations: 1, LastSeq: 9}, first)
+	require.Equal(t, []string{`export.ndjson: line 7: summary "s4" is of the sequences 30 to 31 of the log that it was exported from, and none of their events was imported`}, b.rejected)
+
+	response, err := http.Get(b.HTTPURL() + "/v1/conversations/c/summaries")
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	var got struct {
+		Summaries []struct {
+			SummaryID string `json:"summary_id"`
+			FirstSeq  int    `json:"first_seq"`
+			LastSeq   int    `json:"last_seq"`
+		}
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&got))
+	ranges := map[string][2]int{}
+	for _, s := range got.Summaries {
+		ranges[s.SummaryID] = [2]int{s.FirstSeq, s.LastSeq}
+	}
+	require.Equal(t, map[string][2]int{"s1": {3, 4}, "s2": {5, 6}, "s3": {3, 6}}, ranges)
+
+	again, err := b.bring(file)
+	require.NoError(t, err)
+	require.Equal(t, importer.Report{Read: 8, Duplicate: 7, Rejected: 1, Conversations: 1}, again, "a summary gets the same range again")
+}
+
+func TestASummaryThatComesBackIntoItsLogKeepsItsRange(t *testing.T) {
+	b := setup(t)
+	publish := func(e events.Event) uint64 {
+		ack, err := b.Log.Publish(t.Context(), "default", e)
+		require.NoError(t, err)
+		return ack.Seq
+	}
+	var lines []string
+	send := func(id string, p events.Payload) {
+		e, err := events.New("c", "runtime", id, p)
+		require.NoError(t, err)
+		lines = append(lines, exported(t, int(publish(e)), id, p))
+	}
+	say := func(id string) { send(id, &events.MessageCreated{MessageID: id, Role: "user", Content: id}) }
+	between := func(id string) {
+		e, err := events.New("other", "runtime", id, &events.MessageCreated{MessageID: id, Role: "user", Content: id})
+		require.NoError(t, err)
+		publish(e)
+	}
+	sum := func(id string, first, last uint64) {
+		send(id, &events.SummaryWritten{SummaryID: id, Level: 1, FirstSeq: first, LastSeq: last, Conversation: "said", Method: "extractive"})
+	}
+	say("m1")       // 1
+	between("o1")   // 2
+	say("m2")       // 3
+	between("o2")   // 4, where the first range ends
+	say("m3")       // 5
+	sum("s1", 1, 4) // 6
+	between("o3")   // 7
+	say("m4")       // 8
+	sum("s2", 5, 7) // 9
+	require.EqualValues(t, 9, b.head())
+	b.settle()
+	file := write(t, filepath.Join(t.TempDir(), "export.ndjson"), lines...)
+	report, err := b.bring(file)
+	require.NoError(t, err)
+	require.Equal(t, importer.Report{Read: 6, Duplicate: 6, Conversations: 1}, report)
+
+	// A copy that was restored lacks the end; there it comes after what others wrote.
+	restored := setup(t)
+	part := write(t, filepath.Join(t.TempDir(), "part.ndjson"), lines[:4]...)
+	_, err = restored.bring(part)
+	require.NoError(t, err)
+	_, err = restored.bring(write(t, filepath.Join(t.TempDir(), "other.jsonl"), message("a:1", "1", "x")))
+	require.NoError(t, err)
+	report, err = restored.bring(file)
+	require.NoError(t, err)
+	require.Equal(t, importer.Report{Read: 6, Published: 2, Duplicate: 4, Conversations: 1, LastSeq: 7}, report)
+	for _, of := range []*bundle{b, restored} {
+		response, err := http.Get(of.HTTPURL() + "/v1/failed")
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, errors.Join(err, response.Body.Close()))
+		require.NotContains(t, string(body), "summary", "no summary is refused")
+	}
+}
+
+func TestAnExportWhoseSequenceIsNoneIsRefusedByLine(t *testing.T) {
+	b := setup(t)
+	line := strings.Replace(exported(t, 7, "1", &events.MessageCreated{MessageID: "1", Role: "user", Content: "x"}), `"7"`, `"-7"`, 1)
+	report, err := b.bring(write(t, filepath.Join(t.TempDir(), "a.ndjson"), line))
+	require.NoError(t, err)
+	require.Equal(t, importer.Report{Read: 1, Rejected: 1}, report)
+	require.Equal(t, []string{`a.ndjson: line 1: mnemesequence: "-7" is no sequence`}, b.rejected)
 }

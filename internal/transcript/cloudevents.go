@@ -1,6 +1,16 @@
 package transcript
 
-import "mneme/events"
+import (
+	"fmt"
+	"strconv"
+
+	"mneme/events"
+)
+
+// SequenceExtension is the extension with which an export says which sequence an event had
+// in its log, a decimal number. It is no part of the event: ranges of summaries are
+// sequences, and whoever brings them into another log must know what they mean.
+const SequenceExtension = "mnemesequence"
 
 // cloudEvents reads events as they were published: a line is one in the CloudEvents
 // JSON format, with its own id, source, time and extensions.
@@ -17,6 +27,15 @@ func (cloudEvents) value(out *batch, raw []byte) error {
 	if _, err := events.Record(e); err != nil {
 		return err
 	}
+	var seq uint64
+	if value, ok := e.Extensions[SequenceExtension]; ok {
+		text, _ := value.(string)
+		if seq, err = strconv.ParseUint(text, 10, 63); err != nil {
+			return fmt.Errorf("%s: %.32q is no sequence", SequenceExtension, fmt.Sprint(value))
+		}
+		delete(e.Extensions, SequenceExtension)
+	}
 	out.add(e)
+	out.items[len(out.items)-1].Seq = seq
 	return nil
 }

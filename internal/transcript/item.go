@@ -16,6 +16,9 @@ type Item struct {
 	Line  int // counts from 1; of a message in several pieces, its first
 	Event events.Event
 	Err   *LineError
+	// Seq is the sequence that the event had in the log from which it was exported, 0 if
+	// it comes from elsewhere.
+	Seq uint64
 	// Open says that the item is so only because the recording ended here. If its
 	// agent still writes it, the item can become another. So can all after it.
 	Open bool

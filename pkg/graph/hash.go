@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash"
 	"math"
+	"slices"
 
 	"mneme/events"
 )
@@ -17,6 +18,8 @@ type Hasher struct {
 	h       hash.Hash
 	id      events.ConversationID
 	scratch [8]byte
+	seqs    []uint64 // of messages, calls and results; sorted when the first summary comes
+	sorted  bool
 }
 
 // NewHasher begins the hash of a conversation.
@@ -51,6 +54,7 @@ func (h *Hasher) Version(v Version) {
 // Message feeds a message.
 func (h *Hasher) Message(m Message) {
 	h.row("message", m.Position, m.Origin)
+	h.seqs = append(h.seqs, m.Seq)
 	h.text(m.MessageID, m.Role, m.Speaker, m.Session, m.Model, m.Usage, m.Via)
 	h.body(m.Content)
 	h.body(m.Reasoning)
@@ -64,6 +68,7 @@ func (h *Hasher) Message(m Message) {
 // Call feeds a tool call.
 func (h *Hasher) Call(c ToolCall) {
 	h.row("call", c.Position, c.Origin)
+	h.seqs = append(h.seqs, c.Seq)
 	h.text(c.ToolCallID, c.MessageID, c.ToolName)
 	h.body(c.Arguments)
 	h.num(c.Iteration)
@@ -72,6 +77,7 @@ func (h *Hasher) Call(c ToolCall) {
 // Result feeds a tool result.
 func (h *Hasher) Result(r ToolResult) {
 	h.row("result", r.Position, r.Origin)
+	h.seqs = append(h.seqs, r.Seq)
 	h.text(r.ToolCallID, r.Error)
 	h.flag(r.Success != nil)
 	h.flag(r.Success != nil && *r.Success)
@@ -82,12 +88,18 @@ func (h *Hasher) Result(r ToolResult) {
 	}
 }
 
-// Summary feeds a summary. Its range counts as the payload says it: it is data of the
-// event. What has consolidated or superseded it does not: that follows from the others.
+// Summary feeds a summary. Of its range counts what was fed before and is below it, and in
+// it. What has consolidated or superseded it does not: that follows from the others.
 func (h *Hasher) Summary(s Summary) {
 	h.row("summary", s.Position, s.Origin)
+	if !h.sorted {
+		slices.Sort(h.seqs)
+		h.sorted = true
+	}
+	below, _ := slices.BinarySearch(h.seqs, s.FirstSeq)
+	upTo, _ := slices.BinarySearch(h.seqs, s.LastSeq+1)
 	h.text(s.SummaryID, s.Supersedes, s.Conversation, s.Actions, s.Method, s.FallbackReason, s.Model, s.PromptHash)
-	h.num(s.Level, int(s.FirstSeq), int(s.LastSeq), s.FirstTurn, s.LastTurn, s.TurnCount, s.CharsIn, s.CharsOut)
+	h.num(s.Level, below, upTo, s.FirstTurn, s.LastTurn, s.TurnCount, s.CharsIn, s.CharsOut)
 	for _, list := range [][]string{s.Children, s.Findings, s.Topics, s.Files, s.Tools} {
 		h.num(len(list))
 		h.text(list...)
