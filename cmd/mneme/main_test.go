@@ -68,7 +68,7 @@ func TestKillDuringImportThenImportAgainEqualsAnUndisturbedRun(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	data, kills, interrupted := filepath.Join(dir, "data"), 0, 0
-	for range 22 {
+	for range 12 {
 		s := up(t, data)
 		path, err := mnemetest.Binary()
 		require.NoError(t, err)
