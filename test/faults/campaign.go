@@ -98,6 +98,16 @@ func (c *campaign) share(duration time.Duration) float64 {
 	return min(float64(c.clock())/float64(duration), float64(c.hits.Load()+aheadOfFaults)/float64(c.Plan.Faults))
 }
 
+// behind is how far behind the store is that lags most, as far as one says so.
+func (c *campaign) behind() (events uint64) {
+	for _, w := range c.watchers {
+		if v := w.view(); time.Since(v.asked) < freshView {
+			events = max(events, v.lag)
+		}
+	}
+	return events
+}
+
 // Run runs a campaign. The report says what was found; the error, why it could not be
 // run to its end.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
@@ -204,7 +214,7 @@ func (c *campaign) hitAndPublish(ctx context.Context, load *load) error {
 
 	duration := max(c.Duration, End(schedule))
 	c.began = time.Now()
-	c.pace = &pace{total: c.Events, share: func() float64 { return c.share(duration) }}
+	c.pace = &pace{total: c.Events, behind: c.behind, share: func() float64 { return c.share(duration) }}
 	p := &publisher{
 		load: load, ledger: c.ledger, book: c.book, tally: c.tally, logs: logs,
 		pace: c.pace,

@@ -7,9 +7,12 @@ import (
 )
 
 // pace lets events go so that they end with the faults. What an outage has held up is
-// made up for at once.
+// made up for at once, but not while a store is far behind: on a machine that is too small
+// for all of it the publishers would be what it never recovers from.
 type pace struct {
 	total int
+	// behind is how many events a store has not applied, nil if nobody looks.
+	behind func() uint64
 	// share is how much of the campaign is over, from 0 to 1; below 0 before the first
 	// fault.
 	share func() float64
@@ -30,6 +33,10 @@ const (
 	warmUpShare = 0.2
 )
 
+// maxBehind is how far behind the publishers let a store be, in events of all partitions of
+// all its projections.
+const maxBehind = 15_000
+
 // take takes up to n events, and returns how many: 0 when all are taken or ctx ends.
 func (p *pace) take(ctx context.Context, n int) int {
 	p.turn.Lock()
@@ -48,7 +55,7 @@ func (p *pace) try(n int) (taken int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n = min(n, p.total-p.begun)
-	if p.begun+n > p.due() {
+	if p.begun+n > p.due() || p.behind != nil && p.behind() > maxBehind {
 		return 0, false
 	}
 	p.begun += n

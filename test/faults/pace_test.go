@@ -37,3 +37,16 @@ func TestEventsGoOnAsFarAsTheCampaignIs(t *testing.T) {
 	require.Equal(t, 49, p.take(t.Context(), 60), "what is left")
 	require.Zero(t, p.take(t.Context(), 1))
 }
+
+func TestNobodyPublishesWhileAStoreIsFarBehind(t *testing.T) {
+	t.Parallel()
+	behind := uint64(maxBehind + 1)
+	p := &pace{total: 100, share: func() float64 { return 1 }, behind: func() uint64 { return behind }}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, due := p.try(1)
+	require.False(t, due)
+	require.Zero(t, p.take(over, 1))
+	behind = maxBehind
+	require.Equal(t, 100, p.take(t.Context(), 200))
+}

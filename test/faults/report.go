@@ -116,7 +116,7 @@ func (r *Report) Markdown() string {
 	say("What happens to mneme when what it runs on fails. Everything is real: nats-server, Neo4j, two ingestors, two file-trackers and two summarizers on Neo4j, one of each on")
 	say("SQLite, and a context-api for each store, all on one log of %d partitions and each in a process of its own. The summarizers on Neo4j write the summaries, the one on SQLite only follows.", partitions)
 	say("Recorded conversations of agents are published to the log, many at once, while faults of a schedule that a seed decides come over it, one behind the other and one amid the other,")
-	say("while read models are rebuilt, and while readers look at every answer.\n")
+	say("while read models are rebuilt, and while readers look at every answer. Nobody publishes while a store is more than %d events behind.\n", maxBehind)
 	say("    %s\n", r.Command)
 	say("%s\n", r.verdict())
 	say("| | |\n|---|---|")

@@ -12,6 +12,9 @@ import (
 // watchEvery is how often an API is asked for the state of its store.
 const watchEvery = 150 * time.Millisecond
 
+// freshView is how long an answer about the state of a store says how it is.
+const freshView = 5 * time.Second
+
 // view is what an API said last of its projections.
 type view struct {
 	asked time.Time // when that was

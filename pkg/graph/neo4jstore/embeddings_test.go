@@ -186,7 +186,7 @@ func TestTheIndexOfVectorsFindsPassagesOfAnyDimensions(t *testing.T) {
 			require.Equal(t, []any{s.key(conversation("c")), "t", "c", int64(seq), int64(part), fmt.Sprint("m", seq)}, rows[0][0])
 			require.Len(t, rows[0][1], dimensions)
 			require.InDelta(t, v[dimensions-1], rows[0][1].([]any)[dimensions-1], 0)
-			require.InDelta(t, 1, rows[0][2], 0.01)
+			require.InDelta(t, 1, rows[0][2], 0.03) // the index keeps a byte of each number
 			require.Less(t, rows[1][2], rows[0][2])
 		}
 		require.Positive(t, missing, "a passage without meaning is not there")
