@@ -59,6 +59,7 @@ type campaign struct {
 	violations []string
 	violating  int // how many, listed or not
 	checked    Checked
+	summarized time.Duration // the time that summarizers took for what was due in the end
 }
 
 // maxViolations bounds the list of violations; the others are counted.
@@ -401,20 +402,25 @@ func (c *campaign) recover(ctx context.Context, healed time.Time, last uint64) b
 // settleWithin is how long both stores may take to apply all that is left.
 const settleWithin = 5 * time.Minute
 
-// settle heals everything and waits until both stores have applied everything, up to a
-// sequence at least.
+// settle heals everything and waits until both stores have applied everything up to a
+// sequence. Summaries may be written meanwhile, so there need be no moment without a lag.
 func (c *campaign) settle(ctx context.Context, last uint64) error {
 	if err := c.system.heal(ctx); err != nil {
 		return err
 	}
-	healed := time.Now()
+	return c.await(ctx, func(w *watcher, since time.Time) bool { return w.applied(since, last) })
+}
+
+// await waits until an API says of each store, from now on, what it should.
+func (c *campaign) await(ctx context.Context, settled func(w *watcher, since time.Time) bool) error {
+	began := time.Now()
 	for _, w := range c.watchers {
-		for !w.applied(healed, last) || w.view().lag > 0 {
+		for !settled(w, began) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if time.Since(healed) > settleWithin {
-				c.violated("%s: the lag is still %d, %s after everything is healed", w.api.name, w.view().lag, time.Since(healed).Round(time.Second))
+			if time.Since(began) > settleWithin {
+				c.violated("%s: the lag is still %d, %s after everything is healed", w.api.name, w.view().lag, time.Since(began).Round(time.Second))
 				return nil
 			}
 			w.look(ctx)
@@ -424,8 +430,9 @@ func (c *campaign) settle(ctx context.Context, last uint64) error {
 	return nil
 }
 
-// Check starts what a campaign has left in a directory, lets it catch up and checks it.
-func Check(ctx context.Context, dir, jars string, say func(string, ...any)) (violations int, err error) {
+// Check starts what a campaign has left in a directory, lets it catch up, checks it, and
+// completes the report of the campaign if that did not come to its end.
+func Check(ctx context.Context, dir, jars string, report *Report, say func(string, ...any)) (violations int, err error) {
 	if _, err := os.Stat(filepath.Join(dir, ledgerName)); err != nil {
 		return 0, err
 	}
@@ -450,6 +457,7 @@ func Check(ctx context.Context, dir, jars string, say func(string, ...any)) (vio
 	if c.checked, err = checking.run(ctx); err != nil {
 		return c.violating, err
 	}
+	report.checkedLater(c)
 	say("%d acknowledged events checked, %d violations", c.checked.Acknowledged, c.violating)
 	return c.violating, nil
 }

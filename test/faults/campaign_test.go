@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,11 +44,10 @@ func timed(t *testing.T) func(format string, args ...any) {
 }
 
 // written is the report as it was written.
-func written(t *testing.T, c Config) (r Report) {
+func written(t *testing.T, c Config) *Report {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Dir), "report.json"))
+	r, err := readReport(filepath.Join(filepath.Dir(c.Dir), reportName))
 	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &r))
 	return r
 }
 
@@ -130,8 +128,11 @@ func TestACampaignThatIsInterruptedCanBeChecked(t *testing.T) {
 	_, err = ledger.WriteString("e 1000000 0 3 " + strings.Repeat("0", 32) + " " + strings.Repeat("0", 32) + "\n")
 	require.NoError(t, err)
 	require.NoError(t, ledger.Close())
-	violations, err := Check(t.Context(), c.Dir, c.Jars, t.Logf)
+	violations, err := Check(t.Context(), c.Dir, c.Jars, report, t.Logf)
 	require.NoError(t, err)
 	require.Equal(t, 1, violations)
+	require.Equal(t, 1, report.Violating)
+	require.False(t, report.Complete, "not all faults were hit")
+	require.Positive(t, report.Checked.Messages)
 	require.Empty(t, processesOf(t, c.Dir))
 }

@@ -46,7 +46,8 @@ type RunCmd struct {
 
 // CheckCmd checks a directory.
 type CheckCmd struct {
-	Dir string `arg:"" help:"Directory of the campaign."`
+	Dir      string `arg:"" help:"Directory of the campaign."`
+	Markdown string `help:"File of the report, which is completed if the campaign was interrupted; report.md beside DIR without one." placeholder:"FILE"`
 }
 
 // eachFault is the time of a fault unless another one is asked for.
@@ -129,7 +130,7 @@ func (cmd *RunCmd) Run(ctx context.Context, cli *CLI, out io.Writer) error {
 		Plan: Plan{Seed: cmd.Seed, Faults: cmd.Faults, Duration: cmd.Duration}, Events: cmd.Events,
 		Dir: dir, Sessions: cmd.Sessions, Jars: jars, Recovery: cmd.Recovery, Say: sayer(out),
 		Report: func(r *Report) error {
-			return r.write(filepath.Join(filepath.Dir(dir), "report.json"), cmd.Markdown)
+			return r.write(filepath.Join(filepath.Dir(dir), reportName), cmd.Markdown)
 		},
 	})
 	fmt.Fprintf(out, "\n%s\n%s\nreport: %s\n", report.verdict(), report.Command, cmd.Markdown)
@@ -153,9 +154,24 @@ func (cmd *CheckCmd) Run(ctx context.Context, cli *CLI, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	violations, err := Check(ctx, dir, jars, sayer(out))
-	if err == nil && violations > 0 {
-		err = errViolated
+	reportFile := filepath.Join(filepath.Dir(dir), reportName)
+	if cmd.Markdown == "" {
+		cmd.Markdown = filepath.Join(filepath.Dir(dir), "report.md")
+	}
+	report, err := readReport(reportFile)
+	if err != nil {
+		return err
+	}
+	violations, err := Check(ctx, dir, jars, report, sayer(out))
+	if err != nil {
+		return err
+	}
+	if report.Later {
+		err = report.write(reportFile, cmd.Markdown)
+		fmt.Fprintf(out, "\n%s\n%s\nreport: %s\n", report.verdict(), report.Command, cmd.Markdown)
+	}
+	if violations > 0 {
+		err = errors.Join(errViolated, err)
 	}
 	return err
 }

@@ -41,7 +41,9 @@ type Report struct {
 	Read         map[string]int `json:"read"`
 	Rebuilt      []Rebuilt      `json:"rebuilt"`
 	Checked      Checked        `json:"checked"`
-	Violating    int            `json:"violating"` // how many violations there are
+	Later        bool           `json:"checked_later"` // it was checked after it had been interrupted
+	Summarized   time.Duration  `json:"summarized"`    // the time that summarizers took for what was due in the end
+	Violating    int            `json:"violating"`     // how many violations there are
 	Violations   []string       `json:"violations"`
 }
 
@@ -69,9 +71,23 @@ func (c *campaign) report() *Report {
 	if !c.began.IsZero() {
 		r.Took = time.Since(c.began)
 	}
-	r.Outcomes, r.Rebuilt, r.Checked = slices.Clone(c.outcomes), c.rebuilds.list(), c.checked
+	r.Outcomes, r.Rebuilt, r.Checked, r.Summarized = slices.Clone(c.outcomes), c.rebuilds.list(), c.checked, c.summarized
 	r.Violating, r.Violations = c.violating, slices.Clone(c.violations)
 	return r
+}
+
+// checkedLater completes the report of a campaign that was interrupted with what a check
+// has found.
+func (r *Report) checkedLater(c *campaign) {
+	if r.Complete {
+		return
+	}
+	r.Checked, r.Summarized, r.Acknowledged, r.Later = c.checked, c.summarized, c.checked.Acknowledged, true
+	if r.Error = "it was interrupted"; len(r.Outcomes) == r.Faults && r.Acknowledged >= r.Events {
+		r.Complete, r.Error = true, ""
+	}
+	r.Violating += c.violating
+	r.Violations = append(r.Violations, c.violations...)
 }
 
 // keepReporting writes the report until ctx ends.
@@ -93,6 +109,22 @@ func (r *Report) write(jsonFile, markdownFile string) error {
 		return err
 	}
 	return errors.Join(replace(jsonFile, append(text, '\n')), replace(markdownFile, []byte(r.Markdown())))
+}
+
+// reportName is the name of a report as JSON, beside the directory of the campaign.
+const reportName = "report.json"
+
+// readReport reads the report that a campaign wrote last.
+func readReport(path string) (*Report, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &r, nil
 }
 
 func replace(path string, text []byte) error {
@@ -123,12 +155,16 @@ func (r *Report) Markdown() string {
 	say("| faults | %d of %d |", len(r.Outcomes), r.Faults)
 	say("| events acknowledged | %d of %d |", r.Acknowledged, r.Events)
 	say("| time | %s |", r.Took.Round(time.Second))
+	if r.Later {
+		say("| checked | by `faults check`, on what it had left when it was interrupted |")
+	}
 	if r.Checked.Messages > 0 {
 		say("| messages in the log, of %d conversations | %d, %d MB |", r.Checked.Conversations, r.Checked.Messages, r.Checked.LogBytes>>20)
 		say("| of them copies, dropped by the read models | %d |", r.Checked.Duplicates)
 		say("| of them against the rules, listed as failed | %d |", r.Checked.Refused)
 		say("| of them summaries, of levels 1, 2, … | %s |", strings.Trim(fmt.Sprint(r.Checked.Summaries), "[]"))
 		say("| of them titles | %d |", r.Checked.Titles)
+		say("| time that summarizers took for what was due in the end | %s |", r.Summarized.Round(time.Second))
 		for _, name := range projections {
 			say("| hash of the read model %s, from the log and in both stores | `%s` |", name, r.Checked.Hashes[name])
 		}

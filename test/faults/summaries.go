@@ -10,8 +10,9 @@ import (
 	"mneme/pkg/summary"
 )
 
-// summarizedWithin is how long the summarizers may take, when everything is healed, to
-// write what is due: a conversation that had trouble waits for up to a minute.
+// summarizedWithin is how long the summarizers may take for the next one of what is due,
+// when everything is healed: a conversation that had trouble waits for up to a minute. For
+// all of it they take as long as it takes, since they may be far behind.
 const summarizedWithin = 5 * time.Minute
 
 // awaitSummaries waits until summarizers have nothing more to write and that is applied:
@@ -20,7 +21,11 @@ func (c *campaign) awaitSummaries(ctx context.Context) (err error) {
 	c.Say("waiting for the summaries that are due")
 	models := c.system.openModels(targetNeo4j)
 	defer func() { err = errors.Join(err, models.Close()) }()
-	for began := time.Now(); ; pause(ctx, 200*time.Millisecond) {
+	began, head := time.Now(), uint64(0)
+	for written := began; ; pause(ctx, 200*time.Millisecond) {
+		if now := c.head(ctx); now > head {
+			written, head = time.Now(), now
+		}
 		waiting, err := waiting(ctx, models)
 		switch {
 		case ctx.Err() != nil:
@@ -28,12 +33,22 @@ func (c *campaign) awaitSummaries(ctx context.Context) (err error) {
 		case err != nil:
 			return err
 		case waiting == "":
-			return c.settle(ctx, 0)
-		case time.Since(began) > summarizedWithin:
-			c.violated("%s after everything is healed %s still waits for a summary or a title", time.Since(began).Round(time.Second), waiting)
+			c.summarized = time.Since(began)
+			return c.await(ctx, func(w *watcher, since time.Time) bool { return w.applied(since, head) && w.view().lag == 0 })
+		case time.Since(written) > summarizedWithin:
+			c.violated("%s waits for a summary or a title, and nothing was written for %s", waiting, time.Since(written).Round(time.Second))
 			return nil
 		}
 	}
+}
+
+// head is the end of the log, as the stores' APIs say.
+func (c *campaign) head(ctx context.Context) (seq uint64) {
+	for _, w := range c.watchers {
+		w.look(ctx)
+		seq = max(seq, w.view().head)
+	}
+	return seq
 }
 
 // waitingPage is how many conversations are listed at once.

@@ -20,6 +20,7 @@ type view struct {
 	asked time.Time // when that was
 	upTo  uint64    // every partition of every projection has applied what it has up to here
 	lag   uint64    // of all partitions
+	head  uint64    // of the log
 	parts int       // partitions of all projections
 }
 
@@ -47,7 +48,7 @@ func (w *watcher) look(ctx context.Context) {
 	if err := w.api.get(ctx, "/v1/status", nil, &s); err != nil {
 		return
 	}
-	v := view{asked: asked, upTo: math.MaxUint64}
+	v := view{asked: asked, upTo: math.MaxUint64, head: s.Stream.Head}
 	for _, p := range s.Projections {
 		switch p.State {
 		case "absent", "unavailable":
