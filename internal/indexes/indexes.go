@@ -1,7 +1,7 @@
 // Package indexes keeps the recall indexes of the conversations that were searched last,
-// as many as a budget of memory allows. An index is loaded from what is stored with the
-// messages when its conversation is searched for the first time, and each search reads
-// what has come since.
+// as many as a budget of memory allows, with what contexts keep of the code that tools have
+// shown there. An index is loaded from what is stored with the messages when its
+// conversation is searched for the first time, and each search reads what has come since.
 package indexes
 
 import (
@@ -13,6 +13,7 @@ import (
 	"mneme/events"
 	"mneme/pkg/graph"
 	"mneme/pkg/recall"
+	"mneme/pkg/window"
 )
 
 // page is how many bags are read at once.
@@ -49,6 +50,7 @@ type entry struct {
 	key        key
 	bytes      int // of the index, as counted in the cache
 	textsBytes int // of the texts
+	codeBytes  int // of the code
 
 	mu    sync.RWMutex
 	index *recall.Index
@@ -61,6 +63,7 @@ type entry struct {
 	unembedded   []uint64
 
 	texts texts
+	code  window.CodeCache
 }
 
 // New makes an empty cache that holds about so many bytes of indexes, and at least the one
@@ -86,6 +89,7 @@ func (c *Cache) of(k key) *entry {
 		return e.Value.(*entry)
 	}
 	e := &entry{key: k, index: &recall.Index{}}
+	e.code.Resized = func(bytes int) { c.resize(e, &e.codeBytes, bytes) }
 	c.entries[k] = c.recent.PushFront(e)
 	c.figures.Loads++
 	c.figures.Indexes++
@@ -120,7 +124,7 @@ func (c *Cache) resize(e *entry, part *int, bytes int) {
 func (c *Cache) remove(at *list.Element) {
 	e := c.recent.Remove(at).(*entry)
 	delete(c.entries, e.key)
-	c.figures.Bytes -= e.bytes + e.textsBytes
+	c.figures.Bytes -= e.bytes + e.textsBytes + e.codeBytes
 	c.figures.Indexes--
 }
 

@@ -120,3 +120,11 @@ func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) (
 	found.Hits = index.Search(q)
 	return found
 }
+
+// Code implements window.Recall.
+func (s *search) Code(id events.ConversationID) *window.CodeCache {
+	if e := s.cache.held(key{id, s.source.Descent}); e != nil {
+		return &e.code
+	}
+	return &window.CodeCache{} // nobody searched, or it had to go already
+}

@@ -1,12 +1,25 @@
 package recall
 
-// Rank scores texts, of which it gets what [AppendTerms] gives, by BM25 as an [Index] of
-// them would, the best one with 1: each is a passage, and together they are all there is.
-func Rank(query string, texts [][]string) []float64 {
-	terms := queryTerms(query)
-	placeOf := make(map[string]int, len(terms))
+import "github.com/cespare/xxhash/v2"
+
+// HashedTerms are the terms of a text as [Rank] takes them, which is what [AppendTerms]
+// gives as hashes: these are small enough to be kept.
+func HashedTerms(text string) []uint64 {
+	terms := AppendTerms(nil, text)
+	hashes := make([]uint64, len(terms))
 	for i, term := range terms {
-		placeOf[term] = i
+		hashes[i] = xxhash.Sum64String(term)
+	}
+	return hashes
+}
+
+// Rank scores texts, of which it gets the [HashedTerms], by BM25 as an [Index] of
+// them would, the best one with 1: each is a passage, and together they are all there is.
+func Rank(query string, texts [][]uint64) []float64 {
+	terms := queryTerms(query)
+	placeOf := make(map[uint64]int, len(terms))
+	for i, term := range terms {
+		placeOf[xxhash.Sum64String(term)] = i
 	}
 	postings := make([][]posting, len(terms))
 	total := 0

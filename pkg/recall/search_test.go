@@ -291,10 +291,10 @@ func TestFewTextsAreRankedAsAnIndexOfThemWould(t *testing.T) {
 			texts[i] += " storm" // an index does not count what is empty
 		}
 		var x Index
-		terms := make([][]string, len(texts))
+		terms := make([][]uint64, len(texts))
 		for i, text := range texts {
 			require.NoError(t, x.Add(uint64(i+1), NewBag(Message{Content: text})))
-			terms[i] = AppendTerms(nil, text)
+			terms[i] = HashedTerms(text)
 		}
 		want := make([]float64, len(texts))
 		for _, hit := range x.Search(Query{Text: query}) {

@@ -16,7 +16,27 @@ func (w *window) shortResult(r *graph.ToolResult, piece int) string {
 			return cut(c.Content, min(summary.CondensedChars, piece), r.Seq) + "\n" + condensedNote(r.Result, c.Content.Chars, r.Seq)
 		}
 	}
-	return w.short(r.Result, piece, r.Seq)
+	limit := piece
+	if w.isCondensed(r.Result, r.Seq) {
+		limit = min(limit, summary.CondensedChars)
+	}
+	at := shortening{r.Seq, limit}
+	text, ok := w.shortened[at]
+	if !ok {
+		text = w.short(r.Result, piece, r.Seq)
+		if w.shortened == nil {
+			w.shortened = map[shortening]string{}
+		}
+		w.shortened[at] = text
+	}
+	return text
+}
+
+// shortening is which result was shortened and to how many characters: the turns are tried
+// with several rooms, and most results are as short in all of them.
+type shortening struct {
+	seq   uint64
+	limit int
 }
 
 // isCondensed tells whether a text is shown condensed.

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -21,9 +22,30 @@ func markdown(sections []Section) string {
 	return w.String()
 }
 
+// output takes what is written: the Markdown, or a counter.
+type output interface {
+	io.StringWriter
+	io.ByteWriter
+}
+
+// counter counts the characters that are written to it.
+type counter int
+
+// WriteString implements output.
+func (n *counter) WriteString(s string) (int, error) {
+	*n += counter(length(s))
+	return len(s), nil
+}
+
+// WriteByte implements output, for ASCII.
+func (n *counter) WriteByte(byte) error {
+	*n++
+	return nil
+}
+
 // write writes the heading and the items, each after a blank line; files stand in
 // groups, a line each.
-func (s *Section) write(w *strings.Builder) {
+func (s *Section) write(w output) {
 	w.WriteString(s.Heading)
 	w.WriteByte('\n')
 	group := ""
@@ -65,16 +87,16 @@ func headingCost(heading string) int { return length(heading) + 2 }
 
 // cost is what an item takes in the Markdown, with its line ends.
 func (it *Item) cost() int {
-	var w strings.Builder
-	it.write(&w)
+	var n counter
+	it.write(&n)
 	if it.Kind == KindFile {
-		return length(w.String()) + 1
+		return int(n) + 1
 	}
-	return length(w.String()) + 2
+	return int(n) + 2
 }
 
 // write writes an item without the line end behind it.
-func (it *Item) write(w *strings.Builder) {
+func (it *Item) write(w output) {
 	switch it.Kind {
 	case KindQuery:
 		w.WriteString("[Turn " + strconv.Itoa(it.Turn) + "] ")
@@ -128,7 +150,7 @@ func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 var roleNames = map[string]string{"user": "User", "assistant": "Assistant", "system": "System"}
 
-func (it *Item) writeResult(w *strings.Builder, label string) {
+func (it *Item) writeResult(w output, label string) {
 	w.WriteString(label)
 	if it.Success != nil && !*it.Success {
 		w.WriteString(" (failed)")
@@ -144,7 +166,7 @@ func (it *Item) writeResult(w *strings.Builder, label string) {
 }
 
 // writeSpaced writes a text after a space, unless there is none.
-func writeSpaced(w *strings.Builder, text string) {
+func writeSpaced(w output, text string) {
 	if plain(text) != "" {
 		w.WriteByte(' ')
 		writeText(w, text)
@@ -153,9 +175,8 @@ func writeSpaced(w *strings.Builder, text string) {
 
 // writeText writes a text whose lines after the first begin with a tab, see the
 // package comment.
-func writeText(w *strings.Builder, text string) {
+func writeText(w output, text string) {
 	text = plain(text)
-	w.Grow(len(text) + strings.Count(text, "\n"))
 	for {
 		line, rest, more := strings.Cut(text, "\n")
 		w.WriteString(line)

@@ -20,6 +20,9 @@ type Recall interface {
 	// place of its text, from 1 on, for a sequence. Which texts there are should change
 	// seldom: what is made of them is kept.
 	Rank(id events.ConversationID, q recall.Query, texts []string) Found
+	// Code is what is kept of the code that tools have shown there, in this conversation
+	// or lineage, from one context to the next. It is never nil.
+	Code(id events.ConversationID) *CodeCache
 }
 
 // Found is what a search has found.

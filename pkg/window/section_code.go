@@ -17,14 +17,14 @@ func codeItem(p *passage, best float64) Item {
 		relevance = hundredth(p.score / best)
 	}
 	return Item{
-		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, StartLine: p.start, EndLine: p.end, Text: p.text,
+		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, StartLine: p.start(), EndLine: p.end(), Text: p.text(),
 		Match: &Match{Relevance: relevance, Confidence: confidenceCode, Score: p.score},
 	}.measured()
 }
 
 // writeCode writes a passage, below the name of its file if that has changed: its lines
 // are an indented block.
-func (it *Item) writeCode(w *strings.Builder) {
+func (it *Item) writeCode(w output) {
 	if it.Label != "" {
 		w.WriteString(it.Label + "\n\n")
 	}
@@ -71,8 +71,10 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || b.whole {
 		return nil
 	}
+	cache := b.src.Recall.Code(b.req.Conversation)
 	if b.code == nil {
-		b.code = &code{before: b.end, terms: map[string][]string{}}
+		b.code = &code{ranked: map[span][]uint64{}}
+		b.code.seen, b.code.from = cache.load(b.end, b.conversation.Cwd)
 	}
 	beside := make([]uint64, len(turns))
 	for i := range turns {
@@ -90,6 +92,7 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 		late = askedLate
 	}
 	b.code.rank(b.codeQuery(), late)
+	cache.store(b.code)
 	for i := range b.code.passages {
 		b.code.passages[i].cost = codeItem(&b.code.passages[i], 0).Chars
 	}
@@ -163,7 +166,7 @@ func (b *builder) chooseCode(room int) (items []Item) {
 		p.place = place[p.path]
 	}
 	slices.SortStableFunc(chosen, func(a, b *passage) int {
-		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.start, b.start), cmp.Compare(a.seq, b.seq), cmp.Compare(a.from, b.from))
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.start(), b.start()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.from, b.from))
 	})
 	for i, p := range joined(chosen) {
 		it := codeItem(p, b.code.passages[0].score)
@@ -181,7 +184,7 @@ func joined(list []*passage) (out []*passage) {
 	for _, p := range list {
 		if n := len(out) - 1; n >= 0 && out[n].seq == p.seq && out[n].path == p.path && out[n].to == p.from {
 			whole := *out[n]
-			whole.text, whole.end, whole.to, whole.score = whole.text+"\n"+p.text, p.end, p.to, max(whole.score, p.score)
+			whole.to, whole.score = p.to, max(whole.score, p.score)
 			out[n] = &whole
 			continue
 		}

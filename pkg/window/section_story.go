@@ -194,7 +194,7 @@ type SummaryItem struct {
 
 // write writes a summary under a line that says what it covers, and, if it was searched
 // for, how well it fits.
-func (s *SummaryItem) write(w *strings.Builder, match *Match) {
+func (s *SummaryItem) write(w output, match *Match) {
 	w.WriteString("[" + s.turns() + ", level " + itoa(s.Level))
 	if match != nil {
 		w.WriteString(", " + match.percent())

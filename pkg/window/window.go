@@ -17,6 +17,7 @@ type window struct {
 	oldFrom  uint64 // results below this sequence are older than the last summary.FreshMessages messages
 
 	condensed map[graph.Ref]graph.Condensed // by a model
+	shortened map[shortening]string         // without one
 }
 
 // step is what is shown or left out together: an assistant message with its calls

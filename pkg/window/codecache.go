@@ -1,0 +1,313 @@
+package window
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"mneme/pkg/files"
+	"mneme/pkg/graph"
+	"mneme/pkg/recall"
+)
+
+// CodeCache keeps what tools have shown and written of the files of a conversation, and
+// what ranking made of it, from one context to the next: only the calls that are new are
+// read, and the results that were missing. What it keeps is made of rows that don't change
+// as long as the store has the newest call that it knows; else it begins anew. What a
+// context shows does not depend on it.
+//
+// The zero value is empty and can be used. It is for one conversation, or for one lineage
+// of a branch (see graph.Lineage.Descent), and several contexts may be built with it at
+// once: each works on its own copy, and the newest is kept.
+type CodeCache struct {
+	// Resized is told about how many bytes are kept whenever that changes; nil for nobody.
+	// It must not use the cache.
+	Resized func(bytes int)
+
+	mu   sync.Mutex
+	kept *seenCode // never changed; nil for nothing
+}
+
+// maxCodeBytes is how much is kept, about: of more the newest calls.
+const maxCodeBytes = 4 * maxCodeChars
+
+// seenCode are the calls of a conversation below some sequence, as far back as they were
+// read.
+type seenCode struct {
+	cwd   string      // of the conversation, to which paths are relative
+	calls []*codeCall // the oldest first, and no call between them is missing; each is never changed
+	whole bool        // there is no call before them
+	terms map[span][]uint64
+}
+
+// codeCall is a call, with what it has shown or written if it has to do with one file
+// alone.
+type codeCall struct {
+	graph.Position
+	ref     graph.Ref
+	eventID string
+
+	path     string     // "" if there is no such file
+	kind     files.Kind // read or write
+	written  *codeText
+	replaced []uint64 // hashes of the lines that it was written in place of
+	result   codeResult
+}
+
+// codeResult is the result of a call; its sequence is 0 if there is none yet.
+type codeResult struct {
+	seq     uint64
+	eventID string
+	failed  bool
+	lent    bool      // by a branch to a call that it inherited, until it has such a call itself
+	text    *codeText // of a file that was read
+}
+
+// span is a passage: lines of what an event has shown or written.
+type span struct {
+	seq      uint64
+	from, to int
+}
+
+var fileTools = files.DefaultTable()
+
+// load is a copy of what is kept of calls below a sequence, and what it was made of.
+func (k *CodeCache) load(end uint64, cwd string) (s seenCode, from *seenCode) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept == nil || k.kept.cwd != cwd {
+		return seenCode{cwd: cwd}, k.kept
+	}
+	s = *k.kept
+	s.calls = slices.Clone(s.calls[:s.below(end)])
+	s.terms = maps.Clone(s.terms)
+	return s, k.kept
+}
+
+// below counts the calls below a sequence.
+func (s *seenCode) below(end uint64) int {
+	n, _ := slices.BinarySearchFunc(s.calls, end, func(c *codeCall, end uint64) int {
+		if c.Seq < end {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
+// store keeps the newest calls that a context had, with the terms of the passages that it
+// ranked, unless those of a newer context are kept: others than it began with, or such as
+// go on behind its end.
+func (k *CodeCache) store(c *code) {
+	s := &seenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), terms: maps.Clone(c.ranked)}
+	if more := len(s.calls) - maxCodeCalls; more > 0 {
+		s.calls, s.whole = s.calls[more:], false
+	}
+	bytes := s.bytes()
+	for bytes > maxCodeBytes && len(s.calls) > 0 {
+		s.calls, s.whole = s.calls[(len(s.calls)+1)/2:], false
+		bytes = s.bytes()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c.anew && k.kept == c.from || s.newest() >= k.kept.newest() {
+		k.kept = s
+		if k.Resized != nil {
+			k.Resized(bytes)
+		}
+	}
+}
+
+// newest is the sequence of the last call, 0 if there is none.
+func (s *seenCode) newest() uint64 {
+	if s == nil || len(s.calls) == 0 {
+		return 0
+	}
+	return s.calls[len(s.calls)-1].Seq
+}
+
+// bytes is about what it takes in memory.
+func (s *seenCode) bytes() (n int) {
+	for _, c := range s.calls {
+		n += 256 + len(c.path) + 8*len(c.replaced) + c.written.bytes() + c.result.text.bytes()
+	}
+	for _, terms := range s.terms {
+		n += 64 + 8*len(terms)
+	}
+	return n
+}
+
+// codeCall is the call that has i others behind it, below the end of the context; nil if there
+// are not as many.
+func (b *builder) codeCall(ctx context.Context, i int) (*codeCall, error) {
+	s := &b.code.seen
+	if !b.code.fresh {
+		if err := b.refreshCode(ctx); err != nil {
+			return nil, err
+		}
+		b.code.fresh = true
+	}
+	if i >= len(s.calls) && !s.whole {
+		if err := b.readOlderCode(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if n := len(s.calls); i < n {
+		return s.calls[n-1-i], nil
+	}
+	return nil, nil
+}
+
+// refreshCode reads the calls that came since and the results that were missing. It reads
+// the newest call that is known once more: if that is gone or another one, or so many are
+// new that a page does not reach it, it begins anew.
+func (b *builder) refreshCode(ctx context.Context) error {
+	s := &b.code.seen
+	if len(s.calls) == 0 {
+		s.whole = false
+		return nil
+	}
+	last := s.calls[len(s.calls)-1]
+	list, err := b.readCode(ctx, graph.TranscriptQuery{From: last.Seq, Before: b.end})
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 || list[0].Position != last.Position || list[0].eventID != last.eventID {
+		b.code.seen, b.code.anew = seenCode{cwd: s.cwd}, true
+		return nil
+	}
+	s.calls = append(s.calls, list[1:]...)
+	return b.resolveCode(ctx, s.calls[max(0, len(s.calls)-maxCodeCalls):])
+}
+
+// readOlderCode reads the next older calls.
+func (b *builder) readOlderCode(ctx context.Context) error {
+	s := &b.code.seen
+	before := b.end
+	if len(s.calls) > 0 {
+		before = s.calls[0].Seq
+	}
+	list, err := b.readCode(ctx, graph.TranscriptQuery{Before: before})
+	if err != nil {
+		return err
+	}
+	if err := b.resolveCode(ctx, list); err != nil {
+		return err
+	}
+	s.calls, s.whole = slices.Concat(list, s.calls), len(list) < codePage
+	return nil
+}
+
+// readCode reads a page of calls, the oldest first.
+func (b *builder) readCode(ctx context.Context, q graph.TranscriptQuery) ([]*codeCall, error) {
+	q.Limit, q.CallsOnly = codePage, true
+	entries, err := b.src.Graph.Transcript(ctx, b.req.Conversation, q)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*codeCall, len(entries))
+	for i, e := range entries {
+		list[len(list)-1-i] = newCodeCall(e.Call, b.code.seen.cwd)
+	}
+	return list, nil
+}
+
+// resolveCode reads the results of those of some calls that have none. What is left out
+// of the context has no need of one.
+func (b *builder) resolveCode(ctx context.Context, list []*codeCall) error {
+	open := func(c *codeCall) bool {
+		return c.path != "" && (c.result.seq == 0 || c.result.lent) && !b.excluded(c.path)
+	}
+	var refs []graph.Ref
+	for _, c := range list {
+		if open(c) {
+			refs = append(refs, c.ref)
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	found, err := b.src.Graph.Results(ctx, b.req.Conversation, refs, b.end-1)
+	if err != nil {
+		return err
+	}
+	for i, c := range list {
+		if !open(c) {
+			continue
+		}
+		resolved := *c
+		resolved.result = codeResult{}
+		if r, ok := found[c.ref]; ok {
+			resolved.result = newCodeResult(&r, c)
+		}
+		list[i] = &resolved
+	}
+	return nil
+}
+
+// codeTerms are the terms of passages, which are kept for the next time.
+func (c *code) codeTerms() [][]uint64 {
+	out := make([][]uint64, len(c.passages))
+	for i := range c.passages {
+		p := &c.passages[i]
+		at := span{p.seq, p.from, p.to}
+		if out[i] = c.seen.terms[at]; out[i] == nil {
+			if out[i] = c.ranked[at]; out[i] == nil {
+				out[i] = recall.HashedTerms(p.text())
+			}
+		}
+		c.ranked[at] = out[i]
+	}
+	return out
+}
+
+// newCodeCall prepares a call.
+func newCodeCall(c *graph.ToolCall, cwd string) *codeCall {
+	out := &codeCall{Position: c.Position, ref: c.Ref(), eventID: c.EventID}
+	if !c.Arguments.Whole() {
+		return out
+	}
+	list := fileTools.FromCall(files.Call{Tool: c.ToolName, Arguments: json.RawMessage(c.Arguments.Text), Cwd: cwd})
+	list = slices.DeleteFunc(list, func(a files.Access) bool { return a.Kind != files.KindRead && a.Kind != files.KindWrite })
+	if len(list) != 1 {
+		return out
+	}
+	// a copy, for the path may be a part of a long command
+	if out.path, out.kind = strings.Clone(list[0].Path), list[0].Kind; out.kind == files.KindWrite {
+		out.written, out.replaced = writtenText(c.Arguments)
+	}
+	return out
+}
+
+// newCodeResult prepares the result of a call.
+func newCodeResult(r *graph.ToolResult, c *codeCall) codeResult {
+	out := codeResult{seq: r.Seq, eventID: r.EventID, failed: r.Success != nil && !*r.Success, lent: r.Depth != c.Depth}
+	if c.kind == files.KindRead && !out.failed {
+		text, first := unnumbered(lineEnds.Replace(r.Result.Text))
+		out.text = newCodeText(text, first, r.Result.Chars)
+	}
+	return out
+}
+
+// shown is what a call has shown or written as one passage, below the end of a context,
+// and the lines that it replaced. It fails if there is nothing.
+func (c *codeCall) shown(b *builder) (p passage, replaced []uint64, ok bool) {
+	if c.path == "" || b.excluded(c.path) {
+		return p, nil, false
+	}
+	p = passage{path: c.path, turn: c.Turn, seq: c.Seq, eventID: c.eventID, of: c.written}
+	r := &c.result
+	switch there := r.seq != 0 && r.seq < b.end; {
+	case there && r.failed:
+		return p, nil, false
+	case c.kind == files.KindWrite:
+		return p, c.replaced, true
+	case there:
+		p.seq, p.eventID, p.of = r.seq, r.eventID, r.text
+		return p, nil, true
+	}
+	return p, nil, false
+}
