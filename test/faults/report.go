@@ -172,7 +172,7 @@ func (r *Report) Markdown() string {
 	}
 	say("\n## Faults and recovery\n")
 	say("Recovery is from the end of the fault (a process is started again, a link is good again) until publishing goes on and both stores have applied")
-	say("everything that was acknowledged by then; where faults overlap it includes the others. Stall is the longest time in which nothing was acknowledged.\n")
+	say("everything that was acknowledged by then; where faults overlap it includes the others. Stall is the longest time in which nothing was acknowledged, also because nobody published.\n")
 	say("| fault | of | times | recovery p50 | max | stall p50 | max | publishers saw | readers saw |\n|---|---|---:|---:|---:|---:|---:|---|---|")
 	for _, g := range r.groups() {
 		say("| %s | %s | %d | %s | %s | %s | %s | %s | %s |", g.kind, g.target, len(g.recovery),
