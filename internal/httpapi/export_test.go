@@ -110,7 +110,7 @@ func TestADeletedConversationIsNotExported(t *testing.T) {
 	b := setup(t)
 	b.publish(structured("c1", "1", message("m1", "user", "x")))
 	seq := b.publish(structured("c1", "2", &events.ConversationDeleted{})).Seq
-	b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/c1/export?at_least=%d", seq), nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/c1/export?at_least=%d&wait_ms=60000", seq), nil, "")
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/none/export", nil, "")
 	b.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/conversations/c1/export?at_least=99", nil, "")
 }
@@ -154,7 +154,7 @@ func rest(t *testing.T, in *bufio.Reader) error {
 func TestAnExportThatIsDeletedMeanwhileDoesNotLookWhole(t *testing.T) {
 	b := setup(t)
 	seq := b.long("c1", 100)
-	in := stalled(t, b.HTTPURL(), fmt.Sprintf("/v1/conversations/c1/export?at_least=%d", seq))
+	in := stalled(t, b.HTTPURL(), fmt.Sprintf("/v1/conversations/c1/export?at_least=%d&wait_ms=60000", seq))
 	seq = b.publish(structured("c1", "gone", &events.ConversationDeleted{})).Seq
 	b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/c1?at_least=%d", seq), nil, "")
 	require.ErrorIs(t, rest(t, in), io.ErrUnexpectedEOF)
@@ -164,7 +164,7 @@ func TestAClientThatTakesNothingIsCutOffAndOneThatGoesOnIsNot(t *testing.T) {
 	const stall = 400 * time.Millisecond
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall = stall })
 	seq := f.long("c1", 100)
-	path := fmt.Sprintf("/v1/conversations/c1/export?at_least=%d", seq)
+	path := fmt.Sprintf("/v1/conversations/c1/export?at_least=%d&wait_ms=60000", seq)
 	var dead []*bufio.Reader
 	for range 5 { // of which 4 are worked on at once: the last one must wait until one is cut off
 		dead = append(dead, stalled(t, f.HTTPURL(), path))

@@ -37,6 +37,10 @@ type crowd struct {
 func (i instance) crowd() *crowd {
 	ctx, stop := context.WithCancel(i.Context())
 	c := &crowd{instance: i, stop: stop}
+	pause := 10 * time.Millisecond
+	if testing.Short() { // with the race detector, under which a rebuild would yield to them for good
+		pause *= 10
+	}
 	c.ended.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			acks, err := i.Log.PublishAll(i.Context(), "default", turns(i.T, "live", n, n+1))
@@ -48,7 +52,7 @@ func (i instance) crowd() *crowd {
 				return
 			}
 			c.published.Store(acks[len(acks)-1].Seq)
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(pause)
 		}
 	})
 	require.Eventually(i, func() bool { return c.published.Load() > 0 }, patience, time.Millisecond)

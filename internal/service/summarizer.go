@@ -49,7 +49,7 @@ func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Mod
 		f := c.reactor.Figures()
 		return telemetry.Summaries{
 			Written: f.Written - f.Fallbacks, Fallbacks: f.Fallbacks, Titles: f.Titles, Condensed: f.Condensed, Calls: f.Calls,
-			InputTokens: f.Input, OutputTokens: f.Output, Failures: endpoints.Failures(), Running: f.Running, Waiting: f.Waiting,
+			InputTokens: f.Input, OutputTokens: f.Output, Failures: endpoints.Failures(), Queued: f.Queued, Running: f.Running, Waiting: f.Waiting,
 		}
 	})
 	return c, nil

@@ -52,6 +52,16 @@ func (q *queue) take(now time.Time) (events.ConversationID, bool) {
 	return one.id, true
 }
 
+// due counts those whose time has come.
+func (q *queue) due(now time.Time) (n int) {
+	for _, one := range q.list {
+		if !one.at.After(now) {
+			n++
+		}
+	}
+	return n
+}
+
 // next is when the time of the first one comes, zero if there is none.
 func (q *queue) next() time.Time {
 	if len(q.list) == 0 {

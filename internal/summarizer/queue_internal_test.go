@@ -55,6 +55,13 @@ func TestTheQueueHasEachConversationOnceInOrderOfTime(t *testing.T) {
 			}
 			require.True(t, first.Equal(q.next()))
 			require.Len(t, q.of, len(model))
+			due := 0
+			for _, one := range model {
+				if !one.After(at) {
+					due++
+				}
+			}
+			require.Equal(t, due, q.due(at))
 		}
 	})
 }

@@ -66,6 +66,7 @@ type Figures struct {
 	Calls     int64 `json:"calls"`     // of models, those that failed too
 	Input     int64 `json:"input_tokens"`
 	Output    int64 `json:"output_tokens"`
+	Queued    int   `json:"queued"`  // conversations whose turn it is, to see whether something is due
 	Running   int   `json:"running"` // conversations that are worked on
 	Waiting   int   `json:"waiting"` // conversations that wait for a store, a server or a model
 }
@@ -153,7 +154,7 @@ func (r *Reactor) Figures() Figures {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.figures
-	f.Running, f.Waiting = len(r.busy), len(r.trouble)
+	f.Queued, f.Running, f.Waiting = r.queue.due(time.Now()), len(r.busy), len(r.trouble)
 	return f
 }
 

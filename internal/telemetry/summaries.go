@@ -16,6 +16,7 @@ type Summaries struct {
 	InputTokens  int64
 	OutputTokens int64
 	Failures     map[llm.Class]int64 // of calls, of those that were not made and of answers: every class
+	Queued       int                 // conversations whose turn it is, to see whether something is due
 	Running      int                 // conversations that are worked on
 	Waiting      int                 // conversations that wait for a store, a server or a model
 }
@@ -27,6 +28,7 @@ var (
 	modelCalls       = desc("mneme_model_calls_total", "Calls of language models, those that failed too.")
 	modelTokens      = desc("mneme_model_tokens_total", "Tokens that language models were paid for.", "direction")
 	modelFailures    = desc("mneme_model_failures_total", "Calls of language models that failed, or were not made for a cap or because they would fail, and answers that are of no use.", "class")
+	summariesQueued  = desc("mneme_summaries_queued", "Conversations that have changed and whose turn it is; it grows while summaries come slower than what they are made of.")
 	summariesRunning = desc("mneme_summaries_running", "Conversations that are being summarised.")
 	summariesWaiting = desc("mneme_summaries_waiting", "Conversations that wait to be summarised because something does not answer; mneme status says what.")
 )
@@ -52,6 +54,7 @@ func (w summariesWatch) Collect(out chan<- prometheus.Metric) {
 	for class, n := range s.Failures {
 		out <- counter(modelFailures, float64(n), string(class))
 	}
+	out <- gauge(summariesQueued, float64(s.Queued))
 	out <- gauge(summariesRunning, float64(s.Running))
 	out <- gauge(summariesWaiting, float64(s.Waiting))
 }

@@ -447,7 +447,10 @@ func Check(ctx context.Context, dir, jars string, report *Report, say func(strin
 	for name, a := range c.system.apis {
 		c.watchers[name] = &watcher{api: a, halted: func(reason string) { c.violated("%s: halted: %s", name, reason) }}
 	}
-	if err := c.settle(ctx, 0); err != nil {
+	if err := c.settle(ctx, 0); err != nil { // both answer
+		return 0, err
+	}
+	if err := c.settle(ctx, c.head(ctx)); err != nil {
 		return 0, err
 	}
 	if err := c.awaitSummaries(ctx); err != nil {

@@ -179,10 +179,13 @@ func TestTheIndexOfVectorsFindsPassagesOfAnyDimensions(t *testing.T) {
 				missing++
 				continue
 			}
-			rows, err := s.read(t.Context(), `CALL db.index.vector.queryNodes('message_embedding_index', 3, $vector) YIELD node, score
-				RETURN [node.conversation, node.tenant, node.conversation_id, node.seq, node.part, node.message_id], node.embedding, score ORDER BY score DESC`, map[string]any{"vector": floats(v)})
+			// The index is approximate, and shared with other tests: with a few it may miss one.
+			rows, err := s.read(t.Context(), `CALL db.index.vector.queryNodes('message_embedding_index', 50, $vector) YIELD node, score
+				WHERE node.conversation STARTS WITH $prefix
+				RETURN [node.conversation, node.tenant, node.conversation_id, node.seq, node.part, node.message_id], node.embedding, score ORDER BY score DESC`,
+				map[string]any{"vector": floats(v), "prefix": s.prefix()})
 			require.NoError(t, err)
-			require.Len(t, rows, 3)
+			require.Greater(t, len(rows), 1)
 			require.Equal(t, []any{s.key(conversation("c")), "t", "c", int64(seq), int64(part), fmt.Sprint("m", seq)}, rows[0][0])
 			require.Len(t, rows[0][1], dimensions)
 			require.InDelta(t, v[dimensions-1], rows[0][1].([]any)[dimensions-1], 0)
