@@ -434,7 +434,7 @@ func (c *campaign) await(ctx context.Context, settled func(w *watcher, since tim
 // completes the report of the campaign if that did not come to its end.
 func Check(ctx context.Context, dir, jars string, report *Report, say func(string, ...any)) (violations int, err error) {
 	if _, err := os.Stat(filepath.Join(dir, ledgerName)); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%s is no directory of a campaign: %w", dir, err)
 	}
 	c := &campaign{Config: Config{Say: say}, dir: dir, tally: newTally(), watchers: map[string]*watcher{}}
 	if c.system, err = start(ctx, dir, jars, much, c.crashed); err != nil {

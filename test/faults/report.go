@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -114,9 +115,13 @@ func (r *Report) write(jsonFile, markdownFile string) error {
 // reportName is the name of a report as JSON, beside the directory of the campaign.
 const reportName = "report.json"
 
-// readReport reads the report that a campaign wrote last.
+// readReport reads the report that a campaign wrote last. One that was ended before it
+// wrote any has none to complete.
 func readReport(path string) (*Report, error) {
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Report{Complete: true}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
