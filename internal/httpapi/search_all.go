@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"mneme/pkg/graph"
 	"mneme/pkg/window"
 )
 
@@ -49,7 +50,7 @@ func (a *api) registerSearchAll(h huma.API) {
 		"Up to 50 conversations are ranked. Results of tools are not searched. at_least waits until everything up to that sequence is applied, whatever its conversation."
 	huma.Register(h, all, a.searchAll)
 	similar := operation("similar-conversations", http.MethodGet, "/v1/conversations/{id}/similar", "Conversations like this one", "conversations", 404, 422, 503, 504)
-	similar.Description = "All conversations are searched for what this one is about: its title, what its user asked for first, and its newest summary or else what its user said last."
+	similar.Description = "All conversations are searched for what this one is about: its title, what its user asked for first, and its newest summary or else what its user said last. at_least waits until everything up to that sequence is applied, whatever its conversation."
 	huma.Register(h, similar, a.similar)
 }
 
@@ -72,7 +73,10 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	lineage, err := a.appliedLineage(ctx, g, in.id(), in.WaitParams, AsOfParam{}, []model{m})
+	if err := a.awaitAll(ctx, in.WaitParams, m); err != nil {
+		return nil, a.problem(err)
+	}
+	lineage, err := graph.LineageOf(ctx, g, in.id(), graph.Latest)
 	if err != nil {
 		return nil, a.problem(err)
 	}

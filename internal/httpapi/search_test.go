@@ -71,6 +71,16 @@ func TestASearchThatWaitsFindsWhatWasJustPublished(t *testing.T) {
 	}
 }
 
+func TestConversationsLikeOneAreFoundAsSoonAsTheyAreWaitedFor(t *testing.T) {
+	b := setup(t)
+	b.batch("c", message("m", "user", "zebra"))
+	for i := range 20 { // of several partitions
+		last := b.batch(fmt.Sprint("c", i), message("m", "user", "zebra"))
+		ids, _ := b.foundConversations(fmt.Sprintf("/v1/conversations/c/similar?limit=50&at_least=%d", last))
+		require.Len(t, ids, i+1)
+	}
+}
+
 func TestOnlyASearchThatWaitedHasAnETag(t *testing.T) {
 	b := setup(t)
 	last := b.batch("c", message("m1", "user", "zebra"))
