@@ -66,20 +66,24 @@ func (i instance) search(conversation, query string) (s searched) {
 	return s
 }
 
-// embeddings are the status of the projection, once it is as wanted.
+// embeddings are the status of the projection, once it is as wanted and the graph is
+// as far.
 func (i instance) embeddings(wanted func(httpapi.ProjectionStatus) bool) (found httpapi.ProjectionStatus) {
 	i.Helper()
 	require.Eventually(i, func() bool {
 		_, body := i.ask(http.MethodGet, "/v1/status", "")
 		var s httpapi.Status
 		require.NoError(i, json.Unmarshal([]byte(body), &s))
+		graph := uint64(0)
 		for _, p := range s.Projections {
-			if p.Name == "embeddings" && wanted(p) {
+			switch p.Name {
+			case "embeddings":
 				found = p
-				return true
+			case "graph":
+				graph = p.Checkpoint
 			}
 		}
-		return false
+		return wanted(found) && graph >= found.Checkpoint
 	}, patience, 10*time.Millisecond)
 	return found
 }

@@ -3,6 +3,7 @@ package window
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -138,7 +139,8 @@ func (t *retold) within(room int) (Item, bool) {
 // addSummaries adds to the messages that are shown in room characters the summaries that
 // rank with them, in the order of the log. A summary takes what they leave, and the room of
 // messages that rank below it. It has a place only if none of what it covers stands there
-// already or in the recent turns, and it is not told as the story so far.
+// already or in the recent turns, it would part no run of messages, and it is not told as
+// the story so far.
 func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	ranked, err := b.rankSummaries(ctx)
 	if err != nil || len(ranked) == 0 {
@@ -148,7 +150,7 @@ func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	var chosen []Item
 	for i := range ranked {
 		t := &ranked[i]
-		if s := t.item.Summary; b.shown[t.item.Seq] || s.LastSeq >= b.rawFrom || covered(s, messages, chosen) {
+		if s := t.item.Summary; b.shown[t.item.Seq] || s.LastSeq >= b.rawFrom || covered(s, messages, chosen) || partsRun(s, messages) {
 			continue
 		}
 		free := room - cost(f.items)
@@ -195,6 +197,20 @@ func shownOf(list []candidate, items []Item) (out []candidate) {
 func covered(s *SummaryItem, messages []candidate, others []Item) bool {
 	return slices.ContainsFunc(messages, func(c candidate) bool { return s.FirstSeq <= c.message.Seq && c.message.Seq <= s.LastSeq }) ||
 		slices.ContainsFunc(others, func(o Item) bool { return s.FirstSeq <= o.Summary.LastSeq && o.Summary.FirstSeq <= s.LastSeq })
+}
+
+// partsRun tells whether a summary that covers none of the messages lies between two that
+// follow each other: it tells what tools did there.
+func partsRun(s *SummaryItem, messages []candidate) bool {
+	before, behind := math.MinInt, math.MaxInt // numbers of the messages next to it
+	for i := range messages {
+		if m := messages[i].message; m.Seq < s.FirstSeq {
+			before = max(before, m.N)
+		} else {
+			behind = min(behind, m.N)
+		}
+	}
+	return before == behind-1
 }
 
 // interleaved puts summaries among runs of messages, both in the order of the log: before

@@ -122,6 +122,27 @@ func TestWhatTheStoryTellsIsNotFoundOnceMore(t *testing.T) {
 	}
 }
 
+func TestASummaryOfToolsPartsNoMessagesThatFollowEachOther(t *testing.T) {
+	c := newTalk(t, "c").user("Plan the week.").assistant("Gladly.").user("Move the billing database to another server.")
+	for i := range 10 {
+		call := fmt.Sprint("t", i)
+		c.call(call, "run", args{"command": "migrate"}).result(call, true, "ok")
+	}
+	c.assistant("The billing database is on another server.")
+	c.summarise("begin", 1, 1, 3, "The week was planned.").summarise("billing", 1, 4, 23, "The invoices of the billing database were lost.")
+	for i := range 60 {
+		c.user(fmt.Sprintf("Now item %d of the list for the garden.", i)).assistant(strings.Repeat("The garden grows. ", 20))
+	}
+	c.summarise("garden", 1, 24, 120, "The garden was planted.")
+	c.add(&events.SummaryWritten{
+		SummaryID: "all", Level: 2, FirstSeq: 1, LastSeq: 120, FirstTurn: 1, LastTurn: 40, Method: "extractive", Conversation: "Much was done.",
+		Children: []string{"begin", "billing", "garden"}, Findings: []string{}, Topics: []string{}, Files: []string{}, Tools: []string{},
+	})
+	got := c.build(window.Request{MaxChars: 6_000, Query: "What about the invoices of the billing database?"})
+	require.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
+	assert.Contains(t, got.Markdown(), "**User**: Move the billing database to another server.\n\n**Assistant**: The billing database is on another server.")
+}
+
 // What the story tells in short is found at more length.
 func TestASummaryThatIsConsolidatedIsFound(t *testing.T) {
 	c := newTalk(t, "c")
