@@ -21,8 +21,9 @@ func TestRecordedSessionsAreImportedExactly(t *testing.T) {
 	dir := testdata.Dir(t)
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	for _, name := range []string{"claude_code", "pi", "codex", "gemini_cli", "openhands", "swe_agent"} {
+		path := testdata.Recording(t, name, 5_000)
 		want, lines := map[string]count{}, 0
-		for e := range testdata.Events(t, name) {
+		for e := range testdata.Lines[testdata.Event](t, path) {
 			lines++
 			c := want[e.ConversationID]
 			switch e.Kind {
@@ -39,7 +40,7 @@ func TestRecordedSessionsAreImportedExactly(t *testing.T) {
 			}
 			want[e.ConversationID] = c
 		}
-		report := read[importer.Report](s, "import", filepath.Join(dir, "events", name+".jsonl.gz"), "--wait", "--tenant", name)
+		report := read[importer.Report](s, "import", path, "--wait", "--tenant", name)
 		require.Equal(t, importer.Report{Read: lines, Published: lines, Conversations: len(want), LastSeq: report.LastSeq}, report, name)
 		got := map[string]count{}
 		for _, c := range read[[]httpapi.Conversation](s, "conversations", "list", "--tenant", name) {

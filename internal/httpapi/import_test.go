@@ -19,6 +19,7 @@ import (
 	"mneme/events"
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
+	"mneme/internal/mnemetest"
 	"mneme/internal/service"
 	"mneme/internal/testdata"
 	"mneme/pkg/projection"
@@ -195,7 +196,7 @@ func TestWhatIsExportedAndImportedIsTheSame(t *testing.T) {
 	if !testing.Short() {
 		names, least = append(names, "pi", "swe_agent", "locomo"), 10_000
 	}
-	if everything {
+	if mnemetest.All {
 		names = append(names, "claude_code")
 	}
 	// A context names sequences, where it leaves something out, and what they take

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -15,12 +14,10 @@ import (
 
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
+	"mneme/internal/mnemetest"
 	"mneme/internal/testdata"
 	"mneme/internal/transcript"
 )
-
-// everything is MNEME_TEST_ALL=1: all recorded sessions, where otherwise some are looked at.
-var everything = os.Getenv("MNEME_TEST_ALL") == "1"
 
 // counts are what the lists of a conversation add up to.
 type counts struct{ Messages, Steps, Calls, Results, Chars int }
@@ -41,7 +38,7 @@ func TestTheListsOfRecordedSessionsAddUpToTheirCounts(t *testing.T) {
 		require.Len(t, conversations, report.Conversations)
 		begin, turns, orphans := time.Now(), 0, 0
 		for i, c := range conversations {
-			if agent == "claude_code" && i%4 > 0 && !everything {
+			if agent == "claude_code" && i%4 > 0 && !mnemetest.All {
 				continue
 			}
 			of := func(list string) string {

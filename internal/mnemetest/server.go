@@ -1,5 +1,5 @@
 // Package mnemetest runs the real program for tests: built once, as a process of its
-// own on free ports, ended with the test.
+// own on free ports, ended with the test. It also says how much tests may take.
 package mnemetest
 
 import (
@@ -19,6 +19,10 @@ import (
 
 	"mneme/internal/mnemetest/programs"
 )
+
+// All says that tests may take minutes, as those of `make test-all` may: on more, longer and
+// whole recordings.
+var All = os.Getenv("MNEME_TEST_ALL") == "1"
 
 // How long the program may take to be ready and to end: on a busy machine, on a Neo4j that
 // plans each statement for the first time.

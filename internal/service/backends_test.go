@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"mneme/events"
 	"mneme/internal/importer"
+	"mneme/internal/mnemetest"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/internal/service"
 	"mneme/internal/settings"
@@ -112,15 +112,12 @@ func (i instance) hashes() map[string]string {
 	return hashes
 }
 
-// all is MNEME_TEST_ALL=1.
-var all = os.Getenv("MNEME_TEST_ALL") == "1"
-
 // recordings are those that both backends are compared on: some of each agent, and
 // everything if all is to be tested.
 func recordings(t *testing.T) (paths []string) {
 	dir := filepath.Join(testdata.Dir(t), "events")
 	names := []string{"codex", "gemini_cli", "openhands", "swe_agent", "locomo"}
-	if all {
+	if mnemetest.All {
 		names = append(names, "claude_code", "pi", "longmemeval_s3", "beam_100k")
 	}
 	for _, name := range names {
@@ -185,7 +182,7 @@ func bothBackendsAnswerTheSameBytes(t *testing.T, uri string) {
 	same("/v1/failed")
 	levels := false
 	for n, c := range list.Conversations {
-		if n%3 != 0 && !all { // a third has sessions of each agent
+		if n%3 != 0 && !mnemetest.All { // a third has sessions of each agent
 			continue
 		}
 		one := "/v1/conversations/" + url.PathEscape(c.ID)

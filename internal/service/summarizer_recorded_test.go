@@ -2,7 +2,6 @@ package service_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -32,10 +31,10 @@ type covered struct {
 // TestRecordedSessionsAreCoveredWithoutGaps summarises real sessions with the default
 // settings and looks at every range by what the log holds.
 func TestRecordedSessionsAreCoveredWithoutGaps(t *testing.T) {
-	dir := testdata.Dir(t)
+	path := testdata.Recording(t, "claude_code", 8_000)
 	t.Parallel()
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) { s.MaxContextChars = 100_000 })
-	files, err := transcript.Find([]string{filepath.Join(dir, "events", "claude_code.jsonl.gz")})
+	files, err := transcript.Find([]string{path})
 	require.NoError(t, err)
 	report, err := importer.Import(t.Context(), i.Log, files, importer.Options{Tenant: "default", Format: transcript.Auto})
 	require.NoError(t, err)
@@ -96,7 +95,7 @@ func TestRecordedSessionsAreCoveredWithoutGaps(t *testing.T) {
 	for level := 1; counts[level] > 0; level++ {
 		t.Logf("level %d: %d summaries, %d characters in, %d out", level, counts[level], in[level], out[level])
 	}
-	require.Greater(t, counts[1], 1_000)
+	require.Greater(t, counts[1], 200)
 	require.Positive(t, counts[2])
 	require.Greater(t, float64(coveredChars), 0.8*float64(total))
 	i.verified()

@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mneme/internal/mnemetest"
 )
 
 // Variable is the environment variable that names the folder of the recordings.
@@ -97,6 +99,30 @@ func root(t testing.TB) string {
 		}
 		dir = parent
 	}
+}
+
+// Recording is the path of events/<name>.jsonl.gz of the recordings, or, unless [mnemetest.All], of a
+// copy of its first n events. It skips the test if there are no recordings.
+func Recording(t testing.TB, name string, n int) string {
+	t.Helper()
+	path := filepath.Join(Dir(t), "events", name+".jsonl.gz")
+	if mnemetest.All {
+		return path
+	}
+	part, err := os.Create(filepath.Join(t.TempDir(), name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer part.Close()
+	for line := range Lines[json.RawMessage](t, path) {
+		if n--; n < 0 {
+			break
+		}
+		if _, err := part.Write(append(line, '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return part.Name()
 }
 
 // Events reads events/<name>.jsonl.gz of the recordings, in file order. It skips the

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/internal/httpapi"
+	"mneme/internal/mnemetest"
 	"mneme/internal/testdata"
 )
 
@@ -21,7 +22,7 @@ import (
 const grace = 30 * time.Second
 
 func TestNothingIsLostWhileServersAndProgramsComeAndGo(t *testing.T) {
-	if os.Getenv("MNEME_TEST_ALL") == "" {
+	if !mnemetest.All {
 		t.Skip("takes two minutes: make test-all")
 	}
 	c := setup(t)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme/internal/mnemetest"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/internal/testdata"
 )
@@ -72,7 +73,7 @@ func TestAShortCampaign(t *testing.T) {
 		t.Skip("takes a minute or two: run it without -short")
 	}
 	p, n := Plan{Seed: 1, Faults: len(targets()), Duration: 30 * time.Second}, 3000
-	if os.Getenv("MNEME_TEST_ALL") == "1" {
+	if mnemetest.All {
 		p.Faults, p.Duration, n = 5*len(targets()), 6*time.Minute, 40_000
 	}
 	if seed := os.Getenv("MNEME_TEST_SEED"); seed != "" {
@@ -100,7 +101,7 @@ func TestAShortCampaign(t *testing.T) {
 
 // What an interrupted campaign has left ends with it, and can be checked.
 func TestACampaignThatIsInterruptedCanBeChecked(t *testing.T) {
-	if os.Getenv("MNEME_TEST_ALL") != "1" {
+	if !mnemetest.All {
 		t.Skip("takes a minute: make test-all runs it")
 	}
 	c := config(t, Plan{Seed: 1, Faults: 100, Duration: time.Hour}, 1_000_000)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme/internal/mnemetest"
 	"mneme/pkg/graph/storetest"
 	"mneme/pkg/projection"
 )
@@ -15,7 +16,7 @@ import (
 func TestACommitInDoubtIsNeitherLostNorDoneTwice(t *testing.T) {
 	t.Parallel()
 	turns := 20
-	if all() {
+	if mnemetest.All {
 		turns = 400
 	}
 	h := storetest.Realistic(3, turns)
@@ -54,7 +55,7 @@ func TestACommitInDoubtIsNeitherLostNorDoneTwice(t *testing.T) {
 func TestConnectionsCutAtAnyMomentLoseNothing(t *testing.T) {
 	t.Parallel()
 	turns, cuts := 20, int64(20)
-	if all() {
+	if mnemetest.All {
 		turns, cuts = 400, 500
 	}
 	h := storetest.Realistic(3, turns)

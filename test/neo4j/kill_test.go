@@ -58,7 +58,7 @@ func portion(list []events.Event, round, rounds int) []events.Event {
 func TestNeo4jAndMnemeAreKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	rounds, recording := 3, "openhands"
-	if all() { // 20 times each
+	if mnemetest.All { // 20 times each
 		rounds, recording = 41, "claude_code"
 	}
 	list := recorded(t, recording)

@@ -10,6 +10,7 @@ import (
 
 	neo4jdeploy "mneme/deploy/neo4j"
 	"mneme/events"
+	"mneme/internal/mnemetest"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/pkg/graph"
 	"mneme/pkg/graph/neo4jstore"
@@ -34,7 +35,7 @@ func TestAServerWithLittleMemory(t *testing.T) {
 
 	t.Run("takes a deleted conversation away in pieces, also after its process has died", func(t *testing.T) {
 		turns := 200 // of 13 events
-		if all() {
+		if mnemetest.All {
 			turns = 8000
 		}
 		h := storetest.Realistic(1, turns)

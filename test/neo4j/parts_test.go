@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
+	"mneme/internal/mnemetest"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph/storetest"
 )
@@ -42,7 +43,7 @@ func referring(conversation string, messages, files int, backwards bool) []event
 func TestPartitionsThatMakeTheSameFilesAtTheSameTimeGetAlong(t *testing.T) {
 	t.Parallel()
 	messages := 20
-	if all() {
+	if mnemetest.All {
 		messages = 400
 	}
 	c, g := shared(t), generation(t)

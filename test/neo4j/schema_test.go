@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	neo4jdeploy "mneme/deploy/neo4j"
+	"mneme/internal/mnemetest"
 	"mneme/internal/mnemetest/neo4jtest"
 	"mneme/pkg/graph/neo4jstore"
 )
@@ -17,7 +18,7 @@ import (
 func TestAServerThatDiesWhileTheSchemaIsMade(t *testing.T) {
 	t.Parallel()
 	rounds := 1
-	if all() {
+	if mnemetest.All {
 		rounds = 20
 	}
 	for range rounds {

@@ -5,7 +5,6 @@ package neo4j_test
 
 import (
 	"hash/fnv"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -19,9 +18,6 @@ import (
 	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
 )
-
-// all says that a test has minutes instead of seconds.
-func all() bool { return os.Getenv("MNEME_TEST_ALL") == "1" }
 
 // shared is how to reach the server that all tests share.
 func shared(t *testing.T) neo4jstore.Config {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
+	"mneme/internal/mnemetest"
 	"mneme/pkg/graph/neo4jstore"
 	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/graph/storetest"
@@ -109,7 +110,7 @@ func (r *random) summarise(t *testing.T, s summary.Reader) {
 func TestSummariesAreTheSameInBothBackends(t *testing.T) {
 	t.Parallel()
 	histories, rounds := 2, 25
-	if all() {
+	if mnemetest.All {
 		histories, rounds = 40, 60
 	}
 	for seed := range histories {

@@ -23,7 +23,7 @@ import (
 )
 
 func TestTheServerKeepsWhatItsDocumentSays(t *testing.T) {
-	if os.Getenv("MNEME_TEST_ALL") == "" {
+	if !mnemetest.All {
 		t.Skip("takes minutes: make test-all")
 	}
 	s := mnemetest.Up(t, filepath.Join(t.TempDir(), "data"))

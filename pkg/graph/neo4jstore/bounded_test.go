@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
+	"mneme/internal/mnemetest"
 	"mneme/pkg/graph"
 )
 
@@ -19,7 +20,7 @@ func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
 	t.Parallel()
 	s := openStores(t, testConfig(t))
 	messages := 4_000
-	if all {
+	if mnemetest.All {
 		messages = 100_000
 	}
 	for n := range messages {

@@ -13,11 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme/internal/mnemetest"
 	"mneme/internal/mnemetest/neo4jtest"
 )
-
-// all is MNEME_TEST_ALL=1: more histories, longer conversations, a server of its own.
-var all = os.Getenv("MNEME_TEST_ALL") == "1"
 
 // lawChecks is how many histories a law is tried with, unless -rapid.checks says how
 // many: each takes a hundred round trips. With -short there are fewer, for the race
@@ -29,7 +27,7 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	chosen := all
+	chosen := mnemetest.All
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
 	switch {
 	case chosen:

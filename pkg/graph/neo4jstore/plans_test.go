@@ -12,6 +12,7 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/notifications"
 	"github.com/stretchr/testify/require"
 
+	"mneme/internal/mnemetest"
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
@@ -32,7 +33,7 @@ func TestEveryStatementIsASeek(t *testing.T) {
 		t.Parallel()
 		check(t, c, list)
 	})
-	if all {
+	if mnemetest.All {
 		t.Run("where nothing is stored", func(t *testing.T) {
 			t.Parallel()
 			empty := Config{URI: neo4jtest.Own(t).URI()}

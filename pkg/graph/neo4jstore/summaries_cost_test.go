@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
+	"mneme/internal/mnemetest"
 	"mneme/pkg/graph/storetest"
 	"mneme/pkg/projection"
 	"mneme/pkg/summary"
@@ -207,7 +208,7 @@ func TestSummariesOfALongConversationCostWhatThoseOfAShortOneCost(t *testing.T) 
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
 	turns := 1_000
-	if all {
+	if mnemetest.All {
 		turns = 25_000
 	}
 	for n := range turns {
