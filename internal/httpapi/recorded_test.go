@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,33 +13,31 @@ import (
 
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
-	"mneme/internal/mnemetest"
 	"mneme/internal/testdata"
 	"mneme/internal/transcript"
 )
+
+// ofRecording is how many events of a recording are looked at.
+const ofRecording = 8_000
 
 // counts are what the lists of a conversation add up to.
 type counts struct{ Messages, Steps, Calls, Results, Chars int }
 
 func TestTheListsOfRecordedSessionsAddUpToTheirCounts(t *testing.T) {
-	dir := filepath.Join(testdata.Dir(t), "events")
 	b := setup(t)
 	agents := []string{"pi", "codex", "gemini_cli", "openhands", "swe_agent"}
 	if !testing.Short() {
 		agents = append(agents, "claude_code")
 	}
 	for _, agent := range agents {
-		found, err := transcript.Find([]string{filepath.Join(dir, agent+".jsonl.gz")})
+		found, err := transcript.Find([]string{testdata.Recording(t, agent, ofRecording)})
 		require.NoError(t, err)
 		report, err := importer.Import(t.Context(), b.Log, found, importer.Options{Tenant: agent, Format: "neutral"})
 		require.NoError(t, err)
 		conversations := all[httpapi.Conversation](b, fmt.Sprintf("/v1/conversations?limit=7&wait_ms=60000&at_least=%d&tenant=%s", report.LastSeq, agent), "conversations")
 		require.Len(t, conversations, report.Conversations)
 		begin, turns, orphans := time.Now(), 0, 0
-		for i, c := range conversations {
-			if agent == "claude_code" && i%4 > 0 && !mnemetest.All {
-				continue
-			}
+		for _, c := range conversations {
 			of := func(list string) string {
 				return "/v1/conversations/" + url.PathEscape(c.ID) + "/" + list + "?tenant=" + agent
 			}
@@ -92,7 +89,7 @@ func TestTheListsOfRecordedSessionsAddUpToTheirCounts(t *testing.T) {
 
 func foundByFiles(t *testing.T, b *bundle, agent string) {
 	edits, editors := map[[2]string]string{}, map[string]map[string]bool{} // by call; by path
-	for e := range testdata.Events(t, agent) {
+	for e := range testdata.Lines[testdata.Event](t, testdata.Recording(t, agent, ofRecording)) {
 		switch {
 		case e.Kind == "tool_call" && (e.ToolName == "Edit" || e.ToolName == "Write"):
 			var arguments struct {

@@ -10,6 +10,7 @@ import (
 	"mneme/events"
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
+	"mneme/internal/mnemetest"
 	"mneme/internal/mnemetest/llmtest"
 	"mneme/internal/settings"
 	"mneme/internal/testdata"
@@ -123,6 +124,9 @@ func each(t *testing.T, log *eventlog.Log, head uint64, yield func(e events.Reco
 // TestARealModelSummarises goes the whole way with a real language model: from what is
 // published to the context. What it writes is not looked at.
 func TestARealModelSummarises(t *testing.T) {
+	if !mnemetest.All {
+		t.Skip("takes a minute: make test-all runs it")
+	}
 	base := llmtest.Model(t)
 	t.Parallel()
 	endpoint := llmtest.InFrontOf(t, base)

@@ -4,18 +4,28 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"mneme/internal/mnemetest"
 )
 
-// lawChecksShort is how many histories a law is tried with when -short is set, unless
-// -rapid.checks says how many: the race detector looks at what all of them do alike.
-const lawChecksShort = "10"
+// lawChecks is how many histories a law is tried with, unless -rapid.checks says how many:
+// all that rapid tries with MNEME_TEST_ALL=1. With -short there are fewer, for the race
+// detector looks at what all of them do alike.
+const (
+	lawChecks      = "40"
+	lawChecksShort = "10"
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	chosen := false
+	chosen := mnemetest.All
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
-	if testing.Short() && !chosen {
+	switch {
+	case chosen:
+	case testing.Short():
 		_ = flag.Set("rapid.checks", lawChecksShort)
+	default:
+		_ = flag.Set("rapid.checks", lawChecks)
 	}
 	os.Exit(m.Run())
 }
