@@ -13,6 +13,7 @@ import (
 	"mneme/events"
 	"mneme/pkg/graph"
 	"mneme/pkg/recall"
+	"mneme/pkg/recall/static"
 	"mneme/pkg/window"
 )
 
@@ -63,7 +64,7 @@ type entry struct {
 	unembedded   []uint64
 
 	texts texts
-	code  window.CodeCache
+	code  *window.CodeCache
 }
 
 // New makes an empty cache that holds about so many bytes of indexes, and at least the one
@@ -89,11 +90,21 @@ func (c *Cache) of(k key) *entry {
 		return e.Value.(*entry)
 	}
 	e := &entry{key: k, index: &recall.Index{}}
+	e.code = c.code()
 	e.code.Resized = func(bytes int) { c.resize(e, &e.codeBytes, bytes) }
 	c.entries[k] = c.recent.PushFront(e)
 	c.figures.Loads++
 	c.figures.Indexes++
 	return e
+}
+
+// code is an empty cache of code, which is ranked by built-in embeddings if by any: there
+// are no others of it.
+func (c *Cache) code() *window.CodeCache {
+	if c.embedder == nil {
+		return &window.CodeCache{}
+	}
+	return &window.CodeCache{Embed: embed, Model: static.Model}
 }
 
 // held is the entry of a conversation that was searched, nil if it had to go.

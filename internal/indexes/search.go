@@ -124,7 +124,7 @@ func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) (
 // Code implements window.Recall.
 func (s *search) Code(id events.ConversationID) *window.CodeCache {
 	if e := s.cache.held(key{id, s.source.Descent}); e != nil {
-		return &e.code
+		return e.code
 	}
-	return &window.CodeCache{} // nobody searched, or it had to go already
+	return s.cache.code() // nobody searched, or it had to go already
 }

@@ -2,20 +2,60 @@ package recall
 
 import "github.com/cespare/xxhash/v2"
 
-// HashedTerms are the terms of a text as [Rank] takes them, which is what [AppendTerms]
-// gives as hashes: these are small enough to be kept.
-func HashedTerms(text string) []uint64 {
-	terms := AppendTerms(nil, text)
-	hashes := make([]uint64, len(terms))
-	for i, term := range terms {
-		hashes[i] = xxhash.Sum64String(term)
-	}
-	return hashes
+// Text is what [Rank] needs of a text: small enough to be kept.
+type Text struct {
+	Terms  []uint64 // the hashes of what [AppendTerms] gives
+	Vector Vector   // of its embedding; nil without one
 }
 
-// Rank scores texts, of which it gets the [HashedTerms], by BM25 as an [Index] of
-// them would, the best one with 1: each is a passage, and together they are all there is.
-func Rank(query string, texts [][]uint64) []float64 {
+// NewText prepares a text for its words.
+func NewText(text string) Text {
+	terms := AppendTerms(nil, text)
+	t := Text{Terms: make([]uint64, len(terms))}
+	for i, term := range terms {
+		t.Terms[i] = xxhash.Sum64String(term)
+	}
+	return t
+}
+
+// Rank scores texts by words and meaning as an [Index] of them would: each is a passage,
+// and together they are all there is. Without a vector of the query words alone count.
+func Rank(query string, vector Vector, texts []Text) []Parts {
+	scores := make([]Parts, len(texts))
+	share := 1.0
+	if rankDense(vector, texts, scores) {
+		share = lexicalShare
+	}
+	for i, relative := range rankLexical(query, texts) {
+		scores[i].Lexical = float64(share * relative)
+	}
+	return scores
+}
+
+// rankDense sets the parts of the cosines. A text without a vector counts as the average. It
+// fails if there are no vectors to compare.
+func rankDense(query Vector, texts []Text, scores []Parts) bool {
+	norm, known, sum := query.norm(), 0, 0.0
+	for i := range texts {
+		if v := texts[i].Vector; norm > 0 && len(v) == len(query) {
+			scores[i].Dense = float64(denseShare * (float64(dot(query, v)) / float64(norm*v.norm())))
+			sum += scores[i].Dense
+			known++
+		}
+	}
+	if known == 0 {
+		return false
+	}
+	for i := range texts {
+		if len(texts[i].Vector) != len(query) {
+			scores[i].Dense = sum / float64(known)
+		}
+	}
+	return true
+}
+
+// rankLexical is BM25, of the best text 1.
+func rankLexical(query string, texts []Text) []float64 {
 	terms := queryTerms(query)
 	placeOf := make(map[uint64]int, len(terms))
 	for i, term := range terms {
@@ -25,8 +65,8 @@ func Rank(query string, texts [][]uint64) []float64 {
 	total := 0
 	counts, found := make([]int32, len(terms)), []int(nil) // of a text
 	for i, text := range texts {
-		total += len(text)
-		for _, word := range text {
+		total += len(text.Terms)
+		for _, word := range text.Terms {
 			if place, ok := placeOf[word]; ok {
 				if counts[place]++; counts[place] == 1 {
 					found = append(found, place)
@@ -45,7 +85,7 @@ func Rank(query string, texts [][]uint64) []float64 {
 	for _, list := range postings {
 		idf := idfOf(len(list), len(texts))
 		for _, p := range list {
-			scores[p.passage] += bm25(idf, p.n, float64(len(texts[p.passage])), mean)
+			scores[p.passage] += bm25(idf, p.n, float64(len(texts[p.passage].Terms)), mean)
 		}
 	}
 	for _, score := range scores {

@@ -290,16 +290,34 @@ func TestFewTextsAreRankedAsAnIndexOfThemWould(t *testing.T) {
 		for i := range texts {
 			texts[i] += " storm" // an index does not count what is empty
 		}
+		embed := func(text string) Vector { // "Zürich" has no meaning
+			if strings.Contains(text, "Zürich") {
+				return nil
+			}
+			return Vector{int8(strings.Count(text, "storm")), int8(len(text)), 3}
+		}
+		var vector Vector
+		meant := rapid.Bool().Draw(t, "by meaning")
+		if meant {
+			vector = embed(query)
+		}
 		var x Index
-		terms := make([][]uint64, len(texts))
+		prepared := make([]Text, len(texts))
 		for i, text := range texts {
 			require.NoError(t, x.Add(uint64(i+1), NewBag(Message{Content: text})))
-			terms[i] = HashedTerms(text)
+			prepared[i] = NewText(text)
+			if meant {
+				prepared[i].Vector = embed(text)
+				require.NoError(t, x.SetVectors(uint64(i+1), []Vector{prepared[i].Vector}))
+			}
 		}
-		want := make([]float64, len(texts))
-		for _, hit := range x.Search(Query{Text: query}) {
-			want[hit.Seq-1] = hit.Parts.Lexical
+		want := make([]Parts, len(texts))
+		for _, hit := range x.Search(Query{Text: query, Vector: vector}) {
+			want[hit.Seq-1] = Parts{Lexical: hit.Parts.Lexical, Dense: hit.Parts.Dense}
 		}
-		assert.InDeltaSlice(t, want, Rank(query, terms), 1e-9)
+		for i, got := range Rank(query, vector, prepared) {
+			assert.InDelta(t, want[i].Lexical, got.Lexical, 1e-9)
+			assert.InDelta(t, want[i].Dense, got.Dense, 1e-9)
+		}
 	})
 }

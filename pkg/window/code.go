@@ -26,13 +26,14 @@ const (
 // recent turns do not show.
 type code struct {
 	seen   seenCode
-	from   *seenCode         // what seen was made of
-	fresh  bool              // seen has what came up to the end of the context
-	anew   bool              // from can't be used
-	ranked map[span][]uint64 // the terms of passages
+	from   *seenCode            // what seen was made of
+	fresh  bool                 // seen has what came up to the end of the context
+	anew   bool                 // from can't be used
+	ranked map[span]recall.Text // passages
 
 	beside   []uint64  // sequences of what the recent turns show
 	passages []passage // the best first
+	model    string    // of the embeddings that took part, "" for none
 }
 
 // passage is a piece of a file: lines that follow each other.
@@ -44,6 +45,7 @@ type passage struct {
 	eventID string
 	seq     uint64
 	turn    int
+	said    recall.Parts // what it says of the query
 	score   float64
 	cost    int // in characters, alone
 	place   int // of its file, among those that are shown
@@ -201,11 +203,15 @@ func (k *knownLines) leftOut(all []codeLine) []bool {
 	return out
 }
 
-// rank scores the passages by what they say of a query, by how lately
-// their file was touched, and by how lately they were shown, each up to 1; late is how much
-// the last two count.
-func (c *code) rank(query string, late float64) {
-	said := recall.Rank(query, c.codeTerms())
+// rank scores the passages by what they say of a query, in its words and, unless embed is
+// nil, by its meaning, by how lately their file was touched, and by how lately they were
+// shown, each up to 1; late is how much the last two count.
+func (c *code) rank(query string, embed func(text string) recall.Vector, late float64) {
+	var vector recall.Vector
+	if embed != nil {
+		vector = embed(query)
+	}
+	said := recall.Rank(query, vector, c.codeTexts(embed))
 	filesRank, callRank := map[string]int{}, map[uint64]int{}
 	for i := range c.passages {
 		p := &c.passages[i]
@@ -215,7 +221,8 @@ func (c *code) rank(query string, late float64) {
 		if _, ok := callRank[p.seq]; !ok {
 			callRank[p.seq] = len(callRank)
 		}
-		p.score = said[i] + late*(1/float64(1+filesRank[p.path])+3/float64(3+callRank[p.seq]))
+		p.said = said[i]
+		p.score = p.said.Sum() + late*(1/float64(1+filesRank[p.path])+3/float64(3+callRank[p.seq]))
 	}
 	slices.SortStableFunc(c.passages, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
 }

@@ -23,6 +23,12 @@ import (
 // of a branch (see graph.Lineage.Descent), and several contexts may be built with it at
 // once: each works on its own copy, and the newest is kept.
 type CodeCache struct {
+	// Embed makes the vectors that code is ranked by where a request asks for something,
+	// always with the same model; nil ranks it by words alone.
+	Embed func(text string) recall.Vector
+	// Model names that model in manifests.
+	Model string
+
 	// Resized is told about how many bytes are kept whenever that changes; nil for nobody.
 	// It must not use the cache.
 	Resized func(bytes int)
@@ -37,10 +43,10 @@ const maxCodeBytes = 4 * maxCodeChars
 // seenCode are the calls of a conversation below some sequence, as far back as they were
 // read.
 type seenCode struct {
-	cwd   string      // of the conversation, to which paths are relative
-	calls []*codeCall // the oldest first, and no call between them is missing; each is never changed
-	whole bool        // there is no call before them
-	terms map[span][]uint64
+	cwd   string               // of the conversation, to which paths are relative
+	calls []*codeCall          // the oldest first, and no call between them is missing; each is never changed
+	whole bool                 // there is no call before them
+	texts map[span]recall.Text // of passages
 }
 
 // codeCall is a call, with what it has shown or written if it has to do with one file
@@ -83,7 +89,7 @@ func (k *CodeCache) load(end uint64, cwd string) (s seenCode, from *seenCode) {
 	}
 	s = *k.kept
 	s.calls = slices.Clone(s.calls[:s.below(end)])
-	s.terms = maps.Clone(s.terms)
+	s.texts = maps.Clone(s.texts)
 	return s, k.kept
 }
 
@@ -98,11 +104,11 @@ func (s *seenCode) below(end uint64) int {
 	return n
 }
 
-// store keeps the newest calls that a context had, with the terms of the passages that it
-// ranked, unless those of a newer context are kept: others than it began with, or such as
+// store keeps the newest calls that a context had, with what it
+// ranked the passages by, unless those of a newer context are kept: others than it began with, or such as
 // go on behind its end.
 func (k *CodeCache) store(c *code) {
-	s := &seenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), terms: maps.Clone(c.ranked)}
+	s := &seenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), texts: maps.Clone(c.ranked)}
 	if more := len(s.calls) - maxCodeCalls; more > 0 {
 		s.calls, s.whole = s.calls[more:], false
 	}
@@ -134,8 +140,8 @@ func (s *seenCode) bytes() (n int) {
 	for _, c := range s.calls {
 		n += 256 + len(c.path) + 8*len(c.replaced) + c.written.bytes() + c.result.text.bytes()
 	}
-	for _, terms := range s.terms {
-		n += 64 + 8*len(terms)
+	for _, text := range s.texts {
+		n += 96 + 8*len(text.Terms) + len(text.Vector)
 	}
 	return n
 }
@@ -248,18 +254,23 @@ func (b *builder) resolveCode(ctx context.Context, list []*codeCall) error {
 	return nil
 }
 
-// codeTerms are the terms of passages, which are kept for the next time.
-func (c *code) codeTerms() [][]uint64 {
-	out := make([][]uint64, len(c.passages))
+// codeTexts are what passages are ranked by, which is kept for the next time.
+func (c *code) codeTexts(embed func(text string) recall.Vector) []recall.Text {
+	out := make([]recall.Text, len(c.passages))
 	for i := range c.passages {
 		p := &c.passages[i]
 		at := span{p.seq, p.from, p.to}
-		if out[i] = c.seen.terms[at]; out[i] == nil {
-			if out[i] = c.ranked[at]; out[i] == nil {
-				out[i] = recall.HashedTerms(p.text())
-			}
+		text, ok := c.seen.texts[at]
+		if !ok {
+			text, ok = c.ranked[at]
 		}
-		c.ranked[at] = out[i]
+		if !ok {
+			text = recall.NewText(p.text())
+		}
+		if embed != nil && text.Vector == nil {
+			text.Vector = embed(p.text())
+		}
+		out[i], c.ranked[at] = text, text
 	}
 	return out
 }

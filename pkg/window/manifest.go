@@ -37,6 +37,9 @@ type SectionManifest struct {
 	Items    int       `json:"items"`
 	Dropped  []Dropped `json:"dropped"`
 	EventIDs []string  `json:"event_ids"` // of the events that it shows, in the order of the page
+	// Embedding is the model by which code was ranked beside words, which is not that of the
+	// messages where these have an endpoint's; absent in all other sections.
+	Embedding string `json:"embedding_model,omitempty"`
 }
 
 // Dropped says what a section left out and why. The parts of a turn that is left
@@ -73,7 +76,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 	for i, s := range list {
 		f := all[i]
 		sm := SectionManifest{
-			Name: s.name, Share: s.share, Budget: f.room, Used: f.used, Items: len(f.items), Dropped: f.dropped, EventIDs: []string{},
+			Name: s.name, Share: s.share, Budget: f.room, Used: f.used, Items: len(f.items), Dropped: f.dropped, EventIDs: []string{}, Embedding: f.embedding,
 		}
 		if sm.Dropped == nil {
 			sm.Dropped = []Dropped{}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"mneme/internal/indexes"
 	"mneme/pkg/window"
 )
 
@@ -121,6 +122,36 @@ func TestCodeIsShownInItsNewestVersion(t *testing.T) {
 		if it.StartLine > 0 {
 			assert.Contains(t, it.Text, fmt.Sprintf("line %d\n", it.StartLine))
 		}
+	}
+}
+
+func TestCodeThatIsAskedForInOtherWordsIsFound(t *testing.T) {
+	c := newTalk(t, "c").user("Read everything.").assistant("I read.")
+	for i, body := range []string{
+		"func payroll(employees []Employee) {\n\tfor _, e := range employees {\n\t\te.Salary = e.Hours * e.Rate\n\t}\n}\n",
+		"func harbour(ships []Ship) {\n\tfor _, s := range ships {\n\t\ts.Anchor = s.Chain.Length()\n\t}\n}\n",
+		"func forecast(clouds []Cloud) {\n\tfor _, c := range clouds {\n\t\tc.Rain = c.Density.Percent()\n\t}\n}\n",
+		"func recipe(pots []Pot) {\n\tfor _, p := range pots {\n\t\tp.Soup = p.Onion.Slices()\n\t}\n}\n",
+	} {
+		call := fmt.Sprint("k", i)
+		c.call(call, "Read", args{"file_path": fmt.Sprintf("/repo/%d.go", i)}).result(call, true, body)
+	}
+	for i := range 40 {
+		c.assistant(fmt.Sprintf("Step %d.", i)).call(fmt.Sprint("t", i), "Bash", args{"command": "make test"}).result(fmt.Sprint("t", i), true, strings.Repeat("ok and more output of the test\n", 5))
+	}
+	s := newStore(t)
+	s.apply(c.events)
+	req := window.Request{Conversation: idOf("c"), MaxChars: 5_000, Query: "What do workers earn, and how are their wages computed?"}
+	for embedder, want := range map[indexes.Embedder]string{indexes.BuiltIn{}: "/repo/0.go", nil: "/repo/3.go"} {
+		s.indexes = indexes.New(64<<20, embedder)
+		got, err := window.Build(t.Context(), s.source(), req)
+		require.NoError(t, err)
+		code := sectionOf(got, window.SectionCode)
+		require.NotEmpty(t, code)
+		require.Equal(t, want, code[0].Path)
+		require.Equal(t, embedder != nil, code[0].Match.Parts.Dense > 0)
+		i := slices.IndexFunc(got.Manifest.Sections, func(s window.SectionManifest) bool { return s.Name == window.SectionCode })
+		require.Equal(t, embedder != nil, got.Manifest.Sections[i].Embedding != "")
 	}
 }
 

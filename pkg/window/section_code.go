@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"mneme/pkg/recall"
 )
 
 // confidenceCode is how sure an agent can be of code that it saw: it may have changed.
@@ -18,7 +20,7 @@ func codeItem(p *passage, best float64) Item {
 	}
 	return Item{
 		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, StartLine: p.start(), EndLine: p.end(), Text: p.text(),
-		Match: &Match{Relevance: relevance, Confidence: confidenceCode, Score: p.score},
+		Match: &Match{Relevance: relevance, Confidence: confidenceCode, Score: p.score, Parts: p.said},
 	}.measured()
 }
 
@@ -61,7 +63,7 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 	if err := b.findCode(ctx, b.turns); err != nil || b.code == nil {
 		return f, err
 	}
-	f.items = b.showCode(room - headingCost(s.heading))
+	f.items, f.embedding = b.showCode(room-headingCost(s.heading)), b.code.model
 	f.drop("passages", len(b.code.passages)-len(f.items), reasonBudget)
 	return f, nil
 }
@@ -73,7 +75,7 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	}
 	cache := b.src.Recall.Code(b.req.Conversation)
 	if b.code == nil {
-		b.code = &code{ranked: map[span][]uint64{}}
+		b.code = &code{ranked: map[span]recall.Text{}}
 		b.code.seen, b.code.from = cache.load(b.end, b.conversation.Cwd)
 	}
 	beside := make([]uint64, len(turns))
@@ -87,11 +89,12 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if err := b.cutCode(ctx, turns); err != nil {
 		return err
 	}
-	late := 1.0
-	if b.req.Query != "" { // it need not be about what is being done
-		late = askedLate
+	if b.req.Query == "" {
+		b.code.rank(b.codeQuery(), nil, 1)
+	} else { // it need not be about what is being done, nor in the words of the code
+		b.code.rank(b.codeQuery(), cache.Embed, askedLate)
+		b.code.model = cache.Model
 	}
-	b.code.rank(b.codeQuery(), late)
 	cache.store(b.code)
 	for i := range b.code.passages {
 		b.code.passages[i].cost = codeItem(&b.code.passages[i], 0).Chars
@@ -101,7 +104,7 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 
 // askedLate is how much less it counts how lately code was touched, if the request asks
 // for something.
-const askedLate = 0.25
+const askedLate = 0.1
 
 // codeQuery is what the request asks for; if it asks for nothing, what the user said last,
 // and what was said and done of late.

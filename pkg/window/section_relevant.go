@@ -14,7 +14,7 @@ import (
 type Match struct {
 	Relevance  float64      `json:"relevance"`  // the score in relation to the best one's, 0 to 1
 	Confidence float64      `json:"confidence"` // how sure an agent can be of what it reads: 1 for what was said
-	Score      float64      `json:"score"`      // the sum of Parts
+	Score      float64      `json:"score"`      // the sum of Parts; of code also of how lately it was touched
 	Parts      recall.Parts `json:"parts"`
 	BM25       float64      `json:"bm25"`   // of its best passage
 	Cosine     float64      `json:"cosine"` // of its best passage; 0 without embeddings

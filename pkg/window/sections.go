@@ -43,6 +43,8 @@ type filled struct {
 	dropped []Dropped
 	room    int
 	used    int
+
+	embedding string // see SectionManifest
 }
 
 var (
