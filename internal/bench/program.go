@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -143,25 +144,46 @@ func newAPI(base, tenant string, atOnce int) *api {
 }
 
 // get reads a whole answer. Without a query the tenant is not named either: the
-// state of the whole has none.
+// state of the whole has none. A server that has too much to do is asked again when it says.
 func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	if query != nil {
 		query.Set("tenant", a.tenant)
 	}
+	for began := time.Now(); ; {
+		body, later, err := a.getOnce(ctx, path, query)
+		if later == 0 || time.Since(began) > busyFor {
+			return body, err
+		}
+		select {
+		case <-time.After(later):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// busyFor is how long a server may have too much to do.
+const busyFor = 2 * time.Minute
+
+// getOnce tells after which time to ask again a server that has too much to do.
+func (a *api) getOnce(ctx context.Context, path string, query url.Values) (body []byte, later time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"?"+query.Encode(), nil)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
+	body, err = io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("GET %s: %s: %s", path, response.Status, body)
 	}
-	return body, err
+	if seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")); response.StatusCode == http.StatusServiceUnavailable {
+		later = time.Duration(seconds) * time.Second
+	}
+	return body, later, err
 }
 
 // conversationPath is where a conversation is read, or what lies below it.
