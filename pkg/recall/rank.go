@@ -1,6 +1,10 @@
 package recall
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // Text is what [Rank] needs of a text: small enough to be kept.
 type Text struct {
@@ -20,13 +24,13 @@ func NewText(text string) Text {
 
 // Rank scores texts by words and meaning as an [Index] of them would: each is a passage,
 // and together they are all there is. Without a vector of the query words alone count.
-func Rank(query string, vector Vector, texts []Text) []Parts {
+func Rank(query Text, texts []Text) []Parts {
 	scores := make([]Parts, len(texts))
 	share := 1.0
-	if rankDense(vector, texts, scores) {
+	if rankDense(query.Vector, texts, scores) {
 		share = lexicalShare
 	}
-	for i, relative := range rankLexical(query, texts) {
+	for i, relative := range rankLexical(query.Terms, texts) {
 		scores[i].Lexical = float64(share * relative)
 	}
 	return scores
@@ -55,11 +59,13 @@ func rankDense(query Vector, texts []Text, scores []Parts) bool {
 }
 
 // rankLexical is BM25, of the best text 1.
-func rankLexical(query string, texts []Text) []float64 {
-	terms := queryTerms(query)
+func rankLexical(query []uint64, texts []Text) []float64 {
+	terms := slices.Clone(query)
+	slices.Sort(terms)
+	terms = slices.Compact(terms)
 	placeOf := make(map[uint64]int, len(terms))
 	for i, term := range terms {
-		placeOf[xxhash.Sum64String(term)] = i
+		placeOf[term] = i
 	}
 	postings := make([][]posting, len(terms))
 	total := 0

@@ -315,7 +315,9 @@ func TestFewTextsAreRankedAsAnIndexOfThemWould(t *testing.T) {
 		for _, hit := range x.Search(Query{Text: query, Vector: vector}) {
 			want[hit.Seq-1] = Parts{Lexical: hit.Parts.Lexical, Dense: hit.Parts.Dense}
 		}
-		for i, got := range Rank(query, vector, prepared) {
+		asked := NewText(query)
+		asked.Vector = vector
+		for i, got := range Rank(asked, prepared) {
 			assert.InDelta(t, want[i].Lexical, got.Lexical, 1e-9)
 			assert.InDelta(t, want[i].Dense, got.Dense, 1e-9)
 		}

@@ -26,14 +26,15 @@ const (
 // recent turns do not show.
 type code struct {
 	seen   seenCode
-	from   *seenCode            // what seen was made of
-	fresh  bool                 // seen has what came up to the end of the context
-	anew   bool                 // from can't be used
-	ranked map[span]recall.Text // passages
+	from   *seenCode           // what seen was made of
+	fresh  bool                // seen has what came up to the end of the context
+	anew   bool                // from can't be used
+	ranked map[span]rankedText // passages
+	query  *recall.Text        // what they are ranked by; nil before that
+	model  string              // of the embeddings that took part, "" for none
 
 	beside   []uint64  // sequences of what the recent turns show
 	passages []passage // the best first
-	model    string    // of the embeddings that took part, "" for none
 }
 
 // passage is a piece of a file: lines that follow each other.
@@ -207,11 +208,14 @@ func (k *knownLines) leftOut(all []codeLine) []bool {
 // nil, by its meaning, by how lately their file was touched, and by how lately they were
 // shown, each up to 1; late is how much the last two count.
 func (c *code) rank(query string, embed func(text string) recall.Vector, late float64) {
-	var vector recall.Vector
-	if embed != nil {
-		vector = embed(query)
+	if c.query == nil {
+		text := recall.NewText(query)
+		if embed != nil {
+			text.Vector = embed(query)
+		}
+		c.query = &text
 	}
-	said := recall.Rank(query, vector, c.codeTexts(embed))
+	said := recall.Rank(*c.query, c.codeTexts(embed))
 	filesRank, callRank := map[string]int{}, map[uint64]int{}
 	for i := range c.passages {
 		p := &c.passages[i]

@@ -43,10 +43,10 @@ const maxCodeBytes = 4 * maxCodeChars
 // seenCode are the calls of a conversation below some sequence, as far back as they were
 // read.
 type seenCode struct {
-	cwd   string               // of the conversation, to which paths are relative
-	calls []*codeCall          // the oldest first, and no call between them is missing; each is never changed
-	whole bool                 // there is no call before them
-	texts map[span]recall.Text // of passages
+	cwd   string              // of the conversation, to which paths are relative
+	calls []*codeCall         // the oldest first, and no call between them is missing; each is never changed
+	whole bool                // there is no call before them
+	texts map[span]rankedText // of passages
 }
 
 // codeCall is a call, with what it has shown or written if it has to do with one file
@@ -70,6 +70,12 @@ type codeResult struct {
 	failed  bool
 	lent    bool      // by a branch to a call that it inherited, until it has such a call itself
 	text    *codeText // of a file that was read
+}
+
+// rankedText is what a passage is ranked by, and what it costs alone.
+type rankedText struct {
+	recall.Text
+	cost int
 }
 
 // span is a passage: lines of what an event has shown or written.
@@ -141,7 +147,7 @@ func (s *seenCode) bytes() (n int) {
 		n += 256 + len(c.path) + 8*len(c.replaced) + c.written.bytes() + c.result.text.bytes()
 	}
 	for _, text := range s.texts {
-		n += 96 + 8*len(text.Terms) + len(text.Vector)
+		n += 104 + 8*len(text.Terms) + len(text.Vector)
 	}
 	return n
 }
@@ -265,12 +271,12 @@ func (c *code) codeTexts(embed func(text string) recall.Vector) []recall.Text {
 			text, ok = c.ranked[at]
 		}
 		if !ok {
-			text = recall.NewText(p.text())
+			text = rankedText{recall.NewText(p.text()), codeItem(p, 0).measured().Chars}
 		}
 		if embed != nil && text.Vector == nil {
 			text.Vector = embed(p.text())
 		}
-		out[i], c.ranked[at] = text, text
+		out[i], p.cost, c.ranked[at] = text.Text, text.cost, text
 	}
 	return out
 }

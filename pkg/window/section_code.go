@@ -5,14 +5,12 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"mneme/pkg/recall"
 )
 
 // confidenceCode is how sure an agent can be of code that it saw: it may have changed.
 const confidenceCode = 0.5
 
-// codeItem shows a passage.
+// codeItem shows a passage; it is not measured yet.
 func codeItem(p *passage, best float64) Item {
 	relevance := 0.0
 	if best > 0 {
@@ -21,7 +19,7 @@ func codeItem(p *passage, best float64) Item {
 	return Item{
 		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, StartLine: p.start(), EndLine: p.end(), Text: p.text(),
 		Match: &Match{Relevance: relevance, Confidence: confidenceCode, Score: p.score, Parts: p.said},
-	}.measured()
+	}
 }
 
 // writeCode writes a passage, below the name of its file if that has changed: its lines
@@ -75,7 +73,7 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	}
 	cache := b.src.Recall.Code(b.req.Conversation)
 	if b.code == nil {
-		b.code = &code{ranked: map[span]recall.Text{}}
+		b.code = &code{ranked: map[span]rankedText{}}
 		b.code.seen, b.code.from = cache.load(b.end, b.conversation.Cwd)
 	}
 	beside := make([]uint64, len(turns))
@@ -96,9 +94,6 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 		b.code.model = cache.Model
 	}
 	cache.store(b.code)
-	for i := range b.code.passages {
-		b.code.passages[i].cost = codeItem(&b.code.passages[i], 0).Chars
-	}
 	return nil
 }
 
@@ -175,9 +170,8 @@ func (b *builder) chooseCode(room int) (items []Item) {
 		it := codeItem(p, b.code.passages[0].score)
 		if i == 0 || items[i-1].Path != p.path {
 			it.Label = codeLabel(p.path)
-			it = it.measured()
 		}
-		items = append(items, it)
+		items = append(items, it.measured())
 	}
 	return items
 }
