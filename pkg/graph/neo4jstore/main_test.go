@@ -2,7 +2,6 @@ package neo4jstore
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -17,25 +16,8 @@ import (
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
-// lawChecks is how many histories a law is tried with, unless -rapid.checks says how
-// many: each takes a hundred round trips. With -short there are fewer, for the race
-// detector looks at what all of them do alike.
-const (
-	lawChecks      = "3"
-	lawChecksShort = "2"
-)
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := mnemetest.All
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
-	switch {
-	case chosen:
-	case testing.Short():
-		_ = flag.Set("rapid.checks", lawChecksShort)
-	default:
-		_ = flag.Set("rapid.checks", lawChecks)
-	}
+	mnemetest.TryLaws(3, 2) // each case takes a hundred round trips
 	code := m.Run()
 	if err := forget(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "what the tests wrote stays:", err)

@@ -1,0 +1,13 @@
+package window_test
+
+import (
+	"os"
+	"testing"
+
+	"mneme/internal/mnemetest"
+)
+
+func TestMain(m *testing.M) {
+	mnemetest.TryLaws(40, 10)
+	os.Exit(m.Run())
+}
