@@ -79,6 +79,9 @@ func TestWhatIsKeptOfCodeChangesNoContext(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "excludes") == 0 {
 				req.Exclude = []string{"**/1.go"}
 			}
+			if rapid.IntRange(0, 2).Draw(rt, "asks") == 0 {
+				req.Query = rapid.SampledFrom([]string{"the value in line 7", "which number was worse before?"}).Draw(rt, "asked")
+			}
 			want, err := window.Build(t.Context(), s.fresh(), req)
 			require.NoError(rt, err)
 			got, err := window.Build(t.Context(), s.source(), req)
@@ -125,6 +128,43 @@ func TestWhatIsKeptOfCodeIsForgottenWithAnotherStore(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, sectionOf(want, window.SectionCode))
 		assert.Equal(t, sectionOf(want, window.SectionCode), sectionOf(got, window.SectionCode))
+	}
+}
+
+// A branch can have the result of a call that it inherits, until it has a call of that id
+// itself: then the result is that one's.
+func TestAResultThatABranchLendsItsParentsCallIsNotKept(t *testing.T) {
+	s := newStore(t)
+	parent := newTalk(t, "parent").user("Look.").assistant("I read.").call("k1", "Read", args{"file_path": "/repo/inherited.go"}).user("Branch here.")
+	branch := newTalk(t, "branch").add(&events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "parent", MessageID: fmt.Sprintf("m%d", parent.n)}})
+	goOn := func() {
+		for range 12 {
+			branch.user("And then?").assistant(strings.Repeat("Something else is done. ", 20))
+		}
+		s.apply(branch.events)
+		branch.events = nil
+	}
+	code := func() []window.Item {
+		build := func() []window.Item {
+			got, err := window.Build(t.Context(), s.branched("branch"), window.Request{Conversation: idOf("branch"), MaxChars: 6_000})
+			require.NoError(t, err)
+			return sectionOf(got, window.SectionCode)
+		}
+		got, kept := build(), s.indexes
+		s.indexes = indexes.New(64<<20, indexes.BuiltIn{})
+		require.Equal(t, build(), got)
+		s.indexes = kept
+		require.NotEmpty(t, got)
+		return got
+	}
+	s.apply(parent.events)
+	branch.result("k1", true, file("lent", 1, 9))
+	goOn()
+	require.Equal(t, "/repo/inherited.go", code()[0].Path)
+	branch.assistant("I read once more.").call("k1", "Read", args{"file_path": "/repo/own.go"})
+	goOn()
+	for _, it := range code() {
+		require.Equal(t, "/repo/own.go", it.Path)
 	}
 }
 
