@@ -98,18 +98,23 @@ func publish(t *testing.T, log *eventlog.Log, messages []eventlog.Message) {
 }
 
 // verified compares the read models behind an API with what the log makes in SQLite, up
-// to a sequence.
+// to a sequence. It waits as long as they go on.
 func verified(t *testing.T, url string, upTo uint64) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline, applied := time.Now().Add(patience), uint64(0)
 	for behind := true; behind; {
 		_, body, _ := get(t, url+"/v1/status")
 		require.True(t, time.Now().Before(deadline), body)
 		var s httpapi.Status
 		require.NoError(t, json.Unmarshal([]byte(body), &s), body)
 		behind = len(s.Projections) != 3 // graph, files and summaries
+		sum := uint64(0)
 		for _, p := range s.Projections {
 			behind = behind || p.Checkpoint < upTo
+			sum += p.Checkpoint
+		}
+		if sum > applied {
+			deadline, applied = time.Now().Add(patience), sum
 		}
 		<-pause(20)
 	}
