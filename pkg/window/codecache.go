@@ -81,6 +81,7 @@ type rankedText struct {
 // span is a passage: lines of what an event has shown or written.
 type span struct {
 	seq      uint64
+	turn     int // of the call: a result that a branch has lent may become another one's
 	from, to int
 }
 
@@ -110,9 +111,9 @@ func (s *seenCode) below(end uint64) int {
 	return n
 }
 
-// store keeps the newest calls that a context had, with what it
-// ranked the passages by, unless those of a newer context are kept: others than it began with, or such as
-// go on behind its end.
+// store keeps the newest calls that a context had, with what it ranked the passages by,
+// unless those of a newer context are kept: others than it began with, or such as go on
+// behind its end.
 func (k *CodeCache) store(c *code) {
 	s := &seenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), texts: maps.Clone(c.ranked)}
 	if more := len(s.calls) - maxCodeCalls; more > 0 {
@@ -265,7 +266,7 @@ func (c *code) codeTexts(embed func(text string) recall.Vector) []recall.Text {
 	out := make([]recall.Text, len(c.passages))
 	for i := range c.passages {
 		p := &c.passages[i]
-		at := span{p.seq, p.from, p.to}
+		at := span{p.seq, p.turn, p.from, p.to}
 		text, ok := c.seen.texts[at]
 		if !ok {
 			text, ok = c.ranked[at]

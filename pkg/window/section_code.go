@@ -91,7 +91,9 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 		b.code.rank(b.codeQuery(), nil, 1)
 	} else { // it need not be about what is being done, nor in the words of the code
 		b.code.rank(b.codeQuery(), cache.Embed, askedLate)
-		b.code.model = cache.Model
+		if b.code.query.Vector != nil {
+			b.code.model = cache.Model
+		}
 	}
 	cache.store(b.code)
 	return nil
