@@ -8,9 +8,8 @@ FUZZTIME ?= 30s
 # Built and not by go run, which would keep signals and the exit code to itself.
 NEO4J = $(GO) build -o .cache/neo4j-serve ./deploy/neo4j/serve && .cache/neo4j-serve
 
-# Without what a debugger needs the linker has half the work, and lint has vetted. One
-# package more at once than there are processors: some wait for a server.
-TEST = $(GO) test -vet=off -ldflags='-s -w' -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# Without what a debugger needs the linker has half the work, and lint has vetted.
+TEST = $(GO) test -vet=off -ldflags='-s -w'
 
 # The race detector needs a C compiler.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)
