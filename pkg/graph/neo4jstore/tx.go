@@ -92,7 +92,7 @@ func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*
 			}
 			return err
 		}
-		if !look && len(t.claims) > 0 {
+		if !t.look && len(t.claims) > 0 {
 			return errUnwritten
 		}
 		return t.flush(ctx)
@@ -211,16 +211,27 @@ func (t *tx) Advance(_ context.Context, cp projection.Checkpoint) error {
 }
 
 // Claim implements projection.Tx. The keys are written with the rows of their events.
+// Without a look a violated constraint tells that a key was not free, but only of events
+// that are written: if one is refused because of another of the list, a look says who
+// holds its other key.
 func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
-	taken := map[events.Digest]projection.Claim{}
-	if t.look {
-		stored, err := t.stored(ctx, claims)
-		if err != nil {
-			return nil, err
+	if !t.look {
+		if held := t.take(claims, map[events.Digest]projection.Claim{}); len(held) == 0 {
+			t.assumed = t.assumed || len(claims) > 0
+			return held, nil
 		}
-		taken = stored
+		t.look = true
+		clear(t.claims)
 	}
-	t.assumed = t.assumed || !t.look && len(claims) > 0
+	stored, err := t.stored(ctx, claims)
+	if err != nil {
+		return nil, err
+	}
+	return t.take(claims, stored), nil
+}
+
+// take gives each event its keys if nobody has taken one of them, and returns who has.
+func (t *tx) take(claims []projection.Claim, taken map[events.Digest]projection.Claim) map[int]projection.Claim {
 	held := map[int]projection.Claim{}
 	for first, end := 0, 0; first < len(claims); first = end {
 		free := true
@@ -237,7 +248,7 @@ func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 		}
 		t.claims[claims[first].Seq] = claims[first:end]
 	}
-	return held, nil
+	return held
 }
 
 // stored looks up who holds the keys of claims.

@@ -75,6 +75,20 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 				require.Len(t, b.failed(), 1)
 			})
 		}},
+		{"a refused event is told the holder of its event id before that of its payload", func(t *testing.T) {
+			h := NewHistory()
+			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e2", d.nth(2))
+			h.AddAs("c", "e1", d.nth(2)) // both are taken, by different events
+			for _, batch := range []int{1, 2, 3} {
+				b := w.bench(t)
+				b.apply(h.Messages[:batch-1]) // what the last batch finds stored
+				b.apply(h.Messages[batch-1:])
+				failed := b.failed()
+				require.Len(t, failed, 1)
+				require.Contains(t, failed[0].Reason, "sequence 1 ", "%d stored before", batch-1)
+			}
+		}},
 		{"ids are unique within their conversation and tenant only", func(t *testing.T) {
 			h := NewHistory()
 			h.AddAs("c", "e1", d.nth(1))
