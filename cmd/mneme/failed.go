@@ -238,7 +238,7 @@ func retryFailed(ctx context.Context, api *client, request httpapi.RetryRequest)
 			return total, err
 		}
 		var page httpapi.Retry
-		if err := api.post(ctx, "/v1/failed/retry", "application/json", body, &page); err != nil {
+		if err := api.post(ctx, "/v1/retries", "application/json", body, &page); err != nil {
 			return total, err
 		}
 		total.Conversations = append(total.Conversations, page.Conversations...)

@@ -137,12 +137,20 @@ func (f *requestFlags) ask(ctx context.Context, g *Globals, t *terminal, action 
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return t.rawJSON(body, false)
-	}
 	var answer httpapi.Summarized
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return err
+	}
+	if g.JSON {
+		if err := t.rawJSON(body, false); err != nil {
+			return err
+		}
+	}
+	if answer.Pending {
+		return &awayError{fmt.Errorf("not done after %s; it goes on: look at \"mneme summaries %s\" later, or wait longer with --wait", f.Wait, f.ID)}
+	}
+	if g.JSON {
+		return nil
 	}
 	if answer.Kept > 0 {
 		t.say("%d stay as they are: the model did not write them", answer.Kept)

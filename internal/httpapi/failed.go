@@ -68,7 +68,7 @@ type FailedDetail struct {
 func (a *api) registerFailed(h huma.API) {
 	huma.Register(h, operation("list-failed", http.MethodGet, "/v1/failed", "Events that a projection skipped", "operations", 422, 503), a.failed)
 	huma.Register(h, operation("show-failed", http.MethodGet, "/v1/failed/{seq}", "A skipped event as the log holds it", "operations", 404, 422, 503), a.showFailed)
-	retry := operation("retry-failed", http.MethodPost, "/v1/failed/retry", "Try skipped events again", "operations", 404, 422, 503)
+	retry := operation("retry-failed", http.MethodPost, "/v1/retries", "Try skipped events again", "operations", 404, 422, 503)
 	retry.Description = "Makes the conversations that they belong to anew from the log, each in one transaction of the process that drives its partition. " +
 		"Reads see a conversation as it was until that is done."
 	huma.Register(h, retry, a.retry)

@@ -235,7 +235,7 @@ func TestARequestMayTakeLongerThanItsBodyMay(t *testing.T) {
 
 func TestHeadersHaveALimit(t *testing.T) {
 	b := setup(t)
-	response, _ := raw(t, b.HTTPURL(), "GET /v1/status HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 200<<10)+"\r\n\r\n")
+	response, _ := raw(t, b.HTTPURL(), "GET /v1/status HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 1400<<10)+"\r\n\r\n")
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
 }
 

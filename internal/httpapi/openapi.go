@@ -48,6 +48,12 @@ var statuses = map[int]string{
 	http.StatusServiceUnavailable:    "The log or a read model does not answer, or too much is asked at once: ask again",
 }
 
+// headersTooLarge is what a server answers before any operation sees the request.
+var headersTooLarge = &huma.Response{
+	Description: "The first line and the headers are over the limit of some 1.3 MB",
+	Content:     map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
+}
+
 // clientGone is the status of a request whose client did not wait for the answer.
 const clientGone = 499
 
@@ -74,6 +80,7 @@ func declareCommon(doc *huma.OpenAPI) {
 				}
 				op.Responses[strconv.Itoa(status)] = declared
 			}
+			op.Responses[strconv.Itoa(http.StatusRequestHeaderFieldsTooLarge)] = headersTooLarge
 		}
 	}
 }

@@ -49,14 +49,15 @@ func TestTheDetailOfAProblemSaysWhatToDo(t *testing.T) {
 		body   string
 		detail string
 	}{
-		"GET /v1/conversations?limit=-1":                 {422, nil, "", "query.limit: expected number >= 1"},
-		"GET /v1/conversations?limit=1000000000":         {422, nil, "", "query.limit: expected number <= 1000"},
-		"GET /v1/conversations?updated_after=2026-01-31": {422, nil, "", "query.updated_after: is no time as RFC 3339 has it, such as 2026-01-31T15:04:05Z"},
-		"GET /v1/conversations/c/files?color=red":        {422, nil, "", "query.color: unknown query parameter; known are all, as_of, at_least, group_by, kind, limit, tenant, wait_ms"},
-		"GET /v1/conversations?a=1&b=2&c=3&d=4":          {422, nil, "", "and 1 more"},
-		"GET /v1/conversations/c":                        {404, nil, "", `conversation "c" of tenant "default": not found`},
-		"POST /v1/conversations":                         {415, map[string]string{"Content-Type": "text/plain"}, `{"title":"a title"}`, "send Content-Type: application/json"},
-		"POST /v1/conversations?tenant=t":                {422, asJSON, `{"titel":"a title"}`, "body.titel: unexpected property"},
+		"GET /v1/conversations?limit=-1":                                            {422, nil, "", "query.limit: expected number >= 1"},
+		"GET /v1/conversations?limit=1000000000":                                    {422, nil, "", "query.limit: expected number <= 1000"},
+		"GET /v1/conversations/c/summaries?level=9223372036854775807&frontier=true": {422, nil, "", "query.level: expected number <= 1000"},
+		"GET /v1/conversations?updated_after=2026-01-31":                            {422, nil, "", "query.updated_after: is no time as RFC 3339 has it, such as 2026-01-31T15:04:05Z"},
+		"GET /v1/conversations/c/files?color=red":                                   {422, nil, "", "query.color: unknown query parameter; known are all, as_of, at_least, group_by, kind, limit, tenant, wait_ms"},
+		"GET /v1/conversations?a=1&b=2&c=3&d=4":                                     {422, nil, "", "and 1 more"},
+		"GET /v1/conversations/c":                                                   {404, nil, "", `conversation "c" of tenant "default": not found`},
+		"POST /v1/conversations":                                                    {415, map[string]string{"Content-Type": "text/plain"}, `{"title":"a title"}`, "send Content-Type: application/json"},
+		"POST /v1/conversations?tenant=t":                                           {422, asJSON, `{"titel":"a title"}`, "body.titel: unexpected property"},
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		var text string

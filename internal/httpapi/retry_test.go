@@ -42,7 +42,7 @@ func (b *bundle) retry(status int, r httpapi.RetryRequest, answer any) {
 	b.t.Helper()
 	body, err := json.Marshal(r)
 	require.NoError(b.t, err)
-	b.do(status, http.MethodPost, "/v1/failed/retry", map[string]string{"Content-Type": "application/json"}, body, answer)
+	b.do(status, http.MethodPost, "/v1/retries", map[string]string{"Content-Type": "application/json"}, body, answer)
 }
 
 func TestASkippedEventIsShownAsTheLogHoldsIt(t *testing.T) {

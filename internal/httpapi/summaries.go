@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -54,7 +55,7 @@ func showSummary(s graph.Summary) Summary {
 
 type summariesInput struct {
 	RowsParams
-	Level      int  `query:"level" minimum:"0" doc:"only of this level; 0 means all"`
+	Level      int  `query:"level" minimum:"0" maximum:"1000" doc:"only of this level; 0 means all"`
 	Frontier   bool `query:"frontier" doc:"only those that no higher summary consolidates"`
 	Superseded bool `query:"superseded" doc:"older revisions too"`
 }
@@ -83,16 +84,20 @@ type SummarizeParams struct {
 
 type resummarizeInput struct {
 	SummarizeParams
-	Level     int  `query:"level" minimum:"0" doc:"only summaries of this level; 0 means all"`
+	Level     int  `query:"level" minimum:"0" maximum:"1000" doc:"only summaries of this level; 0 means all"`
 	Fallbacks bool `query:"fallbacks" doc:"only those that a model was to write and did not"`
 }
 
-type summarizeOutput struct{ Body Summarized }
+type summarizeOutput struct {
+	Status int
+	Body   Summarized
+}
 
 // Summarized is what the summarizer wrote for a request.
 type Summarized struct {
 	Written []string `json:"written" doc:"summary_ids, or tool_call_ids of the results that were condensed; empty if there was nothing to do"`
 	Kept    int      `json:"kept" doc:"that the model could not write again, and that stay as they are"`
+	Pending bool     `json:"pending,omitempty" doc:"wait_ms were not enough; it goes on, and nothing else of this answer is known yet"`
 }
 
 func (a *api) registerSummaries(h huma.API) {
@@ -100,15 +105,23 @@ func (a *api) registerSummaries(h huma.API) {
 	list.Description = pagesDoc
 	huma.Register(h, list, a.summaries)
 	huma.Register(h, operation("show-summary", http.MethodGet, "/v1/conversations/{id}/summaries/{summary_id}", "Show a summary and what it covers", "summaries", 404, 422, 503, 504), a.summary)
-	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarise a conversation now", "summaries", 404, 409, 422, 503, 504)
+	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarise a conversation now", "summaries", 404, 409, 422, 503)
 	now.Description = "Writes what is due, and a summary of whatever no summary covers, the last turns aside."
-	huma.Register(h, now, a.summarize)
-	again := operation("resummarize", http.MethodPost, "/v1/conversations/{id}/resummarize", "Write summaries again", "summaries", 404, 409, 422, 503, 504)
+	huma.Register(h, mayGoOn(h, now), a.summarize)
+	again := operation("resummarize", http.MethodPost, "/v1/conversations/{id}/resummarize", "Write summaries again", "summaries", 404, 409, 422, 503)
 	again.Description = "Writes a new revision of each summary, which takes the place of the older one; that one stays in the log."
-	huma.Register(h, again, a.resummarize)
-	shorter := operation("condense", http.MethodPost, "/v1/conversations/{id}/condense", "Have large results of tools condensed by a model", "summaries", 404, 409, 422, 503, 504)
+	huma.Register(h, mayGoOn(h, again), a.resummarize)
+	shorter := operation("condense", http.MethodPost, "/v1/conversations/{id}/condense", "Have large results of tools condensed by a model", "summaries", 404, 409, 422, 503)
 	shorter.Description = "Contexts then show the shorter text; log and graph keep the results as they are."
-	huma.Register(h, shorter, a.condense)
+	huma.Register(h, mayGoOn(h, shorter), a.condense)
+}
+
+// mayGoOn declares the answer to a request whose work takes longer than it waits.
+func mayGoOn(h huma.API, op huma.Operation) huma.Operation {
+	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Summarized](), true, "Summarized")
+	op.Description += " If that takes longer than wait_ms the answer is 202, and it goes on."
+	op.Responses = map[string]*huma.Response{"202": {Description: "Not done yet: it goes on", Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
+	return op
 }
 
 func (a *api) summaries(ctx context.Context, in *summariesInput) (*summariesOutput, error) {
@@ -201,9 +214,9 @@ func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request
 	case errors.Is(err, summarizer.ErrOff):
 		return nil, huma.Error409Conflict(err.Error() + "; MNEME_SUMMARY_WRITER of the summarizer, or of the conversation's profile, is off")
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, huma.Error504GatewayTimeout("it is not done yet and goes on; look at the summaries again later")
+		return &summarizeOutput{Status: http.StatusAccepted, Body: Summarized{Written: []string{}, Pending: true}}, nil
 	case err != nil:
 		return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("%v; %d were written before", err, len(answer.Written)))
 	}
-	return &summarizeOutput{Body: Summarized{Written: answer.Written, Kept: answer.Kept}}, nil
+	return &summarizeOutput{Status: http.StatusOK, Body: Summarized{Written: answer.Written, Kept: answer.Kept}}, nil
 }

@@ -176,7 +176,7 @@ func (c *cluster) exercise(workers int) {
 	}
 
 	// The process that answers drives nothing; the owner of the partition repairs.
-	status, body := c.ask(http.MethodPost, c.api+"/v1/failed/retry", httpapi.RetryRequest{Seq: bad})
+	status, body := c.ask(http.MethodPost, c.api+"/v1/retries", httpapi.RetryRequest{Seq: bad})
 	require.Equal(t, http.StatusOK, status, "%s", body)
 	var retried httpapi.Retry
 	require.NoError(t, json.Unmarshal(body, &retried))
@@ -210,10 +210,10 @@ func (c *cluster) exercise(workers int) {
 			require.Equal(t, []string{"idle", ""}, []string{p.State, p.Holder})
 		}
 	}
-	status, body = c.ask(http.MethodPost, c.api+"/v1/failed/retry", httpapi.RetryRequest{Seq: bad, Projection: "graph"})
+	status, body = c.ask(http.MethodPost, c.api+"/v1/retries", httpapi.RetryRequest{Seq: bad, Projection: "graph"})
 	require.Equal(t, http.StatusServiceUnavailable, status, "%s", body)
 	require.Contains(t, string(body), "start ingestor")
-	status, body = c.ask(http.MethodPost, c.api+"/v1/failed/retry", httpapi.RetryRequest{Seq: bad})
+	status, body = c.ask(http.MethodPost, c.api+"/v1/retries", httpapi.RetryRequest{Seq: bad})
 	require.Equal(t, http.StatusOK, status, "the other projection can: %s", body)
 }
 

@@ -193,7 +193,7 @@ func TestAMessageThatTheEndpointRefusesFailsAloneAndCanBeTriedAgain(t *testing.T
 	require.Equal(t, "1 of 4 messages have no vectors", i.search("c", "zebra").Missing)
 
 	e.Reply(e.Pass())
-	status, body := i.ask(http.MethodPost, "/v1/failed/retry", `{"projection":"embeddings","all":true}`)
+	status, body := i.ask(http.MethodPost, "/v1/retries", `{"projection":"embeddings","all":true}`)
 	require.Equal(t, http.StatusOK, status, "%s", body)
 	_, body = i.ask(http.MethodGet, "/v1/failed?projection=embeddings", "")
 	require.NotContains(t, body, "HTTP 413")

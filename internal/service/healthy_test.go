@@ -5,10 +5,28 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
+
+func TestTheLongestQueryThatTheDocumentAllowsIsRead(t *testing.T) {
+	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer server.Stop()
+	read := 0
+	server.Start(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		read = utf8.RuneCountInString(r.URL.Query().Get("query"))
+	}))
+	response, err := http.Get(server.URL() + "/?query=" + url.QueryEscape(strings.Repeat("🚀", 100_000)))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, 100_000, read)
+}
 
 func TestAProgramIsHealthyIfTheOneThatRunsIsReady(t *testing.T) {
 	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", slog.New(slog.DiscardHandler))

@@ -16,9 +16,10 @@ import (
 	"mneme/pkg/projection"
 )
 
-// maxHeaderBytes is what a request's headers may take: more than the log takes of an
+// maxHeaderBytes is what a request's first line and headers may take: more than a query of
+// 100,000 characters, each percent-encoded in 12 bytes, and more than the log takes of an
 // event in binary mode, whose attributes are headers.
-const maxHeaderBytes = 128 << 10
+const maxHeaderBytes = 1300 << 10
 
 // HTTP serves a handler on an address.
 type HTTP struct {

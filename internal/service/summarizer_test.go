@@ -292,6 +292,11 @@ func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t
 	_, body = i.ask(http.MethodPost, "/v1/conversations/c/resummarize?fallbacks=true", "")
 	require.JSONEq(t, `{"written": [], "kept": 0}`, body)
 	i.verified()
+
+	endpoint.Reply(llmtest.Hang)
+	status, body = i.ask(http.MethodPost, "/v1/conversations/c/resummarize?wait_ms=100", "")
+	require.Equal(t, http.StatusAccepted, status, "%s", body)
+	require.JSONEq(t, `{"written": [], "kept": 0, "pending": true}`, body)
 }
 
 func TestAModelThatIsDownIsWaitedForUntilTheDeadline(t *testing.T) {

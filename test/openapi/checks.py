@@ -9,11 +9,16 @@ from hypothesis import strategies as st
 WHERE = re.compile(
     r"query\.(at_least|as_of)"  # beyond the end of the log
     r"|query\.cursor"  # not one that the API gave
+    r"|query\.file"  # neither file nor name, or a line of no file
+    r"|(query|body)\.tenant"  # a conversation without its tenant
     r"|header\.content-type"  # JSON without ce- headers, which would make it binary mode
     r"|body\.message_id"  # not one of the conversation
     r"|body(\[\d+\])?\.data\.(first|last)_(seq|turn)"  # a range that ends before it begins
 )
-WHAT = re.compile(r"is \d+ bytes long, the limit is \d+")  # a schema counts characters
+WHAT = re.compile(
+    r"is \d+ bytes long, the limit is \d+"  # a schema counts characters
+    r"|one of seq, conversation and all is needed"
+)
 
 
 def event(conversation, id, content):

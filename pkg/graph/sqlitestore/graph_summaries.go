@@ -110,7 +110,8 @@ func summarySeqsOf(query queryer, key int64, q graph.SummaryQuery) (seqs []uint6
 			return nil, err
 		}
 	}
-	for level := first; level <= last; level++ {
+	for above := range last - first + 1 {
+		level := first + above
 		if err := read(frontierSeqs, "", key, level, asOf, key, level+1, asOf, asOf); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +178,7 @@ func summaryCases(w graphShop) []namedCase {
 			require.Equal(t, []string{"s5"}, b.summaryIDs(graph.SummaryQuery{Frontier: true, From: 16}))
 			require.Empty(t, b.summaryIDs(graph.SummaryQuery{Level: 4}))
 			require.Empty(t, b.summaryIDs(graph.SummaryQuery{Level: 4, Frontier: true}))
+			require.Empty(t, b.summaryIDs(graph.SummaryQuery{Level: math.MaxInt32, Frontier: true}))
 			require.Empty(t, b.summaryIDs(graph.SummaryQuery{Before: 9}))
 			require.Empty(t, b.summaryIDs(graph.SummaryQuery{From: graph.Latest}))
 			require.Len(t, b.summaryIDs(graph.SummaryQuery{}), 8)
