@@ -76,23 +76,16 @@ func (p *passage) end() int {
 // that takes.
 func (b *builder) cutCode(ctx context.Context, shown []Item) error {
 	c := b.code
-	known := knownLines{map[uint64]bool{}, map[uint64]bool{}}
+	if _, err := b.codeCall(ctx, 0); err != nil { // reads what is new
+		return err
+	}
+	known := knownLines{state: map[uint64]lineState{}}
 	whole := map[uint64]bool{} // what is shown as it is
 	for i := range shown {
 		it := &shown[i]
 		whole[it.Seq] = whole[it.Seq] || it.WholeChars == 0
 		whole[it.ResultSeq] = it.ResultWholeChars == 0
-		known.see(it.Text)
-		if it.Result != nil {
-			text, _ := unnumbered(*it.Result)
-			known.see(text)
-		}
-		if it.Arguments != "" {
-			written, _ := changes(it.Arguments)
-			for _, text := range written {
-				known.see(text)
-			}
-		}
+		known.seeItem(it, c.seen.at(it.Seq))
 	}
 	c.passages = c.passages[:0]
 	chars := 0
@@ -111,34 +104,92 @@ func (b *builder) cutCode(ctx context.Context, shown []Item) error {
 		if chars += p.of.chars; whole[p.seq] {
 			continue
 		}
-		c.add(p, known)
+		c.add(p, &known)
 		for _, line := range replaced {
-			if !known.seen[line] {
-				known.gone[line] = true
+			if known.state[line] == lineNew {
+				known.state[line] = lineGone
 			}
 		}
 	}
 	return nil
 }
 
-// knownLines are those that newer passages have or that are shown, and those that were
-// replaced, by their hashes.
-type knownLines struct{ seen, gone map[uint64]bool }
+// knownLines says what is known of lines, by their hashes.
+type knownLines struct {
+	state map[uint64]lineState
+	marks []lineMark // of the text at hand
+}
+
+// lineState is what newer passages say of a line.
+type lineState uint8
+
+const (
+	lineNew  lineState = iota
+	lineGone           // it was replaced
+	lineSeen           // one of them has it, or it is shown
+)
+
+// lineMark is what becomes of a line of a text.
+type lineMark uint8
+
+const (
+	markShort    lineMark = iota // told from no other
+	markFresh                    // not seen yet
+	markSeen                     // seen, but too few beside it are
+	markRepeated                 // left out with those around it
+	markGone                     // left out: it was replaced
+)
+
+// seeItem notes the lines of what is shown. call is what is known of it, nil for nothing:
+// it spares reading the same texts again.
+func (k *knownLines) seeItem(it *Item, call *codeCall) {
+	k.see(it.Text)
+	if call == nil {
+		call = &codeCall{}
+	}
+	switch {
+	case it.Result == nil:
+	case call.result.text != nil && call.result.seq == it.ResultSeq && it.ResultWholeChars == 0:
+		k.seeLines(call.result.text.lines)
+	default:
+		text, _ := unnumbered(unixLines(*it.Result))
+		k.see(text)
+	}
+	switch {
+	case it.Arguments == "":
+	case call.written != nil && it.WholeChars == 0:
+		k.seeLines(call.written.lines)
+	default:
+		written, _ := changes(it.Arguments)
+		for _, text := range written {
+			k.see(text)
+		}
+	}
+}
 
 // see notes the lines of a text.
 func (k *knownLines) see(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = told(line); length(line) >= leastCodeLine {
-			k.seen[hashOf(line)] = true
+			k.state[hashOf(line)] = lineSeen
+		}
+	}
+}
+
+// seeLines notes lines that are cut already.
+func (k *knownLines) seeLines(all []codeLine) {
+	for i := range all {
+		if all[i].told >= leastCodeLine {
+			k.state[all[i].hash] = lineSeen
 		}
 	}
 }
 
 // add cuts the text of a passage into passages of what was not seen yet. A scrap of a
 // larger text, of which little is new, is none.
-func (c *code) add(whole passage, known knownLines) {
+func (c *code) add(whole passage, known *knownLines) {
 	all := whole.of.lines
-	left := known.leftOut(all)
+	marks := known.mark(all)
 	from, chars, fresh := 0, 0, 0 // of the passage; fresh are characters that were not seen
 	end := func(to int) {
 		if scrap := to-from < len(all) && fresh < leastFresh; fresh > 0 && !scrap && len(c.passages) < maxCodePassages {
@@ -150,7 +201,7 @@ func (c *code) add(whole passage, known knownLines) {
 	}
 	for i := range all {
 		line := &all[i]
-		if left[i] {
+		if marks[i] >= markRepeated {
 			end(i)
 			from = i + 1
 			continue
@@ -159,49 +210,55 @@ func (c *code) add(whole passage, known knownLines) {
 		if chars+need > codePassage {
 			end(i)
 		}
-		if line.told >= leastCodeLine && !known.seen[line.hash] {
+		if marks[i] == markFresh {
 			fresh += int(line.told)
 		}
 		chars += need
 	}
 	end(len(all))
 	for i := range all {
-		if all[i].told >= leastCodeLine {
-			known.seen[all[i].hash] = true
+		if marks[i] == markFresh || marks[i] == markGone {
+			known.state[all[i].hash] = lineSeen
 		}
 	}
 }
 
-// leftOut tells which lines of a text are left out: those that were replaced, and where
-// leastRepeat or more follow each other that were seen. Less is left, so that what stands
-// around it can be read.
-func (k *knownLines) leftOut(all []codeLine) []bool {
-	out := make([]bool, len(all))
+// mark marks the lines of a text, until the next one. Left out are those that were
+// replaced, and where leastRepeat or more follow each other that were seen. Less is left,
+// so that what stands around it can be read.
+func (k *knownLines) mark(all []codeLine) []lineMark {
+	k.marks = slices.Grow(k.marks[:0], len(all))[:len(all)]
 	from, last, seen := 0, 0, 0 // of the lines at hand that were seen, with short ones between
 	end := func() {
 		if seen >= leastRepeat {
 			for i := from; i <= last; i++ {
-				out[i] = true
+				k.marks[i] = markRepeated
 			}
 		}
 		seen = 0
 	}
 	for i := range all {
 		line := &all[i]
-		switch {
-		case line.told < leastCodeLine:
-		case k.seen[line.hash]:
-			if seen == 0 {
+		if line.told < leastCodeLine {
+			k.marks[i] = markShort
+			continue
+		}
+		switch k.state[line.hash] {
+		case lineSeen:
+			if k.marks[i] = markSeen; seen == 0 {
 				from = i
 			}
 			last, seen = i, seen+1
+		case lineGone:
+			end()
+			k.marks[i] = markGone
 		default:
 			end()
-			out[i] = k.gone[line.hash]
+			k.marks[i] = markFresh
 		}
 	}
 	end()
-	return out
+	return k.marks
 }
 
 // rank scores the passages by what they say of a query, in its words and, unless embed is

@@ -111,6 +111,14 @@ func (s *seenCode) below(end uint64) int {
 	return n
 }
 
+// at is the call of a sequence, nil if there is none or it was not read.
+func (s *seenCode) at(seq uint64) *codeCall {
+	if i := s.below(seq); i < len(s.calls) && s.calls[i].Seq == seq {
+		return s.calls[i]
+	}
+	return nil
+}
+
 // store keeps the newest calls that a context had, with what it ranked the passages by,
 // unless those of a newer context are kept: others than it began with, or such as go on
 // behind its end.
@@ -304,7 +312,7 @@ func newCodeCall(c *graph.ToolCall, cwd string) *codeCall {
 func newCodeResult(r *graph.ToolResult, c *codeCall) codeResult {
 	out := codeResult{seq: r.Seq, eventID: r.EventID, failed: r.Success != nil && !*r.Success, lent: r.Depth != c.Depth}
 	if c.kind == files.KindRead && !out.failed {
-		text, first := unnumbered(lineEnds.Replace(r.Result.Text))
+		text, first := unnumbered(unixLines(r.Result.Text))
 		out.text = newCodeText(text, first, r.Result.Chars)
 	}
 	return out

@@ -143,7 +143,7 @@ func changes(arguments string) (written, replaced []string) {
 	take := func(edit map[string]any, names []string, dst []string) []string {
 		for _, name := range names {
 			if text, ok := edit[name].(string); ok && text != "" {
-				dst = append(dst, lineEnds.Replace(text))
+				dst = append(dst, unixLines(text))
 			}
 		}
 		return dst

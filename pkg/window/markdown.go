@@ -193,13 +193,16 @@ func writeText(w output, text string) {
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// plain is a text with LF as its only line end, and none before or behind it.
-func plain(text string) string {
-	if strings.IndexByte(text, '\r') >= 0 {
-		text = lineEnds.Replace(text)
+// unixLines is a text with LF as its only line end.
+func unixLines(text string) string {
+	if strings.IndexByte(text, '\r') < 0 { // as almost always: a look costs far less
+		return text
 	}
-	return strings.Trim(text, "\n")
+	return lineEnds.Replace(text)
 }
+
+// plain is a text with LF as its only line end, and none before or behind it.
+func plain(text string) string { return strings.Trim(unixLines(text), "\n") }
 
 // What is shown of a name: of a tool or file, of a speaker or an origin.
 const (

@@ -175,13 +175,13 @@ func excerptOf(body graph.Body, start, end, room int) string {
 	end = min(end, len(text))
 	start = min(start, end)
 	room -= 2*length(cutMark) + 2 // and line ends where the parts meet
-	best := fitting(lineEnds.Replace(text[start:end]), room)
+	best := fitting(unixLines(text[start:end]), room)
 	room -= textCost(best)
-	before := endWithin(lineEnds.Replace(text[:start]), room/2)
+	before := endWithin(unixLines(text[:start]), room/2)
 	room -= textCost(before)
 	after := ""
-	if len(best) == len(lineEnds.Replace(text[start:end])) {
-		after = fitting(lineEnds.Replace(text[end:]), room)
+	if len(best) == len(unixLines(text[start:end])) {
+		after = fitting(unixLines(text[end:]), room)
 	}
 	shown := plain(before + best + after)
 	if len(before) < start {

@@ -3,6 +3,7 @@ package window
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"mneme/pkg/graph"
@@ -30,6 +31,8 @@ type step struct {
 	turn    int
 	step    int // assistant messages up to here
 	seq     uint64
+
+	whole []Item // see [builder.items]; nil before they are made
 }
 
 type call struct {
@@ -286,8 +289,51 @@ func (w *window) spoken() float64 {
 	return float64(messages) / float64(all)
 }
 
-// items shows a step, each text at most piece characters long.
+// items shows a step, each text at most piece characters long. Turns are tried with several
+// rooms: what looks the same with any larger piece is made once.
 func (b *builder) items(w *window, s *step, piece int) []Item {
+	if piece < w.settled(s) {
+		return b.itemsOf(w, s, piece)
+	}
+	if s.whole == nil {
+		s.whole = b.itemsOf(w, s, piece)
+	}
+	return s.whole
+}
+
+// settled is the piece from which on a step looks the same.
+func (w *window) settled(s *step) int {
+	n := 0
+	body := func(body graph.Body) {
+		if n = max(n, 2*body.Chars); !body.Whole() {
+			n = math.MaxInt
+		}
+	}
+	result := func(r *graph.ToolResult) {
+		if r == nil {
+			return
+		}
+		if w.isCondensed(r.Result, r.Seq) {
+			n = max(n, summary.CondensedChars)
+		} else {
+			body(r.Result)
+		}
+		n = max(n, len(r.Error))
+	}
+	if s.message != nil {
+		body(s.message.Content)
+	}
+	for i := range s.calls {
+		body(s.calls[i].Arguments)
+		result(s.calls[i].result)
+	}
+	for i := range s.results {
+		result(&s.results[i])
+	}
+	return n
+}
+
+func (b *builder) itemsOf(w *window, s *step, piece int) []Item {
 	var items []Item
 	if s.message != nil {
 		items = append(items, b.messageItem(s.message, b.messageText(s.message, piece)))
