@@ -47,6 +47,21 @@ type problem struct {
 // do sends a request and decodes the answer, which must have the status.
 func (b *bundle) do(status int, method, path string, header map[string]string, body []byte, answer any) {
 	b.t.Helper()
+	response, raw := b.send(method, path, header, body)
+	require.Equal(b.t, status, response.StatusCode, "%s", raw)
+	if status >= 400 {
+		require.Equal(b.t, "application/problem+json", response.Header.Get("Content-Type"))
+	}
+	if text, ok := answer.(*string); ok {
+		*text = string(raw)
+	} else if answer != nil {
+		require.NoError(b.t, json.Unmarshal(raw, answer), "%s", raw)
+	}
+}
+
+// send sends a request and reads the answer.
+func (b *bundle) send(method, path string, header map[string]string, body []byte) (*http.Response, []byte) {
+	b.t.Helper()
 	request, err := http.NewRequestWithContext(b.t.Context(), method, b.HTTPURL()+path, bytes.NewReader(body))
 	require.NoError(b.t, err)
 	for name, value := range header {
@@ -57,15 +72,7 @@ func (b *bundle) do(status int, method, path string, header map[string]string, b
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(response.Body)
 	require.NoError(b.t, err)
-	require.Equal(b.t, status, response.StatusCode, "%s", raw)
-	if status >= 400 {
-		require.Equal(b.t, "application/problem+json", response.Header.Get("Content-Type"))
-	}
-	if text, ok := answer.(*string); ok {
-		*text = string(raw)
-	} else if answer != nil {
-		require.NoError(b.t, json.Unmarshal(raw, answer), "%s", raw)
-	}
+	return response, raw
 }
 
 func (b *bundle) get(path string, answer any) {

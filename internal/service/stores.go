@@ -155,11 +155,12 @@ func (s Stores) openEmbeddingsCache(ctx context.Context) (graph.EmbeddingsCache,
 // server that was just started may take half a minute for that.
 func warm[S interface {
 	Warm(ctx context.Context) error
+	Background(work func(context.Context) error)
 }](ctx context.Context, s Stores, generation int, open func(context.Context, neo4jstore.Config, int) (S, error)) (store S, err error) {
 	if store, err = open(ctx, *s.neo4j, generation); err != nil {
 		return store, err
 	}
-	go func() { _ = store.Warm(context.WithoutCancel(ctx)) }() // a help, and over when the store is closed
+	store.Background(store.Warm)
 	return store, nil
 }
 

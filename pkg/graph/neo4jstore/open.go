@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
@@ -86,6 +87,10 @@ type db struct {
 	driver neo4j.DriverWithContext
 	Config
 	version string
+
+	closing    context.Context // done when the store is to be closed
+	end        context.CancelFunc
+	background sync.WaitGroup
 }
 
 // ServerVersion is that of Neo4j, "5.26.30".
@@ -132,8 +137,9 @@ func open(ctx context.Context, c Config) (_ *db, err error) {
 		return nil, err
 	}
 	d := &db{driver: driver, Config: c}
+	d.closing, d.end = context.WithCancel(context.Background())
 	if err := d.checkVersion(ctx); err != nil {
-		_ = driver.Close(ctx)
+		_ = d.close()
 		return nil, err
 	}
 	return d, nil
@@ -159,8 +165,19 @@ func openAnd(ctx context.Context, c Config, check func(*db, context.Context) err
 	return d, nil
 }
 
+// Background runs work beside whoever uses the store, until it is done or the store is
+// closed: that ends its context and waits for it, for the driver must not be closed while
+// it is used. Its error is nobody's.
+func (d *db) Background(work func(context.Context) error) {
+	d.background.Go(func() { _ = work(d.closing) })
+}
+
 // close ends all connections.
-func (d *db) close() error { return d.driver.Close(context.Background()) }
+func (d *db) close() error {
+	d.end()
+	d.background.Wait()
+	return d.driver.Close(context.Background())
+}
 
 // oldest is the first version of Neo4j whose Cypher the statements are written in.
 var oldest = [2]int{5, 26}

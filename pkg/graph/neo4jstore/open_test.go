@@ -1,6 +1,7 @@
 package neo4jstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -49,6 +50,21 @@ func TestTheServersErrorsAreThoseOfTheContract(t *testing.T) {
 	require.NoError(t, classify(nil))
 	syntax := server("Neo.ClientError.Statement.SyntaxError", "a defect of ours")
 	require.Equal(t, syntax, classify(syntax))
+}
+
+func TestAStoreIsClosedWhenItsWorkInTheBackgroundHasEnded(t *testing.T) {
+	t.Parallel()
+	g, err := OpenGraph(t.Context(), testConfig(t), generationOf(t.Name()))
+	require.NoError(t, err)
+	ended := false
+	g.Background(g.Warm) // which the race detector looks at
+	g.Background(func(ctx context.Context) error {
+		<-ctx.Done()
+		ended = true
+		return ctx.Err()
+	})
+	require.NoError(t, g.Close())
+	require.True(t, ended)
 }
 
 func TestWithoutAServerTheTroubleIsItsOwn(t *testing.T) {
