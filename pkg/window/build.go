@@ -99,6 +99,7 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 	if req.Exclude != nil {
 		b.excluded = files.Exclude(req.Exclude)
 	}
+	b.excluded = remembered(b.excluded)
 	if b.conversation, err = src.Graph.Conversation(ctx, req.Conversation, req.AsOf); err != nil {
 		return nil, err
 	}
@@ -112,6 +113,19 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 		return nil, fmt.Errorf("context of conversation %q: %w", req.Conversation.ID, err)
 	}
 	return b.assemble(list, filled), nil
+}
+
+// remembered asks about each path once: the same few files are touched again and again.
+func remembered(excluded func(path string) bool) func(path string) bool {
+	known := map[string]bool{}
+	return func(path string) bool {
+		out, ok := known[path]
+		if !ok {
+			out = excluded(path)
+			known[path] = out
+		}
+		return out
+	}
 }
 
 var excludedByDefault = files.Exclude(files.DefaultExclusions)

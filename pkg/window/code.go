@@ -48,7 +48,7 @@ type passage struct {
 	turn    int
 	said    recall.Parts // what it says of the query
 	score   float64
-	cost    int // in characters, alone
+	cost    int // in characters, alone; 0 if it was not measured
 	place   int // of its file, among those that are shown
 }
 

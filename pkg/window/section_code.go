@@ -39,6 +39,9 @@ func (it *Item) writeCode(w output) {
 // codeLabel names the file of the passages below it.
 func codeLabel(path string) string { return "### " + oneLine(path) }
 
+// labelCost is what a label above a passage takes in the Markdown.
+func labelCost(label string) int { return length(label) + 2 }
+
 // needCode is the section's share, if tools were called at all and some lines fit.
 func needCode(b *builder) int {
 	room := share(b.req.MaxChars, codeShare)
@@ -151,7 +154,7 @@ func (b *builder) chooseCode(room int) (items []Item) {
 		p := &b.code.passages[i]
 		need := p.cost
 		if _, ok := place[p.path]; !ok {
-			need += length(codeLabel(p.path)) + 2
+			need += labelCost(codeLabel(p.path))
 		}
 		if need > room {
 			continue
@@ -170,10 +173,14 @@ func (b *builder) chooseCode(room int) (items []Item) {
 	})
 	for i, p := range joined(chosen) {
 		it := codeItem(p, b.code.passages[0].score)
+		if it.Chars = p.cost; it.Chars == 0 {
+			it = it.measured()
+		}
 		if i == 0 || items[i-1].Path != p.path {
 			it.Label = codeLabel(p.path)
+			it.Chars += labelCost(it.Label)
 		}
-		items = append(items, it.measured())
+		items = append(items, it)
 	}
 	return items
 }
@@ -183,7 +190,7 @@ func joined(list []*passage) (out []*passage) {
 	for _, p := range list {
 		if n := len(out) - 1; n >= 0 && out[n].seq == p.seq && out[n].path == p.path && out[n].to == p.from {
 			whole := *out[n]
-			whole.to, whole.score = p.to, max(whole.score, p.score)
+			whole.to, whole.score, whole.cost = p.to, max(whole.score, p.score), 0
 			out[n] = &whole
 			continue
 		}
