@@ -17,7 +17,7 @@ func (c Config) command(java java, version string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append(tuning(c.HeapMiB),
+	args := append(c.tuning(),
 		fmt.Sprintf("-Xms%dm", c.HeapMiB), fmt.Sprintf("-Xmx%dm", c.HeapMiB),
 		"-XX:-OmitStackTraceInFastThrow",
 		"-XX:+ExitOnOutOfMemoryError", // a server that lost a thread answers some and hangs others
@@ -38,11 +38,14 @@ func (c Config) command(java java, version string) (*exec.Cmd, error) {
 	return exec.Command(java.path, args...), nil
 }
 
-// tuning of the Java for a heap. A small server lives as long as a test: it has the
-// simple garbage collector (150 MB less) and the quick compiler (half the processor time
-// to start). A large one is to be fast for long.
-func tuning(heapMiB int) []string {
-	if heapMiB < 1024 {
+// small tells whether a server lives as long as a test, and is to be fast soon. A larger
+// one is to be fast for long.
+func (c Config) small() bool { return c.HeapMiB < 1024 }
+
+// tuning is that of the Java. A small server has the simple garbage collector (150 MB
+// less) and the quick compiler (half the processor time to start).
+func (c Config) tuning() []string {
+	if c.small() {
 		return []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 	}
 	return []string{"-XX:+UseG1GC"}

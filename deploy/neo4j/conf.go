@@ -31,6 +31,10 @@ func (c Config) conf(version, address string) string {
 	set("server.memory.heap.max_size", fmt.Sprintf("%dm", c.HeapMiB))
 	set("server.memory.pagecache.size", fmt.Sprintf("%dm", c.PageCacheMiB))
 	set("dbms.security.auth_enabled", c.Password != "")
+	if c.small() {
+		// An empty store grows by multiples: each plan would be made anew every 10 s.
+		set("dbms.cypher.min_replan_interval", "1h")
+	}
 
 	// The quiet time between closing the port and the end of the process: 10 s.
 	if isFive(version) {

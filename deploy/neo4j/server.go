@@ -22,8 +22,8 @@ type Config struct {
 	Listen string
 	// HeapMiB is the memory for statements and transactions, in MiB; default 384,
 	// enough for a graph of 42,000 events. The process takes 300 MB more than this
-	// and the page cache. Below 1024 the server is made to start fast, from there on
-	// to run fast for long: measure with 1024 or more.
+	// and the page cache. Below 1024 the server is made to start fast and keeps a plan for
+	// an hour, from there on to run fast for long: measure with 1024 or more.
 	HeapMiB int
 	// PageCacheMiB is the memory for the store's files, in MiB; default 64.
 	PageCacheMiB int

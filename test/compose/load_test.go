@@ -69,7 +69,7 @@ var build = sync.OnceValues(func() (*programs, error) {
 	if p.dir, err = filepath.Abs(filepath.Join(root, ".cache", "programs")); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "build", "-o", p.dir+string(filepath.Separator), "./cmd/mneme") // not again if it is up to date
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", p.dir+string(filepath.Separator), "./cmd/mneme") // as other tests: what is up to date stays
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return p, fmt.Errorf("%w: %s", err, out)
