@@ -117,6 +117,9 @@ func TestBenchLatencyReadsBackWhatItPublished(t *testing.T) {
 }
 
 func TestBenchLatencyAndContextOnNeo4jLeaveNothingThere(t *testing.T) {
+	if !mnemetest.All {
+		t.Skip("takes a minute of a server of its own: make test-all")
+	}
 	server := neo4jtest.Own(t)
 	on := []string{"--store", "neo4j", "--neo4j-uri", server.URI()}
 	latency, lines := measure[bench.Latency](t, append([]string{"latency", "--rate", "10", "--reads", "1", "--warm-up", "0s"}, on...)...)

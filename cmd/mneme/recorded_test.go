@@ -21,7 +21,7 @@ func TestRecordedSessionsAreImportedExactly(t *testing.T) {
 	dir := testdata.Dir(t)
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	for _, name := range []string{"claude_code", "pi", "codex", "gemini_cli", "openhands", "swe_agent"} {
-		path := testdata.Recording(t, name, 5_000)
+		path := testdata.Recording(t, name, 2_000)
 		want, lines := map[string]count{}, 0
 		for e := range testdata.Lines[testdata.Event](t, path) {
 			lines++

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -115,13 +114,12 @@ func (i instance) hashes() map[string]string {
 // recordings are those that both backends are compared on: some of each agent, and
 // everything if all is to be tested.
 func recordings(t *testing.T) (paths []string) {
-	dir := filepath.Join(testdata.Dir(t), "events")
 	names := []string{"codex", "gemini_cli", "openhands", "swe_agent", "locomo"}
 	if mnemetest.All {
 		names = append(names, "claude_code", "pi", "longmemeval_s3", "beam_100k")
 	}
 	for _, name := range names {
-		paths = append(paths, filepath.Join(dir, name+".jsonl.gz"))
+		paths = append(paths, testdata.Recording(t, name, 700))
 	}
 	return paths
 }

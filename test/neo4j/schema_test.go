@@ -19,7 +19,7 @@ func TestAServerThatDiesWhileTheSchemaIsMade(t *testing.T) {
 	t.Parallel()
 	rounds := 1
 	if mnemetest.All {
-		rounds = 20
+		rounds = 8
 	}
 	for range rounds {
 		dir, err := os.MkdirTemp(t.TempDir(), "") // a new one each time

@@ -111,7 +111,7 @@ func TestSummariesAreTheSameInBothBackends(t *testing.T) {
 	t.Parallel()
 	histories, rounds := 2, 25
 	if mnemetest.All {
-		histories, rounds = 40, 60
+		histories, rounds = 10, 60
 	}
 	for seed := range histories {
 		t.Run(fmt.Sprint("history ", seed), func(t *testing.T) {
