@@ -7,15 +7,17 @@ import (
 )
 
 // TryLaws sets with how many cases rapid tries each law of a package, unless
-// -rapid.checks says it: usually, and with -short. With [All] it is rapid's own number.
-// It is for TestMain and reads the flags.
-func TryLaws(usually, short int) {
+// -rapid.checks says it: usually, with -short, and with [All]. It is for TestMain and
+// reads the flags.
+func TryLaws(usually, short, all int) {
 	flag.Parse()
-	chosen := All
+	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
 	switch {
 	case chosen:
 		return
+	case All:
+		usually = all
 	case testing.Short():
 		usually = short
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	mnemetest.TryLaws(3, 2) // each case takes a hundred round trips
+	mnemetest.TryLaws(3, 2, 20) // each case takes a hundred round trips
 	code := m.Run()
 	if err := forget(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "what the tests wrote stays:", err)
