@@ -158,7 +158,7 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 		instance *service.Instance
 		err      error
 	}
-	begun := make(chan started, 1)
+	begun, began := make(chan started, 1), time.Now()
 	go func() {
 		i, err := service.Up(t.Context(), service.Config{Data: t.TempDir(), Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: logger})
 		begun <- started{i, err}
@@ -168,7 +168,7 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 	up := <-begun
 	require.NoError(t, up.err)
 	t.Cleanup(func() { require.NoError(t, up.instance.Close()) })
-	require.Len(t, logged.with("waiting for Neo4j"), 1, "one line, however long it takes")
+	require.LessOrEqual(t, len(logged.with("waiting for Neo4j")), 1+int(time.Since(began)/time.Minute), "one line, and one a minute if it takes so long")
 	require.Contains(t, logged.with("waiting for Neo4j")[0], "correct MNEME_NEO4J_URI")
 	require.Contains(t, logged.with("waiting for Neo4j")[0], "connection refused")
 
@@ -207,7 +207,7 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 			require.Contains(t, body, "connection refused")
 		}
 	}
-	began := time.Now()
+	began = time.Now()
 	retries := func() (n uint64) {
 		for _, s := range up.instance.Status() {
 			n += s.Retries
