@@ -103,9 +103,22 @@ func IsFull(err error) bool {
 }
 
 // IsConflict tells whether a key, or the end of a subject, is not as a request expected it
-// to be. A stream with copies says so by a code of its own.
+// to be, or may not be: see [IsInProcess].
 func IsConflict(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) &&
 		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// codeDuplicateInProcess is "duplicate message id is in process".
+const codeDuplicateInProcess jetstream.ErrorCode = 10158
+
+// IsInProcess tells whether a stream with copies has refused a message because another one
+// with the same id, or of the same subject, is not stored yet. That takes a moment; but when
+// the leader changes it may be lost, and a leader that has seen it refuses others until the
+// end of the duplicate window.
+func IsInProcess(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) &&
+		(api.ErrorCode == codeDuplicateInProcess || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }

@@ -2,6 +2,8 @@ package eventlog
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,10 +16,9 @@ import (
 	"mneme/internal/mnemetest/natstest"
 )
 
-// TestWhatIsAskedOfAServerThatDiesIsAskedAgain keeps asking while the server that leads
-// the stream is stopped: what is under way then is never answered.
-func TestWhatIsAskedOfAServerThatDiesIsAskedAgain(t *testing.T) {
-	t.Parallel()
+// clustered opens the log of a cluster of three servers that all have it.
+func clustered(t *testing.T) (*natstest.Cluster, *nats.Conn, *Log) {
+	t.Helper()
 	cluster := natstest.Start(t)
 	conn, err := nats.Connect(cluster.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
 	require.NoError(t, err)
@@ -32,6 +33,14 @@ func TestWhatIsAskedOfAServerThatDiesIsAskedAgain(t *testing.T) {
 	}, 30*time.Second, 100*time.Millisecond)
 	log, err := Open(t.Context(), conn)
 	require.NoError(t, err)
+	return cluster, conn, log
+}
+
+// TestWhatIsAskedOfAServerThatDiesIsAskedAgain keeps asking while the server that leads
+// the stream is stopped: what is under way then is never answered.
+func TestWhatIsAskedOfAServerThatDiesIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	cluster, conn, log := clustered(t)
 	list := (&bench{t: t, log: log}).events("c", 100, "hello")
 	require.Eventually(t, func() bool {
 		_, err := log.PublishAll(t.Context(), "t", list)
@@ -78,5 +87,67 @@ func TestWhatIsAskedOfAServerThatDiesIsAskedAgain(t *testing.T) {
 		case <-time.After(time.Minute):
 			require.Fail(t, "a question to a server that died waits for its context")
 		}
+	}
+}
+
+// A leader refuses an event while another one with its id, or of its subject, is on the way to
+// the other servers: who publishes is told when it has arrived.
+func TestWhoPublishesAtTheSameTimeIsToldWhatWasStored(t *testing.T) {
+	t.Parallel()
+	_, _, log := clustered(t)
+	const rounds, publishers = 30, 8
+	list := (&bench{t: t, log: log}).events("c", 1+rounds*publishers, "hello")
+	require.Eventually(t, func() bool {
+		_, err := log.PublishAll(t.Context(), "t", list[:1])
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
+	together := func(publish func(i int) (Ack, error)) (acks [publishers]Ack, errs [publishers]error) {
+		var all sync.WaitGroup
+		for i := range publishers {
+			all.Go(func() { acks[i], errs[i] = publish(i) })
+		}
+		all.Wait()
+		return acks, errs
+	}
+	for round := range rounds {
+		same := (&bench{t: t, log: log}).events(fmt.Sprint("same", round), 2, "hello")
+		acks, errs := together(func(i int) (Ack, error) {
+			if i == 0 {
+				acks, err := log.PublishAll(t.Context(), "t", same)
+				if err != nil {
+					return Ack{}, err
+				}
+				return acks[0], nil
+			}
+			return log.Publish(t.Context(), "t", same[0])
+		})
+		for i := range publishers {
+			require.NoError(t, errs[i])
+			require.Equal(t, acks[0].Seq, acks[i].Seq)
+		}
+
+		last, _, err := log.Last(t.Context(), "t", "c")
+		require.NoError(t, err)
+		won := 0
+		acks, errs = together(func(i int) (Ack, error) {
+			ack, err := log.PublishAfter(t.Context(), "t", list[1+round*publishers+i], "*", last)
+			if err == nil {
+				return ack, nil
+			}
+			newest, _, lastErr := log.Last(t.Context(), "t", "c")
+			if lastErr != nil {
+				return ack, lastErr
+			}
+			return Ack{Seq: newest}, err
+		})
+		for i := range publishers {
+			require.Greater(t, acks[i].Seq, last, "who lost sees who won")
+			if errs[i] == nil {
+				won++
+			} else {
+				require.ErrorIs(t, errs[i], ErrConflict)
+			}
+		}
+		require.Equal(t, 1, won)
 	}
 }

@@ -28,10 +28,12 @@ const (
 // from all of its clients.
 const maxBatches = 16
 
-// How long to wait before a batch that the server had no room for is tried again.
+// How long to wait before what the server had no room for, or no answer to yet, is tried
+// again; and for how long to wait for that answer.
 const (
-	minBatchWait = 5 * time.Millisecond
-	maxBatchWait = 500 * time.Millisecond
+	minWait    = 5 * time.Millisecond
+	maxWait    = 500 * time.Millisecond
+	maxProcess = 3 * time.Second
 )
 
 // Ack says where the log holds an event. Duplicate means that the server's
@@ -83,8 +85,8 @@ func (l *Log) publishOne(ctx context.Context, tenant string, e events.Event, opt
 // for none. The server looks and stores in one step, so of several publishers who
 // expect the same one succeeds.
 //
-// It returns [ErrConflict] if another event is the newest, even if this event itself
-// is: a repeat is told apart by reading it. Its other errors are those of Publish.
+// It returns [ErrConflict] if another event is stored and is the newest, even if that is
+// this event itself: a repeat is told apart by reading it. Its other errors are those of Publish.
 func (l *Log) PublishAfter(ctx context.Context, tenant string, e events.Event, kind string, last uint64) (Ack, error) {
 	return l.publishOne(ctx, tenant, e, jetstream.WithExpectLastSequenceForSubject(last, events.KindFilter(tenant, e.Subject, kind)))
 }
@@ -166,11 +168,31 @@ func NewMsg(tenant string, e events.Event) (*nats.Msg, error) {
 }
 
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, options ...jetstream.PublishOpt) (Ack, error) {
-	ack, err := l.js.PublishMsg(ctx, msg, options...)
+	var ack *jetstream.PubAck
+	began := time.Now()
+	err := askAgain(ctx, func() (again bool, err error) {
+		ack, err = l.js.PublishMsg(ctx, msg, options...)
+		return natsdeploy.IsInProcess(err) && time.Since(began) < maxProcess, err
+	})
 	if err != nil {
 		return Ack{}, publishError(err)
 	}
 	return Ack{Seq: ack.Sequence, Duplicate: ack.Duplicate}, nil
+}
+
+// askAgain asks until there is no need to, each time after a longer wait.
+func askAgain(ctx context.Context, ask func() (again bool, err error)) error {
+	for wait := minWait; ; wait = min(2*wait, maxWait) {
+		again, err := ask()
+		if !again {
+			return err
+		}
+		select {
+		case <-time.After(wait/2 + rand.N(wait)):
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		}
+	}
 }
 
 func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error) {
@@ -205,24 +227,18 @@ func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error)
 }
 
 // publishAtomic publishes one atomic batch. When too many are in flight it waits.
-func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (*jetstreamext.BatchAck, error) {
+func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (ack *jetstreamext.BatchAck, err error) {
 	select {
 	case l.batches <- struct{}{}:
 		defer func() { <-l.batches }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	for wait := minBatchWait; ; wait = min(2*wait, maxBatchWait) {
-		ack, err := jetstreamext.PublishMsgBatch(ctx, l.js, msgs)
-		if !isTooManyBatches(err) {
-			return ack, err
-		}
-		select {
-		case <-time.After(wait/2 + rand.N(wait)):
-		case <-ctx.Done():
-			return nil, errors.Join(err, ctx.Err())
-		}
-	}
+	err = askAgain(ctx, func() (again bool, err error) {
+		ack, err = jetstreamext.PublishMsgBatch(ctx, l.js, msgs)
+		return isTooManyBatches(err), err
+	})
+	return ack, err
 }
 
 func isTooManyBatches(err error) bool {
@@ -231,9 +247,10 @@ func isTooManyBatches(err error) bool {
 		(api.ErrorCode == jetstreamext.JSErrCodeAtomicPublishTooManyInflight || api.ErrorCode == jetstreamext.JSErrCodeBatchPublishTooManyInflight)
 }
 
+// isDuplicateBatch tells whether the server knows an event of a batch.
 func isDuplicateBatch(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishDuplicateMsgID
+	return natsdeploy.IsInProcess(err) || errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishDuplicateMsgID
 }
 
 // Codes of the JetStream API for a message and for headers beyond the limits.
@@ -249,6 +266,8 @@ func isTooLarge(err error) bool {
 
 func publishError(err error) error {
 	switch {
+	case natsdeploy.IsInProcess(err):
+		return fmt.Errorf("the server has not finished with what was published before; try again: %w", err)
 	case natsdeploy.IsConflict(err):
 		return fmt.Errorf("%w: %w", ErrConflict, err)
 	case natsdeploy.IsFull(err):
