@@ -37,7 +37,7 @@ type CodeAccess struct {
 
 type codeInput struct {
 	TenantParam
-	WaitParams
+	WaitAllParams
 	File  string `query:"file" minLength:"1" maxLength:"4096" doc:"a path as an agent wrote it, or the end of one by whole components: parser.go and pkg/parser.go find /w/pkg/parser.go"`
 	Line  int    `query:"line" minimum:"1" doc:"a line of the file: references to others are left out, those without lines are not"`
 	Name  string `query:"name" minLength:"1" maxLength:"4096" doc:"the name of a symbol as references have it, in the file or, without one, anywhere; accesses do not count then"`
@@ -53,8 +53,7 @@ type codeOutput struct {
 
 func (a *api) registerCode(h huma.API) {
 	about := operation("conversations-about-code", http.MethodGet, "/v1/code/conversations", "List the conversations about a file or a symbol", "conversations", 422, 503, 504)
-	about.Description = "Finds conversations by the references of their messages and by the files that their tool calls accessed; failed calls do not count. " +
-		"at_least waits until everything up to that sequence is applied, whatever its conversation."
+	about.Description = "Finds conversations by the references of their messages and by the files that their tool calls accessed; failed calls do not count."
 	huma.Register(h, about, a.aboutCode)
 }
 
@@ -87,7 +86,7 @@ func (a *api) aboutCode(ctx context.Context, in *codeInput) (*codeOutput, error)
 		return nil, a.problem(err)
 	}
 	for _, m := range []model{ofGraph, ofFiles} {
-		if err := a.awaitAll(ctx, in.WaitParams, m); err != nil {
+		if err := a.awaitAll(ctx, in.WaitAllParams, m); err != nil {
 			return nil, a.problem(err)
 		}
 	}

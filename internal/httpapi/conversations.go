@@ -65,7 +65,7 @@ func show(c graph.Conversation) Conversation {
 
 type listInput struct {
 	TenantParam
-	WaitParams
+	WaitAllParams
 	PageParams
 	Order         string    `query:"order" enum:"activity,created" default:"activity" doc:"newest event first, or newest first event first, which stays as it is while conversations move on"`
 	Status        string    `query:"status" enum:"active,archived"`
@@ -132,7 +132,7 @@ type showOutput struct{ Body Conversation }
 
 func (a *api) registerConversations(h huma.API) {
 	list := operation("list-conversations", http.MethodGet, "/v1/conversations", "List conversations", "conversations", 422, 503, 504)
-	list.Description = "at_least waits until everything up to that sequence is applied, whatever its conversation. " + pagesDoc
+	list.Description = pagesDoc
 	huma.Register(h, list, a.list)
 	huma.Register(h, operation("show-conversation", http.MethodGet, "/v1/conversations/{id}", "Show a conversation", "conversations", 404, 422, 503, 504), a.show)
 }
@@ -146,7 +146,7 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.awaitAll(ctx, in.WaitParams, m); err != nil {
+	if err := a.awaitAll(ctx, in.WaitAllParams, m); err != nil {
 		return nil, a.problem(err)
 	}
 	if err := a.unchangedList(ctx, m); err != nil {

@@ -26,14 +26,14 @@ type FoundParams struct {
 
 type searchInput struct {
 	TenantParam
-	WaitParams
+	WaitAllParams
 	FoundParams
 	Query string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what is searched for, in words"`
 }
 
 type similarInput struct {
 	ConversationParam
-	WaitParams
+	WaitAllParams
 	FoundParams
 }
 
@@ -47,10 +47,10 @@ type foundOutput struct {
 func (a *api) registerSearchAll(h huma.API) {
 	all := operation("search", http.MethodGet, "/v1/search", "Search all conversations", "conversations", 422, 503, 504)
 	all.Description = "Finds conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best messages and of those they began with. " +
-		"Up to 50 conversations are ranked. Results of tools are not searched. at_least waits until everything up to that sequence is applied, whatever its conversation."
+		"Up to 50 conversations are ranked. Results of tools are not searched."
 	huma.Register(h, all, a.searchAll)
 	similar := operation("similar-conversations", http.MethodGet, "/v1/conversations/{id}/similar", "Conversations like this one", "conversations", 404, 422, 503, 504)
-	similar.Description = "All conversations are searched for what this one is about: its title, what its user asked for first, and its newest summary or else what its user said last. at_least waits until everything up to that sequence is applied, whatever its conversation."
+	similar.Description = "All conversations are searched for what this one is about: its title, what its user asked for first, and its newest summary or else what its user said last."
 	huma.Register(h, similar, a.similar)
 }
 
@@ -59,10 +59,10 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.awaitAll(ctx, in.WaitParams, m); err != nil {
+	if err := a.awaitAll(ctx, in.WaitAllParams, m); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.beginFind(ctx, in.WaitParams, m); err != nil {
+	if err := a.beginFind(ctx, in.WaitAllParams, m); err != nil {
 		return nil, a.problem(err)
 	}
 	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Indexes.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: in.Query, Fresh: in.AtLeast != 0})
@@ -73,14 +73,14 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.awaitAll(ctx, in.WaitParams, m); err != nil {
+	if err := a.awaitAll(ctx, in.WaitAllParams, m); err != nil {
 		return nil, a.problem(err)
 	}
 	lineage, err := graph.LineageOf(ctx, g, in.id(), graph.Latest)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.beginFind(ctx, in.WaitParams, m); err != nil {
+	if err := a.beginFind(ctx, in.WaitAllParams, m); err != nil {
 		return nil, a.problem(err)
 	}
 	about, err := window.AboutConversation(ctx, lineage.Graph(g), in.id())
@@ -92,7 +92,7 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 
 // beginFind admits a search. Only one that waited has an ETag: another may lack what a store
 // indexes a moment after it is applied, at the same positions.
-func (a *api) beginFind(ctx context.Context, wait WaitParams, m model) error {
+func (a *api) beginFind(ctx context.Context, wait WaitAllParams, m model) error {
 	if wait.AtLeast != 0 {
 		if err := a.unchangedList(ctx, m); err != nil {
 			return err

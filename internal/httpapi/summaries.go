@@ -200,12 +200,12 @@ func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request
 	for began := time.Now(); errors.Is(err, summarizer.ErrNobody) && time.Since(began) < takeover && ctx.Err() == nil; {
 		select {
 		case <-time.After(takeover / 20):
+			answer, err = summarizer.Ask(ctx, a.Log, q)
 		case <-ctx.Done():
 		}
-		answer, err = summarizer.Ask(ctx, a.Log, q)
 	}
 	switch {
-	case errors.Is(err, summarizer.ErrNobody):
+	case errors.Is(err, summarizer.ErrNobody), errors.Is(err, summarizer.ErrBusy):
 		return nil, huma.Error503ServiceUnavailable(err.Error())
 	case errors.Is(err, summarizer.ErrUnknown):
 		return nil, huma.Error404NotFound(err.Error())

@@ -30,6 +30,12 @@ type WaitParams struct {
 	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
 }
 
+// WaitAllParams are those of what looks at all conversations.
+type WaitAllParams struct {
+	AtLeast uint64 `query:"at_least" doc:"answer only when everything up to this sequence of the log is applied, whatever its conversation (read your own write)"`
+	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
+}
+
 // graph gives the read model "graph", once it has applied what is asked for.
 func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, error) {
 	g, m, err := a.pinnedGraph(ctx)
@@ -153,7 +159,8 @@ func (a *api) awaitApplied(ctx context.Context, id events.ConversationID, p Wait
 
 // awaitAll waits until a model has applied at_least whatever its conversation: in
 // each partition up to that partition's own last event.
-func (a *api) awaitAll(ctx context.Context, p WaitParams, m model) error {
+func (a *api) awaitAll(ctx context.Context, wait WaitAllParams, m model) error {
+	p := WaitParams(wait)
 	if p.AtLeast == 0 {
 		return nil
 	}

@@ -297,6 +297,10 @@ func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t
 	status, body = i.ask(http.MethodPost, "/v1/conversations/c/resummarize?wait_ms=100", "")
 	require.Equal(t, http.StatusAccepted, status, "%s", body)
 	require.JSONEq(t, `{"written": [], "kept": 0, "pending": true}`, body)
+
+	status, body = i.ask(http.MethodPost, "/v1/conversations/c/resummarize?wait_ms=300", "")
+	require.Equal(t, http.StatusServiceUnavailable, status, "%s", body)
+	require.Contains(t, body, "nothing else was begun")
 }
 
 func TestAModelThatIsDownIsWaitedForUntilTheDeadline(t *testing.T) {

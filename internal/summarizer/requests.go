@@ -17,6 +17,7 @@ var (
 	ErrUnknown = errors.New("no such conversation")
 	ErrNoModel = errors.New("no model is configured")
 	ErrOff     = errors.New("nobody is to write summaries")
+	ErrBusy    = errors.New("the conversation is being summarised, nothing else was begun")
 )
 
 // Request asks the summarizer that drives a conversation's partition for something.
@@ -29,8 +30,8 @@ type Request struct {
 	// write and did not.
 	Level     int  `json:"level,omitempty"`
 	Fallbacks bool `json:"fallbacks,omitempty"`
-	// Within is how long whoever asks waits. What was not begun until then is not done;
-	// what was goes on.
+	// Within is how long it may take until it is begun: else it is not done, and [ErrBusy]
+	// says so. Whatever was begun goes on.
 	Within time.Duration `json:"within,omitempty"`
 }
 
@@ -51,7 +52,7 @@ type Answer struct {
 }
 
 // classes are the errors that [Ask] returns.
-var classes = []eventlog.Class{{Name: "unknown", Err: ErrUnknown}, {Name: "no model", Err: ErrNoModel}, {Name: "off", Err: ErrOff}, {Name: "nobody", Err: ErrNobody}}
+var classes = []eventlog.Class{{Name: "unknown", Err: ErrUnknown}, {Name: "no model", Err: ErrNoModel}, {Name: "off", Err: ErrOff}, {Name: "busy", Err: ErrBusy}, {Name: "nobody", Err: ErrNobody}}
 
 // requestSubject is where the summarizer that drives a partition takes requests. It lies
 // outside of the stream's subjects.
@@ -78,7 +79,7 @@ func (r *Reactor) answer(ctx context.Context, q Request) (a Answer, err error) {
 		select {
 		case <-time.After(answerPoll):
 		case <-expired:
-			return a, context.DeadlineExceeded
+			return a, ErrBusy
 		case <-ctx.Done():
 			return a, ErrNobody
 		}
@@ -140,11 +141,11 @@ func (r *Reactor) summarize(ctx context.Context, id events.ConversationID, a *An
 
 // Ask asks the summarizer that drives a conversation's partition, which may be in another
 // process, and waits for its answer as long as ctx allows, which must have a deadline. It
-// returns [ErrNobody], also while the partition moves, [ErrUnknown], [ErrNoModel] or
-// [ErrOff]; beside an error the answer says what was written before.
+// returns [ErrNobody], also while the partition moves, [ErrUnknown], [ErrNoModel], [ErrOff]
+// or [ErrBusy]; beside an error the answer says what was written before.
 func Ask(ctx context.Context, log *eventlog.Log, q Request) (Answer, error) {
 	if deadline, ok := ctx.Deadline(); ok {
-		q.Within = time.Until(deadline)
+		q.Within = time.Until(deadline) * 9 / 10 // an answer takes a moment too
 	}
 	partition := log.PartitionOf(q.Tenant, q.Conversation)
 	a, err := eventlog.Ask[Request, Answer](ctx, log.Conn(), requestSubject(partition), classes, q)

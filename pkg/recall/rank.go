@@ -23,17 +23,18 @@ func NewText(text string) Text {
 }
 
 // Rank scores texts by words and meaning as an [Index] of them would: each is a passage,
-// and together they are all there is. Without a vector of the query words alone count.
-func Rank(query Text, texts []Text) []Parts {
-	scores := make([]Parts, len(texts))
+// and together they are all there is. Without a vector of the query, or of any of them, words
+// alone count, and byMeaning is false.
+func Rank(query Text, texts []Text) (scores []Parts, byMeaning bool) {
+	scores = make([]Parts, len(texts))
 	share := 1.0
-	if rankDense(query.Vector, texts, scores) {
+	if byMeaning = rankDense(query.Vector, texts, scores); byMeaning {
 		share = lexicalShare
 	}
 	for i, relative := range rankLexical(query.Terms, texts) {
 		scores[i].Lexical = float64(share * relative)
 	}
-	return scores
+	return scores, byMeaning
 }
 
 // rankDense sets the parts of the cosines. A text without a vector counts as the average. It
@@ -54,6 +55,7 @@ func rankDense(query Vector, texts []Text, scores []Parts) bool {
 		if len(texts[i].Vector) != len(query) {
 			scores[i].Dense = sum / float64(known)
 		}
+		scores[i].Dense = max(0, scores[i].Dense)
 	}
 	return true
 }

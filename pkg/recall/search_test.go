@@ -294,7 +294,7 @@ func TestFewTextsAreRankedAsAnIndexOfThemWould(t *testing.T) {
 			if strings.Contains(text, "Zürich") {
 				return nil
 			}
-			return Vector{int8(strings.Count(text, "storm")), int8(len(text)), 3}
+			return Vector{int8(strings.Count(text, "storm")), int8(len(text)) - 20, 3}
 		}
 		var vector Vector
 		meant := rapid.Bool().Draw(t, "by meaning")
@@ -317,7 +317,9 @@ func TestFewTextsAreRankedAsAnIndexOfThemWould(t *testing.T) {
 		}
 		asked := NewText(query)
 		asked.Vector = vector
-		for i, got := range Rank(asked, prepared) {
+		scores, byMeaning := Rank(asked, prepared)
+		require.Equal(t, asked.Vector != nil && slices.ContainsFunc(prepared, func(text Text) bool { return text.Vector != nil }), byMeaning)
+		for i, got := range scores {
 			assert.InDelta(t, want[i].Lexical, got.Lexical, 1e-9)
 			assert.InDelta(t, want[i].Dense, got.Dense, 1e-9)
 		}

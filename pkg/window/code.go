@@ -19,7 +19,10 @@ const (
 	leastCodeLine   = 20      // characters of a line that is told from others
 	leastRepeat     = 3       // such lines, to be left out where they are repeated
 	leastFresh      = 30      // characters of a passage that were not seen
-	maxCodeQuery    = 1_000   // characters of what was said and done last
+	maxCodeQuery    = 1_000   // characters of what was asked, and about of what was said last
+
+	codeQueryCalls   = 20    // the last ones, that code is ranked by
+	maxCodeArguments = 3_000 // characters of each
 )
 
 // code are the passages of what tools have shown and written of files, of those that the
@@ -33,8 +36,14 @@ type code struct {
 	query  *recall.Text        // what they are ranked by; nil before that
 	model  string              // of the embeddings that took part, "" for none
 
-	beside   []uint64  // sequences of what the recent turns show
-	passages []passage // the best first
+	beside   []shownItem // what the recent turns show
+	passages []passage   // the best first
+}
+
+// shownItem is what the recent turns show of an event: in more characters more of it.
+type shownItem struct {
+	seq   uint64
+	chars int
 }
 
 // passage is a piece of a file: lines that follow each other.
@@ -263,8 +272,8 @@ func (k *knownLines) mark(all []codeLine) []lineMark {
 
 // rank scores the passages by what they say of a query, in its words and, unless embed is
 // nil, by its meaning, by how lately their file was touched, and by how lately they were
-// shown, each up to 1; late is how much the last two count.
-func (c *code) rank(query string, embed func(text string) recall.Vector, late float64) {
+// shown, each up to 1; late is how much the last two count. It tells whether meaning took part.
+func (c *code) rank(query string, embed func(text string) recall.Vector, late float64) (byMeaning bool) {
 	if c.query == nil {
 		text := recall.NewText(query)
 		if embed != nil {
@@ -272,7 +281,7 @@ func (c *code) rank(query string, embed func(text string) recall.Vector, late fl
 		}
 		c.query = &text
 	}
-	said := recall.Rank(*c.query, c.codeTexts(embed))
+	said, byMeaning := recall.Rank(*c.query, c.codeTexts(embed))
 	filesRank, callRank := map[string]int{}, map[uint64]int{}
 	for i := range c.passages {
 		p := &c.passages[i]
@@ -286,4 +295,5 @@ func (c *code) rank(query string, embed func(text string) recall.Vector, late fl
 		p.score = p.said.Sum() + late*(1/float64(1+filesRank[p.path])+3/float64(3+callRank[p.seq]))
 	}
 	slices.SortStableFunc(c.passages, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+	return byMeaning
 }

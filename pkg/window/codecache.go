@@ -275,9 +275,9 @@ func (c *code) codeTexts(embed func(text string) recall.Vector) []recall.Text {
 	for i := range c.passages {
 		p := &c.passages[i]
 		at := span{p.seq, p.turn, p.from, p.to}
-		text, ok := c.seen.texts[at]
+		text, ok := c.ranked[at]
 		if !ok {
-			text, ok = c.ranked[at]
+			text, ok = c.seen.texts[at]
 		}
 		if !ok {
 			text = rankedText{recall.NewText(p.text()), codeItem(p, 0).measured().Chars}

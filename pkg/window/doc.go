@@ -21,16 +21,17 @@
 // recall ranks them. Summaries are ranked beside them, by what they say times how sure one
 // can be of it, and turns go first: a summary has the room that messages leave, or that of
 // messages which rank below it, if none of the messages that it covers stands there or in
-// the recent turns, and if the story so far does not tell it.
+// the recent turns, if it does not part two that follow each other there, and if the story
+// so far does not tell it.
 //
 // The relevant code are pieces of files that tools showed or wrote and the recent turns do
-// not show: of the hundred newest pieces those that have most to do with what was said and
-// done last, whose file was touched last, and that were shown last. Of a line the newest
-// version counts; what was replaced is left out. It has a tenth of the budget at least, and
-// of what is left the share that tools have of the text of late; messages have the rest,
-// for the relevant past. Where tools do the work, steps are long, and the recent turns have
-// up to 2,000 characters more. What either does not need goes to the recent turns. In less than
-// 3,000 characters there is none.
+// not show: of the hundred newest pieces those that have most to do with what was said last
+// and with the last 20 calls, whose file was touched last, and that were shown last. Of a
+// line the newest version counts; what was replaced is left out. It has a tenth of the budget
+// at least, and of what is left the share that tools have of the text of late; messages have
+// the rest, for the relevant past. Where tools do the work, steps are long, and the recent
+// turns have up to 2,000 characters more. What either does not need goes to the recent turns.
+// In less than 3,000 characters there is none.
 //
 // The story so far is the frontier: the summaries that no other one consolidates and that
 // cover something which the recent turns do not show. What it does not need goes to the

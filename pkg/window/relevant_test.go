@@ -125,7 +125,26 @@ func TestCodeIsShownInItsNewestVersion(t *testing.T) {
 	}
 }
 
-func TestCodeThatIsAskedForInOtherWordsIsFound(t *testing.T) {
+func TestCodeThatTheRecentTurnsComeToShowWholeIsNotRepeated(t *testing.T) {
+	c := newTalk(t, "c").user("Look at them.")
+	for i := range 4 {
+		call := fmt.Sprint("k", i)
+		c.assistant("I read.").call(call, "Read", args{"file_path": fmt.Sprintf("/repo/%d.go", i)}).result(call, true, file(fmt.Sprint("file", i), 1, 150))
+	}
+	got := c.build(window.Request{})
+	require.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
+	whole := 0
+	for _, it := range sectionOf(got, window.SectionTurns) {
+		if it.Kind == window.KindToolCall && it.ResultWholeChars == 0 {
+			whole++
+		}
+	}
+	require.Equal(t, 3, whole, "and the oldest is condensed")
+}
+
+// readsOfFourFiles is a conversation that has read four files about different things, one
+// after the other.
+func readsOfFourFiles(t *testing.T) *talk {
 	c := newTalk(t, "c").user("Read everything.").assistant("I read.")
 	for i, body := range []string{
 		"func payroll(employees []Employee) {\n\tfor _, e := range employees {\n\t\te.Salary = e.Hours * e.Rate\n\t}\n}\n",
@@ -136,9 +155,32 @@ func TestCodeThatIsAskedForInOtherWordsIsFound(t *testing.T) {
 		call := fmt.Sprint("k", i)
 		c.call(call, "Read", args{"file_path": fmt.Sprintf("/repo/%d.go", i)}).result(call, true, body)
 	}
-	for i := range 40 {
-		c.assistant(fmt.Sprintf("Step %d.", i)).call(fmt.Sprint("t", i), "Bash", args{"command": "make test"}).result(fmt.Sprint("t", i), true, strings.Repeat("ok and more output of the test\n", 5))
+	return c
+}
+
+// tests has the conversation run its tests again and again.
+func (c *talk) tests(command string, times int) {
+	for i := range times {
+		call := fmt.Sprint("t", len(c.events))
+		c.assistant(fmt.Sprintf("Step %d.", i)).call(call, "Bash", args{"command": command}).result(call, true, strings.Repeat("ok and more output of the test\n", 5))
 	}
+}
+
+func TestCodeIsRankedByWhatTheLastCallsWereAbout(t *testing.T) {
+	for calls, want := range map[int]string{19: "/repo/0.go", 20: "/repo/3.go"} {
+		c := readsOfFourFiles(t)
+		c.tests("make test", 20)
+		c.call("payroll", "Grep", args{"pattern": "Salary|payroll"}).result("payroll", true, "")
+		c.tests("make test # "+strings.Repeat("with all of its switches ", 10), calls)
+		code := sectionOf(c.build(window.Request{MaxChars: 5_000}), window.SectionCode)
+		require.NotEmpty(t, code)
+		require.Equal(t, want, code[0].Path, "%d calls later", calls)
+	}
+}
+
+func TestCodeThatIsAskedForInOtherWordsIsFound(t *testing.T) {
+	c := readsOfFourFiles(t)
+	c.tests("make test", 40)
 	s := newStore(t)
 	s.apply(c.events)
 	req := window.Request{Conversation: idOf("c"), MaxChars: 5_000, Query: "What do workers earn, and how are their wages computed?"}

@@ -140,13 +140,22 @@ func checkAnchors(c *window.Context, tr truth) error {
 	return nil
 }
 
-// checkOnce: no event and no file is shown twice, nor are three lines of code that follow
-// each other shown of two sources.
+// checkOnce: no event and no file is shown twice, no code of an event that is shown as it is,
+// nor are three lines of code that follow each other shown of two sources.
 func checkOnce(c *window.Context, _ truth) error {
-	seen := map[string]bool{}
+	seen, whole := map[string]bool{}, map[string]bool{}
 	sources := map[[3]string]uint64{}
 	for _, it := range itemsOf(c) {
+		if it.Kind == window.KindToolCall {
+			whole[it.EventID] = it.WholeChars == 0
+			whole[it.ResultEventID] = it.ResultWholeChars == 0
+		}
+	}
+	for _, it := range itemsOf(c) {
 		if it.Kind == window.KindCode {
+			if whole[it.EventID] {
+				return fmt.Errorf("code of %s is shown, and all of it", it.EventID)
+			}
 			var last [3]string
 			for line := range strings.SplitSeq(it.Text, "\n") {
 				if line = strings.TrimSpace(line); utf8.RuneCountInString(line) < 20 {

@@ -12,13 +12,9 @@ const confidenceCode = 0.5
 
 // codeItem shows a passage; it is not measured yet.
 func codeItem(p *passage, best float64) Item {
-	relevance := 0.0
-	if best > 0 {
-		relevance = hundredth(p.score / best)
-	}
 	return Item{
 		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, StartLine: p.start(), EndLine: p.end(), Text: p.text(),
-		Match: &Match{Relevance: relevance, Confidence: confidenceCode, Score: p.score, Parts: p.said},
+		Match: &Match{Relevance: relevance(p.score, best), Confidence: confidenceCode, Score: p.score, Parts: p.said},
 	}
 }
 
@@ -79,9 +75,9 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 		b.code = &code{ranked: map[span]rankedText{}}
 		b.code.seen, b.code.from = cache.load(b.end, b.conversation.Cwd)
 	}
-	beside := make([]uint64, len(turns))
+	beside := make([]shownItem, len(turns))
 	for i := range turns {
-		beside[i] = turns[i].Seq
+		beside[i] = shownItem{turns[i].Seq, turns[i].Chars}
 	}
 	if b.code.beside != nil && slices.Equal(beside, b.code.beside) {
 		return nil
@@ -90,40 +86,41 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if err := b.cutCode(ctx, turns); err != nil {
 		return err
 	}
+	b.code.model = ""
 	if b.req.Query == "" {
-		b.code.rank(b.codeQuery(), nil, 1)
-	} else { // it need not be about what is being done, nor in the words of the code
-		b.code.rank(b.codeQuery(), cache.Embed, askedLate)
-		if b.code.query.Vector != nil {
-			b.code.model = cache.Model
-		}
+		b.code.rank(b.codeQuery(), nil, late)
+	} else if b.code.rank(b.codeQuery(), cache.Embed, askedLate) { // it need not be about what is being done, nor in the words of the code
+		b.code.model = cache.Model
 	}
 	cache.store(b.code)
 	return nil
 }
 
-// askedLate is how much less it counts how lately code was touched, if the request asks
-// for something.
-const askedLate = 0.1
+// How much it counts how lately code was touched, against what it says of the query, if the
+// request asks for nothing and if it asks for something.
+const (
+	late      = 0.5
+	askedLate = 0.1
+)
 
 // codeQuery is what the request asks for; if it asks for nothing, what the user said last,
-// and what was said and done of late.
+// what was said since, and what the last calls were about.
 func (b *builder) codeQuery() string {
 	var w strings.Builder
 	w.WriteString(prefix(b.query(), maxCodeQuery))
 	if b.req.Query != "" {
 		return w.String()
 	}
-	chars := 0
-	for i := len(b.recent) - 1; i >= 0 && chars < maxCodeQuery; i-- {
+	calls, said := 0, 0 // characters of said
+	for i := len(b.recent) - 1; i >= 0 && calls < codeQueryCalls; i-- {
 		s := &b.recent[i]
-		for _, c := range s.calls {
-			w.WriteString("\n" + prefix(c.Arguments.Text, maxCodeQuery))
-			chars += min(c.Arguments.Chars, maxCodeQuery)
+		for j := len(s.calls) - 1; j >= 0 && calls < codeQueryCalls; j-- {
+			w.WriteString("\n" + prefix(s.calls[j].Arguments.Text, maxCodeArguments))
+			calls++
 		}
-		if s.message != nil {
+		if s.message != nil && said < maxCodeQuery {
 			w.WriteString("\n" + prefix(s.message.Content.Text, maxCodeQuery))
-			chars += min(s.message.Content.Chars, maxCodeQuery)
+			said += s.message.Content.Chars
 		}
 	}
 	return w.String()
