@@ -32,7 +32,7 @@ type code struct {
 	from   *seenCode           // what seen was made of
 	fresh  bool                // seen has what came up to the end of the context
 	anew   bool                // from can't be used
-	ranked map[span]rankedText // passages
+	ranked map[span]rankedText // passages, and what they are ranked for
 	query  *recall.Text        // what they are ranked by; nil before that
 	model  string              // of the embeddings that took part, "" for none
 
@@ -270,17 +270,10 @@ func (k *knownLines) mark(all []codeLine) []lineMark {
 	return k.marks
 }
 
-// rank scores the passages by what they say of a query, in its words and, unless embed is
+// rank scores the passages by what they say of the query, in its words and, unless embed is
 // nil, by its meaning, by how lately their file was touched, and by how lately they were
 // shown, each up to 1; late is how much the last two count. It tells whether meaning took part.
-func (c *code) rank(query string, embed func(text string) recall.Vector, late float64) (byMeaning bool) {
-	if c.query == nil {
-		text := recall.NewText(query)
-		if embed != nil {
-			text.Vector = embed(query)
-		}
-		c.query = &text
-	}
+func (c *code) rank(embed func(text string) recall.Vector, late float64) (byMeaning bool) {
 	said, byMeaning := recall.Rank(*c.query, c.codeTexts(embed))
 	filesRank, callRank := map[string]int{}, map[uint64]int{}
 	for i := range c.passages {

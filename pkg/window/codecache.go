@@ -46,7 +46,7 @@ type seenCode struct {
 	cwd   string              // of the conversation, to which paths are relative
 	calls []*codeCall         // the oldest first, and no call between them is missing; each is never changed
 	whole bool                // there is no call before them
-	texts map[span]rankedText // of passages
+	texts map[span]rankedText // of passages, and of what was asked for
 }
 
 // codeCall is a call, with what it has shown or written if it has to do with one file
@@ -72,7 +72,7 @@ type codeResult struct {
 	text    *codeText // of a file that was read
 }
 
-// rankedText is what a passage is ranked by, and what it costs alone.
+// rankedText is what a passage is ranked by, or what it is ranked for, and what it costs alone.
 type rankedText struct {
 	recall.Text
 	cost int
@@ -267,6 +267,20 @@ func (b *builder) resolveCode(ctx context.Context, list []*codeCall) error {
 		list[i] = &resolved
 	}
 	return nil
+}
+
+// asked are the terms of what a call was asked for, which are kept as those of passages:
+// none of these has no lines.
+func (c *code) asked(call *graph.ToolCall) []uint64 {
+	at := span{seq: call.Seq, turn: call.Turn}
+	text, ok := c.seen.texts[at]
+	if !ok {
+		text.Text = recall.NewText(prefix(call.Arguments.Text, maxCodeArguments))
+		slices.Sort(text.Terms)
+		text.Terms = slices.Clone(slices.Compact(text.Terms))
+	}
+	c.ranked[at] = text
+	return text.Terms
 }
 
 // codeTexts are what passages are ranked by, which is kept for the next time.

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
+
+	"mneme/pkg/recall"
 )
 
 // confidenceCode is how sure an agent can be of code that it saw: it may have changed.
@@ -86,10 +87,14 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if err := b.cutCode(ctx, turns); err != nil {
 		return err
 	}
-	b.code.model = ""
+	embed, late := cache.Embed, askedLate // it need not be about what is being done, nor in the words of the code
 	if b.req.Query == "" {
-		b.code.rank(b.codeQuery(), nil, late)
-	} else if b.code.rank(b.codeQuery(), cache.Embed, askedLate) { // it need not be about what is being done, nor in the words of the code
+		embed, late = nil, doneLate
+	}
+	if b.code.query == nil {
+		b.code.query = b.codeQuery(embed)
+	}
+	if b.code.model = ""; b.code.rank(embed, late) {
 		b.code.model = cache.Model
 	}
 	cache.store(b.code)
@@ -99,31 +104,34 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 // How much it counts how lately code was touched, against what it says of the query, if the
 // request asks for nothing and if it asks for something.
 const (
-	late      = 0.5
+	doneLate  = 0.5
 	askedLate = 0.1
 )
 
 // codeQuery is what the request asks for; if it asks for nothing, what the user said last,
 // what was said since, and what the last calls were about.
-func (b *builder) codeQuery() string {
-	var w strings.Builder
-	w.WriteString(prefix(b.query(), maxCodeQuery))
+func (b *builder) codeQuery(embed func(text string) recall.Vector) *recall.Text {
+	asked := prefix(b.query(), maxCodeQuery)
+	query := recall.NewText(asked)
+	if embed != nil {
+		query.Vector = embed(asked)
+	}
 	if b.req.Query != "" {
-		return w.String()
+		return &query
 	}
 	calls, said := 0, 0 // characters of said
 	for i := len(b.recent) - 1; i >= 0 && calls < codeQueryCalls; i-- {
 		s := &b.recent[i]
 		for j := len(s.calls) - 1; j >= 0 && calls < codeQueryCalls; j-- {
-			w.WriteString("\n" + prefix(s.calls[j].Arguments.Text, maxCodeArguments))
+			query.Terms = append(query.Terms, b.code.asked(&s.calls[j].ToolCall)...)
 			calls++
 		}
 		if s.message != nil && said < maxCodeQuery {
-			w.WriteString("\n" + prefix(s.message.Content.Text, maxCodeQuery))
+			query.Terms = append(query.Terms, recall.NewText(prefix(s.message.Content.Text, maxCodeQuery)).Terms...)
 			said += s.message.Content.Chars
 		}
 	}
-	return w.String()
+	return &query
 }
 
 // showCode shows the best passages that fit into room characters, the files in the order
