@@ -24,7 +24,7 @@ type BenchRebuildCmd struct {
 func (*BenchRebuildCmd) Help() string {
 	return `The transcripts are published to a log in a temporary directory. In each round "mneme up" is started on it as a process of its own with empty read models, and it is measured how long it takes to fill them; then it is asked to rebuild them all, and measured how long it takes until the new ones serve. The ratio is the median over the rounds.
 
-Then events are published to it at an even rate, and read back, as by "mneme bench latency": first without a rebuild, then with one under way, and when that has ended another one. The second ratio is that of the 99th percentiles of what is readable.
+Then events are published to it at an even rate, and one in four of them is read back, as by "mneme bench latency": first without a rebuild, then with one under way, and when that has ended another one. The second ratio is that of the 99th percentiles of what is readable.
 
 With --store neo4j, or MNEME_STORE, its read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards; one round more, which is not counted, warms the server up.
 

@@ -23,7 +23,7 @@ import (
 type RebuildOptions struct {
 	Program Program
 	Rounds  int           // of what is measured while nothing else runs
-	Rate    int           // events a second that are published beside a rebuild
+	Rate    int           // events a second that are published beside a rebuild; a fourth of them is read back
 	WarmUp  time.Duration // of publishing, not measured
 	For     time.Duration // of publishing, with a rebuild and without
 }
@@ -142,7 +142,7 @@ func (o RebuildOptions) live(ctx context.Context, server *program, tenant string
 	if err != nil {
 		return out, err
 	}
-	p := newPacer(log, server, tenant, o.Rate, readsBeside, o.WarmUp, len(list))
+	p := newPacer(log, server, tenant, o.Rate, max(1, o.Rate/4), o.WarmUp, len(list))
 	if err := p.run(ctx, list, say); err != nil {
 		return out, err
 	}
@@ -150,9 +150,6 @@ func (o RebuildOptions) live(ctx context.Context, server *program, tenant string
 	out.Acknowledged, out.Readable, out.Context = latencies(p.acknowledged), latencies(p.readable), latencies(p.context)
 	return out, nil
 }
-
-// readsBeside is how many events a second are read back.
-const readsBeside = 50
 
 // forget removes the program's read models; it has ended.
 func (p Program) forget(ctx context.Context, dir string) error {

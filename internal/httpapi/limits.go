@@ -32,6 +32,9 @@ func newLimits() limits {
 	}
 }
 
+// later says that a request is worth another try in 5 seconds.
+func later() http.Header { return http.Header{"Retry-After": {"5"}} }
+
 // admit waits for room, which the request has until its answer is written.
 func admit(ctx context.Context, room *semaphore.Weighted, n int64) error {
 	queued, cancel := context.WithTimeout(ctx, maxQueued)
@@ -40,7 +43,7 @@ func admit(ctx context.Context, room *semaphore.Weighted, n int64) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable("too many requests of this kind at once: try again"), http.Header{"Retry-After": {"5"}})
+		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable("too many requests of this kind at once: try again"), later())
 	}
 	x := exchangeOf(ctx)
 	x.ended = append(x.ended, func() { room.Release(n) })

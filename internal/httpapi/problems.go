@@ -62,6 +62,9 @@ type failure struct {
 
 func (f *failure) Unwrap() error { return f.ErrorModel }
 
+// GetHeaders says when to try again.
+func (f *failure) GetHeaders() http.Header { return later() }
+
 // logFailure is where a failure becomes an answer: it is logged there, with the trace of
 // its request.
 func (a *api) logFailure(ctx huma.Context, _ string, answer any) (any, error) {

@@ -64,4 +64,9 @@ func TestAFailureIsLoggedOnceWithItsTraceAndNotShown(t *testing.T) {
 	require.Equal(t, "ERROR", lines[0]["level"])
 	require.Equal(t, traceA, lines[0]["trace_id"])
 	require.NotEmpty(t, lines[0]["error"])
+
+	response, err := http.Get(b.HTTPURL() + "/v1/conversations/c1")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, "5", response.Header.Get("Retry-After"))
 }
