@@ -167,7 +167,7 @@ func (g *Generations) Discard(ctx context.Context, name string, generation int) 
 	if err != nil {
 		return err
 	}
-	if err := g.remove(ctx, name, generation); err != nil {
+	if err := g.remove(ctx, name, generation, gentle); err != nil {
 		return err
 	}
 	return g.change(ctx, name, func(s *serving) error {

@@ -49,7 +49,7 @@ func Remove(ctx context.Context, c Config, generation int) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	for name := range removals {
-		if err := d.remove(ctx, name, generation); err != nil {
+		if err := d.remove(ctx, name, generation, fast); err != nil {
 			return err
 		}
 	}
@@ -57,11 +57,11 @@ func Remove(ctx context.Context, c Config, generation int) (err error) {
 }
 
 // remove deletes what a projection has written of a generation.
-func (d *db) remove(ctx context.Context, projection string, generation int) error {
+func (d *db) remove(ctx context.Context, projection string, generation int, by pace) error {
 	s := &store{db: d, generation: generation}
 	params := map[string]any{"prefix": s.prefix(), "generation": generation}
 	for _, r := range removals[projection] {
-		if err := s.drain(ctx, "MATCH (n:"+r.label+") WHERE "+r.where+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params); err != nil {
+		if err := s.drain(ctx, "MATCH (n:"+r.label+") WHERE "+r.where+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params, by); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func Reset(ctx context.Context, c Config) (err error) {
 			return err
 		}
 		for _, generation := range append(builds.Others, builds.Serving) {
-			if err := g.remove(ctx, name, generation); err != nil {
+			if err := g.remove(ctx, name, generation, fast); err != nil {
 				return err
 			}
 		}
@@ -92,5 +92,5 @@ func Reset(ctx context.Context, c Config) (err error) {
 		}
 	}
 	s := &store{db: g.db}
-	return s.drain(ctx, "MATCH (n:CachedEmbedding) WHERE n.key > '' WITH n LIMIT $limit DELETE n RETURN count(*)", map[string]any{})
+	return s.drain(ctx, "MATCH (n:CachedEmbedding) WHERE n.key > '' WITH n LIMIT $limit DELETE n RETURN count(*)", map[string]any{}, fast)
 }

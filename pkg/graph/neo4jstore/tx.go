@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 
@@ -349,8 +350,16 @@ func fail(prefixed string) piece {
 // clean makes what an invalid event said of itself fit for a text.
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// sweepRows is how many nodes one transaction of a sweep deletes.
-const sweepRows = 5000
+// pace says how much is deleted at once.
+type pace struct {
+	rows int64 // nodes in one transaction
+	rest int   // for how many times as long as that took the server is left to others behind it
+}
+
+var (
+	fast   = pace{rows: 5000}
+	gentle = pace{rows: 500, rest: 2} // while others read and write
+)
 
 // sweep deletes the rows of the deleted conversations of a partition.
 func (s *store) sweep(ctx context.Context, checkpoint string) error {
@@ -360,7 +369,7 @@ func (s *store) sweep(ctx context.Context, checkpoint string) error {
 	}
 	for _, row := range rows {
 		for _, statement := range s.sweeps {
-			if err := s.drain(ctx, statement, map[string]any{"key": row[0]}); err != nil {
+			if err := s.drain(ctx, statement, map[string]any{"key": row[0]}, fast); err != nil {
 				return err
 			}
 		}
@@ -373,9 +382,10 @@ func (s *store) sweep(ctx context.Context, checkpoint string) error {
 
 // drain runs a statement of a sweep until it finds no more. Where its rows are more than
 // the server's memory has room for, each time by half as many.
-func (s *store) drain(ctx context.Context, statement string, params map[string]any) error {
-	for limit := int64(sweepRows); ; {
+func (s *store) drain(ctx context.Context, statement string, params map[string]any, by pace) error {
+	for limit := by.rows; ; {
 		params["limit"] = limit
+		began := time.Now()
 		deleted, err := s.write(ctx, statement, params)
 		if errors.Is(err, projection.ErrTooLarge) && limit > 1 {
 			limit /= 2
@@ -386,6 +396,11 @@ func (s *store) drain(ctx context.Context, statement string, params map[string]a
 		}
 		if n, _ := deleted[0][0].(int64); n < limit {
 			return nil
+		}
+		select {
+		case <-time.After(time.Duration(by.rest) * time.Since(began)):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
