@@ -2,5 +2,7 @@ package service
 
 import "time"
 
-// Tests don't wait for minutes until a generation goes.
-func init() { oldKept, oldRests = 300*time.Millisecond, 100*time.Millisecond }
+// OldKept is oldKept in tests, which don't wait for minutes until a generation goes.
+const OldKept = 300 * time.Millisecond
+
+func init() { oldKept, oldRests = OldKept, 100*time.Millisecond }

@@ -13,9 +13,10 @@ import (
 )
 
 // A generation that no longer serves is kept, and kept up to date, for a while: a request
-// that began on it may still read it, and other processes learn of the change later than
-// this one. Then its projector stops, and after the rest of that of other processes too;
-// then it is discarded. Tests are less patient.
+// that began on it may still read it or wait for a sequence, and other processes learn of
+// the change later than this one. Then its projector stops, as soon as no reader of this
+// process has it, and after the rest of that of other processes too; then it is
+// discarded. Tests are less patient.
 var (
 	oldKept  = 2 * time.Minute  // longer than a request waits for a sequence and its turn, and then reads
 	oldRests = 15 * time.Second // longer than the processes differ in when they learn of it, and a batch in hand takes
@@ -320,7 +321,7 @@ func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool
 	var closing error
 	for _, b := range c.old {
 		since, exists := c.steps.seen[b.generation]
-		if !exists || time.Since(since) > oldKept {
+		if !exists || time.Since(since) > oldKept && !b.isRead() {
 			b.end()
 		}
 		if b.isClosed() {

@@ -375,3 +375,27 @@ func TestWhatIsReadIsNotTakenAway(t *testing.T) {
 	require.Equal(t, before, list())
 	g.Release()
 }
+
+// A request that waits for a sequence on a generation gets it there, though another one
+// serves long since.
+func TestAGenerationIsKeptUpToDateWhileSomebodyWaitsOnIt(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	i := upOn(t, data, settings.Models{})
+	i.applied(i.fill(1, 50))
+	held, _ := hold(t, data, "graph", 1)
+	last := i.fill(1, 1500) // more than the batches in hand when a projector stops
+	answered := make(chan string, 1)
+	go func() {
+		status, body := i.ask(http.MethodGet, fmt.Sprintf("/v1/conversations/c0/messages?wait_ms=30000&at_least=%d", last), "")
+		answered <- fmt.Sprint(status, " ", body)
+	}()
+	i.rebuild("graph")
+	i.became("graph", "serving")
+	require.Eventually(t, func() bool { return i.status("graph").Generation == 2 }, patience, time.Millisecond)
+	time.Sleep(3 * service.OldKept)
+	require.Empty(t, answered)
+	held.letGo()
+	require.Contains(t, <-answered, "200 ")
+	only(t, generations(data), "graph", 2)
+}

@@ -35,6 +35,13 @@ func (v *volume[S]) read() bool {
 	return true
 }
 
+// isRead tells whether somebody reads the volume.
+func (v *volume[S]) isRead() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.readers > 0
+}
+
 func (v *volume[S]) release() {
 	v.mu.Lock()
 	v.readers--
