@@ -118,12 +118,12 @@ func TestTheETagOfABranchIsAnotherOnceItsAncestorIsGoneAndNotBefore(t *testing.T
 	b.publish(structured("old", "1", message("m1", "user", "hello")))
 	b.publish(structured("mid", "1", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "old", MessageID: "m1"}}))
 	seq := b.publish(structured("new", "1", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "mid", MessageID: "m1"}})).Seq
-	b.get(fmt.Sprintf("/v1/conversations/new?at_least=%d", seq), nil)
+	b.get(fmt.Sprintf("/v1/conversations/new/context?at_least=%d", seq), nil)
 	before := b.tag("/v1/conversations/new/context")
 	seq = b.publish(structured("old", "2", message("m2", "user", "more"))).Seq
-	b.get(fmt.Sprintf("/v1/conversations/old?at_least=%d", seq), nil)
+	b.get(fmt.Sprintf("/v1/conversations/old/context?at_least=%d", seq), nil)
 	require.Equal(t, before, b.tag("/v1/conversations/new/context"))
 	seq = b.publish(structured("old", "3", &events.ConversationDeleted{})).Seq
-	b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/old?at_least=%d", seq), nil, "")
+	b.refused(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/old/context?at_least=%d", seq), nil, "")
 	require.NotEqual(t, before, b.tag("/v1/conversations/new/context"))
 }

@@ -77,6 +77,7 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 			search.Embeddings, search.Absent = a.embeddings(ctx, lineage)
 		}
 		s.Recall = a.Indexes.Of(search)
+		s.Graph = a.Indexes.Graph(read, lineage.Descent())
 	}
 	return s, admit(ctx, a.limits.reads, 1)
 }

@@ -1,6 +1,6 @@
 // Package indexes keeps the recall indexes of the conversations that were searched last,
-// as many as a budget of memory allows, with what contexts keep of the code that tools have
-// shown there. An index is loaded from what is stored with the messages when its
+// as many as a budget of memory allows, with the rows that their last contexts have read and
+// what contexts keep of the code that tools have shown there. An index is loaded from what is stored with the messages when its
 // conversation is searched for the first time, and each search reads what has come since.
 package indexes
 
@@ -52,6 +52,7 @@ type entry struct {
 	bytes      int // of the index, as counted in the cache
 	textsBytes int // of the texts
 	codeBytes  int // of the code
+	rowBytes   int // of the rows
 
 	mu    sync.RWMutex
 	index *recall.Index
@@ -65,6 +66,7 @@ type entry struct {
 
 	texts texts
 	code  *window.CodeCache
+	rows  rows
 }
 
 // New makes an empty cache that holds about so many bytes of indexes, and at least the one
@@ -135,7 +137,7 @@ func (c *Cache) resize(e *entry, part *int, bytes int) {
 func (c *Cache) remove(at *list.Element) {
 	e := c.recent.Remove(at).(*entry)
 	delete(c.entries, e.key)
-	c.figures.Bytes -= e.bytes + e.textsBytes + e.codeBytes
+	c.figures.Bytes -= e.bytes + e.textsBytes + e.codeBytes + e.rowBytes
 	c.figures.Indexes--
 }
 

@@ -28,6 +28,7 @@ type store struct {
 	graph projection.Projection[*graph.Unit]
 	cp    projection.Checkpoint
 	seq   uint64
+	name  string // in the ids of events
 }
 
 func newStore(t *testing.T) *store {
@@ -47,7 +48,7 @@ func (s *store) say(conversation string, texts ...string) {
 	var list []eventlog.Message
 	for _, text := range texts {
 		s.seq++
-		e, err := events.New(conversation, "test", fmt.Sprint("e", s.seq), &events.MessageCreated{MessageID: fmt.Sprint("m", s.seq), Role: "user", Content: text})
+		e, err := events.New(conversation, "test", fmt.Sprint(s.name, "e", s.seq), &events.MessageCreated{MessageID: fmt.Sprint("m", s.seq), Role: "user", Content: text})
 		require.NoError(s.t, err)
 		subject, err := events.Address{Tenant: "t", Conversation: conversation, Kind: events.Kind(e.Type)}.Subject()
 		require.NoError(s.t, err)

@@ -102,7 +102,7 @@ func (s *Up) Check() error {
 // Searching is how a conversation's past is searched.
 type Searching struct {
 	Embedding
-	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"64" desc:"MiB of memory for the indexes of the conversations that were searched last"`
+	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"128" desc:"MiB of memory for what is kept of the conversations that were searched last: their indexes, and what contexts have read"`
 }
 
 // Check tells which settings can't be right.

@@ -13,7 +13,7 @@ type Indexes struct {
 
 var (
 	indexesHeld    = desc("mneme_indexes", "Conversations whose index for searches is in memory.")
-	indexesBytes   = desc("mneme_indexes_bytes", "What these indexes take, about, with the code kept beside them.")
+	indexesBytes   = desc("mneme_indexes_bytes", "What these indexes take, about, with what is kept beside them of rows and code.")
 	indexesUsed    = desc("mneme_index_searches_total", "Searches in one conversation; cached is 1 if its index was in memory, 0 if it was loaded.", "cached")
 	indexesEvicted = desc("mneme_indexes_evicted_total", "Indexes that had to make room for others.")
 )

@@ -158,8 +158,8 @@ type Message struct {
 	CumChars   int
 }
 
-// bytes is about how much text it holds.
-func (m *Message) bytes() int {
+// Bytes is about how much text it holds.
+func (m *Message) Bytes() int {
 	n := len(m.Content.Text) + len(m.Reasoning.Text) + len(m.Usage) + len(m.Speaker) + len(m.Session) + len(m.Model) + len(m.Via)
 	for _, r := range m.References {
 		n += len(r.File) + len(r.Name)
@@ -207,6 +207,30 @@ func (e Entry) Position() Position {
 		return e.Call.Position
 	default:
 		return e.Result.Position
+	}
+}
+
+// EventID is the id of the event that made the entry's row.
+func (e Entry) EventID() string {
+	switch {
+	case e.Message != nil:
+		return e.Message.EventID
+	case e.Call != nil:
+		return e.Call.EventID
+	default:
+		return e.Result.EventID
+	}
+}
+
+// Bytes is about how much text it holds.
+func (e Entry) Bytes() int {
+	switch {
+	case e.Message != nil:
+		return e.Message.Bytes()
+	case e.Call != nil:
+		return len(e.Call.Arguments.Text)
+	default:
+		return len(e.Result.Result.Text) + len(e.Result.Error)
 	}
 }
 

@@ -123,7 +123,7 @@ func (s span) messages(ctx context.Context, r Reader, id events.ConversationID, 
 			if len(list) == n || bytes > MaxPageBytes {
 				return list, true, nil
 			}
-			bytes += m.bytes()
+			bytes += m.Bytes()
 			list = append(list, m)
 			s.advance(s.past(m.Seq))
 		}

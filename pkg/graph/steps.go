@@ -97,7 +97,7 @@ func readSteps(ctx context.Context, r Reader, id events.ConversationID, s span, 
 				steps, last = steps+1, placeOf(p)
 			}
 			list = append(list, e)
-			bytes += e.bytes()
+			bytes += e.Bytes()
 		}
 		if len(entries) < size {
 			return list, 0, false, nil
@@ -107,17 +107,6 @@ func readSteps(ctx context.Context, r Reader, id events.ConversationID, s span, 
 		}
 	}
 	return list, 0, false, nil
-}
-
-func (e Entry) bytes() int {
-	switch {
-	case e.Message != nil:
-		return e.Message.bytes()
-	case e.Call != nil:
-		return len(e.Call.Arguments.Text)
-	default:
-		return len(e.Result.Result.Text) + len(e.Result.Error)
-	}
 }
 
 // resultsOf finds the results of calls, from wherever they stand. kept is how many of
@@ -144,7 +133,7 @@ func resultsOf(ctx context.Context, r Reader, id events.ConversationID, entries 
 		}
 		for ref, result := range found {
 			results[ref] = result
-			bytes += Entry{Result: &result}.bytes()
+			bytes += Entry{Result: &result}.Bytes()
 		}
 		if elsewhere = nil; bytes > MaxPageBytes {
 			return results, i + 1, nil

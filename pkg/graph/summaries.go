@@ -48,6 +48,17 @@ type Summary struct {
 	SupersededSeq uint64
 }
 
+// Bytes is about how much text it holds.
+func (s *Summary) Bytes() int {
+	n := len(s.Conversation) + len(s.Actions)
+	for _, list := range [][]string{s.Findings, s.Topics, s.Files, s.Tools, s.Children} {
+		for _, text := range list {
+			n += len(text)
+		}
+	}
+	return n
+}
+
 // AsOf takes back what ended the summary after a sequence.
 func (s *Summary) AsOf(seq uint64) {
 	if s.ConsolidatedSeq > seq {

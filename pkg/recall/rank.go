@@ -66,8 +66,10 @@ func rankLexical(query []uint64, texts []Text) []float64 {
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
 	placeOf := make(map[uint64]int, len(terms))
+	var may [1 << 10]uint64 // a bit for the end of each term's hash: most words of a text are none
 	for i, term := range terms {
 		placeOf[term] = i
+		may[term>>6%uint64(len(may))] |= 1 << (term & 63)
 	}
 	postings := make([][]posting, len(terms))
 	total := 0
@@ -75,6 +77,9 @@ func rankLexical(query []uint64, texts []Text) []float64 {
 	for i, text := range texts {
 		total += len(text.Terms)
 		for _, word := range text.Terms {
+			if may[word>>6%uint64(len(may))]&(1<<(word&63)) == 0 {
+				continue
+			}
 			if place, ok := placeOf[word]; ok {
 				if counts[place]++; counts[place] == 1 {
 					found = append(found, place)

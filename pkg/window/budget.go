@@ -3,6 +3,7 @@ package window
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"mneme/pkg/graph"
 )
@@ -27,12 +28,15 @@ const (
 func textCost(text string) int {
 	text = plain(text)
 	n := length(text)
-	for i := 0; i+1 < len(text); i++ {
-		if text[i] == '\n' && text[i+1] != '\n' {
+	for {
+		i := strings.IndexByte(text, '\n')
+		if i < 0 {
+			return n
+		}
+		if text = text[i+1:]; text != "" && text[0] != '\n' {
 			n++
 		}
 	}
-	return n
 }
 
 // cut shortens a text so that it takes at most room characters in the Markdown,
@@ -92,5 +96,10 @@ func prefix(s string, n int) string {
 
 // suffix is the last n characters of s.
 func suffix(s string, n int) string {
-	return s[len(prefix(s, max(0, length(s)-n))):]
+	from := len(s)
+	for ; n > 0 && from > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:from])
+		from -= size
+	}
+	return s[from:]
 }

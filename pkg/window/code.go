@@ -34,6 +34,7 @@ type code struct {
 	anew   bool                // from can't be used
 	ranked map[span]rankedText // passages, and what they are ranked for
 	query  *recall.Text        // what they are ranked by; nil before that
+	joined map[span]int        // what passages cost that were joined
 	model  string              // of the embeddings that took part, "" for none
 
 	beside   []shownItem // what the recent turns show
@@ -63,6 +64,21 @@ type passage struct {
 
 // text are the lines of a passage.
 func (p *passage) text() string { return p.of.between(p.from, p.to) }
+
+// costOf is what a passage takes without a label.
+func (c *code) costOf(p *passage) int {
+	if p.cost > 0 {
+		return p.cost
+	}
+	n, ok := c.joined[p.span()]
+	if !ok {
+		n = codeItem(p, 0).measured().Chars
+		c.joined[p.span()] = n
+	}
+	return n
+}
+
+func (p *passage) span() span { return span{p.seq, p.turn, p.from, p.to} }
 
 // start is the number of its first line in the file, 0 if that is not known.
 func (p *passage) start() int {

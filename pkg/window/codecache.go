@@ -288,7 +288,7 @@ func (c *code) codeTexts(embed func(text string) recall.Vector) []recall.Text {
 	out := make([]recall.Text, len(c.passages))
 	for i := range c.passages {
 		p := &c.passages[i]
-		at := span{p.seq, p.turn, p.from, p.to}
+		at := p.span()
 		text, ok := c.ranked[at]
 		if !ok {
 			text, ok = c.seen.texts[at]

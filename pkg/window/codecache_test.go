@@ -121,7 +121,7 @@ func TestWhatIsKeptOfCodeIsForgottenWithAnotherStore(t *testing.T) {
 		kept := a.source()
 		_, err := window.Build(t.Context(), kept, req)
 		require.NoError(t, err)
-		kept = window.Source{Graph: other.graph, Files: other.files, Recall: a.indexes.Of(indexes.Source{Messages: other.graph})}
+		kept = window.Source{Graph: a.indexes.Graph(other.graph, ""), Files: other.files, Recall: a.indexes.Of(indexes.Source{Messages: other.graph})}
 		got, err := window.Build(t.Context(), kept, req)
 		require.NoError(t, err)
 		want, err := window.Build(t.Context(), other.fresh(), req)

@@ -3,6 +3,7 @@ package window
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"mneme/pkg/graph"
 	"mneme/pkg/summary"
@@ -62,20 +63,30 @@ func condensedNote(b graph.Body, kept int, seq uint64) string {
 	return fmt.Sprintf("[condensed from %d to %d characters; whole: sequence %d in the log]", b.Chars, kept, seq)
 }
 
-// complaints are the words of lines that are worth keeping. A plain search for
-// each is ten times as fast as one regular expression.
-var complaints = []string{
-	"error", "Error", "ERROR", "fail", "Fail", "FAIL", "panic", "fatal", "Fatal", "FATAL",
-	"xception", "raceback", "denied", "not found", "No such file",
-}
+// complaints are the words of lines that are worth keeping, by their first letter. To look
+// for them letter by letter is far faster than one regular expression.
+var complaints = func() (by [utf8.RuneSelf][]string) {
+	for _, word := range []string{
+		"error", "Error", "ERROR", "fail", "Fail", "FAIL", "panic", "fatal", "Fatal", "FATAL",
+		"xception", "raceback", "denied", "not found", "No such file",
+	} {
+		by[word[0]] = append(by[word[0]], word)
+	}
+	return by
+}()
 
 // complains tells whether a line speaks of an error. Of a very long line only the
 // beginning is looked at.
 func complains(line string) bool {
 	line = line[:min(len(line), 1_000)]
-	for _, word := range complaints {
-		if strings.Contains(line, word) {
-			return true
+	for i := range len(line) {
+		if line[i] >= utf8.RuneSelf {
+			continue
+		}
+		for _, word := range complaints[line[i]] {
+			if strings.HasPrefix(line[i:], word) {
+				return true
+			}
 		}
 	}
 	return false

@@ -55,7 +55,7 @@ func newStore(t testing.TB) *store {
 }
 
 func (s *store) source() window.Source {
-	return window.Source{Graph: s.graph, Files: s.files, Recall: s.indexes.Of(indexes.Source{Messages: s.graph})}
+	return window.Source{Graph: s.indexes.Graph(s.graph, ""), Files: s.files, Recall: s.indexes.Of(indexes.Source{Messages: s.graph})}
 }
 
 // apply brings events into both read models, in order, and tells their sequences.

@@ -12,7 +12,12 @@ import (
 func (c *Context) Markdown() string { return markdown(c.Sections) }
 
 func markdown(sections []Section) string {
+	chars := 0
+	for i := range sections {
+		chars += cost(sections[i].Items)
+	}
 	var w strings.Builder
+	w.Grow(chars + chars/8) // most of it is ASCII
 	for i := range sections {
 		if i > 0 {
 			w.WriteByte('\n')
@@ -176,6 +181,10 @@ func writeSpaced(w output, text string) {
 // writeText writes a text whose lines after the first begin with a tab, see the
 // package comment.
 func writeText(w output, text string) {
+	if n, counts := w.(*counter); counts {
+		*n += counter(textCost(text))
+		return
+	}
 	text = plain(text)
 	for {
 		line, rest, more := strings.Cut(text, "\n")
@@ -226,4 +235,14 @@ func clip(s string, n int) string {
 	return prefix(s, n-1) + "…"
 }
 
-func length(s string) int { return utf8.RuneCountInString(s) }
+// length is how many characters a text has. Most texts begin with much ASCII, which is
+// counted by eights.
+func length(s string) (n int) {
+	for ; len(s) >= 8; s, n = s[8:], n+8 {
+		eight := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		if eight&0x8080808080808080 != 0 {
+			break
+		}
+	}
+	return n + utf8.RuneCountInString(s)
+}

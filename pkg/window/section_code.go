@@ -73,7 +73,7 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	}
 	cache := b.src.Recall.Code(b.req.Conversation)
 	if b.code == nil {
-		b.code = &code{ranked: map[span]rankedText{}}
+		b.code = &code{ranked: map[span]rankedText{}, joined: map[span]int{}}
 		b.code.seen, b.code.from = cache.load(b.end, b.conversation.Cwd)
 	}
 	beside := make([]shownItem, len(turns))
@@ -134,29 +134,46 @@ func (b *builder) codeQuery(embed func(text string) recall.Vector) *recall.Text 
 	return &query
 }
 
-// showCode shows the best passages that fit into room characters, the files in the order
-// of their best one, and the passages of a file in that of its lines.
-func (b *builder) showCode(room int) (items []Item) {
-	if b.code == nil || len(b.code.passages) == 0 {
-		return nil
-	}
-	allowed := room
-	for range labelRounds { // those that follow each other take less than each alone
-		more := b.chooseCode(allowed)
-		if cost(more) > room {
-			break
+// showCode shows what fitCode has chosen.
+func (b *builder) showCode(room int) []Item {
+	list, _ := b.fitCode(room)
+	items := make([]Item, len(list))
+	for i, p := range list {
+		items[i] = codeItem(p, b.code.passages[0].score)
+		items[i].Chars = b.code.costOf(p)
+		if i == 0 || list[i-1].path != p.path {
+			items[i].Label = codeLabel(p.path)
+			items[i].Chars += labelCost(items[i].Label)
 		}
-		items, allowed = more, allowed+room-cost(more)
 	}
 	return items
 }
 
-// chooseCode shows the best passages of which each alone takes what is left of a room.
-func (b *builder) chooseCode(room int) (items []Item) {
+// fitCode chooses the best passages that fit into room characters, the files in the order
+// of their best one, and the passages of a file in that of its lines; chars is what they
+// take.
+func (b *builder) fitCode(room int) (list []*passage, chars int) {
+	if b.code == nil || len(b.code.passages) == 0 {
+		return nil, 0
+	}
+	allowed := room
+	for range labelRounds { // those that follow each other take less than each alone
+		more, taken := b.code.choose(allowed)
+		if taken > room {
+			break
+		}
+		list, chars, allowed = more, taken, allowed+room-taken
+	}
+	return list, chars
+}
+
+// choose chooses the best passages of which each alone takes what is left of a room, and
+// joins them.
+func (c *code) choose(room int) (list []*passage, chars int) {
 	place := map[string]int{}
 	var chosen []*passage
-	for i := range b.code.passages {
-		p := &b.code.passages[i]
+	for i := range c.passages {
+		p := &c.passages[i]
 		need := p.cost
 		if _, ok := place[p.path]; !ok {
 			need += labelCost(codeLabel(p.path))
@@ -176,18 +193,13 @@ func (b *builder) chooseCode(room int) (items []Item) {
 	slices.SortStableFunc(chosen, func(a, b *passage) int {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.start(), b.start()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.from, b.from))
 	})
-	for i, p := range joined(chosen) {
-		it := codeItem(p, b.code.passages[0].score)
-		if it.Chars = p.cost; it.Chars == 0 {
-			it = it.measured()
+	list = joined(chosen)
+	for i, p := range list {
+		if chars += c.costOf(p); i == 0 || list[i-1].path != p.path {
+			chars += labelCost(codeLabel(p.path))
 		}
-		if i == 0 || items[i-1].Path != p.path {
-			it.Label = codeLabel(p.path)
-			it.Chars += labelCost(it.Label)
-		}
-		items = append(items, it)
 	}
-	return items
+	return list, chars
 }
 
 // joined makes one passage of those that follow each other in what one call showed.

@@ -197,9 +197,11 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 		if b.code == nil {
 			own = 0
 		}
-		if code := sectionCost(relevantCode.heading, b.showCode(room-turns-forPast+own-headingCost(relevantCode.heading))); code > own {
-			need += code - own
+		_, code := b.fitCode(room - turns - forPast + own - headingCost(relevantCode.heading))
+		if code > 0 {
+			code += headingCost(relevantCode.heading)
 		}
+		need += max(0, code-own)
 		if room-need <= turns {
 			break
 		}

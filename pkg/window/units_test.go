@@ -47,6 +47,16 @@ func TestTextCostIsWhatWriteTextWrites(t *testing.T) {
 	})
 }
 
+func TestCharactersAreCodePoints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(lines, rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
+		n := rapid.IntRange(0, 100).Draw(t, "n")
+		all := []rune(text)
+		assert.Equal(t, len(all), length(text))
+		assert.Equal(t, string(all[max(0, len(all)-n):]), string([]rune(suffix(text, n))))
+	})
+}
+
 func TestCutMarksABodyThatTheReadModelHoldsInPart(t *testing.T) {
 	b := graph.NewBody(strings.Repeat("x", graph.MaxBodyBytes+500))
 	got := cut(b, 1_000_000, 42)

@@ -1,0 +1,354 @@
+package indexes
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"mneme/events"
+	"mneme/pkg/graph"
+	"mneme/pkg/window"
+)
+
+// What is kept of the rows of one conversation.
+const (
+	maxRowBytes = 2_000_000 // about
+	maxNewRows  = 256       // that are read to go on; behind more it begins anew
+)
+
+// rows are what the last context of a conversation has read: an agent asks for one after
+// each step, and most of what that shows is what the last one showed. A row never changes
+// once it is there.
+type rows struct {
+	mu   sync.Mutex
+	kept tail
+}
+
+// tail is the end of a conversation as of a sequence. What it holds is never changed.
+type tail struct {
+	end    uint64 // it stands below this sequence
+	counts graph.Counts
+	list   []graph.Entry // the newest rows, the oldest of them first; none between them is missing
+	whole  bool          // none stands before them
+
+	// What else was read, by the question: messages by their sequence, lists by their query.
+	found     map[uint64]graph.Message
+	messages  map[graph.MessageQuery][]graph.Message
+	summaries map[graph.SummaryQuery][]graph.Summary
+}
+
+// Graph reads conversations for one request, what was kept of them from memory. Of a
+// lineage, r reads that.
+func (c *Cache) Graph(r window.Graph, descent string) window.Graph {
+	return &remembered{Graph: r, cache: c, key: key{descent: descent}}
+}
+
+// remembered is that Graph. It is about the conversation that it was asked for last, of
+// which it keeps nothing until it was searched.
+type remembered struct {
+	window.Graph
+	cache *Cache
+	key   key
+
+	tail          // what the request has read, and the rows that were kept
+	before tail   // what was kept, as far as it is true of the conversation
+	entry  *entry // nil until that was looked up
+}
+
+// Conversation implements window.Graph.
+func (r *remembered) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error) {
+	c, err := r.Graph.Conversation(ctx, id, asOf)
+	if err == nil {
+		r.key.id, r.entry, r.before = id, nil, tail{}
+		r.tail = tail{end: min(asOf, c.LastSeq) + 1, counts: c.Counts}
+	}
+	return c, err
+}
+
+// knows tells whether the tail is that of a conversation as of a sequence, and can have
+// what is asked for.
+func (r *remembered) knows(ctx context.Context, id events.ConversationID) (bool, error) {
+	if r.end == 0 || id != r.key.id {
+		return false, nil
+	}
+	if r.entry != nil {
+		return true, nil
+	}
+	e := r.cache.held(r.key)
+	if e == nil {
+		return false, nil
+	}
+	e.rows.mu.Lock()
+	kept := e.rows.kept
+	e.rows.mu.Unlock()
+	if err := r.goOn(ctx, kept); err != nil {
+		return false, err
+	}
+	if r.entry = e; r.end > kept.end {
+		r.keep()
+	}
+	return true, nil
+}
+
+// goOn makes the tail of what is kept and what came since. It reads the last row that is known once more: if that is another one, or the
+// conversation has not as many rows, the store was repaired or is another one, and nothing
+// is used of what is kept.
+func (r *remembered) goOn(ctx context.Context, kept tail) error {
+	n, _ := slices.BinarySearchFunc(kept.list, r.end, bySeq)
+	if n == 0 {
+		return nil
+	}
+	last := kept.list[n-1]
+	list, err := r.Graph.Transcript(ctx, r.key.id, graph.TranscriptQuery{From: last.Position().Seq, Before: r.end, Limit: maxNewRows})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(list)
+	if len(list) == 0 || list[0].Position() != last.Position() || list[0].EventID() != last.EventID() {
+		return nil
+	}
+	list = list[1:]
+	counts := kept.counts
+	count(&counts, kept.list[n:], -1)
+	count(&counts, list, 1)
+	if counts.MessageCount != r.counts.MessageCount || counts.TotalChars != r.counts.TotalChars ||
+		counts.ToolCallCount != r.counts.ToolCallCount || counts.ToolResultCount != r.counts.ToolResultCount {
+		return nil
+	}
+	if counts.SummaryCount != r.counts.SummaryCount {
+		kept.summaries = nil
+	}
+	r.before, r.list, r.whole = kept, slices.Concat(kept.list[:n], list), kept.whole
+	return nil
+}
+
+// count adds rows to counts, or takes them away.
+func count(c *graph.Counts, list []graph.Entry, sign int) {
+	for _, e := range list {
+		switch {
+		case e.Message != nil:
+			c.MessageCount += sign
+			c.TotalChars += sign * e.Message.Content.Chars
+		case e.Call != nil:
+			c.ToolCallCount += sign
+		default:
+			c.ToolResultCount += sign
+		}
+	}
+}
+
+// keep keeps the tail, unless it has no rows or that of a later sequence is kept.
+func (r *remembered) keep() {
+	t, e := r.tail, r.entry
+	if len(t.list) == 0 {
+		return
+	}
+	t.found, t.messages, t.summaries = maps.Clone(t.found), maps.Clone(t.messages), maps.Clone(t.summaries)
+	bytes := t.bytes()
+	for bytes > maxRowBytes && len(t.list) > 0 {
+		t.list, t.whole = slices.Clone(t.list[(len(t.list)+1)/2:]), false
+		bytes = t.bytes()
+	}
+	e.rows.mu.Lock()
+	newest := t.end >= e.rows.kept.end
+	if newest {
+		e.rows.kept = t
+	}
+	e.rows.mu.Unlock()
+	if newest {
+		r.cache.resize(e, &e.rowBytes, bytes)
+	}
+}
+
+// bytes is about what it takes in memory.
+func (t *tail) bytes() (n int) {
+	for _, e := range t.list {
+		n += 512 + e.Bytes()
+	}
+	for _, m := range t.found {
+		n += 512 + m.Bytes()
+	}
+	for _, list := range t.messages {
+		for i := range list {
+			n += 512 + list[i].Bytes()
+		}
+	}
+	for _, list := range t.summaries {
+		for i := range list {
+			n += 512 + list[i].Bytes()
+		}
+	}
+	return n
+}
+
+func bySeq(e graph.Entry, seq uint64) int { return cmp.Compare(e.Position().Seq, seq) }
+
+// from is the sequence from which on the tail has everything.
+func (t *tail) from() uint64 {
+	switch {
+	case t.whole:
+		return 0
+	case len(t.list) == 0:
+		return t.end
+	}
+	return t.list[0].Position().Seq
+}
+
+// has tells whether the tail has all that stands right below a sequence, or would be the
+// place for it.
+func (t *tail) has(before uint64) bool { return before != 0 && t.from() <= before && before <= t.end }
+
+// below are the rows of the tail below a sequence.
+func (t *tail) below(seq uint64) []graph.Entry {
+	n, _ := slices.BinarySearchFunc(t.list, seq, bySeq)
+	return t.list[:n]
+}
+
+// Transcript implements window.Graph.
+func (r *remembered) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) (list []graph.Entry, err error) {
+	known, err := r.knows(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !known || !r.has(q.Before) || q.OldestFirst || q.Limit <= 0 {
+		return r.Graph.Transcript(ctx, id, q)
+	}
+	for _, e := range slices.Backward(r.below(q.Before)) {
+		if len(list) == q.Limit || e.Position().Seq < q.From {
+			return list, nil
+		}
+		if e.Call != nil || !q.CallsOnly {
+			list = append(list, e)
+		}
+	}
+	if len(list) == q.Limit || q.From >= r.from() {
+		return list, nil
+	}
+	more := q
+	more.Before, more.Limit = r.from(), q.Limit-len(list)
+	older, err := r.Graph.Transcript(ctx, id, more)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, older...)
+	if !q.CallsOnly && q.From == 0 {
+		slices.Reverse(older)
+		r.list, r.whole = slices.Concat(older, r.list), len(older) < more.Limit
+		r.keep()
+	}
+	return list, nil
+}
+
+// Messages implements window.Graph.
+func (r *remembered) Messages(ctx context.Context, id events.ConversationID, q graph.MessageQuery) ([]graph.Message, error) {
+	known, err := r.knows(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !known || q.Before == 0 || q.Before > r.end || q.Limit <= 0 || q.Turn > 0 || q.From > 0 {
+		return r.Graph.Messages(ctx, id, q)
+	}
+	if r.has(q.Before) && (r.whole || !q.OldestFirst) {
+		if list := matching(r.below(q.Before), q); r.whole || len(list) == q.Limit {
+			return list, nil
+		}
+	}
+	asked := q
+	if q.OldestFirst {
+		asked.Before = 0 // what begins the list stays there
+	}
+	list, ok := r.before.messages[asked]
+	if !ok || q.OldestFirst && (len(list) < q.Limit || list[len(list)-1].Seq >= q.Before) {
+		if list, err = r.Graph.Messages(ctx, id, q); err != nil {
+			return nil, err
+		}
+	}
+	r.messages = with(r.messages, asked, list)
+	r.keep()
+	return slices.Clone(list), nil
+}
+
+// with adds to a map, which may be nil.
+func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[key] = value
+	return m
+}
+
+// matching are the messages of a query's role among rows, as many as it asks for.
+func matching(rows []graph.Entry, q graph.MessageQuery) (list []graph.Message) {
+	for i := range rows {
+		e := rows[i]
+		if !q.OldestFirst {
+			e = rows[len(rows)-1-i]
+		}
+		if m := e.Message; m != nil && (q.Role == "" || m.Role == q.Role) {
+			if list = append(list, *m); len(list) == q.Limit {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// MessagesAt implements window.Graph.
+func (r *remembered) MessagesAt(ctx context.Context, id events.ConversationID, seqs []uint64) ([]graph.Message, error) {
+	known, err := r.knows(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return r.Graph.MessagesAt(ctx, id, seqs)
+	}
+	var list, found []graph.Message
+	var elsewhere []uint64
+	for _, seq := range seqs {
+		if i, ok := slices.BinarySearchFunc(r.list, seq, bySeq); ok && r.list[i].Message != nil {
+			list = append(list, *r.list[i].Message)
+		} else if m, ok := r.before.found[seq]; ok {
+			found = append(found, m)
+		} else if seq < r.from() || seq >= r.end {
+			elsewhere = append(elsewhere, seq)
+		}
+	}
+	if len(elsewhere) > 0 {
+		more, err := r.Graph.MessagesAt(ctx, id, elsewhere)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	for _, m := range found {
+		r.found = with(r.found, m.Seq, m)
+	}
+	r.keep()
+	list = append(list, found...)
+	slices.SortFunc(list, func(a, b graph.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	return list, nil
+}
+
+// Summaries implements window.Graph.
+func (r *remembered) Summaries(ctx context.Context, id events.ConversationID, q graph.SummaryQuery) ([]graph.Summary, error) {
+	known, err := r.knows(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !known || q.AsOf != r.end-1 {
+		return r.Graph.Summaries(ctx, id, q)
+	}
+	asked := q
+	asked.AsOf = 0
+	list, ok := r.before.summaries[asked]
+	if !ok {
+		if list, err = r.Graph.Summaries(ctx, id, q); err != nil {
+			return nil, err
+		}
+	}
+	r.summaries = with(r.summaries, asked, list)
+	r.keep()
+	return slices.Clone(list), nil
+}

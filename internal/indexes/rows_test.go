@@ -1,0 +1,247 @@
+package indexes_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"mneme/events"
+	"mneme/internal/indexes"
+	"mneme/pkg/eventlog"
+	"mneme/pkg/graph"
+	"mneme/pkg/recall"
+	"mneme/pkg/window"
+)
+
+// add appends events to a conversation, in one batch.
+func (s *store) add(t require.TestingT, conversation string, payloads ...events.Payload) {
+	var list []eventlog.Message
+	for _, p := range payloads {
+		s.seq++
+		e, err := events.New(conversation, "test", fmt.Sprint(s.name, "e", s.seq), p)
+		require.NoError(t, err)
+		subject, err := events.Address{Tenant: "t", Conversation: conversation, Kind: events.Kind(e.Type)}.Subject()
+		require.NoError(t, err)
+		header, body := events.EncodeMessage(e)
+		list = append(list, eventlog.Message{Seq: s.seq, Subject: subject, Header: nats.Header(header), Data: body})
+	}
+	var err error
+	s.cp, err = s.graph.Apply(s.t.Context(), s.model, s.cp, list)
+	require.NoError(t, err)
+}
+
+// something is what can happen in a conversation next.
+func (s *store) something(t *rapid.T) events.Payload {
+	n := s.seq + uint64(rapid.IntRange(1, 1_000_000).Draw(t, "id"))
+	call := fmt.Sprint("k", rapid.IntRange(0, 20).Draw(t, "call"))
+	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	case 0, 1, 2:
+		role := rapid.SampledFrom([]string{"user", "assistant", "system"}).Draw(t, "role")
+		return &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: role, Content: strings.Repeat("word ", rapid.IntRange(1, 2_000).Draw(t, "long"))}
+	case 3, 4, 5:
+		return &events.ToolCalled{ToolCallID: call, ToolName: "Read", Arguments: json.RawMessage(`{"file_path":"/a.go"}`)}
+	case 6, 7:
+		return &events.ToolReturned{ToolCallID: call, Result: events.TextResult(strings.Repeat("line\n", rapid.IntRange(1, 9_000).Draw(t, "long")))}
+	case 8:
+		return &events.ConversationStarted{Title: fmt.Sprint("Title ", n)}
+	default:
+		if rapid.IntRange(0, 15).Draw(t, "deleted") == 0 {
+			return &events.ConversationDeleted{}
+		}
+		return &events.MessageCreated{MessageID: fmt.Sprint("m", n), Role: "user", Content: "And then?"}
+	}
+}
+
+// read is what a request reads, each in its turn: the rows of the end, further back, what was
+// found, summaries.
+func read(ctx context.Context, t *rapid.T, g window.Graph, conversation string, asOf uint64, reads []func(end uint64) (any, error)) (answers []any) {
+	c, err := g.Conversation(ctx, id(conversation), asOf)
+	if err != nil {
+		require.ErrorIs(t, err, graph.ErrNotFound)
+		return nil
+	}
+	answers = append(answers, c)
+	for _, one := range reads {
+		answer, err := one(min(asOf, c.LastSeq) + 1)
+		require.NoError(t, err)
+		answers = append(answers, answer)
+	}
+	return answers
+}
+
+func TestWhatIsKeptOfRowsIsWhatTheStoreHas(t *testing.T) {
+	s, n := newStore(t), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		ctx, conversation := s.t.Context(), fmt.Sprint("c", n)
+		cache := indexes.New(rapid.SampledFrom([]int{1 << 30, 1 << 10}).Draw(t, "budget"), nil)
+		type drawn struct {
+			what               int
+			back, limit, other int
+			calls, oldest      bool
+			role               string
+		}
+		var reads []drawn
+		for range rapid.IntRange(1, 8).Draw(t, "reads") {
+			reads = append(reads, drawn{
+				rapid.SampledFrom([]int{0, 1, 2, 2, 3, 4}).Draw(t, "read"), rapid.SampledFrom([]int{0, 0, 7, 60, 300}).Draw(t, "back"), rapid.SampledFrom([]int{1, 5, 60}).Draw(t, "limit"), rapid.IntRange(0, 80).Draw(t, "other"),
+				rapid.Bool().Draw(t, "calls"), rapid.IntRange(0, 2).Draw(t, "oldest") == 0, rapid.SampledFrom([]string{"", "user"}).Draw(t, "role"),
+			})
+		}
+		uncovered := s.seq + 1 // by a summary
+		for range rapid.IntRange(1, 12).Draw(t, "requests") {
+			var batch []events.Payload
+			for range rapid.IntRange(0, 40).Draw(t, "events") {
+				batch = append(batch, s.something(t))
+				if _, deleted := batch[len(batch)-1].(*events.ConversationDeleted); deleted {
+					uncovered = s.seq + uint64(len(batch)) + 1
+				}
+			}
+			if last := s.seq + uint64(len(batch)); rapid.Bool().Draw(t, "summarised") && uncovered <= last {
+				batch = append(batch, &events.SummaryWritten{SummaryID: fmt.Sprint("s", last), Level: 1, FirstSeq: uncovered, LastSeq: last, Conversation: "It was said.", Method: "extractive"})
+				uncovered = last + 1
+			}
+			s.add(t, conversation, batch...)
+			s.add(t, "another", batch...) // which takes memory, if there is little
+			asOf := graph.Latest
+			if rapid.Bool().Draw(t, "past") {
+				asOf = s.seq - uint64(rapid.IntRange(0, 60).Draw(t, "back"))
+			}
+			kept := cache.Graph(s.model, "")
+			of := func(g window.Graph) (list []func(end uint64) (any, error)) {
+				for _, d := range reads {
+					list = append(list, func(end uint64) (any, error) {
+						before := end - min(end-1, uint64(d.back))
+						switch d.what {
+						case 0, 1:
+							q := graph.TranscriptQuery{Before: before, Limit: d.limit, CallsOnly: d.calls, OldestFirst: d.oldest}
+							if d.other > 40 {
+								q.From = end - min(end, uint64(d.other))
+							}
+							return g.Transcript(ctx, id(conversation), q)
+						case 2:
+							return g.Messages(ctx, id(conversation), graph.MessageQuery{Before: before, Limit: d.limit, Role: d.role, OldestFirst: d.oldest})
+						case 3:
+							var seqs []uint64
+							for k := range uint64(d.limit) {
+								if seq := end - min(end, uint64(d.other)) + 2*k; seq > 0 && seq < end {
+									seqs = append(seqs, seq)
+								}
+							}
+							return g.MessagesAt(ctx, id(conversation), seqs)
+						default:
+							return g.Summaries(ctx, id(conversation), graph.SummaryQuery{AsOf: end - 1, Frontier: d.oldest, Limit: d.limit})
+						}
+					})
+				}
+				return list
+			}
+			_, err := cache.Of(indexes.Source{Messages: s.model}).Search(ctx, id(conversation), recall.Query{Text: "word"})
+			if err != nil {
+				require.ErrorIs(t, err, graph.ErrNotFound)
+			}
+			require.Equal(t, read(ctx, t, s.model, conversation, asOf, of(s.model)), read(ctx, t, kept, conversation, asOf, of(kept)))
+		}
+	})
+}
+
+// counting counts what is read of a store.
+type counting struct {
+	window.Graph
+	rows, reads int
+}
+
+func (c *counting) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) ([]graph.Entry, error) {
+	list, err := c.Graph.Transcript(ctx, id, q)
+	c.rows, c.reads = c.rows+len(list), c.reads+1
+	return list, err
+}
+
+func (c *counting) MessagesAt(ctx context.Context, id events.ConversationID, seqs []uint64) ([]graph.Message, error) {
+	list, err := c.Graph.MessagesAt(ctx, id, seqs)
+	c.rows, c.reads = c.rows+len(list), c.reads+1
+	return list, err
+}
+
+func (c *counting) Messages(ctx context.Context, id events.ConversationID, q graph.MessageQuery) ([]graph.Message, error) {
+	list, err := c.Graph.Messages(ctx, id, q)
+	c.rows, c.reads = c.rows+len(list), c.reads+1
+	return list, err
+}
+
+func (c *counting) Summaries(ctx context.Context, id events.ConversationID, q graph.SummaryQuery) ([]graph.Summary, error) {
+	list, err := c.Graph.Summaries(ctx, id, q)
+	c.rows, c.reads = c.rows+len(list), c.reads+1
+	return list, err
+}
+
+func TestTheNextContextReadsWhatCameSince(t *testing.T) {
+	s, cache := newStore(t), indexes.New(1<<30, nil)
+	talk := func(turns int) {
+		var batch []events.Payload
+		for range turns {
+			m := fmt.Sprint("m", s.seq, "-", len(batch))
+			batch = append(
+				batch,
+				&events.MessageCreated{MessageID: "u" + m, Role: "user", Content: "What of the parser?"},
+				&events.MessageCreated{MessageID: m, Role: "assistant", Content: strings.Repeat("It reads the words. ", 20)},
+				&events.ToolCalled{ToolCallID: m, MessageID: m, ToolName: "Read", Arguments: json.RawMessage(`{"file_path":"/a.go"}`)},
+				&events.ToolReturned{ToolCallID: m, Result: events.TextResult(strings.Repeat("a line of code\n", 20))},
+			)
+		}
+		s.add(t, "c", batch...)
+	}
+	context := func() (rows, reads int) {
+		t.Helper()
+		below := &counting{Graph: s.model}
+		req := window.Request{Conversation: id("c"), MaxChars: 20_000}
+		search := cache.Of(indexes.Source{Messages: s.model})
+		got, err := window.Build(t.Context(), window.Source{Graph: cache.Graph(below, ""), Recall: search}, req)
+		require.NoError(t, err)
+		want, err := window.Build(t.Context(), window.Source{Graph: s.model, Recall: search}, req)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		return below.rows, below.reads
+	}
+	talk(300)
+	rows, _ := context()
+	require.Greater(t, rows, 100)
+	_, reads := context() // what the first one read before it searched
+	require.Equal(t, 3, reads)
+	rows, reads = context()
+	require.Equal(t, 1, rows, "whether what is kept is true")
+	require.Equal(t, 1, reads)
+	talk(1)
+	rows, _ = context()
+	require.LessOrEqual(t, rows, 1+4+30, "and the list of queries begins elsewhere")
+	talk(100)
+	rows, _ = context()
+	require.Greater(t, rows, 100, "behind so many it begins anew")
+	_, reads = context()
+	require.Equal(t, 1, reads)
+}
+
+// A store that was made anew may have other rows at the same places.
+func TestRowsOfAnotherStoreAreNotThose(t *testing.T) {
+	one, other, cache := newStore(t), newStore(t), indexes.New(1<<30, nil)
+	other.name = "other"
+	for n := range 5 {
+		one.say("c", fmt.Sprint("This is ", n))
+		other.say("c", fmt.Sprint("That is ", n))
+	}
+	build := func(c *indexes.Cache, s *store) *window.Context {
+		t.Helper()
+		got, err := window.Build(t.Context(), window.Source{Graph: c.Graph(s.model, ""), Recall: c.Of(indexes.Source{Messages: s.model})}, window.Request{Conversation: id("c")})
+		require.NoError(t, err)
+		return got
+	}
+	build(cache, one)
+	build(cache, one)
+	require.Equal(t, build(indexes.New(1<<30, nil), other).Markdown(), build(cache, other).Markdown())
+}
