@@ -1,6 +1,10 @@
 package recall
 
-import "math"
+import (
+	"math"
+	"runtime"
+	"sync"
+)
 
 // dense computes cosines of the passages of so many messages, and lends to each message what
 // its neighbours have more.
@@ -15,14 +19,20 @@ func (r *ranking) dense(query Vector, messages int) {
 	norm, known := query.norm(), 0
 	var sum float64
 	cosines := make([]float64, r.passages())
-	for p := range cosines {
-		if p >= total || x.norms[p] == 0 {
-			cosines[p] = math.NaN()
-			continue
+	inParts(len(cosines), func(from, to int) {
+		for p := from; p < to; p++ {
+			if p >= total || x.norms[p] == 0 {
+				cosines[p] = math.NaN()
+				continue
+			}
+			cosines[p] = float64(dot(query, x.vectors[p*x.width:(p+1)*x.width])) / float64(norm*x.norms[p])
 		}
-		cosines[p] = float64(dot(query, x.vectors[p*x.width:(p+1)*x.width])) / float64(norm*x.norms[p])
-		sum += cosines[p]
-		known++
+	})
+	for _, cosine := range cosines {
+		if !math.IsNaN(cosine) {
+			sum += cosine
+			known++
+		}
 	}
 	if known == 0 {
 		return
@@ -44,4 +54,18 @@ func (r *ranking) dense(query Vector, messages int) {
 		})
 		r.beside[i] += float64(denseShare * most)
 	}
+}
+
+// leastPart is how many passages are worth a goroutine: some hundred microseconds.
+const leastPart = 4_000
+
+// inParts calls f for parts of what is below n, side by side if it is much.
+func inParts(n int, f func(from, to int)) {
+	size := max(leastPart, (n+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	var parts sync.WaitGroup
+	for from := size; from < n; from += size {
+		parts.Go(func() { f(from, min(from+size, n)) })
+	}
+	f(0, min(size, n))
+	parts.Wait()
 }

@@ -184,24 +184,40 @@ func (r *ranking) best(limit int) []Hit {
 		i     int
 		score float64
 	}
-	order := func(a, b candidate) int { return cmp.Or(cmp.Compare(b.score, a.score), a.i-b.i) }
-	var found []candidate
-	least := 0.0
+	found := make([]candidate, 0, r.n)
+	most := 0.0
 	for i := range r.n {
 		p := r.parts(i)
-		if c := (candidate{i, p.Sum()}); c.score > max(p.Role, least) {
-			found = append(found, c)
-		}
-		if len(found) == 4*limit { // what is not among the best now never will be
-			slices.SortFunc(found, order)
-			found = found[:limit]
-			least = found[limit-1].score
+		if c := (candidate{i, p.Sum()}); c.score > p.Role {
+			found, most = append(found, c), max(most, c.score)
 		}
 	}
-	slices.SortFunc(found, order)
+	// Of a hundred thousand some are needed, so those are not sorted but by grades; each grade
+	// is, unless better ones are enough.
+	const grades = 4096
+	grade := func(c candidate) int { return grades - 1 - int(c.score/most*(grades-1)) }
+	var begin, end [grades]int
+	for _, c := range found {
+		begin[grade(c)]++
+	}
+	sum := 0
+	for g, n := range begin {
+		begin[g], end[g] = sum, sum
+		sum += n
+	}
+	ordered := make([]candidate, sum)
+	for _, c := range found {
+		if g := grade(c); begin[g] < limit {
+			ordered[end[g]] = c
+			end[g]++
+		}
+	}
+	for g := range begin {
+		slices.SortFunc(ordered[begin[g]:end[g]], func(a, b candidate) int { return cmp.Or(cmp.Compare(b.score, a.score), a.i-b.i) })
+	}
 	hits := make([]Hit, min(limit, len(found)))
 	for k := range hits {
-		hits[k] = r.hit(found[k].i)
+		hits[k] = r.hit(ordered[k].i)
 	}
 	return hits
 }

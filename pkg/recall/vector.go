@@ -68,12 +68,12 @@ func (v Vector) norm() float64 { return math.Sqrt(float64(dot(v, v))) }
 func dot(a, b []int8) int32 {
 	var s0, s1, s2, s3 int32
 	b = b[:len(a)]
-	for len(a) >= 4 {
-		s0 += int32(a[0]) * int32(b[0])
-		s1 += int32(a[1]) * int32(b[1])
-		s2 += int32(a[2]) * int32(b[2])
-		s3 += int32(a[3]) * int32(b[3])
-		a, b = a[4:], b[4:]
+	for len(a) >= 8 && len(b) >= 8 { // they are: so the compiler knows it
+		s0 += int32(a[0])*int32(b[0]) + int32(a[4])*int32(b[4])
+		s1 += int32(a[1])*int32(b[1]) + int32(a[5])*int32(b[5])
+		s2 += int32(a[2])*int32(b[2]) + int32(a[6])*int32(b[6])
+		s3 += int32(a[3])*int32(b[3]) + int32(a[7])*int32(b[7])
+		a, b = a[8:], b[8:]
 	}
 	for i := range a {
 		s0 += int32(a[i]) * int32(b[i])

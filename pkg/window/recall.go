@@ -53,12 +53,13 @@ func (b *builder) query() string {
 // past is what a search has found, as far as it was read.
 type past struct {
 	Found
-	unread  []recall.Hit // the best first
-	read    []candidate  // the best first
-	excerpt int          // how many characters of a message are shown
-	chars   int          // of read
-	repeats int          // characters of what says again what one of read says
-	retold  int          // summaries that are shown
+	unread  []recall.Hit // the best first; of those from below on nothing is read any more
+	below   uint64
+	read    []candidate // the best first
+	excerpt int         // how many characters of a message are shown
+	chars   int         // of read
+	repeats int         // characters of what says again what one of read says
+	retold  int         // summaries that are shown
 }
 
 // candidate is a message that a search has found.
@@ -74,15 +75,19 @@ func (b *builder) search(ctx context.Context) error {
 	if b.src.Recall == nil || b.past != nil {
 		return nil
 	}
-	b.past = &past{}
+	b.past = &past{below: graph.Latest}
 	query := b.query()
 	if strings.TrimSpace(query) == "" {
 		return nil
 	}
-	found, err := b.src.Recall.Search(ctx, b.req.Conversation, recall.Query{Text: query, AsOf: b.end - 1, EmbeddedUpTo: b.req.EmbeddedUpTo})
+	found, err := b.src.Recall.Search(ctx, b.req.Conversation, recall.Query{Text: query, AsOf: b.end - 1, EmbeddedUpTo: b.req.EmbeddedUpTo, Limit: b.req.MaxChars/leastMessage + maxFoundPage})
 	b.past.Found, b.past.unread = found, found.Hits
 	return err
 }
+
+// leastMessage is about half of what a message takes at least, in characters: so many hits
+// may be needed where a context is full of such, and the recent turns show the best of them.
+const leastMessage = 6
 
 // How much of a message is shown: a sixteenth of the room, within these limits.
 const (
@@ -107,7 +112,7 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 	if p.excerpt == 0 {
 		p.excerpt = min(max(room/excerptShare, leastExcerpt), mostExcerpt)
 	}
-	p.unread = slices.DeleteFunc(slices.Clone(p.unread), func(h recall.Hit) bool { return h.Seq >= before })
+	p.below = min(p.below, before)
 	p.read = slices.DeleteFunc(p.read, func(c candidate) bool { return c.message.Seq >= before || b.shown[c.message.Seq] })
 	p.chars = 0
 	for i := range p.read {
@@ -118,12 +123,14 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 		if len(p.read) > 0 {
 			average = max(1, p.chars/len(p.read))
 		}
-		page := min(len(p.unread), max((room-p.chars)/average, minFoundPage), maxFoundPage)
-		read, err := readHits(ctx, b.src.Graph, b.req.Conversation, p.unread[:page], p.excerpt)
+		page := p.next(min(max((room-p.chars)/average, minFoundPage), maxFoundPage))
+		if len(page) == 0 {
+			break
+		}
+		read, err := readHits(ctx, b.src.Graph, b.req.Conversation, page, p.excerpt)
 		if err != nil {
 			return err
 		}
-		p.unread = p.unread[page:]
 		for _, c := range read {
 			if b.shown[c.message.Seq] {
 				continue
@@ -137,6 +144,27 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 		}
 	}
 	return nil
+}
+
+// next takes up to n hits from those that are unread.
+func (p *past) next(n int) (page []recall.Hit) {
+	for len(page) < n && len(p.unread) > 0 {
+		if h := p.unread[0]; h.Seq < p.below {
+			page = append(page, h)
+		}
+		p.unread = p.unread[1:]
+	}
+	return page
+}
+
+// left counts the hits that next would take.
+func (p *past) left() (n int) {
+	for i := range p.unread {
+		if p.unread[i].Seq < p.below {
+			n++
+		}
+	}
+	return n
 }
 
 // repeats tells whether a message says again what another one says.

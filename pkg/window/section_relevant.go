@@ -137,7 +137,7 @@ func collectRelevant(ctx context.Context, b *builder, s section, room int) (f fi
 	if err := b.addSummaries(ctx, &f, room); err != nil {
 		return f, err
 	}
-	left := len(b.past.read) + len(b.past.unread)
+	left := len(b.past.read) + b.past.left()
 	for i := range f.items {
 		if f.items[i].Kind == KindRelevant {
 			left--
