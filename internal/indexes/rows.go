@@ -92,9 +92,10 @@ func (r *remembered) knows(ctx context.Context, id events.ConversationID) (bool,
 	return true, nil
 }
 
-// goOn makes the tail of what is kept and what came since. It reads the last row that is known once more: if that is another one, or the
-// conversation has not as many rows, the store was repaired or is another one, and nothing
-// is used of what is kept.
+// goOn makes the tail of what is kept and what came since. It reads the last row that is
+// known once more: if that is another one, or the rows are not numbered as the conversation
+// counts them, the store was repaired or is another one, and nothing is used of what is
+// kept.
 func (r *remembered) goOn(ctx context.Context, kept tail) error {
 	n, _ := slices.BinarySearchFunc(kept.list, r.end, bySeq)
 	if n == 0 {
@@ -109,40 +110,40 @@ func (r *remembered) goOn(ctx context.Context, kept tail) error {
 	if len(list) == 0 || list[0].Position() != last.Position() || list[0].EventID() != last.EventID() {
 		return nil
 	}
-	list = list[1:]
-	counts := kept.counts
-	count(&counts, kept.list[n:], -1)
-	count(&counts, list, 1)
-	if counts.MessageCount != r.counts.MessageCount || counts.TotalChars != r.counts.TotalChars ||
-		counts.ToolCallCount != r.counts.ToolCallCount || counts.ToolResultCount != r.counts.ToolResultCount {
+	if list = slices.Concat(kept.list[:n], list[1:]); !isEnd(list, kept.whole, r.counts) {
 		return nil
 	}
-	if counts.SummaryCount != r.counts.SummaryCount {
+	if kept.counts.SummaryCount != r.counts.SummaryCount {
 		kept.summaries = nil
 	}
-	r.before, r.list, r.whole = kept, slices.Concat(kept.list[:n], list), kept.whole
+	r.before, r.list, r.whole = kept, list, kept.whole
 	return nil
 }
 
-// count adds rows to counts, or takes them away.
-func count(c *graph.Counts, list []graph.Entry, sign int) {
-	for _, e := range list {
+// isEnd tells by their numbers whether rows, the oldest first, are the newest ones of a
+// conversation that has come as far as counts say, or the whole of it.
+func isEnd(list []graph.Entry, whole bool, counts graph.Counts) bool {
+	for _, e := range slices.Backward(list) {
+		left := &counts.MessageCount
 		switch {
-		case e.Message != nil:
-			c.MessageCount += sign
-			c.TotalChars += sign * e.Message.Content.Chars
 		case e.Call != nil:
-			c.ToolCallCount += sign
-		default:
-			c.ToolResultCount += sign
+			left = &counts.ToolCallCount
+		case e.Result != nil:
+			left = &counts.ToolResultCount
 		}
+		if e.Position().N != *left {
+			return false
+		}
+		*left--
 	}
+	return !whole || counts.MessageCount+counts.ToolCallCount+counts.ToolResultCount == 0
 }
 
-// keep keeps the tail, unless it has no rows or that of a later sequence is kept.
+// keep keeps the tail, unless it has no rows, misses some that were deleted meanwhile, or
+// that of a later sequence is kept.
 func (r *remembered) keep() {
 	t, e := r.tail, r.entry
-	if len(t.list) == 0 {
+	if len(t.list) == 0 || !isEnd(t.list, t.whole, t.counts) {
 		return
 	}
 	t.found, t.messages, t.summaries = maps.Clone(t.found), maps.Clone(t.messages), maps.Clone(t.summaries)

@@ -245,3 +245,29 @@ func TestRowsOfAnotherStoreAreNotThose(t *testing.T) {
 	build(cache, one)
 	require.Equal(t, build(indexes.New(1<<30, nil), other).Markdown(), build(cache, other).Markdown())
 }
+
+// An event that had failed and was tried again has its place among rows that are known.
+func TestARowThatIsThereLaterInTheMiddleIsSeen(t *testing.T) {
+	before, repaired, cache := newStore(t), newStore(t), indexes.New(1<<30, nil)
+	message := func(id, role string) events.Payload {
+		return &events.MessageCreated{MessageID: id, Role: role, Content: "Of " + id}
+	}
+	for _, s := range []*store{before, repaired} {
+		s.add(t, "c", message("m1", "user"), message("m2", "assistant"))
+		if s == before {
+			s.seq++ // it failed
+		} else {
+			s.add(t, "c", &events.ToolCalled{ToolCallID: "k", MessageID: "m2", ToolName: "Read", Arguments: json.RawMessage(`{"file_path":"/a.go"}`)})
+		}
+		s.add(t, "c", message("m3", "user"), message("m4", "assistant"))
+	}
+	build := func(c *indexes.Cache, s *store) string {
+		t.Helper()
+		got, err := window.Build(t.Context(), window.Source{Graph: c.Graph(s.model, ""), Recall: c.Of(indexes.Source{Messages: s.model})}, window.Request{Conversation: id("c")})
+		require.NoError(t, err)
+		return got.Markdown()
+	}
+	build(cache, before)
+	require.NotContains(t, build(cache, before), "/a.go")
+	require.Contains(t, build(cache, repaired), "/a.go")
+}
