@@ -53,7 +53,8 @@ type remembered struct {
 	key   key
 
 	tail          // what the request has read, and the rows that were kept
-	before tail   // what was kept, as far as it is true of the conversation
+	before tail   // what was kept, if it is true of the conversation
+	untrue bool   // it is not, so it must go
 	entry  *entry // nil until that was looked up
 }
 
@@ -61,7 +62,7 @@ type remembered struct {
 func (r *remembered) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error) {
 	c, err := r.Graph.Conversation(ctx, id, asOf)
 	if err == nil {
-		r.key.id, r.entry, r.before = id, nil, tail{}
+		r.key.id, r.entry, r.before, r.untrue = id, nil, tail{}, false
 		r.tail = tail{end: min(asOf, c.LastSeq) + 1, counts: c.Counts}
 	}
 	return c, err
@@ -86,16 +87,18 @@ func (r *remembered) knows(ctx context.Context, id events.ConversationID) (bool,
 	if err := r.goOn(ctx, kept); err != nil {
 		return false, err
 	}
-	if r.entry = e; r.end > kept.end {
-		r.keep()
+	if r.entry = e; len(r.list) > 0 && r.end > kept.end {
+		grown := r.tail
+		grown.found, grown.messages, grown.summaries = r.before.found, r.before.messages, r.before.summaries
+		r.store(grown)
 	}
 	return true, nil
 }
 
 // goOn makes the tail of what is kept and what came since. It reads the last row that is
-// known once more: if that is another one, or the rows are not numbered as the conversation
-// counts them, the store was repaired or is another one, and nothing is used of what is
-// kept.
+// known once more: if that is another one, or there are not as many rows as the
+// conversation counts, the store was repaired or is another one, and nothing is used of
+// what is kept.
 func (r *remembered) goOn(ctx context.Context, kept tail) error {
 	n, _ := slices.BinarySearchFunc(kept.list, r.end, bySeq)
 	if n == 0 {
@@ -108,16 +111,40 @@ func (r *remembered) goOn(ctx context.Context, kept tail) error {
 	}
 	slices.Reverse(list)
 	if len(list) == 0 || list[0].Position() != last.Position() || list[0].EventID() != last.EventID() {
+		r.untrue = true
 		return nil
 	}
-	if list = slices.Concat(kept.list[:n], list[1:]); !isEnd(list, kept.whole, r.counts) {
+	counts := kept.counts
+	count(&counts, kept.list[n:], -1)
+	count(&counts, list[1:], 1)
+	list = slices.Concat(kept.list[:n], list[1:])
+	if !sameRows(counts, r.counts) || !isEnd(list, kept.whole, r.counts) {
+		r.untrue = true
 		return nil
 	}
-	if kept.counts.SummaryCount != r.counts.SummaryCount {
+	if counts.SummaryCount != r.counts.SummaryCount {
 		kept.summaries = nil
 	}
 	r.before, r.list, r.whole = kept, list, kept.whole
 	return nil
+}
+
+// count adds rows to counts, or takes them away.
+func count(c *graph.Counts, list []graph.Entry, sign int) {
+	for _, e := range list {
+		switch {
+		case e.Message != nil:
+			c.MessageCount += sign
+		case e.Call != nil:
+			c.ToolCallCount += sign
+		default:
+			c.ToolResultCount += sign
+		}
+	}
+}
+
+func sameRows(a, b graph.Counts) bool {
+	return a.MessageCount == b.MessageCount && a.ToolCallCount == b.ToolCallCount && a.ToolResultCount == b.ToolResultCount
 }
 
 // isEnd tells by their numbers whether rows, the oldest first, are the newest ones of a
@@ -136,29 +163,38 @@ func isEnd(list []graph.Entry, whole bool, counts graph.Counts) bool {
 		}
 		*left--
 	}
-	return !whole || counts.MessageCount+counts.ToolCallCount+counts.ToolResultCount == 0
+	return !whole || sameRows(counts, graph.Counts{})
 }
 
-// keep keeps the tail, unless it has no rows, misses some that were deleted meanwhile, or
-// that of a later sequence is kept.
+// keep keeps what the request has read, unless it misses rows that were deleted meanwhile.
 func (r *remembered) keep() {
-	t, e := r.tail, r.entry
-	if len(t.list) == 0 || !isEnd(t.list, t.whole, t.counts) {
-		return
+	if len(r.list) > 0 && isEnd(r.list, r.whole, r.counts) {
+		t := r.tail
+		t.found, t.messages, t.summaries = maps.Clone(t.found), maps.Clone(t.messages), maps.Clone(t.summaries)
+		r.store(t)
 	}
-	t.found, t.messages, t.summaries = maps.Clone(t.found), maps.Clone(t.messages), maps.Clone(t.summaries)
+}
+
+// store keeps a tail that is never changed any more, or of a large one the newest rows,
+// unless that of a later sequence is kept.
+func (r *remembered) store(t tail) {
 	bytes := t.bytes()
+	if bytes > maxRowBytes {
+		t.found, t.messages = nil, nil
+		bytes = t.bytes()
+	}
 	for bytes > maxRowBytes && len(t.list) > 0 {
 		t.list, t.whole = slices.Clone(t.list[(len(t.list)+1)/2:]), false
 		bytes = t.bytes()
 	}
-	e.rows.mu.Lock()
-	newest := t.end >= e.rows.kept.end
-	if newest {
-		e.rows.kept = t
+	if len(t.list) == 0 {
+		t, bytes = tail{}, 0
 	}
-	e.rows.mu.Unlock()
-	if newest {
+	e := r.entry
+	e.rows.mu.Lock()
+	defer e.rows.mu.Unlock()
+	if r.untrue || t.end >= e.rows.kept.end {
+		e.rows.kept = t
 		r.cache.resize(e, &e.rowBytes, bytes)
 	}
 }

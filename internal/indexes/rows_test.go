@@ -248,26 +248,54 @@ func TestRowsOfAnotherStoreAreNotThose(t *testing.T) {
 
 // An event that had failed and was tried again has its place among rows that are known.
 func TestARowThatIsThereLaterInTheMiddleIsSeen(t *testing.T) {
-	before, repaired, cache := newStore(t), newStore(t), indexes.New(1<<30, nil)
-	message := func(id, role string) events.Payload {
-		return &events.MessageCreated{MessageID: id, Role: role, Content: "Of " + id}
-	}
-	for _, s := range []*store{before, repaired} {
-		s.add(t, "c", message("m1", "user"), message("m2", "assistant"))
-		if s == before {
-			s.seq++ // it failed
-		} else {
-			s.add(t, "c", &events.ToolCalled{ToolCallID: "k", MessageID: "m2", ToolName: "Read", Arguments: json.RawMessage(`{"file_path":"/a.go"}`)})
+	for _, n := range []int{2, 1_000} { // all rows are kept, and some
+		before, repaired, cache := newStore(t), newStore(t), indexes.New(1<<30, nil)
+		talk := func(s *store, n int) {
+			var list []events.Payload
+			for k := range n {
+				list = append(list, &events.MessageCreated{MessageID: fmt.Sprint("m", s.seq, k), Role: []string{"user", "assistant"}[k%2], Content: fmt.Sprint("Of ", k)})
+			}
+			s.add(t, "c", list...)
 		}
-		s.add(t, "c", message("m3", "user"), message("m4", "assistant"))
+		for _, s := range []*store{before, repaired} {
+			talk(s, n)
+			if s == before {
+				s.seq++ // it failed
+			} else {
+				s.add(t, "c", &events.ToolCalled{ToolCallID: "k", ToolName: "Read", Arguments: json.RawMessage(`{"file_path":"/a.go"}`)})
+			}
+			talk(s, 2)
+		}
+		build := func(c *indexes.Cache, s *store) string {
+			t.Helper()
+			got, err := window.Build(t.Context(), window.Source{Graph: c.Graph(s.model, ""), Recall: c.Of(indexes.Source{Messages: s.model})}, window.Request{Conversation: id("c"), MaxChars: 2_000})
+			require.NoError(t, err)
+			return got.Markdown()
+		}
+		build(cache, before)
+		require.NotContains(t, build(cache, before), "/a.go")
+		require.Equal(t, build(indexes.New(1<<30, nil), repaired), build(cache, repaired))
+		require.Contains(t, build(cache, repaired), "/a.go")
 	}
-	build := func(c *indexes.Cache, s *store) string {
+}
+
+// What is too large to be kept leaves room, and changes nothing.
+func TestOfLargeRowsTheNewestAreKept(t *testing.T) {
+	s, cache := newStore(t), indexes.New(1<<30, nil)
+	for n := range 200 {
+		s.say("c", fmt.Sprint("The parser, ", n, strings.Repeat(" reads words", 3_000)))
+	}
+	req := window.Request{Conversation: id("c"), MaxChars: 5_000_000}
+	build := func(c *indexes.Cache) *window.Context {
 		t.Helper()
-		got, err := window.Build(t.Context(), window.Source{Graph: c.Graph(s.model, ""), Recall: c.Of(indexes.Source{Messages: s.model})}, window.Request{Conversation: id("c")})
+		got, err := window.Build(t.Context(), window.Source{Graph: c.Graph(s.model, ""), Recall: c.Of(indexes.Source{Messages: s.model})}, req)
 		require.NoError(t, err)
-		return got.Markdown()
+		return got
 	}
-	build(cache, before)
-	require.NotContains(t, build(cache, before), "/a.go")
-	require.Contains(t, build(cache, repaired), "/a.go")
+	want := build(indexes.New(1<<30, nil))
+	for range 3 {
+		require.Equal(t, want, build(cache))
+	}
+	require.Less(t, cache.Figures().Bytes, 4_000_000)
+	require.Greater(t, cache.Figures().Bytes, 1_000_000)
 }

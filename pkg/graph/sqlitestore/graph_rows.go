@@ -81,8 +81,8 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q grap
 		if err != nil {
 			return err
 		}
-		for i := range found {
-			list = append(list, graph.Entry{Message: &found[i]})
+		for _, m := range found { // one that is kept keeps no others
+			list = append(list, graph.Entry{Message: &m})
 		}
 		rows, err := query("SELECT "+resultColumns+ofResults, key, first, end)
 		return each(rows, err, func(rows *sql.Rows) error {
