@@ -92,7 +92,7 @@ const frame = "settled, c.first_seq, c.deleted_seq"
 
 // newest is a subquery for the newest row of a kind up to a sequence.
 func newest(label string, p props, upTo string) string {
-	return "COLLECT { MATCH (n:" + label + ") USING INDEX n:" + label + "(conversation, seq) WHERE n.conversation = $key AND n.seq <= " + upTo +
+	return "COLLECT { MATCH (n:" + label + ") USING INDEX SEEK n:" + label + "(conversation, seq) WHERE n.conversation = $key AND n.seq <= " + upTo +
 		" RETURN " + p.list("n") + " ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 }"
 }
 
@@ -219,7 +219,7 @@ var (
 )
 
 func listBy(order string) string {
-	return "MATCH (c:Conversation) USING INDEX c:Conversation(listed, " + order + ") WHERE c.listed = $tenant AND c." + order + ` <= $last
+	return "MATCH (c:Conversation) USING INDEX SEEK c:Conversation(listed, " + order + ") WHERE c.listed = $tenant AND c." + order + ` <= $last
 		RETURN ` + conversationProps.list("c") + " ORDER BY c.listed DESC, c." + order + " DESC LIMIT $limit"
 }
 

@@ -44,12 +44,12 @@ const foundEmbedded = "MATCH (c:EmbeddingsConversation {key: $key}) MATCH (s:Emb
 // passages, which the index of vectors is made of, are for people.
 const (
 	selectEmbeddings = foundEmbedded + `WHERE c.deleted_seq IS NULL WITH CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS upTo
-		RETURN COLLECT { MATCH (n:EmbeddingsEvent) USING INDEX n:EmbeddingsEvent(conversation, seq)
+		RETURN COLLECT { MATCH (n:EmbeddingsEvent) USING INDEX SEEK n:EmbeddingsEvent(conversation, seq)
 			WHERE n.conversation = $key AND n.seq >= $from AND n.seq <= upTo AND n.vectors IS NOT NULL
 			RETURN [n.seq, n.message_id, n.dimensions, n.vectors] ORDER BY n.conversation, n.seq LIMIT $limit }`
 
 	selectEmbeddingsForHash = foundEmbedded + `WITH c, s.seq AS settled RETURN settled, c.last_seq, c.deleted_seq,
-		COLLECT { MATCH (n:EmbeddingsEvent) USING INDEX n:EmbeddingsEvent(conversation, seq)
+		COLLECT { MATCH (n:EmbeddingsEvent) USING INDEX SEEK n:EmbeddingsEvent(conversation, seq)
 			WHERE n.conversation = $key AND n.seq <= settled AND n.vectors IS NOT NULL RETURN n.message_id ORDER BY n.conversation, n.seq }`
 )
 

@@ -62,7 +62,7 @@ const (
 		COLLECT { MATCH (e:FilesEvent) WHERE e.conversation = $key AND e.seq <= s.seq RETURN e.seq ORDER BY e.conversation DESC, e.seq DESC LIMIT 1 }`
 
 	selectAccessesNow = foundFiles + `WITH c, s.seq AS settled
-		WITH c, settled, COLLECT { MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, current)
+		WITH c, settled, COLLECT { MATCH (a:FileAccess) USING INDEX SEEK a:FileAccess(conversation, current)
 			WHERE a.conversation = $key AND a.current < (settled + 1) * 1000 AND ` + isCurrent + `
 			RETURN [a.path, a.kind, a.tool, a.turn, a.seq, a.count] ORDER BY a.conversation DESC, a.current DESC LIMIT $limit } AS list
 		WITH c, settled, list, COLLECT { MATCH (e:FilesEvent) WHERE e.conversation = $key AND e.seq <= settled RETURN e.seq ORDER BY e.conversation DESC, e.seq DESC LIMIT 1 } AS newest

@@ -221,13 +221,13 @@ func (t *filesTx) saveWaiting(u *graph.FilesUnit) {
 }
 
 const (
-	selectRevoked = `UNWIND $in.calls AS r MATCH (a:FileAccess) USING INDEX a:FileAccess(conversation, at)
+	selectRevoked = `UNWIND $in.calls AS r MATCH (a:FileAccess) USING INDEX SEEK a:FileAccess(conversation, at)
 		WHERE a.conversation = r.conversation AND a.at >= r.seq * 1000 AND a.at < (r.seq + 1) * 1000 AND a.revoked IS NULL
 		RETURN a.conversation, a.at, a.place, a.count, a.current IS NOT NULL AND a.until IS NULL, r.by`
 	revokeAccesses = "UNWIND $in.rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.revoked = r.by, a.until = coalesce(a.until, r.by), a.place = null"
 	// The newest of a place is the current one, or becomes it.
 	countDown = `UNWIND $in.places AS r CALL (r) {
-			MATCH (a:FileAccess) USING INDEX a:FileAccess(place, at) WHERE a.place = r.place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 1
+			MATCH (a:FileAccess) USING INDEX SEEK a:FileAccess(place, at) WHERE a.place = r.place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 1
 		} SET a.count = coalesce(r.count, a.count) - r.revoked, a.current = a.at, a.until = null, a.since = coalesce(r.since, a.since)`
 )
 
@@ -277,7 +277,7 @@ func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, 
 }
 
 const selectPlaces = `UNWIND $in.places AS place CALL (place) {
-		MATCH (a:FileAccess) USING INDEX a:FileAccess(place, at) WHERE a.place = place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 2
+		MATCH (a:FileAccess) USING INDEX SEEK a:FileAccess(place, at) WHERE a.place = place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 2
 	} RETURN place, a.conversation, a.at, a.count, a.until`
 
 // saveAccesses adds accesses. Of each path and kind the newest supersedes the one that

@@ -75,7 +75,7 @@ func (k kind) between(equal []string, oldestFirst bool, what string) string {
 		where += " AND n." + column + " = $" + column
 		order += ", n." + column + direction
 	}
-	return "COLLECT { MATCH (n:" + k.label + ") USING INDEX n:" + k.label + "(" + index + ", seq) WHERE " + where +
+	return "COLLECT { MATCH (n:" + k.label + ") USING INDEX SEEK n:" + k.label + "(" + index + ", seq) WHERE " + where +
 		" AND n.seq >= $from AND n.seq <= upTo RETURN " + what + " ORDER BY " + order + ", n.seq" + direction + " LIMIT $limit }"
 }
 
@@ -111,7 +111,7 @@ var (
 	selectByRole   = inOrder(func(oldest bool) string {
 		return reading(messages.between([]string{"role"}, oldest, messageProps.list("n")))
 	})
-	selectByTurn = reading("COLLECT { MATCH (n:Message) USING INDEX n:Message(conversation, begins_turn) WHERE n.conversation = $key AND n.begins_turn = $turn" +
+	selectByTurn = reading("COLLECT { MATCH (n:Message) USING INDEX SEEK n:Message(conversation, begins_turn) WHERE n.conversation = $key AND n.begins_turn = $turn" +
 		" AND n.seq >= $from AND n.seq <= upTo RETURN " + messageProps.list("n") + " LIMIT $limit }")
 
 	selectSeqs = inOrder(func(oldest bool) string {

@@ -47,27 +47,27 @@ const (
 	// What has consolidated the range of a summary n, and its next revision: the ranges of
 	// a level are taken in their order, so that the first which ends at or behind the end
 	// of n holds n.
-	endOf = `head(COLLECT { MATCH (p:Summary) USING INDEX p:Summary(conversation, level, last_seq, seq)
+	endOf = `head(COLLECT { MATCH (p:Summary) USING INDEX SEEK p:Summary(conversation, level, last_seq, seq)
 			WHERE p.conversation = $key AND p.level = n.level + 1 AND p.last_seq >= n.last_seq AND p.seq > 0
 			RETURN p.seq ORDER BY p.conversation, p.level, p.last_seq, p.seq LIMIT 1 }),
-		head(COLLECT { MATCH (r:Summary) USING INDEX r:Summary(conversation, level, last_seq, seq)
+		head(COLLECT { MATCH (r:Summary) USING INDEX SEEK r:Summary(conversation, level, last_seq, seq)
 			WHERE r.conversation = $key AND r.level = n.level AND r.last_seq = n.last_seq AND r.seq > n.seq
 			RETURN r.seq ORDER BY r.conversation, r.level, r.last_seq, r.seq LIMIT 1 })`
 
-	current = ` AND ($superseded OR NOT EXISTS { MATCH (r:Summary) USING INDEX r:Summary(conversation, level, last_seq, seq)
+	current = ` AND ($superseded OR NOT EXISTS { MATCH (r:Summary) USING INDEX SEEK r:Summary(conversation, level, last_seq, seq)
 			WHERE r.conversation = $key AND r.level = n.level AND r.last_seq = n.last_seq AND r.seq > n.seq AND r.seq <= asOf })`
 
 	// The frontier of a level is what ends behind the last range of the level above. Each
 	// range ends before its summary, which keeps what came later out of the search.
 	selectFrontier = found + "WITH c, s.seq AS settled, " + upTo + ` AS asOf
-		WITH c, settled, asOf, COLLECT { MATCH (n:Summary) USING INDEX n:Summary(conversation, level, seq)
+		WITH c, settled, asOf, COLLECT { MATCH (n:Summary) USING INDEX SEEK n:Summary(conversation, level, seq)
 			WHERE n.conversation = $key AND n.level >= 1 AND n.seq > 0 RETURN n.level ORDER BY n.conversation DESC, n.level DESC, n.seq DESC LIMIT 1 } AS top
 		WITH c, settled, asOf, CASE WHEN $level = 0 THEN range(1, coalesce(head(top), 0)) ELSE [$level] END AS levels
 		WITH c, settled, COLLECT { UNWIND levels AS level
-			WITH level, COLLECT { MATCH (p:Summary) USING INDEX p:Summary(conversation, level, last_seq, seq)
+			WITH level, COLLECT { MATCH (p:Summary) USING INDEX SEEK p:Summary(conversation, level, last_seq, seq)
 				WHERE p.conversation = $key AND p.level = level + 1 AND p.last_seq < asOf AND p.seq <= asOf
 				RETURN p.last_seq ORDER BY p.conversation DESC, p.level DESC, p.last_seq DESC, p.seq DESC LIMIT 1 } AS above
-			MATCH (n:Summary) USING INDEX n:Summary(conversation, level, last_seq, seq)
+			MATCH (n:Summary) USING INDEX SEEK n:Summary(conversation, level, last_seq, seq)
 			WHERE n.conversation = $key AND n.level = level AND n.last_seq > coalesce(head(above), 0) AND n.last_seq < asOf
 				AND n.seq <= asOf AND n.seq >= $from AND n.seq < $before` + current + `
 			RETURN n.seq } AS seqs
@@ -84,7 +84,7 @@ func revisions(level, oldestFirst bool) string {
 	if level {
 		index, where, order = index+", level", where+" AND n.level = $level", order+", n.level"+direction
 	}
-	return found + "WITH c, s.seq AS settled, " + upTo + " AS asOf WITH c, settled, COLLECT { MATCH (n:Summary) USING INDEX n:Summary(" + index + ", seq) WHERE " + where +
+	return found + "WITH c, s.seq AS settled, " + upTo + " AS asOf WITH c, settled, COLLECT { MATCH (n:Summary) USING INDEX SEEK n:Summary(" + index + ", seq) WHERE " + where +
 		" AND n.seq >= $from AND n.seq <= CASE WHEN $before <= asOf THEN $before - 1 ELSE asOf END" + current + " RETURN n.seq ORDER BY " + order + ", n.seq" + direction + " LIMIT $limit } AS seqs RETURN " + frame + ", seqs"
 }
 
@@ -96,7 +96,7 @@ var (
 
 	selectSummaries      = reading("COLLECT { UNWIND $in.seqs AS seq MATCH (n:Summary {conversation: $key, seq: seq}) RETURN " + endedProps + " }")
 	selectSummariesByKey = reading("COLLECT { UNWIND $in.keys AS k MATCH (n:Summary {payload_key: k}) WHERE n.seq <= upTo RETURN " + endedProps + " }")
-	selectCondensed      = reading(`COLLECT { UNWIND $in.calls AS call CALL (call, upTo) { MATCH (n:Condensed) USING INDEX n:Condensed(conversation, tool_call_id, seq)
+	selectCondensed      = reading(`COLLECT { UNWIND $in.calls AS call CALL (call, upTo) { MATCH (n:Condensed) USING INDEX SEEK n:Condensed(conversation, tool_call_id, seq)
 		WHERE n.conversation = $key AND n.tool_call_id = call AND n.seq <= upTo RETURN ` + condensedProps.list("n") + ` AS found ORDER BY n.conversation DESC, n.tool_call_id DESC, n.seq DESC LIMIT 1 } RETURN found }`)
 )
 

@@ -60,7 +60,7 @@ const (
 
 var selectCandidates = `UNWIND $in.rows AS r MATCH (c:Conversation {key: r[0]}) WHERE c.listed = $listed MATCH (s:GraphSettled {key: c.checkpoint})
 	RETURN c.key, ` + conversationProps.list("c") + `,
-		COLLECT { MATCH (n:Message) USING INDEX n:Message(conversation, seq) WHERE n.conversation = c.key AND n.seq > 0 AND n.seq <= s.seq
+		COLLECT { MATCH (n:Message) USING INDEX SEEK n:Message(conversation, seq) WHERE n.conversation = c.key AND n.seq > 0 AND n.seq <= s.seq
 			WITH n ORDER BY n.conversation, n.seq LIMIT $within WITH n WHERE n.terms IS NOT NULL AND n.role IN ['user', 'assistant']
 			RETURN [n.seq, n.n, n.terms, n.vectors] LIMIT $opening },
 		COLLECT { UNWIND r[1] AS seq MATCH (n:Message) WHERE n.conversation = c.key AND n.seq = seq AND n.terms IS NOT NULL RETURN [n.seq, n.n, n.terms, n.vectors] }`

@@ -99,7 +99,7 @@ var graphDialect = dialect{
 		}`,
 	mend: []string{"MATCH (b:Conversation) WHERE b.awaits STARTS WITH $prefix MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null"},
 	sweeps: []string{
-		`MATCH (m:Message) USING INDEX m:Message(conversation, seq) WHERE m.conversation = $key AND m.seq IS NOT NULL
+		`MATCH (m:Message) USING INDEX SEEK m:Message(conversation, seq) WHERE m.conversation = $key AND m.seq IS NOT NULL
 			MATCH (m)-[x:REFERENCES_CODE]->(s:Scope) WITH x, s LIMIT $limit WITH collect(x) AS links, collect(DISTINCT s) AS scopes
 			CALL (links) { UNWIND links AS x DELETE x }
 			CALL (scopes) { UNWIND scopes AS s SET s.file = s.file WITH s WHERE NOT EXISTS { (s)<-[:REFERENCES_CODE]-() } DELETE s }

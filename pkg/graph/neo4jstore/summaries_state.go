@@ -55,7 +55,7 @@ const coveredSeq = "coalesce(state[0][2], 0)"
 
 // withState reads the newest state of a conversation up to what is settled, as a list.
 func withState(key string) string {
-	return "WITH c, s.seq AS settled WITH c, settled, COLLECT { MATCH (n:SummariesState) USING INDEX n:SummariesState(conversation, seq) WHERE n.conversation = " + key +
+	return "WITH c, s.seq AS settled WITH c, settled, COLLECT { MATCH (n:SummariesState) USING INDEX SEEK n:SummariesState(conversation, seq) WHERE n.conversation = " + key +
 		" AND n.seq <= settled RETURN " + stateRow + " ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 } AS state "
 }
 
@@ -64,7 +64,7 @@ const summarisedRow = "settled, c.first_seq, c.deleted_seq, state"
 
 // marksBehind is a subquery for the marks behind a sequence.
 func marksBehind(behind, limit string) string {
-	return "COLLECT { MATCH (n:SummariesMark) USING INDEX n:SummariesMark(conversation, seq) WHERE n.conversation = $key AND n.seq > " + behind + " AND n.seq <= settled RETURN " +
+	return "COLLECT { MATCH (n:SummariesMark) USING INDEX SEEK n:SummariesMark(conversation, seq) WHERE n.conversation = $key AND n.seq > " + behind + " AND n.seq <= settled RETURN " +
 		markProps.list("n") + " ORDER BY n.conversation, n.seq" + limit + " }"
 }
 
@@ -75,11 +75,11 @@ var (
 		WITH c, settled, state, CASE WHEN covered > $after THEN covered ELSE $after END AS behind
 		RETURN ` + summarisedRow + ", " + marksBehind("behind", " LIMIT $limit")
 
-	selectTaken = foundSummaries + withState("$key") + "RETURN " + summarisedRow + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, level, ends)
+	selectTaken = foundSummaries + withState("$key") + "RETURN " + summarisedRow + `, COLLECT { MATCH (n:SummariesRange) USING INDEX SEEK n:SummariesRange(conversation, level, ends)
 			WHERE n.conversation = $key AND n.level = $level AND n.ends > $after AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.level, n.ends LIMIT $limit }"
 
 	selectSummaryForHash = foundSummaries + withState("$key") + "WITH c, settled, state, " + coveredSeq + ` AS covered
-		RETURN ` + summarisedRow + ", " + marksBehind("covered", "") + `, COLLECT { MATCH (n:SummariesRange) USING INDEX n:SummariesRange(conversation, seq)
+		RETURN ` + summarisedRow + ", " + marksBehind("covered", "") + `, COLLECT { MATCH (n:SummariesRange) USING INDEX SEEK n:SummariesRange(conversation, seq)
 			WHERE n.conversation = $key AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.seq }"
 )
 
@@ -161,7 +161,7 @@ var (
 )
 
 func waitingWhere(behind string) string {
-	return "MATCH (c:SummariesConversation) USING INDEX c:SummariesConversation(generation, tenant, id) WHERE c.generation = $generation AND " + behind + ` AND c.deleted_seq IS NULL
+	return "MATCH (c:SummariesConversation) USING INDEX SEEK c:SummariesConversation(generation, tenant, id) WHERE c.generation = $generation AND " + behind + ` AND c.deleted_seq IS NULL
 			AND CASE WHEN coalesce(c.pending, 0) >= $pending THEN true WHEN $turns > 0 AND coalesce(c.uncovered_turns, 0) >= $turns THEN true ELSE $untitled AND c.untitled IS NOT NULL END
 		WITH c ORDER BY c.generation, c.tenant, c.id LIMIT $limit
 		MATCH (s:SummariesSettled {key: c.checkpoint}) ` + withState("c.key") + "RETURN c.tenant, c.id, " + summarisedRow

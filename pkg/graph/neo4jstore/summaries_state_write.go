@@ -65,7 +65,7 @@ var (
 		slices.Concat(props{"tenant", "id", "first_seq", "last_seq", "deleted_seq"}, countedState, stateProps).list("c")
 	selectNamed  = "UNWIND $in.names AS key MATCH (n:SummariesEvent {payload_key: key}) RETURN key, " + rangeProps.list("n")
 	selectBehind = `UNWIND $in.ends AS r CALL (r) {
-			MATCH (n:SummariesMark) USING INDEX n:SummariesMark(conversation, seq) WHERE n.conversation = r.conversation AND n.seq > r.last RETURN n ORDER BY n.conversation, n.seq LIMIT 1
+			MATCH (n:SummariesMark) USING INDEX SEEK n:SummariesMark(conversation, seq) WHERE n.conversation = r.conversation AND n.seq > r.last RETURN n ORDER BY n.conversation, n.seq LIMIT 1
 		} RETURN r.i, ` + markProps.list("n")
 )
 
