@@ -276,6 +276,9 @@ func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t
 		}
 	}
 	require.NotZero(t, consolidated)
+	state, err := i.Log.State(t.Context())
+	require.NoError(t, err)
+	i.applied(state.Head)
 	after := i.summaries("c", "")
 	require.Len(t, after, len(before))
 	older := map[string]httpapi.Summary{}
