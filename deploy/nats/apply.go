@@ -22,11 +22,12 @@ type Info struct {
 
 // Apply makes sure that the stream is there and is the one these settings ask
 // for. It creates a missing stream, reads back what the server made of it, and
-// compares every setting. It can be called at any time, by any number of
-// programs at once.
+// compares every setting but the size. It can be called at any time, by any
+// number of programs at once.
 //
 // It returns an [*IncompatibleError] if the stream is there with other settings,
-// and never changes it. On an [Embedded] server use [Embedded.Apply].
+// and never changes it; [ErrNoSpace] if the server's store limit has no room for a
+// new one. On an [Embedded] server use [Embedded.Apply].
 func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error) {
 	if err := s.check(); err != nil {
 		return Info{}, err
@@ -39,6 +40,10 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // by another program, just now
 			stream, err = js.Stream(ctx, Stream)
 		}
+	}
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == codeStorageExceeded {
+		return Info{}, fmt.Errorf("%w: a log of %d bytes, and the server may store less than that in addition: make it smaller, or raise max_file_store", ErrNoSpace, StreamConfig(s).MaxBytes)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)

@@ -32,6 +32,9 @@ func TestApplyCreatesOnceAndIsIdempotent(t *testing.T) {
 	require.False(t, again.Created)
 	_, err = Apply(t.Context(), js, Settings{Partitions: 8})
 	require.NoError(t, err, "neither size nor window asked for: the stream's own")
+	larger, err := Apply(t.Context(), js, Settings{Partitions: 8, MaxBytes: 2 << 20})
+	require.NoError(t, err)
+	require.Equal(t, again, larger, "a size is that of the creation")
 	inspected, err := Inspect(t.Context(), js)
 	require.NoError(t, err)
 	require.Equal(t, again, inspected)
@@ -76,7 +79,6 @@ func TestAStreamWithOtherSettingsIsRefusedAndNotChanged(t *testing.T) {
 		{"retention", func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }},
 		{"max_consumers", func(c *jetstream.StreamConfig) { c.MaxConsumers = 5 }},
 		{"max_msgs", func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 }},
-		{"max_bytes", func(c *jetstream.StreamConfig) { c.MaxBytes *= 2 }},
 		{"max_bytes", func(c *jetstream.StreamConfig) { c.MaxBytes = -1 }},
 		{"discard", func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }},
 		{"discard_new_per_subject", func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject, c.MaxMsgsPerSubject = true, 1 }},
@@ -153,6 +155,9 @@ func TestEveryFieldOfAStreamIsComparedOrNamedAsTheOperators(t *testing.T) {
 		case reflect.Map:
 			have.Metadata["other"] = "key"
 		}
+		if have.MaxBytes > DefaultMaxBytes { // any size will do, none will not
+			have.MaxBytes = -1
+		}
 		require.False(t, reflect.DeepEqual(have, StreamConfig(Settings{})), "%s was not changed", fields.Field(i).Name)
 		err := compare(have, Settings{MaxBytes: DefaultMaxBytes, DuplicateWindow: DefaultDuplicateWindow})
 		if ungoverned[fields.Field(i).Name] {
@@ -185,7 +190,7 @@ func TestReplicasAreCompared(t *testing.T) {
 func TestWhatIsTheOperatorsIsNotCompared(t *testing.T) {
 	t.Parallel()
 	have := StreamConfig(Settings{})
-	have.Description, have.Placement = "ours", &jetstream.Placement{Cluster: "west"}
+	have.Description, have.MaxBytes, have.Placement = "ours", 1<<20, &jetstream.Placement{Cluster: "west"}
 	have.Metadata["_nats.ver"] = "2.15.2"
 	require.NoError(t, compare(have, Settings{}))
 }

@@ -39,7 +39,7 @@ func compare(have jetstream.StreamConfig, s Settings) error {
 	if n, ok := partitions(have); ok && n != s.Partitions {
 		return &IncompatibleError{Field: fieldPartitions, Have: strconv.Itoa(n), Want: strconv.Itoa(s.Partitions)}
 	}
-	if s.MaxBytes == 0 && have.MaxBytes > 0 {
+	if have.MaxBytes > 0 { // how large it is, is for an operator to say; a limit there must be
 		s.MaxBytes = have.MaxBytes
 	}
 	h, w := reflect.ValueOf(have), reflect.ValueOf(StreamConfig(s))

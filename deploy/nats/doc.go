@@ -8,8 +8,8 @@
 //	                 Inspect ─────────▶ Info          programs that must not create
 //
 // [ApplyLeases] makes the bucket in which processes agree on who drives which
-// partition. It lies in memory, so whoever misses it makes it again. The one for
-// control will be defined here, in the same way, when something uses it.
+// partition. It lies in memory, so whoever misses it makes it again. [ApplyControl]
+// makes the one for what operators ask for.
 //
 // # The returned error is the contract
 //
@@ -17,7 +17,7 @@
 //	ErrNoStream       Inspect: nobody has applied it yet
 //	ErrIncompatible   it is there with other settings; an *IncompatibleError says which and what to do
 //	ErrDamaged        Embedded.Apply: events lie on the disk but the server cannot read them
-//	ErrNoSpace        Embedded.Apply: too little room on the disk for a new stream
+//	ErrNoSpace        too little room on the disk, or below the server's limit, for a new stream
 //	ErrNotLoopback, ErrPortInUse, ErrDirInUse
 //	                  StartEmbedded: what the name says
 //	anything else     the server's or the network's trouble: wait and try again
@@ -35,12 +35,14 @@
 //
 //	                 stream                              server
 //	embedded         min(64 GiB, half of the server's)   80 % of (free + already stored)
-//	server.conf      64 GiB                              65 GiB
+//	server.conf      64 GiB, or MNEME_LOG_SIZE           65 GiB
 //
 // The other half of the embedded server's share is for the read models, which
-// usually lie on the same disk and grow with the log. The stream's size is fixed
-// when it is created, the server's is derived again at each start; if the disk
-// has shrunk in between, the server's is met first, which answers at once too.
+// usually lie on the same disk and grow with the log. The stream's size is that of
+// its creation until an operator edits it, the server's is derived again at each
+// start; if the disk has shrunk in between, the server's is met first, which
+// answers at once too. A server of one's own does not look at its disk: with less
+// than 80 GiB the stream must be made smaller.
 //
 // # What a power cut takes
 //

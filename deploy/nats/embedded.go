@@ -27,8 +27,7 @@ type EmbeddedConfig struct {
 	// Logger gets the server's log lines. Nil: nobody does.
 	Logger *slog.Logger
 	// MaxBytes is the size of the stream, 0 for one that suits the disk (see the
-	// package comment). It matters when the stream is created; later another
-	// value than the stream's own is an [*IncompatibleError] of Apply.
+	// package comment). It matters when the stream is created.
 	MaxBytes int64
 }
 
@@ -142,8 +141,7 @@ func (e *Embedded) Apply(ctx context.Context, s Settings) (Info, error) {
 		}
 	}
 	info, err := Apply(ctx, js, s)
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == codeStorageExceeded {
+	if errors.Is(err, ErrNoSpace) {
 		return Info{}, fmt.Errorf("%w: a stream of %d bytes was asked for, the disk under %s has a share of %d for it", ErrNoSpace, s.MaxBytes, e.dir, e.maxStore)
 	}
 	if err != nil {

@@ -196,9 +196,9 @@ func TestANewStreamLeavesAFifthOfTheDiskAndAnExistingOneKeepsItsSize(t *testing.
 
 	e.Stop()
 	e = start(t, EmbeddedConfig{Dir: dir, MaxBytes: 2 << 20})
-	_, err = e.Apply(t.Context(), Settings{})
-	require.ErrorIs(t, err, ErrIncompatible)
-	require.ErrorContains(t, err, "max_bytes is 1048576, this program wants 2097152")
+	info, err = e.Apply(t.Context(), Settings{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1<<20, info.MaxBytes)
 }
 
 func TestAStreamLargerThanTheDiskIsRefused(t *testing.T) {
@@ -206,6 +206,9 @@ func TestAStreamLargerThanTheDiskIsRefused(t *testing.T) {
 	e := start(t, EmbeddedConfig{MaxBytes: 1 << 60})
 	_, err := e.Apply(t.Context(), Settings{})
 	require.ErrorIs(t, err, ErrNoSpace)
+	_, err = Apply(t.Context(), connect(t, e), Settings{MaxBytes: 1 << 60}) // as on a server of one's own
+	require.ErrorIs(t, err, ErrNoSpace)
+	require.ErrorContains(t, err, "max_file_store")
 }
 
 func TestSharesOfADisk(t *testing.T) {

@@ -22,7 +22,7 @@ var (
 	// operator to do, on a copy, and never for a program to do by itself.
 	ErrDamaged = errors.New("stored events cannot be read")
 
-	// ErrNoSpace: the disk has too little room for a new stream.
+	// ErrNoSpace: the disk, or the server's store limit, has too little room for a new stream.
 	ErrNoSpace = errors.New("too little disk space")
 
 	// ErrNotLoopback: the address to listen on can be reached from other machines.
@@ -58,7 +58,7 @@ func (e *IncompatibleError) remedy() string {
 	case fieldPartitions:
 		return "run every program with the stream's number; another number moves conversations between partitions, so it takes a new stream and a copy of the events"
 	case "max_bytes":
-		return "leave the size unset to take the stream's own, or change the stream on purpose: nats stream edit AGENT_EVENTS --max-bytes"
+		return "a log without a limit fills the disk, and then nobody gets an answer; give it one: nats stream edit " + Stream + " --max-bytes 64GiB"
 	case "num_replicas", "duplicate_window":
 		return "set this program to the stream's value, or change the stream on purpose with `nats stream edit " + Stream + "`"
 	default:

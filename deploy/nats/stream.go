@@ -48,9 +48,9 @@ type Settings struct {
 	Partitions int
 	// Replicas, default 1. More needs a cluster of at least as many servers.
 	Replicas int
-	// MaxBytes is the size at which the stream refuses further events. 0 means
-	// [DefaultMaxBytes] for a new stream (an [Embedded] server chooses by its
-	// disk) and whatever it has for an existing one.
+	// MaxBytes is the size at which a new stream will refuse further events, 0
+	// for [DefaultMaxBytes] (an [Embedded] server chooses by its disk). One that
+	// exists keeps the size that it has.
 	MaxBytes int64
 	// DuplicateWindow is at least 100 ms, and at most 10 minutes with our server
 	// settings. 0 means [DefaultDuplicateWindow] for a new stream and whatever it

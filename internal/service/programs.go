@@ -112,6 +112,14 @@ func RunSummarizer(ctx context.Context) (err error) {
 	})
 }
 
+// warnOfSize says that a size that was asked for is not that of the log, 0 if there is none.
+func warnOfSize(logger *slog.Logger, asked, have int64) {
+	if asked != 0 && have != 0 && asked != have {
+		logger.Warn("MNEME_LOG_SIZE is for a log that is created: this one keeps its size; `nats stream edit "+natsdeploy.Stream+" --max-bytes` changes it",
+			"asked", asked, "size", have)
+	}
+}
+
 // readWorker reads the settings of a program that has no others.
 func readWorker(s *settings.Worker) (*settings.Worker, error) {
 	if err := settings.Read(s); err != nil {
@@ -133,7 +141,8 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 	}
 	defer health.Stop()
 	log, conn, err := openLog(ctx, s.NATSURL, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
-		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas})
+		info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas, MaxBytes: s.LogSize})
+		warnOfSize(logger, s.LogSize, info.MaxBytes)
 		return err
 	})
 	if err != nil {

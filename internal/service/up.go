@@ -85,9 +85,11 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if _, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes, DuplicateWindow: c.DuplicateWindow}); err != nil {
+	stream, err := i.server.Apply(ctx, natsdeploy.Settings{MaxBytes: c.MaxBytes, DuplicateWindow: c.DuplicateWindow})
+	if err != nil {
 		return nil, err
 	}
+	warnOfSize(c.Logger, c.MaxBytes, stream.MaxBytes)
 	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
 		return nil, fmt.Errorf("connect to the embedded server: %w", err)
 	}

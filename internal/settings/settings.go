@@ -128,6 +128,7 @@ type Worker struct {
 	NATSURL    string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; checked otherwise"`
 	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"1" desc:"copies of the log in a NATS cluster, if this program creates it"`
+	LogSize    int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes, if this program creates it: four fifths of the disk of NATS at most; 0 for 64 GiB"`
 	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models; programs on one machine share it"`
 	Models
 	Listen string `envconfig:"MNEME_LISTEN" desc:"address of /healthz and /readyz; loopback, unless MNEME_TRUST_NETWORK is set"`
@@ -161,7 +162,8 @@ func (s *Summarizer) Check() error {
 func (s *Worker) Check() error {
 	return errors.Join(
 		natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(),
-		between("MNEME_PARTITIONS", s.Partitions, 1, 32), between("MNEME_REPLICAS", s.Replicas, 1, 5), directory("MNEME_DATA", s.Data))
+		between("MNEME_PARTITIONS", s.Partitions, 1, 32), between("MNEME_REPLICAS", s.Replicas, 1, 5),
+		notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // API configures context-api.

@@ -47,12 +47,12 @@ func TestProblemsOfTheEnvironmentAreFoundWithAHint(t *testing.T) {
 	t.Setenv("MNEME_COLOUR_OF_THE_SKY", "blue")
 	t.Setenv("MNEME_TEST_DATA", "for tests, and no fault")
 	t.Setenv("MNEME_PARTITIONS", "0")
-	t.Setenv("MNEME_LOG_SIZE", "big")
+	t.Setenv("MNEME_INDEX_MEMORY", "big")
 	t.Setenv("MNEME_DATA", t.TempDir())
 	t.Setenv("OTEL_TRACES_EXPORTER", "zipkin")
 	require.Equal(t, []Problem{
 		{"MNEME_COLOUR_OF_THE_SKY", true, "MNEME_COLOUR_OF_THE_SKY: no program knows this name"},
-		{"MNEME_LOG_SIZE", false, `MNEME_LOG_SIZE="big": not a int64`},
+		{"MNEME_INDEX_MEMORY", false, `MNEME_INDEX_MEMORY="big": not a int`},
 		{"MNEME_NATS_URI", true, "MNEME_NATS_URI: no program knows this name; did you mean MNEME_NATS_URL?"},
 		{"MNEME_PARTITIONS", false, "MNEME_PARTITIONS=0: not between 1 and 32"},
 		{"OTEL_TRACES_EXPORTER", false, `OTEL_TRACES_EXPORTER="zipkin": none of otlp, none`},
