@@ -43,7 +43,7 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	}
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == codeStorageExceeded {
-		return Info{}, fmt.Errorf("%w: a log of %d bytes, and the server may store less than that in addition: make it smaller, or raise max_file_store", ErrNoSpace, StreamConfig(s).MaxBytes)
+		return Info{}, fmt.Errorf("%w: a log of %d bytes, and the server may store less than that in addition: make it smaller with MNEME_LOG_SIZE, or raise the max_file_store of NATS", ErrNoSpace, StreamConfig(s).MaxBytes)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)

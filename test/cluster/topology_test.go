@@ -24,6 +24,7 @@ import (
 const (
 	partitions = 8
 	replicas   = 3
+	logSize    = 4 << 30
 )
 
 // topology is everything that runs.
@@ -71,7 +72,7 @@ func (c *topology) run(name string) *process {
 		"GOMEMLIMIT=400MiB",
 	}
 	if name != "context-api" {
-		environment = append(environment, fmt.Sprint("MNEME_PARTITIONS=", partitions), fmt.Sprint("MNEME_REPLICAS=", replicas))
+		environment = append(environment, fmt.Sprint("MNEME_PARTITIONS=", partitions), fmt.Sprint("MNEME_REPLICAS=", replicas), fmt.Sprint("MNEME_LOG_SIZE=", logSize))
 	}
 	if name == "summarizer" {
 		environment = append(environment, "MNEME_MAX_CONTEXT_CHARS=30000", "MNEME_MAX_TURNS_BEFORE_SUMMARIZE=10")
@@ -111,13 +112,17 @@ func (c *topology) awaitShared() {
 	}
 }
 
-// leader is the server that leads the stream. It also looks that there are three copies.
+// leader is the server that leads the stream. It also looks that there are three copies,
+// and that the stream is as large as was asked for.
 func (c *topology) leader() *natsServer {
 	c.t.Helper()
 	conn, err := eventlog.Connect(c.url, "test", slog.New(slog.DiscardHandler))
 	require.NoError(c.t, err)
 	defer conn.Close()
-	var leader *natsServer
+	var (
+		leader *natsServer
+		size   int64
+	)
 	eventually(c.t, "the stream has a leader, and two other copies that are not behind", func() bool {
 		info := streamInfo(conn)
 		if info == nil || info.Cluster == nil || len(info.Cluster.Replicas) != replicas-1 {
@@ -128,7 +133,7 @@ func (c *topology) leader() *natsServer {
 				return false
 			}
 		}
-		leader = nil
+		leader, size = nil, info.Config.MaxBytes
 		for _, s := range c.nats {
 			if s.name == info.Cluster.Leader {
 				leader = s
@@ -136,6 +141,7 @@ func (c *topology) leader() *natsServer {
 		}
 		return leader != nil
 	})
+	require.EqualValues(c.t, logSize, size)
 	return leader
 }
 
