@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -156,27 +157,80 @@ func readCluster(ctx context.Context, conn *nats.Conn) (c Cluster, err error) {
 	if err != nil {
 		return c, err
 	}
-	watcher, err := bucket.WatchAll(ctx, jetstream.IgnoreDeletes())
+	values, err := snapshot(ctx, js, bucket)
 	if err != nil {
 		return c, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		c.add(key, values[key])
+	}
+	slices.SortFunc(c.Members, func(a, b Member) int { return cmp.Compare(a.Process, b.Process) })
+	return c, nil
+}
+
+// snapshot is what the keys of a bucket hold, as long as they are there all the time. A
+// watch tells a key that is renewed meanwhile twice, or only after it said that it has
+// told all.
+func snapshot(ctx context.Context, js jetstream.JetStream, bucket jetstream.KeyValue) (map[string][]byte, error) {
+	prefix := "$KV." + bucket.Bucket() + "."
+	stream, err := js.Stream(ctx, "KV_"+bucket.Bucket())
+	if err != nil {
+		return nil, err
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	if err != nil {
+		return nil, err
+	}
+	told, err := tell(ctx, bucket)
+	if err != nil {
+		return nil, err
+	}
+	for subject := range info.State.Subjects {
+		key := strings.TrimPrefix(subject, prefix)
+		if _, ok := told[key]; ok {
+			continue
+		}
+		e, err := bucket.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		told[key] = e
+	}
+	values := make(map[string][]byte, len(told))
+	for key, e := range told {
+		if e.Operation() == jetstream.KeyValuePut {
+			values[key] = e.Value()
+		}
+	}
+	return values, nil
+}
+
+// tell is the last that a watch tells of each key until it says that it has told all.
+func tell(ctx context.Context, bucket jetstream.KeyValue) (map[string]jetstream.KeyValueEntry, error) {
+	watcher, err := bucket.WatchAll(ctx)
+	if err != nil {
+		return nil, err
 	}
 	defer func() {
 		_ = watcher.Stop()
 		go drain(watcher)
 	}()
+	told := map[string]jetstream.KeyValueEntry{}
 	for {
 		select {
 		case e, ok := <-watcher.Updates():
 			if !ok {
-				return c, errNoAnswer
+				return nil, errNoAnswer
 			}
 			if e == nil {
-				slices.SortFunc(c.Members, func(a, b Member) int { return cmp.Compare(a.Process, b.Process) })
-				return c, nil
+				return told, nil
 			}
-			c.add(e.Key(), e.Value())
+			told[e.Key()] = e
 		case <-ctx.Done():
-			return c, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }

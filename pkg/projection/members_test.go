@@ -2,8 +2,12 @@ package projection_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,6 +164,51 @@ func TestAnOlderBuildBesideANewerOneKeepsItsShare(t *testing.T) {
 	require.Equal(t, "newer", string(lease.Value()))
 	_, err = bucket.Get(t.Context(), "member.store.graph.1.newer")
 	require.NoError(t, err)
+}
+
+// TestWhatIsRenewedWhileTheClusterIsReadIsListedOnce: keys are renewed all the time, and a
+// watch tells one twice, or too late.
+func TestWhatIsRenewedWhileTheClusterIsReadIsListedOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), b.jetstream(), time.Minute)
+	require.NoError(t, err)
+	const processes = 20
+	keys := map[string][]byte{}
+	for i := range processes {
+		name := fmt.Sprint("p", i)
+		value, err := json.Marshal(projection.Member{Partitions: []projection.Driven{{Build: build(1), Partition: i}}})
+		require.NoError(t, err)
+		keys["member.store.graph.1."+name] = value
+		keys[fmt.Sprint("lease.store.graph.1.", i)] = []byte(name)
+	}
+	renew := func(ctx context.Context) (err error) {
+		for key, value := range keys {
+			_, failed := bucket.Put(ctx, key, value)
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
+	require.NoError(t, renew(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
+	defer cancel()
+	renewing.Go(func() {
+		for ctx.Err() == nil {
+			_ = renew(ctx)
+		}
+	})
+	for range 200 {
+		c, err := projection.ReadCluster(t.Context(), b.conn)
+		require.NoError(t, err)
+		require.Len(t, c.Leases, processes)
+		require.Len(t, c.Members, processes)
+		for _, m := range c.Members {
+			require.Len(t, m.Partitions, 1)
+			require.Equal(t, m.Process, c.Holder(build(1), m.Partitions[0].Partition))
+		}
+	}
 }
 
 func TestAProcessThatTakesNoLeasesIsListedAndGetsNoPartition(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ type Cluster struct {
 
 	t       testing.TB
 	options []*server.Options
+	log     troubles
 }
 
 // Start starts the servers. They take a moment more to choose their leaders.
@@ -45,13 +47,13 @@ func Start(t testing.TB) *Cluster {
 		o := natsdeploy.ServerOptions(natsdeploy.ServerSettings{StoreDir: t.TempDir(), Port: freePort(t)})
 		o.ServerName = fmt.Sprint("n", n)
 		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
-		o.NoSigs, o.NoLog, o.Routes = true, true, routes
+		o.NoSigs, o.Routes = true, routes
 		c.options = append(c.options, o)
 		c.Servers = append(c.Servers, nil)
 		c.run(n)
 	}
 	for _, s := range c.Servers {
-		require.True(t, s.ReadyForConnections(readyWithin))
+		require.True(t, s.ReadyForConnections(readyWithin), "%s is not ready: %s", s.Name(), &c.log)
 	}
 	return c
 }
@@ -61,6 +63,7 @@ func (c *Cluster) run(n int) {
 	s, err := server.NewServer(c.options[n].Clone())
 	require.NoError(c.t, err)
 	c.Servers[n] = s
+	s.SetLoggerV2(&c.log, false, false, false)
 	s.Start()
 	c.t.Cleanup(func() { shutdown(s) })
 }
@@ -110,13 +113,19 @@ func shutdown(s *server.Server) {
 	s.WaitForShutdown()
 }
 
+// ports are those that FreePort gave.
+var ports sync.Map
+
 // FreePort is a port on which nothing listens, below the ports that a system gives to
 // clients: one of those that try again and again while a server is down could get its
-// port, and the server not have it back.
+// port, and the server not have it back. Nobody else in this process gets it.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		port := strconv.Itoa(20000 + rand.IntN(12000))
+		if _, given := ports.LoadOrStore(port, true); given {
+			continue
+		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
 		if err == nil {
 			require.NoError(t, l.Close())
