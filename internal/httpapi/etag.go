@@ -79,14 +79,14 @@ func programVersion() string {
 // unchangedConversation is [api.unchanged] for what these read models say about a
 // conversation and what it inherited. Of the graph the conversation's own row is its
 // position, as it has the sequence of its newest event. What is inherited stays as it
-// is until an ancestor is deleted, and then its counts are others.
+// is until an ancestor is deleted or repaired, and then its counts or its descent are others.
 func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage, past AsOfParam, models []model) error {
 	own, inherited := lineage.Own(), lineage.Inherited()
 	shown, err := json.Marshal([]any{own, inherited})
 	if err != nil {
 		return err
 	}
-	positions := []string{string(shown)}
+	positions := []string{string(shown), lineage.Descent()}
 	ids := []events.ConversationID{own.ID}
 	if inherited != nil {
 		ids = append(ids, lineage.Ancestors()...)
@@ -98,7 +98,7 @@ func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage,
 			continue
 		}
 		for i, id := range ids {
-			last, err := files.LastSeq(ctx, id)
+			last, repairs, err := files.LastSeq(ctx, id)
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage,
 			if i > 0 {
 				upTo = inherited.LastSeq
 			}
-			positions = append(positions, strconv.FormatUint(min(last, upTo), 10))
+			positions = append(positions, fmt.Sprintf("%d %d", min(last, upTo), repairs))
 		}
 	}
 	return a.unchanged(ctx, positions...)
@@ -122,7 +122,7 @@ func (a *api) unchangedList(ctx context.Context, models ...model) error {
 			return err
 		}
 		for _, cp := range cps {
-			positions = append(positions, fmt.Sprintf("%s %d %d %d", m.name, m.generation, cp.Partition, cp.Seq))
+			positions = append(positions, fmt.Sprintf("%s %d %d %d %d", m.name, m.generation, cp.Partition, cp.Seq, cp.Repairs))
 		}
 	}
 	return a.unchanged(ctx, positions...)

@@ -98,12 +98,13 @@ func (a *api) exportable(ctx context.Context, m model, id events.ConversationID)
 	if err != nil {
 		return 0, 0, err
 	}
+	var repairs uint64
 	for _, cp := range cps {
 		if cp.Partition == partition {
-			upTo = min(last, cp.Seq)
+			upTo, repairs = min(last, cp.Seq), cp.Repairs
 		}
 	}
-	return upTo, partition, a.unchanged(ctx, strconv.Itoa(m.generation), strconv.FormatUint(upTo, 10))
+	return upTo, partition, a.unchanged(ctx, fmt.Sprintf("%d %d %d", m.generation, upTo, repairs))
 }
 
 // fileName is a name for an export, whatever the conversation is called.

@@ -141,9 +141,18 @@ func TestWhatIsTriedAgainIsAppliedOrFailsAgain(t *testing.T) {
 	require.Equal(t, []int{0, 1}, []int{r.Applied, r.Failed})
 	require.Contains(t, r.Conversations[0].Error, "names no conversation")
 
+	paths := []string{"/v1/conversations/good", "/v1/conversations/good/context", "/v1/conversations/good/export", "/v1/conversations"}
+	var old []string
+	for _, path := range paths {
+		old = append(old, b.tag(path))
+	}
 	r = httpapi.Retry{}
 	b.retry(200, httpapi.RetryRequest{All: true, Class: "error"}, &r)
 	require.Equal(t, httpapi.Retry{Applied: 1, Conversations: []httpapi.RetriedConversation{{Projection: "graph", Tenant: "default", Conversation: "good", Retried: 1, Applied: 1}}}, r)
+
+	for i, path := range paths {
+		require.NotEqual(t, old[i], b.tag(path), "as much was applied as before, but it may be something else")
+	}
 
 	// Page by page it comes to an end, and to the same.
 	applied, failed := 0, 0

@@ -72,12 +72,13 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 	read := lineage.Graph(g)
 	s = window.Source{Graph: read, Files: lineage.Files(f)}
 	if a.Indexes != nil {
-		search := indexes.Source{Messages: read, Descent: lineage.Descent()}
+		edition := fmt.Sprint(inGraph.generation, " ", lineage.Descent())
+		search := indexes.Source{Messages: read, Edition: edition}
 		if a.searchesRemotely() {
 			search.Embeddings, search.Absent = a.embeddings(ctx, lineage)
 		}
 		s.Recall = a.Indexes.Of(search)
-		s.Graph = a.Indexes.Graph(read, lineage.Descent())
+		s.Graph = a.Indexes.Graph(read, edition)
 	}
 	return s, admit(ctx, a.limits.reads, 1)
 }

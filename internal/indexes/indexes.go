@@ -41,10 +41,10 @@ type Figures struct {
 	Evicted int // indexes that had to make room
 }
 
-// key tells indexes apart: of a branch also by what it has from its ancestors.
+// key tells indexes apart, see [Source].
 type key struct {
 	id      events.ConversationID
-	descent string
+	edition string
 }
 
 type entry struct {

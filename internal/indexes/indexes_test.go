@@ -9,12 +9,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
 	"mneme/internal/indexes"
-	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
 	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
@@ -45,19 +43,11 @@ func newStore(t *testing.T) *store {
 // say appends messages to a conversation, in one batch.
 func (s *store) say(conversation string, texts ...string) {
 	s.t.Helper()
-	var list []eventlog.Message
-	for _, text := range texts {
-		s.seq++
-		e, err := events.New(conversation, "test", fmt.Sprint(s.name, "e", s.seq), &events.MessageCreated{MessageID: fmt.Sprint("m", s.seq), Role: "user", Content: text})
-		require.NoError(s.t, err)
-		subject, err := events.Address{Tenant: "t", Conversation: conversation, Kind: events.Kind(e.Type)}.Subject()
-		require.NoError(s.t, err)
-		header, body := events.EncodeMessage(e)
-		list = append(list, eventlog.Message{Seq: s.seq, Subject: subject, Header: nats.Header(header), Data: body})
+	var list []events.Payload
+	for n, text := range texts {
+		list = append(list, &events.MessageCreated{MessageID: fmt.Sprint("m", s.seq+uint64(n)+1), Role: "user", Content: text})
 	}
-	var err error
-	s.cp, err = s.graph.Apply(s.t.Context(), s.model, s.cp, list)
-	require.NoError(s.t, err)
+	s.add(s.t, conversation, list...)
 }
 
 func id(conversation string) events.ConversationID {

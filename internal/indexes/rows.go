@@ -40,9 +40,9 @@ type tail struct {
 }
 
 // Graph reads conversations for one request, what was kept of them from memory. Of a
-// lineage, r reads that.
-func (c *Cache) Graph(r window.Graph, descent string) window.Graph {
-	return &remembered{Graph: r, cache: c, key: key{descent: descent}}
+// lineage, r reads that; edition is as in [Source].
+func (c *Cache) Graph(r window.Graph, edition string) window.Graph {
+	return &remembered{Graph: r, cache: c, key: key{edition: edition}}
 }
 
 // remembered is that Graph. It is about the conversation that it was asked for last, of

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,17 +25,22 @@ import (
 func (s *store) add(t require.TestingT, conversation string, payloads ...events.Payload) {
 	var list []eventlog.Message
 	for _, p := range payloads {
-		s.seq++
-		e, err := events.New(conversation, "test", fmt.Sprint(s.name, "e", s.seq), p)
-		require.NoError(t, err)
-		subject, err := events.Address{Tenant: "t", Conversation: conversation, Kind: events.Kind(e.Type)}.Subject()
-		require.NoError(t, err)
-		header, body := events.EncodeMessage(e)
-		list = append(list, eventlog.Message{Seq: s.seq, Subject: subject, Header: nats.Header(header), Data: body})
+		list = append(list, s.message(t, conversation, fmt.Sprint(s.name, "e", s.seq+1), p))
 	}
 	var err error
 	s.cp, err = s.graph.Apply(s.t.Context(), s.model, s.cp, list)
 	require.NoError(t, err)
+}
+
+// message is the next message of the log.
+func (s *store) message(t require.TestingT, conversation, event string, p events.Payload) eventlog.Message {
+	s.seq++
+	e, err := events.New(conversation, "test", event, p)
+	require.NoError(t, err)
+	subject, err := events.Address{Tenant: "t", Conversation: conversation, Kind: events.Kind(e.Type)}.Subject()
+	require.NoError(t, err)
+	header, body := events.EncodeMessage(e)
+	return eventlog.Message{Seq: s.seq, Subject: subject, Header: nats.Header(header), Data: body}
 }
 
 // something is what can happen in a conversation next.
@@ -277,6 +284,38 @@ func TestARowThatIsThereLaterInTheMiddleIsSeen(t *testing.T) {
 		require.Equal(t, build(indexes.New(1<<30, nil), repaired), build(cache, repaired))
 		require.Contains(t, build(cache, repaired), "/a.go")
 	}
+}
+
+// A message was tried again: it takes its place from a copy further down, which was taken
+// for it. Neither the counts nor the newest row tell.
+func TestAfterARepairNothingIsUsedOfWhatWasKept(t *testing.T) {
+	s, cache := newStore(t), indexes.New(1<<30, nil)
+	said := func(message string) *events.MessageCreated {
+		return &events.MessageCreated{MessageID: message, Role: "user", Content: "The word is " + message}
+	}
+	var log []eventlog.Message
+	for _, message := range []string{"one", "two", "three", "two", "four"} {
+		log = append(log, s.message(t, "c", message, said(message)))
+	}
+	build := func() string {
+		t.Helper()
+		lineage, err := graph.LineageOf(t.Context(), s.model, id("c"), graph.Latest)
+		require.NoError(t, err)
+		source := window.Source{Graph: cache.Graph(s.model, lineage.Descent()), Recall: cache.Of(indexes.Source{Messages: s.model, Edition: lineage.Descent()})}
+		got, err := window.Build(t.Context(), source, window.Request{Conversation: id("c")})
+		require.NoError(t, err)
+		return strings.Join(regexp.MustCompile("The word is ([a-z]+)").FindAllString(got.Markdown(), -1), "\n")
+	}
+	var err error
+	s.cp, err = s.graph.Apply(t.Context(), s.model, s.cp, slices.Delete(slices.Clone(log), 1, 2))
+	require.NoError(t, err)
+	build()
+	before := build()
+	_, _, err = s.graph.Reapply(t.Context(), s.model, s.cp, id("c"), log)
+	require.NoError(t, err)
+	after := build()
+	require.NotEqual(t, before, after)
+	require.Less(t, strings.Index(after, "two"), strings.Index(after, "three"))
 }
 
 // What is too large to be kept leaves room, and changes nothing.

@@ -40,7 +40,9 @@ func embed(text string) recall.Vector { return recall.Quantize(static.Embed(text
 // Source is what a conversation's index is made of.
 type Source struct {
 	Messages graph.RecallReader // which may be that of a lineage
-	Descent  string             // of the lineage
+	// Edition is another one whenever what was stored of the conversation, or of its
+	// lineage, may have become otherwise: of another generation, repaired.
+	Edition string
 	// Embeddings reads the vectors of passages for any embedder but [BuiltIn]; nil if
 	// they are not there, for this reason.
 	Embeddings graph.EmbeddingsReader
@@ -57,7 +59,7 @@ type search struct {
 
 // Search implements window.Recall.
 func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.Query) (window.Found, error) {
-	e := s.cache.of(key{id, s.source.Descent})
+	e := s.cache.of(key{id, s.source.Edition})
 	if err := e.refresh(ctx, s.source.Messages, s.cache.builtIn()); err != nil {
 		s.cache.forget(e)
 		return window.Found{}, err
@@ -105,7 +107,7 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 
 // Rank implements window.Recall.
 func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) (found window.Found) {
-	e := s.cache.held(key{id, s.source.Descent})
+	e := s.cache.held(key{id, s.source.Edition})
 	if e == nil {
 		e = &entry{index: &recall.Index{}}
 	}
@@ -123,7 +125,7 @@ func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) (
 
 // Code implements window.Recall.
 func (s *search) Code(id events.ConversationID) *window.CodeCache {
-	if e := s.cache.held(key{id, s.source.Descent}); e != nil {
+	if e := s.cache.held(key{id, s.source.Edition}); e != nil {
 		return e.code
 	}
 	return s.cache.code() // nobody searched, or it had to go already

@@ -37,6 +37,8 @@ type segment struct {
 	first  uint64 // of the conversation's events
 	own    Counts // of the conversation, up to upTo
 	before Counts // of the older segments together
+
+	repairs uint64 // of the conversation, see Conversation.Repairs
 }
 
 // Inherited is what a branch has from its ancestors.
@@ -58,7 +60,7 @@ func LineageOf(ctx context.Context, r Reader, id events.ConversationID, asOf uin
 	if err != nil {
 		return nil, err
 	}
-	l.segments = append([]segment{{id: id, upTo: asOf, first: own.FirstSeq, own: own.Counts}}, above...)
+	l.segments = append([]segment{{id: id, upTo: asOf, first: own.FirstSeq, own: own.Counts, repairs: own.Repairs}}, above...)
 	for i := len(l.segments) - 2; i >= 0; i-- {
 		s, older := &l.segments[i], l.segments[i+1]
 		s.from, s.before = older.upTo+1, older.before.plus(older.own)
@@ -135,7 +137,7 @@ func cutAt(ctx context.Context, r Reader, id events.ConversationID, messageID st
 		return nil, Conversation{}, err
 	}
 	c, err := r.Conversation(ctx, id, m.Seq)
-	return &segment{id: id, upTo: m.Seq, first: c.FirstSeq, own: c.Counts}, c, err
+	return &segment{id: id, upTo: m.Seq, first: c.FirstSeq, own: c.Counts, repairs: c.Repairs}, c, err
 }
 
 // Own is the conversation with its own counts alone.
@@ -157,12 +159,13 @@ func (l *Lineage) Inherited() *Inherited {
 	return &Inherited{*l.own.BranchedFrom, l.segments[0].before}
 }
 
-// Descent tells lineages of one conversation apart that have other rows of ancestors: it
-// names these, and where they end.
+// Descent tells lineages of one conversation apart that may have other rows: it names the
+// ancestors, where they end, and how many repairs there were beside each.
 func (l *Lineage) Descent() string {
 	var w strings.Builder
+	fmt.Fprint(&w, l.segments[0].repairs)
 	for _, s := range l.segments[1:] {
-		fmt.Fprintf(&w, "%d %q ", s.upTo, s.id.ID)
+		fmt.Fprintf(&w, " %q %d %d", s.id.ID, s.upTo, s.repairs)
 	}
 	return w.String()
 }

@@ -104,6 +104,10 @@ type Conversation struct {
 	UpdatedAt  string // of the last event that has one
 	FirstSeq   uint64
 	DeletedSeq uint64 // 0 unless deleted
+	// Repairs is how many conversations were dropped and made anew, of its partition at
+	// least: after one more its rows may be others, although it counts as many. Only
+	// Reader.Conversation says it.
+	Repairs uint64
 }
 
 // Counts is how far a conversation has come. They only grow.

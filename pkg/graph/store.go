@@ -73,8 +73,8 @@ type FilesReader interface {
 	// how often files were accessed up to it.
 	Files(ctx context.Context, id events.ConversationID, q FileQuery) ([]FileAccess, error)
 	// LastSeq is the sequence of the newest event of a conversation that was applied,
-	// 0 if there is none. One seek.
-	LastSeq(ctx context.Context, id events.ConversationID) (uint64, error)
+	// 0 if there is none, with the repairs beside it, see Conversation.Repairs. One seek.
+	LastSeq(ctx context.Context, id events.ConversationID) (seq, repairs uint64, err error)
 }
 
 // FileQuery selects file accesses.

@@ -17,6 +17,7 @@ type Checkpoint struct {
 	Applied     uint64        // events that changed the read model
 	Duplicates  uint64        // known events that were dropped
 	Halted      string        // why the partition's owner stopped for good, "" if it did not
+	Repairs     uint64        // conversations that were dropped: what was read before may be otherwise; said by Checkpoints alone
 }
 
 // Class says why an event was skipped.
@@ -91,7 +92,8 @@ type Tx[U Unit] interface {
 	// Fail lists skipped events. A sequence that is listed already stays as it is.
 	Fail(ctx context.Context, failed []Failed) error
 	// Drop deletes all rows of a conversation in this projection, its claims, its
-	// failed events and its tombstone among them.
+	// failed events and its tombstone among them, and counts that in Checkpoint.Repairs,
+	// which nothing else changes.
 	Drop(ctx context.Context, id events.ConversationID) error
 	// Advance stores the checkpoint.
 	Advance(ctx context.Context, cp Checkpoint) error

@@ -20,7 +20,7 @@ func (s *store) branched(id string) window.Source {
 	lineage, err := graph.LineageOf(s.t.Context(), s.graph, idOf(id), graph.Latest)
 	require.NoError(s.t, err)
 	read := lineage.Graph(s.graph)
-	return window.Source{Graph: s.indexes.Graph(read, lineage.Descent()), Files: lineage.Files(s.files), Recall: s.indexes.Of(indexes.Source{Messages: read, Descent: lineage.Descent()})}
+	return window.Source{Graph: s.indexes.Graph(read, lineage.Descent()), Files: lineage.Files(s.files), Recall: s.indexes.Of(indexes.Source{Messages: read, Edition: lineage.Descent()})}
 }
 
 // renamed is an event in another conversation.

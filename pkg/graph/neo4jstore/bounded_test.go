@@ -165,7 +165,7 @@ func (s *stores) costs(t *testing.T, c string, plans map[string][]any) map[strin
 	}
 	_, err = s.files.Files(ctx, id, graph.FileQuery{Limit: 20})
 	cost("newest 20 files", err)
-	_, err = s.files.LastSeq(ctx, id)
+	_, _, err = s.files.LastSeq(ctx, id)
 	cost("last sequence of files", err)
 
 	n := s.history.Next

@@ -156,9 +156,9 @@ func scanExtent(v *values) (e extent) {
 	return e
 }
 
-var selectConversation = found + "WITH c, s.seq AS settled, " + upTo + ` AS upTo
-	WITH c, settled, ` + newest("Version", descriptionProps, "upTo") + " AS version, [" + extentsAt("upTo") + `] AS extents
-	RETURN ` + frame + ", c.created_at, c.last_seq, version, extents"
+var selectConversation = found + "WITH c, s.seq AS settled, s.repairs AS repairs, " + upTo + ` AS upTo
+	WITH c, settled, repairs, ` + newest("Version", descriptionProps, "upTo") + " AS version, [" + extentsAt("upTo") + `] AS extents
+	RETURN ` + frame + ", c.created_at, c.last_seq, repairs, version, extents"
 
 // Conversation implements graph.Reader. What a conversation is at a sequence is read
 // from the rows and the version of then, also if that is now.
@@ -168,7 +168,7 @@ func (g *Graph) Conversation(ctx context.Context, id events.ConversationID, asOf
 		return c, err
 	}
 	settled, first := valuesOf(v.list[:1]).seq(), valuesOf(v.list[1:2]).seq()
-	created, last, versions := v.text(), v.seq(), take[[]any](v)
+	created, last, repairs, versions := v.text(), v.seq(), v.seq(), take[[]any](v)
 	reached := scanExtent(valuesOf(take[[]any](v)))
 	if v.err != nil {
 		return c, v.err
@@ -177,7 +177,7 @@ func (g *Graph) Conversation(ctx context.Context, id events.ConversationID, asOf
 		return c, fmt.Errorf("conversation %q as of sequence %d: %w", id.ID, asOf, graph.ErrNotFound)
 	}
 	described := valuesOf(versions[0])
-	c = graph.Conversation{ID: id, FirstSeq: first, Description: scanDescription(described), Counts: reached.Counts}
+	c = graph.Conversation{ID: id, FirstSeq: first, Description: scanDescription(described), Counts: reached.Counts, Repairs: repairs}
 	c.UpdatedAt = reached.timed
 	if asOf >= settled || last <= settled && asOf >= last {
 		c.UpdatedAt = reached.updated

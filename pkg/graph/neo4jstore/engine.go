@@ -68,8 +68,10 @@ const (
 	// The same after a batch, unless it comes late. The first SET takes the lock.
 	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq"
 
+	countRepair = "MATCH (s:$EngineSettled {key: $key}) SET s.repairs = coalesce(s.repairs, 0) + 1"
+
 	selectCheckpoints = `MATCH (k:$EngineCheckpoint) WHERE k.key STARTS WITH $prefix
-		MATCH (s:$EngineSettled {key: k.key}) RETURN [` + checkpointFields + `], s.seq`
+		MATCH (s:$EngineSettled {key: k.key}) RETURN [` + checkpointFields + `], s.seq, s.repairs`
 )
 
 func checkpointParams(key string, cp projection.Checkpoint) map[string]any {
@@ -169,7 +171,7 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 			return nil, err
 		}
 		settled := valuesOf(row[1:])
-		if cp.Seq = settled.seq(); settled.err != nil {
+		if cp.Seq, cp.Repairs = settled.seq(), settled.seq(); settled.err != nil {
 			return nil, settled.err
 		}
 		list = append(list, cp)

@@ -58,7 +58,7 @@ const isCurrent = "coalesce(a.until, settled + 1) > settled AND coalesce(a.since
 // until the commit after the next one that touches the conversation: a read at whose end
 // such a commit is settled may have missed some.
 const (
-	selectFilesState = foundFiles + `RETURN s.seq, c.last_seq, c.deleted_seq,
+	selectFilesState = foundFiles + `RETURN s.seq, s.repairs, c.last_seq, c.deleted_seq,
 		COLLECT { MATCH (e:FilesEvent) WHERE e.conversation = $key AND e.seq <= s.seq RETURN e.seq ORDER BY e.conversation DESC, e.seq DESC LIMIT 1 }`
 
 	selectAccessesNow = foundFiles + `WITH c, s.seq AS settled
@@ -136,17 +136,17 @@ func (f *Files) first(ctx context.Context, query string, params map[string]any) 
 }
 
 // LastSeq implements graph.FilesReader.
-func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (uint64, error) {
+func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, repairs uint64, err error) {
 	rows, err := f.read(ctx, selectFilesState, map[string]any{"key": f.key(id)})
 	if err != nil || len(rows) == 0 {
-		return 0, err
+		return 0, 0, err
 	}
 	v := &values{list: rows[0]}
-	settled, last, deleted, newest := v.seq(), v.seq(), v.seq(), take[[]any](v)
+	settled, repairs, last, deleted, newest := v.seq(), v.seq(), v.seq(), v.seq(), take[[]any](v)
 	if last <= settled || deleted != 0 || len(newest) == 0 {
-		return min(last, settled), v.err
+		return min(last, settled), repairs, v.err
 	}
-	return valuesOf(newest).seq(), v.err
+	return valuesOf(newest).seq(), repairs, v.err
 }
 
 // Hashes implements projection.ReadStore.

@@ -414,7 +414,8 @@ func (t *tx) Drop(ctx context.Context, id events.ConversationID) error {
 			return err
 		}
 	}
-	return nil
+	_, err := t.run(ctx, countRepair, map[string]any{"key": t.checkpointKey(t.partition)})
+	return err
 }
 
 // empty deletes the nodes of a label that belong to a conversation, by the index on it

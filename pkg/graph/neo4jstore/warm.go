@@ -93,7 +93,7 @@ func (g *Graph) Warm(ctx context.Context) error {
 // Warm is as [Graph.Warm].
 func (f *Files) Warm(ctx context.Context) error {
 	_, err := f.Files(ctx, nobody, graph.FileQuery{})
-	_, e := f.LastSeq(ctx, nobody)
+	_, _, e := f.LastSeq(ctx, nobody)
 	code := graph.CodeQuery{File: "none"}
 	_, accessing := f.Accessing(ctx, nobody.Tenant, code)
 	_, accesses := f.Accesses(ctx, nobody.Tenant, nil, code)
@@ -137,6 +137,7 @@ func (s *store) warm(ctx context.Context) error {
 		{lockCheckpoint, map[string]any{"key": ""}},
 		{saveCheckpoint, checkpointParams("", projection.Checkpoint{})},
 		{settleAfter, map[string]any{"key": "", "seq": int64(0)}},
+		{countRepair, map[string]any{"key": ""}},
 		{s.linkAndSettle(), map[string]any{"key": "", "seq": int64(0), "in": map[string]any{}}},
 	} {
 		if _, err := s.write(ctx, s.engine(one.statement), one.params); err != nil {

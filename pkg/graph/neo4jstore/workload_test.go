@@ -224,7 +224,7 @@ func (s *stores) newest(t *testing.T, c string) {
 	list, err := s.files.Files(ctx, id, graph.FileQuery{Limit: 2})
 	require.NoError(t, err)
 	require.NotEmpty(t, list)
-	seq, err := s.files.LastSeq(ctx, id)
+	seq, _, err := s.files.LastSeq(ctx, id)
 	require.NoError(t, err)
 	require.NotZero(t, seq)
 }

@@ -22,7 +22,7 @@ import (
 var ErrLocked = errors.New("the read model is in use by another process")
 
 // schemaVersion is the shape of the tables; a file of another one is not opened.
-const schemaVersion = 4
+const schemaVersion = 5
 
 // readers bounds the connections that answer reads.
 const readers = 8

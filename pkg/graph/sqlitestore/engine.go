@@ -67,8 +67,8 @@ func readCheckpoint(q queryer, partition int) (cp projection.Checkpoint, err err
 	return cp, err
 }
 
-func scanCheckpoint(rows *sql.Rows, cp *projection.Checkpoint) error {
-	return rows.Scan(&cp.Partition, &cp.Epoch, &cp.Seq, blob(&cp.Event), &cp.Fingerprint, &cp.Applied, &cp.Duplicates, &cp.Halted)
+func scanCheckpoint(rows *sql.Rows, cp *projection.Checkpoint, more ...any) error {
+	return rows.Scan(append([]any{&cp.Partition, &cp.Epoch, &cp.Seq, blob(&cp.Event), &cp.Fingerprint, &cp.Applied, &cp.Duplicates, &cp.Halted}, more...)...)
 }
 
 func (s *store) advance(ctx context.Context, cp projection.Checkpoint) error {
@@ -82,10 +82,10 @@ func (s *store) advance(ctx context.Context, cp projection.Checkpoint) error {
 // Checkpoints implements projection.ReadStore.
 func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, err error) {
 	err = s.snapshot(ctx, func(q queryer) error {
-		rows, err := q("SELECT " + checkpointColumns + " FROM checkpoint ORDER BY partition")
+		rows, err := q("SELECT " + checkpointColumns + ", repairs FROM checkpoint ORDER BY partition")
 		return each(rows, err, func(rows *sql.Rows) error {
 			var cp projection.Checkpoint
-			err := scanCheckpoint(rows, &cp)
+			err := scanCheckpoint(rows, &cp, &cp.Repairs)
 			list = append(list, cp)
 			return err
 		})
@@ -281,9 +281,12 @@ func (t *tx) drop(ctx context.Context, id events.ConversationID, c int64, all bo
 	if _, err := t.writer.exec(ctx, "DELETE FROM failed WHERE tenant = ? AND conversation = ?", id.Tenant, id.ID); err != nil {
 		return err
 	}
-	_, err := t.writer.exec(ctx, "DELETE FROM conversation WHERE c = ?", c)
+	if _, err := t.writer.exec(ctx, "DELETE FROM conversation WHERE c = ?", c); err != nil {
+		return err
+	}
 	delete(t.keys, id)
 	t.next = 0
+	_, err := t.writer.exec(ctx, "UPDATE checkpoint SET repairs = repairs + 1 WHERE partition = ?", t.partition)
 	return err
 }
 
@@ -292,6 +295,13 @@ func (t *tx) find(ctx context.Context, id events.ConversationID) (c int64, err e
 	rows, err := t.writer.query(ctx, "SELECT c FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
 	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) })
 	return c, err
+}
+
+// readRepairs counts the repairs of all partitions: no row says which one it is of.
+func readRepairs(q queryer) (n uint64, err error) {
+	rows, err := q("SELECT coalesce(sum(repairs), 0) FROM checkpoint")
+	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })
+	return n, err
 }
 
 // clean makes what an invalid event said of itself fit for a text column.

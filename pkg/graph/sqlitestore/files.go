@@ -319,13 +319,15 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, query graph
 }
 
 // LastSeq implements graph.FilesReader.
-func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq uint64, err error) {
+func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, repairs uint64, err error) {
 	err = f.snapshot(ctx, func(q queryer) error {
 		s, err := readFilesState(q, id)
-		seq = s.LastSeq
+		if seq = s.LastSeq; err == nil {
+			repairs, err = readRepairs(q)
+		}
 		return err
 	})
-	return seq, err
+	return seq, repairs, err
 }
 
 // Hashes implements projection.ReadStore.

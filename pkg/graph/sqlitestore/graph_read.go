@@ -71,13 +71,16 @@ func (g *Graph) Conversation(ctx context.Context, id events.ConversationID, asOf
 		if key, c, err = conversation(q, id); err != nil {
 			return err
 		}
-		if asOf >= c.LastSeq {
-			return nil
-		}
 		if asOf < c.FirstSeq {
 			return fmt.Errorf("conversation %q as of sequence %d: %w", id.ID, asOf, graph.ErrNotFound)
 		}
-		return rewind(q, key, asOf, &c)
+		if asOf < c.LastSeq {
+			if err := rewind(q, key, asOf, &c); err != nil {
+				return err
+			}
+		}
+		c.Repairs, err = readRepairs(q)
+		return err
 	})
 	return c, err
 }

@@ -5,7 +5,8 @@ package sqlitestore
 const engineSchema = `
 CREATE TABLE checkpoint (
   partition INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, seq INTEGER NOT NULL, event BLOB NOT NULL,
-  fingerprint TEXT NOT NULL, applied INTEGER NOT NULL, duplicates INTEGER NOT NULL, halted TEXT NOT NULL
+  fingerprint TEXT NOT NULL, applied INTEGER NOT NULL, duplicates INTEGER NOT NULL, halted TEXT NOT NULL,
+  repairs INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE failed (
   seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, conversation TEXT NOT NULL,

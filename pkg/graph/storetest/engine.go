@@ -97,6 +97,20 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			require.NoError(t, b.store.Halt(b.ctx, 0, b.cp.Epoch, ""))
 			require.Empty(t, b.contents().Checkpoint.Halted)
 		}},
+		{"what is dropped is counted, and nothing else changes the count", func(t *testing.T) {
+			b := w.bench(t)
+			h := NewHistory()
+			h.Add("c", d.nth(1))
+			h.Add("d", d.nth(2))
+			b.apply(h.Messages)
+			require.Zero(t, b.contents().Checkpoint.Repairs)
+			b.drop(id("c"))
+			b.drop(id("nobody"))
+			b.rewind(0)
+			b.apply(h.Messages)
+			b.reopen()
+			require.EqualValues(t, 2, b.contents().Checkpoint.Repairs)
+		}},
 		{"an error leaves nothing behind", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
@@ -169,6 +183,7 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 				require.Equal(t, []int{applied, failed}, []int{a, f})
 			}
 			repair(40, 1)
+			before.Checkpoint.Repairs++
 			require.Equal(t, before, b.contents())
 			require.NoError(t, undo())
 			repair(41, 0)

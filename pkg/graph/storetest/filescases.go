@@ -228,7 +228,7 @@ func filesCases(w filesShop) []namedCase {
 			want[2] = want[1] // a title is nothing to this projection
 			b := w.bench(t)
 			at := func() uint64 {
-				seq, err := b.store.LastSeq(b.ctx, id("c"))
+				seq, _, err := b.store.LastSeq(b.ctx, id("c"))
 				require.NoError(t, err)
 				return seq
 			}
@@ -237,6 +237,12 @@ func filesCases(w filesShop) []namedCase {
 				b.apply(h.Messages[2*i : 2*i+2])
 				require.Equal(t, want[i], at())
 			}
+			b.drop(id("c"))
+			b.rewind(0)
+			b.apply(h.Messages)
+			seq, repairs, err := b.store.LastSeq(b.ctx, id("c"))
+			require.NoError(t, err)
+			require.Equal(t, []uint64{want[len(want)-1], 1}, []uint64{seq, repairs}, "and was made anew once")
 		}},
 		{"odd paths come back as they are", func(t *testing.T) {
 			odd := []string{"/a b", "/😀", "/é/\u2028", `/"q"`, "/'", "/%", "/*", "/A", "/a"}

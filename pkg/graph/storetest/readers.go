@@ -264,7 +264,7 @@ func readersOfFiles(w filesShop) namedCase {
 					return fmt.Errorf("%d accesses of %d files, %d were made up to sequence %d; before: %v, now: %v", total, len(list), want, newest, before, list)
 				}
 				before = list
-				at, err := b.store.LastSeq(ctx, id("c"))
+				at, _, err := b.store.LastSeq(ctx, id("c"))
 				if err := errors.Join(err, ofTurn("last sequence", at, rowsOfTurn), grows("files", newest+1, &last), grows("last sequence", at, &last)); err != nil {
 					return err
 				}
@@ -304,7 +304,7 @@ func readersOfRetries(w filesShop) namedCase {
 		seen := map[uint64]map[string][]graph.FileAccess{}
 		whileReading(t, b, retries(NewHistory()), func() func(context.Context) error {
 			return func(ctx context.Context) error {
-				before, err := b.store.LastSeq(ctx, id("c"))
+				before, _, err := b.store.LastSeq(ctx, id("c"))
 				if err != nil {
 					return err
 				}
@@ -312,7 +312,7 @@ func readersOfRetries(w filesShop) namedCase {
 				if err != nil {
 					return err
 				}
-				if after, err := b.store.LastSeq(ctx, id("c")); err != nil || after != before {
+				if after, _, err := b.store.LastSeq(ctx, id("c")); err != nil || after != before {
 					return err
 				}
 				mu.Lock()
