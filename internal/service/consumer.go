@@ -132,16 +132,18 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 		options = append(options, projection.Shared(c.Leases))
 	}
 	if c.serving != nil { // which it will supersede
-		options = append(options, projection.Yield(func() bool { return !b.live.Load() && c.isBusy() }))
+		options = append(options, projection.Yield(func() time.Duration {
+			if b.live.Load() {
+				return projection.Forever
+			}
+			return c.now().projector.Idle()
+		}))
 	}
 	if b.projector, err = projection.NewProjector(c.declared, c.Log, store, c.Logger.With("generation", generation), options...); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return b, nil
 }
-
-// isBusy tells whether live events are waiting to be applied.
-func (c *Consumer[U, S]) isBusy() bool { return c.now().projector.Busy() }
 
 // now is the build that serves.
 func (c *Consumer[U, S]) now() *build[U, S] {

@@ -138,7 +138,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if err != nil {
 		return err
 	}
-	if cp.Seq == 0 || p.busy != nil {
+	if cp.Seq == 0 || p.idle != nil {
 		*history = goal
 	}
 	follower, err := p.follow(ctx, partition, cp.Seq+1)
@@ -148,7 +148,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	defer follower.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	turn := newTurns(p.busy, p.batch)
+	turn := newTurns(p.idle, p.batch)
 	batches := decodeAll(ctx, follower, turn.limit, p.decode)
 
 	p.update(partition, func(s *Status) {
@@ -203,6 +203,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		}
 		p.update(partition, func(s *Status) {
 			s.Checkpoint, s.Lag = cp, batch[len(batch)-1].pending
+			p.worked = time.Now()
 			p.meters[partition].add(len(batch))
 			if cp.Seq >= goal {
 				s.State = StateLive

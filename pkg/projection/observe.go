@@ -23,8 +23,8 @@ type options struct {
 	leases     *Leases // nil: all partitions are this projector's own
 	where      string  // store and generation of the read model, see [Build]
 	generation int
-	batch      int         // events in a batch at most
-	busy       func() bool // nil: it yields to nobody
+	batch      int                  // events in a batch at most
+	idle       func() time.Duration // nil: it yields to nobody
 	announced  func([]Status) []Status
 }
 

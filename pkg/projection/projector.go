@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mneme/events"
 	"mneme/pkg/eventlog"
@@ -55,6 +56,7 @@ type Projector[U Unit] struct {
 	applying atomic.Int32 // batches under way
 
 	mu       sync.Mutex
+	worked   time.Time // when the last batch ended
 	statuses []Status
 	meters   []meter
 	requests []chan request

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,7 @@ const (
 // them. Else its batches are whole, and so they are always in a store to which each
 // transaction is dear (see [BatchOf]): there others do not wait for its end.
 const (
-	recently     = time.Second
+	recently     = 250 * time.Millisecond
 	shortBatch   = 2 * time.Millisecond // what one takes, about
 	minBatch     = 8                    // events
 	maxYielding  = 1000                 // events, of a whole one
@@ -44,34 +45,40 @@ const (
 // yieldPoll is how often it looks whether the others are done.
 const yieldPoll = time.Millisecond
 
-// Yield makes a projector wait before each batch while busy says that others work, for
-// a bounded time: it is slowed down, but not kept from ending. Near the end of the log,
-// where no batch would be full, it waits no more: it could not keep up with the others.
-// What the log holds when it begins is history, wherever it goes on from, and is not
-// traced.
-func Yield(busy func() bool) Option {
-	return func(o *options) { o.busy = busy }
+// Yield makes a projector wait before each batch while others work, for a bounded time:
+// it is slowed down, but not kept from ending. idle says for how long they had nothing to
+// do, 0 while they have. Near the end of the log, where no batch would be full, it waits no
+// more: it could not keep up with the others. What the log holds when it begins is history,
+// wherever it goes on from, and is not traced.
+func Yield(idle func() time.Duration) Option {
+	return func(o *options) { o.idle = idle }
 }
 
-// Busy tells whether the projector works or should: it applies a batch, or lags, or
-// tries again. One that is halted does nothing.
-func (p *Projector[U]) Busy() bool {
+// Forever is how long nothing was done by who has done nothing yet.
+const Forever = time.Duration(math.MaxInt64)
+
+// Idle is for how long the projector had nothing to do: 0 while it applies a batch, or lags,
+// or tries again. One that is halted does nothing.
+func (p *Projector[U]) Idle() time.Duration {
 	if p.applying.Load() > 0 {
-		return true
+		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.statuses {
 		if s.State != StateIdle && s.State != StateHalted && (s.Lag > 0 || s.Error != "") {
-			return true
+			return 0
 		}
 	}
-	return false
+	if p.worked.IsZero() {
+		return Forever
+	}
+	return time.Since(p.worked)
 }
 
 // follow follows the log as its projector may.
 func (p *Projector[U]) follow(ctx context.Context, partition int, from uint64) (*eventlog.Follower, error) {
-	if p.busy != nil {
+	if p.idle != nil {
 		return p.log.FollowAhead(ctx, partition, from, yieldingRead)
 	}
 	return p.log.Follow(ctx, partition, from)
@@ -79,21 +86,22 @@ func (p *Projector[U]) follow(ctx context.Context, partition int, from uint64) (
 
 // turns says when a projector may go on, and with how much.
 type turns struct {
-	busy   func() bool   // nil: it yields to nobody
-	size   atomic.Int64  // of a batch, in events
-	whole  int64         // of a whole one
-	short  bool          // its batches are short while others work
-	dear   bool          // each transaction of its store is
-	slow   bool          // the last one was small and took long
-	last   time.Duration // what the last one took
-	worked time.Time     // when others did last
+	idle  func() time.Duration // nil: it yields to nobody
+	size  atomic.Int64         // of a batch, in events
+	whole int64                // of a whole one
+	short bool                 // its batches are short while others work
+	dear  bool                 // each transaction of its store is
+	slow  bool                 // the last one was small and took long
+	last  time.Duration        // what the last one took
 }
 
-func newTurns(busy func() bool, batch int) *turns {
-	t := &turns{busy: busy, whole: int64(batch), short: busy != nil && batch == maxBatchEvents, dear: batch != maxBatchEvents, worked: time.Now()}
-	t.size.Store(t.whole)
+func newTurns(idle func() time.Duration, batch int) *turns {
+	t := &turns{idle: idle, whole: int64(batch), short: idle != nil && batch == maxBatchEvents, dear: batch != maxBatchEvents}
 	if t.short {
 		t.whole = min(t.whole, maxYielding)
+	}
+	t.size.Store(t.whole)
+	if t.short && idle() < recently {
 		t.size.Store(minBatch)
 	}
 	return t
@@ -109,7 +117,7 @@ func (t *turns) took(events int, took time.Duration) {
 		return
 	}
 	size := t.whole
-	if time.Since(t.worked) < recently {
+	if t.idle() < recently {
 		size = min(size, max(minBatch, int64(events)*int64(shortBatch)/int64(took+1)))
 	}
 	t.size.Store(size)
@@ -128,14 +136,11 @@ func (t *turns) relief(events int, pending uint64, took time.Duration) time.Dura
 
 // wait waits for others before a batch.
 func (t *turns) wait(ctx context.Context, stop <-chan struct{}) {
-	if t.busy == nil {
+	if t.idle == nil {
 		return
 	}
-	if t.busy() {
-		t.worked = time.Now()
-		pause(ctx, stop, max(minYield, yieldRatio*t.last), t.busy)
-	}
-	if t.short && time.Since(t.worked) < recently {
+	pause(ctx, stop, max(minYield, yieldRatio*t.last), t.idle)
+	if t.short && t.idle() < recently {
 		rest(ctx, stop, min(restRatio*t.last, maxRest))
 	}
 }
@@ -153,11 +158,14 @@ func rest(ctx context.Context, stop <-chan struct{}, long time.Duration) {
 }
 
 // pause waits while others work, but no longer than long.
-func pause(ctx context.Context, stop <-chan struct{}, long time.Duration, busy func() bool) {
+func pause(ctx context.Context, stop <-chan struct{}, long time.Duration, idle func() time.Duration) {
+	if idle() > 0 {
+		return
+	}
 	enough := time.After(long)
 	ticker := time.NewTicker(yieldPoll)
 	defer ticker.Stop()
-	for busy() {
+	for idle() == 0 {
 		select {
 		case <-ticker.C:
 		case <-enough:

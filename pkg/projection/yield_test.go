@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,9 +23,12 @@ func TestAProjectorThatYieldsWaitsForOthersButNotForEver(t *testing.T) {
 	var asked atomic.Int64
 	busy.Store(true)
 	pr, err := projection.NewProjector(graph.Projection(), b.log, b.store, slog.New(slog.DiscardHandler), projection.BatchOf(10),
-		projection.Yield(func() bool {
+		projection.Yield(func() time.Duration {
 			asked.Add(1)
-			return busy.Load()
+			if busy.Load() {
+				return 0
+			}
+			return time.Hour
 		}))
 	require.NoError(t, err)
 	pr.Start()
@@ -42,23 +46,26 @@ func TestAProjectorThatYieldsWaitsForOthersButNotForEver(t *testing.T) {
 	require.True(t, verified.Equal())
 }
 
-func TestAProjectorIsBusyWhileItHasToDo(t *testing.T) {
+func TestAProjectorIsIdleSinceItHadNothingToDo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	pr := b.start(graph.Projection())
+	await(t, pr, "is live", func(s projection.Status) bool { return s.State == projection.StateLive })
+	require.Equal(t, projection.Forever, pr.Idle(), "it has done nothing yet")
 	b.many(50, 5)
 	b.awaitAll(pr)
-	await(t, pr, "is live", func(s projection.Status) bool { return s.State == projection.StateLive && !pr.Busy() })
+	await(t, pr, "is live", func(s projection.Status) bool { return s.State == projection.StateLive && pr.Idle() > 0 })
+	require.Less(t, pr.Idle(), time.Minute)
 
 	// Somebody holds the write lock of its store: it is in the middle of a batch.
 	release := b.lockStore()
 	seq := b.message("c1")
-	await(t, pr, "is busy", func(projection.Status) bool { return pr.Busy() })
+	await(t, pr, "is busy", func(projection.Status) bool { return pr.Idle() == 0 })
 	release()
 	b.awaitSeq(pr, 0, seq)
-	await(t, pr, "is not busy", func(projection.Status) bool { return !pr.Busy() })
+	await(t, pr, "is idle", func(projection.Status) bool { return pr.Idle() > 0 })
 	pr.Stop()
-	require.False(t, pr.Busy())
+	require.Positive(t, pr.Idle())
 }
 
 // lockStore takes the write lock of the store until release is called.
