@@ -31,6 +31,8 @@ const (
 	countsInFile = 0.15
 	defines      = 1.15 // the whole line, if it defines something named so
 	learnedWord  = 0.2  // a word that is not the question's
+	describes    = 0.95 // the whole line, if it is a comment
+	wholeLine    = 160  // characters; words stand side by side by chance on a line that is longer
 )
 
 // rank gives the best places among the lines seen so far, at most each of a file.
@@ -67,7 +69,10 @@ func (p *planner) rank(each, limit int) []Place {
 			if m := definition.FindStringSubmatch(text); m != nil && slices.ContainsFunc(p.words, func(w word) bool { return w.in(m[1]) }) {
 				score *= defines
 			}
-			score *= factor * float64(here) / float64(len(words))
+			if comment.MatchString(strings.TrimSpace(text)) {
+				score *= describes
+			}
+			score *= factor * float64(here) / float64(len(words)) * min(1, wholeLine/float64(len(text)))
 			all = append(all, Place{File: file, Line: line, Text: strings.TrimSpace(text), score: score})
 		}
 	}

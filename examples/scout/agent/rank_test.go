@@ -56,6 +56,8 @@ func TestRankPrefers(t *testing.T) {
 		{"code to its test", map[string]string{"a_test.go": "lantern, painted", "b.go": "lantern, painted"}, "b.go:1"},
 		{"code to prose", map[string]string{"README.md": "lantern, painted", "b.go": "lantern, painted"}, "b.go:1"},
 		{"a definition", map[string]string{"a.go": "paintLantern()", "b.go": "func paintLantern() {"}, "b.go:1"},
+		{"code to a comment", map[string]string{"a.go": "// lantern, painted", "b.go": "lantern, painted"}, "b.go:1"},
+		{"a line to one that holds everything", map[string]string{"a.go": "lantern, painted" + strings.Repeat(", and more", 20), "b.go": "lantern, painted"}, "b.go:1"},
 		{"the first name among equals", map[string]string{"b.go": "lantern, painted", "a.go": "lantern, painted"}, "a.go:1"},
 		{"an answer to the question", map[string]string{"a.go": "// ask: " + question, "b.go": "lantern"}, "b.go:1"},
 		{"the rare word", map[string]string{"a.go": "lantern", "b.go": "lantern", "c.go": "lantern", "d.go": "painted"}, "d.go:1"},
