@@ -88,7 +88,7 @@ func TestCompletionIsQuietAndQuickWhenNobodyAnswers(t *testing.T) {
 		require.Zero(t, code)
 		require.Empty(t, stderr)
 		require.Equal(t, "words\n", stdout)
-		require.Less(t, time.Since(began), completeWithin+2*time.Second, "this machine may be busy")
+		require.Less(t, time.Since(began), 20*time.Second, "nobody waits so long for a word")
 	}
 }
 

@@ -150,8 +150,9 @@ func TestAFullStreamRefusesAtOnceKeepsWhatItHasAndTakesMoreOnceResized(t *testin
 	body := make([]byte, 1<<10)
 	var stored uint64
 	var full error
-	began := time.Now()
+	var began time.Time
 	for full == nil && stored < 1000 {
+		began = time.Now()
 		if _, full = js.Publish(t.Context(), subject(t, "t", "c"), body); full == nil {
 			stored++
 		}

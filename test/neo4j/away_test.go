@@ -197,11 +197,11 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 			require.Equal(t, http.StatusServiceUnavailable, status, body)
 			require.Contains(t, body, "unavailable")
 			require.Contains(t, body, "connection refused")
-			require.Less(t, took, 2*time.Second)
+			require.Less(t, took, 10*time.Second)
 			status, body, took = get(t, url+"/v1/conversations/conversation-0/context?tenant=t")
 			require.Equal(t, http.StatusServiceUnavailable, status, body)
 			require.Contains(t, body, "does not answer")
-			require.Less(t, took, 2*time.Second)
+			require.Less(t, took, 10*time.Second)
 			status, body, _ = get(t, url+"/v1/status")
 			require.Equal(t, http.StatusOK, status, body)
 			require.Contains(t, body, "connection refused")
@@ -248,5 +248,5 @@ func TestAServerThatFallsSilentIsNotWaitedForForEver(t *testing.T) {
 	began = time.Now()
 	_, err = s.Checkpoints(t.Context()) // on a new one
 	require.ErrorIs(t, err, projection.ErrUnavailable)
-	require.Less(t, time.Since(began), 3*time.Second)
+	require.Less(t, time.Since(began), 10*time.Second)
 }
