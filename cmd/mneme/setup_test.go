@@ -2,13 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +40,8 @@ func (s *server) stop() int { return s.Stop() }
 
 // mneme runs a client command against the server.
 func (s *server) mneme(args ...string) (stdout, stderr string, code int) {
-	return mneme(s.t, append(args, "--url", s.ready.HTTP, "--nats-url", s.ready.NATS)...)
+	s.t.Helper()
+	return s.Run(args...)
 }
 
 // read runs a client command that prints JSON and must succeed.
@@ -63,20 +61,7 @@ func mneme(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // mnemeWith runs the program with variables added to the environment.
 func mnemeWith(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	path, err := mnemetest.Binary()
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = append(os.Environ(), env...)
-	var out, errs strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return mnemetest.Run(t, env, args...)
 }
 
 // recording writes a recording in the neutral form: conversations with turns of a

@@ -5,7 +5,9 @@ package mnemetest
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,4 +123,29 @@ func (s *Server) Stop() int {
 func (s *Server) Stderr() string {
 	<-s.ended
 	return s.stderr.String()
+}
+
+// Run runs a client command against the server.
+func (s *Server) Run(args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	return Run(s.t, nil, append(args, "--url", s.HTTP, "--nats-url", s.NATS)...)
+}
+
+// Run runs a command of the program with variables added to the environment.
+func Run(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	path, err := Binary()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), env...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
