@@ -85,6 +85,7 @@ func TestAnExportHasEveryEventAsItWasPublished(t *testing.T) {
 	add("5", &events.ToolReturned{ToolCallID: "t1", Result: events.TextResult(strings.Repeat("long ", 50_000))}, nil)
 	add("6", &events.SummaryWritten{SummaryID: "s1", Level: 1, FirstSeq: 1, LastSeq: 2, Conversation: "x", Method: "extractive"}, nil)
 	add("7", message("m3", "user", "bye"), nil)
+	add("8", &events.Foreign{Type: "com.example.build.finished", Data: []byte("two\nlines")}, func(e *events.Event) { e.DataContentType = "text/plain" })
 	// What does not count: a repeat, an event that contradicts another, and no event at all.
 	conn, err := nats.Connect(b.NATSURL())
 	require.NoError(t, err)

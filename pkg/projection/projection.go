@@ -81,8 +81,8 @@ func (p *Projection[U]) Types() []string {
 	return types
 }
 
-// Validate finds mistakes in a declaration: no name, no version, a type that the
-// vocabulary does not have.
+// Validate finds mistakes in a declaration: no name, no version, a type that is
+// neither in the vocabulary nor foreign (see [events.IsForeign]).
 func (p *Projection[U]) Validate() error {
 	if p.Name == "" || strings.Trim(p.Name, "abcdefghijklmnopqrstuvwxyz-") != "" {
 		return fmt.Errorf("projection name %q: only lower-case letters and hyphens", p.Name)
@@ -91,7 +91,7 @@ func (p *Projection[U]) Validate() error {
 		return fmt.Errorf("projection %s: version %d, the first is 1", p.Name, p.Version)
 	}
 	for _, t := range p.Types() {
-		if !slices.Contains(events.Types(), t) {
+		if !slices.Contains(events.Types(), t) && !events.IsForeign(t) {
 			return fmt.Errorf("projection %s: unknown event type %q", p.Name, t)
 		}
 	}
