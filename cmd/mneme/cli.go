@@ -84,6 +84,7 @@ type CLI struct {
 	Status  StatusCmd  `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
 	Verify  VerifyCmd  `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
 	Rebuild RebuildCmd `cmd:"" group:"operate" help:"Make a read model anew while the old one serves."`
+	Repair  RepairCmd  `cmd:"" group:"operate" help:"Write back to the log what it has lost."`
 	Failed  FailedCmd  `cmd:"" group:"operate" help:"Events that a projection skipped: list, show, retry."`
 	Config  ConfigCmd  `cmd:"" group:"operate" help:"Show the settings in effect, and where each comes from."`
 

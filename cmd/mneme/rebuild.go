@@ -17,12 +17,15 @@ import (
 type RebuildCmd struct {
 	Projection string `arg:"" enum:"graph,files,summaries,embeddings,all" help:"graph, files, summaries, embeddings or all."`
 	Wait       bool   `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`
+	Force      bool   `help:"Rebuild although the log has lost events that the read models hold."`
 	Cancel     bool   `help:"Cancel the one that is under way: what it built is removed."`
 }
 
 // Help implements kong.HelpProvider.
 func (*RebuildCmd) Help() string {
 	return `The log is applied into a new generation beside the one that serves; reads and new events go on. When it has caught up it serves, and two minutes later the old one is removed. Skipped events of class error are tried again. It helps where a projection is halted because another version built its read model, and where mneme verify finds a difference.
+
+It is refused where the log has lost events of a conversation that the read models still hold: restore the log, or write them back with mneme repair log. With --force it goes on without them, and the old generation stays until mneme repair log says what became of them.
 
 It goes on where it was if mneme is restarted, and so does waiting for it; who stops waiting does not stop it. The exit code is 1 if it failed or was canceled.
 
@@ -54,7 +57,7 @@ func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			return err
 		}
 	} else {
-		body, err := json.Marshal(map[string]string{"projection": c.Projection})
+		body, err := json.Marshal(map[string]any{"projection": c.Projection, "force": c.Force})
 		if err != nil {
 			return err
 		}

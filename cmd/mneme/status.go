@@ -177,6 +177,10 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 		}
 		where[f] = append(where[f], strconv.Itoa(p.Partition))
 	}
+	if s.Stream.Missing > 0 {
+		what, remedy := doctor.MissingEvents(s.Stream.Missing)
+		t.remark(red, "failed  "+what, remedy)
+	}
 	slices.SortStableFunc(order, func(a, b finding) int { return strings.Compare(string(a.level), string(b.level)) })
 	for _, f := range order {
 		partitions := "partition "

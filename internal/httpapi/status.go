@@ -17,6 +17,7 @@ type Status struct {
 	Stream struct {
 		Head       uint64 `json:"head" doc:"last sequence"`
 		Messages   uint64 `json:"messages"`
+		Missing    uint64 `json:"missing" doc:"events that left the log although nobody recorded that they were removed: see mneme repair log"`
 		Bytes      uint64 `json:"bytes"`
 		Partitions int    `json:"partitions"`
 	} `json:"stream"`
@@ -85,6 +86,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	out := &statusOutput{}
 	out.Body.Version = version.Get()
 	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
+	out.Body.Stream.Missing = state.Missing
 	out.Body.Stream.Partitions = a.Log.Partitions()
 	cluster, err := projection.ReadCluster(ctx, a.Log.Conn())
 	if err != nil {

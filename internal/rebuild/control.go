@@ -57,6 +57,11 @@ type Wish struct {
 	AskedAt    time.Time `json:"asked_at"`
 	State      State     `json:"state"`
 	Error      string    `json:"error,omitempty"`
+	// Force says that the rebuild may replace a generation that holds more than the log.
+	Force bool `json:"force,omitempty"`
+	// Missing is how many events the log lacked when the rebuild was asked for. If it
+	// lacks more when the new generation has caught up, that must not serve.
+	Missing uint64 `json:"missing,omitempty"`
 
 	revision uint64
 }

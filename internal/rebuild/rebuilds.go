@@ -35,14 +35,18 @@ type Rebuilds struct {
 	generations projection.Generations
 	log         *eventlog.Log
 	projections []string
+	check       Check
 
 	mu     sync.Mutex
 	meters map[string]*meter
 }
 
-// New is for the projections of one backend.
-func New(control *Control, generations projection.Generations, log *eventlog.Log, projections ...string) *Rebuilds {
-	return &Rebuilds{control: control, generations: generations, log: log, projections: projections, meters: map[string]*meter{}}
+// Check returns an error if a rebuild would lose what only the read models hold.
+type Check func(context.Context) error
+
+// New is for the projections of one backend. check is asked before a rebuild begins.
+func New(control *Control, generations projection.Generations, log *eventlog.Log, check Check, projections ...string) *Rebuilds {
+	return &Rebuilds{control: control, generations: generations, log: log, projections: projections, check: check, meters: map[string]*meter{}}
 }
 
 // named are the projections that a name means, or [ErrUnknown].
@@ -58,7 +62,8 @@ func (r *Rebuilds) named(name string) ([]string, error) {
 
 // Ask begins a rebuild of a projection, or of [All]. It returns [ErrUnknown], or an
 // [*UnderWayError]; if one of all is under way none is begun, unless it began just now.
-func (r *Rebuilds) Ask(ctx context.Context, name string) ([]Progress, error) {
+// Unless force is set it returns the error of the check that [New] was given.
+func (r *Rebuilds) Ask(ctx context.Context, name string, force bool) ([]Progress, error) {
 	names, err := r.named(name)
 	if err != nil {
 		return nil, err
@@ -72,13 +77,22 @@ func (r *Rebuilds) Ask(ctx context.Context, name string) ([]Progress, error) {
 			return nil, &UnderWayError{one, before[i]}
 		}
 	}
+	if !force {
+		if err := r.check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	state, err := r.log.State(ctx)
+	if err != nil {
+		return nil, err
+	}
 	wishes := make([]Wish, len(names))
 	for i, one := range names {
 		builds, err := r.generations.Builds(ctx, one)
 		if err != nil {
 			return nil, err
 		}
-		wishes[i] = Wish{Generation: max(builds.Last, builds.Serving) + 1, From: builds.Serving, AskedAt: time.Now().UTC(), State: Building}
+		wishes[i] = Wish{Generation: max(builds.Last, builds.Serving) + 1, From: builds.Serving, AskedAt: time.Now().UTC(), State: Building, Force: force, Missing: state.Missing}
 	}
 	for i, one := range names {
 		if err := r.control.begin(ctx, one, before[i], wishes[i]); err != nil {

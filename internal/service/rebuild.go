@@ -45,6 +45,7 @@ type steps struct {
 	rest        time.Time // until when nothing is discarded: another process does, or it failed
 	said        news
 	discardSaid news
+	keepSaid    news
 }
 
 // outcome is what became of a removal; done is false if another process is at it.
@@ -239,6 +240,15 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 			return fail(fmt.Sprintf("partition %d was built as %s, this program makes %s: let all programs be of one version", cp.Partition, cp.Fingerprint, c.declared.Fingerprint()))
 		}
 	}
+	if !wish.Force {
+		state, err := c.Log.State(ctx)
+		if err != nil {
+			return err
+		}
+		if state.Missing > wish.Missing {
+			return fail(fmt.Sprintf("%d events vanished from the log while it was built: restore the log, or see mneme repair log", state.Missing-wish.Missing))
+		}
+	}
 	if now, err := c.control.Get(ctx, name); err != nil || now != wish {
 		c.steps.again()
 		return err
@@ -335,11 +345,35 @@ func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool
 	c.mu.Unlock()
 	for generation, since := range c.steps.seen {
 		open := slices.ContainsFunc(kept, func(b *build[U, S]) bool { return b.generation == generation })
-		if !open && time.Since(since) > oldKept+oldRests {
-			c.discard(ctx, discards, generation, nil)
+		if open || time.Since(since) <= oldKept+oldRests {
+			continue
 		}
+		if generation < builds.Serving {
+			keep, err := c.mayBeLastCopy(ctx)
+			if err != nil {
+				return errors.Join(closing, err)
+			}
+			if keep {
+				continue
+			}
+		}
+		c.discard(ctx, discards, generation, nil)
 	}
 	return closing
+}
+
+// mayBeLastCopy tells whether a generation that served before may hold what the log has
+// lost. It is kept until an operator says what became of that, with mneme repair log.
+func (c *Consumer[U, S]) mayBeLastCopy(ctx context.Context) (bool, error) {
+	state, err := c.Log.State(ctx)
+	if err != nil || state.Missing == 0 {
+		c.steps.keepSaid = ""
+		return false, err
+	}
+	if reason := fmt.Errorf("%d events are missing from the log", state.Missing); c.steps.keepSaid.is(reason) {
+		c.slog.Warn("superseded generations are kept until mneme repair log says what became of the missing events", "reason", reason)
+	}
+	return true, nil
 }
 
 // discard removes a generation, unless one is being removed: it can take minutes. Where
