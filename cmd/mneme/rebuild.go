@@ -149,6 +149,8 @@ func follow(r *httpapi.Rebuild, now []httpapi.Rebuild) {
 		*r = now[i]
 	case i >= 0 && now[i].From >= r.Generation:
 		r.State = string(rebuild.Serving)
+	case i >= 0 && now[i].State == string(rebuild.Unreadable):
+		r.State, r.Error = string(rebuild.Failed), now[i].Error
 	default:
 		r.State = removed
 	}
