@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"mneme/events"
-	"mneme/internal/console"
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
 	"mneme/internal/service"
@@ -240,7 +239,7 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		if e.Duplicate {
 			known = " (known already)"
 		}
-		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", console.OneLine(e.ID), e.Seq, known)); err != nil {
+		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", t.exact(e.ID), e.Seq, known)); err != nil {
 			return err
 		}
 	}
