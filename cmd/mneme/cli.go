@@ -24,7 +24,7 @@ Agents publish what they do as CloudEvents; mneme keeps the log and answers what
     mneme conversations list               what is there
     mneme context ID --max-chars 20000     what an agent should see now
 
-On a terminal tables fit its width; in a pipe columns are separated by tabs. Scripts should use --json.
+On a terminal tables fit its width. In a pipe columns are separated by tabs, and a value that holds a tab, a line break, or another control or direction character, or begins with a quote, is a JSON string. Scripts should use --json.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check found a difference or a fault.`
 

@@ -96,7 +96,7 @@ func (c *StatusCmd) rebuilds(t *terminal, list []httpapi.Rebuild) error {
 			left = (time.Duration(*r.ETASeconds) * time.Second).String()
 		}
 		rows = append(rows, []any{r.Projection, r.Generation, r.State, r.Applied, r.Total, eventRate(r.Rate), left, r.Error})
-		styles = append(styles, map[string]style{"failed": red}[r.State])
+		styles = append(styles, map[string]style{"failed": red, "unreadable": yellow}[r.State])
 	}
 	return t.paintedTable([]column{
 		{Name: "REBUILD"}, {Name: "GENERATION", Right: true}, {Name: "STATE"}, {Name: "APPLIED", Right: true}, {Name: "OF", Right: true},

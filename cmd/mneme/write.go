@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"mneme/events"
-	"mneme/internal/console"
 	"mneme/internal/httpapi"
 	"mneme/internal/importer"
 	"mneme/internal/service"
@@ -32,6 +31,8 @@ type ImportCmd struct {
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
 	return `Importing again changes nothing: known events are recognised.
+
+The exit code is 0 only if everything is in the log now, or was left for the next import. It is 1 if a line was rejected, or a file could not be read to its end; each is named, and the rest is imported. So it is safe to delete a recording after exit code 0 if nothing was held back.
 
 Examples:
 
@@ -97,7 +98,11 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	case unread == nil && unfound != nil:
 		unread = importer.ErrUnread
 	}
-	return errors.Join(unread, unfound)
+	var missing error
+	if report.Rejected > 0 {
+		missing = fmt.Errorf("%s rejected: what they hold is not in the log", counted(report.Rejected, "line"))
+	}
+	return errors.Join(unread, unfound, missing)
 }
 
 func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
@@ -234,7 +239,7 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		if e.Duplicate {
 			known = " (known already)"
 		}
-		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", console.OneLine(e.ID), e.Seq, known)); err != nil {
+		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", t.exact(e.ID), e.Seq, known)); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme/internal/httpapi"
+	"mneme/internal/rebuild"
 	"mneme/internal/service"
 	"mneme/internal/settings"
 	"mneme/pkg/projection"
@@ -47,6 +48,11 @@ func (e *examination) http(ctx context.Context) {
 	}
 	for _, p := range status.Projections {
 		e.projection(p)
+	}
+	for _, r := range status.Rebuilds {
+		if r.State == string(rebuild.Unreadable) {
+			e.add("rebuild "+r.Projection, Warning, r.Error, "run mneme rebuild "+r.Projection+", and find out who else writes to this NATS server")
+		}
 	}
 }
 

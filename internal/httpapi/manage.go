@@ -198,11 +198,6 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 		if errors.Is(err, eventlog.ErrConflict) {
 			continue
 		}
-		if err == nil && ack.Duplicate {
-			if m, err = a.Log.Get(ctx, ack.Seq); err == nil {
-				return w.repeated(&m)
-			}
-		}
 		return w.stored(ack, err)
 	}
 	return nil, eventlog.ErrConflict
@@ -323,6 +318,10 @@ func (w *write) again(seq uint64, same bool) (*writtenOutput, error) {
 }
 
 func (w *write) stored(ack eventlog.Ack, err error) (*writtenOutput, error) {
+	var other *eventlog.OtherContentError
+	if errors.As(err, &other) {
+		return w.again(other.Seq, false)
+	}
 	if err != nil {
 		return nil, err
 	}

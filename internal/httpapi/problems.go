@@ -80,7 +80,11 @@ func (a *api) partly(err error, stored, asked int) error {
 	problem := a.problem(err)
 	var model *huma.ErrorModel
 	if errors.As(problem, &model) {
-		model.Detail = fmt.Sprintf("%d of %d events were stored, the first ones. %s", stored, asked, model.Detail)
+		which := ""
+		if stored > 0 {
+			which = ", the first ones"
+		}
+		model.Detail = fmt.Sprintf("%d of %d events were stored%s. %s", stored, asked, which, model.Detail)
 	}
 	return problem
 }

@@ -26,12 +26,12 @@ type Rebuild struct {
 	Generation int       `json:"generation" doc:"that is built"`
 	From       int       `json:"from" doc:"generation that served when it was asked for"`
 	AskedAt    time.Time `json:"asked_at"`
-	State      string    `json:"state" enum:"building,serving,canceled,failed" doc:"serving: it is done; canceled: what was built is being removed, and then it is no longer listed"`
+	State      string    `json:"state" enum:"building,serving,canceled,failed,unreadable" doc:"serving: it is done; canceled: what was built is being removed, and then it is no longer listed; unreadable: the record of the last rebuild can't be read, error says why, and the next rebuild replaces it"`
 	Applied    uint64    `json:"applied,omitempty" doc:"while it builds: sequences of the log that are applied, the mean over the partitions"`
 	Total      uint64    `json:"total,omitempty" doc:"while it builds: sequences of the log, the mean over the partitions"`
 	Rate       float64   `json:"rate,omitempty" doc:"while it builds: sequences a second in the last seconds; absent if nothing was applied"`
 	ETASeconds *float64  `json:"eta_seconds,omitempty" doc:"how long it will still take at that rate"`
-	Error      string    `json:"error,omitempty" doc:"why it failed; the generation that served goes on"`
+	Error      string    `json:"error,omitempty" doc:"why it failed, or why its record can't be read; the generation that served goes on"`
 }
 
 type rebuildInput struct {

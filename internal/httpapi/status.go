@@ -22,7 +22,7 @@ type Status struct {
 		Partitions int    `json:"partitions"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
-	Rebuilds    []Rebuild          `json:"rebuilds" doc:"those under way, and the last of each projection if it failed"`
+	Rebuilds    []Rebuild          `json:"rebuilds" doc:"those under way, and the last of each projection if it failed or its record can't be read"`
 	Processes   []ProcessStatus    `json:"processes" doc:"those that work with this log, by name"`
 	// ProcessesError is why others could not be asked for.
 	ProcessesError string       `json:"processes_error,omitempty" doc:"why the processes are not known, this one apart"`
@@ -79,14 +79,8 @@ type DrivenPartition struct {
 type statusOutput struct{ Body Status }
 
 func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-	state, err := a.Log.State(ctx)
-	if err != nil {
-		return nil, a.problem(err)
-	}
 	out := &statusOutput{}
 	out.Body.Version = version.Get()
-	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
-	out.Body.Stream.Missing = state.Missing
 	out.Body.Stream.Partitions = a.Log.Partitions()
 	cluster, err := projection.ReadCluster(ctx, a.Log.Conn())
 	if err != nil {
@@ -103,8 +97,18 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		}
 		out.Body.Projections = append(out.Body.Projections, list...)
 	}
-	out.Body.Rebuilds, err = a.underWay(ctx)
-	return out, err
+	if out.Body.Rebuilds, err = a.underWay(ctx); err != nil {
+		return nil, err
+	}
+	// Asked for last: what was published meanwhile may be applied already, and no checkpoint
+	// may lie beyond the head.
+	state, err := a.Log.State(ctx)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
+	out.Body.Stream.Missing = state.Missing
+	return out, nil
 }
 
 // underWay are the rebuilds that are not done.

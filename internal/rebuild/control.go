@@ -48,7 +48,14 @@ const (
 	Serving  State = "serving"  // it serves: the rebuild is done
 	Canceled State = "canceled" // it is being removed
 	Failed   State = "failed"   // Error says why; the old generation goes on serving
+
+	// Unreadable: the record is not one of ours, Error says why. It counts as none, and the
+	// next rebuild replaces it.
+	Unreadable State = "unreadable"
 )
+
+// maxGeneration bounds what a record may name. A rebuild takes one number more.
+const maxGeneration = 1_000_000
 
 // Wish is the record of a rebuild.
 type Wish struct {
@@ -64,6 +71,21 @@ type Wish struct {
 	Missing uint64 `json:"missing,omitempty"`
 
 	revision uint64
+}
+
+// check says why a record can't be one that this package wrote.
+func (w Wish) check() error {
+	switch {
+	case w.Generation < 1 || w.Generation > maxGeneration:
+		return fmt.Errorf("generation %d: must be from 1 to %d", w.Generation, maxGeneration)
+	case w.From < 0 || w.From >= w.Generation:
+		return fmt.Errorf("from %d: must be less than generation %d", w.From, w.Generation)
+	}
+	switch w.State {
+	case Building, Serving, Canceled, Failed:
+		return nil
+	}
+	return fmt.Errorf("state %.32q: must be %s, %s, %s or %s", w.State, Building, Serving, Canceled, Failed)
 }
 
 // IsZero tells whether there is no wish.
@@ -117,6 +139,11 @@ func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error
 		}
 	}
 	err := request(bucket)
+	if isGone(err) {
+		if bucket, err = natsdeploy.ApplyControl(ctx, c.js); err == nil {
+			err = request(bucket)
+		}
+	}
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) && !natsdeploy.IsConflict(err) {
 		bucket = nil
 	}
@@ -126,7 +153,14 @@ func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error
 	return err
 }
 
-// Get reads the wish for a projection, the zero value if there is none.
+// isGone tells whether a request reached no bucket: it was deleted after it was found.
+func isGone(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// Get reads the wish for a projection, the zero value if there is none. A record that can't
+// be read is a wish with the state [Unreadable], which is zero too.
 func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error) {
 	var entry jetstream.KeyValueEntry
 	err = c.in(ctx, func(bucket jetstream.KeyValue) (err error) {
@@ -139,8 +173,12 @@ func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error
 	if err != nil {
 		return w, fmt.Errorf("read the wish for %s: %w", projection, err)
 	}
-	if err := json.Unmarshal(entry.Value(), &w); err != nil {
-		return w, fmt.Errorf("the wish for %s is no record of ours: %w", projection, err)
+	if err = json.Unmarshal(entry.Value(), &w); err == nil {
+		err = w.check()
+	}
+	if err != nil {
+		w = Wish{State: Unreadable, Error: fmt.Sprintf("the record %s in the bucket %s can't be read: %v; it counts as none, and the next rebuild of %s replaces it",
+			c.prefix+projection, natsdeploy.ControlBucket, err, projection)}
 	}
 	w.revision = entry.Revision()
 	return w, nil

@@ -140,8 +140,8 @@ func (r *Rebuilds) Cancel(ctx context.Context, name string) ([]Progress, error) 
 	return r.progress(ctx, canceled, wishes)
 }
 
-// List tells how far the last rebuild of each projection is; those that never had one
-// are left out.
+// List tells how far the last rebuild of each projection is, or that its record is
+// [Unreadable]; those that never had one are left out.
 func (r *Rebuilds) List(ctx context.Context) ([]Progress, error) {
 	var names []string
 	var wishes []Wish
@@ -150,7 +150,7 @@ func (r *Rebuilds) List(ctx context.Context) ([]Progress, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !w.IsZero() {
+		if !w.IsZero() || w.State == Unreadable {
 			names, wishes = append(names, one), append(wishes, w)
 		}
 	}

@@ -36,16 +36,17 @@ const catchesUpWithin = time.Second
 
 // steps is what a consumer's steps keep between them.
 type steps struct {
-	wake        chan struct{}
-	goals       []uint64 // by partition: what the next generation is to reach
-	goalsAt     time.Time
-	seen        map[int]time.Time // since when a generation is known to be of no use
-	discarding  bool
-	discarded   chan outcome
-	rest        time.Time // until when nothing is discarded: another process does, or it failed
-	said        news
-	discardSaid news
-	keepSaid    news
+	wake           chan struct{}
+	goals          []uint64 // by partition: what the next generation is to reach
+	goalsAt        time.Time
+	seen           map[int]time.Time // since when a generation is known to be of no use
+	discarding     bool
+	discarded      chan outcome
+	rest           time.Time // until when nothing is discarded: another process does, or it failed
+	said           news
+	unreadableSaid news
+	discardSaid    news
+	keepSaid       news
 }
 
 // outcome is what became of a removal; done is false if another process is at it.
@@ -113,6 +114,9 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 // when it was made.
 func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) error {
 	wish, unread := c.control.Get(ctx, c.declared.Name)
+	if unread == nil && c.steps.unreadableSaid.is(unreadable(wish)) {
+		c.slog.Warn("no rebuild is under way, as far as can be read", "reason", wish.Error)
+	}
 	builds, err := c.Stores.Generations().Builds(ctx, c.declared.Name)
 	if err != nil {
 		return err
@@ -127,6 +131,14 @@ func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) err
 		err = c.fulfil(ctx, wish, builds, discards)
 	}
 	return errors.Join(err, c.clean(ctx, wish, unread == nil, builds, discards))
+}
+
+// unreadable is why the record of a wish can't be read, nil if it can.
+func unreadable(wish rebuild.Wish) error {
+	if wish.State == rebuild.Unreadable {
+		return errors.New(wish.Error)
+	}
+	return nil
 }
 
 // follow makes the generation that serves the live one.
@@ -166,6 +178,9 @@ func (c *Consumer[U, S]) fulfil(ctx context.Context, wish rebuild.Wish, builds p
 		return nil
 	case builds.Serving >= wish.Generation: // also if it was canceled too late
 		_, err := c.control.Become(ctx, name, wish, rebuild.Serving, "")
+		return err
+	case wish.State == rebuild.Building && wish.Generation > max(builds.Last, builds.Serving)+1:
+		_, err := c.control.Become(ctx, name, wish, rebuild.Failed, fmt.Sprintf("it is for generation %d, and the next one is %d: something else than mneme asked for it", wish.Generation, max(builds.Last, builds.Serving)+1))
 		return err
 	case wish.State == rebuild.Building:
 		return c.advance(ctx, wish)

@@ -26,11 +26,12 @@ var suffixes = []string{".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"}
 
 // Find lists the recordings at paths, sorted by path, each once. A file that is
 // named is taken whatever it is called; folders are searched to any depth for
-// *.jsonl and *.ndjson, plain or .gz. Links to files are followed, links to
-// folders only where they are named.
+// *.jsonl and *.ndjson, plain or .gz. Links that are named are followed. In a folder, links
+// to files are followed if they stay in it, links to folders are not.
 //
-// The error names every path that could not be read or is neither file nor
-// folder; what was found beside them is returned with it.
+// The error names every path that could not be read, is neither file nor folder, or is a
+// link to a file out of the folder it was found in; what was found beside them is returned
+// with it.
 func Find(paths []string) ([]File, error) {
 	var files []File
 	var errs []error
@@ -60,8 +61,12 @@ func find(path string) (files []File, err error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s: is neither a file nor a folder", path)
 	}
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
 	var errs []error
-	walked := fs.WalkDir(os.DirFS(path), ".", func(name string, _ fs.DirEntry, err error) error {
+	walked := fs.WalkDir(os.DirFS(path), ".", func(name string, entry fs.DirEntry, err error) error {
 		full := filepath.Join(path, filepath.FromSlash(name))
 		if err != nil {
 			var inner *fs.PathError // its path is the one below path
@@ -77,10 +82,24 @@ func find(path string) (files []File, err error) {
 		switch info, err := os.Stat(full); {
 		case err != nil:
 			errs = append(errs, err)
-		case info.Mode().IsRegular():
+		case !info.Mode().IsRegular():
+		case entry.Type()&fs.ModeSymlink != 0 && !staysIn(root, full):
+			errs = append(errs, fmt.Errorf("%s: is a link to a file out of %s: name it, to import it", full, path))
+		default:
 			files = append(files, File{Path: full, Size: info.Size()})
 		}
 		return nil
 	})
 	return files, errors.Join(append(errs, walked)...)
+}
+
+// staysIn tells whether a link leads to something below a folder, which has no links in
+// its path.
+func staysIn(root, link string) bool {
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(root, to)
+	return err == nil && filepath.IsLocal(below)
 }

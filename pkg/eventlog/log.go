@@ -23,6 +23,9 @@ var (
 	ErrBeyondEnd = errors.New("beyond the end of the log")
 	ErrConflict  = errors.New("another event is the newest one than was expected")
 
+	// ErrOtherContent is the class of every [*OtherContentError].
+	ErrOtherContent = errors.New("the log has another event with this identity")
+
 	ErrInterrupted = errors.New("the log's server was away for a while")
 )
 

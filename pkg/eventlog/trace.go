@@ -154,7 +154,7 @@ func ErrorType(err error) string {
 	switch {
 	case errors.Is(err, events.ErrInvalid):
 		return "invalid"
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrOtherContent):
 		return "conflict"
 	case errors.Is(err, ErrFull):
 		return "full"
