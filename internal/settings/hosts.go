@@ -8,7 +8,7 @@ import (
 
 // Hosts is under which names a program answers HTTP.
 type Hosts struct {
-	AllowedHosts string `envconfig:"MNEME_ALLOWED_HOSTS" desc:"host names under which clients reach this program over HTTP, comma separated, without port; names of this machine's loopback need not be listed"`
+	AllowedHosts string `placeholder:"NAMES" envconfig:"MNEME_ALLOWED_HOSTS" desc:"host names under which clients reach this program over HTTP, comma separated, without port; names of this machine's loopback need not be listed"`
 }
 
 // hostName is a DNS name, or one that docker compose gives a service.
