@@ -145,7 +145,7 @@ func stalled(t *testing.T, url, path string) *bufio.Reader {
 	t.Helper()
 	conn := dial(t, url, "")
 	require.NoError(t, conn.SetReadBuffer(128<<10))
-	_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+	_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
 	require.NoError(t, err)
 	in := bufio.NewReader(conn)
 	_, err = in.Peek(64)

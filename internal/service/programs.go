@@ -136,7 +136,11 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 		return err
 	}
 	defer tell.Stop()
-	health, err := Listen("MNEME_LISTEN", s.Listen, logger)
+	allowed, err := newHosts(s.Hosts, s.Trust)
+	if err != nil {
+		return err
+	}
+	health, err := Listen("MNEME_LISTEN", s.Listen, allowed, logger)
 	if err != nil {
 		return err
 	}
@@ -188,7 +192,11 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer tell.Stop()
-	server, err := Listen("MNEME_LISTEN", s.Listen, logger)
+	allowed, err := newHosts(s.Hosts, s.Trust)
+	if err != nil {
+		return err
+	}
+	server, err := Listen("MNEME_LISTEN", s.Listen, allowed, logger)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ type Config struct {
 	Summaries  settings.Summaries // when summaries are written, and by whom
 	Searching  settings.Searching // how contexts search the past
 	Listen     string             // address of the HTTP API; a port of 0 takes a free one
+	Hosts      settings.Hosts     // names under which the API answers, beside those of the loopback
 	NATSListen string             // address for agents that publish over NATS
 	MaxBytes   int64              // size of the log, 0 for one that suits the disk
 	// DuplicateWindow is how long the server drops repeats, 0 for 30 s.
@@ -62,6 +63,10 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := errors.Join(settings.Loopback("--listen", c.Listen), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
 		return nil, &UsageError{err}
 	}
+	allowed, err := newHosts(c.Hosts, false)
+	if err != nil {
+		return nil, err
+	}
 	i := &Instance{}
 	defer func() {
 		if err != nil {
@@ -77,7 +82,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := removeScratch(c.Data); err != nil {
 		return nil, err
 	}
-	if i.http, err = Listen("--listen", c.Listen, c.Logger); err != nil {
+	if i.http, err = Listen("--listen", c.Listen, allowed, c.Logger); err != nil {
 		return nil, err
 	}
 	if i.server, err = natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{

@@ -80,8 +80,9 @@ func (s *Neo4j) Check() error {
 
 // Up is what everything in one process is configured by.
 type Up struct {
-	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
-	Listen     string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
+	Data   string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
+	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
+	Hosts
 	NATSListen string `envconfig:"MNEME_NATS_LISTEN" default:"127.0.0.1:4222" desc:"loopback address for agents that publish over NATS; port 0 takes a free one"`
 	Models
 	Summaries
@@ -96,7 +97,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), s.Hosts.check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Searching is how a conversation's past is searched.
@@ -113,14 +114,15 @@ func (s *Searching) Check() error {
 // Network is what a program takes its network for.
 type Network struct {
 	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although whoever reaches it can read and write everything: only on a network of one's own, such as that of docker compose"`
+	Hosts
 }
 
-// listen checks an address to listen on.
+// listen checks an address to listen on, and the names for it.
 func (n Network) listen(address string) error {
 	if n.Trust {
-		return hostPort("MNEME_LISTEN", address)
+		return errors.Join(hostPort("MNEME_LISTEN", address), n.Hosts.check())
 	}
-	return Loopback("MNEME_LISTEN", address)
+	return errors.Join(Loopback("MNEME_LISTEN", address), n.Hosts.check())
 }
 
 // Worker configures a program that drives a projection.
