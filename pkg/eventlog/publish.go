@@ -57,7 +57,7 @@ type Publication struct {
 // the read models do.
 //
 // It returns an [*events.Invalid], [ErrFull], [ErrTooLarge], or an error of the
-// connection; only after a nil error is the event stored.
+// connection or of a server that did not confirm in time; only after a nil error is the event stored.
 func (l *Log) Publish(ctx context.Context, tenant string, e events.Event) (Ack, error) {
 	return l.publishOne(ctx, tenant, e)
 }
@@ -96,7 +96,8 @@ func (l *Log) PublishAfter(ctx context.Context, tenant string, e events.Event, k
 // the disk a batch). A batch that holds an event which the duplicate window knows
 // is refused whole by the server; its events are then published one by one.
 //
-// The acks are those of the events stored before an error.
+// The acks are those of the events stored before an error. Its errors are those of
+// [Log.Publish], and [ErrNotStored].
 func (l *Log) PublishAll(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
 	if len(list) == 0 {
 		return []Ack{}, nil
@@ -174,6 +175,9 @@ func (l *Log) publish(ctx context.Context, msg *nats.Msg, options ...jetstream.P
 		ack, err = l.js.PublishMsg(ctx, msg, options...)
 		return natsdeploy.IsInProcess(err) && time.Since(began) < maxProcess, err
 	})
+	if isTimeout(err) && ctx.Err() == nil { // a server that can't write does not answer
+		return Ack{}, fmt.Errorf("publish: the log's server did not confirm in time; mneme doctor says whether the log takes writes: %w", err)
+	}
 	if err != nil {
 		return Ack{}, publishError(err)
 	}
@@ -264,8 +268,22 @@ func isTooLarge(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode == codeMessageTooLarge || api.ErrorCode == codeHeaderTooLarge)
 }
 
+// isTimeout tells whether a server did not answer.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
+}
+
+// isAbandoned tells whether the server gave up a batch that was sent to it whole: it
+// keeps one in a file until its end has come, and could not write it.
+func isAbandoned(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishIncomplete
+}
+
 func publishError(err error) error {
 	switch {
+	case isAbandoned(err):
+		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor says more: %w", ErrNotStored, err)
 	case natsdeploy.IsInProcess(err):
 		return fmt.Errorf("the server has not finished with what was published before; try again: %w", err)
 	case natsdeploy.IsConflict(err):
