@@ -189,6 +189,9 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 		}
 		t.remark(levels[f.level], string(f.level)+"  "+f.name+" "+partitions+strings.Join(where[f], ", ")+": "+console.OneLine(f.what), f.remedy)
 	}
+	if s.Stream.Error != "" {
+		t.remark(red, "failed  the log takes no writes: "+console.OneLine(s.Stream.Error), doctor.LogRemedy)
+	}
 	if s.ProcessesError != "" {
 		t.remark(yellow, "warning  other processes are not known: "+console.OneLine(s.ProcessesError), "")
 	}

@@ -83,7 +83,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	imported := err == nil
 	if imported && c.Wait {
-		err = api.awaitApplied(ctx, report.LastSeq)
+		err = api.awaitApplied(ctx, t, report.LastSeq)
 	}
 	if printed := c.print(g, t, report); err == nil {
 		err = printed
@@ -154,35 +154,6 @@ func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Kn
 		return nil, fmt.Errorf("asked for %d events, got %d answers", len(list), len(answer.Events))
 	}
 	return answer.Events, nil
-}
-
-// awaitApplied waits until every projection has applied a sequence, but for embeddings:
-// these come late, and everything is served without.
-func (c *client) awaitApplied(ctx context.Context, seq uint64) error {
-	for {
-		var s httpapi.Status
-		if err := c.get(ctx, "/v1/status", nil, &s); err != nil {
-			return err
-		}
-		behind := false
-		for _, p := range s.Projections {
-			if p.Name == "embeddings" {
-				continue
-			}
-			if p.State == "halted" {
-				return fmt.Errorf("%s is halted: %s", p.Name, p.Error)
-			}
-			behind = behind || (p.Lag > 0 && p.Checkpoint < seq) || p.State == "absent" || p.State == "unavailable"
-		}
-		if !behind {
-			return nil
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // PublishCmd publishes events.

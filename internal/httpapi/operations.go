@@ -82,7 +82,7 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	status := http.StatusOK
 	for _, p := range out.Body.Projections {
-		if p.State == "absent" && !mayBeAbsent(p.Name) || p.State == "unavailable" {
+		if p.State == "absent" && !mayBeAbsent(p.Name) || p.State == "unavailable" || p.State == "damaged" {
 			status = http.StatusServiceUnavailable
 		}
 	}

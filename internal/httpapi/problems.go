@@ -34,6 +34,8 @@ func (a *api) problem(err error) error {
 		return huma.Error409Conflict("others change this conversation at the same time; look at it and try again")
 	case errors.Is(err, eventlog.ErrFull):
 		return huma.NewError(http.StatusInsufficientStorage, "the log is full: publish again after an operator made room")
+	case errors.Is(err, eventlog.ErrNotStored):
+		return &failure{huma.NewError(http.StatusServiceUnavailable, "the log could not store this: the disk of its server may be full; mneme doctor says more").(*huma.ErrorModel), err}
 	case errors.Is(err, eventlog.ErrTooLarge):
 		return huma.NewError(http.StatusRequestEntityTooLarge, err.Error())
 	case a.NotReady != nil && errors.Is(err, a.NotReady):
@@ -43,8 +45,14 @@ func (a *api) problem(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return huma.Error504GatewayTimeout("no answer in time: " + err.Error())
 	}
+	var damaged *projection.DamagedError
 	text := "the log or a read model does not answer now; try again"
-	if errors.Is(err, projection.ErrUnavailable) {
+	switch {
+	case errors.As(err, &damaged):
+		text = damaged.Summary()
+	case errors.Is(err, projection.ErrDisk):
+		text = "the disk of the read models is full or fails: mneme doctor says more"
+	case errors.Is(err, projection.ErrUnavailable):
 		text = "the server of the read models does not answer now: nothing is lost, try again; mneme status shows why"
 	}
 	var ready huma.StatusError

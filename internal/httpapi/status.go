@@ -20,6 +20,7 @@ type Status struct {
 		Missing    uint64 `json:"missing" doc:"events that left the log although nobody recorded that they were removed: see mneme repair log"`
 		Bytes      uint64 `json:"bytes"`
 		Partitions int    `json:"partitions"`
+		Error      string `json:"error,omitempty" doc:"why the log takes no writes; known only where the log's server runs in the same process"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
 	Rebuilds    []Rebuild          `json:"rebuilds" doc:"those under way, and the last of each projection if it failed or its record can't be read"`
@@ -35,7 +36,7 @@ type ProjectionStatus struct {
 	Store      string  `json:"store"`
 	Generation int     `json:"generation"`
 	Partition  int     `json:"partition"`
-	State      string  `json:"state" enum:"absent,unavailable,idle,catching up,live,halted" doc:"absent: nothing was written yet; unavailable: the server of the read model does not answer; idle: no process drives it"`
+	State      string  `json:"state" enum:"absent,unavailable,damaged,idle,catching up,live,halted" doc:"absent: nothing was written yet; unavailable: the server of the read model does not answer; damaged: its file can't be read, a rebuild replaces it; idle: no process drives it"`
 	Checkpoint uint64  `json:"checkpoint" doc:"last sequence applied"`
 	Lag        uint64  `json:"lag" doc:"events of the partition that are not applied yet; at most this many, if only the log's head is known"`
 	Applied    uint64  `json:"applied" doc:"events that changed the read model"`
@@ -82,6 +83,11 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	out := &statusOutput{}
 	out.Body.Version = version.Get()
 	out.Body.Stream.Partitions = a.Log.Partitions()
+	if a.LogHealth != nil {
+		if err := a.LogHealth(); err != nil {
+			out.Body.Stream.Error = err.Error()
+		}
+	}
 	cluster, err := projection.ReadCluster(ctx, a.Log.Conn())
 	if err != nil {
 		out.Body.ProcessesError = err.Error()
@@ -133,20 +139,23 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 			}
 		}
 	}
-	if errors.Is(m.err, projection.ErrUnavailable) {
-		return a.unavailable(m, running, m.err), nil
+	if isUnreadable(m.err) {
+		return a.unreadable(m, running, m.err), nil
 	}
 	if m.err != nil {
 		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: m.generation, State: "absent", Error: m.err.Error()}}, nil
 	}
 	progress, err := projection.Progress(ctx, a.buildOf(m), a.Log, m.store, running)
-	if errors.Is(err, projection.ErrUnavailable) {
-		return a.unavailable(m, running, err), nil
+	if isUnreadable(err) {
+		return a.unreadable(m, running, err), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	failed, err := m.store.CountFailed(ctx)
+	if isUnreadable(err) {
+		return a.unreadable(m, running, err), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -167,10 +176,18 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 	return list, nil
 }
 
-// unavailable is the status of a read model whose server does not answer: what this
-// process remembers of it, if it writes it.
-func (a *api) unavailable(m model, running []projection.Status, err error) (list []ProjectionStatus) {
+// isUnreadable tells whether a read model can't say how it is.
+func isUnreadable(err error) bool {
+	return errors.Is(err, projection.ErrUnavailable) || errors.Is(err, projection.ErrDamaged)
+}
+
+// unreadable is the status of a read model whose server does not answer, or whose file is
+// damaged: what this process remembers of it, if it writes it.
+func (a *api) unreadable(m model, running []projection.Status, err error) (list []ProjectionStatus) {
 	status := ProjectionStatus{Name: m.name, Store: a.Store, Generation: m.generation, State: "unavailable", Error: err.Error()}
+	if errors.Is(err, projection.ErrDamaged) {
+		status.State = "damaged"
+	}
 	for _, r := range running {
 		if r.Projection == m.name {
 			status.Partition, status.Checkpoint, status.Lag = r.Partition, r.Checkpoint.Seq, r.Lag

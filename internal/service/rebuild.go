@@ -221,7 +221,7 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	}
 	if c.next == nil {
 		b, err := c.build(ctx, wish.Generation)
-		if errors.Is(err, projection.ErrRebuild) || errors.Is(err, projection.ErrSuperseded) {
+		if errors.Is(err, projection.ErrRebuild) || errors.Is(err, projection.ErrSuperseded) || errors.Is(err, projection.ErrDamaged) {
 			return fail(err.Error())
 		}
 		if err != nil {
@@ -278,8 +278,8 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 }
 
 // hasCaughtUp tells whether the next generation, whose checkpoints are cps, has what the
-// one that serves had a moment ago. Where that one is halted, or was made by a program of
-// another version, it is to have what the log held then.
+// one that serves had a moment ago. Where that one is halted or damaged, or was made by a
+// program of another version, it is to have what the log held then.
 func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Checkpoint) (bool, error) {
 	age := time.Since(c.steps.goalsAt)
 	within := max(catchesUpWithin, 2*time.Duration(c.next.took.Load()))
@@ -302,7 +302,7 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 	if c.steps.goals == nil || age > within {
 		goals, at := make([]uint64, c.Log.Partitions()), time.Now()
 		live, err := c.serving.store.Checkpoints(ctx)
-		if err != nil {
+		if err != nil && !errors.Is(err, projection.ErrDamaged) { // which goes on no more
 			return false, err
 		}
 		for partition := range goals {

@@ -18,6 +18,7 @@ import (
 // Errors of this package; see the package comment.
 var (
 	ErrFull      = errors.New("the log is full")
+	ErrNotStored = errors.New("the log could not store the events")
 	ErrTooLarge  = errors.New("the event is too large for the server")
 	ErrNotFound  = errors.New("no such event in the log")
 	ErrBeyondEnd = errors.New("beyond the end of the log")

@@ -162,7 +162,7 @@ func ErrorType(err error) string {
 		return "too_large"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+	case isTimeout(err):
 		return "timeout"
 	}
 	return "unavailable"

@@ -115,12 +115,12 @@ func program(t *testing.T, name string, env ...string) string {
 		}
 	})
 	url := "http://" + address
-	require.Eventually(t, func() bool { return status(url+"/healthz") == http.StatusOK }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return statusOf(url+"/healthz") == http.StatusOK }, patience, tick)
 	return url
 }
 
-// status asks with GET; 0 is no answer.
-func status(url string) int {
+// statusOf asks with GET; 0 is no answer.
+func statusOf(url string) int {
 	response, err := http.Get(url)
 	if err != nil {
 		return 0
@@ -135,10 +135,10 @@ func TestEveryProgramRefusesAReboundPage(t *testing.T) {
 	data := t.TempDir()
 	for _, name := range []string{"ingestor", "file-tracker", "summarizer", "context-api"} {
 		starting := program(t, name, "MNEME_NATS_URL=nats://"+free(t), "MNEME_DATA="+t.TempDir())
-		require.Equal(t, http.StatusServiceUnavailable, status(starting+"/readyz"), name)
+		require.Equal(t, http.StatusServiceUnavailable, statusOf(starting+"/readyz"), name)
 
 		running := program(t, name, "MNEME_NATS_URL="+s.NATS, "MNEME_DATA="+data)
-		require.Eventually(t, func() bool { return status(running+"/readyz") == http.StatusOK }, time.Minute, 20*time.Millisecond, name)
+		require.Eventually(t, func() bool { return statusOf(running+"/readyz") == http.StatusOK }, patience, tick, name)
 
 		for _, url := range []string{starting, running} {
 			for _, path := range []string{"/metrics", "/readyz", "/healthz", "/"} {
