@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"mneme/events"
-	"mneme/internal/httpapi"
 	"mneme/internal/importer"
 	"mneme/internal/service"
 	"mneme/internal/settings"

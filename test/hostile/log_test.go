@@ -142,7 +142,9 @@ func lose(t *testing.T, seen, whole bool, damage func(*testing.T, *mnemetest.Ser
 	// Of the message of 100,000 characters the read model has only the beginning.
 	var repair struct {
 		Missing, Left, Events, Restored uint64
-		Conversations                   []struct{ Unrestorable []struct{ Kind, ID, Reason string } }
+		Conversations                   []struct {
+			Unrestorable []struct{ Kind, ID, Reason string }
+		}
 	}
 	out, stderr, code = s.Run("repair", "log", "--dry-run", "--json")
 	require.NoError(t, json.Unmarshal([]byte(out), &repair), stderr)
