@@ -159,6 +159,8 @@ func explain(ctx huma.Context, e *huma.ErrorDetail) {
 		e.Message = "is no time as RFC 3339 has it, such as 2026-01-31T15:04:05Z"
 	case strings.HasPrefix(e.Message, huma.ErrUnknownContentType.Error()):
 		e.Message += "; send Content-Type: application/json"
+	case e.Location == "query.as_of" && strings.HasPrefix(e.Message, "expected number >= 1"):
+		e.Message = "sequences begin at 1; leave as_of out to read what is there now"
 	case e.Message == "unknown query parameter":
 		known := []string{}
 		for _, p := range ctx.Operation().Parameters {

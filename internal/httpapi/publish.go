@@ -21,7 +21,10 @@ const (
 	maxBatchEvents = 10_000
 )
 
-const lookupPath = "/v1/events/lookup"
+const (
+	eventsPath = "/v1/events"
+	lookupPath = "/v1/events/lookup"
+)
 
 type publishInput struct {
 	TenantParam
@@ -75,7 +78,7 @@ type known struct {
 }
 
 func (a *api) registerEvents(h huma.API) {
-	publish := operation("publish-events", http.MethodPost, "/v1/events", "Publish CloudEvents", "events", 400, 408, 409, 413, 415, 422, 503, 507)
+	publish := operation("publish-events", http.MethodPost, eventsPath, "Publish CloudEvents", "events", 400, 408, 409, 413, 415, 422, 503, 507)
 	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
 		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
 		"Up to 1,000 events of up to 16 MiB are stored all or none, if the log knew none of them before; of more than that a part can be stored when the log refuses the rest: the problem then says how many. " +

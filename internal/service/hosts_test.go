@@ -115,9 +115,7 @@ func send(t *testing.T, address, request string) (int, string) {
 
 func TestAListenerRefusesOtherHostsBeforeItsHandlerSeesThem(t *testing.T) {
 	t.Parallel()
-	allowed, err := newHosts(named, false)
-	require.NoError(t, err)
-	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", allowed, slog.New(slog.DiscardHandler))
+	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", named, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
 	address := server.listener.Addr().String()
@@ -159,7 +157,7 @@ func TestAListenerRefusesOtherHostsBeforeItsHandlerSeesThem(t *testing.T) {
 func TestAnAllowedHostIsAName(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"http://mneme.example", "mneme.example:8420", "*.mneme.example", "*", "a b", "mneme..example", "-x", "127.0.0.1/8", "é.example"} {
-		_, err := newHosts(settings.Hosts{AllowedHosts: "localhost," + wrong}, false)
+		_, err := Listen("MNEME_LISTEN", "127.0.0.1:0", settings.Hosts{AllowedHosts: "localhost," + wrong}, false, slog.New(slog.DiscardHandler))
 		var usage *UsageError
 		require.ErrorAs(t, err, &usage, wrong)
 		require.ErrorContains(t, err, fmt.Sprintf("MNEME_ALLOWED_HOSTS=%q: not a host name", wrong))

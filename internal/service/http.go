@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 	"mneme/pkg/projection"
 )
@@ -33,10 +34,14 @@ type HTTP struct {
 }
 
 // Listen takes the address, which the settings let through; a port of 0 takes a free
-// one. It says so if the port is in use. Requests for other hosts than these never reach a
-// handler. Until [HTTP.Start] it answers that the program
+// one. It says so if the port is in use. Requests for other hosts than the allowed ones
+// never reach a handler; trusted allows every IP address. Until [HTTP.Start] it answers that the program
 // lives but is not ready.
-func Listen(name, address string, allowed hosts, logger *slog.Logger) (*HTTP, error) {
+func Listen(name, address string, allowed settings.Hosts, trusted bool, logger *slog.Logger) (*HTTP, error) {
+	answered, err := newHosts(allowed, trusted)
+	if err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s=%s: the port is in use by another program; end it, or choose another port (:0 takes a free one)", name, address)
@@ -44,7 +49,7 @@ func Listen(name, address string, allowed hosts, logger *slog.Logger) (*HTTP, er
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", name, address, err)
 	}
-	h := &HTTP{listener: listener, hosts: allowed, logger: logger}
+	h := &HTTP{listener: listener, hosts: answered, logger: logger}
 	h.serve()
 	return h, nil
 }

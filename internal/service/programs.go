@@ -136,11 +136,7 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 		return err
 	}
 	defer tell.Stop()
-	allowed, err := newHosts(s.Hosts, s.Trust)
-	if err != nil {
-		return err
-	}
-	health, err := Listen("MNEME_LISTEN", s.Listen, allowed, logger)
+	health, err := Listen("MNEME_LISTEN", s.Listen, s.Hosts, s.Trust, logger)
 	if err != nil {
 		return err
 	}
@@ -192,11 +188,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer tell.Stop()
-	allowed, err := newHosts(s.Hosts, s.Trust)
-	if err != nil {
-		return err
-	}
-	server, err := Listen("MNEME_LISTEN", s.Listen, allowed, logger)
+	server, err := Listen("MNEME_LISTEN", s.Listen, s.Hosts, s.Trust, logger)
 	if err != nil {
 		return err
 	}

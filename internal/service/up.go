@@ -63,10 +63,6 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := errors.Join(settings.Loopback("--listen", c.Listen), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
 		return nil, &UsageError{err}
 	}
-	allowed, err := newHosts(c.Hosts, false)
-	if err != nil {
-		return nil, err
-	}
 	i := &Instance{}
 	defer func() {
 		if err != nil {
@@ -82,7 +78,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := removeScratch(c.Data); err != nil {
 		return nil, err
 	}
-	if i.http, err = Listen("--listen", c.Listen, allowed, c.Logger); err != nil {
+	if i.http, err = Listen("--listen", c.Listen, c.Hosts, false, c.Logger); err != nil {
 		return nil, err
 	}
 	if i.server, err = natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{
