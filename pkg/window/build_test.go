@@ -11,6 +11,7 @@ import (
 
 	"mneme/events"
 	"mneme/pkg/graph"
+	"mneme/pkg/summary"
 	"mneme/pkg/window"
 )
 
@@ -198,4 +199,26 @@ func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
 		assert.Contains(t, text, " […]\n")
 		assert.Equal(t, []window.Dropped{{What: "parts of summaries", Count: 6, Reason: "over the budget"}}, story.Dropped)
 	}
+}
+
+// Whoever can publish can write a summary: the manifest names those of other sources.
+func TestTheManifestNamesTheSummariesOfAnotherSource(t *testing.T) {
+	c := newTalk(t, "c")
+	manyTurns(c)
+	own := len(c.events)
+	write := func(id string, first, last uint64) {
+		c.add(&events.SummaryWritten{
+			SummaryID: id, Level: 1, FirstSeq: first, LastSeq: last, FirstTurn: int(first+1) / 2, LastTurn: int(last) / 2, Children: []string{}, Method: "llm",
+			Conversation: "It was said.", Findings: []string{}, Topics: []string{}, Files: []string{}, Tools: []string{},
+		})
+	}
+	write("a", 1, 20)
+	write("b", 21, 30)
+	c.events[own].Source = summary.Source
+	foreign := c.events[own+1]
+	require.NotEqual(t, summary.Source, foreign.Source)
+	got := c.build(window.Request{MaxChars: 3_000})
+	story := manifestOf(got, window.SectionStory)
+	require.Equal(t, 2, story.Items)
+	require.Equal(t, []string{foreign.ID}, story.Foreign)
 }
