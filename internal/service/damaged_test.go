@@ -16,7 +16,7 @@ import (
 func TestReadersElsewhereNoticeThatADamagedReadModelWasReplaced(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	first, err := service.Up(t.Context(), service.Config{Data: data, Listen: "127.0.0.1:0", Logger: settings.Logger(os.Stderr, "error", "text")})
+	first, err := service.Up(t.Context(), service.Config{Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: settings.Logger(os.Stderr, "error", "text")})
 	require.NoError(t, err)
 	last := instance{t, first}.fill(3, 5)
 	models := service.NewModels(data, service.NewStores(data, settings.Models{}))
@@ -39,6 +39,7 @@ func TestReadersElsewhereNoticeThatADamagedReadModelWasReplaced(t *testing.T) {
 
 	path := sqlitestore.Path(filepath.Join(data, "models"), "graph", 1)
 	require.NoError(t, os.Truncate(path, 3*4096)) // under a reader that has it open
+	require.NoError(t, os.RemoveAll(path+"-wal")) // where the reader kept what the file has lost
 	upOn(t, data, settings.Models{})
 	require.Eventually(t, func() bool {
 		generation, seq := serves()
