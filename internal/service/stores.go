@@ -147,7 +147,7 @@ func (s Stores) openEmbeddings(ctx context.Context, generation int) (EmbeddingsS
 func (s Stores) openEmbeddingsCache(ctx context.Context, logger *slog.Logger) (graph.EmbeddingsCache, error) {
 	if s.neo4j == nil {
 		path := filepath.Join(s.models(), "embedded.db")
-		return replaced(logger, path, func() (graph.EmbeddingsCache, error) { return sqlitestore.OpenEmbeddingsCache(ctx, path) })
+		return emptied(logger, path, func() (graph.EmbeddingsCache, error) { return sqlitestore.OpenEmbeddingsCache(ctx, path) })
 	}
 	return neo4jstore.OpenEmbeddingsCache(ctx, *s.neo4j)
 }
