@@ -21,7 +21,7 @@ func TestARequestThatBreaksARuleNamesItsField(t *testing.T) {
 		req           window.Request
 		field, reason string
 	}{
-		{window.Request{MaxChars: window.MinMaxChars - 1}, "max_chars", "199 is not between 200 and 10000000"},
+		{window.Request{MaxChars: window.MinMaxChars - 1}, "max_chars", "499 is not between 500 and 10000000"},
 		{window.Request{MaxChars: -1}, "max_chars", "-1 is not between"},
 		{window.Request{MaxChars: window.MaxMaxChars + 1}, "max_chars", "is not between"},
 		{window.Request{Strategy: "best"}, "strategy", `"best" is not known; there are hybrid, levels, pruned, recent`},
@@ -154,7 +154,7 @@ func TestAStepThatIsTooLargeIsLeftOutWhole(t *testing.T) {
 		c.call(fmt.Sprintf("t%d", i), "run", args{"text": strings.Repeat("x", 500)})
 	}
 	got := c.build(window.Request{MaxChars: 5_000, Strategy: window.StrategyRecent})
-	assert.Equal(t, "## Recent Conversation (Raw)\n\n[Turn 1]\n**User**: Call them all.\n\n[… 1 earlier step of this turn left out]\n", got.Markdown())
+	assert.Equal(t, window.FirstLine+"\n\n## Recent Conversation (Raw)\n\n[Turn 1]\n**User**: Call them all.\n\n[… 1 earlier step of this turn left out]\n", got.Markdown())
 	assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
 }
 
@@ -185,7 +185,7 @@ func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
 		Conversation: "User: warm the cache of each shard.\nAssistant: " + strings.Repeat("It was warmed again. ", 40), Actions: "Ran make (40).",
 		Findings: []string{"It holds."}, Topics: []string{"caches"}, Files: []string{"src/a.go"}, Tools: []string{"Bash"},
 	})
-	for budget := 200; budget < 4_000; budget += 300 {
+	for budget := 500; budget < 4_000; budget += 300 {
 		got := c.build(window.Request{MaxChars: budget})
 		assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), budget)
 		story := manifestOf(got, window.SectionStory)
