@@ -212,7 +212,13 @@ func (a *api) awaitPartition(ctx context.Context, p WaitParams, m model, partiti
 	ctx, reached := a.awaiting(ctx, m.name, goal)
 	err := a.Log.AwaitProgress(ctx, m.name, partition, pollEvery, func() (bool, error) { return applied(ctx, m.store, partition, goal) })
 	reached(err)
-	if errors.Is(err, context.DeadlineExceeded) {
+	timeout := errors.Is(err, context.DeadlineExceeded)
+	if goal > 0 && (err == nil || timeout) {
+		if other := a.sameLog(context.WithoutCancel(ctx), m, partition); other != nil {
+			return other
+		}
+	}
+	if timeout {
 		return huma.NewError(http.StatusGatewayTimeout, fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", m.name, goal, p.wait()))
 	}
 	return err

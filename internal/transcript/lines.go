@@ -15,6 +15,13 @@ import (
 // refused; the lines after it are read. [Read] holds at most a few times as much.
 const MaxLineBytes = 16 << 20
 
+// maxBlank is how many blank lines may follow each other.
+const maxBlank = 100_000
+
+// ErrBlank says that a recording was not read to its end, because it goes on with blank
+// lines. A few kilobytes of gzip can hold hundreds of millions of them.
+var ErrBlank = fmt.Errorf("more than %d blank lines follow each other: this is no recording, the rest is not read", maxBlank)
+
 var errCut = errors.New("the recording ends inside this line")
 
 // lines cuts a reader into lines. It unpacks gzip, told by its first two bytes.
@@ -47,9 +54,12 @@ func newLines(ctx context.Context, r io.Reader) *lines {
 //
 // The error is io.EOF after the last line; a *LineError for a line that is too
 // long or lies where packed data is damaged, then next can be called again; or
-// the reader's own, then it can't.
+// the reader's own or [ErrBlank], then it can't.
 func (l *lines) next() (line []byte, cut bool, err error) {
-	for !l.done {
+	for blank := 0; !l.done; blank++ {
+		if blank > maxBlank {
+			return nil, false, ErrBlank
+		}
 		l.no++
 		raw, size, err := l.read()
 		l.done = err != nil

@@ -27,7 +27,7 @@ const maxUndecided = 100
 // of an agent that was still writing it. It and what follows it have Item.Open.
 //
 // Read returns [ErrUnknownFormat] if no format has that name or fits the first
-// lines, ctx's error, the reader's error, or yield's. An empty recording is none.
+// lines, [ErrBlank], ctx's error, the reader's error, or yield's. An empty recording is none.
 func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item) error) error {
 	s := session{name: name, yield: yield}
 	if format != Auto && format != "" {
