@@ -48,7 +48,7 @@ type Config struct {
 
 type api struct {
 	Config
-	limits  limits
+	limits  *limits
 	edition string // see the function
 	same    sameLogs
 }
