@@ -51,7 +51,7 @@ type Config struct {
 
 type api struct {
 	Config
-	limits  limits
+	limits  *limits
 	edition string // see the function
 	same    sameLogs
 }

@@ -135,6 +135,11 @@ var plainProblems = sync.OnceFunc(func() {
 	problem := huma.NewErrorWithContext
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		var bad *bodyError
+		var busy huma.StatusError // no room for the body
+		if ctx != nil && status == http.StatusInternalServerError && errors.As(errors.Join(errs...), &busy) {
+			ctx.SetHeader("Retry-After", later().Get("Retry-After"))
+			return busy
+		}
 		if status == http.StatusInternalServerError && errors.As(errors.Join(errs...), &bad) {
 			return huma.Error400BadRequest("the request's body ended too early or is damaged: nothing of it was used", errs...)
 		}

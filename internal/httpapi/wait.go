@@ -80,7 +80,7 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 		s.Recall = a.Indexes.Of(search)
 		s.Graph = a.Indexes.Graph(read, edition)
 	}
-	return s, admit(ctx, a.limits.reads, 1)
+	return s, a.admitRead(ctx)
 }
 
 // searchesRemotely tells whether searches need vectors that another process makes.
@@ -110,7 +110,7 @@ func (a *api) lineage(ctx context.Context, g graph.Reader, id events.Conversatio
 	if err := a.unchangedConversation(ctx, lineage, past, models); err != nil {
 		return nil, err
 	}
-	return lineage, admit(ctx, a.limits.reads, 1)
+	return lineage, a.admitRead(ctx)
 }
 
 // appliedLineage is the lineage of a conversation once models have applied what is
