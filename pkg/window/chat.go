@@ -47,7 +47,7 @@ type chatCall struct {
 // the Markdown has in that place: a heading, or the label of a message.
 const (
 	chatBeginning = "[the beginning]" // the user's, before a message of the assistant: the first one must be the user's
-	chatEnd       = "[no answer yet]" // the user's, behind the assistant's last: newer models continue no message of theirs
+	chatEnd       = "[no answer yet]" // the user's, after the assistant's last: newer models continue no message of theirs
 	chatEmpty     = "(empty)"         // a message of the user, or a result
 	chatNoResult  = "No result."      // of a call: APIs refuse calls without results
 )
@@ -171,7 +171,7 @@ func (c *chat) call(it *Item, ids callIDs, inStep bool) {
 	c.messages[n-1].calls = append(c.messages[n-1].calls, one)
 }
 
-// said is the text of a message behind the names that the Markdown has in brackets. It is
+// said is the text of a message after the names that the Markdown has in brackets. It is
 // empty for a blank one that is not the user's.
 func (it *Item) said() string {
 	text := plain(it.Text)

@@ -7,7 +7,7 @@ import "mneme/pkg/graph"
 type Context struct {
 	Tenant       string    `json:"tenant"`
 	Conversation string    `json:"conversation_id"`
-	Title        string    `json:"title,omitempty"` // at most as long as what the other formats have in its place: their first line or system message
+	Title        string    `json:"title,omitempty"` // cut to what other formats have around the sections
 	Strategy     string    `json:"strategy"`
 	MaxChars     int       `json:"max_chars"`
 	Chars        int       `json:"chars"` // of the Markdown, in Unicode code points
