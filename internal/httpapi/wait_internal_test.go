@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/internal/settings"
 	"mneme/internal/telemetry"
@@ -54,7 +55,7 @@ func (s slowReader) Conversation(ctx context.Context, id events.ConversationID, 
 // takes longer than that where there is nothing to wait for.
 func TestAShortWaitBoundsOnlyTheWait(t *testing.T) {
 	t.Parallel()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{})

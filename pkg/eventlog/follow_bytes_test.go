@@ -44,4 +44,3 @@ func TestWhatAFollowerHoldsAheadOfASlowReaderIsBoundedInBytes(t *testing.T) {
 		require.Equal(t, seq, b.next(f).Seq)
 	}
 }
-
