@@ -19,6 +19,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/internal/httpapi"
 	"mneme/internal/service"
@@ -105,7 +106,7 @@ func TestWithTheServerDownItsDirectoryIsLookedAt(t *testing.T) {
 
 func TestFaultsOfTheLog(t *testing.T) {
 	start := func(change func(*server.Options)) (*server.Server, jetstream.JetStream) {
-		options := natsdeploy.ServerOptions(natsdeploy.ServerSettings{StoreDir: t.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxStore: 1 << 30})
+		options := embedded.ServerOptions(embedded.ServerSettings{StoreDir: t.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxStore: 1 << 30})
 		options.NoSigs, options.NoLog = true, true
 		change(options)
 		s, err := server.NewServer(options)

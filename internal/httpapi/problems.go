@@ -101,7 +101,7 @@ func (a *api) partly(err error, stored, asked int) error {
 func invalidEvent(err *events.Invalid, location string) error {
 	status := http.StatusUnprocessableEntity
 	switch {
-	case strings.Contains(err.Reason, "the limit is") && (err.Field == "body" || err.Field == "data"):
+	case err.TooLarge:
 		status = http.StatusRequestEntityTooLarge
 	case err.Field == "content-type":
 		status = http.StatusUnsupportedMediaType

@@ -92,7 +92,7 @@ func (s Stores) options() []projection.Option {
 	if s.neo4j == nil {
 		return nil
 	}
-	return []projection.Option{projection.BatchOf(neo4jstore.BatchEvents)}
+	return []projection.Option{projection.BatchOf(neo4jstore.BatchEvents), projection.CostlyTransactions()}
 }
 
 // String says where the read models are.

@@ -90,7 +90,8 @@
 //	a reducer returns an error    the event becomes a failed event, the rest goes on
 //	a store returns ErrRejected   the data is the reason: the batch is bisected down to the event, which becomes a failed event
 //	Prepare returns an error      as if the store had returned it
-//	a store returns ErrTooLarge   the batch is halved; one event that is too large is the store's trouble
+//	a store returns ErrTooLarge   the batch is halved; one event that is too large is the store's trouble;
+//	                              a repair is not split, it fails and changes nothing
 //	a store returns ErrFenced     another owner took the partition: drop what is held, and halt, or ask for the lease again
 //	a store returns ErrRebuild    the read model was built by another version or with other settings: halted
 //	a store returns ErrSuperseded the generation was discarded, or another one serves: halted
