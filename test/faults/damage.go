@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/pkg/eventlog"
 )
 
@@ -85,7 +86,7 @@ func damageBlock(kind Kind, dir string) error {
 
 // lookAt opens the log of a directory that no server uses.
 func lookAt(ctx context.Context, dir string) (state eventlog.State, unreadable uint64, err error) {
-	server, err := natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{Dir: dir})
+	server, err := embedded.Start(ctx, embedded.Config{Dir: dir})
 	if err != nil {
 		return state, 0, err
 	}

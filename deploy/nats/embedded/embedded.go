@@ -177,8 +177,8 @@ func (e *Server) InProcess() nats.Option { return nats.InProcessServer(e.srv) }
 
 // WriteError says why the log takes no writes, nil if it does. The server finds out when
 // it writes, and does not try again: it has to be restarted once the cause has gone.
-func (e *Embedded) WriteError() error {
-	health := e.srv.Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Stream: Stream})
+func (e *Server) WriteError() error {
+	health := e.srv.Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Stream: natsdeploy.Stream})
 	if health.Error == "" {
 		return nil
 	}
