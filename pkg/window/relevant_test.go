@@ -112,7 +112,7 @@ func TestCodeIsShownInItsNewestVersion(t *testing.T) {
 	assert.Contains(t, text, "### /repo/parser.go\n")
 	assert.Contains(t, text, "a better value in line seven")
 	assert.NotContains(t, text, "value of parser in line 7\n", "it was replaced")
-	assert.Contains(t, text, "Lines 1-6:\n\t\tvalue of parser in line 1\n")
+	assert.Contains(t, text, "Lines 1-6 (via Read):\n\t\tvalue of parser in line 1\n")
 	assert.Contains(t, text, "Lines 8-")
 	assert.NotContains(t, text, "failed.go", "the call failed")
 	assert.NotContains(t, text, "refused by the tool")
@@ -172,7 +172,7 @@ func TestCodeIsRankedByWhatTheLastCallsWereAbout(t *testing.T) {
 		c.tests("make test", 20)
 		c.call("payroll", "Grep", args{"pattern": "Salary|payroll"}).result("payroll", true, "")
 		c.tests("make test # "+strings.Repeat("with all of its switches ", 10), calls)
-		code := sectionOf(c.build(window.Request{MaxChars: 5_000}), window.SectionCode)
+		code := sectionOf(c.build(window.Request{MaxChars: 5_500}), window.SectionCode)
 		require.NotEmpty(t, code)
 		require.Equal(t, want, code[0].Path, "%d calls later", calls)
 	}
