@@ -41,7 +41,7 @@ func wish(generation int) Wish {
 	return Wish{Generation: generation, From: generation - 1, AskedAt: time.Unix(1e9, 0).UTC(), State: Building}
 }
 
-func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
+func TestOnlyOneOfTwoConcurrentChangesSucceeds(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	none := c.mustGet(t, "graph")
@@ -65,7 +65,7 @@ func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, begun)
-	require.True(t, c.mustGet(t, "files").IsZero(), "each projection on its own")
+	require.True(t, c.mustGet(t, "files").IsZero(), "projections are independent")
 
 	was := c.mustGet(t, "graph")
 	done, err := c.Become(t.Context(), "graph", was, Canceled, "")
@@ -73,14 +73,14 @@ func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
 	require.True(t, done)
 	done, err = c.Become(t.Context(), "graph", was, Serving, "")
 	require.NoError(t, err)
-	require.False(t, done, "it was read before the other change")
-	require.ErrorIs(t, c.begin(t.Context(), "graph", c.mustGet(t, "graph"), wish(3)), ErrRebuilding, "it is being removed")
-	require.NoError(t, c.Forget(t.Context(), "graph", was), "which is not what is there")
+	require.False(t, done, "this wish is stale")
+	require.ErrorIs(t, c.begin(t.Context(), "graph", c.mustGet(t, "graph"), wish(3)), ErrRebuilding, "the generation is being removed")
+	require.NoError(t, c.Forget(t.Context(), "graph", was), "stale, so nothing is deleted")
 	require.Equal(t, Canceled, c.mustGet(t, "graph").State)
 	require.NoError(t, c.Forget(t.Context(), "graph", c.mustGet(t, "graph")))
 	require.True(t, c.mustGet(t, "graph").IsZero())
 
-	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(3)), "after one that was deleted")
+	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(3)), "after a deleted wish")
 	for _, state := range []State{Failed, Serving} {
 		was := c.mustGet(t, "graph")
 		_, err := c.Become(t.Context(), "graph", was, state, "a reason")
@@ -92,7 +92,7 @@ func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
 	}
 }
 
-func TestAWishIsForTheReadModelsOfOneBackend(t *testing.T) {
+func TestWishesOfBackendsAreIndependent(t *testing.T) {
 	t.Parallel()
 	c, js := setup(t)
 	other, err := NewControl(js.Conn(), "neo4j")
@@ -104,7 +104,7 @@ func TestAWishIsForTheReadModelsOfOneBackend(t *testing.T) {
 	require.Equal(t, 7, other.mustGet(t, "graph").Generation)
 }
 
-func TestABucketThatWasDeletedIsMadeAnew(t *testing.T) {
+func TestDeletedBucketIsRecreated(t *testing.T) {
 	t.Parallel()
 	c, js := setup(t)
 	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
@@ -116,7 +116,7 @@ func TestABucketThatWasDeletedIsMadeAnew(t *testing.T) {
 	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
 }
 
-func TestWhoWatchesIsToldOfEachChange(t *testing.T) {
+func TestWatchReportsEachChange(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	require.NoError(t, c.begin(t.Context(), "files", Wish{}, wish(2)))
@@ -125,7 +125,7 @@ func TestWhoWatchesIsToldOfEachChange(t *testing.T) {
 	var ended sync.WaitGroup
 	ended.Go(func() { c.Watch(ctx, slog.New(slog.DiscardHandler), func(projection string) { told <- projection }) })
 	w := c.mustGet(t, "files")
-	require.Eventually(t, func() bool { // until the watch has begun
+	require.Eventually(t, func() bool { // wait until the watch has started
 		done, err := c.Become(t.Context(), "files", w, Building, "")
 		require.NoError(t, err)
 		require.True(t, done)
@@ -145,9 +145,8 @@ func TestWhoWatchesIsToldOfEachChange(t *testing.T) {
 	ended.Wait()
 }
 
-// The rate of something that goes on at an even pace is that pace, however often it is
-// asked for.
-func TestTheRateOfAnEvenPaceIsThatPace(t *testing.T) {
+// At an even pace the rate is that pace, no matter how often it is read.
+func TestRateOfAnEvenPace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		pace := rapid.IntRange(100, 100_000).Draw(t, "sequences a second")
@@ -157,13 +156,13 @@ func TestTheRateOfAnEvenPaceIsThatPace(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
 			applied := uint64(now.Sub(began).Seconds() * float64(pace))
 			got := m.rate(now, applied, began)
-			if applied > 100 { // else whole numbers are too coarse
+			if applied > 100 { // whole numbers are too coarse before that
 				require.InEpsilon(t, float64(pace), got, 0.05)
 			}
 		}
-		require.LessOrEqual(t, len(m.seen), 12, "it remembers ten seconds")
+		require.LessOrEqual(t, len(m.seen), 12, "ten seconds of readings")
 		stands := m.seen[len(m.seen)-1].applied
-		for range 20 { // and of what stands still it is soon nothing
+		for range 20 { // without progress the rate soon drops to zero
 			now = now.Add(time.Second)
 			m.rate(now, stands, began)
 		}
