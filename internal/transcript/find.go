@@ -13,24 +13,23 @@ import (
 // File is a recording on disk.
 type File struct {
 	Path string
-	Size int64 // bytes on disk, packed or not
-	// Named tells that the file itself was asked for, not a folder that it lies in.
+	Size int64 // size on disk, in bytes, compressed or not
+	// Named is true if the caller named the file itself, not a folder that contains it.
 	Named bool
 }
 
-// Open opens the file for [Read], which unpacks it.
+// Open opens the file for [Read], which decompresses it.
 func (f File) Open() (*os.File, error) { return os.Open(f.Path) }
 
-// suffixes are the names that recordings have in folders.
+// suffixes are the file name endings of recordings in folders.
 var suffixes = []string{".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"}
 
-// Find lists the recordings at paths, sorted by path, each once. A file that is
-// named is taken whatever it is called; folders are searched to any depth for
-// *.jsonl and *.ndjson, plain or .gz. Links to files are followed, links to
-// folders only where they are named.
+// Find lists the recordings at paths, sorted by path, without repeats. A file is accepted
+// under any name. Folders are searched to any depth for *.jsonl and *.ndjson, plain or .gz.
+// Links to files are followed; links to folders only if they are in paths.
 //
-// The error names every path that could not be read or is neither file nor
-// folder; what was found beside them is returned with it.
+// The error names every path that can't be read or is neither a file nor a folder. The
+// files found are returned along with it.
 func Find(paths []string) ([]File, error) {
 	var files []File
 	var errs []error
@@ -64,7 +63,7 @@ func find(path string) (files []File, err error) {
 	walked := fs.WalkDir(os.DirFS(path), ".", func(name string, _ fs.DirEntry, err error) error {
 		full := filepath.Join(path, filepath.FromSlash(name))
 		if err != nil {
-			var inner *fs.PathError // its path is the one below path
+			var inner *fs.PathError // its path lacks the folder
 			if errors.As(err, &inner) {
 				err = inner.Err
 			}

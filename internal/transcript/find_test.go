@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFindTakesNamedFilesAndTheRecordingsInFolders(t *testing.T) {
+func TestFindTakesNamedFilesAndRecordingsInFolders(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b.jsonl", "a/.claude/z.jsonl.gz", "a/x.NDJSON", "a/index.json", "notes.txt", "c.ndjson.gz"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
@@ -32,7 +32,7 @@ func TestFindTakesNamedFilesAndTheRecordingsInFolders(t *testing.T) {
 	}, names)
 }
 
-func TestFindNamesWhatItCannotReadAndReturnsTheRest(t *testing.T) {
+func TestFindNamesUnreadablePathsAndReturnsTheRest(t *testing.T) {
 	files, err := Find([]string{"testdata", "testdata/absent.jsonl", os.DevNull})
 	assert.Len(t, files, 2)
 	require.ErrorIs(t, err, os.ErrNotExist)

@@ -10,18 +10,19 @@ import (
 	"io"
 )
 
-// MaxLineBytes is the longest line that is read, with its newline: 16 MiB, twice
-// the largest event, since logs repeat a result beside itself. A longer line is
-// refused; the lines after it are read. [Read] holds at most a few times as much.
+// MaxLineBytes is the longest accepted line, newline included: 16 MiB. That is twice the
+// largest event because recordings can hold a result twice. A longer line is refused and
+// the lines after it are read. [Read] holds at most a few times as much in memory.
 const MaxLineBytes = 16 << 20
 
 var errCut = errors.New("the recording ends inside this line")
 
-// lines cuts a reader into lines. It unpacks gzip, told by its first two bytes.
+// lines splits a reader into lines. It decompresses gzip, recognized by its first two
+// bytes.
 type lines struct {
 	src    *source
 	buf    *bufio.Reader
-	broken error // of the gzip header
+	broken error // error in the gzip header
 	long   []byte
 	no     int
 	done   bool
@@ -42,12 +43,12 @@ func newLines(ctx context.Context, r io.Reader) *lines {
 	return l
 }
 
-// next returns the next line that is not blank, without white space around it. It
-// is valid until the next call. cut tells that no newline ended it.
+// next returns the next line that is not blank, without surrounding white space. The line
+// is valid until the next call. cut is true if the line does not end in a newline.
 //
-// The error is io.EOF after the last line; a *LineError for a line that is too
-// long or lies where packed data is damaged, then next can be called again; or
-// the reader's own, then it can't.
+// The error is io.EOF after the last line. It is a *LineError for a line that is too long
+// or in a damaged part of compressed data; next can then be called again. Any other error
+// is the reader's own and final.
 func (l *lines) next() (line []byte, cut bool, err error) {
 	for !l.done {
 		l.no++
@@ -71,8 +72,8 @@ func (l *lines) next() (line []byte, cut bool, err error) {
 	return nil, false, io.EOF
 }
 
-// read returns one line with its newline and its size. A line over the limit is
-// counted to its end, its bytes are not kept.
+// read returns one line with its newline and its size. Of a line over the limit only the
+// size is right; its bytes are dropped.
 func (l *lines) read() (raw []byte, size int, err error) {
 	if l.broken != nil {
 		return nil, 0, l.broken
@@ -94,8 +95,8 @@ func (l *lines) read() (raw []byte, size int, err error) {
 	}
 }
 
-// source remembers how the reader itself failed, so that it is not taken for
-// damage of what it holds. It ends with its context.
+// source remembers the reader's own error, so that it is not mistaken for damaged data. It
+// stops when its context ends.
 type source struct {
 	ctx context.Context
 	r   io.Reader
