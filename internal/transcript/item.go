@@ -18,8 +18,8 @@ type Item struct {
 	Err   *LineError
 	// Seq is the sequence that the event had in the log it was exported from, or 0.
 	Seq uint64
-	// Open says that the item is so only because the recording ended here. If its
-	// agent still writes it, the item can become another. So can all after it.
+	// Open means that the item may change if the agent is still writing the recording,
+	// because the recording ends here. All later items are open too.
 	Open bool
 }
 
