@@ -85,11 +85,11 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 	vector, err := embedder.Query(ctx, e.unnamed(q))
 	switch {
 	case err != nil:
-		return nil, window.Found{Missing: "the query is not embedded: " + err.Error()}
+		return nil, window.Found{Missing: "the query could not be embedded: " + err.Error()}
 	case s.cache.builtIn():
 		return vector, found
 	case s.source.Embeddings == nil:
-		return nil, window.Found{Missing: fmt.Sprintf("no message is embedded: %v", s.source.Absent)}
+		return nil, window.Found{Missing: fmt.Sprintf("no messages are embedded: %v", s.source.Absent)}
 	}
 	state, err := e.embed(ctx, s.source.Embeddings, len(vector))
 	found.EmbeddedUpTo = state.upTo
@@ -98,7 +98,7 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 	}
 	switch {
 	case err != nil:
-		found.Missing = "embeddings of messages can't be read: " + err.Error()
+		found.Missing = "cannot read the embeddings of messages: " + err.Error()
 	case state.without > 0:
 		found.Missing = fmt.Sprintf("%d of %d messages have no vectors", state.without, state.all)
 	}

@@ -73,9 +73,9 @@ type UnderWayError struct {
 
 func (e *UnderWayError) Error() string {
 	if e.Wish.State == Canceled {
-		return fmt.Sprintf("what the canceled rebuild of %s made, generation %d, is being removed", e.Projection, e.Wish.Generation)
+		return fmt.Sprintf("the canceled rebuild of %s is still being cleaned up (generation %d is being removed)", e.Projection, e.Wish.Generation)
 	}
-	return fmt.Sprintf("a rebuild of %s into generation %d is under way since %s", e.Projection, e.Wish.Generation, e.Wish.AskedAt.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("a rebuild of %s into generation %d has been under way since %s", e.Projection, e.Wish.Generation, e.Wish.AskedAt.UTC().Format(time.RFC3339))
 }
 
 // Is makes errors.Is(err, ErrRebuilding) true.
@@ -133,10 +133,10 @@ func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error
 		return w, nil
 	}
 	if err != nil {
-		return w, fmt.Errorf("read the wish for %s: %w", projection, err)
+		return w, fmt.Errorf("read the rebuild record of %s: %w", projection, err)
 	}
 	if err := json.Unmarshal(entry.Value(), &w); err != nil {
-		return w, fmt.Errorf("the wish for %s is no record of ours: %w", projection, err)
+		return w, fmt.Errorf("the rebuild record of %s in the bucket AGENT_CONTROL is not valid: %w", projection, err)
 	}
 	w.revision = entry.Revision()
 	return w, nil

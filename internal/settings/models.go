@@ -105,9 +105,9 @@ func (s *Summaries) checkModels() error {
 	case own:
 		errs = append(errs, refuseAll(&condenser, map[string]string{"URL": "MNEME_CONDENSE_LLM_URL", "Key": "MNEME_CONDENSE_LLM_KEY"})...)
 	case s.CondenseName != "":
-		errs = append(errs, fmt.Errorf("MNEME_CONDENSE_LLM_PROVIDER is empty, but MNEME_SUMMARY_WRITER=%s names none for MNEME_CONDENSE_LLM_MODEL", s.Writer))
+		errs = append(errs, fmt.Errorf("MNEME_CONDENSE_LLM_PROVIDER is empty, but MNEME_SUMMARY_WRITER=%s is not a provider that MNEME_CONDENSE_LLM_MODEL could use", s.Writer))
 	case s.CondenseProvider != "" || s.CondenseURL != "" || s.CondenseKey != "" || s.CondenseInputPrice != 0 || s.CondenseOutputPrice != 0:
-		errs = append(errs, errors.New("MNEME_CONDENSE_LLM_MODEL is empty, but another setting of MNEME_CONDENSE_LLM_… is not"))
+		errs = append(errs, errors.New("MNEME_CONDENSE_LLM_MODEL is empty, but another MNEME_CONDENSE_LLM_… setting is not"))
 	}
 	if s.Condense == "llm" && (s.Writer == "off" || !own && !writes) {
 		errs = append(errs, refuse("MNEME_CONDENSE", s.Condense, "needs a model: set MNEME_SUMMARY_WRITER to openai or anthropic, or MNEME_CONDENSE_LLM_PROVIDER and MNEME_CONDENSE_LLM_MODEL"))

@@ -65,7 +65,7 @@ func Loopback(name, address string) error {
 	}
 	host, _, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return refuse(name, address, "mneme has no tokens yet and listens on loopback only, such as 127.0.0.1:8420")
+		return refuse(name, address, "mneme has no access tokens yet, so it listens only on a loopback address such as 127.0.0.1:8420")
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func neo4jURI(text string) error {
 		return refuse("MNEME_NEO4J_URI", text, "not the URI of a Neo4j server, such as bolt://127.0.0.1:7687")
 	}
 	if u.User != nil {
-		return refuse("MNEME_NEO4J_URI", Redacted(text), "user and password have settings of their own, MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD")
+		return refuse("MNEME_NEO4J_URI", Redacted(text), "put user and password into MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD instead")
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (s *Summaries) change(raw []byte) error {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		value, ok := known[name]
 		if !ok {
-			return fmt.Errorf("%q: no such setting of a profile%s", name, didYouMean(name, names))
+			return fmt.Errorf("%q is not a setting of profiles%s", name, didYouMean(name, names))
 		}
 		if err := set(value, changes[name]); err != nil {
 			return fmt.Errorf("%q: %w", name, err)

@@ -61,7 +61,7 @@ func Setup(ctx context.Context, program string, s settings.Telemetry, logger *sl
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	// The SDK reports invalid variables of its own only through this handler.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("OpenTelemetry", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("OpenTelemetry reported an error", "error", err) }))
 	t.sdk = sdktrace.NewTracerProvider(sdktrace.WithBatcher(&exporter{SpanExporter: to, endpoint: s.To(), logger: logger}), sdktrace.WithResource(about))
 	t.provider = t.sdk
 	return t, nil
@@ -83,7 +83,7 @@ func (t *Telemetry) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	if err := t.sdk.Shutdown(ctx); err != nil {
-		t.logger.Debug("spans were lost at the end", "error", err)
+		t.logger.Debug("spans lost at shutdown", "error", err)
 	}
 }
 

@@ -58,7 +58,7 @@ func (l *lines) next() (line []byte, cut bool, err error) {
 		case l.src.err != nil:
 			return nil, false, l.src.err
 		case err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, false, &LineError{Line: l.no, Reason: "the packed data is cut off or damaged here: " + err.Error(), Err: err}
+			return nil, false, &LineError{Line: l.no, Reason: "the compressed data is truncated or damaged here: " + err.Error(), Err: err}
 		case size > MaxLineBytes:
 			return nil, false, &LineError{Line: l.no, Reason: fmt.Sprintf("is %d bytes long, the limit is %d", size, MaxLineBytes)}
 		}

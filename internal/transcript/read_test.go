@@ -107,7 +107,7 @@ func TestDamagedGzipIsRefusedFromTheDamagedLine(t *testing.T) {
 	assert.Greater(t, n, 100)
 	require.NotNil(t, bad)
 	assert.Equal(t, n+1, bad.Line)
-	assert.Equal(t, "the packed data is cut off or damaged here: unexpected EOF", bad.Reason)
+	assert.Equal(t, "the compressed data is truncated or damaged here: unexpected EOF", bad.Reason)
 	require.ErrorIs(t, bad, io.ErrUnexpectedEOF)
 
 	n, bad = last(whole[:len(whole)-3])

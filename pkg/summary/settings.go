@@ -35,15 +35,15 @@ const MinThreshold = 2 * MaxText
 func (s Settings) Validate() error {
 	switch {
 	case s.MaxContextChars < 1:
-		return fmt.Errorf("max_context_chars is %d, the least is 1", s.MaxContextChars)
+		return fmt.Errorf("max_context_chars is %d, must be at least 1", s.MaxContextChars)
 	case s.L1ThresholdPercent < 1 || s.L1ThresholdPercent > 100:
-		return fmt.Errorf("l1_threshold_percent is %d, not from 1 to 100", s.L1ThresholdPercent)
+		return fmt.Errorf("l1_threshold_percent is %d, not between 1 and 100", s.L1ThresholdPercent)
 	case s.L2ThresholdPercent < 1 || s.L2ThresholdPercent > 100:
-		return fmt.Errorf("l2_threshold_percent is %d, not from 1 to 100", s.L2ThresholdPercent)
+		return fmt.Errorf("l2_threshold_percent is %d, not between 1 and 100", s.L2ThresholdPercent)
 	case s.RawPercent < 0 || s.RawPercent > 100:
-		return fmt.Errorf("raw_percent is %d, not from 0 to 100", s.RawPercent)
+		return fmt.Errorf("raw_percent is %d, not between 0 and 100", s.RawPercent)
 	case s.MaxTurns < 0:
-		return fmt.Errorf("max_turns_before_summarize is %d, the least is 0 (off)", s.MaxTurns)
+		return fmt.Errorf("max_turns_before_summarize is %d, must be at least 0 (off)", s.MaxTurns)
 	}
 	return nil
 }
