@@ -292,7 +292,7 @@ func (r *remembered) Messages(ctx context.Context, id events.ConversationID, q g
 	}
 	asked := q
 	if q.OldestFirst {
-		asked.Before = 0 // a list from the beginning is the same for every end
+		asked.Before = 0 // the first rows are the same whatever the end
 	}
 	list, ok := r.before.messages[asked]
 	if !ok || q.OldestFirst && (len(list) < q.Limit || list[len(list)-1].Seq >= q.Before) {

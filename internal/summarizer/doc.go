@@ -16,7 +16,7 @@
 // conversations are worked on at once, each by one goroutine at a time.
 //
 //	the read model or the log is away    wait and try again
-//	the model does not answer            wait and try again, until the deadline or until three thresholds wait; then without the model, and the event says why
-//	the model's answer can't be used     without the model, and the event says why
-//	the cap of calls or costs            wait until the hour allows it, like a model that does not answer
+//	the model does not answer            wait and try again until the deadline, or until three thresholds of text wait; then write without the model; the event says why
+//	the model's answer can't be used     write without the model; the event says why
+//	a cap of calls or costs is reached   wait until the hour allows it, as for a model that does not answer
 package summarizer

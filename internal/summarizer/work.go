@@ -10,6 +10,14 @@ import (
 	"mneme/pkg/summary/llm"
 )
 
+// The ways of a conversation through the reactor:
+//
+//	queued ──ready──▶ busy with a worker ──work──▶ idle; or queued, for a retry or after a touch
+//	   any ──take───▶ busy with a request ─give──▶ queued
+//
+// If a busy conversation is touched or comes due, only busy[id] becomes true: work then queues
+// it again, and give always does.
+
 // ready takes as many due conversations as there are free workers and marks them busy.
 func (r *Reactor) ready() (list []events.ConversationID) {
 	r.mu.Lock()

@@ -1,5 +1,5 @@
-// Package telemetry tells operators what a program does: logs that name their trace,
-// traces by OpenTelemetry, and metrics in Prometheus' format at /metrics.
+// Package telemetry shows operators what a program does: logs that name their trace,
+// OpenTelemetry traces, and Prometheus metrics at /metrics.
 //
 // Only this package knows the OpenTelemetry SDK, its exporters and the Prometheus client.
 // The packages that it observes offer callbacks (metrics) and use the OpenTelemetry API

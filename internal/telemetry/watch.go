@@ -167,7 +167,7 @@ func (w *projectionWatch) collectFailed(ctx context.Context, model projection.Re
 func (m *Metrics) failed(out chan<- prometheus.Metric, source string, err error) bool {
 	out <- gauge(scraped, one(err == nil), source)
 	if err != nil {
-		m.logger.Warn("cannot read metrics; this scrape goes without them", "source", source, "error", err)
+		m.logger.Warn("cannot read metrics; this scrape leaves them out", "source", source, "error", err)
 	}
 	return err != nil
 }

@@ -7,13 +7,13 @@
 //
 // The formats are a table; [Auto] picks one by the first lines.
 //
-//   - neutral: one JSON object a line with kind, conversation_id, id, parent_ids,
+//   - neutral: one JSON object per line with kind, conversation_id, id, parent_ids,
 //     seq, role, content, reasoning, tool_name, arguments, result, success, error,
-//     duration_ms, time, meta. A line is an event.
-//   - cloudevents: one CloudEvent a line in the JSON format, as an export writes
-//     it. The event is taken as it is: id, source, time, extensions and data.
+//     duration_ms, time, meta. Each line is an event.
+//   - cloudevents: one CloudEvent per line in JSON format, as an export writes it.
+//     The event is taken unchanged: id, source, time, extensions and data.
 //   - claude-code: what Claude Code writes to ~/.claude/projects/…/<session>.jsonl.
-//     Several lines can be pieces of one message, and most lines are none at all.
+//     A message can span several lines, and most lines hold no message at all.
 //
 // The neutral form and Claude Code's format name the same things alike. A session imported
 // from either, or again after it has grown, is the same conversation with the same events:

@@ -57,7 +57,7 @@ func TestMessageThatLooksLikeTheProtocolIsSkipped(t *testing.T) {
 			pr.Stop()
 
 			b.message("c")
-			poison() // while it does not
+			poison() // while it is stopped
 			poison()
 			b.message("c")
 			pr = b.start(graph.Projection())

@@ -51,7 +51,7 @@
 //	free ─────────────────────▶ held ───────────────▶ driven
 //	  ▲                          │                       │
 //	  │ key deleted, at once     │                       │ should be another's, or Stop:
-//	  ├──────────────────────────┴───────────────────────┤ the batch in hand is finished
+//	  ├──────────────────────────┴───────────────────────┤ the current batch is finished
 //	  │ key expired, up to TTL + 0.25 s                  │ a renewal fails or is late:
 //	  └──────────────────────────────────────────────────┘ the work is cut off at once
 //
@@ -85,14 +85,14 @@
 // # The returned error is the contract
 //
 //	a reducer returns nil         applied
-//	a reducer returns an error    the event becomes a failed event, the rest goes on
-//	a store returns ErrRejected   the data is the reason: the batch is bisected down to the event, which becomes a failed event
-//	Prepare returns an error      as if the store had returned it
-//	a store returns ErrTooLarge   the batch is halved; one event that is too large is the store's trouble
-//	a store returns ErrFenced     another owner took the partition: drop what is held, and halt, or ask for the lease again
+//	a reducer returns an error    the event becomes a failed event, the others are applied
+//	a store returns ErrRejected   the data is at fault: the batch is bisected until the event is found, which becomes a failed event
+//	Prepare returns an error      treated like an error of the store
+//	a store returns ErrTooLarge   the batch is halved; for a single event, wait and try again
+//	a store returns ErrFenced     another owner took the partition: drop the batch, then halt or, with leases, ask for the lease again
 //	a store returns ErrRebuild    the read model was built by another version or with other settings: halted
 //	a store returns ErrSuperseded the generation was discarded, or another one serves: halted
-//	a store returns anything else the store's trouble: wait and try again, nothing is skipped
+//	a store returns anything else the store failed: wait and try again, nothing is skipped
 //
 // # What is lost if the process dies here
 //

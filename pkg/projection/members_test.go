@@ -33,7 +33,7 @@ func (b *bench) awaitCluster(ok func(c projection.Cluster) bool) projection.Clus
 	}
 }
 
-// driven counts the partitions that the members say they have caught up with.
+// driven counts the partitions that members report as caught up.
 func driven(c projection.Cluster) (n int) {
 	for _, m := range c.Members {
 		for _, d := range m.Partitions {
@@ -226,7 +226,7 @@ func TestProcessWithoutLeasesIsListedAndGetsNoPartition(t *testing.T) {
 	require.Equal(t, projection.Member{Process: "reader-1", Program: "context-api", Started: c.Members[0].Started}, c.Members[0])
 	require.Equal(t, "writer", c.Holder(build(1), 1))
 
-	// The bucket may vanish.
+	// The bucket may be lost.
 	require.NoError(t, b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
 	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 2 })
 

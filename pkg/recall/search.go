@@ -191,7 +191,7 @@ func (r *ranking) best(limit int) []Hit {
 			found, most = append(found, c), max(most, c.score)
 		}
 	}
-	// Only a few of maybe a hundred thousand are needed. So sort them roughly into grades,
+	// Only a few of up to a hundred thousand hits are needed. So sort roughly into grades,
 	// and sort within a grade only while the limit is not reached.
 	const grades = 4096
 	grade := func(c candidate) int { return grades - 1 - int(c.score/most*(grades-1)) }

@@ -21,7 +21,7 @@ func Count(p events.Payload) int {
 	}
 }
 
-// Cut returns the first most characters of a text.
+// Cut returns the beginning of a text, cut to at most the given number of characters.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -47,7 +47,7 @@ func Text(p *events.SummaryWritten) string {
 // Chars returns the length of [Text] in characters.
 func Chars(p *events.SummaryWritten) int { return utf8.RuneCountInString(Text(p)) }
 
-// named joins the first names of a list that fit into most characters.
+// named joins the first names of a list that fit into the given number of characters.
 func named(list []string, most int) string {
 	const more = ", …"
 	text := ""

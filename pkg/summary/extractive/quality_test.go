@@ -64,7 +64,7 @@ func (o observed) covered(text string) (n int) {
 	return n
 }
 
-// Compared with what people wrote about the sessions of LoCoMo.
+// The reference is what people wrote about the sessions of LoCoMo.
 func TestQuotesWhatPeopleNotedAboutChats(t *testing.T) {
 	var evidence, evidenceFloor share
 	var own, floor rouge
