@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,7 +17,8 @@ import (
 // with their case, no member of the payload may be given twice) apart from two
 // habits of version 1:
 //   - half of a surrogate pair, as an agent in JavaScript writes it when it cuts a
-//     text ("\ud83d"), becomes U+FFFD; bytes that are not UTF-8 are refused before,
+//     text ("\ud83d"), becomes U+FFFD, but not in an identifier, see [wholeIDs]; bytes
+//     that are not UTF-8 are refused before,
 //   - null is the same as leaving the member out, so that a required text is
 //     missing and not "".
 var decoding = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsonv1.MergeWithLegacySemantics(true))
@@ -26,6 +28,13 @@ func decode(data []byte, p Payload) error {
 	err := jsonv2.Unmarshal(data, p, decoding)
 	if err != nil && insideTwice(err) {
 		err = jsonv2.Unmarshal(data, p, decoding, jsontext.AllowDuplicateNames(true))
+	}
+	if err == nil {
+		err = wholeIDs(data)
+	}
+	var bad *Invalid
+	if errors.As(err, &bad) {
+		return bad
 	}
 	if err != nil {
 		return refused(err)
@@ -41,6 +50,38 @@ func decode(data []byte, p Payload) error {
 func insideTwice(err error) bool {
 	var syntax *jsontext.SyntacticError
 	return errors.As(err, &syntax) && errors.Is(syntax.Err, jsontext.ErrDuplicateName) && strings.Count(string(syntax.JSONPointer), "/") > 1
+}
+
+// halved is why a name of something is refused.
+const halved = "holds half of a surrogate pair, which is no character: it was cut in the middle of one"
+
+// identifiers are the members of a payload by which events find each other.
+var identifiers = []jsontext.Pointer{
+	"/message_id", "/tool_call_id", "/tool_name", "/summary_id", "/supersedes", "/branched_from/conversation_id", "/branched_from/message_id",
+}
+
+// wholeIDs refuses half of a surrogate pair in an identifier: each half would become
+// U+FFFD, and two that differ the same identifier.
+func wholeIDs(data []byte) error {
+	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
+		return nil
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	for {
+		if d.PeekKind() != jsontext.KindString {
+			if _, err := d.ReadToken(); err != nil { // the end: all of it was read before
+				return nil
+			}
+			continue
+		}
+		text, err := d.ReadValue()
+		if err != nil {
+			return nil
+		}
+		if pointer := d.StackPointer(); slices.Contains(identifiers, pointer) && !text.IsValid() {
+			return invalid(dataPath(pointer), halved)
+		}
+	}
 }
 
 // refused turns an error of the JSON package into the words of a producer.

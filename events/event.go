@@ -28,20 +28,29 @@ type Event struct {
 
 // New makes an event of the vocabulary from its payload. It sets the
 // partitionkey extension to the conversation, as the CloudEvents partitioning
-// extension asks. The caller may set Time and further extensions.
+// extension asks. The caller may set Time and further extensions, and DataContentType if
+// the data of a [Foreign] payload is not JSON.
 //
 // It returns an [*Invalid] if the payload or an id breaks a rule.
 func New(conversation, source, id string, payload Payload) (Event, error) {
-	data, err := marshal(payload)
-	if err != nil {
-		return Event{}, invalid("data", "%v", err)
+	var data []byte
+	if foreign, ok := payload.(*Foreign); ok {
+		if err := foreign.Validate(); err != nil {
+			return Event{}, err
+		}
+		data = foreign.Data
+	} else {
+		var err error
+		if data, err = marshal(payload); err != nil {
+			return Event{}, invalid("data", "%v", err)
+		}
 	}
 	e := Event{
 		SpecVersion: "1.0", ID: id, Source: source, Type: payload.EventType(), Subject: conversation,
 		DataContentType: "application/json", Data: data,
 		Extensions: map[string]any{"partitionkey": conversation},
 	}
-	_, err = Record(e)
+	_, err := Record(e)
 	return e, err
 }
 
@@ -61,10 +70,11 @@ type Recorded struct {
 	Payload Payload
 }
 
-// Record checks an event against the vocabulary and decodes its payload.
+// Record checks an event against the vocabulary and decodes its payload. A type of
+// another project (see [IsForeign]) gets a [Foreign] payload.
 //
-// It returns an [*Invalid]: an attribute is missing or too long, the type is
-// unknown or of a later version, the data is not JSON, not UTF-8, over
+// It returns an [*Invalid]: an attribute is missing or too long, the type is below
+// dev.mneme and unknown or of a later version, or no reverse domain name, the data is not JSON, not UTF-8, over
 // [MaxEventBytes], or breaks a rule of its type.
 func Record(e Event) (Recorded, error) {
 	if err := e.check(); err != nil {
@@ -92,8 +102,11 @@ func record(e Event) (Recorded, error) {
 		return Recorded{Event: e}, invalid("subject", "is missing: it names the conversation")
 	}
 	prototype, known := prototypes[e.Type]
-	if !known {
-		return Recorded{Event: e}, invalid("type", "%q is not known to this version; known are %s", e.Type, strings.Join(Types(), ", "))
+	switch {
+	case IsForeign(e.Type):
+		return Recorded{Event: e, Payload: &Foreign{Type: e.Type, Data: e.Data}}, nil
+	case !known:
+		return Recorded{Event: e}, invalid("type", "%q is not known to this version; known are %s, and reverse domain names of other projects such as com.example.build.finished", e.Type, strings.Join(Types(), ", "))
 	}
 	if !isJSON(e.DataContentType) {
 		return Recorded{Event: e}, invalid("datacontenttype", "%q is not JSON", e.DataContentType)

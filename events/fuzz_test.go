@@ -26,6 +26,7 @@ func FuzzDecodeMessage(f *testing.F) {
 	}
 	f.Add("Content-Type: application/cloudevents+json", []byte(`{"specversion":"1.0","id":"1","source":"s","type":"t"}`))
 	f.Add("CE-ID: \"a b\"\nce-source: %e2%82%ac\nce-type: t\nce-specversion: 0.3\nce-schemaurl: u\nContent-Type: text/plain", []byte("x"))
+	f.Add("ce-specversion: 1.0\nce-id: 1\nce-source: s\nce-subject: c\nce-type: com.example.build.finished", []byte("\xff"))
 	f.Add("ce-id: 1\nce-id: 2\nce-time: 9999-12-31T23:59:59-01:00\nce-: x\nce-data: y", []byte(" "))
 	f.Fuzz(func(t *testing.T, lines string, body []byte) {
 		header := map[string][]string{}

@@ -140,9 +140,9 @@ func (e *Event) set(attribute, value string) error {
 	case "dataschema":
 		e.DataSchema = value
 	case "time":
-		t, err := time.Parse(time.RFC3339Nano, value)
+		t, err := ParseTime(value)
 		if err != nil {
-			return invalid("time", "%q is not RFC 3339", value)
+			return invalid("time", "%q %v", value, err)
 		}
 		e.Time = t
 	default:

@@ -15,6 +15,7 @@ import (
 
 	ce "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/cloudevents/sdk-go/v2/types"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -125,8 +126,8 @@ func (e *Event) setMember(name string, raw jsontext.Value) error {
 	case c == 'n': // null
 		return nil
 	case c == '"':
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return invalid(name, "is no JSON string: %v", err)
+		if err := jsonv2.Unmarshal(raw, &text); err != nil { // the body was UTF-8 and JSON
+			return invalid(name, halved)
 		}
 		return e.set(name, text)
 	case c == '{' || c == '[':

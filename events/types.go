@@ -54,7 +54,8 @@ const typePrefix = "dev.mneme."
 
 // Kind is the last token of an event's subject: the type without its prefix and
 // version, "dev.mneme.message.created.v1" → "message_created". A later version of
-// a type keeps its kind. A type outside the vocabulary has the kind "other".
+// a type keeps its kind. Every type outside the vocabulary, a foreign
+// one too (see [IsForeign]), has the kind "other".
 func Kind(eventType string) string {
 	rest, ours := strings.CutPrefix(eventType, typePrefix)
 	noun, rest, ok := strings.Cut(rest, ".")

@@ -24,7 +24,7 @@ Agents publish what they do as CloudEvents; mneme keeps the log and answers what
     mneme conversations list               what is there
     mneme context ID --max-chars 20000     what an agent should see now
 
-On a terminal tables fit its width; in a pipe columns are separated by tabs. Scripts should use --json.
+On a terminal tables fit its width. In a pipe columns are separated by tabs, and a value that holds a tab, a line break, or another control or direction character, or begins with a quote, is a JSON string. Scripts should use --json.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check found a difference or a fault.`
 
@@ -84,6 +84,7 @@ type CLI struct {
 	Status  StatusCmd  `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
 	Verify  VerifyCmd  `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
 	Rebuild RebuildCmd `cmd:"" group:"operate" help:"Make a read model anew while the old one serves."`
+	Repair  RepairCmd  `cmd:"" group:"operate" help:"Write back to the log what it has lost."`
 	Failed  FailedCmd  `cmd:"" group:"operate" help:"Events that a projection skipped: list, show, retry."`
 	Config  ConfigCmd  `cmd:"" group:"operate" help:"Show the settings in effect, and where each comes from."`
 

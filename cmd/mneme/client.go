@@ -21,13 +21,20 @@ import (
 )
 
 // client speaks to the HTTP API.
-type client struct{ base, tenant string }
+type client struct {
+	base, tenant string
+	patience     patience
+}
+
+func newClient(url, tenant string) *client {
+	return &client{strings.TrimRight(url, "/"), tenant, usualPatience}
+}
 
 func (g *Globals) client() (*client, error) {
 	if err := g.given.check(&g.Client); err != nil {
 		return nil, err
 	}
-	return &client{base: strings.TrimRight(g.URL, "/"), tenant: g.Tenant}, nil
+	return newClient(g.URL, g.Tenant), nil
 }
 
 // conversation is the path of a conversation, or of something below it.
@@ -145,13 +152,20 @@ func (c *client) raw(ctx context.Context, method, path string, query parameters,
 	return io.ReadAll(response.Body)
 }
 
-// open sends a request and returns a good answer, which the caller closes.
-func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (*http.Response, error) {
+// open sends a request and returns a good answer, which the caller closes. The error is an
+// [*awayError] if the server does not answer, also while the answer is read.
+func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (response *http.Response, err error) {
 	values := query.values()
 	if slices.ContainsFunc([]string{"/v1/conversations", "/v1/events", "/v1/search", "/v1/code/"}, func(of string) bool { return strings.HasPrefix(path, of) }) {
 		values.Set("tenant", c.tenant)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path+"?"+values.Encode(), body)
+	attention := c.attend(ctx)
+	defer func() {
+		if err != nil {
+			attention.cancel(nil)
+		}
+	}()
+	request, err := http.NewRequestWithContext(attention.ctx, method, c.base+path+"?"+values.Encode(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +173,11 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 		request.Header.Set("Content-Type", contentType)
 	}
 	telemetry.Inject(ctx, request.Header)
-	response, err := http.DefaultClient.Do(request)
+	response, err = http.DefaultClient.Do(request)
+	attention.hear()
+	if mute := attention.cause(err); mute != err {
+		return nil, mute
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, &awayError{fmt.Errorf("nobody answers at %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))}
 	}
@@ -169,11 +187,13 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if err != nil {
 		return nil, err
 	}
+	watched := &attended{response.Body, attention}
+	response.Body = watched
 	if response.StatusCode < 300 {
 		return response, nil
 	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	defer func() { _ = watched.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(watched, 1<<20))
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 
 	"mneme/internal/httpapi"
 )
@@ -147,7 +145,7 @@ func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal)
 // ConversationsExportCmd writes a conversation's events.
 type ConversationsExportCmd struct {
 	conversationArg
-	Output string `short:"o" help:"The file to write, - for standard output. It is complete or not there." default:"-" placeholder:"FILE" type:"path" complete:"file"`
+	Output string `short:"o" help:"The file to write, - for standard output. A file is complete or not there; a device, a FIFO or /dev/fd/N is written to as it is. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
 }
 
 // Help implements kong.HelpProvider.
@@ -172,7 +170,7 @@ func (c *ConversationsExportCmd) Run(ctx context.Context, g *Globals, t *termina
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if c.Output == "-" {
+	if c.Output == "-" || c.Output == "/dev/stdout" {
 		return copyLines(escapeControls{t.out, t.isPerson()}, response.Body)
 	}
 	return writeFile(c.Output, response.Body)
@@ -193,28 +191,4 @@ func copyLines(to io.Writer, from io.Reader) error {
 			return err
 		}
 	}
-}
-
-// writeFile writes a file that is there whole or not at all.
-func writeFile(path string, content io.Reader) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = io.Copy(f, content); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

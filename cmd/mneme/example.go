@@ -37,7 +37,7 @@ func example(ctx context.Context, i *service.Instance, t *terminal) error {
 	if err != nil || last == 0 {
 		return err // another conversation made the log; there is no example to show
 	}
-	api := &client{base: i.HTTPURL(), tenant: "default"}
+	api := newClient(i.HTTPURL(), "default")
 	body, err := api.raw(ctx, "GET", conversation(conversationID, "/context"), parameters{"format": "markdown", "max_chars": exampleChars, "at_least": last}, "", nil)
 	if err != nil {
 		return err

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"mneme/events"
 	"mneme/internal/settings"
 )
 
@@ -18,10 +21,26 @@ type conversationArg struct {
 
 // pastFlags ask for the past.
 type pastFlags struct {
-	AsOf uint64 `help:"Answer as of this sequence of the log." placeholder:"SEQ"`
+	AsOf sequence `help:"Answer as of this sequence of the log." placeholder:"SEQ"`
 }
 
-func (f pastFlags) query() parameters { return parameters{"as_of": f.AsOf} }
+func (f pastFlags) query() parameters { return parameters{"as_of": uint64(f.AsOf)} }
+
+// sequence is one of the log; 0, which nobody can give, is none.
+type sequence uint64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *sequence) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 63)
+	if err != nil {
+		return fmt.Errorf("%q is no sequence of the log, such as 42", text)
+	}
+	if n == 0 {
+		return errors.New("sequences begin at 1; leave it out to read what is there now")
+	}
+	*s = sequence(n)
+	return nil
+}
 
 // searchFlags ask for what a search has found in the past.
 type searchFlags struct {
@@ -52,7 +71,7 @@ type instant struct{ query string }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (i *instant) UnmarshalText(text []byte) error {
-	at, err := time.Parse(time.RFC3339Nano, string(text))
+	at, err := events.ParseTime(string(text))
 	if err != nil {
 		at, err = time.ParseInLocation(time.DateOnly, string(text), time.Local)
 	}

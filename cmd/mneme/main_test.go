@@ -184,9 +184,9 @@ func TestABrokenTranscriptIsImportedButForItsBadLines(t *testing.T) {
 
 	s := up(t, filepath.Join(dir, "data"))
 	out, stderr, code := s.mneme("import", file, "--wait", "--json")
-	require.Zero(t, code, stderr)
+	require.Equal(t, exitFailed, code, "not everything is in")
 	require.Contains(t, out, `"rejected":3`)
-	for _, where := range []string{"line 4: ", "line 6: ", "role"} {
+	for _, where := range []string{"line 4: ", "line 6: ", "role", "mneme: 3 lines rejected"} {
 		require.Contains(t, stderr, where)
 	}
 	status := read[httpapi.Status](s, "status")

@@ -182,7 +182,7 @@ type ConversationsDeleteCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ConversationsDeleteCmd) Help() string {
-	return `It is gone from every list and context, and its branches lose what they have from it. Events of it that come later are skipped. The log keeps its events.
+	return `It is gone from every list and context. Its branches, and theirs, lose what they have through it: what was said in it, and what it had itself from conversations that live on. Events of it that come later are skipped. The log keeps its events.
 
 Examples:
 

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"mneme/internal/console"
 	"mneme/internal/httpapi"
+	"mneme/pkg/projection"
 )
 
 // VerifyCmd compares the read models with the log.
@@ -46,7 +48,7 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			}
 			out := fmt.Sprintf("%s: %s, hash %s, %s, %s\n", p.Name, verdict, p.Hash, counted(p.Conversations, "conversation"), counted(p.Events, "event"))
 			for _, d := range p.Differences {
-				out += fmt.Sprintf("  %s %s\n", console.OneLine(d.Tenant), console.OneLine(d.Conversation))
+				out += fmt.Sprintf("  %s %s: %s\n", console.OneLine(d.Tenant), console.OneLine(d.Conversation), differences[projection.Side(d.MissingIn)])
 			}
 			if err = t.text(out); err != nil {
 				return err
@@ -54,7 +56,35 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		}
 	}
 	if err == nil && !v.Equal {
+		c.remedies(t, &v)
 		err = errDifference
 	}
 	return err
+}
+
+// differences say what a conversation that differs is.
+var differences = map[projection.Side]string{
+	projection.MissingInLog:   "events are missing in the log",
+	projection.MissingInModel: "events are missing in the read model",
+	projection.MissingNowhere: "the same events, other rows",
+}
+
+// remedies says what to do about differences, once for each cause.
+func (*VerifyCmd) remedies(t *terminal, v *httpapi.Verification) {
+	log, models := false, []string{}
+	for _, p := range v.Projections {
+		for _, d := range p.Differences {
+			if projection.Side(d.MissingIn) == projection.MissingInLog {
+				log = true
+			} else if !slices.Contains(models, p.Name) {
+				models = append(models, p.Name)
+			}
+		}
+	}
+	if log {
+		t.remark(red, "The log has lost events that read models still hold.", "restore the log, or write them back with mneme repair log; do not rebuild before that")
+	}
+	for _, name := range models {
+		t.remark(red, "The read model "+name+" is not what the log makes.", "mneme rebuild "+name)
+	}
 }

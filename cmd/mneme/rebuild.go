@@ -17,6 +17,7 @@ import (
 type RebuildCmd struct {
 	Projection string `arg:"" enum:"graph,files,summaries,embeddings,all" help:"graph, files, summaries, embeddings or all."`
 	Wait       bool   `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`
+	Force      bool   `help:"Rebuild although the log has lost events that the read models hold."`
 	Cancel     bool   `help:"Cancel the one that is under way: what it built is removed."`
 }
 
@@ -24,7 +25,9 @@ type RebuildCmd struct {
 func (*RebuildCmd) Help() string {
 	return `The log is applied into a new generation beside the one that serves; reads and new events go on. When it has caught up it serves, and two minutes later the old one is removed. Skipped events of class error are tried again. It helps where a projection is halted because another version built its read model, and where mneme verify finds a difference.
 
-It goes on where it was if mneme is restarted, and so does waiting for it; who stops waiting does not stop it. The exit code is 1 if it failed or was canceled.
+It is refused where the log has lost events of a conversation that the read models still hold: restore the log, or write them back with mneme repair log. With --force it goes on without them, and the old generation stays until mneme repair log says what became of them.
+
+It goes on where it was if mneme is restarted, and so does waiting for it, for 15 minutes without a server. To stop waiting does not stop the rebuild. The exit code is 1 if it failed or was canceled, or the server stayed away.
 
 Examples:
 
@@ -54,7 +57,7 @@ func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 			return err
 		}
 	} else {
-		body, err := json.Marshal(map[string]string{"projection": c.Projection})
+		body, err := json.Marshal(map[string]any{"projection": c.Projection, "force": c.Force})
 		if err != nil {
 			return err
 		}
@@ -87,7 +90,7 @@ const standsStill = 10 * time.Second
 func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *rebuildList) error {
 	bar := t.counter("rebuilding " + c.Projection)
 	defer func() { _ = bar.Finish() }()
-	away := false
+	var away, told time.Time // since when the server is away, and when that was said last
 	var before uint64
 	moved, said := time.Now(), false
 	for {
@@ -102,7 +105,7 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 		if applied != before {
 			before, moved = applied, time.Now()
 		}
-		if !said && !away && time.Since(moved) > standsStill {
+		if !said && away.IsZero() && time.Since(moved) > standsStill {
 			said = true
 			_ = bar.Clear()
 			t.say("nothing has moved for %s: mneme status shows whether ingestor, file-tracker and summarizer, or mneme up, run on this store, and their trouble", standsStill)
@@ -121,18 +124,27 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 		err := api.get(ctx, "/v1/rebuilds", nil, &now)
 		var unreachable *awayError
 		if errors.As(err, &unreachable) {
-			if !away {
-				_ = bar.Clear()
-				t.say("waiting for the server, the rebuild goes on when it is back: %v", err)
+			now := time.Now()
+			if away.IsZero() {
+				away = now
 			}
-			away = true
+			gone := now.Sub(away).Round(time.Second)
+			if now.Sub(away) >= api.patience.away {
+				_ = bar.Clear()
+				return fmt.Errorf("the server has been away for %s, which is too long to wait: the rebuild goes on when it is back, and mneme status shows how far it is: %w", gone, err)
+			}
+			if now.Sub(told) >= api.patience.remind {
+				_ = bar.Clear()
+				t.say("waiting for the server, away for %s; the rebuild goes on when it is back: %v", gone, err)
+				told = now
+			}
 			continue
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		away = away && err != nil
 		if err == nil {
+			away, told = time.Time{}, time.Time{}
 			for i := range list.Rebuilds {
 				follow(&list.Rebuilds[i], now.Rebuilds)
 			}
@@ -149,6 +161,8 @@ func follow(r *httpapi.Rebuild, now []httpapi.Rebuild) {
 		*r = now[i]
 	case i >= 0 && now[i].From >= r.Generation:
 		r.State = string(rebuild.Serving)
+	case i >= 0 && now[i].State == string(rebuild.Unreadable):
+		r.State, r.Error = string(rebuild.Failed), now[i].Error
 	default:
 		r.State = removed
 	}

@@ -96,7 +96,7 @@ func (c *StatusCmd) rebuilds(t *terminal, list []httpapi.Rebuild) error {
 			left = (time.Duration(*r.ETASeconds) * time.Second).String()
 		}
 		rows = append(rows, []any{r.Projection, r.Generation, r.State, r.Applied, r.Total, eventRate(r.Rate), left, r.Error})
-		styles = append(styles, map[string]style{"failed": red}[r.State])
+		styles = append(styles, map[string]style{"failed": red, "unreadable": yellow}[r.State])
 	}
 	return t.paintedTable([]column{
 		{Name: "REBUILD"}, {Name: "GENERATION", Right: true}, {Name: "STATE"}, {Name: "APPLIED", Right: true}, {Name: "OF", Right: true},
@@ -177,6 +177,10 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 		}
 		where[f] = append(where[f], strconv.Itoa(p.Partition))
 	}
+	if s.Stream.Missing > 0 {
+		what, remedy := doctor.MissingEvents(s.Stream.Missing)
+		t.remark(red, "failed  "+what, remedy)
+	}
 	slices.SortStableFunc(order, func(a, b finding) int { return strings.Compare(string(a.level), string(b.level)) })
 	for _, f := range order {
 		partitions := "partition "
@@ -184,6 +188,9 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 			partitions = "partitions "
 		}
 		t.remark(levels[f.level], string(f.level)+"  "+f.name+" "+partitions+strings.Join(where[f], ", ")+": "+console.OneLine(f.what), f.remedy)
+	}
+	if s.Stream.Error != "" {
+		t.remark(red, "failed  the log takes no writes: "+console.OneLine(s.Stream.Error), doctor.LogRemedy)
 	}
 	if s.ProcessesError != "" {
 		t.remark(yellow, "warning  other processes are not known: "+console.OneLine(s.ProcessesError), "")

@@ -10,6 +10,7 @@ import (
 
 	"mneme/internal/console"
 	"mneme/internal/httpapi"
+	"mneme/pkg/summary"
 )
 
 // SummariesCmd lists summaries.
@@ -78,8 +79,15 @@ func (c *SummariesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}, cells)
 }
 
-// writtenBy says who wrote a summary.
+// writtenBy says who wrote a summary, and the source if that is not the summarizer's.
 func writtenBy(s *httpapi.Summary) string {
+	if s.Source != summary.Source {
+		return methodOf(s) + ", from " + s.Source
+	}
+	return methodOf(s)
+}
+
+func methodOf(s *httpapi.Summary) string {
 	switch {
 	case s.Fallback != "":
 		return "extractive (fallback)"

@@ -21,7 +21,8 @@ import (
 //
 // To a person it prints aligned tables that fit, grouped numbers and local times. To
 // a pipe or a file it prints what stays the same wherever it runs: columns separated
-// by tabs, plain numbers, times as they are stored. Scripts are better off with --json.
+// by tabs, plain numbers, times as they are stored, and values exactly (see
+// [terminal.exact]). Scripts are better off with --json.
 type terminal struct {
 	out, err io.Writer
 	colors   bool
@@ -203,9 +204,9 @@ func (t *terminal) cell(value any) string {
 		if at, err := time.Parse(time.RFC3339Nano, string(v)); err == nil && t.isPerson() {
 			return at.Local().Format("2006-01-02 15:04")
 		}
-		return console.OneLine(string(v))
+		return t.exact(string(v))
 	case []string:
-		return console.OneLine(strings.Join(v, ", "))
+		return t.exact(strings.Join(v, ", "))
 	case int:
 		return t.number(int64(v))
 	case int64:
@@ -213,7 +214,23 @@ func (t *terminal) cell(value any) string {
 	case uint64:
 		return t.number(int64(v))
 	}
-	return console.OneLine(fmt.Sprint(value))
+	return t.exact(fmt.Sprint(value))
+}
+
+// exact is a text as a cell. To a person it shows control characters as pictures. In a pipe
+// nothing is changed, or an id that was cut out of a table would name something else: a text
+// that can't stand in a cell as it is, since it holds a tab, a line break, or another control
+// or direction character, is a JSON string there, and so is one that begins with a quote.
+func (t *terminal) exact(s string) string {
+	line := console.OneLine(s)
+	if t.isPerson() || line == s && !strings.HasPrefix(s, `"`) {
+		return line
+	}
+	var quoted strings.Builder
+	encoder := json.NewEncoder(escapeControls{&quoted, true})
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(s) // a string can be written
+	return strings.TrimSuffix(quoted.String(), "\n")
 }
 
 func (t *terminal) number(n int64) string {

@@ -231,3 +231,25 @@ func TestDeleteAsksAPersonAndRefusesToGuess(t *testing.T) {
 	require.Zero(t, code, said)
 	require.Contains(t, said, "deleted c at sequence 2")
 }
+
+func TestATableInAPipeChangesNoValue(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	values := []string{"plain id", "a\nb", "a\tb", "\u202eevil", "\u0085", "\x1b[2J", "\x7f", "\u2028", `"quoted"`, "<&>é😀", ""}
+	rows := [][]any{}
+	for _, v := range values {
+		rows = append(rows, []any{v, "next"})
+	}
+	require.NoError(t, newTerminal(&out, io.Discard, "never").table([]column{{Name: "ID"}, {Name: "NEXT"}}, rows))
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")[1:]
+	require.Len(t, lines, len(values))
+	for i, line := range lines {
+		got, next, _ := strings.Cut(line, "\t")
+		require.Equal(t, "next", next)
+		require.Equal(t, got, console.OneLine(got), "nothing a terminal obeys")
+		if strings.HasPrefix(got, `"`) {
+			require.NoError(t, json.Unmarshal([]byte(got), &got))
+		}
+		require.Equal(t, values[i], got)
+	}
+}

@@ -40,7 +40,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	instance, err := service.Up(ctx, service.Config{
-		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Listen: c.Listen, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
+		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Listen: c.Listen, Hosts: c.Hosts, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat),
 	})
 	if err != nil {

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"mneme/events"
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
 	"mneme/internal/importer"
 	"mneme/internal/service"
 	"mneme/internal/settings"
@@ -32,6 +30,8 @@ type ImportCmd struct {
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
 	return `Importing again changes nothing: known events are recognised.
+
+The exit code is 0 only if everything is in the log now, or was left for the next import. It is 1 if a line was rejected, or a file could not be read to its end; each is named, and the rest is imported. So it is safe to delete a recording after exit code 0 if nothing was held back.
 
 Examples:
 
@@ -82,7 +82,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	imported := err == nil
 	if imported && c.Wait {
-		err = api.awaitApplied(ctx, report.LastSeq)
+		err = api.awaitApplied(ctx, t, report.LastSeq)
 	}
 	if printed := c.print(g, t, report); err == nil {
 		err = printed
@@ -97,7 +97,11 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	case unread == nil && unfound != nil:
 		unread = importer.ErrUnread
 	}
-	return errors.Join(unread, unfound)
+	var missing error
+	if report.Rejected > 0 {
+		missing = fmt.Errorf("%s rejected: what they hold is not in the log", counted(report.Rejected, "line"))
+	}
+	return errors.Join(unread, unfound, missing)
 }
 
 func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
@@ -149,35 +153,6 @@ func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Kn
 		return nil, fmt.Errorf("asked for %d events, got %d answers", len(list), len(answer.Events))
 	}
 	return answer.Events, nil
-}
-
-// awaitApplied waits until every projection has applied a sequence, but for embeddings:
-// these come late, and everything is served without.
-func (c *client) awaitApplied(ctx context.Context, seq uint64) error {
-	for {
-		var s httpapi.Status
-		if err := c.get(ctx, "/v1/status", nil, &s); err != nil {
-			return err
-		}
-		behind := false
-		for _, p := range s.Projections {
-			if p.Name == "embeddings" {
-				continue
-			}
-			if p.State == "halted" {
-				return fmt.Errorf("%s is halted: %s", p.Name, p.Error)
-			}
-			behind = behind || (p.Lag > 0 && p.Checkpoint < seq) || p.State == "absent" || p.State == "unavailable"
-		}
-		if !behind {
-			return nil
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // PublishCmd publishes events.
@@ -234,7 +209,7 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		if e.Duplicate {
 			known = " (known already)"
 		}
-		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", console.OneLine(e.ID), e.Seq, known)); err != nil {
+		if err := t.text(fmt.Sprintf("%s at sequence %d%s\n", t.exact(e.ID), e.Seq, known)); err != nil {
 			return err
 		}
 	}

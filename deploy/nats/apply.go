@@ -15,6 +15,7 @@ type Info struct {
 	Messages   uint64 // events in the stream
 	FirstSeq   uint64 // sequence of the oldest event; above 1 after an erasure from the front
 	Head       uint64 // sequence of the newest event ever stored, 0 for an empty stream
+	Missing    uint64 // events that left the stream unknown to anybody, see [Missing]
 	Bytes      uint64 // what the events take, of MaxBytes
 	MaxBytes   int64
 	Created    bool // by this very call
@@ -104,6 +105,7 @@ func describe(got *jetstream.StreamInfo) Info {
 		Messages:   got.State.Msgs,
 		FirstSeq:   got.State.FirstSeq,
 		Head:       got.State.LastSeq,
+		Missing:    Missing(got),
 		Bytes:      got.State.Bytes,
 		MaxBytes:   got.Config.MaxBytes,
 	}

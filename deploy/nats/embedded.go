@@ -173,6 +173,16 @@ func (e *Embedded) ClientURL() string {
 //	nats.Connect("", e.InProcess())
 func (e *Embedded) InProcess() nats.Option { return nats.InProcessServer(e.srv) }
 
+// WriteError says why the log takes no writes, nil if it does. The server finds out when
+// it writes, and does not try again: it has to be restarted once the cause has gone.
+func (e *Embedded) WriteError() error {
+	health := e.srv.Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Stream: Stream})
+	if health.Error == "" {
+		return nil
+	}
+	return errors.New(health.Error)
+}
+
 // Stop closes all connections, writes the server's state and returns when
 // nothing of it runs any more. Every call of it does, whichever came first.
 func (e *Embedded) Stop() {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -15,6 +16,7 @@ import (
 	"mneme/internal/service"
 	"mneme/pkg/files"
 	"mneme/pkg/graph"
+	"mneme/pkg/graph/sqlitestore"
 	"mneme/pkg/projection"
 	"mneme/pkg/summary"
 )
@@ -65,6 +67,19 @@ func (e *examination) data(ctx context.Context) {
 		defer summaries.Release()
 	}
 	e.model(ctx, "summaries", summaries.Model, err)
+	e.setAside()
+}
+
+// setAside tells of damaged files that were moved aside at a start.
+func (e *examination) setAside() {
+	list, err := sqlitestore.AllSetAside(filepath.Join(e.Data, "models"))
+	if err != nil {
+		e.add("damaged files", Warning, err.Error(), "give this user access to it")
+	}
+	for _, path := range list {
+		e.add("damaged files", Warning, path+" was damaged and was moved aside at a start; its read model was made again from the log",
+			"look why files get damaged: the disk, or a copy taken while mneme ran; then delete it, with its -wal and -shm")
+	}
 }
 
 // stores is where the read models are.
@@ -111,6 +126,9 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 	case errors.Is(err, projection.ErrRebuild):
 		e.add(check, Failed, err.Error(), "stop mneme, delete the file, start again: it is made anew from the log")
 		return
+	case errors.Is(err, projection.ErrDamaged):
+		e.add(check, Failed, err.Error(), damagedRemedy(name))
+		return
 	case err != nil:
 		e.add(check, Failed, fmt.Sprintf("%s: %v", path, err), "stop mneme, move the file away, start again: it is made anew from the log")
 		return
@@ -119,7 +137,34 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 	if held, err := isLocked(path + ".lock"); err == nil && held {
 		use = "; a running process writes to it"
 	}
+	if checked, err := checkFile(ctx, path); errors.Is(err, projection.ErrDamaged) {
+		e.add(check, Failed, err.Error(), damagedRemedy(name))
+		return
+	} else if err != nil {
+		e.add(check, Warning, err.Error(), "look at the disk")
+	} else if !checked {
+		use += fmt.Sprintf("; of its file, nothing was found damaged within %s, which did not suffice for all of it", checkWithin)
+	}
 	e.positions(ctx, name, store, use, "stop mneme, move "+path+" away, start again: it is made anew from the log")
+}
+
+// checkWithin is how long the check of one file may take: about 10 GB on a fast disk.
+const checkWithin = 10 * time.Second
+
+// checkFile looks for damage in a file, and tells whether it came to its end.
+func checkFile(ctx context.Context, path string) (whole bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	err = sqlitestore.Check(ctx, path)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// damagedRemedy is what to do about a damaged file, whether or not mneme runs.
+func damagedRemedy(name string) string {
+	return "mneme rebuild " + name + "; or, if mneme up does not run, start it: it moves a file that can't be opened aside and makes it again"
 }
 
 // declared is what this program would build each read model as.

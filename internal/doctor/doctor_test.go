@@ -73,7 +73,7 @@ func TestAHealthyInstallationHasNothingToDo(t *testing.T) {
 	i := up(t, data)
 	publish(t, i.Log, time.Now())
 	findings := examine(t, i.HTTPURL(), i.NATSURL(), data)
-	for _, check := range []string{"settings", "open files", "nats", "jetstream", "log", "producers", "clock", "http", "projection graph", "projection files", "projection summaries", "data", "disk", "read model graph", "read model files", "read model summaries"} {
+	for _, check := range []string{"settings", "open files", "nats", "jetstream", "log", "log content", "producers", "clock", "http", "projection graph", "projection files", "projection summaries", "data", "disk", "read model graph", "read model files", "read model summaries"} {
 		require.Contains(t, findings, check)
 		require.Equal(t, OK, findings[check].Level, "%+v", findings[check])
 		require.Empty(t, findings[check].Remedy)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mneme/internal/httpapi"
+	"mneme/internal/rebuild"
 	"mneme/internal/service"
 	"mneme/internal/settings"
 	"mneme/pkg/projection"
@@ -45,8 +46,16 @@ func (e *examination) http(ctx context.Context) {
 	} else {
 		e.add("http", OK, fmt.Sprintf("%s, %s", settings.Redacted(e.Client.URL), theirs), "")
 	}
+	if status.Stream.Error != "" {
+		e.add("log writes", Failed, status.Stream.Error, LogRemedy)
+	}
 	for _, p := range status.Projections {
 		e.projection(p)
+	}
+	for _, r := range status.Rebuilds {
+		if r.State == string(rebuild.Unreadable) {
+			e.add("rebuild "+r.Projection, Warning, r.Error, "run mneme rebuild "+r.Projection+", and find out who else writes to this NATS server")
+		}
 	}
 }
 
@@ -63,6 +72,12 @@ func (e *examination) clock(response *http.Response, asked time.Time) {
 	}
 	e.add("clock", OK, "the server's clock agrees with this one", "")
 }
+
+// LogRemedy is what to do about a log that takes no writes.
+const LogRemedy = "make room on the disk, or lift the limit that the message names; then restart mneme, which takes no events before"
+
+// DiskRemedy is what to do about a store whose disk is full or fails.
+const DiskRemedy = "make room on the disk, or mend it; it then goes on by itself"
 
 // manyBehind is a lag that is worth a warning.
 const manyBehind = 10_000
@@ -91,8 +106,12 @@ func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
 		return Failed, "its read model is not there", "start " + program + " on the same data directory, or mneme up"
 	case p.State == "unavailable":
 		return Failed, p.Error, service.Neo4jRemedy(projection.ErrUnavailable)
+	case p.State == "damaged":
+		return Failed, p.Error, "mneme rebuild " + p.Name
 	case p.State == "halted":
 		return Failed, p.Error, "do what the message says; what it has applied stays readable"
+	case strings.Contains(p.Error, projection.ErrDisk.Error()): // a status carries text
+		return Failed, p.Error, DiskRemedy
 	case p.Error != "":
 		return Warning, p.Error, "it tries again by itself; look at the log of " + program + " if it stays"
 	case p.State == "idle":

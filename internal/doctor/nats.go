@@ -29,12 +29,30 @@ func (e *examination) nats(ctx context.Context) {
 		e.add("jetstream", Failed, err.Error(), "")
 		return
 	}
+	asking, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e.jetStream(asking, js)
+	e.stream(asking, js)
+	if log, err := eventlog.Open(asking, conn); err == nil {
+		e.producers(asking, log)
+		e.readable(ctx, log)
+	}
+}
+
+// readable reads the whole log, as far as that goes within the patience for one question.
+func (e *examination) readable(ctx context.Context, log *eventlog.Log) {
+	const check = "log content"
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	e.jetStream(ctx, js)
-	e.stream(ctx, js)
-	if log, err := eventlog.Open(ctx, conn); err == nil {
-		e.producers(ctx, log)
+	switch unreadable, err := log.Unreadable(ctx); {
+	case errors.Is(err, context.DeadlineExceeded):
+		e.add(check, OK, fmt.Sprintf("reading the whole log takes more than %s, so it was not tried; mneme verify does", patience), "")
+	case err != nil:
+		e.add(check, Warning, "the log cannot be read: "+err.Error(), "look at the server's log")
+	case unreadable > 0:
+		e.add(check, Failed, fmt.Sprintf("%d events of the log cannot be read: their bytes on the disk are damaged", unreadable), "restore the log from a backup, or write them back with mneme repair log; look after the disk")
+	default:
+		e.add(check, OK, "every event can be read", "")
 	}
 }
 
@@ -99,6 +117,16 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 	default:
 		e.add("log", OK, detail, "")
 	}
+	if info.Missing > 0 {
+		what, remedy := MissingEvents(info.Missing)
+		e.add("log", Failed, what, remedy)
+	}
+}
+
+// MissingEvents says what it means that events are missing from the log, and what to do.
+func MissingEvents(n uint64) (what, remedy string) {
+	return fmt.Sprintf("%d events are missing from the log, and nobody recorded that they were removed", n),
+		"restore the log from a backup; do not rebuild, the read models may hold the last copy; mneme repair log writes back what they hold, mneme repair log --accept records that you removed the rest"
 }
 
 // Times of producers that lie further ahead than this are worth a warning.

@@ -27,6 +27,9 @@ type Config struct {
 	Logger   *slog.Logger
 	// Store is the name of the backend, for status.
 	Store string
+	// LogHealth says why the log takes no writes, nil if it does. Nil in a process whose
+	// log is on a server of its own, which nobody here can ask.
+	LogHealth func() error
 	// States reports what projectors in this process are doing. Nil in a process
 	// without projectors: states are then derived from the checkpoints.
 	States func() []projection.Status

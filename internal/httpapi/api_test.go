@@ -143,6 +143,21 @@ func TestBinaryModeOverHTTPIsTheSameEvent(t *testing.T) {
 	require.Equal(t, answer.Seq, again.Seq)
 }
 
+func TestAnEventOfAnotherProjectIsStoredAndSkipped(t *testing.T) {
+	b := setup(t)
+	var foreign struct{ Seq uint64 }
+	b.do(http.StatusCreated, http.MethodPost, "/v1/events", map[string]string{"Content-Type": events.ContentTypeEvent},
+		[]byte(`{"specversion":"1.0","type":"com.example.build.finished","source":"ci","id":"1","subject":"c","data":{"ok":true}}`), &foreign)
+	b.do(http.StatusNotFound, http.MethodGet, fmt.Sprintf("/v1/conversations/c?at_least=%d", foreign.Seq), nil, nil, nil)
+	b.publish(structured("c", "2", message("m1", "user", "hello")))
+	var body string
+	b.get(fmt.Sprintf("/v1/conversations/c/export?at_least=%d", b.head()), &body)
+	require.Contains(t, body, "com.example.build.finished")
+	var failed struct{ Failed []any }
+	b.get("/v1/failed", &failed)
+	require.Empty(t, failed.Failed)
+}
+
 func TestABatchWithABadEventPublishesNothingAndNamesTheIndexes(t *testing.T) {
 	b := setup(t)
 	good := string(structured("c1", "1", message("m1", "user", "x")))

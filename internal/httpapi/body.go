@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonBodies is JSON as huma reads and writes it, but strict, see [decode].
+// jsonBodies is JSON as huma reads and writes it, but strict, see [strictJSON] and [decode].
 var jsonBodies = map[string]huma.Format{
 	"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode},
 	"json":             {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode},
@@ -24,15 +26,33 @@ func decode(data []byte, into any) error {
 	if !ok {
 		return json.Unmarshal(data, into)
 	}
+	if err := strictJSON(data); err != nil {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if err := d.Decode(checked); err != nil {
 		return err
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	*checked = marked(*checked)
+	return nil
+}
+
+// strictJSON refuses what two readers could understand differently: an object with the
+// same member twice, text that is not UTF-8, half of a surrogate pair. encoding/json
+// takes the last member, and makes U+FFFD of such text, so that an id would become another one.
+func strictJSON(data []byte) error {
+	d := jsontext.NewDecoder(bytes.NewBuffer(data))
+	if _, err := d.ReadValue(); err != nil {
+		var syntax *jsontext.SyntacticError
+		if errors.As(err, &syntax) {
+			return fmt.Errorf("%w at %q after byte %d", syntax.Err, syntax.JSONPointer, syntax.ByteOffset)
+		}
+		return err
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more than one JSON value")
 	}
-	*checked = marked(*checked)
 	return nil
 }
 

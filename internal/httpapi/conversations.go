@@ -107,7 +107,7 @@ func (p *ConversationParam) id() events.ConversationID {
 
 // AsOfParam asks for the past.
 type AsOfParam struct {
-	AsOf uint64 `query:"as_of" doc:"answer as of this sequence of the log; 0 is now"`
+	AsOf uint64 `query:"as_of" minimum:"1" doc:"answer as of this sequence of the log; left out, as of now"`
 }
 
 // EmbeddedParam repeats an answer that was given before an endpoint had embedded more.

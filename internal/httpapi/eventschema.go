@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -15,10 +16,11 @@ func eventSchema(h huma.API) *huma.Schema {
 	const name = "CloudEvent"
 	schemas := h.OpenAPI().Components.Schemas.Map()
 	if schemas[name] == nil {
-		all := &huma.Schema{Type: huma.TypeObject, Description: "an event of one of the types of mneme, in the CloudEvents JSON format"}
+		all := &huma.Schema{Type: huma.TypeObject, Description: "an event of one of the types of mneme, or of another project, in the CloudEvents JSON format"}
 		for _, eventType := range events.Types() {
 			all.OneOf = append(all.OneOf, typeSchema(eventType))
 		}
+		all.OneOf = append(all.OneOf, foreignSchema())
 		schemas[name] = all
 	}
 	return &huma.Schema{Ref: "#/components/schemas/" + name}
@@ -52,6 +54,20 @@ func batchExample() []json.RawMessage {
 	return list
 }
 
+// foreignTypes matches what [events.IsForeign] accepts.
+const foreignTypes = `^(?![dD][eE][vV]\.[mM][nN][eE][mM][eE]\.)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2,}$`
+
+// foreignSchema describes an event of a type that another project defined.
+func foreignSchema() *huma.Schema {
+	s := envelopeSchema("an event of another project", &huma.Schema{Type: huma.TypeString, Pattern: foreignTypes, Description: "a reverse domain name, such as com.example.build.finished"})
+	s.Description = "It is kept in the log, and skipped by projections that don't know its type."
+	s.Properties["datacontenttype"] = &huma.Schema{Type: huma.TypeString, Nullable: true}
+	s.Properties["data"] = &huma.Schema{}
+	s.Properties["data_base64"] = &huma.Schema{Type: huma.TypeString, ContentEncoding: "base64"}
+	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return name == "data" })
+	return s
+}
+
 func typeSchema(eventType string) *huma.Schema {
 	raw, _ := events.Schema(eventType)
 	data := map[string]any{}
@@ -60,22 +76,28 @@ func typeSchema(eventType string) *huma.Schema {
 	}
 	delete(data, "$schema")
 	delete(data, "$id")
+	s := envelopeSchema(eventType, &huma.Schema{Type: huma.TypeString, Enum: []any{eventType}})
+	s.Properties["data"] = &huma.Schema{Extensions: data}
+	return s
+}
+
+// envelopeSchema describes a structured CloudEvent apart from its data.
+func envelopeSchema(title string, typ *huma.Schema) *huma.Schema {
 	one := 1
 	text := func(most int, doc string) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeString, MinLength: &one, MaxLength: &most, Description: doc}
 	}
 	return &huma.Schema{
 		Type:  huma.TypeObject,
-		Title: eventType,
+		Title: title,
 		Properties: map[string]*huma.Schema{
 			"specversion":     {Type: huma.TypeString, Enum: []any{"1.0"}},
-			"type":            {Type: huma.TypeString, Enum: []any{eventType}},
+			"type":            typ,
 			"id":              text(events.MaxIDBytes, "with source and subject it makes the event known: a repeat changes nothing"),
 			"source":          text(events.MaxSourceBytes, "the program that publishes"),
 			"subject":         text(events.MaxIDBytes, "the conversation's id"),
 			"time":            {Type: huma.TypeString, Nullable: true, Format: "date-time", Description: "the producer's time: shown, never used as order"},
 			"datacontenttype": {Type: huma.TypeString, Nullable: true, Enum: []any{"application/json", nil}},
-			"data":            {Extensions: data},
 		},
 		Required: []string{"specversion", "type", "id", "source", "subject", "data"},
 		// Extension attributes.

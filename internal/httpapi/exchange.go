@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -41,6 +42,9 @@ func (a *api) exchange(h huma.API) func(huma.Context, func(huma.Context)) {
 		ctx = huma.WithValue(ctx, exchangeKey{}, x)
 		defer x.end()
 		ctx.SetHeader("Cache-Control", cacheNothing)
+		if r, _ := humago.Unwrap(ctx); r.URL.Path != eventsPath { // there it is the event's own
+			r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type"))) // huma looks it up as it is
+		}
 		if size := bodySize(ctx); size > 0 {
 			if err := admit(ctx.Context(), a.limits.bodies, size); err != nil {
 				a.refuse(h, ctx, err)

@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -107,14 +109,27 @@ func (a *api) exportable(ctx context.Context, m model, id events.ConversationID)
 	return upTo, partition, a.unchanged(ctx, fmt.Sprintf("%d %d %d", m.generation, upTo, repairs))
 }
 
-// fileName is a name for an export, whatever the conversation is called.
+// maxNameBytes is how long a file's name may get before its ending. File systems allow
+// 255 bytes, browsers add to it.
+const maxNameBytes = 120
+
+// fileName is a name for an export, whatever the conversation is called. Controls and
+// what turns the direction of text are left out: they make a name look like another one.
 func fileName(conversation string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+			return -1
+		case strings.ContainsRune(`/\:*?"<>|`, r):
 			return '_'
 		}
 		return r
-	}, conversation) + ".ndjson"
+	}, conversation)
+	end := min(len(name), maxNameBytes)
+	for end < len(name) && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return cmp.Or(name[:end], "conversation") + ".ndjson"
 }
 
 // exporter writes the events of one conversation.

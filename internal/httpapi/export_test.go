@@ -85,6 +85,7 @@ func TestAnExportHasEveryEventAsItWasPublished(t *testing.T) {
 	add("5", &events.ToolReturned{ToolCallID: "t1", Result: events.TextResult(strings.Repeat("long ", 50_000))}, nil)
 	add("6", &events.SummaryWritten{SummaryID: "s1", Level: 1, FirstSeq: 1, LastSeq: 2, Conversation: "x", Method: "extractive"}, nil)
 	add("7", message("m3", "user", "bye"), nil)
+	add("8", &events.Foreign{Type: "com.example.build.finished", Data: []byte("two\nlines")}, func(e *events.Event) { e.DataContentType = "text/plain" })
 	// What does not count: a repeat, an event that contradicts another, and no event at all.
 	conn, err := nats.Connect(b.NATSURL())
 	require.NoError(t, err)
@@ -144,7 +145,7 @@ func stalled(t *testing.T, url, path string) *bufio.Reader {
 	t.Helper()
 	conn := dial(t, url, "")
 	require.NoError(t, conn.SetReadBuffer(128<<10))
-	_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+	_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
 	require.NoError(t, err)
 	in := bufio.NewReader(conn)
 	_, err = in.Peek(64)

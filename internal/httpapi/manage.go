@@ -99,7 +99,7 @@ func (a *api) registerManage(h huma.API) {
 	huma.Register(h, update, a.update)
 
 	remove := operation("delete-conversation", http.MethodDelete, "/v1/conversations/{id}", "Delete a conversation", "conversations", 404, 409, 413, 422, 503, 507)
-	remove.Description = "Everything derived from the conversation is dropped, and events of it that come later are skipped. Its branches lose what they have from it. The events stay in the log."
+	remove.Description = "Everything derived from the conversation is dropped, and events of it that come later are skipped. Its branches lose what they have through it: what was said in it, and also what it had itself from conversations that it branched from, although those live on. So do branches of its branches. The events stay in the log."
 	huma.Register(h, remove, a.remove)
 }
 
@@ -197,11 +197,6 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 		ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, deletion, before)
 		if errors.Is(err, eventlog.ErrConflict) {
 			continue
-		}
-		if err == nil && ack.Duplicate {
-			if m, err = a.Log.Get(ctx, ack.Seq); err == nil {
-				return w.repeated(&m)
-			}
 		}
 		return w.stored(ack, err)
 	}
@@ -323,6 +318,10 @@ func (w *write) again(seq uint64, same bool) (*writtenOutput, error) {
 }
 
 func (w *write) stored(ack eventlog.Ack, err error) (*writtenOutput, error) {
+	var other *eventlog.OtherContentError
+	if errors.As(err, &other) {
+		return w.again(other.Seq, false)
+	}
 	if err != nil {
 		return nil, err
 	}

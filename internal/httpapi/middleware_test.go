@@ -77,7 +77,7 @@ func setupFront(t *testing.T, change func(*httpapi.Config)) *front {
 	config.Telemetry, err = telemetry.Setup(t.Context(), "test", settings.Telemetry{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	change(&config)
-	f.server, err = service.Listen("test", "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	f.server, err = service.Listen("test", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	f.server.Start(httpapi.New(config))
 	t.Cleanup(f.server.Stop)
@@ -118,7 +118,7 @@ func TestAnswersArePackedForClientsThatAsk(t *testing.T) {
 	path := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq)
 	var plain string
 	b.get(path, &plain)
-	response, body := raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n")
+	response, body := raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n")
 	require.Equal(t, "gzip", response.Header.Get("Content-Encoding"))
 	require.Contains(t, response.Header.Values("Vary"), "Accept-Encoding")
 	require.Less(t, len(body), len(plain)/10)
@@ -128,7 +128,7 @@ func TestAnswersArePackedForClientsThatAsk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, plain, string(text))
 
-	response, body = raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	response, body = raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	require.Empty(t, response.Header.Get("Content-Encoding"))
 	require.Equal(t, plain, body)
 }
@@ -165,14 +165,14 @@ func TestAPackedBodyTakesTheRoomThatItMayUnpackTo(t *testing.T) {
 	f := setupFront(t, func(*httpapi.Config) {})
 	var held []net.Conn
 	for range 4 { // of up to 64 MiB each, which is all there is
-		conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Encoding: gzip\r\nContent-Length: 70000\r\nExpect: 100-continue\r\n\r\n", events.ContentTypeBatch))
+		conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: gzip\r\nContent-Length: 70000\r\nExpect: 100-continue\r\n\r\n", events.ContentTypeBatch))
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		require.NoError(t, err)
 		require.Contains(t, line, "100 Continue", "it was let in")
 		held = append(held, conn)
 	}
 	body := structured("c1", "1", message("m1", "user", "hello"))
-	next := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", events.ContentTypeEvent, len(body), body))
+	next := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", events.ContentTypeEvent, len(body), body))
 	require.NoError(t, next.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
 	_, err := next.Read(make([]byte, 1))
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "there is no room")
@@ -186,7 +186,7 @@ func TestABodyThatIsCutOffPublishesNothing(t *testing.T) {
 	b := setup(t)
 	body := string(structured("c1", "1", message("m1", "user", "hello")))
 	for _, path := range []string{"/v1/events", "/v1/events/lookup"} {
-		conn := dial(t, b.HTTPURL(), fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", path, events.ContentTypeEvent, len(body)+1, body))
+		conn := dial(t, b.HTTPURL(), fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", path, events.ContentTypeEvent, len(body)+1, body))
 		require.NoError(t, conn.CloseWrite())
 		response, text := answer(t, conn, http.MethodPost)
 		require.Equal(t, http.StatusBadRequest, response.StatusCode, text)
@@ -198,7 +198,7 @@ func TestABodyThatIsCutOffPublishesNothing(t *testing.T) {
 func TestABodyThatStopsComingIsCutOff(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall = 300 * time.Millisecond })
 	for _, path := range []string{"/v1/events", "/v1/events/lookup", "/v1/import"} {
-		conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n{", path, events.ContentTypeEvent))
+		conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n{", path, events.ContentTypeEvent))
 		response, text := answer(t, conn, http.MethodPost)
 		require.Equal(t, http.StatusRequestTimeout, response.StatusCode, text)
 		_, err := conn.Read(make([]byte, 1))
@@ -225,7 +225,7 @@ func TestARequestMayTakeLongerThanItsBodyMay(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall, h.Models, c.Models = stall, c.Models, &h })
 	f.publish(structured("c1", "1", message("m1", "user", "hello")))
 	body := `{"events":[{"conversation":"c1","source":"test","id":"1"}]}`
-	conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events/lookup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events/lookup HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 	<-h.asked
 	time.Sleep(4 * stall) // which is the thing tested: time passes while the request is worked on
 	close(h.letGo)
@@ -235,7 +235,7 @@ func TestARequestMayTakeLongerThanItsBodyMay(t *testing.T) {
 
 func TestHeadersHaveALimit(t *testing.T) {
 	b := setup(t)
-	response, _ := raw(t, b.HTTPURL(), "GET /v1/status HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 1400<<10)+"\r\n\r\n")
+	response, _ := raw(t, b.HTTPURL(), "GET /v1/status HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 1400<<10)+"\r\n\r\n")
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
 }
 
@@ -247,7 +247,7 @@ func (breaking) Graph() (httpapi.Pinned[graph.Reader], error) { panic("out of or
 func TestAPanicIsAProblemAndInTheLog(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) { c.Models = breaking{c.Models} })
 	for range 2 {
-		response, text := raw(t, f.HTTPURL(), "GET /v1/conversations/c1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		response, text := raw(t, f.HTTPURL(), "GET /v1/conversations/c1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 		require.Equal(t, http.StatusInternalServerError, response.StatusCode)
 		require.Equal(t, "application/problem+json", response.Header.Get("Content-Type"))
 		require.NotContains(t, text, "out of order", "what broke is for the log")
@@ -279,7 +279,7 @@ func TestWhatNoOperationAnswersIsAProblemToo(t *testing.T) {
 		"OPTIONS /v1/none":                    {404, "", "/openapi.json"},
 		"GET /v1/conversations/none":          {404, "", "not found"},
 	} {
-		response, body := raw(t, b.HTTPURL(), request+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		response, body := raw(t, b.HTTPURL(), request+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 		require.Equal(t, want.status, response.StatusCode, "%s: %s", request, body)
 		require.Equal(t, want.allow, response.Header.Get("Allow"), request)
 		if want.status >= 400 {
@@ -316,8 +316,8 @@ func TestHEADIsGETWithoutTheBody(t *testing.T) {
 	seq := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
 	for _, path := range []string{"/v1/conversations/c1", "/v1/conversations/c1/context", "/v1/conversations/c1/export", "/v1/conversations"} {
 		b.get(fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq), nil)
-		got, _ := raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-		response, body := raw(t, b.HTTPURL(), "HEAD "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		got, _ := raw(t, b.HTTPURL(), "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		response, body := raw(t, b.HTTPURL(), "HEAD "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 		require.Equal(t, http.StatusOK, response.StatusCode)
 		require.Equal(t, got.Header.Get("ETag"), response.Header.Get("ETag"))
 		require.Equal(t, got.Header.Get("Content-Type"), response.Header.Get("Content-Type"))
@@ -334,16 +334,16 @@ func TestAConversationIsReachedWhateverItsIDIs(t *testing.T) {
 		seq := b.publish(structured(id, "1", message("m1", "user", "I am "+id))).Seq
 		for _, below := range []string{"", "/context?format=markdown", "/files", "/export"} {
 			target, query, _ := strings.Cut("/v1/conversations/"+path+below, "?")
-			request := fmt.Sprintf("GET %s?%s&at_least=%d HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target, query, seq)
+			request := fmt.Sprintf("GET %s?%s&at_least=%d HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target, query, seq)
 			if below == "/files" {
-				request = fmt.Sprintf("GET %s?at_least=%d HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target, seq)
+				request = fmt.Sprintf("GET %s?at_least=%d HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target, seq)
 			}
 			response, body := raw(t, b.HTTPURL(), request)
 			require.Equal(t, http.StatusOK, response.StatusCode, "%q%s: %s", id, below, body)
 		}
 	}
 	for _, path := range []string{"%00", "%FF", strings.Repeat("x", 5000), "%F0%9F"} {
-		response, body := raw(t, b.HTTPURL(), "GET /v1/conversations/"+path+"?at_least=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		response, body := raw(t, b.HTTPURL(), "GET /v1/conversations/"+path+"?at_least=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 		require.Contains(t, []int{404, 422}, response.StatusCode, body)
 		require.Equal(t, "application/problem+json", response.Header.Get("Content-Type"))
 	}
@@ -356,7 +356,7 @@ func TestTheDocsPageLoadsNothingFromElsewhere(t *testing.T) {
 	require.NotContains(t, page, "//", "no address of another host")
 	for _, file := range []string{"/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js", "/docs/start.js"} {
 		require.Contains(t, page, `"`+file+`"`)
-		response, body := raw(t, b.HTTPURL(), "GET "+file+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		response, body := raw(t, b.HTTPURL(), "GET "+file+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 		require.Equal(t, http.StatusOK, response.StatusCode)
 		require.Contains(t, response.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
 		require.NotEmpty(t, body)

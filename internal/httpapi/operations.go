@@ -34,6 +34,7 @@ type Difference struct {
 	Conversation string `json:"conversation"`
 	Stored       string `json:"stored"`
 	Replayed     string `json:"replayed"`
+	MissingIn    string `json:"missing_in" enum:"log,read_model," doc:"where events are missing; empty: both have the same events, and the rows differ"`
 }
 
 func (a *api) registerOperations(h huma.API) {
@@ -41,6 +42,7 @@ func (a *api) registerOperations(h huma.API) {
 	verify := operation("verify", http.MethodPost, "/v1/verify", "Replay the log and compare it with the read models", "operations", 503)
 	verify.Description = "Takes about as long as applying the whole log did. The read models go on meanwhile."
 	huma.Register(h, verify, a.verify)
+	a.registerRepairLog(h)
 }
 
 func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
@@ -56,7 +58,7 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 		p := VerifiedProjection{Name: v.Projection, Hash: v.Hash.String(), Equal: v.Equal(), Conversations: v.Conversations, Events: v.Events, UpTo: v.UpTo, Behind: v.Behind}
 		for _, d := range v.Differences {
 			p.Differences = append(p.Differences, Difference{
-				Tenant: d.Conversation.Tenant, Conversation: d.Conversation.ID, Stored: d.Stored.String(), Replayed: d.Replayed.String(),
+				Tenant: d.Conversation.Tenant, Conversation: d.Conversation.ID, Stored: d.Stored.String(), Replayed: d.Replayed.String(), MissingIn: string(d.MissingIn),
 			})
 		}
 		out.Body.Equal = out.Body.Equal && p.Equal
@@ -80,7 +82,7 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	status := http.StatusOK
 	for _, p := range out.Body.Projections {
-		if p.State == "absent" && !mayBeAbsent(p.Name) || p.State == "unavailable" {
+		if p.State == "absent" && !mayBeAbsent(p.Name) || p.State == "unavailable" || p.State == "damaged" {
 			status = http.StatusServiceUnavailable
 		}
 	}

@@ -7,8 +7,12 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"mneme/events"
 )
 
 // strict refuses what would otherwise be read as something else: a parameter without a
@@ -22,6 +26,10 @@ func strict(h huma.API) func(huma.Context, func(huma.Context)) {
 		if err != nil {
 			_ = huma.WriteErr(h, ctx, http.StatusUnprocessableEntity, "the query is not well-formed: "+err.Error())
 			return
+		}
+		if canonicalTimes(ctx.Operation().Parameters, query) {
+			r, _ := humago.Unwrap(ctx)
+			r.URL.RawQuery = query.Encode()
 		}
 		var bad []error
 		for _, p := range ctx.Operation().Parameters {
@@ -42,6 +50,23 @@ func strict(h huma.API) func(huma.Context, func(huma.Context)) {
 		}
 		next(ctx)
 	}
+}
+
+// canonicalTimes writes times that RFC 3339 allows as Go reads them, see
+// [events.ParseTime], and tells whether there were others.
+func canonicalTimes(parameters []*huma.Param, query url.Values) (changed bool) {
+	for _, p := range parameters {
+		if p.In != "query" || p.Schema.Format != "date-time" {
+			continue
+		}
+		for i, text := range query[p.Name] {
+			if t, err := events.ParseTime(text); err == nil {
+				query[p.Name][i] = t.Format(time.RFC3339Nano)
+				changed = changed || query[p.Name][i] != text
+			}
+		}
+	}
+	return changed
 }
 
 // misread says why the values of a parameter would not be read as they are meant, ""

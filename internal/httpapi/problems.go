@@ -34,6 +34,8 @@ func (a *api) problem(err error) error {
 		return huma.Error409Conflict("others change this conversation at the same time; look at it and try again")
 	case errors.Is(err, eventlog.ErrFull):
 		return huma.NewError(http.StatusInsufficientStorage, "the log is full: publish again after an operator made room")
+	case errors.Is(err, eventlog.ErrNotStored):
+		return &failure{huma.NewError(http.StatusServiceUnavailable, "the log could not store this: the disk of its server may be full; mneme doctor says more").(*huma.ErrorModel), err}
 	case errors.Is(err, eventlog.ErrTooLarge):
 		return huma.NewError(http.StatusRequestEntityTooLarge, err.Error())
 	case a.NotReady != nil && errors.Is(err, a.NotReady):
@@ -43,8 +45,14 @@ func (a *api) problem(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return huma.Error504GatewayTimeout("no answer in time: " + err.Error())
 	}
+	var damaged *projection.DamagedError
 	text := "the log or a read model does not answer now; try again"
-	if errors.Is(err, projection.ErrUnavailable) {
+	switch {
+	case errors.As(err, &damaged):
+		text = damaged.Summary()
+	case errors.Is(err, projection.ErrDisk):
+		text = "the disk of the read models is full or fails: mneme doctor says more"
+	case errors.Is(err, projection.ErrUnavailable):
 		text = "the server of the read models does not answer now: nothing is lost, try again; mneme status shows why"
 	}
 	var ready huma.StatusError
@@ -80,7 +88,11 @@ func (a *api) partly(err error, stored, asked int) error {
 	problem := a.problem(err)
 	var model *huma.ErrorModel
 	if errors.As(problem, &model) {
-		model.Detail = fmt.Sprintf("%d of %d events were stored, the first ones. %s", stored, asked, model.Detail)
+		which := ""
+		if stored > 0 {
+			which = ", the first ones"
+		}
+		model.Detail = fmt.Sprintf("%d of %d events were stored%s. %s", stored, asked, which, model.Detail)
 	}
 	return problem
 }
@@ -147,6 +159,8 @@ func explain(ctx huma.Context, e *huma.ErrorDetail) {
 		e.Message = "is no time as RFC 3339 has it, such as 2026-01-31T15:04:05Z"
 	case strings.HasPrefix(e.Message, huma.ErrUnknownContentType.Error()):
 		e.Message += "; send Content-Type: application/json"
+	case e.Location == "query.as_of" && strings.HasPrefix(e.Message, "expected number >= 1"):
+		e.Message = "sequences begin at 1; leave as_of out to read what is there now"
 	case e.Message == "unknown query parameter":
 		known := []string{}
 		for _, p := range ctx.Operation().Parameters {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme/events"
+	"mneme/pkg/eventlog"
 	"mneme/pkg/projection"
 )
 
@@ -19,7 +21,10 @@ const (
 	maxBatchEvents = 10_000
 )
 
-const lookupPath = "/v1/events/lookup"
+const (
+	eventsPath = "/v1/events"
+	lookupPath = "/v1/events/lookup"
+)
 
 type publishInput struct {
 	TenantParam
@@ -73,11 +78,13 @@ type known struct {
 }
 
 func (a *api) registerEvents(h huma.API) {
-	publish := operation("publish-events", http.MethodPost, "/v1/events", "Publish CloudEvents", "events", 400, 408, 413, 415, 422, 503, 507)
+	publish := operation("publish-events", http.MethodPost, eventsPath, "Publish CloudEvents", "events", 400, 408, 409, 413, 415, 422, 503, 507)
 	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
 		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
 		"Up to 1,000 events of up to 16 MiB are stored all or none, if the log knew none of them before; of more than that a part can be stored when the log refuses the rest: the problem then says how many. " +
-		"Publishing the same events again is harmless."
+		"Publishing the same events again is harmless. An event whose identity (tenant, conversation, source and id) the log holds with another type or other data is refused with 409, which names the sequence of the one that counts, " +
+		"if it was published in the last 30 seconds; later it is stored, and listed as failed. " +
+		"A batch with an event that the log knows is stored one event at a time, in order, up to the first that is refused."
 	publish.SkipValidateBody = true // events decode it, and say better what is wrong
 	publish.MaxBodyBytes = maxBatchBytes
 	publish.BodyReadTimeout = time.Minute
@@ -113,6 +120,9 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	}
 	acks, err := a.Log.PublishAll(ctx, in.Tenant, list)
 	if err != nil {
+		if other := takenBy(err, len(acks), len(list)); other != nil {
+			err = other
+		}
 		return nil, a.partly(err, len(acks), len(list))
 	}
 	for i, ack := range acks {
@@ -120,6 +130,20 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 		out.Body.Seq = max(out.Body.Seq, ack.Seq)
 	}
 	return out, nil
+}
+
+// takenBy is the problem of an event whose identity another one has, nil if err is another
+// error. The event is the one at an index among those of the request.
+func takenBy(err error, index, asked int) error {
+	var other *eventlog.OtherContentError
+	if !errors.As(err, &other) {
+		return nil
+	}
+	location := "body"
+	if asked > 1 {
+		location = indexed(index)
+	}
+	return huma.Error409Conflict(other.Error(), &huma.ErrorDetail{Location: location + ".id", Message: fmt.Sprintf("is the id of another event, at sequence %d", other.Seq), Value: other.ID})
 }
 
 // refused counts the events that a body was refused for.

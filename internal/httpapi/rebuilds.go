@@ -10,11 +10,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme/internal/rebuild"
+	"mneme/internal/salvage"
 )
 
 // Rebuilds begins rebuilds and tells how far they are.
 type Rebuilds interface {
-	Ask(ctx context.Context, projection string) ([]rebuild.Progress, error)
+	Ask(ctx context.Context, projection string, force bool) ([]rebuild.Progress, error)
 	Cancel(ctx context.Context, projection string) ([]rebuild.Progress, error)
 	List(ctx context.Context) ([]rebuild.Progress, error)
 }
@@ -25,22 +26,23 @@ type Rebuild struct {
 	Generation int       `json:"generation" doc:"that is built"`
 	From       int       `json:"from" doc:"generation that served when it was asked for"`
 	AskedAt    time.Time `json:"asked_at"`
-	State      string    `json:"state" enum:"building,serving,canceled,failed" doc:"serving: it is done; canceled: what was built is being removed, and then it is no longer listed"`
+	State      string    `json:"state" enum:"building,serving,canceled,failed,unreadable" doc:"serving: it is done; canceled: what was built is being removed, and then it is no longer listed; unreadable: the record of the last rebuild can't be read, error says why, and the next rebuild replaces it"`
 	Applied    uint64    `json:"applied,omitempty" doc:"while it builds: sequences of the log that are applied, the mean over the partitions"`
 	Total      uint64    `json:"total,omitempty" doc:"while it builds: sequences of the log, the mean over the partitions"`
 	Rate       float64   `json:"rate,omitempty" doc:"while it builds: sequences a second in the last seconds; absent if nothing was applied"`
 	ETASeconds *float64  `json:"eta_seconds,omitempty" doc:"how long it will still take at that rate"`
-	Error      string    `json:"error,omitempty" doc:"why it failed; the generation that served goes on"`
+	Error      string    `json:"error,omitempty" doc:"why it failed, or why its record can't be read; the generation that served goes on"`
 }
 
 type rebuildInput struct {
 	Body struct {
-		Projection string `json:"projection" doc:"graph, files, or all"`
+		Projection string `json:"projection" doc:"graph, files, summaries, embeddings, or all"`
+		Force      bool   `json:"force,omitempty" doc:"rebuild although the log holds less of living conversations than the read model that serves"`
 	}
 }
 
 type rebuildParam struct {
-	Projection string `path:"projection" doc:"graph, files, or all"`
+	Projection string `path:"projection" doc:"graph, files, summaries, embeddings, or all"`
 }
 
 type rebuildsOutput struct {
@@ -52,7 +54,8 @@ type rebuildsOutput struct {
 func (a *api) registerRebuilds(h huma.API) {
 	ask := operation("rebuild", http.MethodPost, "/v1/rebuilds", "Rebuild a read model beside the one that serves", "operations", 404, 409, 415, 422, 503, 504)
 	ask.Description = "The log is applied into a new generation, behind what is published meanwhile. Reads go on and see the old generation until the new one has caught up, then the new one. " +
-		"Events that were skipped with class error are tried again. Of all projections none is begun if one is being rebuilt."
+		"Events that were skipped with class error are tried again. Of all projections none is begun if one is being rebuilt. " +
+		"It is refused, unless force is set, where the log has lost events that the read model graph still holds; the old generation then stays until POST /v1/log/repair says what became of them."
 	ask.DefaultStatus = http.StatusAccepted
 	huma.Register(h, ask, a.rebuild)
 
@@ -66,7 +69,7 @@ func (a *api) registerRebuilds(h huma.API) {
 }
 
 func (a *api) rebuild(ctx context.Context, in *rebuildInput) (*rebuildsOutput, error) {
-	return a.rebuilds(a.Rebuilds.Ask(ctx, in.Body.Projection))
+	return a.rebuilds(a.Rebuilds.Ask(ctx, in.Body.Projection, in.Body.Force))
 }
 
 func (a *api) cancelRebuild(ctx context.Context, in *rebuildParam) (*rebuildsOutput, error) {
@@ -79,7 +82,11 @@ func (a *api) listRebuilds(ctx context.Context, _ *struct{}) (*rebuildsOutput, e
 
 func (a *api) rebuilds(list []rebuild.Progress, err error) (*rebuildsOutput, error) {
 	var other *rebuild.UnderWayError
+	var loss *salvage.LossError
 	switch {
+	case errors.As(err, &loss):
+		return nil, huma.Error409Conflict(err.Error() + ". Restore the log from a backup, or write them back with mneme repair log; " +
+			"--force (force in the body) rebuilds without them")
 	case errors.As(err, &other):
 		if other.Wish.State == rebuild.Canceled {
 			return nil, huma.Error409Conflict(err.Error() + ": ask again when that is done")

@@ -17,11 +17,13 @@ type Status struct {
 	Stream struct {
 		Head       uint64 `json:"head" doc:"last sequence"`
 		Messages   uint64 `json:"messages"`
+		Missing    uint64 `json:"missing" doc:"events that left the log although nobody recorded that they were removed: see mneme repair log"`
 		Bytes      uint64 `json:"bytes"`
 		Partitions int    `json:"partitions"`
+		Error      string `json:"error,omitempty" doc:"why the log takes no writes; known only where the log's server runs in the same process"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
-	Rebuilds    []Rebuild          `json:"rebuilds" doc:"those under way, and the last of each projection if it failed"`
+	Rebuilds    []Rebuild          `json:"rebuilds" doc:"those under way, and the last of each projection if it failed or its record can't be read"`
 	Processes   []ProcessStatus    `json:"processes" doc:"those that work with this log, by name"`
 	// ProcessesError is why others could not be asked for.
 	ProcessesError string       `json:"processes_error,omitempty" doc:"why the processes are not known, this one apart"`
@@ -34,7 +36,7 @@ type ProjectionStatus struct {
 	Store      string  `json:"store"`
 	Generation int     `json:"generation"`
 	Partition  int     `json:"partition"`
-	State      string  `json:"state" enum:"absent,unavailable,idle,catching up,live,halted" doc:"absent: nothing was written yet; unavailable: the server of the read model does not answer; idle: no process drives it"`
+	State      string  `json:"state" enum:"absent,unavailable,damaged,idle,catching up,live,halted" doc:"absent: nothing was written yet; unavailable: the server of the read model does not answer; damaged: its file can't be read, a rebuild replaces it; idle: no process drives it"`
 	Checkpoint uint64  `json:"checkpoint" doc:"last sequence applied"`
 	Lag        uint64  `json:"lag" doc:"events of the partition that are not applied yet; at most this many, if only the log's head is known"`
 	Applied    uint64  `json:"applied" doc:"events that changed the read model"`
@@ -78,14 +80,14 @@ type DrivenPartition struct {
 type statusOutput struct{ Body Status }
 
 func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-	state, err := a.Log.State(ctx)
-	if err != nil {
-		return nil, a.problem(err)
-	}
 	out := &statusOutput{}
 	out.Body.Version = version.Get()
-	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
 	out.Body.Stream.Partitions = a.Log.Partitions()
+	if a.LogHealth != nil {
+		if err := a.LogHealth(); err != nil {
+			out.Body.Stream.Error = err.Error()
+		}
+	}
 	cluster, err := projection.ReadCluster(ctx, a.Log.Conn())
 	if err != nil {
 		out.Body.ProcessesError = err.Error()
@@ -101,8 +103,18 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		}
 		out.Body.Projections = append(out.Body.Projections, list...)
 	}
-	out.Body.Rebuilds, err = a.underWay(ctx)
-	return out, err
+	if out.Body.Rebuilds, err = a.underWay(ctx); err != nil {
+		return nil, err
+	}
+	// Asked for last: what was published meanwhile may be applied already, and no checkpoint
+	// may lie beyond the head.
+	state, err := a.Log.State(ctx)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
+	out.Body.Stream.Missing = state.Missing
+	return out, nil
 }
 
 // underWay are the rebuilds that are not done.
@@ -127,20 +139,23 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 			}
 		}
 	}
-	if errors.Is(m.err, projection.ErrUnavailable) {
-		return a.unavailable(m, running, m.err), nil
+	if isUnreadable(m.err) {
+		return a.unreadable(m, running, m.err), nil
 	}
 	if m.err != nil {
 		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: m.generation, State: "absent", Error: m.err.Error()}}, nil
 	}
 	progress, err := projection.Progress(ctx, a.buildOf(m), a.Log, m.store, running)
-	if errors.Is(err, projection.ErrUnavailable) {
-		return a.unavailable(m, running, err), nil
+	if isUnreadable(err) {
+		return a.unreadable(m, running, err), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	failed, err := m.store.CountFailed(ctx)
+	if isUnreadable(err) {
+		return a.unreadable(m, running, err), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -161,10 +176,18 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 	return list, nil
 }
 
-// unavailable is the status of a read model whose server does not answer: what this
-// process remembers of it, if it writes it.
-func (a *api) unavailable(m model, running []projection.Status, err error) (list []ProjectionStatus) {
+// isUnreadable tells whether a read model can't say how it is.
+func isUnreadable(err error) bool {
+	return errors.Is(err, projection.ErrUnavailable) || errors.Is(err, projection.ErrDamaged)
+}
+
+// unreadable is the status of a read model whose server does not answer, or whose file is
+// damaged: what this process remembers of it, if it writes it.
+func (a *api) unreadable(m model, running []projection.Status, err error) (list []ProjectionStatus) {
 	status := ProjectionStatus{Name: m.name, Store: a.Store, Generation: m.generation, State: "unavailable", Error: err.Error()}
+	if errors.Is(err, projection.ErrDamaged) {
+		status.State = "damaged"
+	}
 	for _, r := range running {
 		if r.Projection == m.name {
 			status.Partition, status.Checkpoint, status.Lag = r.Partition, r.Checkpoint.Seq, r.Lag

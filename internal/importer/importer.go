@@ -221,14 +221,18 @@ func (r *run) flush(ctx context.Context) error {
 	}
 	acks, err := r.log.PublishAll(ctx, r.Tenant, list)
 	r.acknowledged(items, acks)
-	if !errors.Is(err, eventlog.ErrTooLarge) {
+	if !isRefusal(err) {
 		return err
 	}
-	// One of them is over the server's limit, so that its whole batch was refused.
+	// One of the others is over the server's limit, or has the id of another event: all of
+	// them are published by themselves.
 	for _, item := range items[len(acks):] {
 		ack, err := r.log.Publish(ctx, r.Tenant, item.Event)
+		var other *eventlog.OtherContentError
 		switch {
-		case errors.Is(err, eventlog.ErrTooLarge):
+		case errors.As(err, &other):
+			r.reject(otherContent(&item, other.Seq))
+		case isRefusal(err):
 			r.reject(&transcript.LineError{Line: item.Line, Reason: err.Error(), Err: err})
 		case err != nil:
 			return err
@@ -237,6 +241,16 @@ func (r *run) flush(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isRefusal tells whether the log refused one event, and takes others.
+func isRefusal(err error) bool {
+	return errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, eventlog.ErrOtherContent)
+}
+
+// otherContent is the refusal of an event whose identity another event has.
+func otherContent(item *transcript.Item, seq uint64) *transcript.LineError {
+	return &transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("the log has another content under the id %q at sequence %d; the first one counts", item.Event.ID, seq)}
 }
 
 // known counts an event of which the read model knows the identity.
@@ -254,7 +268,7 @@ func (r *run) known(item transcript.Item, k Known) {
 		r.deleted[conversation] = true
 		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d; its events are not imported again", conversation, k.Seq)})
 	default:
-		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("the log has another content under the id %q at sequence %d; the first one counts", item.Event.ID, k.Seq)})
+		r.reject(otherContent(&item, k.Seq))
 	}
 }
 

@@ -129,6 +129,23 @@ func TestAnImportAfterTheDuplicateWindowPublishesNothing(t *testing.T) {
 	require.Equal(t, []string{`a.jsonl: line 2: the log has another content under the id "2" at sequence 2; the first one counts`}, b.rejected)
 }
 
+func TestAnotherContentUnderAnIDIsRejectedWithinTheDuplicateWindow(t *testing.T) {
+	i, err := service.Up(t.Context(), service.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.Close()) })
+	file := write(t, filepath.Join(t.TempDir(), "a.jsonl"),
+		message("a:1", "1", "x"), message("a:1", "2", "y"), message("a:1", "2", "another"), message("a:1", "3", "z"))
+	files, err := transcript.Find([]string{file})
+	require.NoError(t, err)
+	var rejected []string
+	report, err := importer.Import(t.Context(), i.Log, files, importer.Options{ // nobody is asked what is known
+		Tenant: "default", Format: transcript.Auto, Rejected: func(_ string, err *transcript.LineError) { rejected = append(rejected, err.Error()) },
+	})
+	require.NoError(t, err)
+	require.Equal(t, importer.Report{Read: 4, Published: 3, Rejected: 1, Conversations: 1, LastSeq: 3}, report)
+	require.Equal(t, []string{`line 3: the log has another content under the id "2" at sequence 2; the first one counts`}, rejected)
+}
+
 func TestADeletedConversationIsNotImportedAgain(t *testing.T) {
 	b := setup(t)
 	file := write(t, filepath.Join(t.TempDir(), "a.jsonl"), message("a:1", "1", "x"), message("a:1", "2", "y"), message("a:2", "1", "z"))

@@ -64,10 +64,24 @@ func UpOn(t *testing.T, data, natsListen string) *Server {
 // no summaries and no titles, unless a flag says who does.
 func UpWith(t *testing.T, flags ...string) *Server {
 	t.Helper()
+	return start(t, nil, flags)
+}
+
+// UpUnder is [UpWith] under limits that a shell sets, such as "ulimit -f 2000".
+func UpUnder(t *testing.T, limits string, flags ...string) *Server {
+	t.Helper()
+	return start(t, []string{"bash", "-c", limits + `; exec "$0" "$@"`}, flags)
+}
+
+// start starts the program by the words before it, if there are any.
+func start(t *testing.T, by, flags []string) *Server {
+	t.Helper()
 	path, err := Binary()
 	require.NoError(t, err)
 	s := &Server{t: t, ended: make(chan struct{})}
-	s.cmd = exec.Command(path, append([]string{"up", "--json", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, withWriter(flags)...)...)
+	words := append(by, path, "up", "--json", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	words = append(words, withWriter(flags)...)
+	s.cmd = exec.Command(words[0], words[1:]...)
 	s.cmd.Stderr = &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -49,7 +49,14 @@ const (
 	Serving  State = "serving"  // the new generation serves; the rebuild is done
 	Canceled State = "canceled" // the new generation is being removed
 	Failed   State = "failed"   // Error says why; the old generation still serves
+
+	// Unreadable means that the record is not one of ours; Error says why. It counts as no
+	// record, and the next rebuild replaces it.
+	Unreadable State = "unreadable"
 )
+
+// maxGeneration bounds the generation in a record. A rebuild takes the next number.
+const maxGeneration = 1_000_000
 
 // Wish records a requested rebuild.
 type Wish struct {
@@ -58,8 +65,28 @@ type Wish struct {
 	AskedAt    time.Time `json:"asked_at"`
 	State      State     `json:"state"`
 	Error      string    `json:"error,omitempty"`
+	// Force says that the rebuild may replace a generation that holds more than the log.
+	Force bool `json:"force,omitempty"`
+	// Missing is how many events the log lacked when the rebuild was asked for. If it
+	// lacks more when the new generation has caught up, that generation must not serve.
+	Missing uint64 `json:"missing,omitempty"`
 
 	revision uint64
+}
+
+// check returns why this package can't have written the record.
+func (w Wish) check() error {
+	switch {
+	case w.Generation < 1 || w.Generation > maxGeneration:
+		return fmt.Errorf("generation %d: must be from 1 to %d", w.Generation, maxGeneration)
+	case w.From < 0 || w.From >= w.Generation:
+		return fmt.Errorf("from %d: must be less than generation %d", w.From, w.Generation)
+	}
+	switch w.State {
+	case Building, Serving, Canceled, Failed:
+		return nil
+	}
+	return fmt.Errorf("state %.32q: must be %s, %s, %s or %s", w.State, Building, Serving, Canceled, Failed)
 }
 
 // IsZero reports whether there is no wish.
@@ -113,6 +140,11 @@ func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error
 		}
 	}
 	err := request(bucket)
+	if isGone(err) {
+		if bucket, err = natsdeploy.ApplyControl(ctx, c.js); err == nil {
+			err = request(bucket)
+		}
+	}
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) && !natsdeploy.IsConflict(err) {
 		bucket = nil
 	}
@@ -122,7 +154,14 @@ func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error
 	return err
 }
 
-// Get returns the wish for a projection, or the zero value if there is none.
+// isGone reports whether a request reached no bucket because it was deleted since.
+func isGone(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// Get returns the wish for a projection, or the zero value if there is none. For a record
+// that can't be read, it returns a wish with the state [Unreadable], which is zero too.
 func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error) {
 	var entry jetstream.KeyValueEntry
 	err = c.in(ctx, func(bucket jetstream.KeyValue) (err error) {
@@ -135,8 +174,12 @@ func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error
 	if err != nil {
 		return w, fmt.Errorf("read the rebuild record of %s: %w", projection, err)
 	}
-	if err := json.Unmarshal(entry.Value(), &w); err != nil {
-		return w, fmt.Errorf("the rebuild record of %s in the bucket AGENT_CONTROL is not valid: %w", projection, err)
+	if err = json.Unmarshal(entry.Value(), &w); err == nil {
+		err = w.check()
+	}
+	if err != nil {
+		w = Wish{State: Unreadable, Error: fmt.Sprintf("the record %s in the bucket %s can't be read: %v; it counts as none, and the next rebuild of %s replaces it",
+			c.prefix+projection, natsdeploy.ControlBucket, err, projection)}
 	}
 	w.revision = entry.Revision()
 	return w, nil

@@ -169,3 +169,43 @@ func TestRateOfAnEvenPace(t *testing.T) {
 		require.Zero(t, m.rate(now, stands, began))
 	})
 }
+
+func TestARecordThatCannotBeReadIsNoneAndIsReplaced(t *testing.T) {
+	t.Parallel()
+	c, js := setup(t)
+	require.True(t, c.mustGet(t, "graph").IsZero()) // creates the bucket
+	bucket, err := js.KeyValue(t.Context(), natsdeploy.ControlBucket)
+	require.NoError(t, err)
+	for value, reason := range map[string]string{
+		"":        "unexpected end of JSON input",
+		"garbage": "invalid character",
+		"{}":      "generation 0: must be from 1 to 1000000",
+		`{"generation":-3,"from":1,"state":"serving"}`:      "generation -3",
+		`{"generation":1000001,"from":1,"state":"serving"}`: "generation 1000001",
+		`{"generation":2,"from":2,"state":"building"}`:      "from 2: must be less than generation 2",
+		`{"generation":2,"from":-1,"state":"building"}`:     "from -1",
+		`{"generation":2,"from":1,"state":"dreaming"}`:      `state "dreaming": must be building`,
+	} {
+		_, err := bucket.Put(t.Context(), "rebuild.sqlite.graph", []byte(value))
+		require.NoError(t, err)
+		now := c.mustGet(t, "graph")
+		require.True(t, now.IsZero())
+		require.Equal(t, Unreadable, now.State)
+		require.Contains(t, now.Error, "the record rebuild.sqlite.graph in the bucket AGENT_CONTROL can't be read: ")
+		require.Contains(t, now.Error, reason)
+		require.NoError(t, c.begin(t.Context(), "graph", now, wish(2)), "%q is replaced", value)
+		require.Equal(t, Building, c.mustGet(t, "graph").State)
+	}
+}
+
+func TestTheFirstRequestAfterTheBucketWasDeletedSucceeds(t *testing.T) {
+	t.Parallel()
+	c, js := setup(t)
+	none := c.mustGet(t, "graph")
+	for range 2 {
+		require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.ControlBucket))
+		require.NoError(t, c.begin(t.Context(), "graph", none, wish(2)))
+		require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.ControlBucket))
+		require.True(t, c.mustGet(t, "graph").IsZero())
+	}
+}

@@ -35,14 +35,19 @@ type Rebuilds struct {
 	generations projection.Generations
 	log         *eventlog.Log
 	projections []string
+	check       Check
 
 	mu     sync.Mutex
 	meters map[string]*meter
 }
 
-// New returns the rebuilds of one backend's projections.
-func New(control *Control, generations projection.Generations, log *eventlog.Log, projections ...string) *Rebuilds {
-	return &Rebuilds{control: control, generations: generations, log: log, projections: projections, meters: map[string]*meter{}}
+// Check returns an error if a rebuild would lose what only the read models hold.
+type Check func(context.Context) error
+
+// New returns the rebuilds of one backend's projections. check is called before a rebuild
+// begins.
+func New(control *Control, generations projection.Generations, log *eventlog.Log, check Check, projections ...string) *Rebuilds {
+	return &Rebuilds{control: control, generations: generations, log: log, projections: projections, check: check, meters: map[string]*meter{}}
 }
 
 // named returns the projections that a name stands for, or [ErrUnknown].
@@ -58,8 +63,9 @@ func (r *Rebuilds) named(name string) ([]string, error) {
 
 // Ask requests a rebuild of a projection, or of [All]. It returns [ErrUnknown] or an
 // [*UnderWayError]. If any projection of All is being rebuilt, none is started; in a race
-// with another request, some may be.
-func (r *Rebuilds) Ask(ctx context.Context, name string) ([]Progress, error) {
+// with another request, some may be. Unless force is set, Ask returns the error of the
+// check given to [New].
+func (r *Rebuilds) Ask(ctx context.Context, name string, force bool) ([]Progress, error) {
 	names, err := r.named(name)
 	if err != nil {
 		return nil, err
@@ -73,13 +79,22 @@ func (r *Rebuilds) Ask(ctx context.Context, name string) ([]Progress, error) {
 			return nil, &UnderWayError{one, before[i]}
 		}
 	}
+	if !force {
+		if err := r.check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	state, err := r.log.State(ctx)
+	if err != nil {
+		return nil, err
+	}
 	wishes := make([]Wish, len(names))
 	for i, one := range names {
 		builds, err := r.generations.Builds(ctx, one)
 		if err != nil {
 			return nil, err
 		}
-		wishes[i] = Wish{Generation: max(builds.Last, builds.Serving) + 1, From: builds.Serving, AskedAt: time.Now().UTC(), State: Building}
+		wishes[i] = Wish{Generation: max(builds.Last, builds.Serving) + 1, From: builds.Serving, AskedAt: time.Now().UTC(), State: Building, Force: force, Missing: state.Missing}
 	}
 	for i, one := range names {
 		if err := r.control.begin(ctx, one, before[i], wishes[i]); err != nil {
@@ -127,7 +142,8 @@ func (r *Rebuilds) Cancel(ctx context.Context, name string) ([]Progress, error) 
 	return r.progress(ctx, canceled, wishes)
 }
 
-// List reports the last rebuild of each projection. Projections without one are left out.
+// List reports the last rebuild of each projection, or that its record is [Unreadable].
+// Projections without one are left out.
 func (r *Rebuilds) List(ctx context.Context) ([]Progress, error) {
 	var names []string
 	var wishes []Wish
@@ -136,7 +152,7 @@ func (r *Rebuilds) List(ctx context.Context) ([]Progress, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !w.IsZero() {
+		if !w.IsZero() || w.State == Unreadable {
 			names, wishes = append(names, one), append(wishes, w)
 		}
 	}

@@ -25,7 +25,7 @@ type Embedder struct {
 // Embedder opens the read model "embeddings" for writing and makes its projector.
 func (p Parts) Embedder(ctx context.Context, c endpoint.Config) (_ *Embedder, err error) {
 	e := &Embedder{}
-	if e.cache, err = waitFor(ctx, p.Stores, p.Logger, func() (graph.EmbeddingsCache, error) { return p.Stores.openEmbeddingsCache(ctx) }); err != nil {
+	if e.cache, err = waitFor(ctx, p.Stores, p.Logger, func() (graph.EmbeddingsCache, error) { return p.Stores.openEmbeddingsCache(ctx, p.Logger) }); err != nil {
 		return nil, err
 	}
 	model, err := endpoint.New(c, e.cache)

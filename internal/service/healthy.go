@@ -49,6 +49,7 @@ func healthy(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	request.Host = "localhost"                          // an address to listen on, such as :8420, is no name to be asked by
 	client := http.Client{Transport: &http.Transport{}} // not by a proxy of the environment
 	response, err := client.Do(request)
 	if err != nil {

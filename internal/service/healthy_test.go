@@ -11,10 +11,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme/internal/settings"
 )
 
 func TestTheLongestQueryThatTheDocumentAllowsIsRead(t *testing.T) {
-	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
 	read := 0
@@ -29,7 +31,7 @@ func TestTheLongestQueryThatTheDocumentAllowsIsRead(t *testing.T) {
 }
 
 func TestAProgramIsHealthyIfTheOneThatRunsIsReady(t *testing.T) {
-	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
 	ready := true

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 	"mneme/pkg/projection"
 )
@@ -26,15 +27,21 @@ type HTTP struct {
 	listener net.Listener
 	server   *http.Server
 	handler  atomic.Pointer[http.Handler]
+	hosts    hosts
 	logger   *slog.Logger
 	stop     sync.Once
 	ended    sync.WaitGroup
 }
 
 // Listen takes the address, which the settings let through; a port of 0 takes a free
-// one. It says so if the port is in use. Until [HTTP.Start] it answers that the program
+// one. It says so if the port is in use. Requests for other hosts than the allowed ones
+// never reach a handler; trusted allows every IP address. Until [HTTP.Start] it answers that the program
 // lives but is not ready.
-func Listen(name, address string, logger *slog.Logger) (*HTTP, error) {
+func Listen(name, address string, allowed settings.Hosts, trusted bool, logger *slog.Logger) (*HTTP, error) {
+	answered, err := newHosts(allowed, trusted)
+	if err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s=%s: the port is in use by another program; end it, or choose another port (:0 takes a free one)", name, address)
@@ -42,7 +49,7 @@ func Listen(name, address string, logger *slog.Logger) (*HTTP, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", name, address, err)
 	}
-	h := &HTTP{listener: listener, logger: logger}
+	h := &HTTP{listener: listener, hosts: answered, logger: logger}
 	h.serve()
 	return h, nil
 }
@@ -56,11 +63,13 @@ func (h *HTTP) Start(handler http.Handler) { h.handler.Store(&handler) }
 func (h *HTTP) serve() {
 	h.Start(starting())
 	h.server = &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h.handler.Load()).ServeHTTP(w, r) }),
-		ReadHeaderTimeout: 10 * time.Second,
-		MaxHeaderBytes:    maxHeaderBytes,
-		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          slog.NewLogLogger(h.logger.Handler(), slog.LevelWarn),
+		Handler: h.hosts.only(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h.handler.Load()).ServeHTTP(w, r) })),
+		// Else net/http answers "OPTIONS *" itself, whatever the host.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            10 * time.Second,
+		MaxHeaderBytes:               maxHeaderBytes,
+		IdleTimeout:                  2 * time.Minute,
+		ErrorLog:                     slog.NewLogLogger(h.logger.Handler(), slog.LevelWarn),
 	}
 	h.ended.Go(func() {
 		if err := h.server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {

@@ -18,6 +18,7 @@ import (
 	natsdeploy "mneme/deploy/nats"
 	"mneme/internal/httpapi"
 	"mneme/internal/rebuild"
+	"mneme/internal/salvage"
 	"mneme/internal/settings"
 	"mneme/internal/telemetry"
 	"mneme/pkg/eventlog"
@@ -135,7 +136,7 @@ func runWorker(ctx context.Context, name string, s *settings.Worker, open func(P
 		return err
 	}
 	defer tell.Stop()
-	health, err := Listen("MNEME_LISTEN", s.Listen, logger)
+	health, err := Listen("MNEME_LISTEN", s.Listen, s.Hosts, s.Trust, logger)
 	if err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer tell.Stop()
-	server, err := Listen("MNEME_LISTEN", s.Listen, logger)
+	server, err := Listen("MNEME_LISTEN", s.Listen, s.Hosts, s.Trust, logger)
 	if err != nil {
 		return err
 	}
@@ -230,7 +231,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Models: models, Rebuilds: rebuilds(control, stores, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense, Indexes: search,
+		Log: log, Models: models, Rebuilds: rebuilds(control, stores, models, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense, Indexes: search,
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
@@ -240,13 +241,29 @@ func RunContextAPI(ctx context.Context) (err error) {
 	return nil
 }
 
-// rebuilds are those of all projections that run.
-func rebuilds(control *rebuild.Control, stores Stores, log *eventlog.Log, s settings.Searching) *rebuild.Rebuilds {
+// rebuilds are those of all projections that run. models are asked whether the log still
+// holds what they do.
+func rebuilds(control *rebuild.Control, stores Stores, models *Models, log *eventlog.Log, s settings.Searching) *rebuild.Rebuilds {
 	projections := []string{"graph", "files", "summaries"}
 	if _, ok := s.Endpoint(); ok {
 		projections = append(projections, "embeddings")
 	}
-	return rebuild.New(control, stores.Generations(), log, projections...)
+	check := func(ctx context.Context) error {
+		state, err := log.State(ctx)
+		if err != nil {
+			return err
+		}
+		pinned, err := models.Graph()
+		switch {
+		case err == nil:
+			defer pinned.Release()
+			return salvage.Check(ctx, log, pinned.Model)
+		case state.Missing == 0:
+			return nil // nothing to compare with, and nothing is known to be lost
+		}
+		return fmt.Errorf("%d events are missing from the log, and the read model graph cannot be asked which: %w", state.Missing, err)
+	}
+	return rebuild.New(control, stores.Generations(), log, check, projections...)
 }
 
 // observe prepares the telemetry of a program, and the logger that goes with it.

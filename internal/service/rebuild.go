@@ -36,15 +36,17 @@ const catchesUpWithin = time.Second
 
 // steps is what a consumer's steps keep between them.
 type steps struct {
-	wake        chan struct{}
-	goals       []uint64 // by partition: what the next generation is to reach
-	goalsAt     time.Time
-	seen        map[int]time.Time // since when a generation is known to be of no use
-	discarding  bool
-	discarded   chan outcome
-	rest        time.Time // until when nothing is discarded: another process does, or it failed
-	said        news
-	discardSaid news
+	wake           chan struct{}
+	goals          []uint64 // by partition: what the next generation is to reach
+	goalsAt        time.Time
+	seen           map[int]time.Time // since when a generation is known to be of no use
+	discarding     bool
+	discarded      chan outcome
+	rest           time.Time // until when nothing is discarded: another process does, or it failed
+	said           news
+	unreadableSaid news
+	discardSaid    news
+	keepSaid       news
 }
 
 // outcome is what became of a removal; done is false if another process is at it.
@@ -112,6 +114,9 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 // when it was made.
 func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) error {
 	wish, unread := c.control.Get(ctx, c.declared.Name)
+	if unread == nil && c.steps.unreadableSaid.is(unreadable(wish)) {
+		c.slog.Warn("no rebuild is under way, as far as can be read", "reason", wish.Error)
+	}
 	builds, err := c.Stores.Generations().Builds(ctx, c.declared.Name)
 	if err != nil {
 		return err
@@ -126,6 +131,14 @@ func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) err
 		err = c.fulfil(ctx, wish, builds, discards)
 	}
 	return errors.Join(err, c.clean(ctx, wish, unread == nil, builds, discards))
+}
+
+// unreadable is why the record of a wish can't be read, nil if it can.
+func unreadable(wish rebuild.Wish) error {
+	if wish.State == rebuild.Unreadable {
+		return errors.New(wish.Error)
+	}
+	return nil
 }
 
 // follow makes the generation that serves the live one.
@@ -166,6 +179,9 @@ func (c *Consumer[U, S]) fulfil(ctx context.Context, wish rebuild.Wish, builds p
 	case builds.Serving >= wish.Generation: // also if it was canceled too late
 		_, err := c.control.Become(ctx, name, wish, rebuild.Serving, "")
 		return err
+	case wish.State == rebuild.Building && wish.Generation > max(builds.Last, builds.Serving)+1:
+		_, err := c.control.Become(ctx, name, wish, rebuild.Failed, fmt.Sprintf("it is for generation %d, and the next one is %d: something else than mneme asked for it", wish.Generation, max(builds.Last, builds.Serving)+1))
+		return err
 	case wish.State == rebuild.Building:
 		return c.advance(ctx, wish)
 	case wish.State == rebuild.Canceled || slices.Contains(builds.Others, wish.Generation):
@@ -205,7 +221,7 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	}
 	if c.next == nil {
 		b, err := c.build(ctx, wish.Generation)
-		if errors.Is(err, projection.ErrRebuild) || errors.Is(err, projection.ErrSuperseded) {
+		if errors.Is(err, projection.ErrRebuild) || errors.Is(err, projection.ErrSuperseded) || errors.Is(err, projection.ErrDamaged) {
 			return fail(err.Error())
 		}
 		if err != nil {
@@ -239,6 +255,15 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 			return fail(fmt.Sprintf("partition %d was built as %s, this program makes %s: let all programs be of one version", cp.Partition, cp.Fingerprint, c.declared.Fingerprint()))
 		}
 	}
+	if !wish.Force {
+		state, err := c.Log.State(ctx)
+		if err != nil {
+			return err
+		}
+		if state.Missing > wish.Missing {
+			return fail(fmt.Sprintf("%d events vanished from the log while it was built: restore the log, or see mneme repair log", state.Missing-wish.Missing))
+		}
+	}
 	if now, err := c.control.Get(ctx, name); err != nil || now != wish {
 		c.steps.again()
 		return err
@@ -253,8 +278,8 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 }
 
 // hasCaughtUp tells whether the next generation, whose checkpoints are cps, has what the
-// one that serves had a moment ago. Where that one is halted, or was made by a program of
-// another version, it is to have what the log held then.
+// one that serves had a moment ago. Where that one is halted or damaged, or was made by a
+// program of another version, it is to have what the log held then.
 func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Checkpoint) (bool, error) {
 	age := time.Since(c.steps.goalsAt)
 	within := max(catchesUpWithin, 2*time.Duration(c.next.took.Load()))
@@ -277,7 +302,7 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 	if c.steps.goals == nil || age > within {
 		goals, at := make([]uint64, c.Log.Partitions()), time.Now()
 		live, err := c.serving.store.Checkpoints(ctx)
-		if err != nil {
+		if err != nil && !errors.Is(err, projection.ErrDamaged) { // which goes on no more
 			return false, err
 		}
 		for partition := range goals {
@@ -335,11 +360,35 @@ func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool
 	c.mu.Unlock()
 	for generation, since := range c.steps.seen {
 		open := slices.ContainsFunc(kept, func(b *build[U, S]) bool { return b.generation == generation })
-		if !open && time.Since(since) > oldKept+oldRests {
-			c.discard(ctx, discards, generation, nil)
+		if open || time.Since(since) <= oldKept+oldRests {
+			continue
 		}
+		if generation < builds.Serving {
+			keep, err := c.mayBeLastCopy(ctx)
+			if err != nil {
+				return errors.Join(closing, err)
+			}
+			if keep {
+				continue
+			}
+		}
+		c.discard(ctx, discards, generation, nil)
 	}
 	return closing
+}
+
+// mayBeLastCopy tells whether a generation that served before may hold what the log has
+// lost. It is kept until an operator says what became of that, with mneme repair log.
+func (c *Consumer[U, S]) mayBeLastCopy(ctx context.Context) (bool, error) {
+	state, err := c.Log.State(ctx)
+	if err != nil || state.Missing == 0 {
+		c.steps.keepSaid = ""
+		return false, err
+	}
+	if reason := fmt.Errorf("%d events are missing from the log", state.Missing); c.steps.keepSaid.is(reason) {
+		c.slog.Warn("superseded generations are kept until mneme repair log says what became of the missing events", "reason", reason)
+	}
+	return true, nil
 }
 
 // discard removes a generation, unless one is being removed: it can take minutes. Where

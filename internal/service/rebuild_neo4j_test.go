@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -182,11 +183,11 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 
 	control, err := rebuild.NewControl(c.log.Conn(), stores.Backend())
 	require.NoError(t, err)
-	rebuilds := rebuild.New(control, g, c.log, "graph")
+	rebuilds := rebuild.New(control, g, c.log, func(context.Context) error { return nil }, "graph")
 	holders := c.holders(2)
-	_, err = rebuilds.Ask(t.Context(), "graph")
+	_, err = rebuilds.Ask(t.Context(), "graph", false)
 	require.NoError(t, err)
-	_, err = rebuilds.Ask(t.Context(), "graph")
+	_, err = rebuilds.Ask(t.Context(), "graph", false)
 	require.ErrorIs(t, err, rebuild.ErrRebuilding)
 	c.publish(16, 40, 50) // meanwhile
 	require.Eventually(t, func() bool {
@@ -212,7 +213,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 
 	// A third that begins now begins with what serves; two ends while the next is built.
 	three := c.ingestor()
-	_, err = rebuilds.Ask(t.Context(), "graph")
+	_, err = rebuilds.Ask(t.Context(), "graph", false)
 	require.NoError(t, err)
 	require.NoError(t, two.Stop())
 	only(t, g, "graph", 3)

@@ -144,9 +144,10 @@ func (s Stores) openEmbeddings(ctx context.Context, generation int) (EmbeddingsS
 }
 
 // openEmbeddingsCache opens what no rebuild takes away.
-func (s Stores) openEmbeddingsCache(ctx context.Context) (graph.EmbeddingsCache, error) {
+func (s Stores) openEmbeddingsCache(ctx context.Context, logger *slog.Logger) (graph.EmbeddingsCache, error) {
 	if s.neo4j == nil {
-		return sqlitestore.OpenEmbeddingsCache(ctx, filepath.Join(s.models(), "embedded.db"))
+		path := filepath.Join(s.models(), "embedded.db")
+		return replaced(logger, path, func() (graph.EmbeddingsCache, error) { return sqlitestore.OpenEmbeddingsCache(ctx, path) })
 	}
 	return neo4jstore.OpenEmbeddingsCache(ctx, *s.neo4j)
 }

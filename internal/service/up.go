@@ -34,6 +34,7 @@ type Config struct {
 	Summaries  settings.Summaries // when summaries are written, and by whom
 	Searching  settings.Searching // how contexts search the past
 	Listen     string             // address of the HTTP API; a port of 0 takes a free one
+	Hosts      settings.Hosts     // names under which the API answers, beside those of the loopback
 	NATSListen string             // address for agents that publish over NATS
 	MaxBytes   int64              // size of the log, 0 for one that suits the disk
 	// DuplicateWindow is how long the server drops repeats, 0 for 30 s.
@@ -77,7 +78,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := removeScratch(c.Data); err != nil {
 		return nil, err
 	}
-	if i.http, err = Listen("--listen", c.Listen, c.Logger); err != nil {
+	if i.http, err = Listen("--listen", c.Listen, c.Hosts, false, c.Logger); err != nil {
 		return nil, err
 	}
 	if i.server, err = natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{
@@ -144,8 +145,8 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, i.Log, c.Searching), Logger: c.Logger,
-		Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense, Indexes: search,
+		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, models, i.Log, c.Searching), Logger: c.Logger,
+		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense, Indexes: search,
 	}))
 	return i, nil
 }

@@ -79,8 +79,9 @@ func (s *Neo4j) Check() error {
 
 // Up configures mneme up: everything in one process.
 type Up struct {
-	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
-	Listen     string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
+	Data   string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
+	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
+	Hosts
 	NATSListen string `envconfig:"MNEME_NATS_LISTEN" default:"127.0.0.1:4222" desc:"loopback address for agents that publish over NATS; port 0 takes a free one"`
 	Models
 	Summaries
@@ -95,7 +96,7 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), s.Hosts.check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Searching configures how a conversation's past is searched.
@@ -112,14 +113,15 @@ func (s *Searching) Check() error {
 // Network says whether a program may trust its network.
 type Network struct {
 	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although anyone who reaches it can read and write everything: only on a private network, such as docker compose's"`
+	Hosts
 }
 
-// listen checks an address to listen on.
+// listen checks the address to listen on and the allowed host names.
 func (n Network) listen(address string) error {
 	if n.Trust {
-		return hostPort("MNEME_LISTEN", address)
+		return errors.Join(hostPort("MNEME_LISTEN", address), n.Hosts.check())
 	}
-	return Loopback("MNEME_LISTEN", address)
+	return errors.Join(Loopback("MNEME_LISTEN", address), n.Hosts.check())
 }
 
 // Worker configures a program that runs a projection.

@@ -33,6 +33,7 @@ type Metrics struct {
 
 	processed   *prometheus.HistogramVec
 	batchEvents *prometheus.HistogramVec
+	foreign     *prometheus.CounterVec
 	phases      *prometheus.HistogramVec
 }
 
@@ -70,6 +71,7 @@ func newMetrics(logger *slog.Logger) *Metrics {
 	m.processed = histogram("messaging_process_duration_seconds", "Duration of applying a batch to a read model, commit included.",
 		seconds, messaging("process"), "messaging_consumer_group_name", "messaging_destination_partition_id")
 	m.batchEvents = histogram("mneme_projection_batch_events", "Events in a batch.", []float64{1, 3, 10, 30, 100, 300, 1000}, nil, "projection")
+	m.foreign = counter("mneme_projection_foreign_events_total", "Events of other projects' types that the projection skipped because it has no reducer for them.", "projection")
 	m.phases = histogram("mneme_projection_phase_duration_seconds", "Time spent on a batch by phase: decode (in parallel with the writer), apply (in the transaction), commit.",
 		seconds, nil, "projection", "phase")
 
@@ -106,6 +108,7 @@ func (m *Metrics) Refused(class string, events int) {
 func (m *Metrics) Applied(b projection.Batch) {
 	m.processed.WithLabelValues(b.Projection, strconv.Itoa(b.Partition)).Observe((b.Apply + b.Commit).Seconds())
 	m.batchEvents.WithLabelValues(b.Projection).Observe(float64(b.Events))
+	m.foreign.WithLabelValues(b.Projection).Add(float64(b.Foreign))
 	m.phases.WithLabelValues(b.Projection, "decode").Observe(b.Decode.Seconds())
 	m.phases.WithLabelValues(b.Projection, "apply").Observe(b.Apply.Seconds())
 	m.phases.WithLabelValues(b.Projection, "commit").Observe(b.Commit.Seconds())

@@ -25,6 +25,7 @@ var scraped = desc("mneme_scrape_success", "1 if the source answered this scrape
 var (
 	logHead        = desc("mneme_log_head", "Last sequence of the log.")
 	logEvents      = desc("mneme_log_events", "Events in the log.")
+	logMissing     = desc("mneme_log_missing_events", "Events that left the log although nobody recorded that they were removed.")
 	logBytes       = desc("mneme_log_bytes", "Size of the log.")
 	logLimit       = desc("mneme_log_limit_bytes", "Size at which the log is full and refuses events.")
 	natsUp         = desc("mneme_nats_connected", "1 if the connection to NATS is up, else 0.")
@@ -58,6 +59,7 @@ func (w *logWatch) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- gauge(logHead, float64(state.Head))
 	out <- gauge(logEvents, float64(state.Messages))
+	out <- gauge(logMissing, float64(state.Missing))
 	out <- gauge(logBytes, float64(state.Bytes))
 	out <- gauge(logLimit, float64(state.MaxBytes))
 }

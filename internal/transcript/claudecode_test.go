@@ -177,5 +177,8 @@ func TestItemsCutByTheEndOfTheFileAreOpen(t *testing.T) {
 	assert.Equal(t, []int{2}, open(strings.Join(lines[:2], "\n")))
 	assert.Equal(t, []int{2}, open(lines[0]+"\n"+lines[5]))
 	assert.Empty(t, open(lines[0]))
-	assert.Empty(t, open(message("1", "")+"\n"+message("2", "")[:30]), "the neutral form has no open messages")
+	assert.Empty(t, open(message("1", "")+"\n"+message("2", "")), "the neutral form has no open messages")
+	assert.Equal(t, []int{2}, open(message("1", "")+"\n"+message("2", "")[:30]), "but its last line can be cut off")
+	within := message("1", "") + "\n" + message("2", "é")
+	assert.Equal(t, []int{2}, open(within[:len(within)-3]), "within a character too")
 }

@@ -26,10 +26,11 @@ var suffixes = []string{".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"}
 
 // Find lists the recordings at paths, sorted by path, without repeats. A file is accepted
 // under any name. Folders are searched to any depth for *.jsonl and *.ndjson, plain or .gz.
-// Links to files are followed; links to folders only if they are in paths.
+// Links in paths are followed. In a folder, links to files are followed if they stay in the
+// folder; links to folders are not.
 //
-// The error names every path that can't be read or is neither a file nor a folder. The
-// files found are returned along with it.
+// The error names every path that can't be read, is neither a file nor a folder, or is a
+// link to a file outside the searched folder. The files found are returned along with it.
 func Find(paths []string) ([]File, error) {
 	var files []File
 	var errs []error
@@ -59,8 +60,12 @@ func find(path string) (files []File, err error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s: is neither a file nor a folder", path)
 	}
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
 	var errs []error
-	walked := fs.WalkDir(os.DirFS(path), ".", func(name string, _ fs.DirEntry, err error) error {
+	walked := fs.WalkDir(os.DirFS(path), ".", func(name string, entry fs.DirEntry, err error) error {
 		full := filepath.Join(path, filepath.FromSlash(name))
 		if err != nil {
 			var inner *fs.PathError // its path lacks the folder
@@ -76,10 +81,24 @@ func find(path string) (files []File, err error) {
 		switch info, err := os.Stat(full); {
 		case err != nil:
 			errs = append(errs, err)
-		case info.Mode().IsRegular():
+		case !info.Mode().IsRegular():
+		case entry.Type()&fs.ModeSymlink != 0 && !staysIn(root, full):
+			errs = append(errs, fmt.Errorf("%s: is a link to a file outside %s: name it in the command to import it", full, path))
+		default:
 			files = append(files, File{Path: full, Size: info.Size()})
 		}
 		return nil
 	})
 	return files, errors.Join(append(errs, walked)...)
+}
+
+// staysIn reports whether a link leads to something inside root. root itself must not contain
+// links.
+func staysIn(root, link string) bool {
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(root, to)
+	return err == nil && filepath.IsLocal(below)
 }

@@ -32,6 +32,24 @@ func TestFindTakesNamedFilesAndRecordingsInFolders(t *testing.T) {
 	}, names)
 }
 
+func TestFindFollowsNoLinkOutOfAFolderUnlessNamed(t *testing.T) {
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(outside, []byte("{}"), 0o600))
+	inside := filepath.Join(dir, "a.jsonl")
+	require.NoError(t, os.WriteFile(inside, []byte("{}"), 0o600))
+	out, stays := filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "stays.jsonl")
+	require.NoError(t, os.Symlink(outside, out))
+	require.NoError(t, os.Symlink("a.jsonl", stays))
+
+	files, err := Find([]string{dir})
+	assert.Equal(t, []File{{Path: inside, Size: 2}, {Path: stays, Size: 2}}, files)
+	require.EqualError(t, err, out+": is a link to a file outside "+dir+": name it in the command to import it")
+
+	files, err = Find([]string{out})
+	require.NoError(t, err)
+	assert.Equal(t, []File{{Path: out, Size: 2, Named: true}}, files)
+}
+
 func TestFindNamesUnreadablePathsAndReturnsTheRest(t *testing.T) {
 	files, err := Find([]string{"testdata", "testdata/absent.jsonl", os.DevNull})
 	assert.Len(t, files, 2)

@@ -117,7 +117,11 @@ func (s *session) undecided() error {
 	first := s.held[0]
 	why := first.bad
 	if why == nil {
-		why = &LineError{Line: first.no, Reason: fmt.Sprintf("begins %.60q", first.text)}
+		// Quote nothing of the line: it may be from a file that nobody meant to show.
+		why = &LineError{Line: first.no, Reason: "is JSON of another kind"}
+		if !json.Valid(first.text) {
+			why.Reason = "is not JSON"
+		}
 	}
 	return fmt.Errorf("%s: %w: tried %s; %w", s.name, ErrUnknownFormat, strings.Join(Formats(), ", "), why)
 }
@@ -125,6 +129,7 @@ func (s *session) undecided() error {
 func (s *session) flush() error {
 	defer s.out.clear()
 	for _, item := range s.out.items {
+		item.Open = item.Open || item.Err != nil && errors.Is(item.Err, errCut)
 		if err := s.yield(item); err != nil {
 			return err
 		}
@@ -139,6 +144,8 @@ func (s *session) convert(l line) error {
 	switch {
 	case l.bad != nil:
 		return s.refuse(l.bad)
+	case !utf8.Valid(l.text) && l.cut && utf8.Valid(withoutPartOfRune(l.text)):
+		return s.refuse(errCut)
 	case !utf8.Valid(l.text):
 		return s.refuse(errors.New("is not UTF-8"))
 	}
@@ -163,6 +170,19 @@ func (s *session) convert(l line) error {
 			return err
 		}
 	}
+}
+
+// withoutPartOfRune removes an incomplete character from the end of a text.
+func withoutPartOfRune(text []byte) []byte {
+	for at := len(text) - 1; at >= 0 && at >= len(text)-utf8.UTFMax; at-- {
+		if utf8.RuneStart(text[at]) {
+			if !utf8.FullRune(text[at:]) {
+				return text[:at]
+			}
+			break
+		}
+	}
+	return text
 }
 
 // refuse adds a refusal if err is not nil, then yields the batch.

@@ -71,6 +71,19 @@ func TestTruncatedLastLineIsRefused(t *testing.T) {
 	assert.Equal(t, map[int]string{2: "the recording ends inside this line"}, refused(items))
 }
 
+func TestUnknownFormatErrorQuotesNothingOfTheFile(t *testing.T) {
+	for text, reason := range map[string]string{
+		"root:x:0:0:root:/root:/bin/bash\n": "line 1: is not JSON",
+		`{"password":"hunter2"}`:            "line 1: is JSON of another kind",
+	} {
+		err := Read(t.Context(), strings.NewReader(text), "x", Auto, func(Item) error { return nil })
+		require.ErrorIs(t, err, ErrUnknownFormat)
+		require.ErrorContains(t, err, reason)
+		require.NotContains(t, err.Error(), "root")
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
 func TestLastLineWithoutNewlineIsRead(t *testing.T) {
 	assert.Equal(t, []string{"1", "2"}, ids(readAll(t, []byte("\xef\xbb\xbf"+message("1", "")+"\n"+message("2", "")), "x", Auto)))
 }

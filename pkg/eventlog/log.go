@@ -18,10 +18,14 @@ import (
 // Errors of this package; see the package comment.
 var (
 	ErrFull      = errors.New("the log is full")
+	ErrNotStored = errors.New("the log could not store the events")
 	ErrTooLarge  = errors.New("the event is too large for the server")
 	ErrNotFound  = errors.New("no such event in the log")
 	ErrBeyondEnd = errors.New("beyond the end of the log")
 	ErrConflict  = errors.New("another event is the newest one than was expected")
+
+	// ErrOtherContent is the class of every [*OtherContentError].
+	ErrOtherContent = errors.New("the log has another event with this identity")
 
 	ErrInterrupted = errors.New("the log's server was away for a while")
 )
@@ -86,6 +90,7 @@ func (l *Log) Conn() *nats.Conn { return l.conn }
 type State struct {
 	First, Head uint64 // first and last sequence; 0 and 0 when empty
 	Messages    uint64
+	Missing     uint64 // events that left the log unknown to anybody: a disk lost them, or a purge was not recorded
 	Bytes       uint64
 	MaxBytes    int64 // at which the log is full
 }
@@ -97,7 +102,41 @@ func (l *Log) State(ctx context.Context) (State, error) {
 		return State{}, fmt.Errorf("state of the log: %w", err)
 	}
 	s := info.State
-	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes}, nil
+	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes}, nil
+}
+
+// RecordRemoved notes that so many of the missing events are known to be gone, because
+// they were erased or were published again under new sequences. It returns how many are
+// missing after that. It needs the permission to update the stream.
+func (l *Log) RecordRemoved(ctx context.Context, events uint64) (missing uint64, err error) {
+	return natsdeploy.RecordRemoved(ctx, l.js, events)
+}
+
+// Scan reads every message that the log holds up to a sequence, in order: about 6 µs a
+// message. It is for operators' questions, never for a reader's.
+func (l *Log) Scan(ctx context.Context, upTo uint64, yield func(Message) error) error {
+	for from := uint64(1); from <= upTo; {
+		var err error
+		if from, err = l.scan(ctx, nil, from, upTo, yield); err != nil {
+			return fmt.Errorf("scan the log: %w", err)
+		}
+	}
+	return nil
+}
+
+// Unreadable counts the messages up to the head that the server believes to hold and does
+// not deliver, because their bytes are damaged. Only reading the whole log shows that.
+func (l *Log) Unreadable(ctx context.Context) (uint64, error) {
+	state, err := l.State(ctx)
+	if err != nil {
+		return 0, err
+	}
+	read := uint64(0)
+	err = l.Scan(ctx, state.Head, func(Message) error {
+		read++
+		return nil
+	})
+	return state.Messages - min(read, state.Messages), err
 }
 
 // Message is one message of the stream as it is stored.

@@ -37,7 +37,8 @@ const (
 )
 
 // Ack says where the log holds an event. Duplicate means that the server's
-// duplicate window knew it: nothing new was stored.
+// duplicate window knew it, and that the stored event has the same content: nothing new
+// was stored.
 type Ack struct {
 	Seq       uint64
 	Duplicate bool
@@ -56,8 +57,9 @@ type Publication struct {
 // event again is harmless: within the duplicate window the server drops it, later
 // the read models do.
 //
-// It returns an [*events.Invalid], [ErrFull], [ErrTooLarge], or an error of the
-// connection; only after a nil error is the event stored.
+// It returns an [*events.Invalid], an [*OtherContentError], [ErrFull], [ErrTooLarge], or
+// an error of the connection or of a server that did not confirm in time; only after a
+// nil error is the event stored.
 func (l *Log) Publish(ctx context.Context, tenant string, e events.Event) (Ack, error) {
 	return l.publishOne(ctx, tenant, e)
 }
@@ -94,9 +96,12 @@ func (l *Log) PublishAfter(ctx context.Context, tenant string, e events.Event, k
 // PublishAll stores events in their order, in atomic batches of up to 1,000: of
 // each batch all is stored or nothing. It is the fastest durable way (one sync of
 // the disk a batch). A batch that holds an event which the duplicate window knows
-// is refused whole by the server; its events are then published one by one.
+// is refused whole by the server; its events are then published one by one, up to the
+// first that has other content than the event the log knows.
 //
-// The acks are those of the events stored before an error.
+// The acks are those of the events stored before an error; the event at that index is the
+// one an [*OtherContentError] is about. Other errors are those of [Log.Publish], and
+// [ErrNotStored].
 func (l *Log) PublishAll(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
 	if len(list) == 0 {
 		return []Ack{}, nil
@@ -167,13 +172,25 @@ func NewMsg(tenant string, e events.Event) (*nats.Msg, error) {
 	return &nats.Msg{Subject: subject, Header: header, Data: data}, nil
 }
 
+// publish stores one message. If the server knows its id, what is stored is looked at.
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, options ...jetstream.PublishOpt) (Ack, error) {
+	ack, err := l.send(ctx, msg, options)
+	if err == nil && ack.Duplicate {
+		return l.confirm(ctx, msg, ack, options)
+	}
+	return ack, err
+}
+
+func (l *Log) send(ctx context.Context, msg *nats.Msg, options []jetstream.PublishOpt) (Ack, error) {
 	var ack *jetstream.PubAck
 	began := time.Now()
 	err := askAgain(ctx, func() (again bool, err error) {
 		ack, err = l.js.PublishMsg(ctx, msg, options...)
 		return natsdeploy.IsInProcess(err) && time.Since(began) < maxProcess, err
 	})
+	if isTimeout(err) && ctx.Err() == nil { // a server that can't write does not answer
+		return Ack{}, fmt.Errorf("publish: the log's server did not confirm in time; mneme doctor says whether the log takes writes: %w", err)
+	}
 	if err != nil {
 		return Ack{}, publishError(err)
 	}
@@ -264,8 +281,22 @@ func isTooLarge(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode == codeMessageTooLarge || api.ErrorCode == codeHeaderTooLarge)
 }
 
+// isTimeout tells whether a server did not answer.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
+}
+
+// isAbandoned tells whether the server gave up a batch that was sent to it whole: it
+// keeps one in a file until its end has come, and could not write it.
+func isAbandoned(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishIncomplete
+}
+
 func publishError(err error) error {
 	switch {
+	case isAbandoned(err):
+		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor says more: %w", ErrNotStored, err)
 	case natsdeploy.IsInProcess(err):
 		return fmt.Errorf("the server has not finished with what was published before; try again: %w", err)
 	case natsdeploy.IsConflict(err):

@@ -154,7 +154,7 @@ func ErrorType(err error) string {
 	switch {
 	case errors.Is(err, events.ErrInvalid):
 		return "invalid"
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrOtherContent):
 		return "conflict"
 	case errors.Is(err, ErrFull):
 		return "full"
@@ -162,7 +162,7 @@ func ErrorType(err error) string {
 		return "too_large"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+	case isTimeout(err):
 		return "timeout"
 	}
 	return "unavailable"

@@ -37,7 +37,7 @@ func TestWhatIsNoValidEventIsListedAndTheRestGoesOn(t *testing.T) {
 		{"no conversation", "mneme.t.c.message_created", header(map[string]string{"ce-subject": ""}), body, "subject: is missing"},
 		{"another kind", "mneme.t.c.tool_called", header(nil), body, `published under the kind "tool_called"`},
 		{"another conversation", "mneme.t.d.message_created", header(nil), body, `published under the conversation "d"`},
-		{"an unknown type", "mneme.t.c.other", header(map[string]string{"ce-type": "com.example.thing"}), body, "not known"},
+		{"an unknown type", "mneme.t.c.other", header(map[string]string{"ce-type": "dev.mneme.thing.done.v1"}), body, "not known"},
 		{"a later version", "mneme.t.c.message_created", header(map[string]string{"ce-type": "dev.mneme.message.created.v2"}), body, "not known to this version"},
 		{"no UTF-8", "mneme.t.c.message_created", header(nil), "{\"message_id\":\"m\",\"role\":\"user\",\"content\":\"\xff\"}", "UTF-8"},
 		{"an attribute that is not UTF-8", "mneme.t.c.message_created", header(map[string]string{"ce-id": "%FF"}), body, "UTF-8"},

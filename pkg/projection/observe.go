@@ -65,6 +65,9 @@ type Batch struct {
 	Decode     time.Duration // decoding of its events, in parallel with the writer
 	Apply      time.Duration // inside the transaction: read, claim, reduce, save
 	Commit     time.Duration
+	// Foreign counts the events of other projects' types that the projection has no
+	// reducer for (see [events.IsForeign]).
+	Foreign int
 	// Conversations lists the conversations of its events, each once.
 	Conversations []events.ConversationID
 }
@@ -107,6 +110,9 @@ func (p *Projector[U]) observe(partition int, batch []*entry, out outcome, began
 		known := map[events.ConversationID]bool{}
 		for _, e := range batch {
 			b.Decode += e.decoding
+			if e.result == resultIgnored && events.IsForeign(e.event.Type) {
+				b.Foreign++
+			}
 			if !known[e.conv] {
 				known[e.conv] = true
 				b.Conversations = append(b.Conversations, e.conv)

@@ -22,7 +22,36 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrUnavailable is trouble of a store whose server does not answer now.
 	ErrUnavailable = errors.New("the store does not answer")
+	// ErrDisk is trouble of a store that could not write or read its files: the disk is
+	// full, a limit is reached, or the hardware fails. It passes once the disk is well.
+	ErrDisk = errors.New("the disk is full or fails")
+	// ErrDamaged says that a read model can't be read any more. It does not pass; a
+	// rebuild replaces the read model. The error is a [*DamagedError].
+	ErrDamaged = errors.New("the read model is damaged")
 )
+
+// DamagedError is [ErrDamaged] of one read model, with the remedy.
+type DamagedError struct {
+	Projection string // "" if it is a cache that belongs to no generation
+	Err        error  // what the store found
+}
+
+// Error names the read model, the remedy and the cause.
+func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %v", e.Summary(), e.Err) }
+
+// Summary is the error without its cause, which may name files of the server.
+func (e *DamagedError) Summary() string {
+	if e.Projection == "" {
+		return "a cache of the read models is damaged; restart the program that writes it, which makes an empty one"
+	}
+	return fmt.Sprintf("the read model %s is damaged; nothing is lost, mneme rebuild %s makes it again from the log", e.Projection, e.Projection)
+}
+
+// Is makes the error ErrDamaged.
+func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
+
+// Unwrap is the cause.
+func (e *DamagedError) Unwrap() error { return e.Err }
 
 // OtherBuild is [ErrRebuild] for a read model that was built by another declaration than
 // this program has.
@@ -81,8 +110,8 @@ func (p *Projection[U]) Types() []string {
 	return types
 }
 
-// Validate finds mistakes in a declaration: no name, no version, a type that the
-// vocabulary does not have.
+// Validate finds mistakes in a declaration: no name, no version, a type that is
+// neither in the vocabulary nor foreign (see [events.IsForeign]).
 func (p *Projection[U]) Validate() error {
 	if p.Name == "" || strings.Trim(p.Name, "abcdefghijklmnopqrstuvwxyz-") != "" {
 		return fmt.Errorf("projection name %q: only lower-case letters and hyphens", p.Name)
@@ -91,7 +120,7 @@ func (p *Projection[U]) Validate() error {
 		return fmt.Errorf("projection %s: version %d, the first is 1", p.Name, p.Version)
 	}
 	for _, t := range p.Types() {
-		if !slices.Contains(events.Types(), t) {
+		if !slices.Contains(events.Types(), t) && !events.IsForeign(t) {
 			return fmt.Errorf("projection %s: unknown event type %q", p.Name, t)
 		}
 	}

@@ -104,6 +104,7 @@ type Difference struct {
 	Conversation events.ConversationID
 	Stored       events.Digest // zero: the read model does not have it
 	Replayed     events.Digest // zero: the log does not have it
+	MissingIn    Side
 }
 
 // Verification is the result of [Verify].
@@ -161,6 +162,10 @@ func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, mod
 		if d.Stored != d.Replayed {
 			v.Differences = append(v.Differences, d)
 		}
+	}
+	upTo := func(id events.ConversationID) uint64 { return replays[log.PartitionOf(id.Tenant, id.ID)].cp.Seq }
+	if err := sides(ctx, log, model, scratch, v.Differences, upTo); err != nil {
+		return v, err
 	}
 	for _, r := range replays {
 		v.Events += r.applied

@@ -122,9 +122,9 @@ func (b *bench) raw(subject string, header map[string]string, data string) {
 type projector = projection.Projector[*graph.Unit]
 
 // start drives a projection on the store until the end of the test.
-func (b *bench) start(p projection.Projection[*graph.Unit]) *projector {
+func (b *bench) start(p projection.Projection[*graph.Unit], options ...projection.Option) *projector {
 	b.t.Helper()
-	pr, err := projection.NewProjector(p, b.log, b.store, slog.New(slog.DiscardHandler))
+	pr, err := projection.NewProjector(p, b.log, b.store, slog.New(slog.DiscardHandler), options...)
 	require.NoError(b.t, err)
 	pr.Start()
 	b.t.Cleanup(pr.Stop)

@@ -9,10 +9,11 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// isHalt tells whether a projector that meets this error stops for good.
+// isHalt tells whether a projector that meets this error stops for good: trying again
+// would not help.
 func isHalt(err error) bool {
 	var halt *haltError
-	return errors.As(err, &halt) || errors.Is(err, ErrRebuild) || errors.Is(err, ErrSuperseded)
+	return errors.As(err, &halt) || errors.Is(err, ErrRebuild) || errors.Is(err, ErrSuperseded) || errors.Is(err, ErrDamaged)
 }
 
 // haltError is a reason to stop for good: the log and the read model do not belong together.

@@ -37,6 +37,10 @@ type SectionManifest struct {
 	Items    int       `json:"items"`
 	Dropped  []Dropped `json:"dropped"`
 	EventIDs []string  `json:"event_ids"` // of the events that it shows, in the order of the page
+	// Foreign are the event ids of those of its summaries whose source is not the
+	// summarizer's: another program published them, or they were imported. It is no proof of
+	// who wrote the others: whoever can publish can name any source.
+	Foreign []string `json:"foreign_summaries,omitempty"`
 	// Embedding is the model by which code was ranked beside words, which is not that of the
 	// messages where these have an endpoint's; absent in all other sections.
 	Embedding string `json:"embedding_model,omitempty"`
@@ -82,6 +86,9 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 			sm.Dropped = []Dropped{}
 		}
 		for _, it := range f.items {
+			if it.Summary != nil && it.Summary.Source != "" {
+				sm.Foreign = append(sm.Foreign, it.EventID)
+			}
 			for _, id := range []string{it.EventID, it.ResultEventID} {
 				if id != "" {
 					sm.EventIDs = append(sm.EventIDs, id)

@@ -172,17 +172,23 @@ func summaryItem(s *graph.Summary) Item {
 	if s.Level > 1 {
 		confidence = confidenceL2
 	}
+	source := s.Source
+	if source == summary.Source {
+		source = ""
+	}
 	return Item{
 		Kind: KindSummary, Turn: s.FirstTurn, Step: 0, Seq: s.Seq, EventID: s.EventID,
 		Summary: &SummaryItem{
-			SummaryID: s.SummaryID, Level: s.Level, FirstSeq: s.FirstSeq, LastSeq: s.LastSeq, FirstTurn: s.FirstTurn, LastTurn: s.LastTurn, Confidence: confidence, Parts: parts,
+			SummaryID: s.SummaryID, Level: s.Level, FirstSeq: s.FirstSeq, LastSeq: s.LastSeq, FirstTurn: s.FirstTurn, LastTurn: s.LastTurn, Confidence: confidence, Source: source, Parts: parts,
 		},
 	}.measured()
 }
 
 // SummaryItem is a summary as a section shows it.
 type SummaryItem struct {
-	SummaryID  string         `json:"summary_id"`
+	SummaryID string `json:"summary_id"`
+	// Source is that of the event, if it is not the summarizer's: somebody else wrote it.
+	Source     string         `json:"source,omitempty"`
 	Level      int            `json:"level"`
 	FirstSeq   uint64         `json:"first_seq"`
 	LastSeq    uint64         `json:"last_seq"`

@@ -37,6 +37,8 @@ func (c *campaign) inflict(ctx context.Context, f Fault) error {
 		return c.publishInvalid(ctx, f)
 	case Rebuild, Cancel:
 		return c.rebuild(ctx, f)
+	case LogRemoved, LogCut, LogFlipped:
+		return c.damage(ctx, f)
 	}
 	return fmt.Errorf("no such fault: %s", f.Kind)
 }

@@ -28,6 +28,9 @@ const (
 	Invalid     Kind = "events against rule" // published by somebody who does not know better
 	Rebuild     Kind = "rebuild"             // beside everything else, however long it takes
 	Cancel      Kind = "rebuild, canceled"   // soon after it began
+	LogRemoved  Kind = "log file removed"    // in a copy: what is missing must be said
+	LogCut      Kind = "log file cut"        // the same
+	LogFlipped  Kind = "log bytes flipped"   // the same
 )
 
 // Targets beside the programs.
@@ -58,7 +61,7 @@ func (f Fault) domains() []string {
 	switch f.Kind {
 	case Latency, Slow, Reset, BlackHole:
 		return []string{linkServer(f.Target)}
-	case Full:
+	case Full, LogRemoved, LogCut, LogFlipped:
 		return []string{targetNATS}
 	case Restore:
 		return sqlitePrograms()
@@ -222,5 +225,6 @@ func targets() map[Kind][]string {
 		Latency: links, Slow: links, Reset: links, BlackHole: links,
 		Full: {targetLog}, Restore: {targetSQLite}, Duplicates: {targetLog}, Invalid: {targetLog},
 		Rebuild: models, Cancel: models,
+		LogRemoved: {targetLog}, LogCut: {targetLog}, LogFlipped: {targetLog},
 	}
 }

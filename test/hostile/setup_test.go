@@ -17,6 +17,12 @@ import (
 	"mneme/internal/mnemetest"
 )
 
+// How long something may take on a busy machine, and how often it is looked at.
+const (
+	patience = time.Minute
+	tick     = 20 * time.Millisecond
+)
+
 // up starts `mneme up` on an empty directory.
 func up(t *testing.T, flags ...string) *mnemetest.Server {
 	t.Helper()

@@ -76,6 +76,7 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 	defer func() {
 		if err != nil {
 			_ = d.close()
+			err = d.trouble(err)
 		}
 	}()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -101,6 +102,10 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 	d.writer = &conn{Conn: c, stmts: map[string]*sql.Stmt{}}
 	var version int
 	if err := c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	var tables int // reads the schema, whose damage would fail every statement
+	if err := c.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	switch version {
@@ -130,7 +135,7 @@ func openReader(path string) (*db, error) {
 	var version int
 	if err := d.read.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
 		_ = d.close()
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, d.trouble(fmt.Errorf("open %s: %w", path, err))
 	}
 	if version != schemaVersion {
 		_ = d.close()
@@ -216,12 +221,14 @@ func (d *db) transact(ctx context.Context, fn func() error) (err error) {
 	if err := errors.Join(d.isClosed(), ctx.Err()); err != nil {
 		return err
 	}
+	defer func() { err = d.trouble(err) }()
 	if _, err := d.writer.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			if _, rollback := d.writer.exec(ctx, "ROLLBACK"); rollback != nil {
+			// SQLite has ended the transaction itself if the disk was the trouble.
+			if _, rollback := d.writer.exec(ctx, "ROLLBACK"); rollback != nil && !isNoTransaction(rollback) {
 				err = errors.Join(err, rollback)
 			}
 		}
@@ -234,7 +241,8 @@ func (d *db) transact(ctx context.Context, fn func() error) (err error) {
 }
 
 // snapshot runs reads that must see one state of the file.
-func (d *db) snapshot(ctx context.Context, fn func(q queryer) error) error {
+func (d *db) snapshot(ctx context.Context, fn func(q queryer) error) (err error) {
+	defer func() { err = d.trouble(err) }()
 	select {
 	case <-d.free:
 		defer func() { d.free <- struct{}{} }()

@@ -22,6 +22,7 @@
 //
 // Errors: data that SQLite refuses (a constraint, a value too big) is
 // projection.ErrRejected; a file of another schema is projection.ErrRebuild; a file
-// in use by another process is ErrLocked; everything else is SQLite's own error and
-// means that the store has trouble now.
+// in use by another process is ErrLocked; a damaged file is a projection.DamagedError;
+// a disk that is full or fails is projection.ErrDisk; everything else is SQLite's own
+// error and means that the store has trouble now.
 package sqlitestore

@@ -21,7 +21,8 @@ import (
 // Generations are the files of a directory. Which one serves is in the files: a row says
 // that a file has come to serve, and the highest that says so does. Where none says it
 // the lowest does, for a file that is being built has one below it. So the others can go
-// in any order, and whenever the process dies.
+// in any order, and whenever the process dies. A damaged file counts as one that does not
+// say it, so it serves only if there is no file below it.
 type Generations struct{ dir string }
 
 var _ projection.Generations = Generations{}
@@ -71,6 +72,9 @@ func (g Generations) Builds(ctx context.Context, name string) (projection.Builds
 	for i := len(list) - 1; i > 0; i-- {
 		path := Path(g.dir, name, list[i])
 		came, err := cameToServe(ctx, path)
+		if errors.Is(err, projection.ErrDamaged) {
+			continue // what is below it can be read, or is all there is
+		}
 		if err != nil {
 			if _, e := os.Stat(path); errors.Is(e, fs.ErrNotExist) { // it has gone just now
 				return g.Builds(ctx, name)
@@ -99,7 +103,7 @@ func cameToServe(ctx context.Context, path string) (came bool, err error) {
 	}
 	defer func() { _ = d.Close() }()
 	if err := d.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'came_to_serve'").Scan(&came); err != nil {
-		return false, fmt.Errorf("%s: %w", path, err)
+		return false, (&db{path: path}).trouble(fmt.Errorf("%s: %w", path, err))
 	}
 	return came, nil
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"mneme/internal/console"
+	"mneme/internal/doctor"
+	"mneme/internal/httpapi"
+	"mneme/pkg/projection"
+)
+
+// How often a command that waits for the projections asks, and how often it says what it
+// waits for. A disk that is still full by then needs a person.
+const (
+	pollApplied = 50 * time.Millisecond
+	sayWaiting  = 10 * time.Second
+)
+
+// awaitApplied waits until every projection has applied a sequence, but for embeddings:
+// these come late, and everything is served without. Every ten seconds it says what it
+// waits for. It fails where waiting does not help: at a projection that is halted, or
+// whose read model is damaged, or whose disk stays full.
+func (c *client) awaitApplied(ctx context.Context, t *terminal, seq uint64) error {
+	said := time.Now()
+	for {
+		var s httpapi.Status
+		if err := c.get(ctx, "/v1/status", nil, &s); err != nil {
+			return err
+		}
+		behind := behindOf(s.Projections, seq)
+		if len(behind) == 0 {
+			return nil
+		}
+		long := time.Since(said) >= sayWaiting
+		for _, p := range behind {
+			_, what, remedy := doctor.Judge(p)
+			if needsPerson(p, long) {
+				return fmt.Errorf("the events are in the log, but %s has not applied them: %s\n%s", p.Name, console.OneLine(what), remedy)
+			}
+			if !long {
+				continue
+			}
+			said = time.Now()
+			text := fmt.Sprintf("waiting for %s: %s, at sequence %s of %s", p.Name, p.State, number(p.Checkpoint), number(seq))
+			if what != "" {
+				text += ": " + console.OneLine(what)
+			}
+			t.say("%s", text)
+		}
+		select {
+		case <-time.After(pollApplied):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// behindOf are the partitions that have not applied a sequence, or can't tell.
+func behindOf(list []httpapi.ProjectionStatus, seq uint64) (behind []httpapi.ProjectionStatus) {
+	for _, p := range list {
+		if p.Name == "embeddings" {
+			continue
+		}
+		switch p.State {
+		case "halted", "damaged", "absent", "unavailable":
+			behind = append(behind, p)
+		default:
+			if p.Lag > 0 && p.Checkpoint < seq {
+				behind = append(behind, p)
+			}
+		}
+	}
+	return behind
+}
+
+// needsPerson tells whether a partition goes on only after somebody has acted. long tells
+// whether that was waited for.
+func needsPerson(p httpapi.ProjectionStatus, long bool) bool {
+	return p.State == "halted" || p.State == "damaged" || long && strings.Contains(p.Error, projection.ErrDisk.Error())
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/httpapi"
+)
+
+// hurried is a client with little patience.
+func hurried(url string) *client {
+	c := newClient(url, "default")
+	c.patience = patience{silence: 100 * time.Millisecond, probe: 100 * time.Millisecond, remind: 200 * time.Millisecond, away: time.Second}
+	return c
+}
+
+// mute takes connections and says nothing.
+func mute(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return "http://" + l.Addr().String()
+}
+
+func TestAServerThatSaysNothingIsGivenUp(t *testing.T) {
+	t.Parallel()
+	err := hurried(mute(t)).get(t.Context(), "/v1/status", nil, nil)
+	var away *awayError
+	require.ErrorAs(t, err, &away)
+	require.ErrorContains(t, err, "says nothing for 0s, not even that it is alive")
+}
+
+func TestAServerThatStopsInTheMiddleOfAnAnswerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			_, _ = io.WriteString(w, "a part")
+			w.(http.Flusher).Flush()
+		}
+		<-ended
+	}))
+	defer s.Close()
+	defer close(ended)
+	response, err := hurried(s.URL).open(t.Context(), http.MethodGet, "/v1/status", nil, "", http.NoBody)
+	require.NoError(t, err)
+	got, err := io.ReadAll(response.Body)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, "a part", string(got))
+	var away *awayError
+	require.ErrorAs(t, err, &away)
+}
+
+func TestAnAnswerMayTakeLongFromAServerThatIsAlive(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			time.Sleep(time.Second)
+			_, _ = io.WriteString(w, `{"stream":{"head":`)
+			w.(http.Flusher).Flush()
+			time.Sleep(time.Second)
+			_, _ = io.WriteString(w, `7}}`)
+		}
+	}))
+	defer s.Close()
+	var status httpapi.Status
+	require.NoError(t, hurried(s.URL).get(t.Context(), "/v1/status", nil, &status))
+	require.EqualValues(t, 7, status.Stream.Head)
+}
+
+func TestWhoWaitsForARebuildSaysThatTheServerIsAwayAndStopsAtLast(t *testing.T) {
+	t.Parallel()
+	var errs bytes.Buffer
+	c := RebuildCmd{Projection: "graph"}
+	list := rebuildList{Rebuilds: []httpapi.Rebuild{{Projection: "graph", Generation: 2, State: "building"}}}
+	err := c.await(t.Context(), hurried("http://127.0.0.1:1"), newTerminal(io.Discard, &errs, "never"), &list)
+	require.ErrorContains(t, err, "the rebuild goes on when it is back, and mneme status shows how far it is")
+	require.Greater(t, bytes.Count(errs.Bytes(), []byte("waiting for the server, away for")), 1, "it says so again and again")
+}

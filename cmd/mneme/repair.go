@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"mneme/internal/console"
+	"mneme/internal/httpapi"
+)
+
+// RepairCmd are the repairs of what has lost something.
+type RepairCmd struct {
+	Log RepairLogCmd `cmd:"" help:"Write back to the log the events that only the read models hold."`
+}
+
+// RepairLogCmd writes back to the log what only the read model "graph" holds.
+type RepairLogCmd struct {
+	DryRun bool `help:"Only report."`
+	Accept bool `help:"Record what is still missing afterwards as removed on purpose, so that nothing warns of it any longer."`
+}
+
+// Help implements kong.HelpProvider.
+func (*RepairLogCmd) Help() string {
+	return `When a disk or a purge has taken events out of the log, the read models may be their last copy. First restore the log from a backup, if there is one. This command publishes what is then still missing again: each event with its old identity, at the end of the log.
+
+These cannot be written back, and are listed: texts over 64 KiB, of which the read models hold the beginning; summaries of what is itself written back (the summarizer writes new ones). Events whose form the read models do not keep exactly are counted as inexact.
+
+The command can be repeated. Afterwards run mneme rebuild all: an event that is written back stands after the events of its conversation that were never lost, and the read models then show that order.
+
+After you removed events of deleted conversations on purpose, --accept records it.
+
+The exit code is 3 if something could not be written back.
+
+Examples:
+
+    mneme repair log --dry-run
+    mneme repair log && mneme rebuild all
+    mneme repair log --accept`
+}
+
+// Run asks for the repair and prints its report.
+func (c *RepairLogCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]bool{"dry_run": c.DryRun, "accept": c.Accept})
+	if err != nil {
+		return err
+	}
+	if isTerminal(t.err) {
+		t.say("Comparing the log with the read model graph; this takes about as long as reading both.")
+	}
+	var r httpapi.LogRepair
+	if err := api.post(ctx, "/v1/log/repair", "application/json", body, &r); err != nil {
+		return err
+	}
+	if g.JSON {
+		err = t.json(r)
+	} else {
+		err = c.print(t, &r)
+	}
+	if err == nil && r.Restored < r.Events {
+		err = errDifference
+	}
+	return err
+}
+
+func (c *RepairLogCmd) print(t *terminal, r *httpapi.LogRepair) error {
+	verb := "written back"
+	if r.DryRun {
+		verb = "can be written back"
+	}
+	out := fmt.Sprintf("%s missing from the log, %s only in the read model graph: %s %s", counted(r.Missing, "event"), counted(r.Events, "event"), t.number(int64(r.Restored)), verb)
+	if r.Inexact > 0 {
+		out += fmt.Sprintf(" (%s not exactly as published)", t.number(int64(r.Inexact)))
+	}
+	out += "\n"
+	for _, one := range r.Conversations {
+		out += fmt.Sprintf("  %s %s: %s %s", console.OneLine(one.Tenant), console.OneLine(one.Conversation), counted(one.Restored, "event"), verb)
+		if n := len(one.Unrestorable); n > 0 {
+			out += fmt.Sprintf(", %d not", n)
+		}
+		out += "\n"
+		for _, u := range one.Unrestorable {
+			out += fmt.Sprintf("    sequence %d, %s %s: %s\n", u.Seq, u.Kind, console.OneLine(u.ID), console.OneLine(u.Reason))
+		}
+	}
+	if err := t.text(out); err != nil {
+		return err
+	}
+	switch {
+	case r.DryRun:
+	case r.Left > 0:
+		t.remark(yellow, "Still missing: "+counted(r.Left, "event")+".", "restore them from a backup, or record with --accept that they are gone")
+	case r.Restored > 0:
+		t.remark("", "The log holds them again.", "mneme rebuild all")
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package natsdeploy
+
+import (
+	"math"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMessagesThatNobodyRecordedAsRemovedAreMissing(t *testing.T) {
+	t.Parallel()
+	js := connect(t, start(t, EmbeddedConfig{MaxBytes: 16 << 20}))
+	ctx := t.Context()
+	_, err := Apply(ctx, js, Settings{MaxBytes: 16 << 20})
+	require.NoError(t, err)
+	for range 10 {
+		_, err := js.Publish(ctx, "mneme.t.c.message_created", []byte("x"))
+		require.NoError(t, err)
+	}
+	missing := func() uint64 {
+		info, err := Inspect(ctx, js)
+		require.NoError(t, err)
+		return info.Missing
+	}
+	record := func(n uint64) uint64 {
+		left, err := RecordRemoved(ctx, js, n)
+		require.NoError(t, err)
+		return left
+	}
+	require.Zero(t, missing())
+	require.Zero(t, record(5), "what is there cannot be removed")
+
+	stream, err := js.Stream(ctx, Stream)
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(ctx, 4))
+	require.NoError(t, stream.SecureDeleteMsg(ctx, 10))
+	require.EqualValues(t, 2, missing())
+	require.EqualValues(t, 1, record(1))
+	require.EqualValues(t, 1, missing())
+	require.Zero(t, record(math.MaxUint64))
+	require.Zero(t, missing())
+
+	require.NoError(t, stream.Purge(ctx, jetstream.WithPurgeSequence(3)))
+	require.EqualValues(t, 2, missing(), "at the front too")
+	require.Zero(t, record(2))
+	require.NoError(t, stream.Purge(ctx))
+	require.EqualValues(t, 6, missing(), "an empty stream remembers where it was")
+	_, err = Apply(ctx, js, Settings{MaxBytes: 16 << 20})
+	require.NoError(t, err, "what is recorded is no other stream")
+}

@@ -1,0 +1,38 @@
+package salvage
+
+import (
+	"context"
+	"errors"
+
+	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
+)
+
+// CheckedSource is what [Check] asks.
+type CheckedSource interface {
+	Source
+	Checkpoints(ctx context.Context) ([]projection.Checkpoint, error)
+}
+
+// follows tells whether the log still holds, at each checkpoint of the read model, the
+// event that was applied there: it is not the shorter or another log that a restore from
+// an old backup leaves.
+func follows(ctx context.Context, log *eventlog.Log, source CheckedSource) (bool, error) {
+	checkpoints, err := source.Checkpoints(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, cp := range checkpoints {
+		if cp.Seq == 0 {
+			continue
+		}
+		m, err := log.Get(ctx, cp.Seq)
+		if errors.Is(err, eventlog.ErrNotFound) || err == nil && m.Digest() != cp.Event {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

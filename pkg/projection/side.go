@@ -1,0 +1,102 @@
+package projection
+
+import (
+	"context"
+
+	"mneme/events"
+	"mneme/pkg/eventlog"
+)
+
+// Side is where the events of a [Difference] are missing.
+type Side string
+
+const (
+	// MissingInModel: the log has events that the read model should have applied. A
+	// rebuild helps.
+	MissingInModel Side = "read_model"
+	// MissingInLog: the read model has events that the log has lost. A rebuild would
+	// throw them away.
+	MissingInLog Side = "log"
+	// MissingNowhere: both have the same events, and the rows differ. A rebuild helps.
+	MissingNowhere Side = ""
+)
+
+// maxSides bounds for how many differences Verify reads the conversation in the log. The
+// others have the side of the last one read: what makes so many differ has one cause.
+const maxSides = 100
+
+// sides finds where the events of differences are missing.
+func sides(ctx context.Context, log *eventlog.Log, model, replayed ReadStore, differences []Difference, upTo func(events.ConversationID) uint64) error {
+	if len(differences) == 0 {
+		return nil
+	}
+	state, err := log.State(ctx)
+	if err != nil {
+		return err
+	}
+	lost := state.Missing
+	if lost == 0 {
+		if lost, err = log.Unreadable(ctx); err != nil {
+			return err
+		}
+	}
+	last, read := MissingNowhere, 0
+	for i := range differences {
+		d := &differences[i]
+		switch {
+		case d.Stored.IsZero():
+			d.MissingIn = MissingInModel
+		case d.Replayed.IsZero():
+			d.MissingIn = MissingInLog
+		case read >= maxSides:
+			d.MissingIn = last
+		default:
+			read++
+			lacks, err := lacksEvents(ctx, log, model, replayed, d.Conversation, upTo(d.Conversation))
+			if err != nil {
+				return err
+			}
+			if lacks {
+				d.MissingIn = MissingInModel
+			} else if lost > 0 {
+				d.MissingIn = MissingInLog
+			}
+			last = d.MissingIn
+		}
+	}
+	return nil
+}
+
+// lacksEvents tells whether a read model lacks an event of a conversation that the replay
+// of the log has applied.
+func lacksEvents(ctx context.Context, log *eventlog.Log, model, replayed ReadStore, id events.ConversationID, upTo uint64) (lacks bool, err error) {
+	var claims []Claim
+	err = log.Conversation(ctx, id.Tenant, id.ID, upTo, func(m eventlog.Message) error {
+		if r, _, err := m.Decode(); err == nil {
+			claims = append(claims, Claim{Conversation: id, Key: r.Identity(id.Tenant)})
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	const page = 500
+	for len(claims) > 0 {
+		n := min(len(claims), page)
+		stored, err := model.Holders(ctx, claims[:n])
+		if err != nil {
+			return false, err
+		}
+		made, err := replayed.Holders(ctx, claims[:n])
+		if err != nil {
+			return false, err
+		}
+		for i := range made {
+			if _, ok := stored[i]; !ok {
+				return true, nil
+			}
+		}
+		claims = claims[n:]
+	}
+	return false, nil
+}
