@@ -65,7 +65,7 @@ func Loopback(name, address string) error {
 	}
 	host, _, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return refuse(name, address, "mneme has no access tokens yet, so it listens only on a loopback address such as 127.0.0.1:8420")
+		return refuse(name, address, "mneme has no access tokens yet, so it listens on loopback only: use an address such as 127.0.0.1:8420")
 	}
 	return nil
 }
