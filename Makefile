@@ -28,7 +28,7 @@ run-neo4j: build ## The same with the graph in a Neo4j, which is fetched (needs 
 
 .PHONY: build
 build: ## Build the programs into bin/
-	$(GO) build -o bin/ ./cmd/... ./examples/scout
+	$(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/... ./examples/scout
 
 .PHONY: test
 test: ## Run all tests; the log and the engine with the race detector too where there is a C compiler

@@ -14,6 +14,9 @@ var ErrInvalid = errors.New("invalid event")
 type Invalid struct {
 	Field  string
 	Reason string
+	// TooLarge is set if the event is over [MaxEventBytes] as a whole; a field that is too
+	// long is only invalid.
+	TooLarge bool
 }
 
 func (e *Invalid) Error() string { return e.Field + ": " + e.Reason }
@@ -23,4 +26,9 @@ func (e *Invalid) Is(target error) bool { return target == ErrInvalid }
 
 func invalid(field, format string, args ...any) error {
 	return &Invalid{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// tooLarge refuses an event of a size over [MaxEventBytes].
+func tooLarge(size int) error {
+	return &Invalid{Field: "body", Reason: fmt.Sprintf("is %d bytes long, the limit is %d", size, MaxEventBytes), TooLarge: true}
 }

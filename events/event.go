@@ -151,7 +151,7 @@ func (e *Event) check() error {
 		return invalid("time", "is in the year %d UTC, RFC 3339 knows 0 to 9999", y)
 	}
 	if len(e.Data) > MaxEventBytes {
-		return invalid("body", "is %d bytes long, the limit is %d", len(e.Data), MaxEventBytes)
+		return tooLarge(len(e.Data))
 	}
 	if isJSON(e.DataContentType) && !utf8.Valid(e.Data) {
 		return invalid("data", "is not UTF-8")

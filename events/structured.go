@@ -29,7 +29,7 @@ import (
 // reads the data of "+json" types as text, and panics on a data_base64 that is a number.
 func DecodeStructured(body []byte) (Event, error) {
 	if len(body) > MaxEventBytes {
-		return Event{}, invalid("body", "is %d bytes long, the limit is %d", len(body), MaxEventBytes)
+		return Event{}, tooLarge(len(body))
 	}
 	if !utf8.Valid(body) {
 		return Event{}, invalid("body", "is not UTF-8")

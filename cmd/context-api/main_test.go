@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/internal/mnemetest/programs"
 	"mneme/pkg/eventlog"
@@ -89,7 +90,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	bin, err := programs.Build("mneme/cmd/ingestor", "mneme/cmd/file-tracker", "mneme/cmd/summarizer", "mneme/cmd/context-api")
 	require.NoError(t, err)
 	data := t.TempDir()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	defer server.Stop()
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})

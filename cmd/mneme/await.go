@@ -12,12 +12,12 @@ import (
 	"mneme/pkg/projection"
 )
 
-// How often a command that waits for the projections asks, and how often it says what it
-// waits for. A disk that is still full by then needs a person.
-const (
-	pollApplied = 50 * time.Millisecond
-	sayWaiting  = 10 * time.Second
-)
+// pollApplied is how often a command that waits for the projections asks.
+const pollApplied = 50 * time.Millisecond
+
+// sayWaiting is how often it says what it waits for. A disk that is still full by then
+// needs a person. Tests are less patient.
+var sayWaiting = 10 * time.Second
 
 // awaitApplied waits until every projection has applied a sequence, but for embeddings:
 // these come late, and everything is served without. Every ten seconds it says what it

@@ -7,6 +7,7 @@ import (
 
 	"mneme/internal/bench"
 	"mneme/internal/service"
+	"mneme/pkg/window"
 )
 
 // BenchContextCmd measures contexts, and the program as its operator sees it.
@@ -37,7 +38,7 @@ Examples:
 
 // Run measures and prints the figures.
 func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if err := errors.Join(atLeast("--max-chars", c.MaxChars, 200), atLeast("--conversations", c.Conversations, 1), atLeast("--warm-up", c.WarmUp, 0), atLeast("--rounds", c.Rounds, 1), atLeast("--short", c.Short, 1)); err != nil {
+	if err := errors.Join(atLeast("--max-chars", c.MaxChars, window.MinMaxChars), atLeast("--conversations", c.Conversations, 1), atLeast("--warm-up", c.WarmUp, 0), atLeast("--rounds", c.Rounds, 1), atLeast("--short", c.Short, 1)); err != nil {
 		return &service.UsageError{Err: err}
 	}
 	if _, err := g.client(); err != nil { // --url

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mneme/internal/bench"
+	"mneme/pkg/window"
 )
 
 // benchEmbeddings says what is ranked with.
@@ -46,7 +47,7 @@ Examples:
 
 // Run measures and prints the figures.
 func (c *BenchRecallCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if err := atLeast("--max-chars", c.MaxChars, 200); err != nil {
+	if err := atLeast("--max-chars", c.MaxChars, window.MinMaxChars); err != nil {
 		return err
 	}
 	program, err := c.program(g)
@@ -123,7 +124,7 @@ Example:
 
 // Run measures and prints the figures.
 func (c *BenchNeedCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	if err := atLeast("--max-chars", c.MaxChars, 200); err != nil {
+	if err := atLeast("--max-chars", c.MaxChars, window.MinMaxChars); err != nil {
 		return err
 	}
 	program, err := c.program(g)

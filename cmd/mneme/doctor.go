@@ -19,7 +19,7 @@ type DoctorCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*DoctorCmd) Help() string {
-	return `It looks at settings, limits, NATS, the log, the HTTP API, clocks, projections, disk and read models, with --store neo4j those in Neo4j. It changes nothing, and goes on when a server is away.
+	return `It looks at settings, limits, NATS, the log, the HTTP API, clocks, projections, disk and read models, with --store neo4j those in Neo4j. It changes nothing, and goes on when a server is away. It reads each SQLite file to its end to find damage, for up to 10 s.
 
 The exit code is 3 if a check failed; warnings do not count.
 

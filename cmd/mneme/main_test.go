@@ -235,7 +235,7 @@ func TestWhatAFlagSaysWronglyIsWrongUsage(t *testing.T) {
 
 	for says, args := range map[string][]string{
 		"--strategy must be one of": {"context", "testagent:0", "--strategy", "foo"},
-		"expected number >= 200":    {"context", "testagent:0", "--max-chars", "100"},
+		"expected number >= 500":    {"context", "testagent:0", "--max-chars", "100"},
 		"query.max_chars":           {"context", "testagent:0", "--max-chars", "0"},
 		"query.limit":               {"files", "testagent:0", "--limit", "0"},
 		"beyond the end of the log": {"files", "testagent:0", "--as-of", "9999"},

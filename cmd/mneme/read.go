@@ -14,10 +14,11 @@ import (
 type ContextCmd struct {
 	conversationArg
 	Query    string `help:"What the past is searched for; if absent, what the user said last." placeholder:"TEXT"`
-	MaxChars int    `help:"Budget in Unicode code points, headings included." default:"100000"`
+	MaxChars int    `help:"Budget in Unicode code points, headings and marks included; at least 500." default:"100000"`
 	Strategy string `help:"How to choose: hybrid, relevant, levels, recent or pruned." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
 	Condense string `help:"How large results of tools are shown that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
 	Format   string `help:"markdown, json, or messages for a model's API: openai or anthropic." enum:"markdown,json,openai,anthropic" default:"markdown"`
+	Memory   string `help:"With openai or anthropic, where all but the recent turns stands: inline in the first message, or separate for you to place." enum:"inline,separate" default:"inline"`
 	Explain  bool   `help:"With a format other than markdown: say why each part is there."`
 	searchFlags
 	waitFlags
@@ -47,7 +48,7 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		format = "json"
 	}
 	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/context"), parameters{
-		"query": c.Query, "max_chars": c.MaxChars, "strategy": c.Strategy, "condense": c.Condense, "format": format, "explain": c.Explain,
+		"query": c.Query, "max_chars": c.MaxChars, "strategy": c.Strategy, "condense": c.Condense, "format": format, "memory": c.Memory, "explain": c.Explain,
 	}.with(c.searchFlags.query(), c.waitFlags.query()), "", nil)
 	if err != nil {
 		return err

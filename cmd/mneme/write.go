@@ -162,7 +162,7 @@ type PublishCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*PublishCmd) Help() string {
-	return `Publishing the same event again is harmless. Of several events all are published or none, if one of them is not valid.
+	return `Publishing the same event again is harmless. Of several events all are published or none, if one of them is not valid. An event with the identity of another one (the same tenant, conversation, source and id, but other data) is refused, and so are those after it.
 
 Examples:
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/internal/mnemetest/llmtest"
 	"mneme/internal/mnemetest/programs"
@@ -89,7 +90,7 @@ func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 	bin, err := programs.Build("mneme/cmd/summarizer", "mneme/cmd/ingestor")
 	require.NoError(t, err)
 	data := t.TempDir()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	defer server.Stop()
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})

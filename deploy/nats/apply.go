@@ -28,7 +28,7 @@ type Info struct {
 //
 // It returns an [*IncompatibleError] if the stream is there with other settings,
 // and never changes it; [ErrNoSpace] if the server's store limit has no room for a
-// new one. On an [Embedded] server use [Embedded.Apply].
+// new one. On an embedded server use embedded.Server.Apply.
 func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error) {
 	if err := s.check(); err != nil {
 		return Info{}, err

@@ -1,4 +1,4 @@
-package natsdeploy
+package natsdeploy_test
 
 import (
 	"reflect"
@@ -9,33 +9,35 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 )
 
 func TestApplyCreatesOnceAndIsIdempotent(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{MaxBytes: 1 << 20})
+	e := start(t, embedded.Config{MaxBytes: 1 << 20})
 	js := connect(t, e)
 
-	_, err := Inspect(t.Context(), js)
-	require.ErrorIs(t, err, ErrNoStream)
+	_, err := natsdeploy.Inspect(t.Context(), js)
+	require.ErrorIs(t, err, natsdeploy.ErrNoStream)
 
-	s := Settings{Partitions: 8, MaxBytes: 1 << 20, DuplicateWindow: time.Minute}
-	info, err := Apply(t.Context(), js, s)
+	s := natsdeploy.Settings{Partitions: 8, MaxBytes: 1 << 20, DuplicateWindow: time.Minute}
+	info, err := natsdeploy.Apply(t.Context(), js, s)
 	require.NoError(t, err)
 	require.True(t, info.Created)
 	require.Equal(t, 8, info.Partitions)
 	first := config(t, js)
 
-	again, err := Apply(t.Context(), js, s)
+	again, err := natsdeploy.Apply(t.Context(), js, s)
 	require.NoError(t, err)
 	require.False(t, again.Created)
-	_, err = Apply(t.Context(), js, Settings{Partitions: 8})
+	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{Partitions: 8})
 	require.NoError(t, err, "neither size nor window asked for: the stream's own")
-	larger, err := Apply(t.Context(), js, Settings{Partitions: 8, MaxBytes: 2 << 20})
+	larger, err := natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{Partitions: 8, MaxBytes: 2 << 20})
 	require.NoError(t, err)
 	require.Equal(t, again, larger, "a size is that of the creation")
-	inspected, err := Inspect(t.Context(), js)
+	inspected, err := natsdeploy.Inspect(t.Context(), js)
 	require.NoError(t, err)
 	require.Equal(t, again, inspected)
 	require.Equal(t, first, config(t, js))
@@ -43,22 +45,24 @@ func TestApplyCreatesOnceAndIsIdempotent(t *testing.T) {
 
 func TestManyProgramsMayApplyAtOnce(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{})
+	e := start(t, embedded.Config{})
 	const programs = 8
 	var wg sync.WaitGroup
-	infos, errs := make([]Info, programs), make([]error, programs)
+	infos, errs := make([]natsdeploy.Info, programs), make([]error, programs)
 	for i := range programs {
 		js := connect(t, e)
-		wg.Go(func() { infos[i], errs[i] = Apply(t.Context(), js, Settings{MaxBytes: 1 << 20, Partitions: 1 + i%2}) })
+		wg.Go(func() {
+			infos[i], errs[i] = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20, Partitions: 1 + i%2})
+		})
 	}
 	wg.Wait()
-	info, err := Inspect(t.Context(), connect(t, e))
+	info, err := natsdeploy.Inspect(t.Context(), connect(t, e))
 	require.NoError(t, err)
 	for i := range programs {
 		if 1+i%2 == info.Partitions {
 			require.NoError(t, errs[i])
 		} else {
-			require.ErrorIs(t, errs[i], ErrIncompatible)
+			require.ErrorIs(t, errs[i], natsdeploy.ErrIncompatible)
 		}
 	}
 }
@@ -69,7 +73,7 @@ func TestAStreamWithOtherSettingsIsRefusedAndNotChanged(t *testing.T) {
 		field  string
 		change func(*jetstream.StreamConfig)
 	}{
-		{"schema", func(c *jetstream.StreamConfig) { c.Metadata = map[string]string{schemaKey: "2"} }},
+		{"schema", func(c *jetstream.StreamConfig) { c.Metadata = map[string]string{natsdeploy.SchemaKey: "2"} }},
 		{"partitions", func(c *jetstream.StreamConfig) { c.SubjectTransform.Destination = events.StoredDestination(4) }},
 		{"subject_transform", func(c *jetstream.StreamConfig) { c.SubjectTransform = nil }},
 		{"subject_transform", func(c *jetstream.StreamConfig) {
@@ -111,18 +115,18 @@ func TestAStreamWithOtherSettingsIsRefusedAndNotChanged(t *testing.T) {
 	} {
 		t.Run(tc.field, func(t *testing.T) {
 			t.Parallel()
-			e := start(t, EmbeddedConfig{})
+			e := start(t, embedded.Config{})
 			js := connect(t, e)
-			s := Settings{Partitions: 2, MaxBytes: 1 << 20, DuplicateWindow: DefaultDuplicateWindow}
-			foreign := StreamConfig(s)
+			s := natsdeploy.Settings{Partitions: 2, MaxBytes: 1 << 20, DuplicateWindow: natsdeploy.DefaultDuplicateWindow}
+			foreign := natsdeploy.StreamConfig(s)
 			tc.change(&foreign)
 			_, err := js.CreateStream(t.Context(), foreign)
 			require.NoError(t, err)
 			before := config(t, js)
 
-			_, err = Apply(t.Context(), js, s)
-			require.ErrorIs(t, err, ErrIncompatible)
-			var incompatible *IncompatibleError
+			_, err = natsdeploy.Apply(t.Context(), js, s)
+			require.ErrorIs(t, err, natsdeploy.ErrIncompatible)
+			var incompatible *natsdeploy.IncompatibleError
 			require.ErrorAs(t, err, &incompatible)
 			require.Equal(t, tc.field, incompatible.Field)
 			require.NotEqual(t, incompatible.Have, incompatible.Want)
@@ -135,7 +139,7 @@ func TestEveryFieldOfAStreamIsComparedOrNamedAsTheOperators(t *testing.T) {
 	t.Parallel()
 	fields := reflect.TypeFor[jetstream.StreamConfig]()
 	for i := range fields.NumField() {
-		have := StreamConfig(Settings{})
+		have := natsdeploy.StreamConfig(natsdeploy.Settings{})
 		field := reflect.ValueOf(&have).Elem().Field(i)
 		switch field.Kind() {
 		case reflect.Bool:
@@ -155,64 +159,64 @@ func TestEveryFieldOfAStreamIsComparedOrNamedAsTheOperators(t *testing.T) {
 		case reflect.Map:
 			have.Metadata["other"] = "key"
 		}
-		if have.MaxBytes > DefaultMaxBytes { // any size will do, none will not
+		if have.MaxBytes > natsdeploy.DefaultMaxBytes { // any size will do, none will not
 			have.MaxBytes = -1
 		}
-		require.False(t, reflect.DeepEqual(have, StreamConfig(Settings{})), "%s was not changed", fields.Field(i).Name)
-		err := compare(have, Settings{MaxBytes: DefaultMaxBytes, DuplicateWindow: DefaultDuplicateWindow})
-		if ungoverned[fields.Field(i).Name] {
+		require.False(t, reflect.DeepEqual(have, natsdeploy.StreamConfig(natsdeploy.Settings{})), "%s was not changed", fields.Field(i).Name)
+		err := natsdeploy.Compare(have, natsdeploy.Settings{MaxBytes: natsdeploy.DefaultMaxBytes, DuplicateWindow: natsdeploy.DefaultDuplicateWindow})
+		if natsdeploy.Ungoverned[fields.Field(i).Name] {
 			require.NoError(t, err, fields.Field(i).Name)
 		} else {
-			require.ErrorIs(t, err, ErrIncompatible, fields.Field(i).Name)
+			require.ErrorIs(t, err, natsdeploy.ErrIncompatible, fields.Field(i).Name)
 		}
 	}
 }
 
 func TestAnotherNumberOfPartitionsIsRefusedNamingBoth(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{})
-	_, err := e.Apply(t.Context(), Settings{Partitions: 8})
+	e := start(t, embedded.Config{})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{Partitions: 8})
 	require.NoError(t, err)
-	_, err = e.Apply(t.Context(), Settings{})
-	require.ErrorIs(t, err, ErrIncompatible)
+	_, err = e.Apply(t.Context(), natsdeploy.Settings{})
+	require.ErrorIs(t, err, natsdeploy.ErrIncompatible)
 	require.ErrorContains(t, err, "stream AGENT_EVENTS: partitions is 8, this program wants 1: run every program with the stream's number")
 }
 
 func TestReplicasAreCompared(t *testing.T) {
 	t.Parallel() // without a server: more than one replica needs a cluster
-	have := StreamConfig(Settings{Replicas: 3})
-	var incompatible *IncompatibleError
-	require.ErrorAs(t, compare(have, Settings{}), &incompatible)
-	require.Equal(t, IncompatibleError{Field: "num_replicas", Have: "3", Want: "1"}, *incompatible)
-	require.NoError(t, compare(have, Settings{Replicas: 3}))
+	have := natsdeploy.StreamConfig(natsdeploy.Settings{Replicas: 3})
+	var incompatible *natsdeploy.IncompatibleError
+	require.ErrorAs(t, natsdeploy.Compare(have, natsdeploy.Settings{}), &incompatible)
+	require.Equal(t, natsdeploy.IncompatibleError{Field: "num_replicas", Have: "3", Want: "1"}, *incompatible)
+	require.NoError(t, natsdeploy.Compare(have, natsdeploy.Settings{Replicas: 3}))
 }
 
 func TestWhatIsTheOperatorsIsNotCompared(t *testing.T) {
 	t.Parallel()
-	have := StreamConfig(Settings{})
+	have := natsdeploy.StreamConfig(natsdeploy.Settings{})
 	have.Description, have.MaxBytes, have.Placement = "ours", 1<<20, &jetstream.Placement{Cluster: "west"}
 	have.Metadata["_nats.ver"] = "2.15.2"
-	require.NoError(t, compare(have, Settings{}))
+	require.NoError(t, natsdeploy.Compare(have, natsdeploy.Settings{}))
 }
 
 func TestInspectRefusesAStreamThatMnemeDidNotMake(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{})
+	e := start(t, embedded.Config{})
 	js := connect(t, e)
-	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: Stream, Subjects: []string{events.PublishFilter}})
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: natsdeploy.Stream, Subjects: []string{events.PublishFilter}})
 	require.NoError(t, err)
-	_, err = Inspect(t.Context(), js)
-	require.ErrorIs(t, err, ErrIncompatible)
+	_, err = natsdeploy.Inspect(t.Context(), js)
+	require.ErrorIs(t, err, natsdeploy.ErrIncompatible)
 	require.ErrorContains(t, err, "schema")
 }
 
 func TestImpossibleSettingsAreRefusedBeforeAnythingIsCreated(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{})
-	for _, s := range []Settings{{Partitions: -1}, {Partitions: MaxPartitions + 1}, {MaxBytes: -1}, {Replicas: 3}, {DuplicateWindow: time.Hour}} {
+	e := start(t, embedded.Config{})
+	for _, s := range []natsdeploy.Settings{{Partitions: -1}, {Partitions: natsdeploy.MaxPartitions + 1}, {MaxBytes: -1}, {Replicas: 3}, {DuplicateWindow: time.Hour}} {
 		_, err := e.Apply(t.Context(), s)
 		require.Error(t, err, "%+v", s)
 	}
-	_, err := Inspect(t.Context(), connect(t, e))
-	require.ErrorIs(t, err, ErrNoStream)
+	_, err := natsdeploy.Inspect(t.Context(), connect(t, e))
+	require.ErrorIs(t, err, natsdeploy.ErrNoStream)
 }

@@ -3,9 +3,9 @@
 // operators use the same definitions, whether the server runs inside the process
 // or in a cluster.
 //
-//	StartEmbedded ── Embedded.Apply ──▶ stream        one process (mneme up, tests)
-//	server.conf   ── Apply ───────────▶ stream        a server or cluster of one's own
-//	                 Inspect ─────────▶ Info          programs that must not create
+//	embedded.Start ── Server.Apply ──▶ stream        one process (mneme up, tests)
+//	server.conf    ── Apply ─────────▶ stream        a server or cluster of one's own
+//	                  Inspect ───────▶ Info          programs that must not create
 //
 // [ApplyLeases] makes the bucket in which processes agree on who drives which
 // partition. It lies in memory, so whoever misses it makes it again. [ApplyControl]
@@ -16,10 +16,10 @@
 //	nil               the stream is there and every setting we decide is as we decide it
 //	ErrNoStream       Inspect: nobody has applied it yet
 //	ErrIncompatible   it is there with other settings; an *IncompatibleError says which and what to do
-//	ErrDamaged        Embedded.Apply: events lie on the disk but the server cannot read them
+//	ErrDamaged        Server.Apply: events lie on the disk but the server cannot read them
 //	ErrNoSpace        too little room on the disk, or below the server's limit, for a new stream
 //	ErrNotLoopback, ErrPortInUse, ErrDirInUse
-//	                  StartEmbedded: what the name says
+//	                  embedded.Start: what the name says
 //	anything else     the server's or the network's trouble: wait and try again
 //
 // An existing stream is never changed by [Apply] or [Inspect], and never created
@@ -48,7 +48,7 @@
 //
 // Nothing that was acknowledged, with sync_interval "always". With the server's
 // default a power cut takes the last 30 seconds, and a stream younger than that
-// vanishes whole; [Embedded.Apply] therefore also syncs the stream's files and
+// vanishes whole; embedded.Server.Apply therefore also syncs the stream's files and
 // directories itself. What a server of one's own does is for its operator to
 // set: a client cannot see its sync_interval.
 package natsdeploy

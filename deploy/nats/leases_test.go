@@ -1,4 +1,4 @@
-package natsdeploy
+package natsdeploy_test
 
 import (
 	"sync"
@@ -7,15 +7,18 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 )
 
 func TestTheBucketForLeasesIsMadeByWhoeverMissesIt(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{})
+	e := start(t, embedded.Config{})
 	js := connect(t, e)
-	_, _, err := ApplyLeases(t.Context(), js, 0)
-	require.ErrorIs(t, err, ErrNoStream, "which says how many copies there are to be")
-	_, err = Apply(t.Context(), js, Settings{MaxBytes: 1 << 20})
+	_, _, err := natsdeploy.ApplyLeases(t.Context(), js, 0)
+	require.ErrorIs(t, err, natsdeploy.ErrNoStream, "which says how many copies there are to be")
+	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
 	require.NoError(t, err)
 	for range 2 {
 		const programs = 8
@@ -23,23 +26,23 @@ func TestTheBucketForLeasesIsMadeByWhoeverMissesIt(t *testing.T) {
 		ttls, errs := make([]time.Duration, programs), make([]error, programs)
 		for i := range programs {
 			js := connect(t, e)
-			wg.Go(func() { _, ttls[i], errs[i] = ApplyLeases(t.Context(), js, time.Duration(i%2)*time.Second) })
+			wg.Go(func() { _, ttls[i], errs[i] = natsdeploy.ApplyLeases(t.Context(), js, time.Duration(i%2)*time.Second) })
 		}
 		wg.Wait()
 		for i := range programs {
 			require.NoError(t, errs[i])
 			require.Equal(t, ttls[0], ttls[i], "that of the bucket")
 		}
-		require.NoError(t, js.DeleteKeyValue(t.Context(), LeaseBucket))
+		require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
 	}
 }
 
 func TestWhoeverWatchesIsToldThatALeaseHasExpired(t *testing.T) {
 	t.Parallel()
-	js := connect(t, start(t, EmbeddedConfig{}))
-	_, err := Apply(t.Context(), js, Settings{MaxBytes: 1 << 20})
+	js := connect(t, start(t, embedded.Config{}))
+	_, err := natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
 	require.NoError(t, err)
-	bucket, ttl, err := ApplyLeases(t.Context(), js, 500*time.Millisecond)
+	bucket, ttl, err := natsdeploy.ApplyLeases(t.Context(), js, 500*time.Millisecond)
 	require.NoError(t, err)
 	watch, err := bucket.WatchAll(t.Context())
 	require.NoError(t, err)
@@ -58,39 +61,39 @@ func TestWhoeverWatchesIsToldThatALeaseHasExpired(t *testing.T) {
 
 func TestABucketWhoseKeysDoNotExpireIsRefused(t *testing.T) {
 	t.Parallel()
-	js := connect(t, start(t, EmbeddedConfig{}))
-	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: LeaseBucket})
+	js := connect(t, start(t, embedded.Config{}))
+	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: natsdeploy.LeaseBucket})
 	require.NoError(t, err)
-	_, _, err = ApplyLeases(t.Context(), js, 0)
-	require.ErrorIs(t, err, ErrIncompatible)
+	_, _, err = natsdeploy.ApplyLeases(t.Context(), js, 0)
+	require.ErrorIs(t, err, natsdeploy.ErrIncompatible)
 }
 
 func TestTheBucketForWishesOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	e := start(t, EmbeddedConfig{Dir: dir})
+	e := start(t, embedded.Config{Dir: dir})
 	js := connect(t, e)
-	_, err := ApplyControl(t.Context(), js)
-	require.ErrorIs(t, err, ErrNoStream, "which says how many copies there are to be")
-	_, err = Apply(t.Context(), js, Settings{MaxBytes: 1 << 20})
+	_, err := natsdeploy.ApplyControl(t.Context(), js)
+	require.ErrorIs(t, err, natsdeploy.ErrNoStream, "which says how many copies there are to be")
+	_, err = natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{MaxBytes: 1 << 20})
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
 		js := connect(t, e)
-		wg.Go(func() { _, errs[i] = ApplyControl(t.Context(), js) })
+		wg.Go(func() { _, errs[i] = natsdeploy.ApplyControl(t.Context(), js) })
 	}
 	wg.Wait()
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-	bucket, err := ApplyControl(t.Context(), js)
+	bucket, err := natsdeploy.ApplyControl(t.Context(), js)
 	require.NoError(t, err)
 	_, err = bucket.Put(t.Context(), "wish", []byte("yes"))
 	require.NoError(t, err)
 	e.Stop()
 
-	bucket, err = ApplyControl(t.Context(), connect(t, start(t, EmbeddedConfig{Dir: dir})))
+	bucket, err = natsdeploy.ApplyControl(t.Context(), connect(t, start(t, embedded.Config{Dir: dir})))
 	require.NoError(t, err)
 	entry, err := bucket.Get(t.Context(), "wish")
 	require.NoError(t, err)

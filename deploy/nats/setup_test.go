@@ -1,4 +1,4 @@
-package natsdeploy
+package natsdeploy_test
 
 import (
 	"testing"
@@ -7,26 +7,28 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 )
 
 // start runs an embedded server until the end of the test.
-func start(t testing.TB, cfg EmbeddedConfig) *Embedded {
+func start(t testing.TB, cfg embedded.Config) *embedded.Server {
 	t.Helper()
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
-	e, err := StartEmbedded(t.Context(), cfg)
+	e, err := embedded.Start(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(e.Stop)
 	return e
 }
 
 // connect gives a client of the server, over its port if it has one.
-func connect(t testing.TB, e *Embedded) jetstream.JetStream {
+func connect(t testing.TB, e *embedded.Server) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(e.ClientURL(), nats.Option(func(o *nats.Options) error {
-		if !e.listens {
+		if e.ClientURL() == "" {
 			return e.InProcess()(o)
 		}
 		return nil
@@ -47,21 +49,21 @@ func subject(t testing.TB, tenant, conversation string) string {
 
 func config(t testing.TB, js jetstream.JetStream) jetstream.StreamConfig {
 	t.Helper()
-	stream, err := js.Stream(t.Context(), Stream)
+	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
 	require.NoError(t, err)
 	return stream.CachedInfo().Config
 }
 
 // resize is what an operator does to a full stream: nats stream edit --max-bytes.
-func resize(t *testing.T, js jetstream.JetStream, maxBytes int64) Info {
+func resize(t *testing.T, js jetstream.JetStream, maxBytes int64) natsdeploy.Info {
 	t.Helper()
-	stream, err := js.Stream(t.Context(), Stream)
+	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
 	require.NoError(t, err)
 	cfg := stream.CachedInfo().Config
 	cfg.MaxBytes = maxBytes
 	_, err = js.UpdateStream(t.Context(), cfg)
 	require.NoError(t, err)
-	info, err := Inspect(t.Context(), js)
+	info, err := natsdeploy.Inspect(t.Context(), js)
 	require.NoError(t, err)
 	return info
 }

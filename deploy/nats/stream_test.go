@@ -1,4 +1,4 @@
-package natsdeploy
+package natsdeploy_test
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 )
 
@@ -19,9 +21,9 @@ func TestAllEventsOfAConversationGoInOrderToThePartitionOfItsHash(t *testing.T) 
 	for _, count := range []int{1, 8} {
 		t.Run(fmt.Sprintf("P=%d", count), func(t *testing.T) {
 			t.Parallel()
-			e := start(t, EmbeddedConfig{})
+			e := start(t, embedded.Config{})
 			js := connect(t, e)
-			_, err := e.Apply(t.Context(), Settings{Partitions: count})
+			_, err := e.Apply(t.Context(), natsdeploy.Settings{Partitions: count})
 			require.NoError(t, err)
 
 			const conversations, rounds = 40, 5
@@ -32,7 +34,7 @@ func TestAllEventsOfAConversationGoInOrderToThePartitionOfItsHash(t *testing.T) 
 				}
 			}
 
-			consumer, err := js.OrderedConsumer(t.Context(), Stream, jetstream.OrderedConsumerConfig{})
+			consumer, err := js.OrderedConsumer(t.Context(), natsdeploy.Stream, jetstream.OrderedConsumerConfig{})
 			require.NoError(t, err)
 			batch, err := consumer.FetchNoWait(conversations * rounds)
 			require.NoError(t, err)
@@ -57,9 +59,9 @@ func TestAllEventsOfAConversationGoInOrderToThePartitionOfItsHash(t *testing.T) 
 
 func TestTheLargestEventAtTheLongestAddressIsStoredAndReadBack(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{Listen: ":0"})
+	e := start(t, embedded.Config{Listen: ":0"})
 	js := connect(t, e)
-	_, err := e.Apply(t.Context(), Settings{})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 
 	longest, err := events.Address{
@@ -71,11 +73,11 @@ func TestTheLargestEventAtTheLongestAddressIsStoredAndReadBack(t *testing.T) {
 	msg := nats.NewMsg(longest)
 	msg.Data = bytes.Repeat([]byte("x"), events.MaxEventBytes)
 	const around = len("NATS/1.0\r\n") + len("Ce-Large: \r\n") + len("\r\n")
-	msg.Header.Set("Ce-Large", strings.Repeat("h", MaxHeaderBytes-around))
+	msg.Header.Set("Ce-Large", strings.Repeat("h", natsdeploy.MaxHeaderBytes-around))
 	ack, err := js.PublishMsg(t.Context(), msg)
 	require.NoError(t, err)
 
-	stream, err := js.Stream(t.Context(), Stream)
+	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
 	require.NoError(t, err)
 	got, err := stream.GetMsg(t.Context(), ack.Sequence)
 	require.NoError(t, err)
@@ -84,9 +86,9 @@ func TestTheLargestEventAtTheLongestAddressIsStoredAndReadBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ack.Sequence, got.Sequence)
 
-	consumer, err := js.OrderedConsumer(t.Context(), Stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{got.Subject}})
+	consumer, err := js.OrderedConsumer(t.Context(), natsdeploy.Stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{got.Subject}})
 	require.NoError(t, err)
-	it, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(500, PullByteLimit))
+	it, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(500, natsdeploy.PullByteLimit))
 	require.NoError(t, err)
 	defer it.Stop()
 	delivered, err := it.Next(jetstream.NextContext(t.Context()))
@@ -96,9 +98,9 @@ func TestTheLargestEventAtTheLongestAddressIsStoredAndReadBack(t *testing.T) {
 
 func TestLargeEventsInARowDoNotStallAConsumer(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{Listen: ":0"})
+	e := start(t, embedded.Config{Listen: ":0"})
 	js := connect(t, e)
-	_, err := e.Apply(t.Context(), Settings{})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	const count = 5
 	body := make([]byte, events.MaxEventBytes)
@@ -106,9 +108,9 @@ func TestLargeEventsInARowDoNotStallAConsumer(t *testing.T) {
 		_, err := js.Publish(t.Context(), subject(t, "t", "c"), body)
 		require.NoError(t, err)
 	}
-	consumer, err := js.OrderedConsumer(t.Context(), Stream, jetstream.OrderedConsumerConfig{})
+	consumer, err := js.OrderedConsumer(t.Context(), natsdeploy.Stream, jetstream.OrderedConsumerConfig{})
 	require.NoError(t, err)
-	it, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(500, PullByteLimit))
+	it, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(500, natsdeploy.PullByteLimit))
 	require.NoError(t, err)
 	defer it.Stop()
 	for range count {
@@ -119,21 +121,21 @@ func TestLargeEventsInARowDoNotStallAConsumer(t *testing.T) {
 
 func TestAnEventOverALimitIsRefusedAndTheConnectionLives(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{Listen: ":0"})
+	e := start(t, embedded.Config{Listen: ":0"})
 	js := connect(t, e)
-	_, err := e.Apply(t.Context(), Settings{})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 
-	_, err = js.Publish(t.Context(), subject(t, "t", "c"), make([]byte, MaxMessageBytes+1))
+	_, err = js.Publish(t.Context(), subject(t, "t", "c"), make([]byte, natsdeploy.MaxMessageBytes+1))
 	require.ErrorIs(t, err, nats.ErrMaxPayload)
 
 	msg := nats.NewMsg(subject(t, "t", "c"))
-	msg.Header.Set("Ce-Large", strings.Repeat("h", MaxHeaderBytes))
+	msg.Header.Set("Ce-Large", strings.Repeat("h", natsdeploy.MaxHeaderBytes))
 	_, err = js.PublishMsg(t.Context(), msg)
 	var api *jetstream.APIError
 	require.ErrorAs(t, err, &api)
 	require.EqualValues(t, 10097, api.ErrorCode)
-	require.False(t, IsFull(err))
+	require.False(t, natsdeploy.IsFull(err))
 
 	ack, err := js.Publish(t.Context(), subject(t, "t", "c"), []byte("x"))
 	require.NoError(t, err)
@@ -142,9 +144,9 @@ func TestAnEventOverALimitIsRefusedAndTheConnectionLives(t *testing.T) {
 
 func TestAFullStreamRefusesAtOnceKeepsWhatItHasAndTakesMoreOnceResized(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{MaxBytes: 64 << 10})
+	e := start(t, embedded.Config{MaxBytes: 64 << 10})
 	js := connect(t, e)
-	_, err := e.Apply(t.Context(), Settings{})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 
 	body := make([]byte, 1<<10)
@@ -157,13 +159,13 @@ func TestAFullStreamRefusesAtOnceKeepsWhatItHasAndTakesMoreOnceResized(t *testin
 			stored++
 		}
 	}
-	require.True(t, IsFull(full), "%v", full)
-	require.True(t, IsFull(fmt.Errorf("publish: %w", full)))
+	require.True(t, natsdeploy.IsFull(full), "%v", full)
+	require.True(t, natsdeploy.IsFull(fmt.Errorf("publish: %w", full)))
 	require.Less(t, time.Since(began), 5*time.Second, "a refusal is an answer, not a time-out")
 
-	info, err := e.Apply(t.Context(), Settings{})
+	info, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
-	require.Equal(t, Info{
+	require.Equal(t, natsdeploy.Info{
 		Partitions: 1, Replicas: 1, Messages: stored, FirstSeq: 1, Head: stored, Bytes: info.Bytes, MaxBytes: 64 << 10,
 	}, info)
 
@@ -177,8 +179,8 @@ func TestAFullStreamRefusesAtOnceKeepsWhatItHasAndTakesMoreOnceResized(t *testin
 
 func TestOtherErrorsAreNotFull(t *testing.T) {
 	t.Parallel()
-	require.False(t, IsFull(nil))
-	require.False(t, IsFull(nats.ErrTimeout))
-	require.False(t, IsFull(&jetstream.APIError{ErrorCode: codeStoreFailed, Description: "maximum messages exceeded"}))
-	require.False(t, IsFull(&jetstream.APIError{ErrorCode: 10071, Description: "wrong last sequence: 3"}))
+	require.False(t, natsdeploy.IsFull(nil))
+	require.False(t, natsdeploy.IsFull(nats.ErrTimeout))
+	require.False(t, natsdeploy.IsFull(&jetstream.APIError{ErrorCode: natsdeploy.CodeStoreFailed, Description: "maximum messages exceeded"}))
+	require.False(t, natsdeploy.IsFull(&jetstream.APIError{ErrorCode: 10071, Description: "wrong last sequence: 3"}))
 }

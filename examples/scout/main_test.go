@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/examples/scout/agent"
 )
 
 func TestCommandLine(t *testing.T) {
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	require.NoError(t, err)
 	defer server.Stop()
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})

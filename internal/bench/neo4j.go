@@ -51,7 +51,7 @@ func (b *neo4jBackend) graph(ctx context.Context, log *eventlog.Log, head uint64
 		return 0, nil, err
 	}
 	defer func() { _ = store.Close() }()
-	return apply(ctx, log, graph.Projection(), store, head, projection.BatchOf(neo4jstore.BatchEvents))
+	return apply(ctx, log, graph.Projection(), store, head, projection.BatchOf(neo4jstore.BatchEvents), projection.CostlyTransactions())
 }
 
 func (b *neo4jBackend) files(ctx context.Context, log *eventlog.Log, head uint64) (time.Duration, error) {
@@ -60,7 +60,7 @@ func (b *neo4jBackend) files(ctx context.Context, log *eventlog.Log, head uint64
 		return 0, err
 	}
 	defer func() { _ = store.Close() }()
-	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head, projection.BatchOf(neo4jstore.BatchEvents))
+	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head, projection.BatchOf(neo4jstore.BatchEvents), projection.CostlyTransactions())
 	return took, err
 }
 

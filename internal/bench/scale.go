@@ -138,7 +138,7 @@ func (s *scratch) share(ctx context.Context, on neo4jstore.Config, generation, c
 			return 0, err
 		}
 		release = append(release, func() { _ = store.Close() })
-		p, err := projection.NewProjector(graph.Projection(), log, store, logger, projection.BatchOf(neo4jstore.BatchEvents), projection.OfBuild("neo4j", generation), projection.Shared(leases))
+		p, err := projection.NewProjector(graph.Projection(), log, store, logger, projection.BatchOf(neo4jstore.BatchEvents), projection.CostlyTransactions(), projection.OfBuild("neo4j", generation), projection.Shared(leases))
 		if err != nil {
 			return 0, err
 		}

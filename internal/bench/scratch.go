@@ -12,6 +12,7 @@ import (
 	"time"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/internal/importer"
 	"mneme/internal/transcript"
 	"mneme/pkg/eventlog"
@@ -32,7 +33,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // scratch is a log of its own in a temporary directory, on a server in this process.
 type scratch struct {
 	dir    string
-	server *natsdeploy.Embedded
+	server *embedded.Server
 	log    *eventlog.Log
 }
 
@@ -46,7 +47,7 @@ func newScratch(ctx context.Context, settings natsdeploy.Settings) (_ *scratch, 
 	if s.dir, err = os.MkdirTemp("", "mneme-bench-"); err != nil {
 		return nil, err
 	}
-	if s.server, err = natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{Dir: filepath.Join(s.dir, "nats")}); err != nil {
+	if s.server, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(s.dir, "nats")}); err != nil {
 		return nil, err
 	}
 	if _, err := s.server.Apply(ctx, settings); err != nil {

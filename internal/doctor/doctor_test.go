@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/internal/httpapi"
 	"mneme/internal/service"
@@ -104,7 +106,7 @@ func TestWithTheServerDownItsDirectoryIsLookedAt(t *testing.T) {
 
 func TestFaultsOfTheLog(t *testing.T) {
 	start := func(change func(*server.Options)) (*server.Server, jetstream.JetStream) {
-		options := natsdeploy.ServerOptions(natsdeploy.ServerSettings{StoreDir: t.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxStore: 1 << 30})
+		options := embedded.ServerOptions(embedded.ServerSettings{StoreDir: t.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxStore: 1 << 30})
 		options.NoSigs, options.NoLog = true, true
 		change(options)
 		s, err := server.NewServer(options)
@@ -234,6 +236,39 @@ func TestClocksAndVersionsThatDisagree(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	require.Equal(t, Failed, examine(t, other.URL, "nats://"+nowhere, "")["http"].Level)
+}
+
+func TestWhatDoesNotPassByItselfIsAFailureWithARemedy(t *testing.T) {
+	for name, c := range map[string]struct {
+		status httpapi.ProjectionStatus
+		level  Level
+		remedy string
+	}{
+		"a full disk":          {httpapi.ProjectionStatus{Name: "graph", State: "catching up", Error: fmt.Errorf("%w: database or disk is full (13)", projection.ErrDisk).Error()}, Failed, DiskRemedy},
+		"damage":               {httpapi.ProjectionStatus{Name: "files", State: "damaged", Error: "malformed"}, Failed, "mneme rebuild files"},
+		"trouble that may end": {httpapi.ProjectionStatus{Name: "graph", State: "catching up", Error: "no answer"}, Warning, "it tries again by itself; look at the log of ingestor if it stays"},
+	} {
+		level, what, remedy := Judge(c.status)
+		require.Equal(t, c.level, level, name)
+		require.Equal(t, c.status.Error, what, name)
+		require.Equal(t, c.remedy, remedy, name)
+	}
+}
+
+func TestADamagedReadModelIsFoundWithoutAServer(t *testing.T) {
+	data := t.TempDir()
+	i := up(t, data)
+	publish(t, i.Log, time.Now())
+	require.NoError(t, i.Close())
+	path := filepath.Join(data, "models", "files-1.db")
+	require.NoError(t, os.Truncate(path, 8192))
+	require.NoError(t, os.WriteFile(filepath.Join(data, "models", "graph-1.db.damaged-1"), nil, 0o600))
+	findings := examine(t, "http://"+nowhere, "nats://"+nowhere, data)
+	require.Equal(t, Failed, findings["read model files"].Level)
+	require.Contains(t, findings["read model files"].Remedy, "mneme rebuild files")
+	require.Equal(t, OK, findings["read model graph"].Level)
+	require.Equal(t, Warning, findings["damaged files"].Level)
+	require.Contains(t, findings["damaged files"].Detail, "graph-1.db.damaged-1")
 }
 
 func TestWrongSettingsAreFound(t *testing.T) {

@@ -51,8 +51,9 @@ type Config struct {
 
 type api struct {
 	Config
-	limits  limits
+	limits  *limits
 	edition string // see the function
+	same    sameLogs
 }
 
 // TenantParam is part of every input until tokens name the tenant.
@@ -69,7 +70,7 @@ func New(c Config) http.Handler {
 	if c.Stall == 0 {
 		c.Stall = defaultStall
 	}
-	a := &api{Config: c, limits: newLimits(), edition: edition(c)}
+	a := &api{Config: c, limits: newLimits(), edition: edition(c), same: sameLogs{at: map[string]time.Time{}}}
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("mneme", "1")
 	config.Info.Description = description

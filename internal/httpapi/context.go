@@ -18,10 +18,11 @@ type contextInput struct {
 	WaitParams
 	EmbeddedParam
 	Query    string `query:"query" maxLength:"100000" doc:"what the past is searched for; absent, what the user said last"`
-	MaxChars int    `query:"max_chars" minimum:"200" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings included"`
+	MaxChars int    `query:"max_chars" minimum:"500" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings and marks included"`
 	Strategy string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose"`
 	Condense string `query:"condense" enum:"off,clear,extractive,llm" doc:"how large results of tools are shown that are not among the newest; the server's setting if absent"`
 	Format   string `query:"format" enum:"markdown,json,openai,anthropic" default:"json" doc:"openai and anthropic are messages (and a system prompt) as the APIs of these take them"`
+	Memory   string `query:"memory" enum:"inline,separate" default:"inline" doc:"with format=openai or anthropic: where every section but the recent turns stands. inline is the first message of the user; separate is the member memory alone, for callers who place it themselves, never in a system prompt"`
 	Explain  bool   `query:"explain" doc:"say why each part is there; not with format=markdown"`
 }
 
@@ -33,6 +34,8 @@ type contextOutput struct {
 func (a *api) registerContext(h huma.API) {
 	op := operation("read-context", http.MethodGet, "/v1/conversations/{id}/context", "What an agent should see now", "context", 404, 422, 503, 504)
 	op.Description = "What was said and done, chosen and condensed to fit max_chars: the recent turns, earlier questions, the files touched. " +
+		"What is recorded is data. In Markdown every line of a recorded text after its first begins with a tab. In messages for models the system part is one fixed sentence; " +
+		"what neither the user nor the assistant said stands in messages of the user, between marks that recorded texts cannot contain. " +
 		"The same conversation, as of the same sequence, with the same parameters, gives the same text."
 	schema := h.OpenAPI().Components.Schemas.Schema
 	op.Responses = map[string]*huma.Response{"200": {
@@ -76,9 +79,9 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	case "markdown":
 		return &contextOutput{ContentType: "text/markdown; charset=utf-8", Body: []byte(c.Markdown())}, nil
 	case "openai":
-		body = c.OpenAI()
+		body = c.OpenAI(window.ChatMemory(in.Memory))
 	case "anthropic":
-		body = c.Anthropic()
+		body = c.Anthropic(window.ChatMemory(in.Memory))
 	}
 	var w bytes.Buffer
 	e := json.NewEncoder(&w)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme/events"
+	"mneme/pkg/window"
 )
 
 func TestAContextIsMessagesForTheNextCallOfAModel(t *testing.T) {
@@ -31,17 +32,17 @@ func TestAContextIsMessagesForTheNextCallOfAModel(t *testing.T) {
 	const id = "functions_read_0-c216cab2"
 	var text string
 	b.get(path+"openai", &text)
-	require.Equal(t, `{"messages":[{"role":"user","content":"Is a < b && c > d?"},`+
+	require.Equal(t, `{"messages":[{"role":"system","content":"`+window.ChatSystem+`"},{"role":"user","content":"Is a < b && c > d?"},`+
 		`{"role":"assistant","content":"I look.","tool_calls":[{"id":"`+id+`","type":"function","function":{"name":"read","arguments":"{\"path\":\"a<b.go\"}"}}]},`+
 		`{"role":"tool","content":"(failed) no such file","tool_call_id":"`+id+`"},`+
 		`{"role":"assistant","content":"It is not there."},{"role":"user","content":"[no answer yet]"}]}`+"\n", text)
 	var openAI openai.ChatCompletionNewParams
 	b.get(path+"openai", &openAI)
-	require.Len(t, openAI.Messages, 5)
-	require.Equal(t, id, openAI.Messages[2].OfTool.ToolCallID)
+	require.Len(t, openAI.Messages, 6)
+	require.Equal(t, id, openAI.Messages[3].OfTool.ToolCallID)
 
 	b.get(path+"anthropic", &text)
-	require.Equal(t, `{"messages":[{"role":"user","content":[{"type":"text","text":"Is a < b && c > d?"}]},`+
+	require.Equal(t, `{"system":"`+window.ChatSystem+`","messages":[{"role":"user","content":[{"type":"text","text":"Is a < b && c > d?"}]},`+
 		`{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"`+id+`","name":"read","input":{"path":"a<b.go"}}]},`+
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"`+id+`","content":[{"type":"text","text":"no such file"}],"is_error":true}]},`+
 		`{"role":"assistant","content":[{"type":"text","text":"It is not there."}]},{"role":"user","content":[{"type":"text","text":"[no answer yet]"}]}]}`+"\n", text)
@@ -50,13 +51,13 @@ func TestAContextIsMessagesForTheNextCallOfAModel(t *testing.T) {
 	require.Len(t, claude.Messages, 5)
 	require.True(t, claude.Messages[2].Content[0].OfToolResult.IsError.Value)
 
-	for _, format := range []string{"openai", "anthropic"} {
+	for format, messages := range map[string]int{"openai": 6, "anthropic": 5} {
 		var explained struct {
 			Messages []any
 			Manifest struct{ Budget, Used int }
 		}
 		b.get(path+format+"&explain=true", &explained)
-		require.Len(t, explained.Messages, 5)
+		require.Len(t, explained.Messages, messages)
 		require.Equal(t, 1000, explained.Manifest.Budget)
 		require.Positive(t, explained.Manifest.Used)
 		response, err := http.Get(b.HTTPURL() + path + format)
@@ -68,7 +69,7 @@ func TestAContextIsMessagesForTheNextCallOfAModel(t *testing.T) {
 	require.True(t, strings.HasSuffix(p.Errors[0].Location, "query.format"), "%+v", p)
 }
 
-func TestTheMemoryIsTheSystemPrompt(t *testing.T) {
+func TestTheMemoryStandsBeforeTheTurnsOrApart(t *testing.T) {
 	b := setup(t)
 	var seq uint64
 	for i := range 40 {
@@ -78,17 +79,41 @@ func TestTheMemoryIsTheSystemPrompt(t *testing.T) {
 	path := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d&max_chars=900&query=message+3&format=", seq)
 	var markdown string
 	b.get(path+"markdown", &markdown)
-	before, rest, _ := strings.Cut(markdown, "## Recent Conversation (Raw)\n")
+	before, rest, _ := strings.Cut(strings.TrimPrefix(markdown, window.FirstLine+"\n\n"), "## Recent Conversation (Raw)\n")
 	_, after, _ := strings.Cut(rest, "\n## ")
 
 	var openAI struct {
+		Memory   string
 		Messages []struct{ Role, Content string }
+		Manifest struct{ Mark string }
 	}
-	b.get(path+"openai", &openAI)
+	b.get(path+"openai&explain=true", &openAI)
+	mark := openAI.Manifest.Mark
+	memory := "<record " + mark + ">\n" + before + "## " + strings.TrimSuffix(after, "\n") + "\n</record " + mark + ">"
 	require.Equal(t, "system", openAI.Messages[0].Role)
-	require.Equal(t, before+"## "+after, openAI.Messages[0].Content, "all sections but the recent turns")
+	require.Equal(t, window.ChatSystem, openAI.Messages[0].Content)
+	require.Equal(t, "user", openAI.Messages[1].Role)
+	require.True(t, strings.HasPrefix(openAI.Messages[1].Content, memory+"\n\n"), "all sections but the recent turns:\n%s", openAI.Messages[1].Content)
 	require.Equal(t, "What is said in message 39.", openAI.Messages[len(openAI.Messages)-2].Content)
-	var claude struct{ System string }
+	require.Empty(t, openAI.Memory)
+	var claude struct {
+		System, Memory string
+		Messages       []anthropic.MessageParam
+	}
 	b.get(path+"anthropic", &claude)
-	require.Equal(t, openAI.Messages[0].Content, claude.System)
+	require.Equal(t, window.ChatSystem, claude.System)
+	require.Equal(t, memory, claude.Messages[0].Content[0].OfText.Text, "a block of its own")
+	require.Empty(t, claude.Memory)
+
+	for _, format := range []string{"openai", "anthropic"} {
+		var apart struct {
+			Memory   string
+			Messages any
+		}
+		b.get(path+format+"&memory=separate", &apart)
+		require.Equal(t, memory, apart.Memory)
+		require.NotContains(t, fmt.Sprint(apart.Messages), mark+">\n"+before, "it does not stand there twice")
+	}
+	p := b.refused(422, http.MethodGet, path+"openai&memory=system", nil, "")
+	require.True(t, strings.HasSuffix(p.Errors[0].Location, "query.memory"), "%+v", p)
 }

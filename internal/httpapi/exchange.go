@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,13 +14,25 @@ import (
 
 // exchange is a request with its answer, for what every route has in common.
 type exchange struct {
-	huma  huma.Context
-	pins  pins
-	ended []func() // to be called once the answer is written
+	huma   huma.Context
+	pins   pins
+	answer *response
+	worked []func() // to be called once the answer is rendered
+	ended  []func() // to be called once it is written
+}
+
+// rendered is called when the first bytes of the answer are written. JSON and text are
+// written in one piece, so that nothing is left to do but to send it.
+func (x *exchange) rendered() {
+	for _, end := range x.worked {
+		end()
+	}
+	x.worked = nil
 }
 
 // end gives back what the request had.
 func (x *exchange) end() {
+	x.rendered()
 	x.pins.release()
 	for _, end := range x.ended {
 		end()
@@ -38,47 +50,26 @@ func exchangeOf(ctx context.Context) *exchange {
 // exchange is around every operation.
 func (a *api) exchange(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		x := &exchange{huma: ctx}
+		r, w := humago.Unwrap(ctx)
+		x := &exchange{huma: ctx, answer: w.(*response)}
 		ctx = huma.WithValue(ctx, exchangeKey{}, x)
 		defer x.end()
 		ctx.SetHeader("Cache-Control", cacheNothing)
-		if r, _ := humago.Unwrap(ctx); r.URL.Path != eventsPath { // there it is the event's own
+		if r.URL.Path != eventsPath { // there it is the event's own
 			r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type"))) // huma looks it up as it is
 		}
-		if size := bodySize(ctx); size > 0 {
-			if err := admit(ctx.Context(), a.limits.bodies, size); err != nil {
-				a.refuse(h, ctx, err)
-				return
-			}
+		if ctx.Operation().MaxBodyBytes > 0 { // else none of it is kept
+			room := &bodyRoom{exchange: x, limits: a.limits}
+			x.ended = append(x.ended, room.release)
+			r.Body.(*requestBody).take = room.take
+		}
+		x.answer.rendered = func(n int) {
+			a.limits.answers.add(x.answer, int64(n))
+			x.ended = append(x.ended, func() { a.limits.answers.remove(x.answer) })
+			x.rendered()
 		}
 		next(ctx)
 	}
-}
-
-// refuse answers a problem where no handler can return it.
-func (a *api) refuse(h huma.API, ctx huma.Context, err error) {
-	err = a.problem(err)
-	var with huma.HeadersError
-	if errors.As(err, &with) {
-		for name, values := range with.GetHeaders() {
-			ctx.SetHeader(name, values[0])
-		}
-	}
-	var problem huma.StatusError
-	if errors.As(err, &problem) { // which it always is
-		_ = huma.WriteErr(h, ctx, problem.GetStatus(), problem.Error())
-	}
-}
-
-// bodySize is how much of a request's body, unpacked, will be held in memory at most,
-// 0 if none of it.
-func bodySize(ctx huma.Context) int64 {
-	r, _ := humago.Unwrap(ctx)
-	limit := ctx.Operation().MaxBodyBytes
-	if r.ContentLength >= 0 {
-		return min(r.ContentLength, limit)
-	}
-	return limit
 }
 
 // requestBody is a request's body that must arrive in time: the next part of it
@@ -88,8 +79,9 @@ type requestBody struct {
 	answer  http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
-	until   time.Time // zero: as long as it goes on
-	broken  error     // why it could not be read to its end
+	until   time.Time         // zero: as long as it goes on
+	broken  error             // why it could not be read to its end
+	take    func(int64) error // reserves memory for what has arrived; nil if none of it is kept
 }
 
 // bodyError is why a request's body could not be read.
@@ -107,6 +99,11 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	}
 	_ = b.control.SetReadDeadline(deadline)
 	n, err := b.ReadCloser.Read(p)
+	if n > 0 && b.take != nil {
+		if full := b.take(int64(n)); full != nil {
+			n, err = 0, full
+		}
+	}
 	switch {
 	case err == io.EOF:
 		_ = b.control.SetReadDeadline(time.Time{})
@@ -137,6 +134,16 @@ type response struct {
 	control *http.ResponseController
 	stall   time.Duration
 	started bool
+
+	rendered func(n int)  // called once, before the first n bytes are written; may be nil
+	writing  atomic.Int64 // since when, in ns, the client has not taken what is being written; 0: nothing is
+	cut      atomic.Bool
+}
+
+// cutOff ends the answer wherever it is. It may be called by other goroutines.
+func (w *response) cutOff() {
+	w.cut.Store(true)
+	_ = w.control.SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -148,9 +155,19 @@ func (w *response) WriteHeader(status int) {
 // Write implements http.ResponseWriter.
 func (w *response) Write(p []byte) (n int, err error) {
 	w.started = true
+	if rendered := w.rendered; rendered != nil {
+		w.rendered = nil
+		rendered(len(p))
+	}
+	defer w.writing.Store(0)
 	for err == nil && n < len(p) {
 		var piece int
-		_ = w.control.SetWriteDeadline(time.Now().Add(w.stall))
+		now := time.Now()
+		w.writing.Store(now.UnixNano())
+		_ = w.control.SetWriteDeadline(now.Add(w.stall))
+		if w.cut.Load() { // asked after the deadline was set, which would undo that of cutOff
+			return n, errCutOff
+		}
 		piece, err = w.ResponseWriter.Write(p[n:min(n+writePiece, len(p))])
 		n += piece
 	}

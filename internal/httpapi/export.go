@@ -67,7 +67,7 @@ func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := admit(ctx, a.limits.exports, 1); err != nil {
+	if err := a.admitExport(ctx); err != nil {
 		return nil, a.problem(err)
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {

@@ -23,6 +23,10 @@ const contentTypeLines = "application/x-ndjson"
 // maxLineProblems is how many refused lines an import lists.
 const maxLineProblems = 100
 
+// maxRefusedLines is how many lines of an import may be no valid events before it is
+// broken off. A few kilobytes of gzip can hold millions of them.
+const maxRefusedLines = 5000
+
 // importFormat is what an import over HTTP reads and an export writes.
 const importFormat = "cloudevents"
 
@@ -51,7 +55,7 @@ func (a *api) registerImport(h huma.API) {
 	op.Description = "Takes what an export wrote, of any length: one CloudEvent a line, in the JSON format. " +
 		"The events are published as they come, in their order; those that are known are left out, so sending the same again is harmless. " +
 		"A summary gets the range that its events have in this log. " +
-		"A line that can't be imported is counted and listed, and the rest goes on. " +
+		"A line that can't be imported is counted and listed, and the rest goes on, but not after 5,000 lines that are no events, or 100,000 blank ones in a row: then the answer is 422. " +
 		"If the upload breaks off, what was published by then stays: send it again from the beginning."
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "one CloudEvent a line, of up to 8 MiB"}},
@@ -75,7 +79,7 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 	}
 	report, err := importer.ImportFrom(ctx, a.Log, "the request's body", lines, importer.Options{
 		Tenant: in.Tenant,
-		Format: importFormat,
+		Format: importFormat, MaxRefused: maxRefusedLines,
 		Lookup: func(ctx context.Context, list []events.Event) ([]importer.Known, error) {
 			return a.known(ctx, in.Tenant, list)
 		},
@@ -105,6 +109,8 @@ func (a *api) brokenOff(err error, report importer.Report) error {
 		problem = huma.Error408RequestTimeout("the upload stopped")
 	case errors.As(err, &body):
 		problem = huma.Error400BadRequest("the upload broke off or is damaged")
+	case errors.Is(err, importer.ErrRefused), errors.Is(err, transcript.ErrBlank):
+		return huma.Error422UnprocessableEntity(fmt.Sprintf("%v; %d events that came before are in the log now", err, report.Published))
 	default:
 		problem = a.problem(err)
 	}

@@ -21,9 +21,6 @@ const (
 	bodyTimeout  = time.Minute
 )
 
-// maxPacking is how many times longer than its gzip a body can be.
-const maxPacking = 1032
-
 // around is what every request goes through: packing, limits of time, a problem
 // document for each error. What a browser sends for a page of another site may only
 // read, which the browser then keeps from that page.
@@ -34,7 +31,7 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 		panic(err) // of options that don't go together
 	}
 	sites := http.NewCrossOriginProtection()
-	inner := packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		answer := &response{ResponseWriter: w, control: control, stall: a.Stall}
 		defer a.recover(answer, r)
@@ -49,12 +46,6 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 		r.Body = &requestBody{ReadCloser: r.Body, answer: answer, control: control, stall: a.Stall, until: time.Now().Add(bodyTimeout)}
 		route(mux, answer, r)
 	}))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Content-Encoding") != "" && r.ContentLength > 0 { // else it would tell what arrives, not what is held
-			r.ContentLength = maxPacking * min(r.ContentLength, maxBodyBytes)
-		}
-		inner.ServeHTTP(w, r)
-	})
 }
 
 // recover answers 500 for a panic, or cuts the connection if the answer has begun:

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -161,24 +162,37 @@ func TestARequestsBodyMayBePacked(t *testing.T) {
 	require.EqualValues(t, 1, b.head(), "nothing of a refused body is published")
 }
 
-func TestAPackedBodyTakesTheRoomThatItMayUnpackTo(t *testing.T) {
+func TestABodyTakesTheRoomOfWhatHasArrivedAndASmallOneHasItsOwn(t *testing.T) {
 	f := setupFront(t, func(*httpapi.Config) {})
+	var part bytes.Buffer
+	w := gzip.NewWriter(&part)
+	_, err := w.Write(append([]byte("["), bytes.Repeat([]byte(" "), 60<<20)...))
+	require.NoError(t, err)
+	require.NoError(t, w.Flush()) // and no end
 	var held []net.Conn
-	for range 4 { // of up to 64 MiB each, which is all there is
-		conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: gzip\r\nContent-Length: 70000\r\nExpect: 100-continue\r\n\r\n", events.ContentTypeBatch))
-		line, err := bufio.NewReader(conn).ReadString('\n')
-		require.NoError(t, err)
-		require.Contains(t, line, "100 Continue", "it was let in")
-		held = append(held, conn)
+	for range 5 { // of 60 MiB each once they are unpacked, which is more than there is
+		held = append(held, dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: gzip\r\nContent-Length: 70000000\r\n\r\n%s", events.ContentTypeBatch, &part)))
 	}
-	body := structured("c1", "1", message("m1", "user", "hello"))
-	next := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", events.ContentTypeEvent, len(body), body))
-	require.NoError(t, next.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
-	_, err := next.Read(make([]byte, 1))
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "there is no room")
-	require.NoError(t, held[0].Close())
-	require.NoError(t, next.SetReadDeadline(time.Now().Add(time.Minute)))
-	response, text := answer(t, next, http.MethodPost)
+	n := 0
+	send := func(padding int) net.Conn {
+		n++
+		body := string(structured("c1", fmt.Sprint(n), message(fmt.Sprint("m", n), "user", "hello"))) + strings.Repeat(" ", padding)
+		return dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", events.ContentTypeEvent, len(body), body))
+	}
+	var large net.Conn
+	require.Eventually(t, func() bool { // once all of the others has arrived
+		large = send(2 << 20)
+		require.NoError(t, large.SetReadDeadline(time.Now().Add(time.Second)))
+		_, err := large.Read(make([]byte, 1))
+		return errors.Is(err, os.ErrDeadlineExceeded)
+	}, time.Minute, time.Millisecond, "there is no room for it")
+	response, text := answer(t, send(0), http.MethodPost)
+	require.Equal(t, http.StatusCreated, response.StatusCode, text)
+	for _, conn := range held {
+		require.NoError(t, conn.Close())
+	}
+	require.NoError(t, large.SetReadDeadline(time.Now().Add(time.Minute)))
+	response, text = answer(t, large, http.MethodPost)
 	require.Equal(t, http.StatusCreated, response.StatusCode, text)
 }
 

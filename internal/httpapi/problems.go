@@ -101,7 +101,7 @@ func (a *api) partly(err error, stored, asked int) error {
 func invalidEvent(err *events.Invalid, location string) error {
 	status := http.StatusUnprocessableEntity
 	switch {
-	case strings.Contains(err.Reason, "the limit is") && (err.Field == "body" || err.Field == "data"):
+	case err.TooLarge:
 		status = http.StatusRequestEntityTooLarge
 	case err.Field == "content-type":
 		status = http.StatusUnsupportedMediaType
@@ -135,6 +135,11 @@ var plainProblems = sync.OnceFunc(func() {
 	problem := huma.NewErrorWithContext
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		var bad *bodyError
+		var busy huma.StatusError // no room for the body
+		if ctx != nil && status == http.StatusInternalServerError && errors.As(errors.Join(errs...), &busy) {
+			ctx.SetHeader("Retry-After", later().Get("Retry-After"))
+			return busy
+		}
 		if status == http.StatusInternalServerError && errors.As(errors.Join(errs...), &bad) {
 			return huma.Error400BadRequest("the request's body ended too early or is damaged: nothing of it was used", errs...)
 		}

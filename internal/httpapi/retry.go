@@ -214,6 +214,8 @@ func notTried(err error, name string) string {
 		return err.Error() + ": the partition moves to another process, try again"
 	case errors.Is(err, projection.ErrNotRunning):
 		return err.Error() + ": see mneme status"
+	case errors.Is(err, projection.ErrTooLarge):
+		return err.Error() // which says what to do; to try again would not help
 	}
 	return err.Error() + ": try again; mneme status shows whether the projection stands still"
 }

@@ -98,7 +98,7 @@ func (a *api) beginFind(ctx context.Context, wait WaitAllParams, m model) error 
 			return err
 		}
 	}
-	return admit(ctx, a.limits.reads, 1)
+	return a.admitRead(ctx)
 }
 
 // find answers with the conversations that a query finds.

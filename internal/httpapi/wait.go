@@ -80,7 +80,7 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 		s.Recall = a.Indexes.Of(search)
 		s.Graph = a.Indexes.Graph(read, edition)
 	}
-	return s, admit(ctx, a.limits.reads, 1)
+	return s, a.admitRead(ctx)
 }
 
 // searchesRemotely tells whether searches need vectors that another process makes.
@@ -110,7 +110,7 @@ func (a *api) lineage(ctx context.Context, g graph.Reader, id events.Conversatio
 	if err := a.unchangedConversation(ctx, lineage, past, models); err != nil {
 		return nil, err
 	}
-	return lineage, admit(ctx, a.limits.reads, 1)
+	return lineage, a.admitRead(ctx)
 }
 
 // appliedLineage is the lineage of a conversation once models have applied what is
@@ -122,12 +122,12 @@ func (a *api) appliedLineage(ctx context.Context, g graph.Reader, id events.Conv
 	if err := a.inLog(ctx, wait, past); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait.wait())
+	waiting, cancel := context.WithTimeout(ctx, wait.wait())
 	defer cancel()
 	awaited := map[events.ConversationID]bool{}
 	for unknown := []events.ConversationID{id}; ; {
 		for _, one := range unknown {
-			if err := a.awaitApplied(ctx, one, wait, past, models); err != nil {
+			if err := a.awaitApplied(ctx, waiting, one, wait, past, models); err != nil {
 				return nil, err
 			}
 			awaited[one] = true
@@ -145,14 +145,16 @@ func (a *api) appliedLineage(ctx context.Context, g graph.Reader, id events.Conv
 
 // awaitApplied waits until models have applied at_least, as far as it concerns this
 // conversation: up to its own last event. What is asked for as of a sequence must be
-// applied up to it too, or the answer would be another one a moment later.
-func (a *api) awaitApplied(ctx context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models []model) error {
+// applied up to it too, or the answer would be another one a moment later. The context
+// waiting ends when the wait does; reads that are no wait go by ctx, so that a short wait
+// does not refuse what is applied already.
+func (a *api) awaitApplied(ctx, waiting context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models []model) error {
 	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
 	if err != nil {
 		return err
 	}
 	for _, m := range models {
-		if err := a.awaitPartition(ctx, p, m, partition, min(max(p.AtLeast, past.AsOf), last)); err != nil {
+		if err := a.awaitPartition(ctx, waiting, p, m, partition, min(max(p.AtLeast, past.AsOf), last)); err != nil {
 			return err
 		}
 	}
@@ -169,14 +171,14 @@ func (a *api) awaitAll(ctx context.Context, wait WaitAllParams, m model) error {
 	if err := a.inLog(ctx, p, AsOfParam{}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.wait())
+	waiting, cancel := context.WithTimeout(ctx, p.wait())
 	defer cancel()
 	for partition := range a.Log.Partitions() {
 		last, err := a.Log.LastOf(ctx, partition)
 		if err != nil {
 			return err
 		}
-		if err := a.awaitPartition(ctx, p, m, partition, min(p.AtLeast, last)); err != nil {
+		if err := a.awaitPartition(ctx, waiting, p, m, partition, min(p.AtLeast, last)); err != nil {
 			return err
 		}
 	}
@@ -208,11 +210,21 @@ func (p WaitParams) wait() time.Duration {
 	return defaultWait
 }
 
-func (a *api) awaitPartition(ctx context.Context, p WaitParams, m model, partition int, goal uint64) error {
-	ctx, reached := a.awaiting(ctx, m.name, goal)
-	err := a.Log.AwaitProgress(ctx, m.name, partition, pollEvery, func() (bool, error) { return applied(ctx, m.store, partition, goal) })
+// awaitPartition looks at once, within ctx, and then until waiting ends.
+func (a *api) awaitPartition(ctx, waiting context.Context, p WaitParams, m model, partition int, goal uint64) error {
+	waiting, reached := a.awaiting(waiting, m.name, goal)
+	ok, err := applied(ctx, m.store, partition, goal)
+	if !ok && err == nil {
+		err = a.Log.AwaitProgress(waiting, m.name, partition, pollEvery, func() (bool, error) { return applied(waiting, m.store, partition, goal) })
+	}
 	reached(err)
-	if errors.Is(err, context.DeadlineExceeded) {
+	timeout := errors.Is(err, context.DeadlineExceeded)
+	if goal > 0 && (err == nil || timeout) {
+		if other := a.sameLog(context.WithoutCancel(ctx), m, partition); other != nil {
+			return other
+		}
+	}
+	if timeout {
 		return huma.NewError(http.StatusGatewayTimeout, fmt.Sprintf("%s has not applied sequence %d within %s; see mneme status", m.name, goal, p.wait()))
 	}
 	return err

@@ -32,6 +32,10 @@ const stillWritten = 2 * time.Minute
 // were imported.
 var ErrUnread = errors.New("not everything could be read")
 
+// ErrRefused says that an import ended because too many of its lines are no events, see
+// Options.MaxRefused. What came before them was imported.
+var ErrRefused = errors.New("lines are no valid events, so the rest was not read: look at the first ones, this is probably no recording")
+
 // Known says what the read model holds under an event's identity.
 type Known struct {
 	Seq     uint64 // 0 if nothing; of a deleted conversation the one of its deletion
@@ -48,6 +52,9 @@ type Options struct {
 	// Rejected is told about each line that could not be imported, and once about each
 	// deleted conversation.
 	Rejected func(file string, err *transcript.LineError)
+	// MaxRefused ends the import with [ErrRefused] once more lines than this are no valid
+	// events; 0 means never. Lines that contradict what the log has don't count.
+	MaxRefused int
 	// Progress is told how many packed bytes of a file were read since the last call,
 	// and how many events were handled.
 	Progress func(bytes int64, items int)
@@ -109,6 +116,7 @@ type run struct {
 	name          string
 	batch         []transcript.Item
 	bytes         int
+	refused       int // lines that are no valid events
 }
 
 func (r *run) report() Report {
@@ -148,7 +156,10 @@ func (r *run) recording(ctx context.Context, name string, in io.Reader, growing 
 		}
 		if item.Err != nil {
 			r.reject(item.Err)
-			return nil
+			if r.refused++; r.MaxRefused > 0 && r.refused > r.MaxRefused {
+				err = fmt.Errorf("more than %d %w", r.MaxRefused, ErrRefused)
+			}
+			return err
 		}
 		var refused *transcript.LineError
 		if refused, err = r.settle(ctx, &item); err != nil {
@@ -168,8 +179,8 @@ func (r *run) recording(ctx context.Context, name string, in io.Reader, growing 
 		r.progress(counted)
 		return err
 	})
-	if err == nil {
-		err = r.flush(ctx)
+	if err == nil || errors.Is(err, ErrRefused) {
+		err = errors.Join(err, r.flush(ctx))
 	}
 	r.progress(counted)
 	if err != nil {

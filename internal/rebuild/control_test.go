@@ -13,11 +13,12 @@ import (
 	"pgregory.net/rapid"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 )
 
 func setup(t *testing.T) (*Control, jetstream.JetStream) {
 	t.Helper()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 20})

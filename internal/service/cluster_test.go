@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/internal/httpapi"
 	"mneme/internal/mnemetest/llmtest"
@@ -26,7 +27,7 @@ import (
 // cluster is a NATS server with the programs that work on it, all in this process.
 type cluster struct {
 	t    *testing.T
-	nats *natsdeploy.Embedded
+	nats *embedded.Server
 	api  string
 }
 
@@ -114,7 +115,7 @@ func (c *cluster) exercise(workers int) {
 	const partitions = 4
 	t := c.t
 	var err error
-	c.nats, err = natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 64 << 20})
+	c.nats, err = embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(c.nats.Stop)
 	_, err = c.nats.Apply(t.Context(), natsdeploy.Settings{Partitions: partitions})

@@ -97,9 +97,10 @@ func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts,
 	if err != nil {
 		return nil, err
 	}
-	c.serving, err = waitFor(ctx, p.Stores, p.Logger, func() (*build[U, S], error) {
-		return replaced(c.slog, p.Stores.Path(declared.Name, serving), func() (*build[U, S], error) { return c.build(ctx, serving) })
-	})
+	c.serving, err = waitFor(ctx, p.Stores, p.Logger, func() (*build[U, S], error) { return c.build(ctx, serving) })
+	if errors.Is(err, projection.ErrDamaged) {
+		c.serving, err = c.replace(ctx, serving, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 
@@ -8,10 +9,21 @@ import (
 	"mneme/pkg/projection"
 )
 
-// replaced opens a file that this process writes. One that is damaged is moved aside, and
-// an empty one opened in its place: a read model is derived, its projector fills it from
-// the log. A file of other tables is not damaged, and stays.
-func replaced[S any](logger *slog.Logger, path string, open func() (S, error)) (S, error) {
+// replace begins an empty generation in place of one whose file can't be opened. A read
+// model is derived, so nothing is lost: the projector fills the new one from the log, and
+// the damaged file is kept beside it. A file with tables of another version is not damaged.
+func (c *Consumer[U, S]) replace(ctx context.Context, damaged int, cause error) (*build[U, S], error) {
+	generation, to, err := sqlitestore.NewGenerations(c.Stores.models()).Replace(ctx, c.declared.Name, damaged)
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	c.slog.Error("the read model's file is damaged: it was moved aside, and the read model is made again from the log; delete the copy when nobody needs it",
+		"moved_to", to, "generation", generation, "error", cause)
+	return c.build(ctx, generation)
+}
+
+// emptied opens a cache. A damaged one is moved aside, and an empty one takes its place.
+func emptied[S any](logger *slog.Logger, path string, open func() (S, error)) (S, error) {
 	store, err := open()
 	if !errors.Is(err, projection.ErrDamaged) {
 		return store, err
@@ -20,7 +32,6 @@ func replaced[S any](logger *slog.Logger, path string, open func() (S, error)) (
 	if failed != nil {
 		return store, errors.Join(err, failed)
 	}
-	logger.Error("a damaged file was moved aside: an empty one takes its place and is filled again; delete the copy when nobody needs it",
-		"file", path, "moved_to", to, "error", err)
+	logger.Error("a cache is damaged: it was moved aside, and an empty one takes its place; delete the copy when nobody needs it", "moved_to", to, "error", err)
 	return open()
 }

@@ -88,7 +88,7 @@ func (i instance) embeddings(wanted func(httpapi.ProjectionStatus) bool) (found 
 	return found
 }
 
-func embedded(seq uint64) func(httpapi.ProjectionStatus) bool {
+func withVectors(seq uint64) func(httpapi.ProjectionStatus) bool {
 	return func(p httpapi.ProjectionStatus) bool { return p.State == "live" && p.Checkpoint >= seq }
 }
 
@@ -107,7 +107,7 @@ func messagesAreEmbedded(t *testing.T, models settings.Models) {
 	e := llmtest.Embedding(t)
 	i := embedding(t, t.TempDir(), e.URL(), models)
 	last := i.publish(said(t, "c", zoo...))
-	i.embeddings(embedded(last))
+	i.embeddings(withVectors(last))
 	found := i.search("c", "automobile mechanic")
 	require.Equal(t, "some-model", found.Model)
 	require.Empty(t, found.Missing)
@@ -123,7 +123,7 @@ func TestWithoutItsEndpointEverythingIsServedAndWhatWasMissingIsSaid(t *testing.
 	e, data := llmtest.Embedding(t), t.TempDir()
 	i := embedding(t, data, e.URL(), settings.Models{Store: "sqlite"})
 	last := i.publish(said(t, "c", zoo...))
-	i.embeddings(embedded(last))
+	i.embeddings(withVectors(last))
 	require.Empty(t, i.search("c", "zebra").Missing)
 
 	e.Reply(llmtest.Failure(http.StatusServiceUnavailable, "x", "out of order"))
@@ -140,7 +140,7 @@ func TestWithoutItsEndpointEverythingIsServedAndWhatWasMissingIsSaid(t *testing.
 	require.Contains(t, body, `"embedding_missing":"the query could not be embedded: `)
 
 	e.Reply(e.Pass())
-	i.embeddings(embedded(last))
+	i.embeddings(withVectors(last))
 	require.Eventually(t, func() bool { return i.search("d", "who sleeps?").Model != "" }, patience, 100*time.Millisecond)
 	require.Empty(t, i.search("d", "who sleeps?").Missing)
 }
@@ -149,7 +149,7 @@ func TestWhatWasFoundBeforeVectorsCameIsRepeatedFromTheManifest(t *testing.T) {
 	e := llmtest.Embedding(t)
 	i := embedding(t, t.TempDir(), e.URL(), settings.Models{Store: "sqlite"})
 	first := i.publish(said(t, "c", zoo...))
-	i.embeddings(embedded(first))
+	i.embeddings(withVectors(first))
 	e.Reply(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(e.Requests()[e.Calls()-1].Text, "garage") {
 			llmtest.Failure(http.StatusServiceUnavailable, "x", "not this now")(w, r)
@@ -168,7 +168,7 @@ func TestWhatWasFoundBeforeVectorsCameIsRepeatedFromTheManifest(t *testing.T) {
 	require.Contains(t, then, fmt.Sprintf(`"embedded_up_to":%d`, first))
 
 	e.Reply(e.Pass())
-	i.embeddings(embedded(last))
+	i.embeddings(withVectors(last))
 	now := i.get(path)
 	require.Contains(t, now, fmt.Sprintf(`"embedded_up_to":%d`, last))
 	found := func(answer string) string { return answer[:strings.Index(answer, `],"embedding_model"`)] }
@@ -187,7 +187,7 @@ func TestAMessageThatTheEndpointRefusesFailsAloneAndCanBeTriedAgain(t *testing.T
 	})
 	i := embedding(t, t.TempDir(), e.URL(), settings.Models{Store: "sqlite"})
 	last := i.publish(said(t, "c", zoo...))
-	i.embeddings(embedded(last))
+	i.embeddings(withVectors(last))
 	_, body := i.ask(http.MethodGet, "/v1/failed?projection=embeddings", "")
 	require.Contains(t, body, "HTTP 413")
 	require.Equal(t, "1 of 4 messages have no vectors", i.search("c", "zebra").Missing)
@@ -203,7 +203,7 @@ func TestAMessageThatTheEndpointRefusesFailsAloneAndCanBeTriedAgain(t *testing.T
 func TestAnotherModelNeedsARebuildAndUntilThenWordsCount(t *testing.T) {
 	e, data := llmtest.Embedding(t), t.TempDir()
 	i := embedding(t, data, e.URL(), settings.Models{Store: "sqlite"})
-	i.embeddings(embedded(i.publish(said(t, "c", zoo...))))
+	i.embeddings(withVectors(i.publish(said(t, "c", zoo...))))
 	require.NoError(t, i.Close())
 
 	i = embedding(t, data, e.URL(), settings.Models{Store: "sqlite"}, func(s *settings.Embedding) { s.EmbeddingsModel = "another-model" })

@@ -254,14 +254,18 @@ func rebuilds(control *rebuild.Control, stores Stores, models *Models, log *even
 			return err
 		}
 		pinned, err := models.Graph()
-		switch {
-		case err == nil:
+		if err == nil {
 			defer pinned.Release()
-			return salvage.Check(ctx, log, pinned.Model)
-		case state.Missing == 0:
+			err = salvage.Check(ctx, log, pinned.Model)
+		}
+		var loss *salvage.LossError
+		switch {
+		case err == nil, errors.As(err, &loss), ctx.Err() != nil:
+			return err
+		case state.Missing == 0 && (errors.Is(err, projection.ErrDamaged) || errors.Is(err, ErrNotThere) || errors.Is(err, projection.ErrRebuild)):
 			return nil // nothing to compare with, and nothing is known to be lost
 		}
-		return fmt.Errorf("%d events are missing from the log, and the read model graph cannot be asked which: %w", state.Missing, err)
+		return fmt.Errorf("the read model graph cannot be asked whether the log holds as much as it does (%d events are missing there): %w", state.Missing, err)
 	}
 	return rebuild.New(control, stores.Generations(), log, check, projections...)
 }

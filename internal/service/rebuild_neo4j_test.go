@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/internal/rebuild"
 	"mneme/internal/service"
 	"mneme/internal/settings"
@@ -70,14 +71,14 @@ func aRebuildInNeo4jIsSeenByNobody(t *testing.T, uri string) {
 // in a Neo4j. They are processes as far as leases go: each has its connection and name.
 type sharing struct {
 	*testing.T
-	server *natsdeploy.Embedded
+	server *embedded.Server
 	models settings.Models
 	log    *eventlog.Log
 }
 
 func newSharing(t *testing.T, uri string, partitions int) *sharing {
 	t.Helper()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30, Partitions: partitions})

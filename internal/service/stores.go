@@ -92,7 +92,7 @@ func (s Stores) options() []projection.Option {
 	if s.neo4j == nil {
 		return nil
 	}
-	return []projection.Option{projection.BatchOf(neo4jstore.BatchEvents)}
+	return []projection.Option{projection.BatchOf(neo4jstore.BatchEvents), projection.CostlyTransactions()}
 }
 
 // String says where the read models are.
@@ -147,7 +147,7 @@ func (s Stores) openEmbeddings(ctx context.Context, generation int) (EmbeddingsS
 func (s Stores) openEmbeddingsCache(ctx context.Context, logger *slog.Logger) (graph.EmbeddingsCache, error) {
 	if s.neo4j == nil {
 		path := filepath.Join(s.models(), "embedded.db")
-		return replaced(logger, path, func() (graph.EmbeddingsCache, error) { return sqlitestore.OpenEmbeddingsCache(ctx, path) })
+		return emptied(logger, path, func() (graph.EmbeddingsCache, error) { return sqlitestore.OpenEmbeddingsCache(ctx, path) })
 	}
 	return neo4jstore.OpenEmbeddingsCache(ctx, *s.neo4j)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/internal/httpapi"
 	"mneme/internal/rebuild"
 	"mneme/internal/settings"
@@ -47,7 +48,7 @@ type Instance struct {
 	Log *eventlog.Log
 
 	lock      *flock.Flock
-	server    *natsdeploy.Embedded
+	server    *embedded.Server
 	conn      *nats.Conn
 	consumers []Worker
 	stores    Stores
@@ -81,7 +82,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if i.http, err = Listen("--listen", c.Listen, c.Hosts, false, c.Logger); err != nil {
 		return nil, err
 	}
-	if i.server, err = natsdeploy.StartEmbedded(ctx, natsdeploy.EmbeddedConfig{
+	if i.server, err = embedded.Start(ctx, embedded.Config{
 		Dir: filepath.Join(c.Data, "nats"), Listen: c.NATSListen, Logger: c.Logger.With("part", "nats"), MaxBytes: c.MaxBytes,
 	}); err != nil {
 		return nil, err

@@ -132,11 +132,11 @@ func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e event
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
 	ack, err := r.Log.PublishAfter(ctx, id.Tenant, e, kind, newest)
+	if err == nil && ack.Duplicate || errors.Is(err, eventlog.ErrOtherContent) { // another process was faster, perhaps in other words
+		return 0, fmt.Errorf("%s: %w", e.ID, eventlog.ErrConflict)
+	}
 	if err != nil {
 		return 0, err
-	}
-	if ack.Duplicate {
-		return 0, fmt.Errorf("%s: %w", e.ID, eventlog.ErrConflict)
 	}
 	if err := r.awaitOwn(ctx, id, ack.Seq); err != nil && !errors.Is(err, ErrNobody) { // the new driver applies it
 		return 0, err

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/internal/settings"
 	"mneme/internal/telemetry"
@@ -51,7 +52,7 @@ func tracing(b *testing.B) *telemetry.Telemetry {
 
 func openLog(b *testing.B, options ...eventlog.Option) *eventlog.Log {
 	b.Helper()
-	server, err := natsdeploy.StartEmbedded(b.Context(), natsdeploy.EmbeddedConfig{Dir: b.TempDir(), MaxBytes: 4 << 30})
+	server, err := embedded.Start(b.Context(), embedded.Config{Dir: b.TempDir(), MaxBytes: 4 << 30})
 	require.NoError(b, err)
 	b.Cleanup(server.Stop)
 	_, err = server.Apply(b.Context(), natsdeploy.Settings{MaxBytes: 4 << 30})

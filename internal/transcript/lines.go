@@ -15,6 +15,13 @@ import (
 // the lines after it are read. [Read] holds at most a few times as much in memory.
 const MaxLineBytes = 16 << 20
 
+// maxBlank is how many blank lines in a row are accepted.
+const maxBlank = 100_000
+
+// ErrBlank means that a recording was not read to its end because of too many blank lines in a
+// row. A few kilobytes of gzip can hold hundreds of millions of them.
+var ErrBlank = fmt.Errorf("more than %d blank lines follow each other: this is no recording, the rest is not read", maxBlank)
+
 var errCut = errors.New("the recording ends inside this line")
 
 // lines splits a reader into lines. It decompresses gzip, recognized by its first two
@@ -47,10 +54,13 @@ func newLines(ctx context.Context, r io.Reader) *lines {
 // is valid until the next call. cut is true if the line does not end in a newline.
 //
 // The error is io.EOF after the last line. It is a *LineError for a line that is too long
-// or in a damaged part of compressed data; next can then be called again. Any other error
-// is the reader's own and final.
+// or in a damaged part of compressed data; next can then be called again. Any other error,
+// the reader's own or [ErrBlank], is final.
 func (l *lines) next() (line []byte, cut bool, err error) {
-	for !l.done {
+	for blank := 0; !l.done; blank++ {
+		if blank > maxBlank {
+			return nil, false, ErrBlank
+		}
 		l.no++
 		raw, size, err := l.read()
 		l.done = err != nil

@@ -26,8 +26,8 @@ const maxUndecided = 100
 // the same items and then more, with one exception: the last message may have been
 // incomplete. That message and all items after it have Item.Open set.
 //
-// Read returns [ErrUnknownFormat] if no format has that name or fits the first lines, or
-// the error of ctx, the reader or yield. An empty recording is not an error.
+// Read returns [ErrUnknownFormat] if no format has that name or fits the first lines,
+// [ErrBlank], or the error of ctx, the reader or yield. An empty recording is not an error.
 func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item) error) error {
 	s := session{name: name, yield: yield}
 	if format != Auto && format != "" {

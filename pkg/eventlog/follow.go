@@ -16,9 +16,14 @@ import (
 	"mneme/events"
 )
 
-// followMessages is how many events a follower holds in memory at most, before its
-// reader takes them; natsdeploy.PullByteLimit bounds their bytes.
+// followMessages is how many events the server sends a follower before its reader takes
+// them. natsdeploy.PullByteLimit bounds the bytes of each request for more: because a
+// follower has no buffer of its own, the client asks for more only when the reader takes
+// something, and holds at most two such requests.
 const followMessages = 1000
+
+// maxControls is how many messages that no consumer delivers a follower passes at once.
+const maxControls = 256
 
 // Follower delivers the events of one partition in order, each once, from a
 // sequence on and without end. When the server made it lose its place (it was
@@ -30,7 +35,8 @@ const followMessages = 1000
 // and does not deliver. The first event is read in another way, so each follower
 // delivers at least one event if there is one, and the next one passes the message.
 type Follower struct {
-	c           chan Message
+	c           chan Message  // unbuffered, see followMessages
+	begun       chan struct{} // closed when C has taken what was read before the consumer
 	done        chan struct{}
 	stopped     sync.Once
 	interrupted chan struct{}
@@ -106,10 +112,10 @@ func (f *Follower) interrupt() { f.lost.Do(func() { close(f.interrupted) }) }
 // follow reads the first message by itself, and with it a run of messages that no
 // consumer delivers, and starts a consumer behind it. No filter means everything.
 func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead int) (*Follower, error) {
-	f := &Follower{c: make(chan Message, 256), done: make(chan struct{}), interrupted: make(chan struct{}), log: l}
+	f := &Follower{c: make(chan Message), begun: make(chan struct{}), done: make(chan struct{}), interrupted: make(chan struct{}), log: l}
 	var first []Message
 	from = max(from, 1)
-	for len(first) < cap(f.c) {
+	for size := 0; len(first) < maxControls && size < natsdeploy.PullByteLimit; {
 		m, err := l.next(ctx, filters, from)
 		if errors.Is(err, ErrNotFound) {
 			break
@@ -117,7 +123,7 @@ func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead i
 		if err != nil {
 			return nil, err
 		}
-		first, from = append(first, m), m.Seq+1
+		first, from, size = append(first, m), m.Seq+1, size+len(m.Data)
 		if !m.control() {
 			break
 		}
@@ -137,17 +143,29 @@ func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead i
 	}
 	info := f.consumer.CachedInfo()
 	f.name, f.pending = info.Name, info.NumPending+uint64(len(first))
-	for i, m := range first {
-		m.Pending = f.pending - uint64(i) - 1
-		f.c <- m
+	for i := range first {
+		first[i].Pending = f.pending - uint64(i) - 1
 	}
 	f.consume, err = f.consumer.Consume(f.deliver, jetstream.PullMaxMessagesWithBytesLimit(ahead, natsdeploy.PullByteLimit))
 	if err != nil {
 		l.deleteConsumer(f.name)
 		return nil, err
 	}
+	go f.begin(first)
 	go f.watch()
 	return f, nil
+}
+
+// begin delivers what was read before the consumer was made.
+func (f *Follower) begin(first []Message) {
+	for _, m := range first {
+		select {
+		case f.c <- m:
+		case <-f.done:
+			return
+		}
+	}
+	close(f.begun)
 }
 
 func (f *Follower) deliver(msg jetstream.Msg) {
@@ -163,6 +181,11 @@ func (f *Follower) deliver(msg jetstream.Msg) {
 	}
 	f.arrived.Add(1)
 	f.last.Store(meta.Sequence.Stream)
+	select {
+	case <-f.begun:
+	case <-f.done:
+		return
+	}
 	select {
 	case f.c <- Message{Seq: meta.Sequence.Stream, Subject: msg.Subject(), Header: msg.Headers(), Data: msg.Data(), Pending: meta.NumPending}:
 		f.taken.Add(1)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 )
 
@@ -33,7 +34,7 @@ func TestGetOfWhatIsNotThere(t *testing.T) {
 
 func TestOpenWithoutAStream(t *testing.T) {
 	t.Parallel()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir()})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	conn, err := nats.Connect("", server.InProcess())

@@ -9,14 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 )
 
 // bench is a log on a real server that listens on a port.
 type bench struct {
 	t      *testing.T
-	config natsdeploy.EmbeddedConfig
-	server *natsdeploy.Embedded
+	config embedded.Config
+	server *embedded.Server
 	log    *Log
 	n      int
 }
@@ -26,7 +27,7 @@ func setup(t *testing.T, settings natsdeploy.Settings) *bench {
 	if settings.MaxBytes == 0 {
 		settings.MaxBytes = 256 << 20
 	}
-	b := &bench{t: t, config: natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: ":0"}}
+	b := &bench{t: t, config: embedded.Config{Dir: t.TempDir(), Listen: ":0"}}
 	b.startServer()
 	_, err := b.server.Apply(t.Context(), settings)
 	require.NoError(t, err)
@@ -41,7 +42,7 @@ func setup(t *testing.T, settings natsdeploy.Settings) *bench {
 func (b *bench) startServer() {
 	b.t.Helper()
 	var err error
-	b.server, err = natsdeploy.StartEmbedded(b.t.Context(), b.config)
+	b.server, err = embedded.Start(b.t.Context(), b.config)
 	require.NoError(b.t, err)
 	b.t.Cleanup(b.server.Stop)
 }

@@ -88,7 +88,8 @@
 //	a reducer returns an error    the event becomes a failed event, the others are applied
 //	a store returns ErrRejected   the data is at fault: the batch is bisected until the event is found, which becomes a failed event
 //	Prepare returns an error      treated like an error of the store
-//	a store returns ErrTooLarge   the batch is halved; for a single event, wait and try again
+//	a store returns ErrTooLarge   the batch is halved; for a single event, wait and try again;
+//	                              a repair is not split: it fails and changes nothing
 //	a store returns ErrFenced     another owner took the partition: drop the batch, then halt or, with leases, ask for the lease again
 //	a store returns ErrRebuild    the read model was built by another version or with other settings: halted
 //	a store returns ErrSuperseded the generation was discarded, or another one serves: halted

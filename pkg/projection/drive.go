@@ -147,7 +147,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	defer follower.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	turn := newTurns(p.idle, p.batch)
+	turn := newTurns(p.idle, p.batch, p.costly)
 	batches := decodeAll(ctx, follower, turn.limit, p.decode)
 
 	p.update(partition, func(s *Status) {

@@ -24,14 +24,22 @@ type options struct {
 	where      string  // store and generation of the read model, see [Build]
 	generation int
 	batch      int                  // maximum number of events in a batch
+	costly     bool                 // each transaction of the store is expensive
 	idle       func() time.Duration // nil if it yields to nobody
 	announced  func([]Status) []Status
 }
 
-// BatchOf sets how many events a batch holds at most, instead of 4000: for a store to which
-// a transaction is dear, and that is left alone for a moment while it is burdened.
+// BatchOf sets how many events a batch holds at most, instead of 4000. It changes nothing
+// else: see [CostlyTransactions] for a store that needs to be spared.
 func BatchOf(events int) Option {
 	return func(o *options) { o.batch = events }
+}
+
+// CostlyTransactions says that each transaction of the store is expensive, however little it
+// writes, as on a server that others use. The projector then pauses after small transactions
+// that took long, and it does not make its batches smaller while it yields, see [Yield].
+func CostlyTransactions() Option {
+	return func(o *options) { o.costly = true }
 }
 
 // OfBuild sets which build of the read model a projector writes, see [Build].

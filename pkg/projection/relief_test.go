@@ -13,20 +13,23 @@ func TestAStoreIsLeftAloneAfterSmallTransactionsThatAreDearAndSlowOneAfterTheOth
 	for _, c := range []struct {
 		name    string
 		batch   int
+		costly  bool
 		events  int
 		pending uint64
 		took    time.Duration
 		want    time.Duration
 	}{
-		{"as it should be", 1500, 1, 0, 80 * time.Millisecond, 0},
-		{"burdened", 1500, 1, 40, slow, 480 * time.Millisecond},
-		{"for no longer than that", 1500, 1, 0, 2 * time.Second, maxRelief},
-		{"many events share it", 1500, 400, 0, slow, 0},
-		{"a whole batch, of a small size", 256, 256, 0, slow, 0},
-		{"there is more to catch up with", 1500, 100, 1500, slow, 0},
-		{"a store of cheap ones", maxBatchEvents, 1, 0, slow, 0},
+		{"as it should be", 1500, true, 1, 0, 80 * time.Millisecond, 0},
+		{"burdened", 1500, true, 1, 40, slow, 480 * time.Millisecond},
+		{"for no longer than that", 1500, true, 1, 0, 2 * time.Second, maxRelief},
+		{"many events share it", 1500, true, 400, 0, slow, 0},
+		{"a whole batch, of a small size", 256, true, 256, 0, slow, 0},
+		{"there is more to catch up with", 1500, true, 100, 1500, slow, 0},
+		{"a store of cheap ones", maxBatchEvents, false, 1, 0, slow, 0},
+		{"a store of cheap ones, in small batches", 256, false, 1, 0, slow, 0},
+		{"a store of dear ones, in the largest batches", maxBatchEvents, true, 1, 0, slow, 480 * time.Millisecond},
 	} {
-		turn := newTurns(nil, c.batch)
+		turn := newTurns(nil, c.batch, c.costly)
 		require.Zero(t, turn.relief(c.events, c.pending, c.took), "%s: once can be chance", c.name)
 		for range 2 {
 			require.Equal(t, c.want, turn.relief(c.events, c.pending, c.took), c.name)

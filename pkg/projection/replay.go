@@ -29,6 +29,9 @@ func (p *Projection[U]) repair(ctx context.Context, log *eventlog.Log, s Store[U
 // with cp: its rows are deleted and its messages, all of them up to the checkpoint, are
 // applied in their order. It returns how many were applied and how many failed. Like
 // [Projection.Apply] it is for stores that no projector drives.
+//
+// It returns [ErrTooLarge] and changes nothing if the store cannot take the conversation in
+// one transaction: only a rebuild repairs it then.
 func (p *Projection[U]) Reapply(ctx context.Context, s Store[U], cp Checkpoint, id events.ConversationID, messages []eventlog.Message) (applied, failed int, err error) {
 	out, err := p.reapply(ctx, s, cp, id, messages)
 	return out.applied, out.failed, err
@@ -49,6 +52,9 @@ func (p *Projection[U]) reapply(ctx context.Context, s Store[U], mine Checkpoint
 			maps.Copy(skip, bad)
 		case errors.Is(err, ErrRejected) && size > 1:
 			size = 1 // one by one, to see which event is refused
+		case errors.Is(err, ErrTooLarge):
+			// Readers would see what is deleted before it is written again, so it is not split.
+			return out, fmt.Errorf("repair %q: its %d events are too much for one transaction of the store, nothing was changed; raise the server's limit of memory or time for a transaction and try again, or run mneme rebuild %s, which has no such limit: %w", id.ID, len(messages), p.Name, ErrTooLarge)
 		default:
 			return out, err
 		}

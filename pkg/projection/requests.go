@@ -37,7 +37,7 @@ type repairAnswer struct {
 	Failed  int `json:"failed"`
 }
 
-var repairClasses = []eventlog.Class{{Name: "elsewhere", Err: ErrElsewhere}, {Name: "not running", Err: ErrNotRunning}}
+var repairClasses = []eventlog.Class{{Name: "elsewhere", Err: ErrElsewhere}, {Name: "not running", Err: ErrNotRunning}, {Name: "too large", Err: ErrTooLarge}}
 
 // answer takes requests for a partition until stop is called.
 func (p *Projector[U]) answer(partition int) (stop func()) {
@@ -63,7 +63,8 @@ func (p *Projector[U]) answer(partition int) (stop func()) {
 // RequestRepair asks the process that drives a conversation's partition for a
 // [Projector.Repair]; it may be this one. It returns [ErrUnheld] if there is none,
 // [ErrElsewhere] if the partition moves just now, [ErrNotRunning] with the reason if its
-// projector is halted, and context.DeadlineExceeded after a minute.
+// projector is halted, [ErrTooLarge] if the conversation is too large for one transaction of
+// the store, which then is as it was, and context.DeadlineExceeded after a minute.
 func RequestRepair(ctx context.Context, conn *nats.Conn, b Build, partition int, id events.ConversationID) (applied, failed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

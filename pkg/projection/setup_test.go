@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
@@ -23,7 +24,7 @@ import (
 // bench is a real server with a stream, and a real store of the projection "graph".
 type bench struct {
 	t      *testing.T
-	server *natsdeploy.Embedded
+	server *embedded.Server
 	conn   *nats.Conn
 	log    *eventlog.Log
 	path   string
@@ -35,7 +36,7 @@ func setup(t *testing.T, partitions int) *bench {
 	t.Helper()
 	b := &bench{t: t, path: sqlitestore.Path(t.TempDir(), "graph", 1)}
 	var err error
-	b.server, err = natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	b.server, err = embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(b.server.Stop)
 	b.conn, err = nats.Connect("", b.server.InProcess())

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/pkg/eventlog"
 	"mneme/pkg/graph"
@@ -311,8 +312,8 @@ func TestWorkersSurviveAServerRestart(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 4)
 	dir := t.TempDir()
-	config := natsdeploy.EmbeddedConfig{Dir: dir, Listen: "127.0.0.1:0", MaxBytes: 64 << 20}
-	server, err := natsdeploy.StartEmbedded(t.Context(), config)
+	config := embedded.Config{Dir: dir, Listen: "127.0.0.1:0", MaxBytes: 64 << 20}
+	server, err := embedded.Start(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { server.Stop() })
 	config.Listen = server.ClientURL()[len("nats://"):]
@@ -332,7 +333,7 @@ func TestWorkersSurviveAServerRestart(t *testing.T) {
 	b.many(100, 40)
 	b.awaitApplied()
 	server.Stop()
-	server, err = natsdeploy.StartEmbedded(t.Context(), config)
+	server, err = embedded.Start(t.Context(), config)
 	require.NoError(t, err)
 	for _, conn := range []*nats.Conn{b.conn, workers[0].conn, workers[1].conn} {
 		require.Eventually(t, func() bool { return conn.Stats().Reconnects > 0 && conn.IsConnected() }, 30*time.Second, time.Millisecond)

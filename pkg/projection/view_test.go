@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 )
 
 // late is a bucket whose watches start after the caller has given up.
@@ -27,7 +28,7 @@ func (l *late) WatchFiltered(ctx context.Context, keys []string, options ...jets
 
 func TestWatchThatStartsTooLateLeaksNothing(t *testing.T) {
 	t.Parallel()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})

@@ -20,7 +20,7 @@ const (
 // does between two looks at them is short, and it rests a while after it: the others
 // find a processor that is free, and a server that has little to send before it comes to
 // them. Else its batches are whole, and so they are always in a store to which each
-// transaction is dear (see [BatchOf]): there others do not wait for its end.
+// transaction is dear (see [CostlyTransactions]): there others do not wait for its end.
 const (
 	recently     = 250 * time.Millisecond
 	shortBatch   = 2 * time.Millisecond // what one takes, about
@@ -31,7 +31,7 @@ const (
 	yieldingRead = 50 // events that it lets the log send ahead
 )
 
-// A store to which each transaction is dear (see [BatchOf]) is burdened when small ones
+// A store to which each transaction is dear (see [CostlyTransactions]) is burdened when small ones
 // take long, one after the other. Then the projector rests after each: more events share
 // the next one, and fewer transactions are under way at once. A store that answers as it
 // should is never left to rest, nor is one that has batches to catch up with.
@@ -95,8 +95,8 @@ type turns struct {
 	last  time.Duration        // what the last one took
 }
 
-func newTurns(idle func() time.Duration, batch int) *turns {
-	t := &turns{idle: idle, whole: int64(batch), short: idle != nil && batch == maxBatchEvents, dear: batch != maxBatchEvents}
+func newTurns(idle func() time.Duration, batch int, costly bool) *turns {
+	t := &turns{idle: idle, whole: int64(batch), short: idle != nil && !costly, dear: costly}
 	if t.short {
 		t.whole = min(t.whole, maxYielding)
 	}

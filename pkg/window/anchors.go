@@ -6,23 +6,60 @@ import (
 	"mneme/pkg/graph"
 )
 
-// The anchors are the two messages that always survive: the newest user message
-// and the first instruction.
+// The anchors are the two messages that always survive: the newest user message and the
+// first instruction. Both are such as a user wrote. A program's message in the role of the
+// user (its origin says so, such as meta for the text of a skill) is neither.
 
-// findAnchors reads the newest and the first user message.
-func (b *builder) findAnchors(ctx context.Context) error {
-	list, err := b.messages(ctx, "user", b.end, 1)
-	if err != nil || len(list) == 0 {
+// findAnchors reads the newest and the first message that a user wrote.
+func (b *builder) findAnchors(ctx context.Context) (err error) {
+	b.newest, err = b.written(ctx, graph.MessageQuery{Before: b.end})
+	if err != nil || b.newest == nil {
 		return err
 	}
-	b.newest = &list[0]
+	b.first = b.newest
 	if b.newest.Turn == 1 {
-		b.first = b.newest
 		return nil
 	}
-	b.first, err = b.oldest(ctx, "user")
+	first, err := b.written(ctx, graph.MessageQuery{Before: b.end, OldestFirst: true})
+	if first != nil && first.Seq != b.newest.Seq {
+		b.first = first
+	}
 	return err
 }
+
+// maxUnwritten is how many messages in the role of the user are looked at for one that a
+// user wrote.
+const maxUnwritten = 1_000
+
+// written is the first of the messages that q selects which a user wrote, nil if there is
+// none among the first maxUnwritten in the role of the user. The first one nearly always is.
+func (b *builder) written(ctx context.Context, q graph.MessageQuery) (*graph.Message, error) {
+	q.Role, q.Limit = "user", 1
+	for read := 0; read < maxUnwritten; {
+		list, err := b.src.Graph.Messages(ctx, b.req.Conversation, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if isWritten(&list[i]) {
+				return &list[i], nil
+			}
+		}
+		if len(list) < q.Limit {
+			return nil, nil
+		}
+		if last := list[len(list)-1].Seq; q.OldestFirst {
+			q.From = last + 1
+		} else {
+			q.Before = last
+		}
+		read, q.Limit = read+len(list), 50
+	}
+	return nil, nil
+}
+
+// isWritten tells whether a user wrote a message.
+func isWritten(m *graph.Message) bool { return m.Role == "user" && m.Via == "" }
 
 // oneAnchor tells whether the newest user message is also the first.
 func (b *builder) oneAnchor() bool { return b.first == nil || b.first == b.newest }
@@ -72,7 +109,7 @@ func (b *builder) setAnchors() {
 	if b.newest == nil || b.newestItem.Kind != "" {
 		return
 	}
-	room := b.req.MaxChars - headingCost(turnsHeading) - b.messageItem(b.newest, "").Chars - 1 - b.markCost()
+	room := b.req.MaxChars - frameCost - headingCost(turnsHeading) - b.messageItem(b.newest, "").Chars - 1 - b.markCost()
 	if !b.oneAnchor() {
 		room -= headingCost(queriesHeading) + b.queryItem(b.first, "").Chars
 	}
@@ -85,7 +122,7 @@ func (b *builder) setAnchors() {
 
 // markCost is what the mark for left out steps of the newest turn can take.
 func (b *builder) markCost() int {
-	return leftOutSteps(b.newest.Turn, b.conversation.StepCount-b.newest.Step).Chars
+	return leftOutCost(b.newest.Turn, b.conversation.StepCount-b.newest.Step)
 }
 
 // reserveNewest is what the recent turns need for the newest user message.

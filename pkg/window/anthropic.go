@@ -2,11 +2,12 @@ package window
 
 import "encoding/json"
 
-// AnthropicChat is a context as Anthropic's Messages API takes it: the memory for the
-// system prompt, and what was said and done last.
+// AnthropicChat is a context as Anthropic's Messages API takes it. System is [ChatSystem],
+// and empty if there are no messages.
 type AnthropicChat struct {
 	System   string             `json:"system,omitempty"`
 	Messages []AnthropicMessage `json:"messages"`
+	Memory   string             `json:"memory,omitempty"` // with memory=separate, for the caller to place; between its marks
 	Manifest *Manifest          `json:"manifest,omitempty"`
 }
 
@@ -30,10 +31,11 @@ type AnthropicBlock struct {
 }
 
 // Anthropic gives the context as Anthropic's API takes it. It is made and counted as
-// [Context.OpenAI] is: user and assistant take turns, the user begins and ends.
-func (c *Context) Anthropic() AnthropicChat {
-	made := c.asChat()
-	out := AnthropicChat{System: made.memory, Messages: []AnthropicMessage{}, Manifest: c.Manifest}
+// [Context.OpenAI] is: user and assistant take turns, the user begins and ends. Each text
+// between marks is a block of its own.
+func (c *Context) Anthropic(memory ChatMemory) AnthropicChat {
+	made := c.asChat(memory)
+	out := AnthropicChat{System: made.system, Memory: made.memory, Messages: []AnthropicMessage{}, Manifest: c.Manifest}
 	add := func(role string, content []AnthropicBlock) {
 		out.Messages = append(out.Messages, AnthropicMessage{Role: role, Content: content})
 	}

@@ -85,7 +85,7 @@ func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 		for range 3 {
 			req := window.Request{
 				Strategy: rapid.SampledFrom(window.Strategies()).Draw(rt, "strategy"),
-				MaxChars: rapid.OneOf(rapid.IntRange(200, 1_000), rapid.IntRange(200, 20_000), rapid.Just(1_000_000)).Draw(rt, "max"),
+				MaxChars: rapid.OneOf(rapid.IntRange(window.MinMaxChars, 1_000), rapid.IntRange(window.MinMaxChars, 20_000), rapid.Just(1_000_000)).Draw(rt, "max"),
 			}
 			req.Conversation = idOf(whole[0].Subject)
 			want, err := window.Build(t.Context(), window.Source{Graph: s.graph, Recall: s.indexes.Of(indexes.Source{Messages: s.graph})}, req)

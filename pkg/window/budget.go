@@ -43,10 +43,10 @@ func textCost(text string) int {
 // with a mark at its end. A text that the read model holds only in part gets the
 // mark too. Nothing but "…" fits in very little room.
 func cut(b graph.Body, room int, seq uint64) string {
-	if b.Whole() && (2*b.Chars <= room || textCost(b.Text) <= room) {
-		return b.Text
-	}
 	text := plain(b.Text)
+	if b.Whole() && (2*b.Chars <= room || textCost(text) <= room) {
+		return text
+	}
 	// The longest form of the mark, so that the shorter one fits as well.
 	mark := func(left int) string { return longMark(left, b.Chars, seq) }
 	if room < 3*length(mark(b.Chars)) {

@@ -16,7 +16,7 @@ import (
 // The budget of a context, in Unicode code points.
 const (
 	DefaultMaxChars = 100_000
-	MinMaxChars     = 200 // below, two cut messages with their headings would not fit
+	MinMaxChars     = 500 // below, two cut messages with their headings and marks would not fit
 	MaxMaxChars     = 10_000_000
 )
 
@@ -33,7 +33,7 @@ const (
 type Request struct {
 	Conversation events.ConversationID
 	Query        string   // what the past is searched for; "" means what the user said last
-	MaxChars     int      // Unicode code points, headings included; 0 means DefaultMaxChars
+	MaxChars     int      // Unicode code points, headings and marks included; 0 means DefaultMaxChars
 	Strategy     string   // "" means hybrid
 	AsOf         uint64   // a sequence; 0 means latest
 	EmbeddedUpTo uint64   // see recall.Query; 0 means all
@@ -138,15 +138,15 @@ type builder struct {
 	excluded     func(path string) bool // files to leave out
 	end          uint64                 // everything below this sequence is seen
 
-	// The two messages that survive, see anchors.go. Nil if the conversation has no
-	// user message, the same if it has one.
+	// The two messages that survive, see anchors.go. Nil if no user wrote one, the same
+	// if there is one alone.
 	newest, first         *graph.Message
 	newestItem, firstItem Item
 
 	frontier []Item // summaries, oldest range first
 	rawFrom  uint64 // from this sequence on the recent turns show everything
 
-	used       int             // by the sections collected so far
+	used       int             // by the frame and the sections collected so far
 	whole      bool            // the recent turns show all there is as it is
 	code       *code           // nil before it is looked for, or if it can't be
 	turns      []Item          // that the recent turns show
@@ -161,7 +161,8 @@ type builder struct {
 // fill collects the sections, in their order of collection.
 func (b *builder) fill(ctx context.Context, list []section) ([]filled, error) {
 	out := make([]filled, len(list))
-	left := b.req.MaxChars
+	b.used = frameCost
+	left := b.req.MaxChars - frameCost
 	reserved := make([]int, len(list))
 	for i, s := range list {
 		if s.reserve != nil {

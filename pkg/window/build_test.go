@@ -11,6 +11,7 @@ import (
 
 	"mneme/events"
 	"mneme/pkg/graph"
+	"mneme/pkg/summary"
 	"mneme/pkg/window"
 )
 
@@ -20,7 +21,7 @@ func TestARequestThatBreaksARuleNamesItsField(t *testing.T) {
 		req           window.Request
 		field, reason string
 	}{
-		{window.Request{MaxChars: window.MinMaxChars - 1}, "max_chars", "199 is not between 200 and 10000000"},
+		{window.Request{MaxChars: window.MinMaxChars - 1}, "max_chars", "499 is not between 500 and 10000000"},
 		{window.Request{MaxChars: -1}, "max_chars", "-1 is not between"},
 		{window.Request{MaxChars: window.MaxMaxChars + 1}, "max_chars", "is not between"},
 		{window.Request{Strategy: "best"}, "strategy", `"best" is not known; there are hybrid, levels, pruned, recent`},
@@ -153,7 +154,7 @@ func TestAStepThatIsTooLargeIsLeftOutWhole(t *testing.T) {
 		c.call(fmt.Sprintf("t%d", i), "run", args{"text": strings.Repeat("x", 500)})
 	}
 	got := c.build(window.Request{MaxChars: 5_000, Strategy: window.StrategyRecent})
-	assert.Equal(t, "## Recent Conversation (Raw)\n\n[Turn 1]\n**User**: Call them all.\n\n[… 1 earlier step of this turn left out]\n", got.Markdown())
+	assert.Equal(t, window.FirstLine+"\n\n## Recent Conversation (Raw)\n\n[Turn 1]\n**User**: Call them all.\n\n[… 1 earlier step of this turn left out]\n", got.Markdown())
 	assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)))
 }
 
@@ -184,7 +185,7 @@ func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
 		Conversation: "User: warm the cache of each shard.\nAssistant: " + strings.Repeat("It was warmed again. ", 40), Actions: "Ran make (40).",
 		Findings: []string{"It holds."}, Topics: []string{"caches"}, Files: []string{"src/a.go"}, Tools: []string{"Bash"},
 	})
-	for budget := 200; budget < 4_000; budget += 300 {
+	for budget := 500; budget < 4_000; budget += 300 {
 		got := c.build(window.Request{MaxChars: budget})
 		assert.NoError(t, checkRules(got, truthOf(c.events, 1, 0)), budget)
 		story := manifestOf(got, window.SectionStory)
@@ -198,4 +199,26 @@ func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
 		assert.Contains(t, text, " […]\n")
 		assert.Equal(t, []window.Dropped{{What: "parts of summaries", Count: 6, Reason: "over the budget"}}, story.Dropped)
 	}
+}
+
+// Whoever can publish can write a summary: the manifest names those of other sources.
+func TestTheManifestNamesTheSummariesOfAnotherSource(t *testing.T) {
+	c := newTalk(t, "c")
+	manyTurns(c)
+	own := len(c.events)
+	write := func(id string, first, last uint64) {
+		c.add(&events.SummaryWritten{
+			SummaryID: id, Level: 1, FirstSeq: first, LastSeq: last, FirstTurn: int(first+1) / 2, LastTurn: int(last) / 2, Children: []string{}, Method: "llm",
+			Conversation: "It was said.", Findings: []string{}, Topics: []string{}, Files: []string{}, Tools: []string{},
+		})
+	}
+	write("a", 1, 20)
+	write("b", 21, 30)
+	c.events[own].Source = summary.Source
+	foreign := c.events[own+1]
+	require.NotEqual(t, summary.Source, foreign.Source)
+	got := c.build(window.Request{MaxChars: 3_000})
+	story := manifestOf(got, window.SectionStory)
+	require.Equal(t, 2, story.Items)
+	require.Equal(t, []string{foreign.ID}, story.Foreign)
 }

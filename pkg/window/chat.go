@@ -13,13 +13,15 @@ import (
 
 // chat is a context as model APIs take it: the recent turns, or the conversation of the
 // strategy pruned, as messages in which user and assistant take turns, and the Markdown of
-// the other sections for a system prompt. It is made from Sections alone.
+// the other sections, between marks, before them. It is made from Sections alone.
 //
-// It is never longer than the Markdown. Each item takes at most what it takes there: the
-// labels, marks and tabs that messages have no need of are more than what is added here.
-// What is counted are the texts, the names of tools, their arguments as JSON, and results.
+// It is never over the budget. Each item takes at most what it takes in the Markdown, and
+// the marks that are counted with it: the labels and tabs that messages have no need of are
+// more than what else is added here. What is counted are the texts, the names of tools,
+// their arguments as JSON, and results.
 type chat struct {
-	memory   string
+	system   string // ChatSystem, or nothing if there is nothing
+	memory   string // unless it stands in the messages
 	messages []chatMessage
 }
 
@@ -45,46 +47,77 @@ type chatCall struct {
 // the Markdown has in that place: a heading, or the label of a message.
 const (
 	chatBeginning = "[the beginning]" // the user's, before a message of the assistant: the first one must be the user's
-	chatEnd       = "[no answer yet]" // the user's, behind the assistant's last: newer models continue no message of theirs
+	chatEnd       = "[no answer yet]" // the user's, after the assistant's last: newer models continue no message of theirs
 	chatEmpty     = "(empty)"         // a message of the user, or a result
 	chatNoResult  = "No result."      // of a call: APIs refuse calls without results
 )
 
-// asChat makes messages. What is neither the user's nor the assistant's is text in a message
-// of the user, written as in the Markdown: messages of the system, since APIs know one
-// system prompt at most; marks of what is left out; summaries in between; results that
-// never had a call, which would be refused as results.
-func (c *Context) asChat() chat {
+// ChatMemory says where messages for models have the memory: every section but the
+// recent turns.
+type ChatMemory string
+
+// Places of the memory.
+const (
+	MemoryInline   ChatMemory = "inline"   // the first text of the first message, which is the user's
+	MemorySeparate ChatMemory = "separate" // the member memory alone, for callers who place it
+)
+
+// asChat makes messages. What is neither the user's nor the assistant's is text between
+// marks in a message of the user, written as in the Markdown: see marks.go. Messages of the
+// system are among it, since they are recorded and so must not stand in the system prompt,
+// and results that never had a call, which APIs refuse as results.
+func (c *Context) asChat(place ChatMemory) chat {
 	var out chat
+	mark := c.mark
+	if mark == "" && len(c.Sections) > 0 {
+		mark = c.markOf()
+	}
 	var memory []Section
-	ids := callIDs{}
 	for _, s := range c.Sections {
 		if s.Name != SectionTurns && s.Name != SectionPruned {
 			memory = append(memory, s)
+		}
+	}
+	if len(memory) > 0 {
+		out.memory = marked(mark, markdown("", memory))
+		if place != MemorySeparate {
+			out.say("user", out.memory)
+			out.memory = ""
+		}
+	}
+	ids := callIDs{}
+	for _, s := range c.Sections {
+		if s.Name != SectionTurns && s.Name != SectionPruned {
 			continue
 		}
-		inStep := false // the item before is a call of the same step
+		var records []string // that follow each other
+		inStep := false      // the item before is a call of the same step
 		for i := range s.Items {
 			it := &s.Items[i]
+			if it.recorded() || it.Kind == KindSummary {
+				if it.Kind != KindMessage || !blank(it.Text) {
+					var w strings.Builder
+					it.write(&w)
+					records = append(records, w.String())
+				}
+				inStep = false
+				continue
+			}
+			records = out.record(mark, records)
 			switch {
 			case it.Kind == KindToolCall:
 				out.call(it, ids, inStep)
-			case it.Kind == KindMessage && it.Role == "assistant":
+			case it.Role == "assistant":
 				if text := it.said(); text != "" {
 					out.say("assistant", text)
 				}
-			case it.Kind == KindMessage && it.Role == "user":
-				out.say("user", it.said())
-			case it.Kind == KindMessage && blank(it.Text):
 			default:
-				var w strings.Builder
-				it.write(&w)
-				out.say("user", w.String())
+				out.say("user", it.said())
 			}
 			inStep = it.Kind == KindToolCall
 		}
+		out.record(mark, records)
 	}
-	out.memory = markdown(memory)
 	if n := len(out.messages); n > 0 {
 		if last := &out.messages[n-1]; last.role == "assistant" && len(last.calls) == 0 {
 			out.say("user", chatEnd)
@@ -93,7 +126,18 @@ func (c *Context) asChat() chat {
 			out.messages = slices.Insert(out.messages, 0, chatMessage{role: "user", texts: []string{chatBeginning}})
 		}
 	}
+	if len(out.messages) > 0 || out.memory != "" {
+		out.system = ChatSystem
+	}
 	return out
+}
+
+// record adds texts that follow each other between marks. None are left then.
+func (c *chat) record(mark string, texts []string) []string {
+	if len(texts) > 0 {
+		c.say("user", marked(mark, strings.Join(texts, "\n\n")))
+	}
+	return nil
 }
 
 // say adds a text to the newest message, or in a new one if that is another's or has calls.
@@ -127,7 +171,7 @@ func (c *chat) call(it *Item, ids callIDs, inStep bool) {
 	c.messages[n-1].calls = append(c.messages[n-1].calls, one)
 }
 
-// said is the text of a message behind the names that the Markdown has in brackets. It is
+// said is the text of a message after the names that the Markdown has in brackets. It is
 // empty for a blank one that is not the user's.
 func (it *Item) said() string {
 	text := plain(it.Text)

@@ -33,7 +33,7 @@ type part struct {
 // the API checks.
 func openAIParts(c *window.Context) ([]part, error) {
 	var params openai.ChatCompletionNewParams
-	if err := roundTrip(map[string]any{"model": "m", "messages": c.OpenAI().Messages}, &params); err != nil {
+	if err := roundTrip(map[string]any{"model": "m", "messages": c.OpenAI(window.MemoryInline).Messages}, &params); err != nil {
 		return nil, err
 	}
 	var list []part
@@ -79,7 +79,7 @@ func openAIParts(c *window.Context) ([]part, error) {
 
 // anthropicParts does the same with Anthropic's.
 func anthropicParts(c *window.Context) ([]part, error) {
-	made := c.Anthropic()
+	made := c.Anthropic(window.MemoryInline)
 	request := map[string]any{"model": "m", "max_tokens": 1, "messages": made.Messages}
 	var list []part
 	if made.System != "" {
@@ -164,7 +164,7 @@ var (
 )
 
 // checkChat: both lists of messages are what the APIs take, hold the same, and everything
-// that the recent turns show, in no more characters than the Markdown has.
+// that is shown, within the budget.
 func checkChat(c *window.Context, _ truth) error {
 	openAI, err := openAIParts(c)
 	if err != nil {
@@ -189,8 +189,8 @@ func checkChat(c *window.Context, _ truth) error {
 		}
 		ids[p.call] = true
 	}
-	if chars > c.Chars {
-		return fmt.Errorf("the messages have %d characters, the Markdown %d", chars, c.Chars)
+	if chars > c.MaxChars {
+		return fmt.Errorf("the messages have %d characters, the budget is %d", chars, c.MaxChars)
 	}
 	if err := samePartsAs(openAI, anthropic); err != nil {
 		return err
@@ -223,8 +223,8 @@ func samePartsAs(openAI, anthropic []part) error {
 }
 
 // checkShown: texts and calls of the conversation stand in messages of their roles, in
-// their order; each call has the arguments and the result that the item has, and the
-// other sections are the system message.
+// their order; each call has the arguments and the result that the item has. The other
+// sections stand before them, and the system message is the fixed sentence.
 func checkShown(c *window.Context, list []part) error {
 	calls, results := []part{}, map[string]part{}
 	for _, p := range list {
@@ -233,6 +233,9 @@ func checkShown(c *window.Context, list []part) error {
 		} else if p.role == "tool" {
 			results[p.call] = p
 		}
+	}
+	if len(list) > 0 && (list[0].role != "system" || list[0].text != window.ChatSystem) {
+		return fmt.Errorf("the system message is %q", list[0].text)
 	}
 	left := list
 	take := func(role, text string) error {
@@ -250,16 +253,16 @@ func checkShown(c *window.Context, list []part) error {
 	}
 	for _, s := range c.Sections {
 		if s.Name != window.SectionTurns && s.Name != window.SectionPruned {
-			if !strings.Contains(list[0].text, s.Heading+"\n\n") {
-				return fmt.Errorf("the system message has no %s", s.Heading)
+			if list[1].role != "user" || !strings.HasPrefix(list[1].text, "<record ") || !strings.Contains(list[1].text, s.Heading+"\n\n") {
+				return fmt.Errorf("the first message has no %s", s.Heading)
 			}
 			continue
 		}
 		for _, it := range s.Items {
 			switch it.Kind {
 			case window.KindMessage, window.KindLeftOut:
-				role, text := it.Role, strings.Trim(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(it.Text), "\n")
-				if role == "system" || role == "" {
+				role, text := it.Role, it.Text
+				if role == "system" || role == "" || it.Origin != "" {
 					role, text = "user", asShown(it.Text)
 				}
 				if strings.TrimSpace(text) == "" {
@@ -280,7 +283,7 @@ func checkShown(c *window.Context, list []part) error {
 				result := results[call.call]
 				want := "No result."
 				if it.Result != nil {
-					want = strings.TrimSpace(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(*it.Result))
+					want = strings.TrimSpace(*it.Result)
 				}
 				if result.failed != (it.Success != nil && !*it.Success) || !strings.Contains(result.text, want) {
 					return fmt.Errorf("the result of call %s is %q (failed: %v)", call.call, result.text, result.failed)
@@ -310,7 +313,7 @@ func TestGoldenChats(t *testing.T) {
 			c.talk(conversation)
 			got := conversation.build(c.req)
 			got.Manifest = nil
-			for format, made := range map[string]any{"openai": got.OpenAI(), "anthropic": got.Anthropic()} {
+			for format, made := range map[string]any{"openai": got.OpenAI(window.MemoryInline), "anthropic": got.Anthropic(window.MemoryInline)} {
 				data, err := json.MarshalIndent(made, "", "  ")
 				require.NoError(t, err)
 				golden(t, c.name+"_"+format+".json", string(data)+"\n")
@@ -378,7 +381,7 @@ func TestArgumentsThatWereCutAreAnObjectInNoMoreRoom(t *testing.T) {
 	c := newTalk(t, "c").user("Go.").assistant("I write.")
 	c.call("t1", "write", args{"text": strings.Repeat(`"`, 30_000)}).result("t1", true, "ok")
 	c.call("t2", "write", strings.Repeat("\x01", 5_000)).call("t3", "write", []int{1, 2}).call("t4", "write", "text")
-	for budget := 400; budget < 40_000; budget += 731 {
+	for budget := window.MinMaxChars; budget < 40_000; budget += 731 {
 		var cut []string
 		for _, p := range partsOf(t, c, window.Request{MaxChars: budget}) {
 			switch p.call + p.name {
@@ -408,15 +411,16 @@ func TestWhoSpokeAndWhereATextComesFromIsTold(t *testing.T) {
 	c.say("system", "Compacted.\n# No heading")
 	c.result("lost", false, "of no call")
 	list := partsOf(t, c, window.Request{})
+	mark := c.build(window.Request{}).Manifest.Mark
 	assert.Equal(t, []part{
 		{role: "user", text: "Hello."}, {role: "assistant", text: `Ann\n: Hi.`},
-		{role: "user", text: "Bob (meta): Read this skill.\n\n**System**: Compacted.\n\t# No heading\n\nResult without a call (failed): of no call"},
+		{role: "user", text: "<record " + mark + ">\n[Turn 2]\n**User** (Bob) (meta): Read this skill.\n\n**System**: Compacted.\n\t# No heading\n\nResult without a call (failed): of no call\n</record " + mark + ">"},
 	}, list)
 }
 
 func TestAConversationWithoutMessagesIsAnEmptyList(t *testing.T) {
 	c := newTalk(t, "c").add(&events.ConversationStarted{Title: "T"}).build(window.Request{})
 	c.Manifest = nil
-	assert.Equal(t, `{"messages":[]}`, mustJSON(c.OpenAI()))
-	assert.Equal(t, `{"messages":[]}`, mustJSON(c.Anthropic()))
+	assert.Equal(t, `{"messages":[]}`, mustJSON(c.OpenAI(window.MemoryInline)))
+	assert.Equal(t, `{"messages":[]}`, mustJSON(c.Anthropic(window.MemoryInline)))
 }

@@ -50,6 +50,7 @@ type shownItem struct {
 // passage is a piece of a file: lines that follow each other.
 type passage struct {
 	path    string
+	tool    string // that showed or wrote it
 	of      *codeText
 	from    int // lines of the text, to not included
 	to      int

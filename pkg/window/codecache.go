@@ -56,7 +56,8 @@ type codeCall struct {
 	ref     graph.Ref
 	eventID string
 
-	path     string     // "" if there is no such file
+	path     string // "" if there is no such file
+	tool     string
 	kind     files.Kind // read or write
 	written  *codeText
 	replaced []uint64 // hashes of the lines that it was written in place of
@@ -153,7 +154,7 @@ func (s *seenCode) newest() uint64 {
 // bytes is about what it takes in memory.
 func (s *seenCode) bytes() (n int) {
 	for _, c := range s.calls {
-		n += 256 + len(c.path) + 8*len(c.replaced) + c.written.bytes() + c.result.text.bytes()
+		n += 256 + len(c.path) + len(c.tool) + 8*len(c.replaced) + c.written.bytes() + c.result.text.bytes()
 	}
 	for _, text := range s.texts {
 		n += 104 + 8*len(text.Terms) + len(text.Vector)
@@ -316,6 +317,7 @@ func newCodeCall(c *graph.ToolCall, cwd string) *codeCall {
 		return out
 	}
 	// a copy, for the path may be a part of a long command
+	out.tool = strings.Clone(c.ToolName)
 	if out.path, out.kind = strings.Clone(list[0].Path), list[0].Kind; out.kind == files.KindWrite {
 		out.written, out.replaced = writtenText(c.Arguments)
 	}
@@ -338,7 +340,7 @@ func (c *codeCall) shown(b *builder) (p passage, replaced []uint64, ok bool) {
 	if c.path == "" || b.excluded(c.path) {
 		return p, nil, false
 	}
-	p = passage{path: c.path, turn: c.Turn, seq: c.Seq, eventID: c.eventID, of: c.written}
+	p = passage{path: c.path, tool: c.tool, turn: c.Turn, seq: c.Seq, eventID: c.eventID, of: c.written}
 	r := &c.result
 	switch there := r.seq != 0 && r.seq < b.end; {
 	case there && r.failed:

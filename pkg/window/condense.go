@@ -55,7 +55,7 @@ func (w *window) short(b graph.Body, piece int, seq uint64) string {
 	case b.Chars > piece || !b.Whole():
 		return condense(b, piece, seq)
 	}
-	return b.Text
+	return plain(b.Text)
 }
 
 // condensedNote says how much a text was shortened, and where the whole is.
@@ -97,7 +97,7 @@ func complains(line string) bool {
 // that decides how results are condensed.
 func condense(b graph.Body, limit int, seq uint64) string {
 	if b.Chars <= limit && b.Whole() {
-		return b.Text
+		return plain(b.Text)
 	}
 	note := func(kept int) string { return condensedNote(b, kept, seq) }
 	const gap = "[…]"

@@ -7,13 +7,15 @@ import "mneme/pkg/graph"
 type Context struct {
 	Tenant       string    `json:"tenant"`
 	Conversation string    `json:"conversation_id"`
-	Title        string    `json:"title,omitempty"`
+	Title        string    `json:"title,omitempty"` // cut to what other formats have around the sections
 	Strategy     string    `json:"strategy"`
 	MaxChars     int       `json:"max_chars"`
 	Chars        int       `json:"chars"` // of the Markdown, in Unicode code points
 	AsOf         uint64    `json:"as_of"` // the sequence that it was read as of
 	Sections     []Section `json:"sections"`
 	Manifest     *Manifest `json:"manifest,omitempty"`
+
+	mark string // see marks.go
 }
 
 // Section is a section that has something to show.
@@ -75,20 +77,22 @@ type Item struct {
 
 	WholeChars int `json:"whole_chars,omitempty"`
 	Chars      int `json:"chars"` // that the item takes in the Markdown
+
+	marks int // more that it takes in messages, see marks.go
 }
 
-// minCharsForNames is the budget below which speakers and origins are not shown:
-// they would take the room of what was said.
+// minCharsForNames is the budget below which speakers are not shown: they would take the
+// room of what was said.
 const minCharsForNames = 600
 
 // messageItem shows a message with a text that may be shortened.
 func (b *builder) messageItem(m *graph.Message, text string) Item {
 	it := Item{
 		Kind: KindMessage, Turn: m.Turn, Step: m.Step, Seq: m.Seq, EventID: m.EventID, MessageID: m.MessageID,
-		Role: m.Role, Text: text, WholeChars: wholeChars(m.Content, text),
+		Role: m.Role, Origin: m.Via, Text: text, WholeChars: wholeChars(m.Content, text),
 	}
 	if b.req.MaxChars >= minCharsForNames {
-		it.Speaker, it.Origin = m.Speaker, m.Via
+		it.Speaker = m.Speaker
 	}
 	return it.measured()
 }
@@ -103,11 +107,12 @@ func (b *builder) queryItem(m *graph.Message, text string) Item {
 // callItem shows a call with its result, each text at most piece characters long;
 // a result over summary.CondenseAbove that is old is condensed.
 func callItem(c *call, piece int, w *window) Item {
+	arguments := onOneLine(c.Arguments)
 	it := Item{
 		Kind: KindToolCall, Turn: c.Turn, Step: c.Step, Seq: c.Seq, EventID: c.EventID,
-		ToolCallID: c.ToolCallID, ToolName: c.ToolName, Arguments: cut(c.Arguments, piece, c.Seq),
+		ToolCallID: c.ToolCallID, ToolName: c.ToolName, Arguments: cut(arguments, piece, c.Seq),
 	}
-	it.WholeChars = wholeChars(c.Arguments, it.Arguments)
+	it.WholeChars = wholeChars(arguments, it.Arguments)
 	if c.result != nil {
 		it.setResult(c.result, piece, w)
 	}
@@ -136,13 +141,19 @@ func (it *Item) setResult(r *graph.ToolResult, piece int, w *window) {
 
 // wholeChars is the length of a text that was shortened, 0 if it was not.
 func wholeChars(b graph.Body, shown string) int {
-	if shown == b.Text && b.Whole() {
+	if b.Whole() && shown == plain(b.Text) {
 		return 0
 	}
 	return b.Chars
 }
 
 func (it Item) measured() Item {
-	it.Chars = it.cost()
+	it.Chars, it.marks = it.cost(), 0
+	if it.recorded() {
+		it.marks = marksCost
+	}
 	return it
 }
+
+// takes is what an item takes of the budget.
+func (it *Item) takes() int { return it.Chars + it.marks }

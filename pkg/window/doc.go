@@ -41,18 +41,24 @@
 //
 // # Rules
 //
-//   - Never over the budget, in Unicode code points of the Markdown, headings and
-//     marks included.
+//   - Never over the budget in any format, in Unicode code points, headings and marks
+//     included. What each format needs around the sections is set aside in all of
+//     them, so all show the same.
 //   - The newest user message and the first instruction (the first user message)
 //     always survive. They are cut, with a mark, only if they alone exceed the
 //     budget; what they need is set aside before anything else is collected.
+//   - A user message is one that a user wrote. What a program puts into the role of the
+//     user has an origin, such as meta for the text of a skill: it belongs to the turn
+//     of the user message before it, is cut and left out as other steps are, and is
+//     never the query. To say which messages these are, up to 1,000 in the role of the
+//     user are read from either end; if a user wrote none of them there is none.
 //   - A call is never split from its result: a result stands with its call or not
 //     at all. A call that has no result, and a result that never had a call, are
 //     shown as such.
 //   - Nothing appears twice. Recent turns are the newest turns, without a gap, and
 //     carry their turn numbers; the last user queries go on where they end. Among
 //     the queries the first instruction is always one, unless its turn is a recent
-//     one. User messages that nobody wrote (an origin such as meta) are no queries.
+//     one.
 //   - No one text eats a section: in recent turns each message, each call's
 //     arguments and each result takes at most a quarter of the room, the two user
 //     messages above excepted. Results over 1,000 characters that are older than
@@ -70,15 +76,21 @@
 // # Texts inside of Markdown
 //
 // Every line of a text but its first begins with a tab, and each text begins
-// behind a label ("**User**: "). In Markdown a line after a tab is an indented
+// after a label ("**User**: "). In Markdown a line after a tab is an indented
 // block or goes on with its paragraph, so a heading, a fence or a forged label in a
 // message means nothing; and a line without a tab is always this package's own.
-// CR and CR LF become LF; newlines before and behind a text are not shown.
+// [FirstLine] says so to the model that reads it.
+//
+// Every line end that some reader knows becomes LF, since a line that only some readers see
+// would have no tab. Other control characters but TAB are dropped. Newlines before and
+// after a text are not shown.
 //
 // # Messages for models
 //
 // [Context.OpenAI] and [Context.Anthropic] give the same parts as messages that these APIs
-// accept, in no more characters than the Markdown has; chat.go says how.
+// accept; chat.go says how. The system part is [ChatSystem] and nothing else. What neither
+// a user nor the assistant said, and what has no role of its own, stands in messages of the
+// user between marks that no recorded text can contain; marks.go says why.
 //
 // # Errors
 //

@@ -12,6 +12,8 @@ type Manifest struct {
 	Budget   int               `json:"budget"`
 	Used     int               `json:"used"`             // of the Markdown, in Unicode code points
 	Hash     string            `json:"hash"`             // SHA-256 of the Markdown, hex
+	Mark     string            `json:"mark,omitempty"`   // the id of the marks in messages for models; absent if nothing is shown
+	Frame    int               `json:"frame"`            // of the Markdown's first line and its line end
 	Search   *SearchManifest   `json:"search,omitempty"` // absent if nothing was searched for
 	Sections []SectionManifest `json:"sections"`
 }
@@ -27,8 +29,8 @@ type SearchManifest struct {
 	PastShare    float64 `json:"past_share"` // of what past and code divide: that of messages in the text of late, within limits
 }
 
-// SectionManifest says what a section could have and what it took. The Used of
-// all sections add up to that of the manifest.
+// SectionManifest says what a section could have and what it took in the Markdown. The
+// Used of all sections and the frame add up to the Used of the manifest.
 type SectionManifest struct {
 	Name     string    `json:"name"`
 	Share    int       `json:"share"`  // percent of the budget
@@ -70,10 +72,17 @@ func (f *filled) drop(what string, count int, reason string) {
 	f.dropped = append(f.dropped, Dropped{what, count, reason})
 }
 
+// markOf makes the id of the marks of a context that was not built here.
+func (c *Context) markOf() string {
+	text := c.Markdown()
+	hash := sha256.Sum256([]byte(text))
+	return markOf(text, hex.EncodeToString(hash[:]))
+}
+
 // assemble puts the sections on the page and writes the manifest.
 func (b *builder) assemble(list []section, all []filled) *Context {
 	c := &Context{
-		Tenant: b.req.Conversation.Tenant, Conversation: b.req.Conversation.ID, Title: b.conversation.Title,
+		Tenant: b.req.Conversation.Tenant, Conversation: b.req.Conversation.ID, Title: clip(oneLine(b.conversation.Title), frameCost),
 		Strategy: b.req.Strategy, MaxChars: b.req.MaxChars, AsOf: b.end - 1, Sections: []Section{},
 	}
 	m := &Manifest{Strategy: c.Strategy, AsOf: c.AsOf, Budget: c.MaxChars}
@@ -89,6 +98,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 			if it.Summary != nil && it.Summary.Source != "" {
 				sm.Foreign = append(sm.Foreign, it.EventID)
 			}
+			sm.Used -= it.marks
 			for _, id := range []string{it.EventID, it.ResultEventID} {
 				if id != "" {
 					sm.EventIDs = append(sm.EventIDs, id)
@@ -96,9 +106,6 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 			}
 		}
 		if len(f.items) > 0 {
-			if len(c.Sections) == 0 {
-				sm.Used-- // no newline parts the first section from another
-			}
 			c.Sections = append(c.Sections, Section{Name: s.name, Heading: s.heading, Items: f.items})
 		}
 		m.Sections = append(m.Sections, sm)
@@ -109,6 +116,11 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 	text := c.Markdown()
 	hash := sha256.Sum256([]byte(text))
 	m.Hash = hex.EncodeToString(hash[:])
+	if text != "" {
+		m.Frame = firstLineCost
+		m.Mark = markOf(text, m.Hash)
+	}
+	c.mark = m.Mark
 	m.Used = length(text)
 	c.Chars, c.Manifest = m.Used, m
 	return c

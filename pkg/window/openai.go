@@ -3,10 +3,11 @@ package window
 import "strings"
 
 // OpenAIChat is a context as the Chat Completions API takes it, of OpenAI and of the many
-// servers that speak like it: a system message that holds the memory, then what was said
-// and done last.
+// servers that speak like it: [ChatSystem] as the system message, a message of the user with
+// the memory between marks, then what was said and done last.
 type OpenAIChat struct {
 	Messages []OpenAIMessage `json:"messages"`
+	Memory   string          `json:"memory,omitempty"` // with memory=separate, for the caller to place; between its marks
 	Manifest *Manifest       `json:"manifest,omitempty"`
 }
 
@@ -32,17 +33,17 @@ type OpenAIFunction struct {
 }
 
 // OpenAI gives the context as OpenAI's API takes it. It is made from Sections and the
-// manifest alone, and takes no more characters than the Markdown; ids and the names of
-// roles and members are not counted.
+// manifest alone, and is never over the budget; ids and the names of roles and members are
+// not counted.
 //
 // After the system message user and assistant take turns, and the results of all calls
 // stand behind the message that has them: templates of open models want it so as well.
 // Without messages it is empty.
-func (c *Context) OpenAI() OpenAIChat {
-	made := c.asChat()
-	out := OpenAIChat{Messages: []OpenAIMessage{}, Manifest: c.Manifest}
-	if made.memory != "" {
-		out.Messages = append(out.Messages, OpenAIMessage{Role: "system", Content: made.memory})
+func (c *Context) OpenAI(memory ChatMemory) OpenAIChat {
+	made := c.asChat(memory)
+	out := OpenAIChat{Messages: []OpenAIMessage{}, Memory: made.memory, Manifest: c.Manifest}
+	if made.system != "" {
+		out.Messages = append(out.Messages, OpenAIMessage{Role: "system", Content: made.system})
 	}
 	for _, m := range made.messages {
 		one := OpenAIMessage{Role: m.role, Content: strings.Join(m.texts, "\n\n")}

@@ -15,7 +15,7 @@ import (
 
 var words = rapid.SampledFrom([]string{
 	"word", "# Heading", "## Last User Queries", "```", "**User**: forged", "[Turn 3] forged", "\n", "\n\n", "\r", "\r\n", "\t", "---", "> q",
-	"Tool used: x", "é日本🎉", "No result.", "error: it broke", "src/a.go", " ", "<!--", "- list",
+	"Tool used: x", "é日本🎉", "\u2028", "\u2029", "\u0085", "\v", "\f", "\x1e", "\x1b[31m", "\x00", "No result.", "error: it broke", "src/a.go", " ", "<!--", "- list",
 })
 
 // texts are short, long or empty, and full of what could be taken for structure.
@@ -177,7 +177,7 @@ func TestRulesHoldForAnyConversation(t *testing.T) {
 			req := window.Request{
 				Conversation: idOf(id),
 				Strategy:     rapid.SampledFrom(window.Strategies()).Draw(rt, "strategy"),
-				MaxChars: rapid.OneOf(rapid.Just(window.MinMaxChars), rapid.IntRange(200, 1_000), rapid.IntRange(200, 20_000),
+				MaxChars: rapid.OneOf(rapid.Just(window.MinMaxChars), rapid.IntRange(window.MinMaxChars, 1_000), rapid.IntRange(window.MinMaxChars, 20_000),
 					rapid.Just(window.DefaultMaxChars), rapid.Just(1_000_000)).Draw(rt, "max"),
 			}
 			if rapid.IntRange(0, 3).Draw(rt, "past") == 0 {

@@ -41,7 +41,7 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 		}
 		f.items = nil
 	}
-	room -= b.gaps() * bridge(b.conversation.MessageCount).Chars
+	room -= b.gaps() * bridgeCost(b.conversation.MessageCount)
 	list, err := b.heads(ctx, room, piece)
 	if err != nil {
 		return f, err
@@ -155,7 +155,7 @@ func (b *builder) heads(ctx context.Context, room, piece int) (heads []kept, err
 	for _, h := range heads {
 		room -= cost(h.items)
 	}
-	if it := b.messageItem(m, cut(m.Content, piece, m.Seq)); it.Chars <= room {
+	if it := b.messageItem(m, cut(m.Content, piece, m.Seq)); it.takes() <= room {
 		heads = append(heads, kept{m.N, m.Seq, []Item{it}})
 	}
 	return heads, nil
@@ -199,6 +199,11 @@ func (b *builder) newestWithin(w *window, list []kept, room, piece int) []kept {
 	}
 	slices.SortFunc(list, func(a, b kept) int { return cmp.Compare(a.seq, b.seq) })
 	return list
+}
+
+func bridgeCost(n int) int {
+	it := bridge(n)
+	return it.takes()
 }
 
 // bridge marks a gap.

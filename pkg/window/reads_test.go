@@ -98,7 +98,7 @@ func TestALongConversationReadsNoMoreRowsThanAShortOne(t *testing.T) {
 	s.apply(oneTurn(t, "long turn", 6_700))
 	for _, pair := range [][2]string{{"short", "long"}, {"short turn", "long turn"}} {
 		for _, strategy := range window.Strategies() {
-			for _, budget := range []int{500, 10_000, 100_000} {
+			for _, budget := range []int{1_000, 10_000, 100_000} {
 				t.Run(fmt.Sprint(pair[1], " ", strategy, " ", budget), func(t *testing.T) {
 					var rows, reads [2]int
 					for i, id := range pair {

@@ -198,24 +198,25 @@ func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []rec
 func excerptOf(body graph.Body, start, end, room int) string {
 	text := body.Text
 	if body.Whole() && textCost(text) <= room {
-		return text
+		return plain(text)
 	}
 	end = min(end, len(text))
 	start = min(start, end)
 	room -= 2*length(cutMark) + 2 // and line ends where the parts meet
-	best := fitting(unixLines(text[start:end]), room)
+	head, found, tail := unixLines(text[:start]), unixLines(text[start:end]), unixLines(text[end:])
+	best := fitting(found, room)
 	room -= textCost(best)
-	before := endWithin(unixLines(text[:start]), room/2)
+	before := endWithin(head, room/2)
 	room -= textCost(before)
 	after := ""
-	if len(best) == len(unixLines(text[start:end])) {
-		after = fitting(unixLines(text[end:]), room)
+	if len(best) == len(found) {
+		after = fitting(tail, room)
 	}
 	shown := plain(before + best + after)
-	if len(before) < start {
+	if len(before) < len(head) {
 		shown = "[…] " + strings.TrimLeft(shown, " \n")
 	}
-	if len(after) < len(text)-end || !body.Whole() {
+	if len(after) < len(tail) || !body.Whole() {
 		shown = wholeWords(shown) + cutMark
 	}
 	return shown

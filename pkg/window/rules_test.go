@@ -66,10 +66,19 @@ func (tr truth) role(role string) (list []said) {
 	return list
 }
 
+// lineEnds are what Python's str.splitlines and JavaScript's /^/m take for the end of a line.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\x1c", "\n", "\x1d", "\n", "\x1e", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// cleaned is a text without what no context shows, written down once more.
+func cleaned(text string) string {
+	text = regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`[\x00-\x08\x0e-\x1b\x1f\x7f\x{80}-\x{84}\x{86}-\x{9f}]`).ReplaceAllString(lineEnds.Replace(text), "")
+	return strings.Trim(text, "\n")
+}
+
 // asShown is a text as the Markdown shows it, written down once more.
 func asShown(text string) string {
-	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
-	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	lines := strings.Split(cleaned(text), "\n")
 	for i := range lines[1:] {
 		if lines[i+1] != "" {
 			lines[i+1] = "\t" + lines[i+1]
@@ -79,7 +88,7 @@ func asShown(text string) string {
 }
 
 // ours is what a line without a tab may begin with.
-var ours = regexp.MustCompile(`^(## (Last User Queries|Recent Conversation \(Raw\)|Recently Accessed Files|Relevant Code Context \(confidence: 0\.5\)|Story So Far|Relevant Past Context \(relevance in %, confidence: 1\.0\)|Conversation)$|\[Turns? \d+(-\d+)?, level \d+(, \d+%)?, confidence: 0\.\d\]$|\*\*(Conversation|Actions|Key findings|Topics|Files|Tools)\*\*: |\[Turns? \d+(-\d+)?(, \d{4}-\d\d-\d\d)?, \d+%\]$|### .*$|(Lines \d+-\d+|Turn \d+):$|\[Turn \d+\]( |$)|\*\*(User|Assistant|System)\*\*( \(.*\))?:|Tool used: |Result(:| \(failed\):)|No result\.$|Result without a call|Error: |\[… |\*\*(Read|Modified|Found in searches|Listed):\*\*$|- )`)
+var ours = regexp.MustCompile(`^(## (Last User Queries|Recent Conversation \(Raw\)|Recently Accessed Files|Relevant Code Context \(confidence: 0\.5\)|Story So Far|Relevant Past Context \(relevance in %, confidence: 1\.0\)|Conversation)$|\[Turns? \d+(-\d+)?, level \d+(, \d+%)?, confidence: 0\.\d\]$|\*\*(Conversation|Actions|Key findings|Topics|Files|Tools)\*\*: |\[Turns? \d+(-\d+)?(, \d{4}-\d\d-\d\d)?, \d+%\]$|### .*$|(Lines \d+-\d+|Turn \d+) \(via .*\):$|\[Turn \d+\]( |$)|\*\*(User|Assistant|System)\*\*( \(.*\))?:|Tool used: |Result(:| \(failed\):)|No result\.$|Result without a call|Error: |\[… |\*\*(Read|Modified|Found in searches|Listed):\*\*$|- )`)
 
 // checkRules checks every rule of the package comment on one context. It returns
 // what is wrong.
@@ -88,7 +97,7 @@ func checkRules(c *window.Context, tr truth) error {
 	if n := utf8.RuneCountInString(text); n > c.MaxChars || n != c.Manifest.Used || n != c.Chars {
 		return fmt.Errorf("%d characters, the budget is %d, the manifest says %d", n, c.MaxChars, c.Manifest.Used)
 	}
-	used := 0
+	used := c.Manifest.Frame
 	for _, s := range c.Manifest.Sections {
 		used += s.Used
 		if s.Used > s.Budget {
@@ -99,8 +108,13 @@ func checkRules(c *window.Context, tr truth) error {
 		return fmt.Errorf("the sections used %d, the context %d", used, c.Manifest.Used)
 	}
 	for line := range strings.SplitSeq(text, "\n") {
-		if line != "" && line[0] != '\t' && !ours.MatchString(line) {
+		if line != "" && line != window.FirstLine && line[0] != '\t' && !ours.MatchString(line) {
 			return fmt.Errorf("the line %q is not marked as a text's", line)
+		}
+	}
+	if len(c.Sections) > 0 {
+		if err := checkStructure(c); err != nil {
+			return err
 		}
 	}
 	for _, check := range []func(*window.Context, truth) error{checkAnchors, checkOnce, checkPairs, checkSteps, checkGapless, checkLeftOut, checkChat, checkFoundSummaries} {
@@ -114,13 +128,13 @@ func checkRules(c *window.Context, tr truth) error {
 // checkAnchors: the first instruction and the newest user message are there, whole
 // unless they alone exceed the budget.
 func checkAnchors(c *window.Context, tr truth) error {
-	users := tr.role("user")
+	users := slices.DeleteFunc(tr.role("user"), func(m said) bool { return m.Origin != "" })
 	if len(users) == 0 {
 		return nil
 	}
 	first, newest := users[0], users[len(users)-1]
-	// headings, labels and marks around them
-	alone := utf8.RuneCountInString(asShown(newest.Content)) + 300
+	// headings, labels and marks around them, and what stands around the sections
+	alone := utf8.RuneCountInString(asShown(newest.Content)) + 600
 	if first.seq != newest.seq {
 		alone += utf8.RuneCountInString(asShown(first.Content))
 	}
@@ -133,7 +147,7 @@ func checkAnchors(c *window.Context, tr truth) error {
 		if !strings.Contains(c.Markdown(), asShown(it.Text)) {
 			return fmt.Errorf("the text of item %d is not in the Markdown", m.seq)
 		}
-		if it.Text != m.Content && (alone <= c.MaxChars || !strings.Contains(it.Text, "…")) && len(m.Content) <= 64<<10 {
+		if it.Text != cleaned(m.Content) && (alone <= c.MaxChars || !strings.Contains(it.Text, "…")) && len(m.Content) <= 64<<10 {
 			return fmt.Errorf("the user message at %d is cut to %q, but both take %d of %d", m.seq, it.Text, alone, c.MaxChars)
 		}
 	}
@@ -280,9 +294,12 @@ func checkLeftOut(c *window.Context, tr truth) error {
 			turn, count = it.Turn, m[1]
 		}
 	}
-	missing := 0
+	missing, head := 0, 0 // head is the newest turn so far that a user began
 	for _, m := range tr.messages {
-		if m.turn == turn && m.Role == "assistant" && !shown[m.seq] {
+		if m.Role == "user" && m.Origin == "" {
+			head = m.turn
+		}
+		if head == turn && m.Role == "assistant" && !shown[m.seq] {
 			missing++
 		}
 	}

@@ -14,7 +14,7 @@ const confidenceCode = 0.5
 // codeItem shows a passage; it is not measured yet.
 func codeItem(p *passage, best float64) Item {
 	return Item{
-		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, StartLine: p.start(), EndLine: p.end(), Text: p.text(),
+		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, ToolName: p.tool, StartLine: p.start(), EndLine: p.end(), Text: p.text(),
 		Match: &Match{Relevance: relevance(p.score, best), Confidence: confidenceCode, Score: p.score, Parts: p.said},
 	}
 }
@@ -26,10 +26,11 @@ func (it *Item) writeCode(w output) {
 		w.WriteString(it.Label + "\n\n")
 	}
 	if it.StartLine > 0 {
-		w.WriteString("Lines " + itoa(it.StartLine) + "-" + itoa(it.EndLine) + ":\n\t")
+		w.WriteString("Lines " + itoa(it.StartLine) + "-" + itoa(it.EndLine))
 	} else {
-		w.WriteString("Turn " + itoa(it.Turn) + ":\n\t")
+		w.WriteString("Turn " + itoa(it.Turn))
 	}
+	w.WriteString(" (via " + oneLine(it.ToolName) + "):\n\t")
 	writeText(w, it.Text)
 }
 

@@ -32,8 +32,8 @@ reading:
 				others = 0
 				break reading
 			}
-			others = m.Turn - 2
-			if m.Via != "" {
+			others = m.Turn - b.first.Turn - 1
+			if !isWritten(m) {
 				f.drop("queries", 1, "not written by the user: "+clip(oneLine(m.Via), maxSpeakerChars))
 				continue
 			}

@@ -8,10 +8,11 @@ import (
 	"mneme/pkg/graph"
 )
 
-// turn is a user message with everything up to the next one, as far as it was read.
+// turn is a message that a user wrote with everything up to the next one, as far as it was
+// read. What a program said in the role of the user is a step of it.
 type turn struct {
-	number int
-	user   *graph.Message // nil in what comes before the first user message
+	number int            // of its user message, 0 for what comes before the first
+	user   *graph.Message // nil in what comes before the first
 	steps  []step         // oldest first, without the user message
 	whole  bool           // all its steps are here
 	before int            // steps of the conversation before this turn
@@ -22,8 +23,17 @@ type turn struct {
 type recentTurns struct {
 	items  []Item
 	oldest *turn // nil if none is shown
-	shown  int   // turns
 	steps  int   // left out of the oldest turn
+}
+
+// users counts the messages in the role of the user, as a conversation counts its turns.
+func (r *recentTurns) users() (n int) {
+	for i := range r.items {
+		if r.items[i].Kind == KindMessage && r.items[i].Role == "user" {
+			n++
+		}
+	}
+	return n
 }
 
 // collectTurns shows the newest turns raw: whole ones, and of the oldest its user
@@ -58,10 +68,10 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 	f := filled{room: room}
 	shown := recentTurns{}
 	all := false
-	if list[0].number <= 1 {
+	if first := b.firstTurn(); list[0].number <= first {
 		// if the first turn is shown, there are no other queries and no reserve is needed
 		shown = b.fitTurns(w, list, unused-headingCost(s.heading))
-		all = shown.oldest != nil && shown.oldest.number <= 1
+		all = shown.oldest != nil && shown.oldest.number <= first
 		if beside != nil && all { // what is left out or shortened may be found by the others
 			all = shown.steps == 0 && !slices.ContainsFunc(shown.items, func(it Item) bool { return it.WholeChars > 0 || it.ResultWholeChars > 0 })
 		}
@@ -90,7 +100,7 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		}
 		f.drop("steps", shown.steps, reasonBudget)
 	}
-	f.drop("turns", b.conversation.TurnCount-shown.shown, reasonBudget)
+	f.drop("turns", b.conversation.TurnCount-shown.users(), reasonBudget)
 	return f, nil
 }
 
@@ -108,14 +118,14 @@ func (b *builder) rawBegins(items []Item) uint64 {
 func (b *builder) turnsOf(ctx context.Context, w *window) ([]turn, error) {
 	var list []turn
 	for _, s := range w.steps {
-		if len(list) == 0 || list[len(list)-1].number != s.turn {
-			list = append(list, turn{number: s.turn, whole: len(list) > 0 || w.complete, last: b.conversation.StepCount})
-		}
-		t := &list[len(list)-1]
-		if s.message != nil && s.message.Role == "user" {
-			t.user, t.before, t.whole = s.message, s.message.Step, true
+		if m := s.message; m != nil && isWritten(m) {
+			list = append(list, turn{number: m.Turn, user: m, whole: true, before: m.Step, last: b.conversation.StepCount})
 			continue
 		}
+		if len(list) == 0 {
+			list = append(list, turn{whole: w.complete, last: b.conversation.StepCount})
+		}
+		t := &list[len(list)-1]
 		t.steps = append(t.steps, s)
 	}
 	for i := range list[:max(0, len(list)-1)] {
@@ -124,22 +134,31 @@ func (b *builder) turnsOf(ctx context.Context, w *window) ([]turn, error) {
 		}
 	}
 	if len(list) == 0 && b.newest != nil { // nothing read but a part of one large step
-		list = []turn{{number: b.newest.Turn, last: b.conversation.StepCount}}
+		list = []turn{{last: b.conversation.StepCount}}
 	}
-	if len(list) > 0 && list[0].user == nil && list[0].number > 0 {
+	if len(list) > 0 && list[0].user == nil && !w.complete {
 		oldest := &list[0]
-		if oldest.number == b.newest.Turn {
-			oldest.user = b.newest
-		} else {
-			found, err := b.messages(ctx, "user", list[1].user.Seq, 1)
-			if err != nil || len(found) == 0 {
+		oldest.user = b.newest
+		if len(list) > 1 {
+			user, err := b.written(ctx, graph.MessageQuery{Before: list[1].user.Seq})
+			if err != nil {
 				return nil, err
 			}
-			oldest.user = &found[0]
+			oldest.user = user
 		}
-		oldest.before = oldest.user.Step
+		if oldest.user != nil {
+			oldest.number, oldest.before = oldest.user.Turn, oldest.user.Step
+		}
 	}
 	return list, nil
+}
+
+// firstTurn is that of the first instruction, 0 if there is none.
+func (b *builder) firstTurn() int {
+	if b.first == nil {
+		return 0
+	}
+	return b.first.Turn
 }
 
 // fitTurns shows turns in room characters, newest first, until one does not fit.
@@ -155,9 +174,6 @@ func (b *builder) fitTurns(w *window, list []turn, room int) (out recentTurns) {
 		room -= cost(items)
 		shown = append(shown, items)
 		out.oldest, out.steps = t, left
-		if t.number > 0 {
-			out.shown++
-		}
 		if left != 0 {
 			break
 		}
@@ -186,7 +202,7 @@ func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, le
 		head = append(head, b.userItem(t.user, piece))
 	}
 	room -= cost(head)
-	mark := leftOutSteps(t.number, t.last-t.before).Chars
+	mark := leftOutCost(t.number, t.last-t.before)
 	from := len(t.steps) // steps[from:] are shown
 	var steps [][]Item
 	for ; from > 0; from-- {
@@ -232,10 +248,15 @@ func (t *turn) missing(from int) int {
 
 // userItem shows a user message in recent turns.
 func (b *builder) userItem(m *graph.Message, piece int) Item {
-	if m.Seq == b.newest.Seq {
+	if b.newest != nil && m.Seq == b.newest.Seq {
 		return b.newestItem
 	}
 	return b.messageItem(m, b.messageText(m, piece))
+}
+
+func leftOutCost(turn, n int) int {
+	it := leftOutSteps(turn, n)
+	return it.takes()
 }
 
 // leftOutSteps marks where earlier steps of a turn are left out.

@@ -361,7 +361,7 @@ func (b *builder) itemsWithin(w *window, s *step, piece, room int) []Item {
 func cost(items []Item) int {
 	n := 0
 	for i := range items {
-		n += items[i].Chars
+		n += items[i].takes()
 	}
 	return n
 }

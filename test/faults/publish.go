@@ -150,7 +150,7 @@ func (p *publisher) insist(ctx context.Context, c *conversation, list []events.E
 			return ctx.Err()
 		}
 		p.tally.add(publishTrouble(err), 1)
-		if errors.Is(err, events.ErrInvalid) || errors.Is(err, eventlog.ErrTooLarge) {
+		if errors.Is(err, events.ErrInvalid) || errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, eventlog.ErrOtherContent) {
 			return err
 		}
 		select {

@@ -86,6 +86,17 @@ func TestAnAllowedHostIsAnswered(t *testing.T) {
 	}
 }
 
+func TestTheCommandLineRefusesSequenceZero(t *testing.T) {
+	t.Parallel()
+	s := up(t)
+	require.Equal(t, http.StatusCreated, publish(t, s, "c", "1", "message.created", map[string]any{"message_id": "m", "role": "user", "content": "x"}).Status)
+	_, stderr, code := s.Run("context", "c", "--as-of", "0")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "sequences begin at 1")
+	_, stderr, code = s.Run("context", "c", "--as-of", "1")
+	require.Zero(t, code, stderr)
+}
+
 // free is a loopback address that nobody listens on.
 func free(t *testing.T) string {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/internal/importer"
 	"mneme/internal/mnemetest"
@@ -22,7 +23,7 @@ import (
 // recorded are the events of a recording, as an import makes them.
 func recorded(t *testing.T, name string) (list []events.Event) {
 	t.Helper()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
 	require.NoError(t, err)
 	defer server.Stop()
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})

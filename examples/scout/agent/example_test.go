@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/examples/scout/agent"
 )
 
@@ -34,7 +35,7 @@ func connectYourOwn(ctx context.Context, url string) error {
 
 func TestReadmeShowsWhatWorks(t *testing.T) {
 	t.Parallel()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	require.NoError(t, err)
 	defer server.Stop()
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{})

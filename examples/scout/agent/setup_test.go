@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 	"mneme/events"
 	"mneme/pkg/eventlog"
 )
@@ -20,14 +21,14 @@ import (
 // bundle is a log of its own and a recorder of one conversation in it.
 type bundle struct {
 	t      *testing.T
-	server *natsdeploy.Embedded
+	server *embedded.Server
 	log    *eventlog.Log
 	rec    *Recorder
 }
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	server, err := natsdeploy.StartEmbedded(t.Context(), natsdeploy.EmbeddedConfig{Dir: t.TempDir()})
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 1})

@@ -1,5 +1,5 @@
 // Package natstest gives tests a real cluster of NATS servers inside the process. A server
-// alone is natsdeploy.StartEmbedded.
+// alone is embedded.Start.
 package natstest
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	natsdeploy "mneme/deploy/nats"
+	"mneme/deploy/nats/embedded"
 )
 
 // readyWithin is how long servers may take to be there.
@@ -44,7 +45,7 @@ func Start(t testing.TB) *Cluster {
 	for n, route := range routes {
 		port, err := strconv.Atoi(route.Port())
 		require.NoError(t, err)
-		o := natsdeploy.ServerOptions(natsdeploy.ServerSettings{StoreDir: t.TempDir(), Port: freePort(t)})
+		o := embedded.ServerOptions(embedded.ServerSettings{StoreDir: t.TempDir(), Port: freePort(t)})
 		o.ServerName = fmt.Sprint("n", n)
 		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
 		o.NoSigs, o.Routes = true, routes

@@ -39,8 +39,9 @@
 // all accesses. Some reads are not as exact: a list of conversations can show one with
 // counts of a commit in progress, and so can the count of accesses of a file whose last
 // call failed. Of the conversations that accessed a file one can be missing, for the moment
-// of a commit that accesses it again. And a repair, which makes the rows of a conversation
-// anew, can be seen half done. What a search over all conversations finds is a full-text
+// of a commit that accesses it again. And a repair, which replaces the rows of a conversation,
+// can be seen half done. It is counted, in projection.Checkpoint.Repairs, only when all of it
+// can be seen, so nothing that was read meanwhile is cached as the new rows. What a search over all conversations finds is a full-text
 // index that follows the commits a moment later, see [Graph.Candidates].
 //
 // # Deletion

@@ -68,7 +68,14 @@ const (
 	// The same after a batch, unless it comes late. The first SET takes the lock.
 	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq"
 
-	countRepair = "MATCH (s:$EngineSettled {key: $key}) SET s.repairs = coalesce(s.repairs, 0) + 1"
+	// Repairs are counted in the transaction that makes them and shown after its commit,
+	// because a reader that knew the new count could still see some of the old rows and
+	// cache them as the new ones.
+	countRepair = `MATCH (k:$EngineCheckpoint {key: $key}) MATCH (s:$EngineSettled {key: k.key})
+		SET k.repairs = coalesce(k.repairs, s.repairs, 0) + 1`
+	// The first SET takes the lock, as in settleAfter.
+	showRepairs = `MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s MATCH (k:$EngineCheckpoint {key: s.key})
+		WHERE k.repairs > coalesce(s.repairs, 0) SET s.repairs = k.repairs`
 
 	selectCheckpoints = `MATCH (k:$EngineCheckpoint) WHERE k.key STARTS WITH $prefix
 		MATCH (s:$EngineSettled {key: k.key}) RETURN [` + checkpointFields + `], s.seq, s.repairs`
@@ -132,6 +139,9 @@ func (t *tx) mayBegin(ctx context.Context) error {
 
 // recover finishes what may have been left half done after a commit.
 func (s *store) recover(ctx context.Context, checkpoint string) error {
+	if _, err := s.write(ctx, s.engine(showRepairs), map[string]any{"key": checkpoint}); err != nil {
+		return err
+	}
 	for _, statement := range s.mend {
 		if _, err := s.write(ctx, statement, map[string]any{"prefix": s.prefix()}); err != nil {
 			return err

@@ -107,7 +107,7 @@ var exceptions = []struct {
 	{"Eager", "it keeps what it deletes, of a batch", []string{pieceOf(filesDialect, "metCalls"), pieceOf(filesDialect, "metResults"), pieceOf(graphDialect, "deleted"), pieceOf(summariesDialect, "outdated")}},
 	{"Eager", "it keeps the branches that a batch has made", engineOf(graphDialect.linkAndSettle())},
 	{"Eager", "it keeps the branches without a parent", graphDialect.mend},
-	{"Eager", "it keeps one row", slices.Concat(engineOf(makeCheckpoint), engineOf(settleAfter))},
+	{"Eager", "it keeps one row", slices.Concat(engineOf(makeCheckpoint), engineOf(settleAfter), engineOf(countRepair), engineOf(showRepairs))},
 	{"Eager", "it keeps what one transaction of a sweep deletes", []string{graphDialect.sweeps[0], filesDialect.sweeps[0]}},
 	{"CartesianProduct", "of one node, by its key, and another, by its key", []string{pieceOf(graphDialect, "references"), pieceOf(graphDialect, "children")}},
 	{"CartesianProduct", "of one node, by its key, and those that wait for it", []string{

@@ -139,6 +139,11 @@ func (s *store) finish(ctx context.Context, t *tx) error {
 			return err
 		}
 	}
+	if t.repairing {
+		if _, err := s.write(ctx, s.engine(showRepairs), map[string]any{"key": key}); err != nil {
+			return err
+		}
+	}
 	for _, p := range s.tidy {
 		if rows := t.after[p.name]; len(rows) > 0 {
 			if _, err := s.write(ctx, p.statement, p.params(rows)); err != nil {

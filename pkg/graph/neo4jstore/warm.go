@@ -138,6 +138,7 @@ func (s *store) warm(ctx context.Context) error {
 		{saveCheckpoint, checkpointParams("", projection.Checkpoint{})},
 		{settleAfter, map[string]any{"key": "", "seq": int64(0)}},
 		{countRepair, map[string]any{"key": ""}},
+		{showRepairs, map[string]any{"key": ""}},
 		{s.linkAndSettle(), map[string]any{"key": "", "seq": int64(0), "in": map[string]any{}}},
 	} {
 		if _, err := s.write(ctx, s.engine(one.statement), one.params); err != nil {

@@ -25,10 +25,10 @@ func (d *db) trouble(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	switch code := e.Code() & 0xff; {
+	case code == sqlite3.SQLITE_CORRUPT, code == sqlite3.SQLITE_NOTADB, e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ: // the file was cut
 		return &projection.DamagedError{Projection: projectionOf(d.path), Err: err}
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+	case code == sqlite3.SQLITE_FULL, code == sqlite3.SQLITE_IOERR:
 		return fmt.Errorf("%w: %w", projection.ErrDisk, err)
 	}
 	return err

@@ -120,19 +120,45 @@ func (g Generations) Supersede(ctx context.Context, name string, from, to int) e
 		case b.Serving != from || to < from || !slices.Contains(b.Others, to):
 			return fmt.Errorf("%w: generation %d of %s can't take the place of %d: %d serves, there are %v beside it", projection.ErrSuperseded, to, name, from, b.Serving, b.Others)
 		}
-		path := Path(g.dir, name, to)
-		// Not even a power cut may take back this, and what it has applied: the old file
-		// is deleted later.
-		d, err := sql.Open("sqlite", dsn(path, "rw", "busy_timeout(10000)", "synchronous(full)"))
+		return comesToServe(ctx, Path(g.dir, name, to), "rw", from)
+	})
+}
+
+// comesToServe makes a file say that it has come to serve. Not even a power cut may take
+// this back, or what the file has applied: the old file is deleted later.
+func comesToServe(ctx context.Context, path, mode string, from int) error {
+	d, err := sql.Open("sqlite", dsn(path, mode, "busy_timeout(10000)", "synchronous(full)"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if _, err := d.ExecContext(ctx, "BEGIN IMMEDIATE; CREATE TABLE came_to_serve (after INTEGER NOT NULL); INSERT INTO came_to_serve VALUES (?); COMMIT", from); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// Replace lets an empty generation serve in place of one whose file is damaged, and sets
+// that file aside (see [SetAside]). The empty one has another number, so readers in other
+// processes notice, and let go of the old file. It returns projection.ErrSuperseded if
+// another generation serves, and [ErrLocked] while a writer has the file open.
+func (g Generations) Replace(ctx context.Context, name string, damaged int) (empty int, to string, err error) {
+	err = g.alone(ctx, name, func() error {
+		b, err := g.Builds(ctx, name)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = d.Close() }()
-		if _, err := d.ExecContext(ctx, "BEGIN IMMEDIATE; CREATE TABLE came_to_serve (after INTEGER NOT NULL); INSERT INTO came_to_serve VALUES (?); COMMIT", from); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		if b.Serving != damaged {
+			return fmt.Errorf("%w: generation %d of %s serves, not %d", projection.ErrSuperseded, b.Serving, name, damaged)
 		}
-		return nil
+		empty = b.Last + 1
+		if err := comesToServe(ctx, Path(g.dir, name, empty), "rwc", damaged); err != nil {
+			return err
+		}
+		to, err = SetAside(Path(g.dir, name, damaged))
+		return err
 	})
+	return empty, to, err
 }
 
 // lockPoll is how often a change of generations looks whether another one has ended.

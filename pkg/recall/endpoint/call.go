@@ -1,24 +1,20 @@
 package endpoint
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
+	"time"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"github.com/cenkalti/backoff/v5"
 	"github.com/sony/gobreaker/v2"
 
+	"mneme/internal/modelapi"
 	"mneme/pkg/projection"
 	"mneme/pkg/recall"
 )
-
-// client follows no redirect: what is behind one was not configured.
-var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // maxBody is how much of an answer is read, in bytes: a thousand vectors of 4,096 dimensions
 // in decimals.
@@ -79,16 +75,56 @@ func (e *Embedder) call(ctx context.Context, texts []string, retries int) ([]rec
 	return made, err
 }
 
+// ask asks until there is an answer, an error that does not pass by itself, or no more
+// retry that could end in time.
 func (e *Embedder) ask(ctx context.Context, texts []string, retries int) ([]recall.Vector, error) {
-	params := openai.EmbeddingNewParams{
-		Model: e.config.Model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts}, EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat,
+	waits := backoff.NewExponentialBackOff()
+	for try := 0; ; try++ {
+		made, err := e.askOnce(ctx, texts)
+		notBefore, passing := passes(err)
+		if err == nil || !passing || try == retries {
+			return made, err
+		}
+		wait := max(waits.NextBackOff(), time.Until(notBefore))
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+			return nil, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ended(ctx)
+		}
 	}
-	if e.config.Dimensions > 0 {
-		params.Dimensions = openai.Int(int64(e.config.Dimensions))
-	}
-	resp, err := e.service.New(ctx, params, option.WithMaxRetries(retries))
+}
+
+type embeddingsRequest struct {
+	Model      string   `json:"model"`
+	Input      []string `json:"input"`
+	Format     string   `json:"encoding_format"`
+	Dimensions int      `json:"dimensions,omitzero"`
+}
+
+type embeddingsAnswer struct {
+	Data []struct {
+		Index     int       `json:"index"`
+		Embedding []float64 `json:"embedding"`
+	} `json:"data"`
+	Usage struct {
+		PromptTokens int64 `json:"prompt_tokens"`
+	} `json:"usage"`
+}
+
+func (e *Embedder) askOnce(ctx context.Context, texts []string) ([]recall.Vector, error) {
+	answer, err := e.api.Post(ctx, "embeddings", embeddingsRequest{Model: e.config.Model, Input: texts, Format: "float", Dimensions: e.config.Dimensions})
 	if err != nil {
 		return nil, explain(ctx, err)
+	}
+	if !answer.OK() {
+		return nil, refused(answer)
+	}
+	var resp embeddingsAnswer
+	if json.Unmarshal(answer.Body, &resp) != nil {
+		return nil, errForm
 	}
 	if len(resp.Data) != len(texts) {
 		return nil, fmt.Errorf("the endpoint answers %d texts with %d vectors", len(texts), len(resp.Data))
@@ -96,7 +132,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string, retries int) ([]reca
 	vectors := make([]recall.Vector, len(texts))
 	filled := make([]bool, len(texts))
 	for _, one := range resp.Data {
-		if one.Index < 0 || one.Index >= int64(len(texts)) || filled[one.Index] || len(one.Embedding) == 0 {
+		if one.Index < 0 || one.Index >= len(texts) || filled[one.Index] || len(one.Embedding) == 0 {
 			return nil, errForm
 		}
 		if err := e.learn(len(one.Embedding)); err != nil {
@@ -115,8 +151,9 @@ func (e *Embedder) ask(ctx context.Context, texts []string, retries int) ([]reca
 
 // statusError is an answer that is no success. Its text has nothing of what was sent.
 type statusError struct {
-	status int
-	advice string
+	status    int
+	advice    string
+	notBefore time.Time // as the server asks; zero if it does not
 }
 
 func (e *statusError) Error() string {
@@ -125,79 +162,58 @@ func (e *statusError) Error() string {
 
 // refusal tells whether an error is about what was sent.
 func refusal(err error) bool {
-	var e *statusError
-	if !errors.As(err, &e) {
-		return false
-	}
-	return e.status == http.StatusBadRequest || e.status == http.StatusRequestEntityTooLarge || e.status == http.StatusUnprocessableEntity
+	e, ok := errors.AsType[*statusError](err)
+	return ok && (e.status == http.StatusBadRequest || e.status == http.StatusRequestEntityTooLarge || e.status == http.StatusUnprocessableEntity)
 }
 
-// explain makes of an error of the SDK, which has the request in it, one that can be shown.
-func explain(ctx context.Context, err error) error {
-	if refused, ok := errors.AsType[*openai.Error](err); ok {
-		e := &statusError{status: refused.StatusCode}
-		switch {
-		case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
-			e.advice = ": check the key"
-		case e.status == http.StatusPaymentRequired:
-			e.advice = ": check the account"
-		case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed:
-			e.advice = checkURL
-		case e.status == http.StatusTooManyRequests:
-			e.advice = ": it is asked too often"
-		case refusal(e):
-			e.advice = ": it refuses the texts, or the model's name or dimensions"
-		}
-		return e
+// passes tells whether the next try may succeed, and not before when.
+func passes(err error) (notBefore time.Time, passing bool) {
+	if e, ok := errors.AsType[*statusError](err); ok {
+		passing = e.status == http.StatusRequestTimeout || e.status == http.StatusConflict || e.status == http.StatusTooManyRequests || e.status >= 500
+		return e.notBefore, passing
 	}
+	_, passing = errors.AsType[*modelapi.NetworkError](err)
+	return time.Time{}, passing
+}
+
+// refused is the error of a status that is no success.
+func refused(answer modelapi.Answer) error {
+	e := &statusError{status: answer.Status, notBefore: answer.RetryAfter()}
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
+	case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
+		e.advice = ": check the key"
+	case e.status == http.StatusPaymentRequired:
+		e.advice = ": check the account"
+	case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed || e.status < 400:
+		e.advice = checkURL
+	case e.status == http.StatusTooManyRequests:
+		e.advice = ": it is asked too often"
+	case refusal(e):
+		e.advice = ": it refuses the texts, or the model's name or dimensions"
+	}
+	return e
+}
+
+// explain is an error of a request as it is shown.
+func explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	switch _, network := errors.AsType[*modelapi.NetworkError](err); {
+	case errors.Is(err, modelapi.ErrTooLarge):
+		return errForm
+	case network:
+		return fmt.Errorf("the endpoint can't be reached: %w", err)
+	}
+	return err
+}
+
+// ended is the error of a call whose context has ended.
+func ended(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
-	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
-		return errors.New("the endpoint does not answer in time")
 	}
-	if known, ok := errors.AsType[*statusError](err); ok {
-		return known
-	}
-	if known, ok := errors.AsType[*networkError](err); ok {
-		return known
-	}
-	return errForm
+	return errors.New("the endpoint does not answer in time")
 }
 
 var errForm = errors.New("the endpoint's answer is not what its API describes")
-
-// networkError is trouble on the way to the endpoint, or back.
-type networkError struct{ cause error }
-
-// Error leaves out the URL, which may be long.
-func (e *networkError) Error() string {
-	err := e.cause
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
-		err = inner
-	}
-	const most = 120
-	text := strings.ToValidUTF8(err.Error(), "")
-	return "the endpoint can't be reached: " + text[:min(len(text), most)]
-}
-
-func (e *networkError) Unwrap() error { return e.cause }
-
-// exchange is one request. What the SDK says about what goes wrong differs; it is asked only
-// for what comes in the form of an answer.
-func exchange(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	resp, err := next(req)
-	if err != nil {
-		return nil, &networkError{err}
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
-	_ = resp.Body.Close()
-	switch {
-	case err != nil:
-		return nil, &networkError{err}
-	case resp.StatusCode/100 == 3:
-		return nil, &statusError{resp.StatusCode, checkURL}
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp, nil
-}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,11 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"github.com/sony/gobreaker/v2"
 	"github.com/sourcegraph/conc/pool"
 
+	"mneme/internal/modelapi"
 	"mneme/pkg/graph"
 	"mneme/pkg/recall"
 )
@@ -49,7 +49,7 @@ type Config struct {
 type Embedder struct {
 	config  Config
 	cache   graph.EmbeddingsCache
-	service openai.EmbeddingService
+	api     modelapi.Endpoint
 	breaker *gobreaker.CircuitBreaker[[]recall.Vector]
 	queries queries
 
@@ -81,12 +81,11 @@ func New(c Config, cache graph.EmbeddingsCache) (*Embedder, error) {
 	if c.Batch == 0 {
 		c.Batch = DefaultBatch
 	}
-	// Nothing from the environment, so that no key of OpenAI goes elsewhere.
-	options := []option.RequestOption{option.WithBaseURL(c.URL), option.WithHTTPClient(client), option.WithMiddleware(exchange)}
+	api := modelapi.Endpoint{URL: c.URL, Header: http.Header{}, MaxBody: maxBody}
 	if c.Key != "" {
-		options = append(options, option.WithAPIKey(c.Key))
+		api.Header.Set("Authorization", "Bearer "+c.Key)
 	}
-	e := &Embedder{config: c, cache: cache, service: openai.NewEmbeddingService(options...)}
+	e := &Embedder{config: c, cache: cache, api: api}
 	e.dimensions.Store(int64(c.Dimensions))
 	e.breaker = gobreaker.NewCircuitBreaker[[]recall.Vector](gobreaker.Settings{
 		Timeout:      30 * time.Second,

@@ -232,3 +232,46 @@ func TestAModelNeedsANameAndAURL(t *testing.T) {
 		require.Error(t, err, "%+v", c)
 	}
 }
+
+func TestACallForMessagesIsRetriedAfterFailuresThatPass(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]llmtest.Reply{
+		"server error": llmtest.Failure(http.StatusServiceUnavailable, "x", ""),
+		"conflict":     llmtest.Failure(http.StatusConflict, "x", ""),
+		"broken":       llmtest.Break,
+		"asked to wait": func(w http.ResponseWriter, r *http.Request) {
+			llmtest.Busy(http.StatusTooManyRequests, "1")(w, r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := llmtest.Embedding(t)
+			e.Reply(first, e.Pass())
+			began := time.Now()
+			_, err := model(t, e, &memory{}).Embed(t.Context(), "t", texts(2))
+			require.NoError(t, err)
+			require.Equal(t, 2, e.Calls())
+			if name == "asked to wait" {
+				require.GreaterOrEqual(t, time.Since(began), time.Second)
+			}
+		})
+	}
+	t.Run("not when there is no time for it", func(t *testing.T) {
+		t.Parallel()
+		e := llmtest.Embedding(t)
+		e.Reply(llmtest.Busy(http.StatusTooManyRequests, "60"))
+		began := time.Now()
+		_, err := model(t, e, &memory{}).Embed(t.Context(), "t", texts(2))
+		require.ErrorContains(t, err, "HTTP 429: it is asked too often")
+		require.Equal(t, 1, e.Calls())
+		require.Less(t, time.Since(began), 5*time.Second)
+	})
+	t.Run("not what is configured wrong", func(t *testing.T) {
+		t.Parallel()
+		e := llmtest.Embedding(t)
+		e.Reply(llmtest.Failure(http.StatusUnauthorized, "x", ""))
+		_, err := model(t, e, &memory{}).Embed(t.Context(), "t", texts(2))
+		require.ErrorContains(t, err, "check the key")
+		require.Equal(t, 1, e.Calls())
+	})
+}

@@ -3,57 +3,99 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"mneme/internal/modelapi"
 )
 
+// anthropicVersion is the version of the Messages API that is spoken here.
+const anthropicVersion = "2023-06-01"
+
 // messages is the Messages API of Anthropic. The form of a summary is a tool that the
-// model must use: that all models can.
+// model must use: all models can do that.
 type messages struct {
-	service anthropic.MessageService
+	api     modelapi.Endpoint
 	profile *Profile
 	without without
 }
 
-// newMessages takes nothing from the environment, so that no key of Anthropic goes
-// elsewhere.
 func newMessages(p *Profile) *messages {
-	options := []option.RequestOption{
-		option.WithBaseURL(p.URL), option.WithHTTPClient(client), option.WithMaxRetries(0), option.WithMiddleware(exchange),
-		option.WithRequestTimeout(p.Timeout), // otherwise the SDK has an opinion of its own
-	}
+	api := modelapi.Endpoint{URL: p.URL, Header: http.Header{}, MaxBody: maxBody}
+	api.Header.Set("Anthropic-Version", anthropicVersion)
 	if p.Key != "" {
-		options = append(options, option.WithAPIKey(p.Key))
+		api.Header.Set("X-Api-Key", p.Key)
 	}
-	return &messages{service: anthropic.NewMessageService(options...), profile: p}
+	return &messages{api: api, profile: p}
+}
+
+type messagesRequest struct {
+	Model       string            `json:"model"`
+	MaxTokens   int64             `json:"max_tokens"`
+	System      []messagesText    `json:"system"`
+	Messages    []messagesMessage `json:"messages"`
+	Temperature *float64          `json:"temperature,omitempty"` // 0 is sent
+	Tools       []messagesTool    `json:"tools,omitempty"`
+	ToolChoice  *messagesChoice   `json:"tool_choice,omitempty"`
+}
+
+type messagesText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type messagesMessage struct {
+	Role    string         `json:"role"`
+	Content []messagesText `json:"content"`
+}
+
+type messagesTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+type messagesChoice struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+type messagesAnswer struct {
+	Content []struct {
+		Type  string          `json:"type"`
+		Text  string          `json:"text"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	} `json:"content"`
+	StopReason string `json:"stop_reason"`
+	Usage      struct {
+		InputTokens         int64 `json:"input_tokens"`
+		CacheCreationTokens int64 `json:"cache_creation_input_tokens"`
+		CacheReadTokens     int64 `json:"cache_read_input_tokens"`
+		OutputTokens        int64 `json:"output_tokens"`
+	} `json:"usage"`
 }
 
 func (m *messages) ask(ctx context.Context, r request) (answer, *Error) {
-	params := anthropic.MessageNewParams{
+	body := messagesRequest{
 		Model:     m.profile.Model,
 		MaxTokens: m.profile.MaxTokens,
-		System:    []anthropic.TextBlockParam{{Text: r.system}},
-		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(r.user))},
+		System:    []messagesText{{Type: "text", Text: r.system}},
+		Messages:  []messagesMessage{{Role: "user", Content: []messagesText{{Type: "text", Text: r.user}}}},
 	}
 	temperature := !m.without.temperature.Load()
 	if temperature {
-		params.Temperature = anthropic.Float(m.profile.Temperature)
+		body.Temperature = &m.profile.Temperature
 	}
 	if r.form {
-		params.Tools = []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
-			Name: formName, Description: anthropic.String(formUse),
-			InputSchema: param.Override[anthropic.ToolInputSchemaParam](json.RawMessage(schema)),
-		}}}
-		params.ToolChoice = anthropic.ToolChoiceParamOfTool(formName)
+		body.Tools = []messagesTool{{Name: formName, Description: formUse, InputSchema: json.RawMessage(schema)}}
+		body.ToolChoice = &messagesChoice{Type: "tool", Name: formName}
 	}
-	resp, err := m.service.New(ctx, params)
-	if err != nil {
-		return answer{}, m.without.learn(failure(ctx, err), temperature, false)
+	var resp messagesAnswer
+	if err := post(ctx, m.api, "v1/messages", body, &resp); err != nil {
+		return answer{}, m.without.learn(err, temperature, false)
 	}
 	usage := resp.Usage
-	got := answer{input: usage.InputTokens + usage.CacheCreationInputTokens + usage.CacheReadInputTokens, output: usage.OutputTokens}
+	got := answer{input: usage.InputTokens + usage.CacheCreationTokens + usage.CacheReadTokens, output: usage.OutputTokens}
 	used := false
 	for _, block := range resp.Content {
 		switch {
@@ -64,9 +106,9 @@ func (m *messages) ask(ctx context.Context, r request) (answer, *Error) {
 		}
 	}
 	switch {
-	case resp.StopReason == anthropic.StopReasonRefusal:
+	case resp.StopReason == "refusal":
 		return got, refusal()
-	case resp.StopReason == anthropic.StopReasonMaxTokens || resp.StopReason == anthropic.StopReasonModelContextWindowExceeded:
+	case resp.StopReason == "max_tokens" || resp.StopReason == "model_context_window_exceeded":
 		return got, cutOff()
 	case r.form && !used:
 		return got, invalid("the answer does not use the form of a summary")

@@ -1,66 +1,40 @@
 package llm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
+
+	"mneme/internal/modelapi"
 )
 
 // maxBody is how much of an answer is read, in bytes.
 const maxBody = 4 << 20
 
-// maxRetryAfter is how long a server can ask us to stay away: what it asks for can be
-// a mistake.
-const maxRetryAfter = time.Hour
-
-// exchange is one request as next sends it. It returns an answer of status 2xx, read to
-// its end, or an *Error: what the SDKs make of errors differs, and some of it has the
-// key or the prompt in it.
-func exchange(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	resp, err := next(req)
-	if err != nil {
-		return nil, &Error{Class: ClassUnreachable, Reason: network(err)}
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+// post makes one request and decodes the answer to it.
+func post(ctx context.Context, api modelapi.Endpoint, path string, body, into any) *Error {
+	resp, err := api.Post(ctx, path, body)
+	var broken *modelapi.NetworkError
 	switch {
-	case resp.StatusCode/100 != 2:
-		return nil, refused(resp, body)
-	case err != nil:
-		return nil, &Error{Class: ClassUnreachable, Reason: "the answer broke off: " + network(err)}
-	case len(body) > maxBody:
-		return nil, invalid(fmt.Sprintf("the answer has more than %d bytes", maxBody))
+	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
+		return &Error{Class: ClassTimeout, Reason: "no answer in time"}
+	case errors.As(err, &broken):
+		return &Error{Class: ClassUnreachable, Reason: broken.Error()}
+	case errors.Is(err, modelapi.ErrTooLarge):
+		return invalid(fmt.Sprintf("the answer has more than %d bytes", maxBody))
+	case err != nil: // the request can't be made
+		return &Error{Class: ClassDenied, Reason: err.Error()}
+	case !resp.OK():
+		return refused(resp)
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp, nil
-}
-
-// network is an error of the network without the URL, which may be long.
-func network(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return short(err.Error())
-		}
-		err = inner
+	if err := json.Unmarshal(resp.Body, into); err != nil {
+		return invalid("the endpoint's answer is not what its API describes")
 	}
-}
-
-// short is the start of a reason.
-func short(reason string) string {
-	const most = 120
-	if runes := []rune(reason); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return reason
+	return nil
 }
 
 // problem is what providers say about an error; none says all of it.
@@ -74,12 +48,12 @@ type problem struct {
 }
 
 // refused is a status that is no success.
-func refused(resp *http.Response, body []byte) *Error {
+func refused(resp modelapi.Answer) *Error {
 	var p problem
-	_ = json.Unmarshal(body, &p) // if it is no JSON the status says enough
-	e := &Error{Reason: fmt.Sprintf("HTTP %d", resp.StatusCode), NotBefore: retryAfter(resp.Header)}
+	_ = json.Unmarshal(resp.Body, &p) // if it is no JSON the status says enough
+	e := &Error{Reason: fmt.Sprintf("HTTP %d", resp.Status), NotBefore: resp.RetryAfter()}
 	code, _ := p.Error.Code.(string)
-	switch status := resp.StatusCode; {
+	switch status := resp.Status; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Class, e.Reason = ClassDenied, e.Reason+", check the key"
 	case status == http.StatusPaymentRequired:
@@ -123,32 +97,4 @@ func tooLong(p problem, code string) bool {
 // from outside could be anything, a key too.
 func identifier(word string) bool {
 	return word != "" && len(word) <= 40 && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_") == ""
-}
-
-// retryAfter is when the server wants to be asked again: zero if it does not say.
-func retryAfter(header http.Header) time.Time {
-	value, now := strings.TrimSpace(header.Get("Retry-After")), time.Now()
-	at, err := http.ParseTime(value)
-	if seconds, isNumber := strconv.ParseFloat(value, 64); isNumber == nil {
-		at, err = now.Add(time.Duration(min(seconds, maxRetryAfter.Seconds())*float64(time.Second))), nil
-	}
-	if err != nil || !at.After(now) {
-		return time.Time{}
-	}
-	if latest := now.Add(maxRetryAfter); at.After(latest) {
-		return latest
-	}
-	return at
-}
-
-// failure is what an SDK has returned as an error of ours. What is neither about the time
-// nor made by exchange is about the form of an answer.
-func failure(ctx context.Context, err error) *Error {
-	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Class: ClassTimeout, Reason: "no answer in time"}
-	}
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e
-	}
-	return invalid("the endpoint's answer is not what its API describes")
 }

@@ -3,54 +3,86 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/shared"
+	"mneme/internal/modelapi"
 )
 
-// chat is the chat completions of OpenAI, which many servers have.
+// chat is the chat completions API of OpenAI, which many servers have.
 type chat struct {
-	service openai.ChatCompletionService
+	api     modelapi.Endpoint
 	profile *Profile
 	without without
 }
 
-// newChat takes nothing from the environment, so that no key of OpenAI goes elsewhere.
 func newChat(p *Profile) *chat {
-	options := []option.RequestOption{
-		option.WithBaseURL(p.URL), option.WithHTTPClient(client), option.WithMaxRetries(0), option.WithMiddleware(exchange),
-	}
+	api := modelapi.Endpoint{URL: p.URL, Header: http.Header{}, MaxBody: maxBody}
 	if p.Key != "" {
-		options = append(options, option.WithAPIKey(p.Key))
+		api.Header.Set("Authorization", "Bearer "+p.Key)
 	}
-	return &chat{service: openai.NewChatCompletionService(options...), profile: p}
+	return &chat{api: api, profile: p}
+}
+
+type chatRequest struct {
+	Model          string        `json:"model"`
+	Messages       []chatMessage `json:"messages"`
+	Temperature    *float64      `json:"temperature,omitempty"` // 0 is sent
+	MaxTokens      int64         `json:"max_tokens,omitzero"`
+	MaxCompletion  int64         `json:"max_completion_tokens,omitzero"` // of models that think first, instead of max_tokens
+	ResponseFormat *chatFormat   `json:"response_format,omitempty"`
+}
+
+type chatMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type chatFormat struct {
+	Type   string     `json:"type"`
+	Schema chatSchema `json:"json_schema"`
+}
+
+type chatSchema struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+	Strict      bool            `json:"strict"`
+}
+
+type chatAnswer struct {
+	Choices []struct {
+		Message struct {
+			Content string `json:"content"`
+			Refusal string `json:"refusal"`
+		} `json:"message"`
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage struct {
+		PromptTokens     int64 `json:"prompt_tokens"`
+		CompletionTokens int64 `json:"completion_tokens"`
+	} `json:"usage"`
 }
 
 func (c *chat) ask(ctx context.Context, r request) (answer, *Error) {
-	params := openai.ChatCompletionNewParams{
+	body := chatRequest{
 		Model:    c.profile.Model,
-		Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(r.system), openai.UserMessage(r.user)},
+		Messages: []chatMessage{{Role: "system", Content: r.system}, {Role: "user", Content: r.user}},
 	}
 	temperature, maxTokens := !c.without.temperature.Load(), !c.without.maxTokens.Load()
 	if temperature {
-		params.Temperature = openai.Float(c.profile.Temperature)
+		body.Temperature = &c.profile.Temperature
 	}
 	if maxTokens {
-		params.MaxTokens = openai.Int(c.profile.MaxTokens)
-	} else { // models that think first have another name for it
-		params.MaxCompletionTokens = openai.Int(c.profile.MaxTokens)
+		body.MaxTokens = c.profile.MaxTokens
+	} else {
+		body.MaxCompletion = c.profile.MaxTokens
 	}
 	if r.form {
-		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-				Name: formName, Description: openai.String(formUse), Schema: json.RawMessage(schema), Strict: openai.Bool(true),
-			},
-		}
+		body.ResponseFormat = &chatFormat{Type: "json_schema", Schema: chatSchema{Name: formName, Description: formUse, Schema: json.RawMessage(schema), Strict: true}}
 	}
-	resp, err := c.service.New(ctx, params)
-	if err != nil {
-		return answer{}, c.without.learn(failure(ctx, err), temperature, maxTokens)
+	var resp chatAnswer
+	if err := post(ctx, c.api, "chat/completions", body, &resp); err != nil {
+		return answer{}, c.without.learn(err, temperature, maxTokens)
 	}
 	got := answer{input: resp.Usage.PromptTokens, output: resp.Usage.CompletionTokens}
 	if len(resp.Choices) == 0 {

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"sync/atomic"
 )
@@ -51,9 +50,6 @@ func (w *without) learn(err *Error, sentTemperature, sentMaxTokens bool) *Error 
 	}
 	return err
 }
-
-// client follows no redirect: what is behind one was not configured.
-var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // Answers that are no answer, whichever the API.
 func cutOff() *Error {

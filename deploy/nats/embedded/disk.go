@@ -1,4 +1,4 @@
-package natsdeploy
+package embedded
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+
+	natsdeploy "mneme/deploy/nats"
 )
 
 // minStream is the smallest stream worth creating: some of the largest events.
@@ -16,9 +18,9 @@ const minStream int64 = 64 << 20
 // storeShare is what the server may store in dir: 80 % of what is free there and
 // what it holds already. Where the free space cannot be told, the default.
 func storeShare(dir string) (int64, error) {
-	free, ok := FreeBytes(dir)
+	free, ok := natsdeploy.FreeBytes(dir)
 	if !ok {
-		return DefaultMaxBytes + storeHeadroom, nil
+		return natsdeploy.DefaultMaxBytes + storeHeadroom, nil
 	}
 	var held int64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -37,9 +39,9 @@ func storeShare(dir string) (int64, error) {
 // newStreamSize is the size of a stream that is created on a server with this
 // share of the disk; the read models need about as much again.
 func newStreamSize(share int64) (int64, error) {
-	size := min(DefaultMaxBytes, share/2)
+	size := min(natsdeploy.DefaultMaxBytes, share/2)
 	if size < minStream {
-		return 0, fmt.Errorf("%w: a new stream would get %d MiB, it needs at least %d", ErrNoSpace, size>>20, minStream>>20)
+		return 0, fmt.Errorf("%w: a new stream would get %d MiB, it needs at least %d", natsdeploy.ErrNoSpace, size>>20, minStream>>20)
 	}
 	return size, nil
 }

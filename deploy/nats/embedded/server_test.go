@@ -1,4 +1,4 @@
-package natsdeploy
+package embedded
 
 import (
 	"os"
@@ -8,11 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
 )
 
 func TestServerConfSaysWhatServerOptionsSay(t *testing.T) {
 	t.Parallel()
-	fromFile, err := server.ProcessConfigFile("server.conf")
+	fromFile, err := server.ProcessConfigFile("../server.conf")
 	require.NoError(t, err)
 	fromCode := ServerOptions(ServerSettings{StoreDir: "/data"})
 
@@ -23,7 +25,7 @@ func TestServerConfSaysWhatServerOptionsSay(t *testing.T) {
 	}, cmp.Ignore()), cmpopts.EquateEmpty())
 	require.Empty(t, diff, "-code +server.conf")
 
-	content, err := os.ReadFile("server.conf")
+	content, err := os.ReadFile("../server.conf")
 	require.NoError(t, err)
-	require.Equal(t, string(content), ServerConf)
+	require.Equal(t, string(content), natsdeploy.ServerConf)
 }

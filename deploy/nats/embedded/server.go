@@ -1,23 +1,14 @@
-package natsdeploy
+package embedded
 
 import (
-	_ "embed"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	natsdeploy "mneme/deploy/nats"
 )
 
-// ServerConf is a configuration for a nats-server of one's own. It says the same
-// as [ServerOptions] with its defaults and store_dir "/data"; a test compares
-// the two field by field.
-//
-//go:embed server.conf
-var ServerConf string
-
 const (
-	// DefaultPort is NATS's own.
-	DefaultPort = 4222
-
 	// storeHeadroom is what the server may store beyond the stream, for buckets
 	// and batches that are being staged.
 	storeHeadroom int64 = 1 << 30
@@ -29,22 +20,12 @@ const (
 	// client library's parser has room for no more.
 	maxControlLine = 4096
 
-	// PullByteLimit is what a consumer lets the server send ahead, besides its
-	// own limit of n events:
-	//
-	//	jetstream.PullMaxMessagesWithBytesLimit(n, natsdeploy.PullByteLimit)
-	//
-	// Without it 500 of the largest events, 4 GB, are on their way at once. Do not
-	// use jetstream.PullMaxBytes for it: it asks for what is left of its limit,
-	// and stalls (seen: longer than 60 s) when that is less than the next event.
-	PullByteLimit = 16 << 20
-
 	// maxPending is what the server holds for a connection that reads slower
 	// than it is written to; beyond it the server cuts the connection, and every
 	// consumer on it begins again. Room for 16 consumers with PullByteLimit: 8 of
 	// them over the largest events took 0.9 s and no cut, with the default of
 	// 64 MiB up to 14 s and 6 cuts.
-	maxPending = 16 * PullByteLimit
+	maxPending = 16 * natsdeploy.PullByteLimit
 
 	// maxMemoryStore is for the buckets kept in memory. The server's default is
 	// three quarters of the machine's.
@@ -57,8 +38,8 @@ const (
 type ServerSettings struct {
 	StoreDir string // the server makes a directory "jetstream" in it
 	Host     string // default 127.0.0.1
-	Port     int    // default [DefaultPort]; -1 for a free one
-	MaxStore int64  // bytes on disk; default [DefaultMaxBytes] and 1 GiB for the rest
+	Port     int    // default [natsdeploy.DefaultPort]; -1 for a free one
+	MaxStore int64  // bytes on disk; default [natsdeploy.DefaultMaxBytes] and 1 GiB for the rest
 }
 
 // ServerOptions are the settings of a server that mneme relies on, embedded or
@@ -68,15 +49,15 @@ func ServerOptions(s ServerSettings) *server.Options {
 		s.Host = "127.0.0.1"
 	}
 	if s.Port == 0 {
-		s.Port = DefaultPort
+		s.Port = natsdeploy.DefaultPort
 	}
 	if s.MaxStore == 0 {
-		s.MaxStore = DefaultMaxBytes + storeHeadroom
+		s.MaxStore = natsdeploy.DefaultMaxBytes + storeHeadroom
 	}
 	return &server.Options{
 		Host:           s.Host,
 		Port:           s.Port,
-		MaxPayload:     MaxMessageBytes,
+		MaxPayload:     natsdeploy.MaxMessageBytes,
 		MaxControlLine: maxControlLine,
 		MaxPending:     maxPending,
 

@@ -1,4 +1,4 @@
-package natsdeploy
+package embedded
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package natsdeploy
+package embedded
 
 import (
 	"bytes"
@@ -14,16 +14,18 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme/deploy/nats"
 )
 
 func TestARestartKeepsTheStreamAndItsSequences(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var before Info
+	var before natsdeploy.Info
 	for run := range uint64(3) {
-		e := start(t, EmbeddedConfig{Dir: dir, Listen: ":0"})
+		e := start(t, Config{Dir: dir, Listen: ":0"})
 		js := connect(t, e)
-		info, err := e.Apply(t.Context(), Settings{Partitions: 8})
+		info, err := e.Apply(t.Context(), natsdeploy.Settings{Partitions: 8})
 		require.NoError(t, err)
 		require.Equal(t, run == 0, info.Created)
 		if run > 0 {
@@ -32,7 +34,7 @@ func TestARestartKeepsTheStreamAndItsSequences(t *testing.T) {
 		ack, err := js.Publish(t.Context(), subject(t, "t", "c"), []byte("x"))
 		require.NoError(t, err)
 		require.Equal(t, run+1, ack.Sequence)
-		before, err = Inspect(t.Context(), js)
+		before, err = natsdeploy.Inspect(t.Context(), js)
 		require.NoError(t, err)
 		e.Stop()
 	}
@@ -40,9 +42,9 @@ func TestARestartKeepsTheStreamAndItsSequences(t *testing.T) {
 
 func TestWithoutAListenAddressOnlyTheProcessItselfConnects(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{})
+	e := start(t, Config{})
 	require.Empty(t, e.ClientURL())
-	_, err := e.Apply(t.Context(), Settings{})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), nil)
 	require.NoError(t, err)
@@ -51,7 +53,7 @@ func TestWithoutAListenAddressOnlyTheProcessItselfConnects(t *testing.T) {
 func TestPortZeroTakesAFreeLoopbackPort(t *testing.T) {
 	t.Parallel()
 	for _, listen := range []string{":0", "127.0.0.1:0", "localhost:0"} {
-		e := start(t, EmbeddedConfig{Listen: listen})
+		e := start(t, Config{Listen: listen})
 		require.Regexp(t, `^nats://(127\.0\.0\.1|\[::1\]):[1-9]\d+$`, e.ClientURL())
 		require.True(t, e.srv.Addr().(*net.TCPAddr).IP.IsLoopback())
 	}
@@ -61,8 +63,8 @@ func TestOffLoopbackIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, listen := range []string{"0.0.0.0:0", "[::]:0", "192.0.2.1:4222", "[2001:db8::1]:4222"} {
 		dir := filepath.Join(t.TempDir(), "data")
-		_, err := StartEmbedded(t.Context(), EmbeddedConfig{Dir: dir, Listen: listen})
-		require.ErrorIs(t, err, ErrNotLoopback)
+		_, err := Start(t.Context(), Config{Dir: dir, Listen: listen})
+		require.ErrorIs(t, err, natsdeploy.ErrNotLoopback)
 		require.ErrorContains(t, err, listen)
 		require.NoDirExists(t, dir)
 	}
@@ -73,8 +75,8 @@ func TestAPortInUseIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	_, err = StartEmbedded(t.Context(), EmbeddedConfig{Dir: t.TempDir(), Listen: l.Addr().String()})
-	require.ErrorIs(t, err, ErrPortInUse)
+	_, err = Start(t.Context(), Config{Dir: t.TempDir(), Listen: l.Addr().String()})
+	require.ErrorIs(t, err, natsdeploy.ErrPortInUse)
 	require.ErrorContains(t, err, l.Addr().String())
 	require.ErrorContains(t, err, "choose another port")
 }
@@ -87,7 +89,7 @@ func TestAPortTakenWhileTheServerStartsIsTheServersOwnError(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := lockDir(dir)
 	require.NoError(t, err)
-	e := &Embedded{log: slog.New(slog.DiscardHandler), dir: dir, listens: true, lock: lock}
+	e := &Server{log: slog.New(slog.DiscardHandler), dir: dir, listens: true, lock: lock}
 	err = e.start(t.Context(), "127.0.0.1", l.Addr().(*net.TCPAddr).Port)
 	require.ErrorContains(t, err, "address already in use")
 	e.Stop()
@@ -96,7 +98,7 @@ func TestAPortTakenWhileTheServerStartsIsTheServersOwnError(t *testing.T) {
 func TestAMalformedListenAddressIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, listen := range []string{"4222", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000"} {
-		_, err := StartEmbedded(t.Context(), EmbeddedConfig{Dir: t.TempDir(), Listen: listen})
+		_, err := Start(t.Context(), Config{Dir: t.TempDir(), Listen: listen})
 		require.ErrorContains(t, err, "listen address", listen)
 	}
 }
@@ -104,11 +106,11 @@ func TestAMalformedListenAddressIsRefused(t *testing.T) {
 func TestASecondServerOnTheSameDirectoryIsRefusedUntilTheFirstStops(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first := start(t, EmbeddedConfig{Dir: dir})
-	_, err := StartEmbedded(t.Context(), EmbeddedConfig{Dir: dir})
-	require.ErrorIs(t, err, ErrDirInUse)
+	first := start(t, Config{Dir: dir})
+	_, err := Start(t.Context(), Config{Dir: dir})
+	require.ErrorIs(t, err, natsdeploy.ErrDirInUse)
 	first.Stop()
-	start(t, EmbeddedConfig{Dir: dir})
+	start(t, Config{Dir: dir})
 }
 
 func TestAFailedStartSaysWhyAndLeavesNothingBehind(t *testing.T) {
@@ -116,23 +118,23 @@ func TestAFailedStartSaysWhyAndLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	blocked := filepath.Join(dir, server.JetStreamStoreDir)
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600)) // a file where the server wants a directory
-	_, err := StartEmbedded(t.Context(), EmbeddedConfig{Dir: dir})
+	_, err := Start(t.Context(), Config{Dir: dir})
 	require.ErrorContains(t, err, "Can't start JetStream")
 
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, os.Remove(blocked))
-	_, err = StartEmbedded(cancelled, EmbeddedConfig{Dir: dir})
+	_, err = Start(cancelled, Config{Dir: dir})
 	require.ErrorIs(t, err, context.Canceled)
-	start(t, EmbeddedConfig{Dir: dir})
+	start(t, Config{Dir: dir})
 
-	_, err = StartEmbedded(t.Context(), EmbeddedConfig{})
+	_, err = Start(t.Context(), Config{})
 	require.ErrorContains(t, err, "no data directory")
 }
 
 func TestStopMayBeCalledByAnyoneAnyNumberOfTimes(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{Listen: ":0"})
+	e := start(t, Config{Listen: ":0"})
 	address := e.srv.Addr().String()
 	var wg sync.WaitGroup
 	for range 4 {
@@ -148,32 +150,32 @@ func TestStopMayBeCalledByAnyoneAnyNumberOfTimes(t *testing.T) {
 func TestTheStreamIsNotCreatedAgainOverEventsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	e := start(t, EmbeddedConfig{Dir: dir})
-	_, err := e.Apply(t.Context(), Settings{})
+	e := start(t, Config{Dir: dir})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), []byte("x"))
 	require.NoError(t, err)
 	e.Stop()
 	require.NoError(t, os.Truncate(filepath.Join(e.streamDir(), "meta.sum"), 0)) // what a power cut leaves
 
-	e = start(t, EmbeddedConfig{Dir: dir})
-	_, err = e.Apply(t.Context(), Settings{})
-	require.ErrorIs(t, err, ErrDamaged)
-	_, err = Inspect(t.Context(), connect(t, e))
-	require.ErrorIs(t, err, ErrNoStream)
+	e = start(t, Config{Dir: dir})
+	_, err = e.Apply(t.Context(), natsdeploy.Settings{})
+	require.ErrorIs(t, err, natsdeploy.ErrDamaged)
+	_, err = natsdeploy.Inspect(t.Context(), connect(t, e))
+	require.ErrorIs(t, err, natsdeploy.ErrNoStream)
 }
 
 func TestACreationThatWasCutShortIsRepeated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	e := start(t, EmbeddedConfig{Dir: dir})
-	_, err := e.Apply(t.Context(), Settings{})
+	e := start(t, Config{Dir: dir})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	e.Stop()
 	require.NoError(t, os.Truncate(filepath.Join(e.streamDir(), "meta.inf"), 0))
 
-	e = start(t, EmbeddedConfig{Dir: dir})
-	info, err := e.Apply(t.Context(), Settings{})
+	e = start(t, Config{Dir: dir})
+	info, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	require.True(t, info.Created)
 }
@@ -181,43 +183,43 @@ func TestACreationThatWasCutShortIsRepeated(t *testing.T) {
 func TestANewStreamLeavesAFifthOfTheDiskAndAnExistingOneKeepsItsSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	e := start(t, EmbeddedConfig{Dir: dir})
-	free, ok := FreeBytes(dir)
+	e := start(t, Config{Dir: dir})
+	free, ok := natsdeploy.FreeBytes(dir)
 	require.True(t, ok)
 	require.LessOrEqual(t, e.maxStore, free/10*9) // 80 % when it was measured; others use the disk too
-	info, err := e.Apply(t.Context(), Settings{})
+	info, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
-	require.Equal(t, min(DefaultMaxBytes, e.maxStore/2), info.MaxBytes)
+	require.Equal(t, min(natsdeploy.DefaultMaxBytes, e.maxStore/2), info.MaxBytes)
 
 	resize(t, connect(t, e), 1<<20)
-	info, err = e.Apply(t.Context(), Settings{})
+	info, err = e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1<<20, info.MaxBytes)
 
 	e.Stop()
-	e = start(t, EmbeddedConfig{Dir: dir, MaxBytes: 2 << 20})
-	info, err = e.Apply(t.Context(), Settings{})
+	e = start(t, Config{Dir: dir, MaxBytes: 2 << 20})
+	info, err = e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1<<20, info.MaxBytes)
 }
 
 func TestAStreamLargerThanTheDiskIsRefused(t *testing.T) {
 	t.Parallel()
-	e := start(t, EmbeddedConfig{MaxBytes: 1 << 60})
-	_, err := e.Apply(t.Context(), Settings{})
-	require.ErrorIs(t, err, ErrNoSpace)
-	_, err = Apply(t.Context(), connect(t, e), Settings{MaxBytes: 1 << 60}) // as on a server of one's own
-	require.ErrorIs(t, err, ErrNoSpace)
+	e := start(t, Config{MaxBytes: 1 << 60})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
+	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
+	_, err = natsdeploy.Apply(t.Context(), connect(t, e), natsdeploy.Settings{MaxBytes: 1 << 60}) // as on a server of one's own
+	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
 	require.ErrorContains(t, err, "max_file_store")
 }
 
 func TestSharesOfADisk(t *testing.T) {
 	t.Parallel()
-	for share, want := range map[int64]int64{1 << 40: DefaultMaxBytes, 10 << 30: 5 << 30, 2 * minStream: minStream, 2*minStream - 2: 0} {
+	for share, want := range map[int64]int64{1 << 40: natsdeploy.DefaultMaxBytes, 10 << 30: 5 << 30, 2 * minStream: minStream, 2*minStream - 2: 0} {
 		got, err := newStreamSize(share)
 		require.Equal(t, want, got)
 		if want == 0 {
-			require.ErrorIs(t, err, ErrNoSpace)
+			require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
 		} else {
 			require.NoError(t, err)
 		}
@@ -229,8 +231,8 @@ func TestOnAShrunkenDiskTheServersLimitAnswersAndWhatIsStoredIsKept(t *testing.T
 	t.Parallel()
 	dir := t.TempDir()
 	body := make([]byte, 1<<10)
-	e := start(t, EmbeddedConfig{Dir: dir, MaxBytes: 1 << 20})
-	_, err := e.Apply(t.Context(), Settings{})
+	e := start(t, Config{Dir: dir, MaxBytes: 1 << 20})
+	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	js := connect(t, e)
 	for range 10 {
@@ -247,9 +249,9 @@ func TestOnAShrunkenDiskTheServersLimitAnswersAndWhatIsStoredIsKept(t *testing.T
 	var logged syncBuffer
 	lock, err := lockDir(dir)
 	require.NoError(t, err)
-	small := &Embedded{srv: srv, log: slog.New(slog.NewTextHandler(&logged, nil)), dir: dir, listens: true, maxStore: 20 << 10, lock: lock}
+	small := &Server{srv: srv, log: slog.New(slog.NewTextHandler(&logged, nil)), dir: dir, listens: true, maxStore: 20 << 10, lock: lock}
 	t.Cleanup(small.Stop)
-	info, err := small.Apply(t.Context(), Settings{})
+	info, err := small.Apply(t.Context(), natsdeploy.Settings{})
 	require.NoError(t, err)
 	require.EqualValues(t, 10, info.Head)
 	require.Contains(t, logged.String(), "events will be refused before the stream is full")
@@ -259,11 +261,11 @@ func TestOnAShrunkenDiskTheServersLimitAnswersAndWhatIsStoredIsKept(t *testing.T
 	for i := 0; full == nil && i < 100; i++ {
 		_, full = js.Publish(t.Context(), subject(t, "t", "c"), body)
 	}
-	require.True(t, IsFull(full), "%v", full)
+	require.True(t, natsdeploy.IsFull(full), "%v", full)
 	var api *jetstream.APIError
 	require.ErrorAs(t, full, &api)
-	require.Equal(t, codeInsufficientResources, api.ErrorCode)
-	info, err = Inspect(t.Context(), js)
+	require.Equal(t, jetstream.ErrorCode(10023), api.ErrorCode)
+	info, err = natsdeploy.Inspect(t.Context(), js)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, info.Messages, uint64(10))
 }
@@ -271,7 +273,7 @@ func TestOnAShrunkenDiskTheServersLimitAnswersAndWhatIsStoredIsKept(t *testing.T
 func TestTheServersLinesGoToTheLoggerAtTheirLevels(t *testing.T) {
 	t.Parallel()
 	var out syncBuffer
-	e := start(t, EmbeddedConfig{Listen: ":0", Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	e := start(t, Config{Listen: ":0", Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	e.Stop()
 	text := out.String()
 	require.Contains(t, text, `level=INFO msg="Server is ready" component=nats-server`)

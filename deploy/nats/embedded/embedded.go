@@ -1,4 +1,4 @@
-package natsdeploy
+package embedded
 
 import (
 	"context"
@@ -14,10 +14,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme/deploy/nats"
 )
 
-// EmbeddedConfig says where and how the in-process server runs.
-type EmbeddedConfig struct {
+// Config says where and how the in-process server runs.
+type Config struct {
 	// Dir holds everything the server stores. It is created if missing.
 	Dir string
 	// Listen is "127.0.0.1:4222", a port of 0 takes a free one, no host means
@@ -27,11 +29,11 @@ type EmbeddedConfig struct {
 	// Logger gets the server's log lines. Nil: nobody does.
 	Logger *slog.Logger
 	// MaxBytes is the size of the stream, 0 for one that suits the disk (see the
-	// package comment). It matters when the stream is created.
+	// package comment of natsdeploy). It matters when the stream is created.
 	MaxBytes int64
 }
 
-// Embedded is a NATS server inside this process.
+// Server is a NATS server inside this process.
 //
 // It shares the process's memory and fate. Its directory is guarded by a lock
 // file, because two servers on one directory destroy each other's files and
@@ -39,7 +41,7 @@ type EmbeddedConfig struct {
 // ends. It guards against other servers of this kind only: never point a
 // nats-server of another origin at the directory of a running one, and never
 // keep it on a network file system.
-type Embedded struct {
+type Server struct {
 	srv      *server.Server
 	log      *slog.Logger
 	dir      string
@@ -50,14 +52,14 @@ type Embedded struct {
 	stop     sync.Once
 }
 
-// StartEmbedded starts the server and returns once it accepts connections. The
-// stream is not there before [Embedded.Apply].
+// Start starts the server and returns once it accepts connections. The
+// stream is not there before [Server.Apply].
 //
-// It returns [ErrNotLoopback], [ErrPortInUse], [ErrDirInUse], or the reason that
+// It returns [natsdeploy.ErrNotLoopback], [natsdeploy.ErrPortInUse], [natsdeploy.ErrDirInUse], or the reason that
 // the server gave. An empty directory takes a few milliseconds; after a kill −9 the
 // server reads its newest files again, about 2.5 s per GB. The context is looked
 // at before and after that, the server cannot be interrupted in it.
-func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
+func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("embedded NATS: no data directory")
 	}
@@ -75,7 +77,7 @@ func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Embedded{log: cfg.Logger, dir: cfg.Dir, listens: cfg.Listen != "", maxBytes: cfg.MaxBytes, lock: lock}
+	e := &Server{log: cfg.Logger, dir: cfg.Dir, listens: cfg.Listen != "", maxBytes: cfg.MaxBytes, lock: lock}
 	if err := e.start(ctx, host, port); err != nil {
 		e.Stop()
 		return nil, fmt.Errorf("embedded NATS: %w", err)
@@ -83,7 +85,7 @@ func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
 	return e, nil
 }
 
-func (e *Embedded) start(ctx context.Context, host string, port int) error {
+func (e *Server) start(ctx context.Context, host string, port int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -109,43 +111,43 @@ func (e *Embedded) start(ctx context.Context, host string, port int) error {
 	return ctx.Err()
 }
 
-// Apply is [Apply] over a connection within the process, and three things more:
+// Apply is [natsdeploy.Apply] over a connection within the process, and three things more:
 // a new stream gets a size that suits the disk, its files and directories are
 // synced, and it is not created where events lie that the server could not read.
 //
-// It returns also [ErrDamaged] and [ErrNoSpace].
-func (e *Embedded) Apply(ctx context.Context, s Settings) (Info, error) {
+// It returns also [natsdeploy.ErrDamaged] and [natsdeploy.ErrNoSpace].
+func (e *Server) Apply(ctx context.Context, s natsdeploy.Settings) (natsdeploy.Info, error) {
 	if s.MaxBytes == 0 {
 		s.MaxBytes = e.maxBytes
 	}
 	nc, err := nats.Connect("", e.InProcess())
 	if err != nil {
-		return Info{}, fmt.Errorf("embedded NATS: %w", err)
+		return natsdeploy.Info{}, fmt.Errorf("embedded NATS: %w", err)
 	}
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return Info{}, fmt.Errorf("embedded NATS: %w", err)
+		return natsdeploy.Info{}, fmt.Errorf("embedded NATS: %w", err)
 	}
 
-	if _, err := js.Stream(ctx, Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := js.Stream(ctx, natsdeploy.Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
 		if held, err := holdsEvents(e.streamDir()); err != nil {
-			return Info{}, err
+			return natsdeploy.Info{}, err
 		} else if held {
-			return Info{}, fmt.Errorf("%w: %s; the server's log says why it left the stream out; restore the directory from a backup, or move it away to begin an empty log", ErrDamaged, e.streamDir())
+			return natsdeploy.Info{}, fmt.Errorf("%w: %s; the server's log says why it left the stream out; restore the directory from a backup, or move it away to begin an empty log", natsdeploy.ErrDamaged, e.streamDir())
 		}
 		if s.MaxBytes == 0 {
 			if s.MaxBytes, err = newStreamSize(e.maxStore); err != nil {
-				return Info{}, fmt.Errorf("%w in %s", err, e.dir)
+				return natsdeploy.Info{}, fmt.Errorf("%w in %s", err, e.dir)
 			}
 		}
 	}
-	info, err := Apply(ctx, js, s)
-	if errors.Is(err, ErrNoSpace) {
-		return Info{}, fmt.Errorf("%w: a stream of %d bytes was asked for, the disk under %s has a share of %d for it", ErrNoSpace, s.MaxBytes, e.dir, e.maxStore)
+	info, err := natsdeploy.Apply(ctx, js, s)
+	if errors.Is(err, natsdeploy.ErrNoSpace) {
+		return natsdeploy.Info{}, fmt.Errorf("%w: a stream of %d bytes was asked for, the disk under %s has a share of %d for it", natsdeploy.ErrNoSpace, s.MaxBytes, e.dir, e.maxStore)
 	}
 	if err != nil {
-		return Info{}, err
+		return natsdeploy.Info{}, err
 	}
 	if info.MaxBytes > e.maxStore {
 		e.log.Warn("the disk has less room than the stream may take; events will be refused before the stream is full",
@@ -154,14 +156,14 @@ func (e *Embedded) Apply(ctx context.Context, s Settings) (Info, error) {
 	// Each time and not only after creating: a process killed between the two
 	// would leave a stream that the next power cut takes whole.
 	if err := syncMetadata(e.dir, e.streamDir()); err != nil {
-		return Info{}, fmt.Errorf("embedded NATS: sync %s: %w", e.dir, err)
+		return natsdeploy.Info{}, fmt.Errorf("embedded NATS: sync %s: %w", e.dir, err)
 	}
 	return info, nil
 }
 
 // ClientURL is where other processes connect, "nats://127.0.0.1:4222"; empty if
 // the server does not listen.
-func (e *Embedded) ClientURL() string {
+func (e *Server) ClientURL() string {
 	if !e.listens {
 		return ""
 	}
@@ -171,7 +173,7 @@ func (e *Embedded) ClientURL() string {
 // InProcess connects without a port, at half the latency of loopback:
 //
 //	nats.Connect("", e.InProcess())
-func (e *Embedded) InProcess() nats.Option { return nats.InProcessServer(e.srv) }
+func (e *Server) InProcess() nats.Option { return nats.InProcessServer(e.srv) }
 
 // WriteError says why the log takes no writes, nil if it does. The server finds out when
 // it writes, and does not try again: it has to be restarted once the cause has gone.
@@ -185,7 +187,7 @@ func (e *Embedded) WriteError() error {
 
 // Stop closes all connections, writes the server's state and returns when
 // nothing of it runs any more. Every call of it does, whichever came first.
-func (e *Embedded) Stop() {
+func (e *Server) Stop() {
 	e.stop.Do(func() {
 		if e.srv != nil {
 			e.srv.Shutdown()
@@ -197,8 +199,8 @@ func (e *Embedded) Stop() {
 	})
 }
 
-func (e *Embedded) streamDir() string {
-	return filepath.Join(e.dir, server.JetStreamStoreDir, server.DEFAULT_GLOBAL_ACCOUNT, "streams", Stream)
+func (e *Server) streamDir() string {
+	return filepath.Join(e.dir, server.JetStreamStoreDir, server.DEFAULT_GLOBAL_ACCOUNT, "streams", natsdeploy.Stream)
 }
 
 func lockDir(dir string) (*flock.Flock, error) {
@@ -211,7 +213,7 @@ func lockDir(dir string) (*flock.Flock, error) {
 		return nil, fmt.Errorf("embedded NATS: lock %s: %w", lock.Path(), err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("embedded NATS: %w: another server runs on %s; stop it, or use another directory", ErrDirInUse, dir)
+		return nil, fmt.Errorf("embedded NATS: %w: another server runs on %s; stop it, or use another directory", natsdeploy.ErrDirInUse, dir)
 	}
 	return lock, nil
 }
@@ -229,14 +231,14 @@ func listenAddress(listen string) (host string, port int, err error) {
 		addr.IP = net.IPv4(127, 0, 0, 1)
 	}
 	if !addr.IP.IsLoopback() {
-		return "", 0, fmt.Errorf("embedded NATS: %q is %w: there are no access tokens yet, so whoever can reach the port could read and write everything; listen on 127.0.0.1 or [::1]", listen, ErrNotLoopback)
+		return "", 0, fmt.Errorf("embedded NATS: %q is %w: there are no access tokens yet, so whoever can reach the port could read and write everything; listen on 127.0.0.1 or [::1]", listen, natsdeploy.ErrNotLoopback)
 	}
 	if addr.Port == 0 {
 		return addr.IP.String(), server.RANDOM_PORT, nil
 	}
 	l, err := net.ListenTCP("tcp", addr)
 	if isAddrInUse(err) {
-		return "", 0, fmt.Errorf("embedded NATS: %w: something listens on %s already, perhaps another mneme or a nats-server; stop it, or choose another port (0 takes a free one)", ErrPortInUse, addr)
+		return "", 0, fmt.Errorf("embedded NATS: %w: something listens on %s already, perhaps another mneme or a nats-server; stop it, or choose another port (0 takes a free one)", natsdeploy.ErrPortInUse, addr)
 	}
 	if err != nil {
 		return "", 0, fmt.Errorf("embedded NATS: %w", err)

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/httpapi"
+	"mneme/pkg/projection"
+)
+
+// waits runs a wait for sequence 9 against a server that says first and, after enough
+// questions for a remark, then.
+func waits(t *testing.T, first, then httpapi.ProjectionStatus) (said string, err error) {
+	t.Helper()
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		p := first
+		if asked.Add(1) > 6 {
+			p = then
+		}
+		_ = json.NewEncoder(w).Encode(httpapi.Status{Projections: []httpapi.ProjectionStatus{p, {Name: "embeddings", State: "halted"}}})
+	}))
+	defer server.Close()
+	before := sayWaiting
+	sayWaiting = 2 * pollApplied
+	defer func() { sayWaiting = before }()
+	var out bytes.Buffer
+	err = (&client{base: server.URL}).awaitApplied(t.Context(), newTerminal(&out, &out, "never"), 9)
+	return out.String(), err
+}
+
+func TestAWaitSaysWhatItWaitsFor(t *testing.T) {
+	require.Equal(t, 10*time.Second, sayWaiting)
+	done := httpapi.ProjectionStatus{Name: "graph", State: "live", Checkpoint: 9}
+	said, err := waits(t, httpapi.ProjectionStatus{Name: "graph", State: "catching up", Checkpoint: 4, Lag: 5, Error: "no answer"}, done)
+	require.NoError(t, err)
+	require.Contains(t, said, "waiting for graph: catching up, at sequence 4 of 9: no answer\n")
+
+	said, err = waits(t, httpapi.ProjectionStatus{Name: "graph", State: "absent"}, done)
+	require.NoError(t, err)
+	require.Contains(t, said, "waiting for graph: absent, at sequence 0 of 9")
+
+	said, err = waits(t, done, done)
+	require.NoError(t, err)
+	require.Empty(t, said)
+}
+
+func TestAWaitFailsWhereWaitingDoesNotHelp(t *testing.T) {
+	full := fmt.Errorf("%w: database or disk is full (13)", projection.ErrDisk).Error()
+	for name, p := range map[string]httpapi.ProjectionStatus{
+		"mneme rebuild graph": {Name: "graph", State: "damaged", Error: "malformed"},
+		"another log":         {Name: "graph", State: "halted", Error: "another log"},
+		"make room":           {Name: "graph", State: "catching up", Lag: 5, Error: full},
+	} {
+		_, err := waits(t, p, p)
+		require.ErrorContains(t, err, "the events are in the log, but graph has not applied them", name)
+		require.ErrorContains(t, err, name)
+	}
+}

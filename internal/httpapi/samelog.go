@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme/pkg/eventlog"
+	"mneme/pkg/projection"
+)
+
+// sameLogFor is how long a read model that was found to be made from this log is taken to
+// be: the log can be replaced under a server that runs.
+const sameLogFor = time.Second
+
+// sameLogs remembers which read models were compared with the log, and when.
+type sameLogs struct {
+	lock sync.Mutex
+	at   map[string]time.Time
+}
+
+// sameLog is a problem if a model was made from another log than this one, or from one
+// that has lost its end since: its position then says nothing of what it has applied of
+// this log, and a read of one's own write would be answered from old rows. Its projector
+// halts for the same reason, but it may run elsewhere, or not at all.
+func (a *api) sameLog(ctx context.Context, m model, partition int) error {
+	key := fmt.Sprint(m.name, " ", m.generation, " ", partition)
+	a.same.lock.Lock()
+	recent := time.Since(a.same.at[key]) < sameLogFor
+	a.same.lock.Unlock()
+	if recent {
+		return nil
+	}
+	cps, err := m.store.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	for _, cp := range cps {
+		if cp.Partition != partition || cp.Seq == 0 {
+			continue
+		}
+		if err := a.holds(ctx, m.name, cp); err != nil {
+			return err
+		}
+	}
+	a.same.lock.Lock()
+	a.same.at[key] = time.Now()
+	a.same.lock.Unlock()
+	return nil
+}
+
+// holds is a problem unless the log holds what a checkpoint says was applied, as far as
+// it can be known: it may have been purged.
+func (a *api) holds(ctx context.Context, model string, cp projection.Checkpoint) error {
+	halted := func(reason string) error {
+		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(fmt.Sprintf("the read model %s does not follow this log: %s; see mneme status", model, reason)), later())
+	}
+	if cp.Halted != "" {
+		return halted(cp.Halted)
+	}
+	state, err := a.Log.State(ctx)
+	if err != nil {
+		return err
+	}
+	if cp.Seq > state.Head {
+		return halted(fmt.Sprintf("it has applied sequence %d, and the log ends at %d", cp.Seq, state.Head))
+	}
+	message, err := a.Log.Get(ctx, cp.Seq)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return nil
+	}
+	if err == nil && message.Digest() != cp.Event {
+		return halted(fmt.Sprintf("at sequence %d it has applied another event", cp.Seq))
+	}
+	return err
+}

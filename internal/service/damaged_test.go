@@ -1,0 +1,49 @@
+package service_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme/internal/service"
+	"mneme/internal/settings"
+	"mneme/pkg/graph/sqlitestore"
+)
+
+func TestReadersElsewhereNoticeThatADamagedReadModelWasReplaced(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	first, err := service.Up(t.Context(), service.Config{Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: settings.Logger(os.Stderr, "error", "text")})
+	require.NoError(t, err)
+	last := instance{t, first}.fill(3, 5)
+	models := service.NewModels(data, service.NewStores(data, settings.Models{}))
+	defer func() { require.NoError(t, models.Close()) }()
+	serves := func() (generation int, seq uint64) {
+		g, err := models.Graph()
+		require.NoError(t, err)
+		defer g.Release()
+		list, err := g.Model.Checkpoints(t.Context())
+		if err != nil || len(list) == 0 {
+			return g.Generation, 0
+		}
+		return g.Generation, list[0].Seq
+	}
+	require.Eventually(t, func() bool {
+		generation, seq := serves()
+		return generation == 1 && seq == last
+	}, patience, 10*time.Millisecond)
+	require.NoError(t, first.Close())
+
+	path := sqlitestore.Path(filepath.Join(data, "models"), "graph", 1)
+	require.NoError(t, os.Truncate(path, 3*4096)) // under a reader that has it open
+	require.NoError(t, os.RemoveAll(path+"-wal")) // where the reader kept what the file has lost
+	upOn(t, data, settings.Models{})
+	require.Eventually(t, func() bool {
+		generation, seq := serves()
+		return generation == 2 && seq == last
+	}, patience, 50*time.Millisecond)
+	require.FileExists(t, path+".damaged-1")
+}

@@ -1,0 +1,120 @@
+package window
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"mneme/pkg/graph"
+)
+
+// unixLines is a text as contexts show it. Every line end that some reader knows becomes LF:
+// CR, CR LF, VT, FF, FS, GS and RS, U+0085, U+2028 and U+2029 (Python's str.splitlines and
+// JavaScript's /^/m). So the line that follows gets its tab. Of the other control
+// characters only TAB stays, and the sequences by which terminals change color are left out.
+// No character becomes more than one.
+func unixLines(text string) string {
+	if settled(text) { // as almost always: a look costs far less
+		return text
+	}
+	if strings.IndexByte(text, '\x1b') >= 0 {
+		text = terminalSequence.ReplaceAllString(text, "")
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case endsLine(r):
+			return '\n'
+		case unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// terminalSequence is a control sequence of a terminal, such as the one for red.
+var terminalSequence = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
+
+// endsLine tells whether some reader takes a character for the end of a line.
+func endsLine(r rune) bool {
+	switch r {
+	case '\n', '\r', '\v', '\f', '\x1c', '\x1d', '\x1e', '\u0085', '\u2028', '\u2029':
+		return true
+	}
+	return false
+}
+
+// settled tells whether unixLines would change nothing. Eight bytes without a control
+// character, all of them ASCII, are looked at in one step.
+func settled(text string) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for len(text) >= 8 {
+		eight := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 | uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
+		// below space, DEL, or not ASCII
+		if ((eight-ones*' ')|(eight+ones)|eight)&highs != 0 && !settledBytes(text, 8) {
+			return false
+		}
+		text = text[8:]
+	}
+	return settledBytes(text, len(text))
+}
+
+// settledBytes looks at the characters that begin in the first n bytes.
+func settledBytes(text string, n int) bool {
+	for i := range n {
+		switch c := text[i]; {
+		case c < ' ':
+			if c != '\n' && c != '\t' {
+				return false
+			}
+		case c == 0x7f:
+			return false
+		case c == 0xc2: // of U+0080 to U+00BF
+			if i+1 < len(text) && text[i+1] < 0xa0 {
+				return false
+			}
+		case c == 0xe2: // of U+2028 and U+2029
+			if rest := text[i:]; strings.HasPrefix(rest, "\u2028") || strings.HasPrefix(rest, "\u2029") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// plain is a text with LF as its only line end, and none before or after it.
+func plain(text string) string { return strings.Trim(unixLines(text), "\n") }
+
+// onOneLine are arguments, which are JSON, with escapes for what unixLines would change in
+// a string: they stay the same value.
+func onOneLine(arguments graph.Body) graph.Body {
+	if settled(arguments.Text) {
+		return arguments
+	}
+	var w strings.Builder
+	for _, r := range arguments.Text {
+		if r >= 0x7f && (unicode.IsControl(r) || endsLine(r)) {
+			fmt.Fprintf(&w, `\u%04x`, r)
+			arguments.Chars += 5
+			continue
+		}
+		w.WriteRune(r)
+	}
+	arguments.Bytes += w.Len() - len(arguments.Text)
+	arguments.Text = w.String()
+	return arguments
+}
+
+// What is shown of a name: of a tool or file, of a speaker or an origin.
+const (
+	maxNameChars    = 512
+	maxSpeakerChars = 60
+)
+
+// oneLine is a name on one line: \n stands for a line end.
+func oneLine(name string) string {
+	return clip(strings.ReplaceAll(unixLines(name), "\n", `\n`), maxNameChars)
+}

@@ -1,0 +1,53 @@
+// Package deps holds what programs and packages must not link.
+package deps
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	natsServer = "github.com/nats-io/nats-server/v2/server"
+	openAI     = "github.com/openai/openai-go/v3"
+	anthropic  = "github.com/anthropics/anthropic-sdk-go"
+	sqlite     = "modernc.org/sqlite"
+	neo4j      = "github.com/neo4j/neo4j-go-driver/v5/neo4j"
+	huma       = "github.com/danielgtaylor/huma/v2"
+)
+
+// linked are all packages that a program with these packages links.
+func linked(t *testing.T, packages ...string) []string {
+	t.Helper()
+	command := exec.Command("go", append([]string{"list", "-deps"}, packages...)...)
+	command.Dir = "../.."
+	var problems strings.Builder
+	command.Stderr = &problems
+	out, err := command.Output()
+	require.NoError(t, err, problems.String())
+	return strings.Fields(string(out))
+}
+
+// Who imports the events or the log in a program of their own connects to a server: they
+// must not carry one along.
+func TestClientsOfTheLogLinkNoServerAndNoStore(t *testing.T) {
+	t.Parallel()
+	got := linked(t, "./events", "./pkg/eventlog", "./pkg/projection", "./deploy/nats")
+	for _, heavy := range []string{natsServer, sqlite, neo4j, huma} {
+		require.NotContains(t, got, heavy)
+	}
+	require.Contains(t, linked(t, "./deploy/nats/embedded"), natsServer, "the name is still right")
+}
+
+// The official SDKs are for tests, as an independent reading of what is sent: in a program
+// they were half of all symbols.
+func TestNoProgramLinksASDKOfAModel(t *testing.T) {
+	t.Parallel()
+	for _, name := range linked(t, "./cmd/...", "./examples/...", "./pkg/...", "./internal/summarizer/...") {
+		require.False(t, slices.ContainsFunc([]string{openAI, anthropic}, func(sdk string) bool { return name == sdk || strings.HasPrefix(name, sdk+"/") }), name)
+	}
+	require.Contains(t, linked(t, "-test", "./pkg/window"), openAI, "the name is still right")
+}
