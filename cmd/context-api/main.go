@@ -1,5 +1,5 @@
-// Command context-api serves conversations, files and the context from the read
-// models. It is configured by environment variables: context-api --help lists them.
+// Command context-api serves conversations, files and contexts from the read models.
+// Environment variables configure it; context-api --help lists them.
 package main
 
 import (

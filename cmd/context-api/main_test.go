@@ -25,7 +25,7 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// program is one of mneme's programs, running.
+// program is one of mneme's programs while it runs.
 type program struct {
 	cmd *exec.Cmd
 	err bytes.Buffer
@@ -44,7 +44,7 @@ func start(t *testing.T, bin, name, listen, nats, data string) *program {
 	return p
 }
 
-// healthy runs a program's check of itself, and returns its exit code and what it said.
+// healthy runs a program's health check and returns its exit code and output.
 func healthy(t *testing.T, bin, name, listen string) (int, string) {
 	cmd := exec.Command(filepath.Join(bin, name), "--healthy")
 	cmd.Env = append(os.Environ(), "MNEME_LISTEN="+listen)
@@ -55,7 +55,7 @@ func healthy(t *testing.T, bin, name, listen string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// freePort is an address that nobody listens on now.
+// freePort returns an address that nobody listens on.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// eventually asks until the answer is good or time is up.
+// eventually repeats a request until the answer is good or time is up.
 func eventually(t *testing.T, url string, good func(status int, body string) bool) string {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -85,7 +85,7 @@ func eventually(t *testing.T, url string, good func(status int, body string) boo
 	return ""
 }
 
-func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
+func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	t.Parallel()
 	bin, err := programs.Build("mneme/cmd/ingestor", "mneme/cmd/file-tracker", "mneme/cmd/summarizer", "mneme/cmd/context-api")
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	_, err = server.Apply(t.Context(), natsdeploy.Settings{MaxBytes: 1 << 30})
 	require.NoError(t, err)
 
-	// The reader comes first: it lives, but is not ready before the models are there.
+	// The reader starts first: it is alive, but not ready before the models exist.
 	address := freePort(t)
 	api := start(t, bin, "context-api", address, server.ClientURL(), data)
 	url := "http://" + address
@@ -110,7 +110,7 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	ingestorAddress, trackerAddress, summarizerAddress := freePort(t), freePort(t), freePort(t)
 	ingestor := start(t, bin, "ingestor", ingestorAddress, server.ClientURL(), data)
 	tracker := start(t, bin, "file-tracker", trackerAddress, server.ClientURL(), data)
-	// It is ready without a summarizer.
+	// It is ready even without a summarizer.
 	eventually(t, url+"/readyz", func(status int, _ string) bool { return status == http.StatusOK })
 	summarizer := start(t, bin, "summarizer", summarizerAddress, server.ClientURL(), data)
 	for name, address := range map[string]string{"context-api": address, "ingestor": ingestorAddress, "file-tracker": trackerAddress, "summarizer": summarizerAddress} {
@@ -136,7 +136,7 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	}
 	require.Contains(t, context(publish("m1", "first words")), "first words")
 
-	// Each shows the log and what it does itself.
+	// Each program shows the log and its own work.
 	for program, own := range map[string]string{
 		address: `http_route="/v1/conversations/{id}/context"`, ingestorAddress: `mneme_projection_checkpoint{partition="0",projection="graph"} 1`,
 		trackerAddress: `mneme_projection_checkpoint{partition="0",projection="files"} 1`, summarizerAddress: `mneme_projection_checkpoint{partition="0",projection="summaries"} 1`,
@@ -146,12 +146,12 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 		require.Equal(t, program == address, !strings.Contains(shown, "mneme_projection_"))
 	}
 
-	// A second ingestor on the same directory is refused; the first one goes on.
+	// A second ingestor on the same directory is refused; the first goes on.
 	second := start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)
 	require.Error(t, second.cmd.Wait())
 	require.Contains(t, second.err.String(), "in use by another process")
 
-	// SIGTERM ends each program in order; another start goes on where it was.
+	// SIGTERM ends each program cleanly; after a restart it continues.
 	for _, p := range []*program{ingestor, tracker, summarizer} {
 		require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, p.cmd.Wait(), p.err.String())
@@ -161,7 +161,7 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	start(t, bin, "file-tracker", "127.0.0.1:0", server.ClientURL(), data)
 	require.Contains(t, context(seq), "written while nobody listened")
 
-	// A request in flight is answered as if the program went on.
+	// A request in flight is still answered.
 	require.NoError(t, ingestor.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, ingestor.cmd.Wait(), ingestor.err.String())
 	seq = publish("m3", "never applied")
@@ -181,7 +181,7 @@ func TestTheProgramsShareALogAndADirectoryInAnyOrderOfStart(t *testing.T) {
 	require.NoError(t, api.cmd.Wait(), api.err.String())
 }
 
-func TestABadVariableIsNamed(t *testing.T) {
+func TestInvalidVariableIsNamed(t *testing.T) {
 	t.Parallel()
 	bin, err := programs.Build("mneme/cmd/ingestor", "mneme/cmd/summarizer", "mneme/cmd/context-api")
 	require.NoError(t, err)

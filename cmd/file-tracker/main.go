@@ -1,5 +1,5 @@
-// Command file-tracker follows the log and writes one read model. It is configured by
-// environment variables: file-tracker --help lists them.
+// Command file-tracker follows the log and writes the read model "files". Environment
+// variables configure it; file-tracker --help lists them.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command ingestor follows the log and writes one read model. It is configured by
-// environment variables: ingestor --help lists them.
+// Command ingestor follows the log and writes the read model "graph". Environment variables
+// configure it; ingestor --help lists them.
 package main
 
 import (

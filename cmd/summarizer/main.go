@@ -1,6 +1,5 @@
 // Command summarizer follows the log, writes the read model "summaries" and publishes the
-// summaries that are due. It is configured by environment variables: summarizer --help
-// lists them.
+// summaries that are due. Environment variables configure it; summarizer --help lists them.
 package main
 
 import (

@@ -24,10 +24,10 @@ import (
 	"mneme/pkg/graph"
 )
 
-// patience is what anything may take on a busy machine.
+// patience is the time limit for anything on a busy machine.
 const patience = time.Minute
 
-// program is one of mneme's programs, running.
+// program is one of mneme's programs while it runs.
 type program struct {
 	cmd *exec.Cmd
 	err bytes.Buffer
@@ -54,8 +54,9 @@ func (p *program) kill() {
 	_ = p.cmd.Wait()
 }
 
-// conversation is one of which a single summary is due: 3,000 of its characters are in
-// front of the 1,500 that stay out, and not twice that.
+// conversation returns a conversation for which exactly one summary is due: of its
+// characters, the last 1,500 stay out, and the 3,000 before them are enough for one summary
+// but not for two.
 func conversation(t *testing.T, id string) (list []events.Event) {
 	t.Helper()
 	for n, role := range []string{"user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant"} {
@@ -67,7 +68,7 @@ func conversation(t *testing.T, id string) (list []events.Event) {
 	return list
 }
 
-// summaries reads those of the log, by conversation.
+// summaries reads the summaries in the log, by conversation.
 func summaries(t *testing.T, log *eventlog.Log) map[string][]*events.SummaryWritten {
 	t.Helper()
 	found := map[string][]*events.SummaryWritten{}
@@ -82,9 +83,9 @@ func summaries(t *testing.T, log *eventlog.Log) map[string][]*events.SummaryWrit
 	return found
 }
 
-// A process that is killed while a model writes has paid the call: the next one calls
+// If a process is killed while a model writes, the call is paid for: the next process calls
 // again, and the summary is written once.
-func TestACallThatAKillInterruptsIsMadeAgainAndItsSummaryWrittenOnce(t *testing.T) {
+func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 	t.Parallel()
 	bin, err := programs.Build("mneme/cmd/summarizer", "mneme/cmd/ingestor")
 	require.NoError(t, err)
@@ -110,13 +111,13 @@ func TestACallThatAKillInterruptsIsMadeAgainAndItsSummaryWrittenOnce(t *testing.
 	first := start(t, bin, "summarizer", environment...)
 	_, err = log.PublishAll(t.Context(), "default", conversation(t, "c"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond, "the model is not called")
+	require.Eventually(t, func() bool { return endpoint.Calls() == 1 }, patience, 10*time.Millisecond, "the model was not called")
 	first.kill()
 	require.Empty(t, summaries(t, log), "the model has not answered")
 
 	start(t, bin, "summarizer", environment...)
 	require.Eventually(t, func() bool { return len(summaries(t, log)["c"]) > 0 }, patience, 50*time.Millisecond)
-	// When it has come to another conversation it has nothing left to do in this one.
+	// Work on the other conversation means that nothing is left to do in this one.
 	_, err = log.PublishAll(t.Context(), "default", conversation(t, "d"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(summaries(t, log)["d"]) > 0 }, patience, 50*time.Millisecond)
@@ -128,7 +129,7 @@ func TestACallThatAKillInterruptsIsMadeAgainAndItsSummaryWrittenOnce(t *testing.
 	require.Equal(t, uint64(1), written["c"][0].FirstSeq)
 	require.Len(t, written["d"], 1)
 	requests := endpoint.Requests()
-	require.Len(t, requests, 3, "the call that was interrupted is paid twice, no other is")
+	require.Len(t, requests, 3, "only the interrupted call is made twice")
 	require.Equal(t, requests[0].Text, requests[1].Text)
 
 	models := service.NewModels(data, service.NewStores(data, settings.Models{Store: "sqlite"}))

@@ -13,12 +13,12 @@ func TestControlCharactersBecomeVisible(t *testing.T) {
 	evil := "a\x1b]0;title\x07\x1b[2Jb\r\nc\td\x7f\u009b31me\u202eflip\u2066"
 	require.Equal(t, "a␛]0;title␇␛[2Jb\nc\td␡�31me�flip�", Clean(evil))
 	require.Equal(t, "a␛]0;title␇␛[2Jb  c d␡�31me�flip�", OneLine(evil))
-	require.Equal(t, "日本語 🦊 é", OneLine("日本語 🦊 é"), "what is no control character stays")
+	require.Equal(t, "日本語 🦊 é", OneLine("日本語 🦊 é"), "other characters stay")
 }
 
 var columns = []Column{{Name: "ID", Min: 6}, {Name: "TURNS", Right: true, Drop: 1}, {Name: "CHARS", Right: true, Drop: 2}, {Name: "TITLE", Min: 6}}
 
-func TestATableIsAsWideAsItTakes(t *testing.T) {
+func TestTableWithoutWidthIsNotCut(t *testing.T) {
 	t.Parallel()
 	rows := [][]string{{"日本", "1", "1,000", "short"}, {"conversation", "12", "7", ""}}
 	require.Equal(t, []string{
@@ -28,16 +28,16 @@ func TestATableIsAsWideAsItTakes(t *testing.T) {
 	}, Layout(columns, rows, 0))
 }
 
-func TestANarrowTableCutsThenLeavesColumnsOut(t *testing.T) {
+func TestNarrowTableCutsCellsThenDropsColumns(t *testing.T) {
 	t.Parallel()
 	rows := [][]string{{"conversation-one", "1", "1,000", "a title of some length"}}
 	require.Equal(t, []string{"ID          TURNS  CHARS  TITLE", "conversat…      1  1,000  a title o…"}, Layout(columns, rows, 36))
 	require.Equal(t, []string{"ID      TURNS  TITLE", "conve…      1  a tit…"}, Layout(columns, rows, 21))
 	require.Equal(t, []string{"ID      TITLE", "conve…  a titl…"}, Layout(columns, rows, 15))
-	require.Equal(t, []string{"ID      …", "conve…  …"}, Layout(columns, rows, 9), "what can't be narrowed further is cut at the edge")
+	require.Equal(t, []string{"ID      …", "conve…  …"}, Layout(columns, rows, 9), "columns at their minimum are cut at the edge")
 }
 
-func TestNoLineIsEverWiderThanTheTerminal(t *testing.T) {
+func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cell := rapid.StringN(0, 30, -1)

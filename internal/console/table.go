@@ -9,19 +9,19 @@ import (
 type Column struct {
 	Name  string
 	Right bool // aligned to the right, for numbers
-	// Min is the width down to which its cells may be cut; 0 means never.
+	// Min is the width that cells may be cut to; 0 means never cut.
 	Min int
-	// Drop tells which columns are left out of a narrow table: those with the highest
-	// number first, those with 0 never.
+	// Drop is the order in which a narrow table loses columns: highest first. Columns with
+	// 0 always stay.
 	Drop int
 }
 
-// gap stands between two columns.
+// gap separates two columns.
 const gap = "  "
 
-// Layout aligns rows under their headings for a terminal of some width; 0 means as
-// wide as it takes. It narrows columns, then leaves some out, and cuts what is still
-// too wide: a row is always one line. The first line is the headings.
+// Layout aligns rows under their headings to fit a terminal of the given width; 0 means no
+// limit. It narrows columns, then drops some, then cuts the line: a row always takes one
+// line. The first line holds the headings.
 func Layout(columns []Column, rows [][]string, width int) []string {
 	shown := make([]int, len(columns))
 	for i := range shown {
@@ -65,7 +65,8 @@ func measure(columns []Column, rows [][]string) []int {
 	return widths
 }
 
-// fit narrows the widest columns that may be cut until all fit; nil if they can't.
+// fit narrows the widest of the columns that may be cut until the row fits; nil if it
+// can't.
 func fit(columns []Column, shown, natural []int, width int) []int {
 	widths := slices.Clone(natural)
 	total := len(gap) * (len(shown) - 1)
@@ -87,7 +88,7 @@ func fit(columns []Column, shown, natural []int, width int) []int {
 	return widths
 }
 
-// narrowest cuts every column as far as it may be.
+// narrowest cuts every column as far as allowed.
 func narrowest(columns []Column, natural []int) []int {
 	widths := slices.Clone(natural)
 	for i, c := range columns {

@@ -1,8 +1,8 @@
-// Package console makes text fit for a terminal: without control characters, of a
-// certain width, in columns.
+// Package console prepares text for a terminal: it removes control characters, cuts to a
+// width and lays out columns.
 //
-// What agents publish is not trusted here: an escape sequence in a title or in a tool's
-// output would otherwise move the cursor, rename the window or hide text.
+// Text that agents publish is not trusted: an escape sequence in a title or a tool's output
+// could move the cursor, rename the window or hide text.
 package console
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Clean makes every control character visible but line breaks and tabs. Those below
-// a space become their pictures (ESC becomes ␛), others U+FFFD, the marks that
-// change the direction of writing among them.
+// Clean makes control characters visible, except line breaks and tabs. Those below the
+// space become their symbols (ESC becomes ␛); others, including marks that change the
+// writing direction, become U+FFFD.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -24,7 +24,7 @@ func Clean(s string) string {
 	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
-// OneLine is [Clean] for a cell: line breaks and tabs become spaces.
+// OneLine is [Clean] for a table cell: line breaks and tabs become spaces.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029' {
@@ -46,13 +46,13 @@ func visible(r rune) rune {
 	return r
 }
 
-// Width is how many cells of a terminal a text takes; a Chinese character takes two.
+// Width returns how many terminal cells a text takes; a Chinese character takes two.
 func Width(s string) int { return ansi.StringWidth(s) }
 
-// Cut shortens a text to a width, with … as its end if something was cut.
+// Cut shortens a text to a width and ends it with … if something was cut.
 func Cut(s string, width int) string { return ansi.Truncate(s, width, "…") }
 
-// Wrap breaks lines at a width, at words if it can.
+// Wrap breaks lines at a width, between words where it can.
 func Wrap(s string, width int) string {
 	if width < 1 {
 		return s

@@ -351,5 +351,5 @@ func TestAnExportWhoseSequenceIsNoneIsRefusedByLine(t *testing.T) {
 	report, err := b.bring(write(t, filepath.Join(t.TempDir(), "a.ndjson"), line))
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 1, Rejected: 1}, report)
-	require.Equal(t, []string{`a.ndjson: line 1: mnemesequence: "-7" is no sequence`}, b.rejected)
+	require.Equal(t, []string{`a.ndjson: line 1: mnemesequence: "-7" is not a sequence`}, b.rejected)
 }

@@ -10,9 +10,9 @@ import (
 	"mneme/pkg/window"
 )
 
-// OfTenants is the search over all conversations of a tenant, by words and built-in
-// embeddings, which messages have at once. What it ranks it forgets again: of most
-// conversations that are found a few messages are all that is needed.
+// OfTenants returns the search over all conversations of a tenant. It ranks by words and by
+// built-in embeddings, which are stored with the messages. Nothing is cached: most of the
+// conversations found contribute only a few messages.
 func (c *Cache) OfTenants(r graph.SearchReader) window.TenantRecall {
 	return &tenants{c, r}
 }
@@ -54,7 +54,8 @@ func (t *tenants) Conversations(ctx context.Context, tenant string, q window.Con
 	return found, nil
 }
 
-// said is what a conversation is ranked by: its title is the first that it says.
+// said returns what a conversation is ranked by: the title first, then opening and other
+// messages.
 func (t *tenants) said(c *graph.Candidate) (opening, others []recall.Said, err error) {
 	if c.Title != "" {
 		title := recall.Said{Bag: recall.NewBag(recall.Message{Content: c.Title})}

@@ -13,7 +13,7 @@ import (
 	"mneme/pkg/window"
 )
 
-// conversations are the ids that a search over all conversations finds, the best first.
+// conversations returns the ids that a search over all conversations finds, best first.
 func conversations(t *testing.T, c *indexes.Cache, r graph.SearchReader, text string) (ids []string) {
 	t.Helper()
 	f, err := c.OfTenants(r).Conversations(t.Context(), "t", window.ConversationQuery{Text: text})
@@ -33,12 +33,12 @@ func TestConversationsAreRankedWithAndWithoutEmbeddings(t *testing.T) {
 		require.Equal(t, []string{"c", "d"}, conversations(t, c, s.model, "the parser fails"))
 		require.Equal(t, []string{"d"}, conversations(t, c, s.model, "lunch and parser")[:1])
 		require.Empty(t, conversations(t, c, s.model, "zebra"))
-		require.Zero(t, c.Figures().Indexes, "nothing of it is kept")
+		require.Zero(t, c.Figures().Indexes, "nothing is cached")
 	}
 }
 
-// Titles that a coding agent gave its sessions find these sessions, of which only messages
-// are known. One title more or less is 0.8 percent.
+// Titles that a coding agent gave to its sessions must find these sessions by their
+// messages alone. One title more or less is 0.8 percent.
 func TestTitlesFindTheirRecordedConversations(t *testing.T) {
 	s := newStore(t)
 	var at string
@@ -56,7 +56,7 @@ func TestTitlesFindTheirRecordedConversations(t *testing.T) {
 	s.say(at, texts...)
 	for _, c := range []struct {
 		embedder    indexes.Embedder
-		first, five float64 // no less, in percent
+		first, five float64 // lower bounds in percent
 	}{{nil, 86, 95}, {indexes.BuiltIn{}, 88, 95}} {
 		cache, n, first, five := indexes.New(1<<20, c.embedder), 0.0, 0.0, 0.0
 		for q := range testdata.Lines[struct {

@@ -1,7 +1,7 @@
-// Package indexes keeps the recall indexes of the conversations that were searched last,
-// as many as a budget of memory allows, with the rows that their last contexts have read and
-// what contexts keep of the code that tools have shown there. An index is loaded from what is stored with the messages when its
-// conversation is searched for the first time, and each search reads what has come since.
+// Package indexes caches what searches and contexts need of the most recently searched
+// conversations, within a memory budget: the recall index, the rows that the last context
+// read, and the code that contexts show. An index is loaded from what is stored with the
+// messages when its conversation is first searched; later searches read only what is new.
 package indexes
 
 import (
@@ -17,31 +17,31 @@ import (
 	"mneme/pkg/window"
 )
 
-// page is how many bags are read at once.
+// page is how many bags are read at a time.
 const page = 1000
 
-// Cache holds indexes. Many may search it at once; two searches of one conversation wait
-// for each other only while one of them reads what is new.
+// Cache holds indexes. It is safe for concurrent use. Two searches of one conversation
+// block each other only while one of them reads new messages.
 type Cache struct {
 	budget   int
 	embedder Embedder
 
 	mu      sync.Mutex
 	entries map[key]*list.Element // of *entry
-	recent  list.List             // the one searched last in front
+	recent  list.List             // most recently searched first
 	figures Figures
 }
 
-// Figures are those of a cache since it was made.
+// Figures counts what a cache did since it was made.
 type Figures struct {
-	Indexes int // that it holds
-	Bytes   int // that they take, about
+	Indexes int // indexes held now
+	Bytes   int // approximate memory held now
 	Hits    int // searches that found the index of their conversation
-	Loads   int // that did not
-	Evicted int // indexes that had to make room
+	Loads   int // searches that had to load it
+	Evicted int // indexes evicted to make room
 }
 
-// key tells indexes apart, see [Source].
+// key identifies an entry, see [Source].
 type key struct {
 	id      events.ConversationID
 	edition string
@@ -49,18 +49,18 @@ type key struct {
 
 type entry struct {
 	key        key
-	bytes      int // of the index, as counted in the cache
+	bytes      int // of the index; these four add up in Figures.Bytes
 	textsBytes int // of the texts
 	codeBytes  int // of the code
 	rowBytes   int // of the rows
 
 	mu    sync.RWMutex
 	index *recall.Index
-	n     int // of the last message that was added, see graph.Position
+	n     int // number of the last message added, see graph.Position
 	last  uint64
 
-	// Of the read model "embeddings": the sequence of the last message that has vectors,
-	// and those before it that have none.
+	// From the read model "embeddings": the sequence of the last message that has vectors,
+	// and the earlier messages that have none.
 	embeddedUpTo uint64
 	unembedded   []uint64
 
@@ -69,20 +69,21 @@ type entry struct {
 	rows  rows
 }
 
-// New makes an empty cache that holds about so many bytes of indexes, and at least the one
-// searched last. Embedder may be nil: then nothing is ranked by meaning.
+// New returns an empty cache for about budget bytes. It always holds the most recently
+// searched conversation, even if that is larger. With a nil embedder nothing is ranked by
+// meaning.
 func New(budget int, embedder Embedder) *Cache {
 	return &Cache{budget: budget, embedder: embedder, entries: map[key]*list.Element{}}
 }
 
-// Figures are what the cache has done.
+// Figures returns the counts.
 func (c *Cache) Figures() Figures {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.figures
 }
 
-// of finds or begins the entry of a conversation.
+// of returns the entry of a conversation and makes it if needed.
 func (c *Cache) of(k key) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +101,8 @@ func (c *Cache) of(k key) *entry {
 	return e
 }
 
-// code is an empty cache of code, which is ranked by built-in embeddings if by any: there
-// are no others of it.
+// code returns an empty cache of code. Code is ranked by built-in embeddings or not at all;
+// no other embeddings of it exist.
 func (c *Cache) code() *window.CodeCache {
 	if c.embedder == nil {
 		return &window.CodeCache{}
@@ -109,7 +110,7 @@ func (c *Cache) code() *window.CodeCache {
 	return &window.CodeCache{Embed: embed, Model: static.Model}
 }
 
-// held is the entry of a conversation that was searched, nil if it had to go.
+// held returns the entry of a conversation, or nil if it was never searched or was evicted.
 func (c *Cache) held(k key) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,12 +120,13 @@ func (c *Cache) held(k key) *entry {
 	return nil
 }
 
-// resize counts what a part of an entry takes now, and makes room for it.
+// resize updates the size of a part of an entry and evicts others if the cache is over
+// budget.
 func (c *Cache) resize(e *entry, part *int, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at := c.entries[e.key]; at == nil || at.Value != e {
-		return // it had to go meanwhile
+		return // evicted since
 	}
 	c.figures.Bytes += bytes - *part
 	*part = bytes
@@ -141,7 +143,7 @@ func (c *Cache) remove(at *list.Element) {
 	c.figures.Indexes--
 }
 
-// forget removes an entry that can't be used, unless it is gone already.
+// forget removes an unusable entry, unless it is gone already.
 func (c *Cache) forget(e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,9 +152,9 @@ func (c *Cache) forget(e *entry) {
 	}
 }
 
-// refresh adds what was stored since the entry was searched last. It reads the last
-// message that it knows once more: if that is gone or has another number, the store was
-// repaired or is an older one, and the index is made anew.
+// refresh adds the messages stored since the last search. It also reads the last known
+// message again: if that is gone or has another number, the store was repaired or replaced,
+// and the index is rebuilt.
 func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -187,7 +189,7 @@ func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool)
 	}
 }
 
-// add adds bags to the index, with their own vectors if they count.
+// add adds bags to the index, with their built-in vectors if these are used.
 func (e *entry) add(list []graph.Bag, builtIn bool) error {
 	for i := range list {
 		bag, vectors, err := list[i].Decode()
@@ -205,8 +207,7 @@ func (e *entry) add(list []graph.Bag, builtIn bool) error {
 	return nil
 }
 
-// embed adds the vectors that were stored since it was asked last, those of so many
-// dimensions.
+// embed adds the vectors stored since its last call, skipping those of other dimensions.
 func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions int) (embedded, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -215,14 +216,15 @@ func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions 
 		for i := range list {
 			vectors, err := list[i].Decode()
 			if err == nil && list[i].Dimensions == dimensions {
-				_ = e.index.SetVectors(list[i].Seq, vectors) // a message that has failed here is not in the index
+				_ = e.index.SetVectors(list[i].Seq, vectors) // fails only for a message that is not in the index
 			}
 			e.embeddedUpTo = max(e.embeddedUpTo, list[i].Seq)
 		}
 		return len(list), err
 	}
-	// What had none may have some now: it was tried again, or is inherited from another
-	// partition. A page of that is enough.
+	// A message without vectors may have some now: embedding was retried, or the message
+	// comes from a parent in another partition. One page of such messages is enough for one
+	// search.
 	if len(e.unembedded) > 0 {
 		first, last := e.unembedded[0], e.unembedded[len(e.unembedded)-1]
 		if _, err := read(first, last); err != nil {
@@ -246,26 +248,26 @@ func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions 
 	}, nil
 }
 
-// embedded is how far the messages of an index are embedded.
+// embedded says how many messages of an index have vectors.
 type embedded struct {
-	upTo         uint64 // the sequence of the last one that is
-	without, all int    // messages
+	upTo         uint64 // sequence of the last message with vectors
+	without, all int    // numbers of messages
 }
 
-// unnamed is a query without the names of who speaks in the conversation.
+// unnamed returns the query without the names of the conversation's speakers.
 func (e *entry) unnamed(q recall.Query) string {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return e.index.Unnamed(q.Text, q.AsOf)
 }
 
-// builtIn tells whether the vectors that count are those that bags have.
+// builtIn reports whether the vectors stored with the bags are the ones in use.
 func (c *Cache) builtIn() bool {
 	_, ok := c.embedder.(BuiltIn)
 	return ok
 }
 
-// Model names the embeddings, "" if there are none.
+// Model returns the name of the embedding model, "" if there is none.
 func (c *Cache) Model() string {
 	if c.embedder == nil {
 		return ""
@@ -273,6 +275,6 @@ func (c *Cache) Model() string {
 	return c.embedder.Model()
 }
 
-// Remote tells whether vectors come from the read model "embeddings", and those of queries
-// from a server.
+// Remote reports whether vectors come from the read model "embeddings" and queries are
+// embedded by a server.
 func (c *Cache) Remote() bool { return c.embedder != nil && !c.builtIn() }

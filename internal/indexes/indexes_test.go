@@ -19,14 +19,14 @@ import (
 	"mneme/pkg/recall"
 )
 
-// store is a read model in SQLite with what was put into it.
+// store is a SQLite read model and what was put into it.
 type store struct {
 	t     *testing.T
 	model *sqlitestore.Graph
 	graph projection.Projection[*graph.Unit]
 	cp    projection.Checkpoint
 	seq   uint64
-	name  string // in the ids of events
+	name  string // part of event ids
 }
 
 func newStore(t *testing.T) *store {
@@ -54,7 +54,7 @@ func id(conversation string) events.ConversationID {
 	return events.ConversationID{Tenant: "t", ID: conversation}
 }
 
-// found are the sequences that a search finds, the best first.
+// found returns the sequences that a search finds, best first.
 func found(t *testing.T, c *indexes.Cache, r graph.RecallReader, conversation, text string, asOf uint64) (seqs []uint64) {
 	t.Helper()
 	f, err := c.Of(indexes.Source{Messages: r}).Search(t.Context(), id(conversation), recall.Query{Text: text, AsOf: asOf})
@@ -65,19 +65,19 @@ func found(t *testing.T, c *indexes.Cache, r graph.RecallReader, conversation, t
 	return seqs
 }
 
-func TestASearchFindsWhatWasSaidSinceTheLastOne(t *testing.T) {
+func TestSearchFindsMessagesAddedSinceTheLastOne(t *testing.T) {
 	s, c := newStore(t), indexes.New(1<<20, nil)
 	s.say("c", "The parser fails on paths.", "Lunch at noon.")
 	require.Equal(t, []uint64{1}, found(t, c, s.model, "c", "parser", 0)[:1])
 	s.say("c", "Yes.", "The parser again: quotes now.")
 	require.ElementsMatch(t, []uint64{1, 4}, found(t, c, s.model, "c", "parser", 0)[:2])
 	require.Equal(t, indexes.Figures{Indexes: 1, Bytes: c.Figures().Bytes, Hits: 1, Loads: 1}, c.Figures())
-	require.Equal(t, found(t, indexes.New(1<<20, nil), s.model, "c", "parser", 0), found(t, c, s.model, "c", "parser", 0), "as a new cache")
+	require.Equal(t, found(t, indexes.New(1<<20, nil), s.model, "c", "parser", 0), found(t, c, s.model, "c", "parser", 0), "same as a new cache")
 }
 
-// However searches and appends follow each other, a search as of a sequence answers what
-// an index answers that was loaded when that was the last one.
-func TestASearchAsOfASequenceAnswersWhatItAnsweredThen(t *testing.T) {
+// In any order of searches and appends, a search as of a sequence must answer like an index
+// loaded when that sequence was the last.
+func TestSearchAsOfASequenceAnswersAsBackThen(t *testing.T) {
 	words := strings.Fields("parser path quote lunch noon test fail cache shard index graph log event turn store file")
 	random := rand.New(rand.NewPCG(1, 2))
 	text := func() string {
@@ -105,7 +105,7 @@ func TestASearchAsOfASequenceAnswersWhatItAnsweredThen(t *testing.T) {
 	}
 }
 
-func TestTheConversationsThatWereSearchedLastStay(t *testing.T) {
+func TestCacheKeepsTheLatestSearchedConversations(t *testing.T) {
 	s := newStore(t)
 	for _, conversation := range []string{"a", "b", "c"} {
 		s.say(conversation, strings.Repeat("some words about the parser ", 200))
@@ -124,7 +124,7 @@ func TestTheConversationsThatWereSearchedLastStay(t *testing.T) {
 	require.LessOrEqual(t, f.Bytes, 2*one.Figures().Bytes+one.Figures().Bytes/2)
 }
 
-// behind is a store whose conversation begins with fewer messages, or others.
+// behind is a store whose conversation starts with fewer or with other messages.
 type behind struct {
 	graph.RecallReader
 	change func([]graph.Bag) []graph.Bag
@@ -141,10 +141,10 @@ func (b behind) Bags(ctx context.Context, id events.ConversationID, q graph.BagQ
 	return list, nil
 }
 
-func TestAnIndexIsMadeAnewIfTheStoreWasRepairedOrIsAnOlderOne(t *testing.T) {
+func TestIndexIsRebuiltAfterARepairOrForAnOlderStore(t *testing.T) {
 	s, c := newStore(t), indexes.New(1<<20, nil)
 	s.say("c", "one parser", "two lunches", "three parsers", "four")
-	late := behind{s.model, func(list []graph.Bag) []graph.Bag { // the second message failed
+	late := behind{s.model, func(list []graph.Bag) []graph.Bag { // the second message has failed
 		out := append(list[:1:1], list[2:]...)
 		for i := range out[1:] {
 			out[i+1].N--
@@ -157,7 +157,7 @@ func TestAnIndexIsMadeAnewIfTheStoreWasRepairedOrIsAnOlderOne(t *testing.T) {
 	require.NotContains(t, found(t, c, older, "c", "parser", 0), uint64(3))
 }
 
-func TestADeletedConversationIsNotFoundAndItsIndexGoes(t *testing.T) {
+func TestDeletedConversationIsNotFoundAndItsIndexIsDropped(t *testing.T) {
 	s, c := newStore(t), indexes.New(1<<20, nil)
 	_, err := c.Of(indexes.Source{Messages: s.model}).Search(t.Context(), id("nobody"), recall.Query{Text: "x"})
 	require.ErrorIs(t, err, graph.ErrNotFound)
@@ -165,7 +165,7 @@ func TestADeletedConversationIsNotFoundAndItsIndexGoes(t *testing.T) {
 	require.Zero(t, c.Figures().Bytes)
 }
 
-func TestManySearchesAtOnceAnswerAlike(t *testing.T) {
+func TestConcurrentSearchesAgree(t *testing.T) {
 	s, c := newStore(t), indexes.New(1<<20, indexes.BuiltIn{})
 	for i := range 200 {
 		s.say("c", fmt.Sprintf("message %d about the parser", i))

@@ -12,50 +12,49 @@ import (
 	"mneme/pkg/window"
 )
 
-// What is kept of the rows of one conversation.
+// Limits for the cached rows of one conversation.
 const (
-	maxRowBytes = 2_000_000 // about
-	maxNewRows  = 256       // that are read to go on; behind more it begins anew
+	maxRowBytes = 2_000_000 // approximate
+	maxNewRows  = 256       // read to catch up; with more new rows the cache starts over
 )
 
-// rows are what the last context of a conversation has read: an agent asks for one after
-// each step, and most of what that shows is what the last one showed. A row never changes
-// once it is there.
+// rows caches what the last context of a conversation read. An agent asks for a context
+// after each step, and most of it is the same as before. Rows never change once they exist.
 type rows struct {
 	mu   sync.Mutex
 	kept tail
 }
 
-// tail is the end of a conversation as of a sequence. What it holds is never changed.
+// tail is the end of a conversation as of a sequence. A stored tail is immutable.
 type tail struct {
-	end    uint64 // it stands below this sequence
+	end    uint64 // all rows are below this sequence
 	counts graph.Counts
-	list   []graph.Entry // the newest rows, the oldest of them first; none between them is missing
-	whole  bool          // none stands before them
+	list   []graph.Entry // the newest rows without a gap, oldest first
+	whole  bool          // list holds all rows of the conversation
 
-	// What else was read, by the question: messages by their sequence, lists by their query.
+	// Other reads: messages by sequence, and lists by their query.
 	found     map[uint64]graph.Message
 	messages  map[graph.MessageQuery][]graph.Message
 	summaries map[graph.SummaryQuery][]graph.Summary
 }
 
-// Graph reads conversations for one request, what was kept of them from memory. Of a
-// lineage, r reads that; edition is as in [Source].
+// Graph returns a reader for one request that answers from cached rows where it can. For a
+// lineage, r must read the lineage; edition is as in [Source].
 func (c *Cache) Graph(r window.Graph, edition string) window.Graph {
 	return &remembered{Graph: r, cache: c, key: key{edition: edition}}
 }
 
-// remembered is that Graph. It is about the conversation that it was asked for last, of
-// which it keeps nothing until it was searched.
+// remembered serves one request from cached rows. It is bound to the conversation it was
+// last asked for, and caches nothing until that conversation has been searched.
 type remembered struct {
 	window.Graph
 	cache *Cache
 	key   key
 
-	tail          // what the request has read, and the rows that were kept
-	before tail   // what was kept, if it is true of the conversation
-	untrue bool   // it is not, so it must go
-	entry  *entry // nil until that was looked up
+	tail          // what this request read, on top of the cached rows
+	before tail   // what was cached, if still valid
+	untrue bool   // the cached tail is invalid and must be replaced
+	entry  *entry // nil until looked up
 }
 
 // Conversation implements window.Graph.
@@ -68,8 +67,8 @@ func (r *remembered) Conversation(ctx context.Context, id events.ConversationID,
 	return c, err
 }
 
-// knows tells whether the tail is that of a conversation as of a sequence, and can have
-// what is asked for.
+// knows reports whether r.tail belongs to this conversation and may be used. On the first
+// call it looks up the cached rows.
 func (r *remembered) knows(ctx context.Context, id events.ConversationID) (bool, error) {
 	if r.end == 0 || id != r.key.id {
 		return false, nil
@@ -95,10 +94,9 @@ func (r *remembered) knows(ctx context.Context, id events.ConversationID) (bool,
 	return true, nil
 }
 
-// goOn makes the tail of what is kept and what came since. It reads the last row that is
-// known once more: if that is another one, or there are not as many rows as the
-// conversation counts, the store was repaired or is another one, and nothing is used of
-// what is kept.
+// goOn builds the tail from the cached rows and the rows added since. It reads the last
+// cached row again: if that differs, or if the number of rows is not what the conversation
+// counts, the store was repaired or replaced and the cached rows are not used.
 func (r *remembered) goOn(ctx context.Context, kept tail) error {
 	n, _ := slices.BinarySearchFunc(kept.list, r.end, bySeq)
 	if n == 0 {
@@ -129,7 +127,7 @@ func (r *remembered) goOn(ctx context.Context, kept tail) error {
 	return nil
 }
 
-// count adds rows to counts, or takes them away.
+// count adds rows to counts, or subtracts them if sign is -1.
 func count(c *graph.Counts, list []graph.Entry, sign int) {
 	for _, e := range list {
 		switch {
@@ -147,8 +145,8 @@ func sameRows(a, b graph.Counts) bool {
 	return a.MessageCount == b.MessageCount && a.ToolCallCount == b.ToolCallCount && a.ToolResultCount == b.ToolResultCount
 }
 
-// isEnd tells by their numbers whether rows, the oldest first, are the newest ones of a
-// conversation that has come as far as counts say, or the whole of it.
+// isEnd checks by the rows' numbers that they are the newest rows of a conversation with
+// these counts, without a gap, and all of them if whole is set.
 func isEnd(list []graph.Entry, whole bool, counts graph.Counts) bool {
 	for _, e := range slices.Backward(list) {
 		left := &counts.MessageCount
@@ -166,7 +164,8 @@ func isEnd(list []graph.Entry, whole bool, counts graph.Counts) bool {
 	return !whole || sameRows(counts, graph.Counts{})
 }
 
-// keep keeps what the request has read, unless it misses rows that were deleted meanwhile.
+// keep caches what the request read, unless rows are missing because they were deleted
+// meanwhile.
 func (r *remembered) keep() {
 	if len(r.list) > 0 && isEnd(r.list, r.whole, r.counts) {
 		t := r.tail
@@ -175,8 +174,8 @@ func (r *remembered) keep() {
 	}
 }
 
-// store keeps a tail that is never changed any more, or of a large one the newest rows,
-// unless that of a later sequence is kept.
+// store caches a tail, which must not change afterwards, unless a later one is cached. If
+// the tail is too large, only its newest rows are kept.
 func (r *remembered) store(t tail) {
 	bytes := t.bytes()
 	if bytes > maxRowBytes {
@@ -199,7 +198,7 @@ func (r *remembered) store(t tail) {
 	}
 }
 
-// bytes is about what it takes in memory.
+// bytes returns the approximate memory of a tail.
 func (t *tail) bytes() (n int) {
 	for _, e := range t.list {
 		n += 512 + e.Bytes()
@@ -222,7 +221,7 @@ func (t *tail) bytes() (n int) {
 
 func bySeq(e graph.Entry, seq uint64) int { return cmp.Compare(e.Position().Seq, seq) }
 
-// from is the sequence from which on the tail has everything.
+// from returns the sequence from which on the tail is complete.
 func (t *tail) from() uint64 {
 	switch {
 	case t.whole:
@@ -233,11 +232,10 @@ func (t *tail) from() uint64 {
 	return t.list[0].Position().Seq
 }
 
-// has tells whether the tail has all that stands right below a sequence, or would be the
-// place for it.
+// has reports whether the tail holds the rows right below a sequence, or ends there.
 func (t *tail) has(before uint64) bool { return before != 0 && t.from() <= before && before <= t.end }
 
-// below are the rows of the tail below a sequence.
+// below returns the rows below a sequence.
 func (t *tail) below(seq uint64) []graph.Entry {
 	n, _ := slices.BinarySearchFunc(t.list, seq, bySeq)
 	return t.list[:n]
@@ -294,7 +292,7 @@ func (r *remembered) Messages(ctx context.Context, id events.ConversationID, q g
 	}
 	asked := q
 	if q.OldestFirst {
-		asked.Before = 0 // what begins the list stays there
+		asked.Before = 0 // the first rows are the same whatever the end
 	}
 	list, ok := r.before.messages[asked]
 	if !ok || q.OldestFirst && (len(list) < q.Limit || list[len(list)-1].Seq >= q.Before) {
@@ -316,7 +314,7 @@ func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
 	return m
 }
 
-// matching are the messages of a query's role among rows, as many as it asks for.
+// matching returns the messages of the query's role among rows, up to its limit.
 func matching(rows []graph.Entry, q graph.MessageQuery) (list []graph.Message) {
 	for i := range rows {
 		e := rows[i]

@@ -21,7 +21,7 @@ import (
 	"mneme/pkg/window"
 )
 
-// add appends events to a conversation, in one batch.
+// add appends events to a conversation in one batch.
 func (s *store) add(t require.TestingT, conversation string, payloads ...events.Payload) {
 	var list []eventlog.Message
 	for _, p := range payloads {
@@ -32,7 +32,7 @@ func (s *store) add(t require.TestingT, conversation string, payloads ...events.
 	require.NoError(t, err)
 }
 
-// message is the next message of the log.
+// message returns the next message of the log.
 func (s *store) message(t require.TestingT, conversation, event string, p events.Payload) eventlog.Message {
 	s.seq++
 	e, err := events.New(conversation, "test", event, p)
@@ -43,7 +43,7 @@ func (s *store) message(t require.TestingT, conversation, event string, p events
 	return eventlog.Message{Seq: s.seq, Subject: subject, Header: nats.Header(header), Data: body}
 }
 
-// something is what can happen in a conversation next.
+// something draws an event that can happen next in a conversation.
 func (s *store) something(t *rapid.T) events.Payload {
 	n := s.seq + uint64(rapid.IntRange(1, 1_000_000).Draw(t, "id"))
 	call := fmt.Sprint("k", rapid.IntRange(0, 20).Draw(t, "call"))
@@ -65,8 +65,8 @@ func (s *store) something(t *rapid.T) events.Payload {
 	}
 }
 
-// read is what a request reads, each in its turn: the rows of the end, further back, what was
-// found, summaries.
+// read does what a request reads: the rows of the end, older rows, found messages,
+// summaries.
 func read(ctx context.Context, t *rapid.T, g window.Graph, conversation string, asOf uint64, reads []func(end uint64) (any, error)) (answers []any) {
 	c, err := g.Conversation(ctx, id(conversation), asOf)
 	if err != nil {
@@ -82,7 +82,7 @@ func read(ctx context.Context, t *rapid.T, g window.Graph, conversation string, 
 	return answers
 }
 
-func TestWhatIsKeptOfRowsIsWhatTheStoreHas(t *testing.T) {
+func TestCachedRowsEqualTheStores(t *testing.T) {
 	s, n := newStore(t), 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
@@ -101,7 +101,7 @@ func TestWhatIsKeptOfRowsIsWhatTheStoreHas(t *testing.T) {
 				rapid.Bool().Draw(t, "calls"), rapid.IntRange(0, 2).Draw(t, "oldest") == 0, rapid.SampledFrom([]string{"", "user"}).Draw(t, "role"),
 			})
 		}
-		uncovered := s.seq + 1 // by a summary
+		uncovered := s.seq + 1 // not covered by a summary
 		for range rapid.IntRange(1, 12).Draw(t, "requests") {
 			var batch []events.Payload
 			for range rapid.IntRange(0, 40).Draw(t, "events") {
@@ -115,7 +115,7 @@ func TestWhatIsKeptOfRowsIsWhatTheStoreHas(t *testing.T) {
 				uncovered = last + 1
 			}
 			s.add(t, conversation, batch...)
-			s.add(t, "another", batch...) // which takes memory, if there is little
+			s.add(t, "another", batch...) // competes for memory if the budget is small
 			asOf := graph.Latest
 			if rapid.Bool().Draw(t, "past") {
 				asOf = s.seq - uint64(rapid.IntRange(0, 60).Draw(t, "back"))
@@ -158,7 +158,7 @@ func TestWhatIsKeptOfRowsIsWhatTheStoreHas(t *testing.T) {
 	})
 }
 
-// counting counts what is read of a store.
+// counting counts reads of a store.
 type counting struct {
 	window.Graph
 	rows, reads int
@@ -188,7 +188,7 @@ func (c *counting) Summaries(ctx context.Context, id events.ConversationID, q gr
 	return list, err
 }
 
-func TestTheNextContextReadsWhatCameSince(t *testing.T) {
+func TestNextContextReadsOnlyNewRows(t *testing.T) {
 	s, cache := newStore(t), indexes.New(1<<30, nil)
 	talk := func(turns int) {
 		var batch []events.Payload
@@ -219,23 +219,23 @@ func TestTheNextContextReadsWhatCameSince(t *testing.T) {
 	talk(300)
 	rows, _ := context()
 	require.Greater(t, rows, 100)
-	_, reads := context() // what the first one read before it searched
+	_, reads := context() // fetch what the first context read before its search
 	require.Equal(t, 3, reads)
 	rows, reads = context()
-	require.Equal(t, 1, rows, "whether what is kept is true")
+	require.Equal(t, 1, rows, "one row checks that the cache is valid")
 	require.Equal(t, 1, reads)
 	talk(1)
 	rows, _ = context()
-	require.LessOrEqual(t, rows, 1+4+30, "and the list of queries begins elsewhere")
+	require.LessOrEqual(t, rows, 1+4+30, "the list of queries begins elsewhere")
 	talk(100)
 	rows, _ = context()
-	require.Greater(t, rows, 100, "behind so many it begins anew")
+	require.Greater(t, rows, 100, "with so many new rows the cache starts over")
 	_, reads = context()
 	require.Equal(t, 1, reads)
 }
 
-// A store that was made anew may have other rows at the same places.
-func TestRowsOfAnotherStoreAreNotThose(t *testing.T) {
+// A replaced store may have other rows at the same places.
+func TestRowsOfAReplacedStoreAreNotUsed(t *testing.T) {
 	one, other, cache := newStore(t), newStore(t), indexes.New(1<<30, nil)
 	other.name = "other"
 	for n := range 5 {
@@ -253,9 +253,9 @@ func TestRowsOfAnotherStoreAreNotThose(t *testing.T) {
 	require.Equal(t, build(indexes.New(1<<30, nil), other).Markdown(), build(cache, other).Markdown())
 }
 
-// An event that had failed and was tried again has its place among rows that are known.
-func TestARowThatIsThereLaterInTheMiddleIsSeen(t *testing.T) {
-	for _, n := range []int{2, 1_000} { // all rows are kept, and some
+// An event that failed and is retried takes its place among known rows.
+func TestLateRowInTheMiddleIsSeen(t *testing.T) {
+	for _, n := range []int{2, 1_000} { // all rows fit the cache, then only some
 		before, repaired, cache := newStore(t), newStore(t), indexes.New(1<<30, nil)
 		talk := func(s *store, n int) {
 			var list []events.Payload
@@ -267,7 +267,7 @@ func TestARowThatIsThereLaterInTheMiddleIsSeen(t *testing.T) {
 		for _, s := range []*store{before, repaired} {
 			talk(s, n)
 			if s == before {
-				s.seq++ // it failed
+				s.seq++ // this event fails
 			} else {
 				s.add(t, "c", &events.ToolCalled{ToolCallID: "k", ToolName: "Read", Arguments: json.RawMessage(`{"file_path":"/a.go"}`)})
 			}
@@ -286,9 +286,9 @@ func TestARowThatIsThereLaterInTheMiddleIsSeen(t *testing.T) {
 	}
 }
 
-// A message was tried again: it takes its place from a copy further down, which was taken
-// for it. Neither the counts nor the newest row tell.
-func TestAfterARepairNothingIsUsedOfWhatWasKept(t *testing.T) {
+// A retried message takes the place of a later copy that had stood in for it. Neither the
+// counts nor the newest row show the change.
+func TestRepairInvalidatesCachedRows(t *testing.T) {
 	s, cache := newStore(t), indexes.New(1<<30, nil)
 	said := func(message string) *events.MessageCreated {
 		return &events.MessageCreated{MessageID: message, Role: "user", Content: "The word is " + message}
@@ -318,8 +318,8 @@ func TestAfterARepairNothingIsUsedOfWhatWasKept(t *testing.T) {
 	require.Less(t, strings.Index(after, "two"), strings.Index(after, "three"))
 }
 
-// What is too large to be kept leaves room, and changes nothing.
-func TestOfLargeRowsTheNewestAreKept(t *testing.T) {
+// Rows too large to cache leave the memory to others and change no answer.
+func TestOnlyTheNewestLargeRowsAreCached(t *testing.T) {
 	s, cache := newStore(t), indexes.New(1<<30, nil)
 	for n := range 200 {
 		s.say("c", fmt.Sprint("The parser, ", n, strings.Repeat(" reads words", 3_000)))

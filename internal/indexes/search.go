@@ -11,23 +11,23 @@ import (
 	"mneme/pkg/window"
 )
 
-// Embedder makes the vectors of queries, by the model that the stored ones are from.
+// Embedder embeds queries with the model that the stored vectors come from.
 type Embedder interface {
 	// Model names the model in manifests.
 	Model() string
-	// Query is the vector of a query, nil if it has none.
+	// Query returns the vector of a query, nil if it has none.
 	Query(ctx context.Context, text string) (recall.Vector, error)
-	// MinCosine is what an unrelated text seldom reaches.
+	// MinCosine is a cosine that unrelated texts rarely reach.
 	MinCosine() float64
 }
 
-// BuiltIn is the embedder of package static, whose vectors are stored with messages.
+// BuiltIn is the embedder of package static, whose vectors are stored with the messages.
 type BuiltIn struct{}
 
 // Model implements Embedder.
 func (BuiltIn) Model() string { return static.Model }
 
-// Query implements Embedder. It does not fail.
+// Query implements Embedder. It never fails.
 func (BuiltIn) Query(_ context.Context, text string) (recall.Vector, error) {
 	return embed(text), nil
 }
@@ -37,19 +37,19 @@ func (BuiltIn) MinCosine() float64 { return static.MinCosine }
 
 func embed(text string) recall.Vector { return recall.Quantize(static.Embed(text)) }
 
-// Source is what a conversation's index is made of.
+// Source says where a conversation's index is loaded from.
 type Source struct {
-	Messages graph.RecallReader // which may be that of a lineage
-	// Edition is another one whenever what was stored of the conversation, or of its
-	// lineage, may have become otherwise: of another generation, repaired.
+	Messages graph.RecallReader // may read a lineage
+	// Edition changes whenever stored rows of the conversation or its lineage may have
+	// changed, by a new generation or a repair.
 	Edition string
-	// Embeddings reads the vectors of passages for any embedder but [BuiltIn]; nil if
-	// they are not there, for this reason.
+	// Embeddings reads the vectors of passages for embedders other than [BuiltIn]. If it is
+	// nil, Absent says why.
 	Embeddings graph.EmbeddingsReader
 	Absent     error
 }
 
-// Of is the search in the conversations of a source.
+// Of returns a search over the conversations of a source.
 func (c *Cache) Of(s Source) window.Recall { return &search{c, s} }
 
 type search struct {
@@ -74,8 +74,8 @@ func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.
 	return found, nil
 }
 
-// meaning is the vector of a query, once the index has the vectors that it is compared
-// with. What is missing of that is no error: then words alone count.
+// meaning embeds the query and loads the vectors to compare it with. If either is missing,
+// that is not an error: the search ranks by words alone and Found.Missing says why.
 func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.Vector, window.Found) {
 	embedder := s.cache.embedder
 	if embedder == nil {
@@ -85,11 +85,11 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 	vector, err := embedder.Query(ctx, e.unnamed(q))
 	switch {
 	case err != nil:
-		return nil, window.Found{Missing: "the query is not embedded: " + err.Error()}
+		return nil, window.Found{Missing: "the query could not be embedded: " + err.Error()}
 	case s.cache.builtIn():
 		return vector, found
 	case s.source.Embeddings == nil:
-		return nil, window.Found{Missing: fmt.Sprintf("no message is embedded: %v", s.source.Absent)}
+		return nil, window.Found{Missing: fmt.Sprintf("no messages are embedded: %v", s.source.Absent)}
 	}
 	state, err := e.embed(ctx, s.source.Embeddings, len(vector))
 	found.EmbeddedUpTo = state.upTo
@@ -98,7 +98,7 @@ func (s *search) meaning(ctx context.Context, e *entry, q recall.Query) (recall.
 	}
 	switch {
 	case err != nil:
-		found.Missing = "embeddings of messages can't be read: " + err.Error()
+		found.Missing = "cannot read the embeddings of messages: " + err.Error()
 	case state.without > 0:
 		found.Missing = fmt.Sprintf("%d of %d messages have no vectors", state.without, state.all)
 	}
@@ -128,5 +128,5 @@ func (s *search) Code(id events.ConversationID) *window.CodeCache {
 	if e := s.cache.held(key{id, s.source.Edition}); e != nil {
 		return e.code
 	}
-	return s.cache.code() // nobody searched, or it had to go already
+	return s.cache.code() // never searched, or evicted
 }

@@ -7,30 +7,31 @@ import (
 	"mneme/pkg/recall"
 )
 
-// texts is the index of the texts of a conversation that are no messages and were ranked
-// last: summaries, which change seldom and of which there are few.
+// texts indexes the texts of a conversation that are not messages: its summaries, which are
+// few and rarely change. It holds the list that was ranked last.
 type texts struct {
 	mu    sync.Mutex
 	list  []string
-	index *recall.Index // of list; never changed
+	index *recall.Index // of list; immutable
 	made  map[string]text
 }
 
-// text is what an index needs of one.
+// text is the indexed form of one text.
 type text struct {
 	bag     recall.Bag
 	vectors []recall.Vector
 }
 
-// of is the index of a list of texts, in which each has its place, from 1 on, as sequence,
-// and about what is kept in bytes. What was made for the last list is used again.
+// of returns the index of a list and its approximate size. The sequence of a text in the
+// index is its place in the list, counted from 1. Work done for the previous list is
+// reused.
 func (t *texts) of(list []string, byMeaning bool) (index *recall.Index, bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.index == nil || !slices.Equal(t.list, list) {
 		t.make(list, byMeaning)
 	}
-	bytes = 2 * t.index.Bytes() // the bags are about as large
+	bytes = 2 * t.index.Bytes() // the bags are about as large as the index
 	for _, one := range t.list {
 		bytes += len(one)
 	}
@@ -53,7 +54,7 @@ func (t *texts) make(list []string, byMeaning bool) {
 		t.made[content] = one
 		_ = t.index.Add(uint64(i+1), one.bag) // in order
 		if byMeaning {
-			_ = t.index.SetVectors(uint64(i+1), one.vectors) // one of each passage
+			_ = t.index.SetVectors(uint64(i+1), one.vectors) // one vector for each passage
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"mneme/pkg/recall"
 )
 
-// ranked are the places of texts by what they have to do with a query, after a search.
+// ranked returns the places of texts ranked by a query, after a search of the conversation.
 func ranked(t *testing.T, c *indexes.Cache, s *store, query string, texts []string) []recall.Hit {
 	t.Helper()
 	search := c.Of(indexes.Source{Messages: s.model})
@@ -20,7 +20,7 @@ func ranked(t *testing.T, c *indexes.Cache, s *store, query string, texts []stri
 	return search.Rank(id("c"), recall.Query{Text: query}, texts).Hits
 }
 
-func TestTextsAreRankedAsAFreshCacheRanksThem(t *testing.T) {
+func TestTextsAreRankedAsByAFreshCache(t *testing.T) {
 	s := newStore(t)
 	s.say("c", "Something was said.")
 	for _, embedder := range []indexes.Embedder{nil, indexes.BuiltIn{}} {
@@ -39,7 +39,7 @@ func TestTextsAreRankedAsAFreshCacheRanksThem(t *testing.T) {
 	}
 }
 
-func TestRankedTextsCountAndGoWithTheirConversation(t *testing.T) {
+func TestTextsCountAndAreEvictedWithTheirConversation(t *testing.T) {
 	s := newStore(t)
 	s.say("c", "Something was said.")
 	s.say("d", "Something else was said.")
@@ -54,11 +54,11 @@ func TestRankedTextsCountAndGoWithTheirConversation(t *testing.T) {
 	require.Equal(t, 1, c.Figures().Indexes)
 	require.Less(t, c.Figures().Bytes, after.Bytes)
 	hits := c.Of(indexes.Source{Messages: s.model}).Rank(id("c"), recall.Query{Text: "garden"}, []string{"The garden was planted."}).Hits
-	require.Len(t, hits, 1, "it is ranked all the same")
+	require.Len(t, hits, 1, "it is ranked nevertheless")
 	require.Equal(t, 1, c.Figures().Indexes)
 }
 
-func TestManyRankAtOnce(t *testing.T) {
+func TestConcurrentRanking(t *testing.T) {
 	s, c := newStore(t), indexes.New(1<<20, indexes.BuiltIn{})
 	s.say("c", "Something was said.")
 	lists := [][]string{{"The garden was planted.", "The parser was mended."}, {"The parser was mended."}}

@@ -1,10 +1,11 @@
-// Package rebuild holds the wishes of operators for rebuilds: what is asked for, and how
-// far it is. Whoever writes a projection fulfils them, see internal/service.
+// Package rebuild records operators' requests for rebuilds and reports their progress. The
+// process that writes a projection carries them out, see internal/service.
 //
-// A wish is a record in the bucket AGENT_CONTROL, under rebuild.<backend>.<projection>,
-// and every change of it is a compare-and-set. The backend is in the key since one log may
-// feed read models in SQLite and in Neo4j, and a rebuild is of one of them. What serves is for the read model's store to say: a
-// record that is behind it is put right.
+// A request, called a wish, is a record in the bucket AGENT_CONTROL under
+// rebuild.<backend>.<projection>. Every change of it is a compare-and-set. The backend is
+// part of the key because one log may feed read models in SQLite and in Neo4j, and a
+// rebuild affects one of them. The read model's store decides which generation serves; a
+// record that lags behind the store is corrected.
 //
 //	          ask                 all partitions have caught up
 //	nothing ──────▶ building ────────────────────────────────▶ serving
@@ -30,50 +31,50 @@ import (
 )
 
 var (
-	// ErrRebuilding says that a rebuild is under way; it is a [*UnderWayError].
+	// ErrRebuilding means that a rebuild is under way; the error is an [*UnderWayError].
 	ErrRebuilding = errors.New("a rebuild is under way")
-	// ErrNotRebuilding says that there is no rebuild to cancel.
+	// ErrNotRebuilding means that there is no rebuild to cancel.
 	ErrNotRebuilding = errors.New("no rebuild is under way")
-	// ErrUnknown says that there is no such projection.
+	// ErrUnknown means that there is no such projection.
 	ErrUnknown = errors.New("unknown projection")
-	// errChanged says that somebody else has changed the record meanwhile.
+	// errChanged means that the record was changed since it was read.
 	errChanged = errors.New("the record has changed")
 )
 
-// State is where a rebuild is.
+// State is the state of a rebuild.
 type State string
 
 const (
-	Building State = "building" // the new generation is made beside the one that serves
-	Serving  State = "serving"  // it serves: the rebuild is done
-	Canceled State = "canceled" // it is being removed
-	Failed   State = "failed"   // Error says why; the old generation goes on serving
+	Building State = "building" // the new generation is being built while the old one serves
+	Serving  State = "serving"  // the new generation serves; the rebuild is done
+	Canceled State = "canceled" // the new generation is being removed
+	Failed   State = "failed"   // Error says why; the old generation still serves
 
-	// Unreadable: the record is not one of ours, Error says why. It counts as none, and the
-	// next rebuild replaces it.
+	// Unreadable means that the record is not one of ours; Error says why. It counts as no
+	// record, and the next rebuild replaces it.
 	Unreadable State = "unreadable"
 )
 
-// maxGeneration bounds what a record may name. A rebuild takes one number more.
+// maxGeneration bounds the generation in a record. A rebuild takes the next number.
 const maxGeneration = 1_000_000
 
-// Wish is the record of a rebuild.
+// Wish records a requested rebuild.
 type Wish struct {
-	Generation int       `json:"generation"` // that is to be built
-	From       int       `json:"from"`       // that served when it was asked for
+	Generation int       `json:"generation"` // generation to build
+	From       int       `json:"from"`       // generation that served at the time of the request
 	AskedAt    time.Time `json:"asked_at"`
 	State      State     `json:"state"`
 	Error      string    `json:"error,omitempty"`
 	// Force says that the rebuild may replace a generation that holds more than the log.
 	Force bool `json:"force,omitempty"`
 	// Missing is how many events the log lacked when the rebuild was asked for. If it
-	// lacks more when the new generation has caught up, that must not serve.
+	// lacks more when the new generation has caught up, that generation must not serve.
 	Missing uint64 `json:"missing,omitempty"`
 
 	revision uint64
 }
 
-// check says why a record can't be one that this package wrote.
+// check returns why this package can't have written the record.
 func (w Wish) check() error {
 	switch {
 	case w.Generation < 1 || w.Generation > maxGeneration:
@@ -88,10 +89,10 @@ func (w Wish) check() error {
 	return fmt.Errorf("state %.32q: must be %s, %s, %s or %s", w.State, Building, Serving, Canceled, Failed)
 }
 
-// IsZero tells whether there is no wish.
+// IsZero reports whether there is no wish.
 func (w Wish) IsZero() bool { return w.Generation == 0 }
 
-// UnderWayError says which rebuild is under way.
+// UnderWayError names the rebuild that is under way.
 type UnderWayError struct {
 	Projection string
 	Wish       Wish
@@ -99,25 +100,25 @@ type UnderWayError struct {
 
 func (e *UnderWayError) Error() string {
 	if e.Wish.State == Canceled {
-		return fmt.Sprintf("what the canceled rebuild of %s made, generation %d, is being removed", e.Projection, e.Wish.Generation)
+		return fmt.Sprintf("the canceled rebuild of %s is still being cleaned up (generation %d is being removed)", e.Projection, e.Wish.Generation)
 	}
-	return fmt.Sprintf("a rebuild of %s into generation %d is under way since %s", e.Projection, e.Wish.Generation, e.Wish.AskedAt.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("a rebuild of %s into generation %d has been under way since %s", e.Projection, e.Wish.Generation, e.Wish.AskedAt.UTC().Format(time.RFC3339))
 }
 
 // Is makes errors.Is(err, ErrRebuilding) true.
 func (e *UnderWayError) Is(target error) bool { return target == ErrRebuilding }
 
-// Control reads and changes the wishes for the read models of one backend.
+// Control reads and changes the wishes for one backend's read models.
 type Control struct {
 	js     jetstream.JetStream
-	prefix string // of the keys of the wishes
+	prefix string // of the keys
 
 	mu    sync.Mutex
-	known jetstream.KeyValue // until it fails
+	known jetstream.KeyValue // nil after a failed request
 }
 
-// NewControl is for the read models of a backend, "sqlite" or "neo4j". The bucket is made
-// when it is first needed.
+// NewControl returns the control for a backend, "sqlite" or "neo4j". The bucket is created
+// on first use.
 func NewControl(conn *nats.Conn, backend string) (*Control, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
@@ -126,8 +127,8 @@ func NewControl(conn *nats.Conn, backend string) (*Control, error) {
 	return &Control{js: js, prefix: "rebuild." + backend + "."}, nil
 }
 
-// in runs a request in the bucket, which is looked for, and made, if it is not known yet
-// or the last request failed.
+// in runs a request on the bucket. It opens the bucket, creating it if needed, on first use
+// and after a failed request.
 func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error) error {
 	c.mu.Lock()
 	bucket := c.known
@@ -153,14 +154,14 @@ func (c *Control) in(ctx context.Context, request func(jetstream.KeyValue) error
 	return err
 }
 
-// isGone tells whether a request reached no bucket: it was deleted after it was found.
+// isGone reports whether a request reached no bucket because it was deleted since.
 func isGone(err error) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
-// Get reads the wish for a projection, the zero value if there is none. A record that can't
-// be read is a wish with the state [Unreadable], which is zero too.
+// Get returns the wish for a projection, or the zero value if there is none. For a record
+// that can't be read, it returns a wish with the state [Unreadable], which is zero too.
 func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error) {
 	var entry jetstream.KeyValueEntry
 	err = c.in(ctx, func(bucket jetstream.KeyValue) (err error) {
@@ -171,7 +172,7 @@ func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error
 		return w, nil
 	}
 	if err != nil {
-		return w, fmt.Errorf("read the wish for %s: %w", projection, err)
+		return w, fmt.Errorf("read the rebuild record of %s: %w", projection, err)
 	}
 	if err = json.Unmarshal(entry.Value(), &w); err == nil {
 		err = w.check()
@@ -184,8 +185,8 @@ func (c *Control) Get(ctx context.Context, projection string) (w Wish, err error
 	return w, nil
 }
 
-// begin records a new wish, in place of one that was fulfilled or failed. It returns an
-// [*UnderWayError] if another one is under way.
+// begin records a new wish in place of a finished or failed one. It returns an
+// [*UnderWayError] if a rebuild is under way.
 func (c *Control) begin(ctx context.Context, projection string, now, next Wish) error {
 	if now.State == Building || now.State == Canceled {
 		return &UnderWayError{projection, now}
@@ -201,8 +202,8 @@ func (c *Control) begin(ctx context.Context, projection string, now, next Wish) 
 	return &UnderWayError{projection, now}
 }
 
-// Become changes the state of a wish, if nobody has changed it since it was read. It
-// tells whether it did.
+// Become changes the state of a wish and reports true, unless the wish has changed since it
+// was read.
 func (c *Control) Become(ctx context.Context, projection string, w Wish, state State, reason string) (bool, error) {
 	w.State, w.Error = state, reason
 	err := c.put(ctx, projection, w)
@@ -212,7 +213,7 @@ func (c *Control) Become(ctx context.Context, projection string, w Wish, state S
 	return err == nil, err
 }
 
-// Forget deletes a wish, if nobody has changed it since it was read.
+// Forget deletes a wish, unless it has changed since it was read.
 func (c *Control) Forget(ctx context.Context, projection string, w Wish) error {
 	err := c.in(ctx, func(bucket jetstream.KeyValue) error {
 		return bucket.Delete(ctx, c.prefix+projection, jetstream.LastRevision(w.revision))
@@ -242,18 +243,18 @@ func (c *Control) put(ctx context.Context, projection string, w Wish) error {
 	return err
 }
 
-// rewatchEvery is how long a watch waits before it begins again.
+// rewatchEvery is the pause before a lost watch is restarted.
 const rewatchEvery = time.Second
 
-// Watch calls changed with the projection whose wish has changed, until ctx ends. It is
-// a hint: a watch can be silent, so whoever must know asks now and then.
+// Watch calls changed with the name of each projection whose wish has changed, until ctx
+// ends. It is only a hint because a watch can fall silent: also call Get now and then.
 func (c *Control) Watch(ctx context.Context, logger *slog.Logger, changed func(projection string)) {
 	said := ""
 	for ctx.Err() == nil {
 		err := c.watch(ctx, changed)
 		if err != nil && err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
-			logger.Warn("wishes for rebuilds are not watched for now, only asked for", "error", err)
+			logger.Warn("rebuild watch lost; polling instead", "error", err)
 		}
 		select {
 		case <-time.After(rewatchEvery):
@@ -273,7 +274,7 @@ func (c *Control) watch(ctx context.Context, changed func(projection string)) er
 	}
 	defer func() {
 		_ = watcher.Stop()
-		for range watcher.Updates() { // or a goroutine of the client waits for ever
+		for range watcher.Updates() { // drain, or a goroutine of the client blocks forever
 		}
 	}()
 	for {

@@ -42,7 +42,7 @@ func wish(generation int) Wish {
 	return Wish{Generation: generation, From: generation - 1, AskedAt: time.Unix(1e9, 0).UTC(), State: Building}
 }
 
-func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
+func TestOnlyOneOfTwoConcurrentChangesSucceeds(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	none := c.mustGet(t, "graph")
@@ -66,7 +66,7 @@ func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, begun)
-	require.True(t, c.mustGet(t, "files").IsZero(), "each projection on its own")
+	require.True(t, c.mustGet(t, "files").IsZero(), "projections are independent")
 
 	was := c.mustGet(t, "graph")
 	done, err := c.Become(t.Context(), "graph", was, Canceled, "")
@@ -74,14 +74,14 @@ func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
 	require.True(t, done)
 	done, err = c.Become(t.Context(), "graph", was, Serving, "")
 	require.NoError(t, err)
-	require.False(t, done, "it was read before the other change")
-	require.ErrorIs(t, c.begin(t.Context(), "graph", c.mustGet(t, "graph"), wish(3)), ErrRebuilding, "it is being removed")
-	require.NoError(t, c.Forget(t.Context(), "graph", was), "which is not what is there")
+	require.False(t, done, "this wish is stale")
+	require.ErrorIs(t, c.begin(t.Context(), "graph", c.mustGet(t, "graph"), wish(3)), ErrRebuilding, "the generation is being removed")
+	require.NoError(t, c.Forget(t.Context(), "graph", was), "stale, so nothing is deleted")
 	require.Equal(t, Canceled, c.mustGet(t, "graph").State)
 	require.NoError(t, c.Forget(t.Context(), "graph", c.mustGet(t, "graph")))
 	require.True(t, c.mustGet(t, "graph").IsZero())
 
-	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(3)), "after one that was deleted")
+	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(3)), "after a deleted wish")
 	for _, state := range []State{Failed, Serving} {
 		was := c.mustGet(t, "graph")
 		_, err := c.Become(t.Context(), "graph", was, state, "a reason")
@@ -93,7 +93,7 @@ func TestOfTwoChangesOfAWishOneCounts(t *testing.T) {
 	}
 }
 
-func TestAWishIsForTheReadModelsOfOneBackend(t *testing.T) {
+func TestWishesOfBackendsAreIndependent(t *testing.T) {
 	t.Parallel()
 	c, js := setup(t)
 	other, err := NewControl(js.Conn(), "neo4j")
@@ -105,7 +105,7 @@ func TestAWishIsForTheReadModelsOfOneBackend(t *testing.T) {
 	require.Equal(t, 7, other.mustGet(t, "graph").Generation)
 }
 
-func TestABucketThatWasDeletedIsMadeAnew(t *testing.T) {
+func TestDeletedBucketIsRecreated(t *testing.T) {
 	t.Parallel()
 	c, js := setup(t)
 	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
@@ -117,7 +117,7 @@ func TestABucketThatWasDeletedIsMadeAnew(t *testing.T) {
 	require.NoError(t, c.begin(t.Context(), "graph", Wish{}, wish(2)))
 }
 
-func TestWhoWatchesIsToldOfEachChange(t *testing.T) {
+func TestWatchReportsEachChange(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	require.NoError(t, c.begin(t.Context(), "files", Wish{}, wish(2)))
@@ -126,7 +126,7 @@ func TestWhoWatchesIsToldOfEachChange(t *testing.T) {
 	var ended sync.WaitGroup
 	ended.Go(func() { c.Watch(ctx, slog.New(slog.DiscardHandler), func(projection string) { told <- projection }) })
 	w := c.mustGet(t, "files")
-	require.Eventually(t, func() bool { // until the watch has begun
+	require.Eventually(t, func() bool { // wait until the watch has started
 		done, err := c.Become(t.Context(), "files", w, Building, "")
 		require.NoError(t, err)
 		require.True(t, done)
@@ -146,9 +146,8 @@ func TestWhoWatchesIsToldOfEachChange(t *testing.T) {
 	ended.Wait()
 }
 
-// The rate of something that goes on at an even pace is that pace, however often it is
-// asked for.
-func TestTheRateOfAnEvenPaceIsThatPace(t *testing.T) {
+// At an even pace the rate is that pace, no matter how often it is read.
+func TestRateOfAnEvenPace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		pace := rapid.IntRange(100, 100_000).Draw(t, "sequences a second")
@@ -158,13 +157,13 @@ func TestTheRateOfAnEvenPaceIsThatPace(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
 			applied := uint64(now.Sub(began).Seconds() * float64(pace))
 			got := m.rate(now, applied, began)
-			if applied > 100 { // else whole numbers are too coarse
+			if applied > 100 { // whole numbers are too coarse before that
 				require.InEpsilon(t, float64(pace), got, 0.05)
 			}
 		}
-		require.LessOrEqual(t, len(m.seen), 12, "it remembers ten seconds")
+		require.LessOrEqual(t, len(m.seen), 12, "ten seconds of readings")
 		stands := m.seen[len(m.seen)-1].applied
-		for range 20 { // and of what stands still it is soon nothing
+		for range 20 { // without progress the rate soon drops to zero
 			now = now.Add(time.Second)
 			m.rate(now, stands, began)
 		}
@@ -175,7 +174,7 @@ func TestTheRateOfAnEvenPaceIsThatPace(t *testing.T) {
 func TestARecordThatCannotBeReadIsNoneAndIsReplaced(t *testing.T) {
 	t.Parallel()
 	c, js := setup(t)
-	require.True(t, c.mustGet(t, "graph").IsZero()) // which makes the bucket
+	require.True(t, c.mustGet(t, "graph").IsZero()) // creates the bucket
 	bucket, err := js.KeyValue(t.Context(), natsdeploy.ControlBucket)
 	require.NoError(t, err)
 	for value, reason := range map[string]string{

@@ -13,23 +13,23 @@ import (
 	"mneme/pkg/projection"
 )
 
-// All stands for every projection.
+// All is the name that means every projection.
 const All = "all"
 
-// Progress is how far a rebuild is.
+// Progress is the progress of a rebuild.
 type Progress struct {
 	Projection string `json:"projection"`
 	Wish
-	// Applied of Total sequences of the log; of several partitions it is the mean.
+	// Applied and Total count sequences of the log, averaged over the partitions.
 	Applied uint64 `json:"applied"`
 	Total   uint64 `json:"total"`
-	// Rate is sequences a second, lately, 0 if nobody knows.
+	// Rate is the recent pace in sequences per second, 0 if unknown.
 	Rate float64 `json:"rate"`
-	// ETA is how long it will still take at that rate, nil if nobody knows.
+	// ETA is the time left at that rate, nil if unknown.
 	ETA *time.Duration `json:"-"`
 }
 
-// Rebuilds asks for rebuilds and tells how far they are.
+// Rebuilds starts and cancels rebuilds and reports their progress.
 type Rebuilds struct {
 	control     *Control
 	generations projection.Generations
@@ -44,12 +44,13 @@ type Rebuilds struct {
 // Check returns an error if a rebuild would lose what only the read models hold.
 type Check func(context.Context) error
 
-// New is for the projections of one backend. check is asked before a rebuild begins.
+// New returns the rebuilds of one backend's projections. check is called before a rebuild
+// begins.
 func New(control *Control, generations projection.Generations, log *eventlog.Log, check Check, projections ...string) *Rebuilds {
 	return &Rebuilds{control: control, generations: generations, log: log, projections: projections, check: check, meters: map[string]*meter{}}
 }
 
-// named are the projections that a name means, or [ErrUnknown].
+// named returns the projections that a name stands for, or [ErrUnknown].
 func (r *Rebuilds) named(name string) ([]string, error) {
 	if name == All {
 		return r.projections, nil
@@ -60,9 +61,10 @@ func (r *Rebuilds) named(name string) ([]string, error) {
 	return nil, fmt.Errorf("%w %q: known are %s, and %s for all of them", ErrUnknown, name, strings.Join(r.projections, ", "), All)
 }
 
-// Ask begins a rebuild of a projection, or of [All]. It returns [ErrUnknown], or an
-// [*UnderWayError]; if one of all is under way none is begun, unless it began just now.
-// Unless force is set it returns the error of the check that [New] was given.
+// Ask requests a rebuild of a projection, or of [All]. It returns [ErrUnknown] or an
+// [*UnderWayError]. If any projection of All is being rebuilt, none is started; in a race
+// with another request, some may be. Unless force is set, Ask returns the error of the
+// check given to [New].
 func (r *Rebuilds) Ask(ctx context.Context, name string, force bool) ([]Progress, error) {
 	names, err := r.named(name)
 	if err != nil {
@@ -102,8 +104,8 @@ func (r *Rebuilds) Ask(ctx context.Context, name string, force bool) ([]Progress
 	return r.progress(ctx, names, wishes)
 }
 
-// Cancel ends a rebuild; what it made is removed. It returns [ErrUnknown] or
-// [ErrNotRebuilding]. Of [All] it cancels those that there are.
+// Cancel cancels a rebuild and has its generation removed. It returns [ErrUnknown] or
+// [ErrNotRebuilding]. With [All] it cancels every rebuild that is under way.
 func (r *Rebuilds) Cancel(ctx context.Context, name string) ([]Progress, error) {
 	names, err := r.named(name)
 	if err != nil {
@@ -140,8 +142,8 @@ func (r *Rebuilds) Cancel(ctx context.Context, name string) ([]Progress, error) 
 	return r.progress(ctx, canceled, wishes)
 }
 
-// List tells how far the last rebuild of each projection is, or that its record is
-// [Unreadable]; those that never had one are left out.
+// List reports the last rebuild of each projection, or that its record is [Unreadable].
+// Projections without one are left out.
 func (r *Rebuilds) List(ctx context.Context) ([]Progress, error) {
 	var names []string
 	var wishes []Wish
@@ -157,8 +159,8 @@ func (r *Rebuilds) List(ctx context.Context) ([]Progress, error) {
 	return r.progress(ctx, names, wishes)
 }
 
-// progress is how far wishes are that were just read or written: of a bucket with copies
-// another one may not have what was written.
+// progress reports on wishes that were just read or written. It does not read them again
+// because another replica of the bucket may not have them yet.
 func (r *Rebuilds) progress(ctx context.Context, names []string, wishes []Wish) ([]Progress, error) {
 	list := []Progress{}
 	for i, one := range names {
@@ -173,7 +175,7 @@ func (r *Rebuilds) progress(ctx context.Context, names []string, wishes []Wish) 
 	return list, nil
 }
 
-// measure sets how far a rebuild is, from the checkpoints of what it builds.
+// measure sets the progress of a rebuild from the checkpoints of its generation.
 func (r *Rebuilds) measure(ctx context.Context, p *Progress) error {
 	cps, err := r.generations.Checkpoints(ctx, p.Projection, p.Generation)
 	if err != nil && !errors.Is(err, projection.ErrRebuild) {
@@ -208,13 +210,13 @@ func (r *Rebuilds) measure(ctx context.Context, p *Progress) error {
 	return nil
 }
 
-// A rate is that of the last ten seconds or so, and of one at least.
+// A rate covers about the last ten seconds, and at least one second.
 const (
 	rateOver  = 10 * time.Second
 	rateLeast = time.Second
 )
 
-// meter remembers how far a rebuild was.
+// meter remembers the progress of one rebuild over the last seconds.
 type meter struct {
 	generation int
 	seen       []reading
@@ -225,8 +227,9 @@ type reading struct {
 	applied uint64
 }
 
-// rate is that since the oldest reading that is not too old. The first that is asked for
-// is that since the beginning, by the wall clock of whoever asked for the rebuild.
+// rate returns the pace since the oldest reading that is recent enough. The first call
+// returns the pace since the rebuild was requested, by the clock of the process that
+// requested it.
 func (m *meter) rate(now time.Time, applied uint64, began time.Time) float64 {
 	since := reading{at: began}
 	for len(m.seen) > 1 && now.Sub(m.seen[1].at) > rateOver {

@@ -20,8 +20,7 @@ type Field struct {
 	value reflect.Value
 }
 
-// Fields lists the settings of a spec, in its order. A struct that is embedded adds
-// its own.
+// Fields lists the settings of a spec in order, those of embedded structs included.
 func Fields(spec Spec) []Field { return fields(reflect.ValueOf(spec).Elem()) }
 
 func fields(v reflect.Value) (list []Field) {
@@ -44,14 +43,14 @@ func fields(v reflect.Value) (list []Field) {
 	return list
 }
 
-// Flag is the name of the flag of a setting that has one, log-level.
+// Flag returns the flag of a variable: log-level for MNEME_LOG_LEVEL.
 func Flag(variable string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, prefix), "_", "-"))
 }
 
 func (f *Field) text() string { return fmt.Sprint(f.value.Interface()) }
 
-// Setting is a setting as it is in effect.
+// Setting is a setting with its effective value.
 type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
@@ -59,19 +58,19 @@ type Setting struct {
 	Desc   string `json:"meaning"`
 }
 
-// Sources of a setting.
+// Where a setting's value came from.
 const (
 	FromFlag        = "flag"
 	FromEnvironment = "environment"
 	FromDefault     = "default"
 )
 
-// masked stands for the value of a secret.
+// masked is shown in place of a secret.
 const masked = "(set, not shown)"
 
-// Effective tells what a program is configured by and where each value came from.
-// given are the variables whose flag has set them in spec; the others are taken from the
-// environment, whether or not they can be used.
+// Effective lists the settings of a program and where each value came from. given holds the
+// variables that flags have set in spec; the others are read from the environment, valid or
+// not.
 func Effective(spec Spec, given map[string]bool) []Setting {
 	list := []Setting{}
 	for _, f := range Fields(spec) {
@@ -91,7 +90,7 @@ func Effective(spec Spec, given map[string]bool) []Setting {
 	return list
 }
 
-// Usage prints the variables of a program.
+// Usage prints a program's variables.
 func Usage(w io.Writer, name string) error {
 	p := program(name)
 	fmt.Fprintf(w, "%s %s\n\nIt is configured by environment variables:\n\n", p.Name, p.Does)

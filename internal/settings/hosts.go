@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Hosts is under which names a program answers HTTP.
+// Hosts configures the host names under which a program answers HTTP.
 type Hosts struct {
 	AllowedHosts string `placeholder:"NAMES" envconfig:"MNEME_ALLOWED_HOSTS" desc:"host names under which clients reach this program over HTTP, comma separated, without port; names of this machine's loopback need not be listed"`
 }
 
-// hostName is a DNS name, or one that docker compose gives a service.
+// hostName matches a DNS name or the name of a docker compose service.
 var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
 
-// Names are the allowed host names and IP addresses in lower case, without brackets and
-// without the dot of the root. The error names the variable.
+// Names returns the allowed host names and IP addresses in lower case, without brackets and
+// without a trailing dot. The error names the variable.
 func (h Hosts) Names() ([]string, error) {
 	var names []string
 	for one := range strings.SplitSeq(h.AllowedHosts, ",") {
@@ -36,7 +36,7 @@ func (h Hosts) Names() ([]string, error) {
 	return names, nil
 }
 
-// check tells whether every name can be one.
+// check reports an invalid host name.
 func (h Hosts) check() error {
 	_, err := h.Names()
 	return err

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Logger makes the logger that the settings ask for. They must have been checked.
+// Logger returns a logger for the given settings, which must have been checked.
 func Logger(w io.Writer, level, format string) *slog.Logger {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(level))

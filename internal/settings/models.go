@@ -8,33 +8,34 @@ import (
 	"mneme/pkg/summary/llm"
 )
 
-// Model is a language model.
+// Model configures a language model.
 type Model struct {
 	URL         string        `name:"llm-url" envconfig:"MNEME_LLM_URL" desc:"the API of the model, for openai with /v1; empty for the provider's own"`
 	Name        string        `name:"llm-model" envconfig:"MNEME_LLM_MODEL" desc:"the model"`
-	Key         string        `name:"llm-key" envconfig:"MNEME_LLM_KEY" secret:"true" desc:"the key of the API; empty if it asks for none"`
+	Key         string        `name:"llm-key" envconfig:"MNEME_LLM_KEY" secret:"true" desc:"the key for the API; empty if it needs none"`
 	Timeout     time.Duration `name:"llm-timeout" envconfig:"MNEME_LLM_TIMEOUT" default:"2m" desc:"how long one call may take"`
-	Deadline    time.Duration `name:"llm-deadline" envconfig:"MNEME_LLM_DEADLINE" default:"15m" desc:"how long a summary waits for a model that does not answer, before it is written without"`
-	MaxTokens   int           `name:"llm-max-tokens" envconfig:"MNEME_LLM_MAX_TOKENS" default:"1200" desc:"tokens of one answer at most; a model that thinks first needs more"`
-	PromptFile  string        `name:"llm-prompt-file" envconfig:"MNEME_LLM_PROMPT_FILE" desc:"file with a prompt of your own; empty for the built-in one"`
-	MaxCalls    int           `name:"llm-max-calls-per-hour" envconfig:"MNEME_LLM_MAX_CALLS_PER_HOUR" default:"600" desc:"calls in any hour at most; 0 for no limit"`
-	MaxCost     float64       `name:"llm-max-cost-per-hour" envconfig:"MNEME_LLM_MAX_COST_PER_HOUR" default:"0" desc:"cost of the calls in any hour at most, in the currency of the prices; 0 for no limit"`
-	InputPrice  float64       `name:"llm-input-price" envconfig:"MNEME_LLM_INPUT_PRICE" default:"0" desc:"price of a million tokens that the model reads"`
-	OutputPrice float64       `name:"llm-output-price" envconfig:"MNEME_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million tokens that it writes"`
+	Deadline    time.Duration `name:"llm-deadline" envconfig:"MNEME_LLM_DEADLINE" default:"15m" desc:"how long a summary waits for a model that does not answer before it is written without one"`
+	MaxTokens   int           `name:"llm-max-tokens" envconfig:"MNEME_LLM_MAX_TOKENS" default:"1200" desc:"maximum number of tokens of one answer; a model that thinks first needs more"`
+	PromptFile  string        `name:"llm-prompt-file" envconfig:"MNEME_LLM_PROMPT_FILE" desc:"file with your own prompt; empty for the built-in one"`
+	MaxCalls    int           `name:"llm-max-calls-per-hour" envconfig:"MNEME_LLM_MAX_CALLS_PER_HOUR" default:"600" desc:"maximum number of calls in any hour; 0 for no limit"`
+	MaxCost     float64       `name:"llm-max-cost-per-hour" envconfig:"MNEME_LLM_MAX_COST_PER_HOUR" default:"0" desc:"maximum cost of the calls in any hour, in the currency of the prices; 0 for no limit"`
+	InputPrice  float64       `name:"llm-input-price" envconfig:"MNEME_LLM_INPUT_PRICE" default:"0" desc:"price of a million input tokens"`
+	OutputPrice float64       `name:"llm-output-price" envconfig:"MNEME_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million output tokens"`
 }
 
-// CondenseModel is what condenses results of tools, as far as it is not the [Model].
+// CondenseModel configures the model that condenses tool results, where it differs from
+// [Model].
 type CondenseModel struct {
-	CondenseName        string  `name:"condense-llm-model" envconfig:"MNEME_CONDENSE_LLM_MODEL" desc:"the model that condenses results of tools; empty for MNEME_LLM_MODEL"`
-	CondenseProvider    string  `name:"condense-llm-provider" envconfig:"MNEME_CONDENSE_LLM_PROVIDER" oneof:",openai,anthropic" desc:"the API of that model, openai or anthropic; empty for that of MNEME_SUMMARY_WRITER"`
-	CondenseURL         string  `name:"condense-llm-url" envconfig:"MNEME_CONDENSE_LLM_URL" desc:"where that model is; with neither this nor a provider it is where MNEME_LLM_MODEL is, and has its key"`
+	CondenseName        string  `name:"condense-llm-model" envconfig:"MNEME_CONDENSE_LLM_MODEL" desc:"the model that condenses tool results; empty for MNEME_LLM_MODEL"`
+	CondenseProvider    string  `name:"condense-llm-provider" envconfig:"MNEME_CONDENSE_LLM_PROVIDER" oneof:",openai,anthropic" desc:"the API of that model, openai or anthropic; empty for the one MNEME_SUMMARY_WRITER names"`
+	CondenseURL         string  `name:"condense-llm-url" envconfig:"MNEME_CONDENSE_LLM_URL" desc:"the URL of that model's API; if neither this nor a provider is set, the URL and key of MNEME_LLM_MODEL apply"`
 	CondenseKey         string  `name:"condense-llm-key" envconfig:"MNEME_CONDENSE_LLM_KEY" secret:"true" desc:"the key for that model"`
-	CondenseInputPrice  float64 `name:"condense-llm-input-price" envconfig:"MNEME_CONDENSE_LLM_INPUT_PRICE" default:"0" desc:"price of a million tokens that that model reads; with neither price it costs what MNEME_LLM_MODEL does, or nothing if it has a provider or a URL of its own"`
-	CondenseOutputPrice float64 `name:"condense-llm-output-price" envconfig:"MNEME_CONDENSE_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million tokens that it writes"`
-	CondensePromptFile  string  `name:"condense-prompt-file" envconfig:"MNEME_CONDENSE_PROMPT_FILE" desc:"file with a prompt of your own for condensing; empty for the built-in one"`
+	CondenseInputPrice  float64 `name:"condense-llm-input-price" envconfig:"MNEME_CONDENSE_LLM_INPUT_PRICE" default:"0" desc:"price of a million input tokens of that model; if neither price is set, those of MNEME_LLM_MODEL apply, or none if the model has its own provider or URL"`
+	CondenseOutputPrice float64 `name:"condense-llm-output-price" envconfig:"MNEME_CONDENSE_LLM_OUTPUT_PRICE" default:"0" desc:"price of a million output tokens of that model"`
+	CondensePromptFile  string  `name:"condense-prompt-file" envconfig:"MNEME_CONDENSE_PROMPT_FILE" desc:"file with your own prompt for condensing; empty for the built-in one"`
 }
 
-// LLM is the model that writes summaries, if one does.
+// LLM returns the model that writes summaries; ok is false if none does.
 func (s *Summaries) LLM() (p llm.Profile, ok bool) {
 	p = llm.Profile{
 		URL: s.URL, Model: s.Name, Key: s.Key, Timeout: s.Timeout, MaxTokens: int64(s.MaxTokens), PromptFile: s.PromptFile, CondensePromptFile: s.CondensePromptFile,
@@ -47,7 +48,8 @@ func (s *Summaries) LLM() (p llm.Profile, ok bool) {
 	return p, true
 }
 
-// CondenseLLM is the model that condenses, if it is one of its own.
+// CondenseLLM returns the model that condenses; ok is false if it has no settings of its
+// own.
 func (s *Summaries) CondenseLLM() (p llm.Profile, ok bool) {
 	p, _ = s.LLM()
 	if s.CondenseName == "" {
@@ -55,7 +57,7 @@ func (s *Summaries) CondenseLLM() (p llm.Profile, ok bool) {
 	}
 	elsewhere := s.CondenseURL != "" || s.CondenseProvider != ""
 	if p.Model = s.CondenseName; elsewhere {
-		p.URL, p.Key = s.CondenseURL, "" // no key goes where it was not meant for
+		p.URL, p.Key = s.CondenseURL, "" // a key is never sent to another server
 	}
 	if elsewhere || s.CondenseInputPrice != 0 || s.CondenseOutputPrice != 0 {
 		p.InputPrice, p.OutputPrice = s.CondenseInputPrice, s.CondenseOutputPrice
@@ -69,7 +71,7 @@ func (s *Summaries) CondenseLLM() (p llm.Profile, ok bool) {
 	return p, p.Provider != ""
 }
 
-// checkModels tells which settings of models can't be right.
+// checkModels reports the invalid model settings.
 func (s *Summaries) checkModels() error {
 	errs := []error{
 		positive("MNEME_LLM_TIMEOUT", s.Timeout), positive("MNEME_LLM_DEADLINE", s.Deadline), between("MNEME_LLM_MAX_TOKENS", s.MaxTokens, 1, 1_000_000),
@@ -92,7 +94,7 @@ func (s *Summaries) checkModels() error {
 	case s.MaxCost == 0:
 	case (writes || !own) && free(&model):
 		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_LLM_INPUT_PRICE and MNEME_LLM_OUTPUT_PRICE"))
-	case own && free(&condenser) && (!writes || condenser.URL == ""): // what a server of one's own costs is not known, that of a provider costs something
+	case own && free(&condenser) && (!writes || condenser.URL == ""): // a private server may be free, a provider never is
 		errs = append(errs, refuse("MNEME_LLM_MAX_COST_PER_HOUR", s.MaxCost, "needs MNEME_CONDENSE_LLM_INPUT_PRICE and MNEME_CONDENSE_LLM_OUTPUT_PRICE"))
 	}
 	if writes && s.Name == "" {
@@ -103,9 +105,9 @@ func (s *Summaries) checkModels() error {
 	case own:
 		errs = append(errs, refuseAll(&condenser, map[string]string{"URL": "MNEME_CONDENSE_LLM_URL", "Key": "MNEME_CONDENSE_LLM_KEY"})...)
 	case s.CondenseName != "":
-		errs = append(errs, fmt.Errorf("MNEME_CONDENSE_LLM_PROVIDER is empty, but MNEME_SUMMARY_WRITER=%s names none for MNEME_CONDENSE_LLM_MODEL", s.Writer))
+		errs = append(errs, fmt.Errorf("MNEME_CONDENSE_LLM_PROVIDER is empty, but MNEME_SUMMARY_WRITER=%s is not a provider that MNEME_CONDENSE_LLM_MODEL could use", s.Writer))
 	case s.CondenseProvider != "" || s.CondenseURL != "" || s.CondenseKey != "" || s.CondenseInputPrice != 0 || s.CondenseOutputPrice != 0:
-		errs = append(errs, errors.New("MNEME_CONDENSE_LLM_MODEL is empty, but another setting of MNEME_CONDENSE_LLM_… is not"))
+		errs = append(errs, errors.New("MNEME_CONDENSE_LLM_MODEL is empty, but another MNEME_CONDENSE_LLM_… setting is not"))
 	}
 	if s.Condense == "llm" && (s.Writer == "off" || !own && !writes) {
 		errs = append(errs, refuse("MNEME_CONDENSE", s.Condense, "needs a model: set MNEME_SUMMARY_WRITER to openai or anthropic, or MNEME_CONDENSE_LLM_PROVIDER and MNEME_CONDENSE_LLM_MODEL"))
@@ -113,7 +115,7 @@ func (s *Summaries) checkModels() error {
 	return errors.Join(errs...)
 }
 
-// refuseAll names what is wrong with a model by the variables of its fields.
+// refuseAll reports each problem of a model under the variable of its field.
 func refuseAll(p *llm.Profile, variables map[string]string) (errs []error) {
 	for _, problem := range p.Problems() {
 		if variable, ok := variables[problem.Field]; ok {

@@ -10,7 +10,7 @@ import (
 	"mneme/pkg/summary/llm"
 )
 
-func TestWhatIsWrongWithAModelIsRefusedByItsVariable(t *testing.T) {
+func TestInvalidModelSettingsNameTheirVariable(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "prompt")
 	require.NoError(t, os.WriteFile(binary, []byte{0xff}, 0o600))
 	for want, variables := range map[string]map[string]string{
@@ -42,7 +42,7 @@ func TestWhatIsWrongWithAModelIsRefusedByItsVariable(t *testing.T) {
 	}
 }
 
-func TestACondensingModelOfItsOwn(t *testing.T) {
+func TestCondensingModelInheritsFromWriter(t *testing.T) {
 	read := func(variables map[string]string) (llm.Profile, bool) {
 		for name, value := range variables {
 			t.Setenv(name, value)
@@ -57,12 +57,12 @@ func TestACondensingModelOfItsOwn(t *testing.T) {
 	require.True(t, own)
 	require.Equal(t, []string{"openai", "http://a/v1", "a", "small"}, []string{p.Provider, p.URL, p.Key, p.Model})
 	p, _ = read(map[string]string{"MNEME_CONDENSE_LLM_URL": "http://b/v1"})
-	require.Equal(t, []string{"openai", "http://b/v1", "", "small"}, []string{p.Provider, p.URL, p.Key, p.Model}, "no key goes where it was not meant for")
+	require.Equal(t, []string{"openai", "http://b/v1", "", "small"}, []string{p.Provider, p.URL, p.Key, p.Model}, "a key is never sent to another server")
 	p, _ = read(map[string]string{"MNEME_CONDENSE_LLM_PROVIDER": "anthropic", "MNEME_CONDENSE_LLM_URL": "", "MNEME_CONDENSE_LLM_KEY": "b", "MNEME_SUMMARY_WRITER": "extractive"})
 	require.Equal(t, []string{"anthropic", "", "b", "small"}, []string{p.Provider, p.URL, p.Key, p.Model})
 }
 
-func TestACondensingModelHasPricesOfItsOwn(t *testing.T) {
+func TestCondensingModelPrices(t *testing.T) {
 	prices := func(variables map[string]string) ([]float64, error) {
 		for name, value := range variables {
 			t.Setenv(name, value)
@@ -78,17 +78,17 @@ func TestACondensingModelHasPricesOfItsOwn(t *testing.T) {
 		"MNEME_CONDENSE_LLM_MODEL": "small",
 	})
 	require.NoError(t, err)
-	require.Equal(t, []float64{3, 15}, got, "it is where the writer is, and nothing says that it costs less")
+	require.Equal(t, []float64{3, 15}, got, "same server as the writer, so same price unless set")
 	got, err = prices(map[string]string{"MNEME_CONDENSE_LLM_INPUT_PRICE": "0.5"})
 	require.NoError(t, err)
 	require.Equal(t, []float64{0.5, 0}, got)
 	got, err = prices(map[string]string{"MNEME_CONDENSE_LLM_INPUT_PRICE": "0", "MNEME_CONDENSE_LLM_URL": "http://127.0.0.1:11434/v1"})
 	require.NoError(t, err)
-	require.Equal(t, []float64{0, 0}, got, "a server of one's own")
+	require.Equal(t, []float64{0, 0}, got, "a private server")
 	_, err = prices(map[string]string{"MNEME_CONDENSE_LLM_URL": "", "MNEME_CONDENSE_LLM_PROVIDER": "anthropic"})
-	require.ErrorContains(t, err, "needs MNEME_CONDENSE_LLM_INPUT_PRICE", "a provider takes money")
+	require.ErrorContains(t, err, "needs MNEME_CONDENSE_LLM_INPUT_PRICE", "a provider is never free")
 	_, err = prices(map[string]string{"MNEME_CONDENSE_LLM_URL": "http://127.0.0.1:11434/v1", "MNEME_SUMMARY_WRITER": "extractive"})
-	require.ErrorContains(t, err, "needs MNEME_CONDENSE_LLM_INPUT_PRICE", "a cap on the cost of nothing")
+	require.ErrorContains(t, err, "needs MNEME_CONDENSE_LLM_INPUT_PRICE", "a cost cap needs a price")
 	got, err = prices(map[string]string{"MNEME_CONDENSE_LLM_OUTPUT_PRICE": "2", "MNEME_LLM_INPUT_PRICE": "0", "MNEME_LLM_OUTPUT_PRICE": "0"})
 	require.NoError(t, err, "no other model needs prices")
 	require.Equal(t, []float64{0, 2}, got)

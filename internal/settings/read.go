@@ -14,7 +14,7 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// Read takes a program's settings from the environment and checks them.
+// Read reads a program's settings from the environment and checks them.
 func Read(spec Spec) error {
 	err := envconfig.Process("", spec)
 	var parse *envconfig.ParseError
@@ -32,13 +32,14 @@ func Check(spec Spec) error {
 	errs := []error{}
 	for _, f := range Fields(spec) {
 		if value := f.text(); len(f.OneOf) > 0 && !slices.Contains(f.OneOf, value) {
-			errs = append(errs, refuse(f.Variable, value, "none of "+strings.TrimPrefix(strings.Join(f.OneOf, ", "), ", ")))
+			errs = append(errs, refuse(f.Variable, value, "not one of "+strings.TrimPrefix(strings.Join(f.OneOf, ", "), ", ")))
 		}
 	}
 	return errors.Join(append(errs, spec.Check())...)
 }
 
-// ListenAddress reads from the environment where a program listens, as it does itself.
+// ListenAddress returns the address that a program listens on, read as the program reads
+// it.
 func ListenAddress(name string) (string, error) {
 	spec := program(name).New()
 	if err := Read(spec); err != nil {
@@ -55,15 +56,16 @@ func refuse(variable string, value any, why string) error {
 	return fmt.Errorf("%s=%v: %s", variable, value, why)
 }
 
-// Loopback checks that an address to listen on can't be reached from other
-// machines. Until there are tokens everything refuses to listen elsewhere.
+// Loopback checks that an address to listen on can't be reached from other machines. There
+// are no access tokens yet, so every program refuses to listen elsewhere unless the network
+// is trusted.
 func Loopback(name, address string) error {
 	if err := hostPort(name, address); err != nil {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return refuse(name, address, "mneme has no tokens yet and listens on loopback only, such as 127.0.0.1:8420")
+		return refuse(name, address, "mneme has no access tokens yet, so it listens on loopback only: use an address such as 127.0.0.1:8420")
 	}
 	return nil
 }
@@ -83,7 +85,7 @@ func httpURL(name, text, example string) error {
 	return nil
 }
 
-// Redacted is a list of URLs, comma separated, without the passwords in them.
+// Redacted hides the passwords in a comma-separated list of URLs.
 func Redacted(list string) string {
 	urls := strings.Split(list, ",")
 	for i, one := range urls {
@@ -113,7 +115,7 @@ func neo4jURI(text string) error {
 		return refuse("MNEME_NEO4J_URI", text, "not the URI of a Neo4j server, such as bolt://127.0.0.1:7687")
 	}
 	if u.User != nil {
-		return refuse("MNEME_NEO4J_URI", Redacted(text), "user and password have settings of their own, MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD")
+		return refuse("MNEME_NEO4J_URI", Redacted(text), "put user and password into MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD instead")
 	}
 	return nil
 }
@@ -167,15 +169,15 @@ func directory(name, path string) error {
 	return nil
 }
 
-// Problem is something wrong in the environment.
+// Problem is a mistake in the environment.
 type Problem struct {
 	Variable string
 	Unknown  bool // no program has a setting of this name
 	Reason   string
 }
 
-// Environment lists the variables of the environment whose value a program refuses, and
-// those with our prefix that no program knows; those of the project's own tests aside.
+// Environment lists the variables whose value a program refuses, and those with our prefix
+// that no program knows. It skips the variables of the project's own tests.
 func Environment() []Problem {
 	known := []string{}
 	reasons := map[string]string{}
@@ -205,7 +207,7 @@ func Environment() []Problem {
 	return list
 }
 
-// didYouMean names the known word that is nearest, if one is near.
+// didYouMean suggests the nearest known word, if one is near.
 func didYouMean(word string, known []string) string {
 	best, least := "", 4
 	for _, k := range known {

@@ -1,20 +1,19 @@
-// Package settings is the one place that knows what the programs are configured by:
-// the names, defaults, meanings and rules of environment variables, of which those of
-// `mneme` are flags too. Each error names the variable that
-// is wrong.
+// Package settings is the only place that knows how the programs are configured: the names,
+// defaults, meanings and rules of their environment variables. Those of `mneme` are flags
+// as well. Each error names the variable that is wrong.
 //
 // A setting is one field of one of the structs below:
 //
 //	envconfig  the variable
-//	default    what it is if nobody sets it; if the programs differ in it, the
-//	           constructor of each sets it and there is no tag
+//	default    the value if nobody sets it; where the programs differ,
+//	           each constructor sets its own and there is no tag
 //	desc       what it means, one sentence without a full stop
-//	oneof      the values that it can have, separated by commas
+//	oneof      the allowed values, separated by commas
 //	secret     "true" if its value must not be shown
-//	name       of its flag, where kong would derive another one from the field
+//	name       the flag, where kong would derive another name from the field
 //
-// From these come the flags of mneme, the --help of each program, mneme config,
-// mneme doctor and docs/settings.md.
+// These make the flags of mneme, the --help of each program, mneme config, mneme doctor and
+// docs/settings.md.
 package settings
 
 import (
@@ -23,27 +22,27 @@ import (
 	"time"
 )
 
-// prefix of every variable that is ours.
+// prefix begins the name of every mneme variable.
 const prefix = "MNEME_"
 
-// testPrefix of the variables that only the project's tests read.
+// testPrefix begins the names that only the project's own tests read.
 const testPrefix = prefix + "TEST_"
 
-// Spec is the settings of one program.
+// Spec holds the settings of one program.
 type Spec interface {
-	// Check tells which settings can't be right, each by its name.
+	// Check reports every invalid setting by its variable.
 	Check() error
 }
 
-// Client is what every command of mneme has that asks a server.
+// Client holds the settings of every command that calls a server.
 type Client struct {
 	URL     string `envconfig:"MNEME_URL" default:"http://127.0.0.1:8420" desc:"the HTTP API"`
 	NATSURL string `name:"nats-url" envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for import, tail and doctor"`
 	Tenant  string `envconfig:"MNEME_TENANT" default:"default" desc:"the tenant"`
-	Color   string `envconfig:"MNEME_COLOR" default:"auto" oneof:"auto,always,never" desc:"colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set"`
+	Color   string `envconfig:"MNEME_COLOR" default:"auto" oneof:"auto,always,never" desc:"colored output: auto, always or never; auto means on a terminal unless NO_COLOR is set"`
 }
 
-// ForClient makes the settings of the commands that ask a server.
+// ForClient returns the defaults of the commands that call a server.
 func ForClient() *Client { return &Client{} }
 
 // Check implements [Spec].
@@ -51,23 +50,23 @@ func (s *Client) Check() error {
 	return errors.Join(httpURL("MNEME_URL", s.URL, "http://127.0.0.1:8420"), natsURL(s.NATSURL), notEmpty("MNEME_TENANT", s.Tenant))
 }
 
-// Models is where a program keeps or finds the read models.
+// Models configures where a program keeps or finds the read models.
 type Models struct {
-	Store string `envconfig:"MNEME_STORE" default:"sqlite" oneof:"sqlite,neo4j" desc:"where the read models are kept: sqlite, in files below MNEME_DATA, or neo4j"`
+	Store string `envconfig:"MNEME_STORE" default:"sqlite" oneof:"sqlite,neo4j" desc:"where the read models are kept: sqlite, in files under MNEME_DATA, or neo4j"`
 	Neo4j
 }
 
-// Neo4j is how a program reaches a Neo4j server.
+// Neo4j configures how a program reaches a Neo4j server.
 type Neo4j struct {
 	URI            string        `name:"neo4j-uri" envconfig:"MNEME_NEO4J_URI" default:"bolt://127.0.0.1:7687" desc:"the Neo4j server; bolt+s:// and neo4j+s:// use TLS"`
 	User           string        `name:"neo4j-user" envconfig:"MNEME_NEO4J_USER" default:"neo4j" desc:"the user, if there is a password"`
-	Password       string        `name:"neo4j-password" envconfig:"MNEME_NEO4J_PASSWORD" secret:"true" desc:"the password; empty if the server asks for none"`
+	Password       string        `name:"neo4j-password" envconfig:"MNEME_NEO4J_PASSWORD" secret:"true" desc:"the password; empty if the server needs none"`
 	Database       string        `name:"neo4j-database" envconfig:"MNEME_NEO4J_DATABASE" default:"neo4j" desc:"the database"`
-	CAFile         string        `name:"neo4j-ca-file" envconfig:"MNEME_NEO4J_CA_FILE" desc:"PEM file of the certificates that may sign the server's; empty for the system's"`
-	PoolSize       int           `name:"neo4j-pool-size" envconfig:"MNEME_NEO4J_POOL_SIZE" default:"16" desc:"connections to Neo4j at most"`
-	ConnectTimeout time.Duration `name:"neo4j-connect-timeout" envconfig:"MNEME_NEO4J_CONNECT_TIMEOUT" default:"3s" desc:"how long a connection to Neo4j may take to come, from the pool or the server"`
+	CAFile         string        `name:"neo4j-ca-file" envconfig:"MNEME_NEO4J_CA_FILE" desc:"PEM file of the certificate authorities to trust; empty for the system's"`
+	PoolSize       int           `name:"neo4j-pool-size" envconfig:"MNEME_NEO4J_POOL_SIZE" default:"16" desc:"maximum number of connections to Neo4j"`
+	ConnectTimeout time.Duration `name:"neo4j-connect-timeout" envconfig:"MNEME_NEO4J_CONNECT_TIMEOUT" default:"3s" desc:"how long to wait for a connection to Neo4j, from the pool or the server"`
 	ReadTimeout    time.Duration `name:"neo4j-read-timeout" envconfig:"MNEME_NEO4J_READ_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one read"`
-	WriteTimeout   time.Duration `name:"neo4j-write-timeout" envconfig:"MNEME_NEO4J_WRITE_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one batch; as long it keeps the partition of a process that is frozen"`
+	WriteTimeout   time.Duration `name:"neo4j-write-timeout" envconfig:"MNEME_NEO4J_WRITE_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one batch; also how long a frozen process can hold its partition"`
 }
 
 // Check implements [Spec].
@@ -78,7 +77,7 @@ func (s *Neo4j) Check() error {
 		positive("MNEME_NEO4J_CONNECT_TIMEOUT", s.ConnectTimeout), positive("MNEME_NEO4J_READ_TIMEOUT", s.ReadTimeout), positive("MNEME_NEO4J_WRITE_TIMEOUT", s.WriteTimeout))
 }
 
-// Up is what everything in one process is configured by.
+// Up configures mneme up: everything in one process.
 type Up struct {
 	Data   string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
 	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
@@ -87,12 +86,12 @@ type Up struct {
 	Models
 	Summaries
 	Searching
-	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for one that suits the disk"`
+	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for a size that suits the disk"`
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
 }
 
-// ForUp makes the settings of mneme up.
+// ForUp returns the defaults of mneme up.
 func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
@@ -100,24 +99,24 @@ func (s *Up) Check() error {
 	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), s.Hosts.check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
-// Searching is how a conversation's past is searched.
+// Searching configures how a conversation's past is searched.
 type Searching struct {
 	Embedding
-	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"128" desc:"MiB of memory for what is kept of the conversations that were searched last: their indexes, and what contexts have read"`
+	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"128" desc:"MiB of memory for the most recently searched conversations: their indexes and the rows that contexts have read"`
 }
 
-// Check tells which settings can't be right.
+// Check reports every invalid setting by its variable.
 func (s *Searching) Check() error {
 	return errors.Join(s.Embedding.Check(), between("MNEME_INDEX_MEMORY", s.IndexMemory, 1, 1<<20))
 }
 
-// Network is what a program takes its network for.
+// Network says whether a program may trust its network.
 type Network struct {
-	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although whoever reaches it can read and write everything: only on a network of one's own, such as that of docker compose"`
+	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although anyone who reaches it can read and write everything: only on a private network, such as docker compose's"`
 	Hosts
 }
 
-// listen checks an address to listen on, and the names for it.
+// listen checks the address to listen on and the allowed host names.
 func (n Network) listen(address string) error {
 	if n.Trust {
 		return errors.Join(hostPort("MNEME_LISTEN", address), n.Hosts.check())
@@ -125,12 +124,12 @@ func (n Network) listen(address string) error {
 	return errors.Join(Loopback("MNEME_LISTEN", address), n.Hosts.check())
 }
 
-// Worker configures a program that drives a projection.
+// Worker configures a program that runs a projection.
 type Worker struct {
 	NATSURL    string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
 	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; checked otherwise"`
 	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"1" desc:"copies of the log in a NATS cluster, if this program creates it"`
-	LogSize    int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes, if this program creates it: four fifths of the disk of NATS at most; 0 for 64 GiB"`
+	LogSize    int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes, if this program creates it: at most four fifths of the NATS disk; 0 for 64 GiB"`
 	Data       string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models; programs on one machine share it"`
 	Models
 	Listen string `envconfig:"MNEME_LISTEN" desc:"address of /healthz and /readyz; loopback, unless MNEME_TRUST_NETWORK is set"`
@@ -139,20 +138,20 @@ type Worker struct {
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
 }
 
-// ForIngestor makes the settings of ingestor.
+// ForIngestor returns the defaults of ingestor.
 func ForIngestor() *Worker { return &Worker{Listen: "127.0.0.1:8421"} }
 
-// ForFileTracker makes the settings of file-tracker.
+// ForFileTracker returns the defaults of file-tracker.
 func ForFileTracker() *Worker { return &Worker{Listen: "127.0.0.1:8422"} }
 
-// Summarizer configures the program of that name.
+// Summarizer configures the summarizer.
 type Summarizer struct {
 	Worker
 	Summaries
 	Embedding
 }
 
-// ForSummarizer makes the settings of summarizer.
+// ForSummarizer returns the defaults of summarizer.
 func ForSummarizer() *Summarizer { return &Summarizer{Worker: Worker{Listen: "127.0.0.1:8423"}} }
 
 // Check implements [Spec].
@@ -181,7 +180,7 @@ type API struct {
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
 }
 
-// ForContextAPI makes the settings of context-api.
+// ForContextAPI returns the defaults of context-api.
 func ForContextAPI() *API { return &API{} }
 
 // Check implements [Spec].
@@ -189,28 +188,28 @@ func (s *API) Check() error {
 	return errors.Join(natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(), s.Condensing.Check(), s.Searching.Check(), directory("MNEME_DATA", s.Data))
 }
 
-// Program is a program, or a part of mneme, with what it is configured by.
+// Program is a program, or a part of mneme, together with its settings.
 type Program struct {
 	Name  string
 	Does  string
-	Flags bool        // its settings are flags too
-	New   func() Spec // with the defaults that are its own
+	Flags bool        // its settings are also flags
+	New   func() Spec // with its own defaults
 }
 
-// Programs lists all programs, in the order in which they are shown.
+// Programs lists all programs in the order in which they are shown.
 func Programs() []Program {
 	return []Program{
-		{"client", "are the commands of mneme that ask a server.", true, func() Spec { return ForClient() }},
+		{"client", "are the commands of mneme that call a server.", true, func() Spec { return ForClient() }},
 		{"up", "is mneme up: everything in one process.", true, func() Spec { return ForUp() }},
 		{"ingestor", `projects the log into the read model "graph".`, false, func() Spec { return ForIngestor() }},
 		{"file-tracker", "keeps the files that conversations touched.", false, func() Spec { return ForFileTracker() }},
-		{"summarizer", "writes the summaries that are due, and embeds messages if an endpoint does that.", false, func() Spec { return ForSummarizer() }},
+		{"summarizer", "writes the summaries that are due, and embeds messages through an endpoint if one is configured.", false, func() Spec { return ForSummarizer() }},
 		{"context-api", "serves the HTTP API from the read models.", false, func() Spec { return ForContextAPI() }},
-		{"traces", "of every program are configured by OpenTelemetry's own variables; these are looked at, its SDK reads the others.", false, func() Spec { return ForTelemetry() }},
+		{"traces", "of every program are configured by OpenTelemetry's own variables: mneme reads these, the SDK reads the others.", false, func() Spec { return ForTelemetry() }},
 	}
 }
 
-// program is the one of a name, which must be among [Programs].
+// program returns the program of that name, which must be among [Programs].
 func program(name string) Program {
 	list := Programs()
 	return list[slices.IndexFunc(list, func(p Program) bool { return p.Name == name })]

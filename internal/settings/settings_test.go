@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEverySettingHasANameAMeaningAndAGoodDefault(t *testing.T) {
+func TestEverySettingIsDescribedAndItsDefaultIsValid(t *testing.T) {
 	for _, p := range Programs() {
 		spec := p.New()
 		require.NoError(t, Read(spec), "the defaults of %s", p.Name)
@@ -22,7 +22,7 @@ func TestEverySettingHasANameAMeaningAndAGoodDefault(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentIsReadAndCheckedByName(t *testing.T) {
+func TestReadChecksTheEnvironment(t *testing.T) {
 	t.Setenv("MNEME_LISTEN", "127.0.0.1:99")
 	t.Setenv("MNEME_PARTITIONS", "8")
 	t.Setenv("DATA", "/nowhere")
@@ -30,22 +30,22 @@ func TestTheEnvironmentIsReadAndCheckedByName(t *testing.T) {
 	require.NoError(t, Read(s))
 	require.Equal(t, "127.0.0.1:99", s.Listen)
 	require.Equal(t, 8, s.Partitions)
-	require.Equal(t, ".mneme", s.Data, "a variable of another program is none of ours")
+	require.Equal(t, ".mneme", s.Data, "a variable without our prefix is ignored")
 
 	t.Setenv("MNEME_PARTITIONS", "99")
 	t.Setenv("MNEME_LOG_FORMAT", "xml")
 	t.Setenv("MNEME_NATS_URL", "nats://a:1,here")
 	err := Read(ForFileTracker())
-	require.EqualError(t, err, `MNEME_LOG_FORMAT="xml": none of text, json
+	require.EqualError(t, err, `MNEME_LOG_FORMAT="xml": not one of text, json
 MNEME_NATS_URL="here": not a NATS URL, such as nats://127.0.0.1:4222
 MNEME_PARTITIONS=99: not between 1 and 32`)
 }
 
-func TestProblemsOfTheEnvironmentAreFoundWithAHint(t *testing.T) {
+func TestEnvironmentFindsBadAndUnknownVariables(t *testing.T) {
 	require.Empty(t, Environment())
 	t.Setenv("MNEME_NATS_URI", "nats://127.0.0.1:4222")
 	t.Setenv("MNEME_COLOUR_OF_THE_SKY", "blue")
-	t.Setenv("MNEME_TEST_DATA", "for tests, and no fault")
+	t.Setenv("MNEME_TEST_DATA", "for tests, not a mistake")
 	t.Setenv("MNEME_PARTITIONS", "0")
 	t.Setenv("MNEME_INDEX_MEMORY", "big")
 	t.Setenv("MNEME_DATA", t.TempDir())
@@ -55,11 +55,11 @@ func TestProblemsOfTheEnvironmentAreFoundWithAHint(t *testing.T) {
 		{"MNEME_INDEX_MEMORY", false, `MNEME_INDEX_MEMORY="big": not a int`},
 		{"MNEME_NATS_URI", true, "MNEME_NATS_URI: no program knows this name; did you mean MNEME_NATS_URL?"},
 		{"MNEME_PARTITIONS", false, "MNEME_PARTITIONS=0: not between 1 and 32"},
-		{"OTEL_TRACES_EXPORTER", false, `OTEL_TRACES_EXPORTER="zipkin": none of otlp, none`},
+		{"OTEL_TRACES_EXPORTER", false, `OTEL_TRACES_EXPORTER="zipkin": not one of otlp, none`},
 	}, Environment())
 }
 
-// secretive has what no program has yet.
+// secretive has a secret setting, which no program has yet.
 type secretive struct {
 	Common
 	Token string `envconfig:"MNEME_TOKEN" secret:"true" desc:"who may read"`
@@ -71,7 +71,7 @@ type Common struct {
 
 func (*secretive) Check() error { return nil }
 
-func TestASecretIsNeverShown(t *testing.T) {
+func TestSecretsAreNeverShown(t *testing.T) {
 	require.Equal(t, []Setting{
 		{"MNEME_DATA", ".mneme", FromDefault, "where"}, {"MNEME_TOKEN", "", FromDefault, "who may read"},
 	}, Effective(&secretive{}, nil))
@@ -80,7 +80,7 @@ func TestASecretIsNeverShown(t *testing.T) {
 	require.Equal(t, Setting{"MNEME_TOKEN", "(set, not shown)", FromFlag, "who may read"}, Effective(&secretive{Token: "hush"}, map[string]bool{"MNEME_TOKEN": true})[1])
 }
 
-func TestAPasswordInAURLIsNeverShown(t *testing.T) {
+func TestPasswordsInURLsAreNeverShown(t *testing.T) {
 	for text, want := range map[string]string{
 		"nats://127.0.0.1:4222":                     "nats://127.0.0.1:4222",
 		"nats://me:hush@a:4222, nats://hush@b:4222": "nats://me:xxxxx@a:4222,nats://xxxxx@b:4222",
@@ -94,7 +94,7 @@ func TestAPasswordInAURLIsNeverShown(t *testing.T) {
 	}
 }
 
-func TestUsageIsATable(t *testing.T) {
+func TestUsagePrintsATable(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, Usage(&out, "ingestor"))
 	require.Contains(t, out.String(), "address of /healthz and /readyz; loopback, unless MNEME_TRUST_NETWORK is set")

@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// Summaries configures when summaries are written, and by whom.
+// Summaries configures when summaries are written, and by what.
 type Summaries struct {
-	MaxContextChars int    `envconfig:"MNEME_MAX_CONTEXT_CHARS" default:"100000" desc:"budget of a context in characters, of which the thresholds are percentages; a conversation may set its own"`
-	L1Percent       int    `name:"l1-threshold-percent" envconfig:"MNEME_L1_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: so many characters without a summary make one due"`
-	L2Percent       int    `name:"l2-threshold-percent" envconfig:"MNEME_L2_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: so many characters of summaries make one of the next level due"`
-	MaxTurns        int    `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"so many turns without a summary make one due too; 0 for no"`
-	Writer          string `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"who writes summaries: extractive needs no model, openai is every server with OpenAI's API, anthropic that of Anthropic; off for none and no titles"`
-	Titles          bool   `envconfig:"MNEME_TITLES" default:"true" negatable:"" desc:"name conversations that nobody named, after their first turn"`
-	Parallel        int    `name:"summarize-parallel" envconfig:"MNEME_SUMMARIZE_PARALLEL" default:"4" desc:"conversations that are summarised at once"`
+	MaxContextChars int    `envconfig:"MNEME_MAX_CONTEXT_CHARS" default:"100000" desc:"budget of a context in characters; the thresholds are percentages of it; a conversation may set its own"`
+	L1Percent       int    `name:"l1-threshold-percent" envconfig:"MNEME_L1_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once that many characters have no summary, one is due"`
+	L2Percent       int    `name:"l2-threshold-percent" envconfig:"MNEME_L2_THRESHOLD_PERCENT" default:"10" desc:"percentage of the budget: once summaries of one level reach that many characters, one of the next level is due"`
+	MaxTurns        int    `name:"max-turns-before-summarize" envconfig:"MNEME_MAX_TURNS_BEFORE_SUMMARIZE" default:"0" desc:"also write a summary after this many turns without one; 0 to count characters only"`
+	Writer          string `name:"summary-writer" envconfig:"MNEME_SUMMARY_WRITER" default:"extractive" oneof:"extractive,openai,anthropic,off" desc:"what writes summaries: extractive needs no model, openai is any server with OpenAI's API, anthropic is Anthropic's API, off writes neither summaries nor titles"`
+	Titles          bool   `envconfig:"MNEME_TITLES" default:"true" negatable:"" desc:"after its first turn, give a conversation without a title one"`
+	Parallel        int    `name:"summarize-parallel" envconfig:"MNEME_SUMMARIZE_PARALLEL" default:"4" desc:"how many conversations are summarized at the same time"`
 	Condensing
 	Model
 	CondenseModel
 }
 
-// Condensing is how contexts show large results of tools.
+// Condensing configures how contexts show large tool results.
 type Condensing struct {
-	Condense     string `envconfig:"MNEME_CONDENSE" default:"extractive" oneof:"off,clear,extractive,llm" desc:"how contexts show large results of tools that are not among the newest: off as they are, clear as a placeholder, extractive by what they say of errors, paths and counts, llm as the model has condensed them"`
-	ProfilesFile string `envconfig:"MNEME_PROFILES_FILE" desc:"JSON file of profiles, which conversations name; see docs/summaries.md"`
+	Condense     string `envconfig:"MNEME_CONDENSE" default:"extractive" oneof:"off,clear,extractive,llm" desc:"how contexts show large tool results that are not among the newest: off shows them whole, clear shows a placeholder, extractive keeps errors, paths and counts, llm shows what the model condensed"`
+	ProfilesFile string `envconfig:"MNEME_PROFILES_FILE" desc:"JSON file of profiles that conversations can name; see docs/summaries.md"`
 }
 
 var condenseModes = []string{"off", "clear", "extractive", "llm"}
 
-// Check tells which settings can't be right.
+// Check reports an invalid profiles file.
 func (c *Condensing) Check() error {
 	_, err := c.Modes()
 	return err
 }
 
-// Modes are how contexts of conversations with a profile show large results, by profile;
-// "" is that of all others.
+// Modes maps each profile to the way its contexts show large results. The key "" stands for
+// conversations without a profile.
 func (c *Condensing) Modes() (map[string]string, error) {
 	modes := map[string]string{"": c.Condense}
 	list, err := readProfiles(c.ProfilesFile)
@@ -51,17 +51,17 @@ func (c *Condensing) Modes() (map[string]string, error) {
 	for name, raw := range list {
 		own := Condensing{Condense: c.Condense}
 		if err := json.Unmarshal(raw, &own); err != nil {
-			return nil, refuse("MNEME_PROFILES_FILE", c.ProfilesFile, fmt.Sprintf("profile %q is no object of settings: %v", name, err))
+			return nil, refuse("MNEME_PROFILES_FILE", c.ProfilesFile, fmt.Sprintf("profile %q is not an object of settings: %v", name, err))
 		}
 		if !slices.Contains(condenseModes, own.Condense) {
-			return nil, refuse("MNEME_PROFILES_FILE", c.ProfilesFile, fmt.Sprintf("profile %q has condense %q, none of %s", name, own.Condense, strings.Join(condenseModes, ", ")))
+			return nil, refuse("MNEME_PROFILES_FILE", c.ProfilesFile, fmt.Sprintf("profile %q has condense %q, not one of %s", name, own.Condense, strings.Join(condenseModes, ", ")))
 		}
 		modes[name] = own.Condense
 	}
 	return modes, nil
 }
 
-// readProfiles reads a file of profiles; there are none if there is no file.
+// readProfiles reads a file of profiles. An empty path means that there are none.
 func readProfiles(path string) (list map[string]json.RawMessage, err error) {
 	if path == "" {
 		return nil, nil
@@ -71,12 +71,12 @@ func readProfiles(path string) (list map[string]json.RawMessage, err error) {
 		return nil, refuse("MNEME_PROFILES_FILE", path, "can't be read: "+err.Error())
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, refuse("MNEME_PROFILES_FILE", path, "is no JSON object of profiles: "+err.Error())
+		return nil, refuse("MNEME_PROFILES_FILE", path, "is not a JSON object of profiles: "+err.Error())
 	}
 	return list, nil
 }
 
-// Check tells which settings can't be right.
+// Check reports every invalid setting by its variable.
 func (s *Summaries) Check() error {
 	errs := []error{
 		between("MNEME_MAX_CONTEXT_CHARS", s.MaxContextChars, 1, 1_000_000_000),
@@ -90,8 +90,8 @@ func (s *Summaries) Check() error {
 	return errors.Join(errs...)
 }
 
-// Profiles are those of the file of profiles, by name: the settings with what each
-// changes of them.
+// Profiles returns the profiles by name: these settings, with each profile's changes
+// applied.
 func (s Summaries) Profiles() (map[string]Summaries, error) {
 	list, err := readProfiles(s.ProfilesFile)
 	if err != nil {
@@ -109,12 +109,11 @@ func (s Summaries) Profiles() (map[string]Summaries, error) {
 	return profiles, nil
 }
 
-// ofAll are the settings that a profile can't change.
+// ofAll lists the settings that a profile can't change.
 var ofAll = []string{"MNEME_PROFILES_FILE", "MNEME_SUMMARIZE_PARALLEL"}
 
-// change applies the changes of a profile: a JSON object of values by the names of the
-// variables, in lower case and without their prefix. It returns an error that names what
-// is wrong.
+// change applies the changes of a profile: a JSON object whose keys are variable names in
+// lower case without their prefix. The error names the wrong key.
 func (s *Summaries) change(raw []byte) error {
 	var changes map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &changes); err != nil {
@@ -130,7 +129,7 @@ func (s *Summaries) change(raw []byte) error {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		value, ok := known[name]
 		if !ok {
-			return fmt.Errorf("%q: no such setting of a profile%s", name, didYouMean(name, names))
+			return fmt.Errorf("%q is not a setting of profiles%s", name, didYouMean(name, names))
 		}
 		if err := set(value, changes[name]); err != nil {
 			return fmt.Errorf("%q: %w", name, err)
@@ -139,7 +138,7 @@ func (s *Summaries) change(raw []byte) error {
 	return Check(s)
 }
 
-// set reads a JSON value; a duration is a text such as "5s".
+// set reads a JSON value. A duration is a string such as "5s".
 func set(value reflect.Value, raw []byte) error {
 	if d, ok := value.Addr().Interface().(*time.Duration); ok {
 		var text string

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Telemetry is what OpenTelemetry's own variables say about traces. The exporters and
-// the SDK read the others themselves: headers, time-outs, certificates, compression,
-// the sampler, the name and the attributes of the service, the sizes of queues.
+// Telemetry holds the OpenTelemetry variables that mneme reads itself. The exporters and
+// the SDK read the others: headers, timeouts, certificates, compression, sampler, service
+// name and attributes, queue sizes.
 type Telemetry struct {
 	Disabled       string `envconfig:"OTEL_SDK_DISABLED" default:"false" desc:"true switches traces off"`
 	Exporter       string `envconfig:"OTEL_TRACES_EXPORTER" default:"otlp" oneof:"otlp,none" desc:"otlp or none"`
 	Endpoint       string `envconfig:"OTEL_EXPORTER_OTLP_ENDPOINT" desc:"where traces go; unset means nowhere"`
-	TracesEndpoint string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" desc:"where traces go, if they have an endpoint of their own"`
+	TracesEndpoint string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" desc:"where traces go, if not to OTEL_EXPORTER_OTLP_ENDPOINT"`
 	Protocol       string `envconfig:"OTEL_EXPORTER_OTLP_PROTOCOL" default:"http/protobuf" oneof:"http/protobuf,grpc" desc:"http/protobuf or grpc"`
-	TracesProtocol string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" oneof:",http/protobuf,grpc" desc:"the protocol of traces, if it is another one"`
-	Capture        string `envconfig:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" default:"false" desc:"true puts what was read into spans"`
+	TracesProtocol string `envconfig:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" oneof:",http/protobuf,grpc" desc:"the protocol for traces, if not OTEL_EXPORTER_OTLP_PROTOCOL"`
+	Capture        string `envconfig:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" default:"false" desc:"true puts the text of messages into spans"`
 }
 
-// ForTelemetry makes the settings of traces.
+// ForTelemetry returns the default settings of traces.
 func ForTelemetry() *Telemetry { return &Telemetry{} }
 
 // ReadTelemetry reads and checks the variables of OpenTelemetry.
@@ -34,12 +34,12 @@ func (t *Telemetry) Check() error {
 	return errors.Join(otlpEndpoint("OTEL_EXPORTER_OTLP_ENDPOINT", t.Endpoint), otlpEndpoint("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", t.TracesEndpoint))
 }
 
-// On tells whether there are traces.
+// On reports whether traces are exported.
 func (t Telemetry) On() bool {
 	return !strings.EqualFold(t.Disabled, "true") && t.Exporter == "otlp" && t.To() != ""
 }
 
-// To is where traces go.
+// To returns the endpoint that traces go to.
 func (t Telemetry) To() string {
 	if t.TracesEndpoint != "" {
 		return t.TracesEndpoint
@@ -47,7 +47,7 @@ func (t Telemetry) To() string {
 	return t.Endpoint
 }
 
-// GRPC tells whether they go there by gRPC.
+// GRPC reports whether traces go out over gRPC.
 func (t Telemetry) GRPC() bool {
 	if t.TracesProtocol != "" {
 		return t.TracesProtocol == "grpc"
@@ -55,8 +55,8 @@ func (t Telemetry) GRPC() bool {
 	return t.Protocol == "grpc"
 }
 
-// Content tells whether spans hold what was read. The values are those of the GenAI
-// instrumentations; there are no events here, so what asks for events alone is no.
+// Content reports whether spans hold the text of messages. The values are those of the
+// GenAI instrumentations; "event_only" counts as false because mneme emits no such events.
 func (t Telemetry) Content() bool {
 	switch strings.ToLower(t.Capture) {
 	case "true", "span_only", "span_and_event":

@@ -11,15 +11,16 @@ import (
 )
 
 // resummarize writes a new revision of each summary that a request selects, lower levels
-// first. A revision that would be a fallback again is not written.
+// first. It keeps the old summary where the new one would again be written without the
+// model.
 func (r *Reactor) resummarize(ctx context.Context, c summary.Conversation, profile Profile, q Request, a *Answer) error {
 	if q.Fallbacks && profile.Model == nil {
-		return fmt.Errorf("summaries that a model did not write can't be written again: %w", ErrNoModel)
+		return fmt.Errorf("cannot rewrite summaries that a model did not write: %w", ErrNoModel)
 	}
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.LastSeq); err != nil {
 		return err
 	}
-	asOf := c.LastSeq // what is written from now on is not written once more
+	asOf := c.LastSeq // leaves out the revisions that this loop writes
 	for level := 1; level <= len(c.Ledger.Levels); level++ {
 		if q.Level != 0 && q.Level != level {
 			continue
@@ -50,8 +51,8 @@ func (r *Reactor) resummarize(ctx context.Context, c summary.Conversation, profi
 	return nil
 }
 
-// revise writes a new revision of one summary, and moves the end of the conversation to
-// it: whoever consolidates it reads the graph from there on.
+// revise writes a new revision of one summary and advances the conversation's last sequence
+// to it, so that a later summary of the next level reads the graph with the revision.
 func (r *Reactor) revise(ctx context.Context, c *summary.Conversation, profile Profile, old graph.Summary, a *Answer) error {
 	newest, err := r.newest(ctx, c.ID, kindSummary)
 	if err != nil {
@@ -69,7 +70,7 @@ func (r *Reactor) revise(ctx context.Context, c *summary.Conversation, profile P
 		a.Kept++
 		return nil
 	}
-	w.Children = old.Children // it keeps what it consolidated
+	w.Children = old.Children // a revision consolidates the same children
 	revision := revisionOf(old.SummaryID) + 1
 	e, err := w.Revision(c.ID.ID, plan, revision, old.SummaryID)
 	if err != nil {
@@ -87,7 +88,7 @@ func (r *Reactor) revise(ctx context.Context, c *summary.Conversation, profile P
 
 var revised = regexp.MustCompile(`-r([0-9]{1,9})$`)
 
-// revisionOf is the number of a revision, 1 if its id does not say.
+// revisionOf returns the revision number in a summary's id, 1 if it has none.
 func revisionOf(id string) int {
 	if m := revised.FindStringSubmatch(id); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {

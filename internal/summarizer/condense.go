@@ -10,7 +10,7 @@ import (
 	"mneme/pkg/summary/llm"
 )
 
-// Condenser is a model that writes results of tools shorter.
+// Condenser is a model that shortens tool results.
 type Condenser interface {
 	Model() string
 	Condense(ctx context.Context, r llm.ToolResult) (string, summary.Usage, error)
@@ -20,9 +20,9 @@ type Condenser interface {
 // kindCondensed is the kind of the events that record condensations.
 var kindCondensed = events.Kind(events.TypeToolCondensed)
 
-// condense has results condensed by a model, one by one, unless they are. It tells done of
-// each that there is no more to do for. What the model can't condense is left as it is:
-// contexts then shorten it without a model.
+// condense has the model condense results one by one, and calls done for each result that
+// needs no further work. A result that the model can't condense stays as it is: contexts
+// shorten it without a model.
 func (r *Reactor) condense(ctx context.Context, c summary.Conversation, model Condenser, results []graph.Ref, done func(graph.Ref), a *Answer) error {
 	list, err := r.uncondensed(ctx, c, results, done)
 	if err != nil {
@@ -67,7 +67,7 @@ type largeResult struct {
 	llm.ToolResult
 }
 
-// uncondensed reads those of results that nobody has condensed.
+// uncondensed reads the results that are not condensed yet.
 func (r *Reactor) uncondensed(ctx context.Context, c summary.Conversation, refs []graph.Ref, done func(graph.Ref)) (list []largeResult, err error) {
 	if len(refs) == 0 {
 		return nil, nil

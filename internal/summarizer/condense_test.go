@@ -26,7 +26,7 @@ import (
 	"mneme/pkg/summary/llm"
 )
 
-// bundle is mneme in this process, whose own summarizer writes nothing, with a reactor that
+// bundle is mneme in this process with its own summarizer switched off, and a reactor that
 // condenses and whose reads are counted.
 type bundle struct {
 	t *testing.T
@@ -35,8 +35,8 @@ type bundle struct {
 	endpoint *llmtest.Endpoint
 
 	mu      sync.Mutex
-	rows    int // of transcripts that were read
-	results int // that were read by their ids
+	rows    int // transcript rows read
+	results int // results read by id
 }
 
 var conversation = events.ConversationID{Tenant: "default", ID: "c"}
@@ -80,7 +80,7 @@ func setup(t *testing.T) *bundle {
 	return b
 }
 
-// live is how far the summaries are.
+// live returns how far the read model "summaries" is.
 func (b *bundle) live(partition int) (seq uint64, live bool) {
 	for _, s := range b.Status() {
 		if s.Projection == "summaries" && s.Partition == partition {
@@ -90,7 +90,7 @@ func (b *bundle) live(partition int) (seq uint64, live bool) {
 	return 0, false
 }
 
-// counting counts what is read of the graph.
+// counting counts reads of the graph.
 type counting struct {
 	graph.Reader
 	*bundle
@@ -112,7 +112,7 @@ func (c *counting) Results(ctx context.Context, id events.ConversationID, calls 
 	return found, err
 }
 
-// read is what was counted since the last call.
+// read returns the counts since the last call.
 func (b *bundle) read() (rows, results int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +120,7 @@ func (b *bundle) read() (rows, results int) {
 	return rows, results
 }
 
-// step publishes a call with a large result and messages behind it, and tells the reactor.
+// step publishes a call with a large result, then messages, and tells the reactor.
 func (b *bundle) step(n, messages int) {
 	b.t.Helper()
 	call := fmt.Sprint("k", n)
@@ -152,7 +152,7 @@ func (b *bundle) await(what string, is func() bool) {
 	require.Eventually(b.t, is, time.Minute, time.Millisecond, what)
 }
 
-func TestATouchReadsWhatIsNew(t *testing.T) {
+func TestTouchReadsOnlyNewRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.endpoint.Reply(llmtest.Chat("shorter"))
@@ -171,7 +171,7 @@ func TestATouchReadsWhatIsNew(t *testing.T) {
 	require.Equal(t, steps, results)
 }
 
-func TestAResultWhoseModelIsAwayIsCondensedLater(t *testing.T) {
+func TestResultIsCondensedOnceItsModelIsBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	away := llmtest.Failure(http.StatusServiceUnavailable, "", "")
@@ -183,14 +183,14 @@ func TestAResultWhoseModelIsAwayIsCondensedLater(t *testing.T) {
 	require.Equal(t, []int{5, 2}, []int{rows, results}, "its transcript is read once")
 }
 
-func TestAResultIsCondensedOnceThereAreMessagesBehindIt(t *testing.T) {
+func TestResultIsCondensedOnceEnoughMessagesFollow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.endpoint.Reply(llmtest.Chat("longer than the result"+strings.Repeat(" or so", 1_000)), llmtest.Chat("shorter"))
-	b.step(0, 3) // which the model can't condense
+	b.step(0, 3) // the model can't condense this one
 	b.await("asked", func() bool { return b.endpoint.Calls() == 1 })
 	b.step(1, 2)
 	b.step(2, 1)
 	b.await("condensed", func() bool { return b.reactor.Figures().Condensed == 1 })
-	require.Equal(t, 2, b.endpoint.Calls(), "neither what is too new, nor again what the model can't condense")
+	require.Equal(t, 2, b.endpoint.Calls(), "nothing that is too new, and no retry of what the model can't condense")
 }

@@ -12,7 +12,7 @@ import (
 	"mneme/pkg/summary"
 )
 
-// conversation writes all that is due in one conversation.
+// conversation writes everything that is due in one conversation.
 func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) error {
 	for ctx.Err() == nil {
 		c, profile, err := r.look(ctx, id)
@@ -40,8 +40,8 @@ func (r *Reactor) conversation(ctx context.Context, id events.ConversationID) er
 	return nil
 }
 
-// look reads what is known of a conversation. It returns [ErrNobody] if this process is not
-// to work on it.
+// look reads the state of a conversation and its profile. It returns [ErrNobody] if this
+// process does not drive the partition.
 func (r *Reactor) look(ctx context.Context, id events.ConversationID) (c summary.Conversation, p Profile, err error) {
 	if !r.drives(r.Log.PartitionOf(id.Tenant, id.ID)) {
 		return c, p, ErrNobody
@@ -53,7 +53,7 @@ func (r *Reactor) look(ctx context.Context, id events.ConversationID) (c summary
 	return c, r.Profiles.Of(c.Profile, c.MaxContextChars), err
 }
 
-// mayBeDue tells without a further read whether something may be due.
+// mayBeDue is a cheap check, without reading, whether a summary may be due.
 func mayBeDue(c summary.Conversation, s summary.Settings) bool {
 	return c.Pending() >= min(s.Threshold(1), s.Threshold(2)) || s.MaxTurns > 0 && c.Turn-c.CoveredTurn >= s.MaxTurns
 }
@@ -61,8 +61,8 @@ func mayBeDue(c summary.Conversation, s summary.Settings) bool {
 // kindSummary is the kind of the events that record summaries.
 var kindSummary = events.Kind(events.TypeSummaryWritten)
 
-// next writes the summary that is due first. done says that there is none, or that
-// another process was faster.
+// next writes the first summary that is due. done means that none is due, or that another
+// process was faster.
 func (r *Reactor) next(ctx context.Context, id events.ConversationID, force bool) (written string, done bool, err error) {
 	newest, err := r.newest(ctx, id, kindSummary)
 	if err != nil {
@@ -104,7 +104,8 @@ func (r *Reactor) next(ctx context.Context, id events.ConversationID, force bool
 	return summary.ID(plan.Level, plan.First, plan.Last, 1), false, nil
 }
 
-// ignoreConflict: another process was faster, whose event touches the conversation.
+// ignoreConflict drops the error of a lost race: the winner's event touches the
+// conversation.
 func ignoreConflict(err error) error {
 	if errors.Is(err, eventlog.ErrConflict) {
 		return nil
@@ -112,7 +113,7 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// newest is the sequence of the newest event of a kind, 0 if there is none.
+// newest returns the sequence of the newest event of a kind, 0 if there is none.
 func (r *Reactor) newest(ctx context.Context, id events.ConversationID, kind string) (uint64, error) {
 	m, err := r.Log.LastOfKind(ctx, id.Tenant, id.ID, kind)
 	if errors.Is(err, eventlog.ErrNotFound) {
@@ -121,11 +122,12 @@ func (r *Reactor) newest(ctx context.Context, id events.ConversationID, kind str
 	return m.Seq, err
 }
 
-// publishWithin is how long the log and the own read model may take for an event.
+// publishWithin limits how long the log and then the read model may take for one event.
 const publishWithin = 30 * time.Second
 
-// publish publishes an event behind the newest of its kind, waits until it is applied and
-// returns its sequence. It has no time: nothing happened in the conversation.
+// publish publishes an event if newest is still the last of its kind, waits until it is
+// applied and returns its sequence. The event has no time because nothing happened in the
+// conversation.
 func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
@@ -136,14 +138,14 @@ func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e event
 	if err != nil {
 		return 0, err
 	}
-	if err := r.awaitOwn(ctx, id, ack.Seq); err != nil && !errors.Is(err, ErrNobody) { // whoever drives it now applies it
+	if err := r.awaitOwn(ctx, id, ack.Seq); err != nil && !errors.Is(err, ErrNobody) { // the new driver applies it
 		return 0, err
 	}
 	return ack.Seq, nil
 }
 
-// awaitOwn waits until the own read model has applied a sequence. It returns [ErrNobody] if
-// this process does not drive the partition, or no longer.
+// awaitOwn waits until the read model "summaries" has applied a sequence. It returns
+// [ErrNobody] if this process does not drive the partition or stops driving it.
 func (r *Reactor) awaitOwn(ctx context.Context, id events.ConversationID, seq uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
@@ -161,7 +163,7 @@ func (r *Reactor) awaitOwn(ctx context.Context, id events.ConversationID, seq ui
 	return err
 }
 
-// write has a summary written: by the profile's model, or without it.
+// write writes a summary with the profile's model, or without it if that can't be used.
 func (r *Reactor) write(ctx context.Context, id events.ConversationID, c summary.Conversation, plan summary.Plan, profile Profile) (w summary.Written, err error) {
 	in, children, err := r.input(ctx, id, c, plan)
 	if err != nil {
@@ -188,12 +190,12 @@ func (r *Reactor) write(ctx context.Context, id events.ConversationID, c summary
 	return w, err
 }
 
-// enough tells whether a conversation has waited long enough for its model.
+// enough reports whether a conversation has waited long enough for its model.
 func (r *Reactor) enough(id events.ConversationID, c summary.Conversation, p Profile) bool {
 	return r.silentFor(id) >= p.Deadline || c.Chars-c.CoveredChars >= 3*p.Settings.Threshold(1)
 }
 
-// graphWithin is how long the read model "graph" may lag behind.
+// graphWithin limits how long to wait for the read model "graph".
 const graphWithin = time.Minute
 
 // awaitGraph waits until the read model "graph" has applied a sequence.

@@ -12,7 +12,7 @@ import (
 	"mneme/pkg/summary"
 )
 
-// input reads what a summary is written from, and the summary_ids of the children.
+// input reads the text that a summary is written from, and the ids of the child summaries.
 func (r *Reactor) input(ctx context.Context, id events.ConversationID, c summary.Conversation, plan summary.Plan) (in summary.Input, children []string, err error) {
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(id.Tenant, id.ID), c.LastSeq); err != nil {
 		return in, nil, err
@@ -32,7 +32,7 @@ func (r *Reactor) input(ctx context.Context, id events.ConversationID, c summary
 	return in, children, err
 }
 
-// childrenOf reads the children of a summary, oldest first: of each the newest revision.
+// childrenOf reads the newest revision of each child summary, oldest child first.
 func childrenOf(ctx context.Context, g graph.Reader, id events.ConversationID, plan summary.Plan) (list []graph.Summary, err error) {
 	ids := make([]string, len(plan.Children))
 	for i, child := range plan.Children {
@@ -62,7 +62,7 @@ func childrenOf(ctx context.Context, g graph.Reader, id events.ConversationID, p
 	return list, nil
 }
 
-// consolidated makes the input of a summary of its children.
+// consolidated turns child summaries into the input of their parent.
 func consolidated(list []graph.Summary, in *summary.Input) {
 	var named, called tally
 	for _, s := range list {
@@ -77,7 +77,7 @@ func consolidated(list []graph.Summary, in *summary.Input) {
 	in.Files, in.Tools = named.newest(), called.most()
 }
 
-// readPage is how many rows of a transcript are read at once.
+// readPage is the page size when a transcript is read.
 const readPage = 500
 
 // covered reads the range of a summary of level 1.
@@ -121,7 +121,7 @@ func (r *Reactor) covered(ctx context.Context, g graph.Reader, id events.Convers
 	return nil
 }
 
-// touched notes the files of a call that did not fail.
+// touched records the files that a successful call read or wrote.
 func (r *Reactor) touched(call files.Call, named *tally) {
 	if call.Tool == "" {
 		return
@@ -144,10 +144,10 @@ func entryOf(m *graph.Message) summary.Entry {
 	return summary.Entry{Seq: m.Seq, Turn: m.Turn, Kind: kind, Name: m.Speaker, Text: summary.Cut(m.Content.Text, summary.MaxMessage)}
 }
 
-// maxListed is how many files or tools a summary names.
+// maxListed limits how many files or tools a summary names.
 const maxListed = 50
 
-// tally counts names, in the order in which they came.
+// tally counts names and remembers their order.
 type tally struct {
 	names []string
 	count map[string]int
@@ -167,13 +167,13 @@ func (t *tally) add(name string) {
 	t.last[name] = t.n
 }
 
-// newest lists names, the last added first.
+// newest lists the names, the last added first.
 func (t *tally) newest() []string {
 	slices.SortFunc(t.names, func(a, b string) int { return cmp.Compare(t.last[b], t.last[a]) })
 	return t.names[:min(len(t.names), maxListed)]
 }
 
-// most lists names, the most frequent first, then by name.
+// most lists the names, the most frequent first, then alphabetically.
 func (t *tally) most() []string {
 	slices.SortFunc(t.names, func(a, b string) int { return cmp.Or(cmp.Compare(t.count[b], t.count[a]), cmp.Compare(a, b)) })
 	return t.names[:min(len(t.names), maxListed)]

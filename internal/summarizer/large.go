@@ -10,30 +10,29 @@ import (
 	"mneme/pkg/summary"
 )
 
-// How many of the newest rows of a transcript are looked at for large results: the first
-// time that a conversation is touched, and of what comes from then on at each; and when
-// somebody asks.
+// How many of the newest transcript rows are searched for large results: newestResults when
+// the conversation is touched, manualResults on request.
 const (
 	newestResults = 100
 	manualResults = 2_000
 )
 
-// seen is how far a conversation was looked through for large results. It is forgotten with
-// the process, or when there are many conversations: then the newest rows are looked at
-// once more.
+// seen records how far a conversation was searched for large results. It is dropped when
+// the process ends or when too many conversations are tracked; then the newest rows are
+// read again.
 type seen struct {
-	seq      uint64      // up to it
-	messages int         // that were seen
-	large    []candidate // that were not condensed yet, oldest first
+	seq      uint64      // last sequence searched
+	messages int         // messages up to seq
+	large    []candidate // not condensed yet, oldest first
 }
 
-// candidate is a result to be condensed when it is old enough.
+// candidate is a result to condense once it is old enough.
 type candidate struct {
 	ref    graph.Ref
-	behind int // messages that were seen before it
+	behind int // messages before it
 }
 
-// add looks at rows that follow what was seen, newest first.
+// add searches the rows after s.seq, given newest first.
 func (s *seen) add(rows []graph.Entry) {
 	for _, row := range slices.Backward(rows) {
 		switch {
@@ -46,7 +45,7 @@ func (s *seen) add(rows []graph.Entry) {
 	}
 }
 
-// due are the results that are old enough.
+// due returns the results that are old enough.
 func (s *seen) due() (list []graph.Ref) {
 	for _, l := range s.large {
 		if s.messages-l.behind >= summary.FreshMessages {
@@ -56,15 +55,16 @@ func (s *seen) due() (list []graph.Ref) {
 	return list
 }
 
-// done forgets a result.
+// done removes a result.
 func (s *seen) done(ref graph.Ref) {
 	s.large = slices.DeleteFunc(s.large, func(l candidate) bool { return l.ref == ref })
 }
 
-// maxSeen is of how many conversations it is known how far they were looked through.
+// maxSeen limits how many conversations have a seen record.
 const maxSeen = 50_000
 
-// seenOf is how far a conversation was looked through; whoever works on it may change it.
+// seenOf returns the record of a conversation. Only the goroutine that works on it may
+// change it.
 func (r *Reactor) seenOf(id events.ConversationID) *seen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,8 +81,8 @@ func (r *Reactor) seenOf(id events.ConversationID) *seen {
 	return r.seen[id]
 }
 
-// condenseNew has large results condensed as they grow old. What it reads is what has come
-// since the last time.
+// condenseNew condenses large results as they become old enough. It reads only what has
+// come since the last call.
 func (r *Reactor) condenseNew(ctx context.Context, c summary.Conversation, model Condenser) error {
 	s := r.seenOf(c.ID)
 	if c.LastSeq > s.seq {
@@ -92,16 +92,16 @@ func (r *Reactor) condenseNew(ctx context.Context, c summary.Conversation, model
 		}
 		s.add(rows)
 		s.seq = max(s.seq, c.LastSeq)
-		s.large = s.large[max(0, len(s.large)-newestResults):] // of a model that is away
+		s.large = s.large[max(0, len(s.large)-newestResults):] // bounds the list while the model is away
 	}
 	return r.condense(ctx, c, model, s.due(), s.done, &Answer{})
 }
 
-// condenseAsked has large results condensed because somebody asks, those too that the model
-// could not condense before.
+// condenseAsked condenses large results on request, including those that the model could
+// not condense before.
 func (r *Reactor) condenseAsked(ctx context.Context, c summary.Conversation, model Condenser, a *Answer) error {
 	if model == nil {
-		return fmt.Errorf("results can't be condensed: %w", ErrNoModel)
+		return fmt.Errorf("cannot condense results: %w", ErrNoModel)
 	}
 	rows, err := r.transcript(ctx, c, graph.TranscriptQuery{Limit: manualResults})
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Reactor) condenseAsked(ctx context.Context, c summary.Conversation, mod
 	return r.condense(ctx, c, model, s.due(), func(graph.Ref) {}, a)
 }
 
-// transcript reads rows once the read model "graph" has all that is known of a conversation.
+// transcript reads rows after the read model "graph" has caught up with the conversation.
 func (r *Reactor) transcript(ctx context.Context, c summary.Conversation, q graph.TranscriptQuery) (rows []graph.Entry, err error) {
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.LastSeq); err != nil {
 		return nil, err

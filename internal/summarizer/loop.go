@@ -10,7 +10,7 @@ import (
 	"mneme/pkg/summary"
 )
 
-// run looks for work until ctx ends, and waits for what is under way.
+// run looks for work until ctx ends, then waits for the work under way.
 func (r *Reactor) run(ctx context.Context) {
 	workers := pool.New().WithMaxGoroutines(r.Parallel)
 	defer workers.Wait()
@@ -28,7 +28,7 @@ func (r *Reactor) run(ctx context.Context) {
 			r.listenLive(ctx, listening)
 		}
 		for _, id := range r.ready() {
-			workers.Go(func() { r.work(ctx, id) }) // there is room
+			workers.Go(func() { r.work(ctx, id) }) // never blocks: ready returns no more than there are free workers
 		}
 		until := looked.Add(tick)
 		if next, idle := r.idle(); idle && search != nil {
@@ -42,7 +42,7 @@ func (r *Reactor) run(ctx context.Context) {
 	}
 }
 
-// sleep waits until a time, or until there may be something to do.
+// sleep waits until the given time, or until there may be work.
 func (r *Reactor) sleep(ctx context.Context, until time.Time) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -53,15 +53,15 @@ func (r *Reactor) sleep(ctx context.Context, until time.Time) {
 	}
 }
 
-// scan is the search for what waits in partitions that have become live, page by page:
-// the next one is read when there is nothing else to do, so that little is held at once.
+// scan searches newly live partitions for waiting conversations. It reads the next page
+// only when there is nothing else to do, so little is in memory at once.
 type scan struct {
 	partitions map[int]bool
 	query      summary.WaitingQuery
-	failed     time.Time // when a page could not be read; zero if it could
+	failed     time.Time // when the last page could not be read; zero if it could
 }
 
-// scanFresh begins a search, or begins it anew, if partitions have become live.
+// scanFresh starts the search over if more partitions have become live.
 func (r *Reactor) scanFresh(search *scan) *scan {
 	fresh := map[int]bool{}
 	for partition := range r.Log.Partitions() {
@@ -85,7 +85,7 @@ func (r *Reactor) scanFresh(search *scan) *scan {
 	return &scan{partitions: fresh, query: r.Profiles.waiting()}
 }
 
-// scanOn reads the next page; nil if it was the last one.
+// scanOn reads the next page and returns nil after the last one.
 func (r *Reactor) scanOn(ctx context.Context, search *scan) *scan {
 	if time.Since(search.failed) < tick {
 		return search
@@ -97,7 +97,7 @@ func (r *Reactor) scanOn(ctx context.Context, search *scan) *scan {
 	})
 	if err != nil {
 		if search.failed.IsZero() && ctx.Err() == nil {
-			r.slog.Warn("what waits to be summarised is not known, it is looked up again", "error", err)
+			r.slog.Warn("cannot list conversations waiting for a summary; will retry", "error", err)
 		}
 		search.failed = time.Now()
 		return search
@@ -115,7 +115,7 @@ func (r *Reactor) scanOn(ctx context.Context, search *scan) *scan {
 	return search
 }
 
-// listenLive takes requests for the partitions that are live, and for no others.
+// listenLive serves requests for exactly those partitions that are live.
 func (r *Reactor) listenLive(ctx context.Context, listening map[int]func()) {
 	for partition := range r.Log.Partitions() {
 		live := r.drives(partition)
@@ -130,21 +130,22 @@ func (r *Reactor) listenLive(ctx context.Context, listening map[int]func()) {
 		}
 		stop, err := r.listen(ctx, partition)
 		if err != nil {
-			r.slog.Warn("nobody can ask for summaries", "partition", partition, "error", err)
+			r.slog.Warn("cannot accept requests for summaries; will retry", "partition", partition, "error", err)
 			continue
 		}
 		listening[partition] = stop
 	}
 }
 
-// enqueue has a conversation worked on, from a time on unless it waits already.
+// enqueue queues a conversation for the given time; if it is queued already, its time
+// stays.
 func (r *Reactor) enqueue(id events.ConversationID, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.again(id, at)
 }
 
-// again is enqueue for those who have the lock.
+// again is enqueue for callers that hold the lock.
 func (r *Reactor) again(id events.ConversationID, at time.Time) {
 	if _, busy := r.busy[id]; busy {
 		r.busy[id] = true

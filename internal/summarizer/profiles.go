@@ -7,39 +7,40 @@ import (
 	"mneme/pkg/summary"
 )
 
-// Model writes with a language model.
+// Model is a language model that writes summaries.
 type Model interface {
 	summary.Writer
 	Model() string
 	PromptHash() string
 }
 
-// Titler is a model that names conversations too.
+// Titler is a model that can also name conversations.
 type Titler interface {
 	Title(ctx context.Context, message string) (string, summary.Usage, error)
 }
 
-// Profile is how conversations are summarised.
+// Profile says how conversations are summarized.
 type Profile struct {
 	Off      bool // nothing is written
 	Settings summary.Settings
-	Model    Model // nil: none, [Profiles] has the writer that needs none
-	// Condenser is the model that condenses results of tools; nil: none.
+	Model    Model // nil for none: Profiles.Without writes
+	// Condenser is the model that condenses tool results, or nil.
 	Condenser Condenser
 	// Deadline is how long to wait for a model that does not answer.
 	Deadline time.Duration
-	Condense bool // have large results of tools condensed as they come; needs a Condenser
-	Titles   bool // name conversations that nobody named
+	Condense bool // condense large tool results as they come; needs a Condenser
+	Titles   bool // give untitled conversations a title
 }
 
-// Profiles are those that an operator has set up.
+// Profiles holds the profiles that an operator has set up.
 type Profiles struct {
 	Default Profile
 	Named   map[string]Profile
 	Without summary.Writer // a writer that always succeeds
 }
 
-// Of is the profile of a conversation that names one and its budget, or neither.
+// Of returns the profile of a conversation. An unknown name gives the default profile;
+// maxContextChars replaces the budget unless it is 0.
 func (p *Profiles) Of(name string, maxContextChars int) Profile {
 	profile, ok := p.Named[name]
 	if !ok {
@@ -51,7 +52,7 @@ func (p *Profiles) Of(name string, maxContextChars int) Profile {
 	return profile
 }
 
-// waiting selects the conversations that any profile may find something to do in.
+// waiting selects the conversations in which any profile may find work.
 func (p *Profiles) waiting() summary.WaitingQuery {
 	q := summary.WaitingQuery{Pending: summary.MinThreshold, Limit: scanPage}
 	for _, profile := range p.all() {

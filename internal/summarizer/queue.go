@@ -7,8 +7,8 @@ import (
 	"mneme/events"
 )
 
-// queue holds the conversations that are to be worked on, each once, and from when on.
-// Its methods take time by the logarithm of its length: after a long absence it is long.
+// queue holds each waiting conversation once, with the time at which work on it may begin.
+// It can grow long while the process is away, so it is a heap.
 type queue struct {
 	list byTime
 	of   map[events.ConversationID]*queued
@@ -20,7 +20,7 @@ type queued struct {
 	index int
 }
 
-// add adds a conversation unless it is there; then its time stays.
+// add adds a conversation. If it is queued already, its time stays.
 func (q *queue) add(id events.ConversationID, at time.Time) {
 	if q.of[id] != nil {
 		return
@@ -32,7 +32,7 @@ func (q *queue) add(id events.ConversationID, at time.Time) {
 	heap.Push(&q.list, q.of[id])
 }
 
-// put adds a conversation, or gives it another time.
+// put adds a conversation or changes its time.
 func (q *queue) put(id events.ConversationID, at time.Time) {
 	if one := q.of[id]; one != nil {
 		one.at = at
@@ -42,7 +42,7 @@ func (q *queue) put(id events.ConversationID, at time.Time) {
 	q.add(id, at)
 }
 
-// take removes the conversation that has waited longest, if the time of one has come.
+// take removes the conversation with the earliest time, if that time has come.
 func (q *queue) take(now time.Time) (events.ConversationID, bool) {
 	if len(q.list) == 0 || q.list[0].at.After(now) {
 		return events.ConversationID{}, false
@@ -52,7 +52,7 @@ func (q *queue) take(now time.Time) (events.ConversationID, bool) {
 	return one.id, true
 }
 
-// due counts those whose time has come.
+// due counts the conversations whose time has come.
 func (q *queue) due(now time.Time) (n int) {
 	for _, one := range q.list {
 		if !one.at.After(now) {
@@ -62,7 +62,7 @@ func (q *queue) due(now time.Time) (n int) {
 	return n
 }
 
-// next is when the time of the first one comes, zero if there is none.
+// next returns the earliest time, zero if the queue is empty.
 func (q *queue) next() time.Time {
 	if len(q.list) == 0 {
 		return time.Time{}

@@ -13,7 +13,7 @@ import (
 	"mneme/events"
 )
 
-func TestTheQueueHasEachConversationOnceInOrderOfTime(t *testing.T) {
+func TestQueueHoldsEachConversationOnceOrderedByTime(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	rapid.Check(t, func(t *rapid.T) {

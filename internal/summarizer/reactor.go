@@ -13,41 +13,41 @@ import (
 	"mneme/pkg/summary"
 )
 
-// Config is what a [Reactor] works with.
+// Config configures a [Reactor].
 type Config struct {
 	Log *eventlog.Log
-	// State and Graph lend the read models for the time of a call.
+	// State and Graph lend a read model for the duration of the call.
 	State func(func(summary.Reader) error) error
 	Graph func(func(graph.Reader) error) error
-	// Live tells how far the projector of "summaries" is on a partition, and whether this
-	// process drives it and has caught up.
+	// Live returns the sequence that the "summaries" projector has applied on a partition,
+	// and whether this process drives the partition and has caught up.
 	Live     func(partition int) (seq uint64, live bool)
 	Profiles Profiles
 	Files    *files.Table
-	Parallel int // conversations at once
+	Parallel int // conversations worked on at the same time
 	Logger   *slog.Logger
 }
 
 const (
-	// tick is how often the reactor looks what it can do, if nothing wakes it.
+	// tick is how often the reactor looks for work if nothing wakes it.
 	tick = time.Second
-	// settle is how long a conversation waits after an event: several often come at once.
+	// settle delays work after an event because several often come together.
 	settle = 200 * time.Millisecond
-	// scanPage is how many conversations are listed at once when a partition is live.
+	// scanPage is the page size when conversations or summaries are listed.
 	scanPage = 200
 )
 
-// Reactor writes what is due. Its zero value is of no use, see [New].
+// Reactor writes the summaries that are due. Use [New]; the zero value does not work.
 type Reactor struct {
 	Config
 	slog *slog.Logger
-	wake chan struct{} // there may be something to do
+	wake chan struct{} // signals that there may be work
 
 	mu      sync.Mutex
 	queue   queue
-	busy    map[events.ConversationID]bool // being worked on; true: touched meanwhile
-	working int                            // workers, without those of requests
-	scanned map[int]bool                   // partitions that were live when last looked at
+	busy    map[events.ConversationID]bool // being worked on; true if touched since, so look again
+	working int                            // busy workers, not counting requests
+	scanned map[int]bool                   // partitions already scanned since they became live
 	trouble map[events.ConversationID]trouble
 	seen    map[events.ConversationID]*seen
 	figures Figures
@@ -57,18 +57,18 @@ type Reactor struct {
 	ended   sync.WaitGroup
 }
 
-// Figures count what the reactor did since it was started.
+// Figures counts what the reactor has done since it started.
 type Figures struct {
 	Written   int64 `json:"written"`   // summaries
-	Fallbacks int64 `json:"fallbacks"` // of these, those that a model was to write and did not
+	Fallbacks int64 `json:"fallbacks"` // summaries written without the configured model
 	Titles    int64 `json:"titles"`
-	Condensed int64 `json:"condensed"` // results of tools
-	Calls     int64 `json:"calls"`     // of models, those that failed too
+	Condensed int64 `json:"condensed"` // tool results
+	Calls     int64 `json:"calls"`     // model calls, failed ones included
 	Input     int64 `json:"input_tokens"`
 	Output    int64 `json:"output_tokens"`
-	Queued    int   `json:"queued"`  // conversations whose turn it is, to see whether something is due
-	Running   int   `json:"running"` // conversations that are worked on
-	Waiting   int   `json:"waiting"` // conversations that wait for a store, a server or a model
+	Queued    int   `json:"queued"`  // conversations waiting for a worker
+	Running   int   `json:"running"` // conversations being worked on
+	Waiting   int   `json:"waiting"` // conversations waiting for a store, a server or a model
 }
 
 func (f *Figures) pay(u summary.Usage) {
@@ -77,7 +77,7 @@ func (f *Figures) pay(u summary.Usage) {
 	f.Output += u.OutputTokens
 }
 
-// New makes a reactor that does nothing yet.
+// New returns a reactor that does nothing until Start.
 func New(c Config) *Reactor {
 	return &Reactor{
 		Config: c, slog: c.Logger.With("part", "summarizer"), wake: make(chan struct{}, 1),
@@ -85,14 +85,15 @@ func New(c Config) *Reactor {
 	}
 }
 
-// Start begins to work. What was waiting before is found as soon as its partition is live.
+// Start begins to work. Summaries that are already due are found when their partition is
+// live.
 func (r *Reactor) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	r.ended.Go(func() { r.run(ctx) })
 }
 
-// Stop ends what is under way, calls of models too, and waits for that.
+// Stop cancels the work under way, model calls included, and waits until it has ended.
 func (r *Reactor) Stop() {
 	r.mu.Lock()
 	r.stopped = true
@@ -103,7 +104,7 @@ func (r *Reactor) Stop() {
 	r.ended.Wait()
 }
 
-// spawn runs what Stop waits for, unless it was called.
+// spawn starts a goroutine that Stop waits for. It reports false after Stop.
 func (r *Reactor) spawn(run func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +114,9 @@ func (r *Reactor) spawn(run func()) bool {
 	return !r.stopped
 }
 
-// Touch says that events of these conversations were applied. What waits in a partition
-// that is not live is found when it is: a replay fills no queue.
+// Touch reports that events of these conversations were applied. Conversations in a
+// partition that is not live are ignored, so a replay fills no queue; a scan finds them
+// once it is live.
 func (r *Reactor) Touch(ids []events.ConversationID) {
 	live := map[int]bool{}
 	for _, id := range ids {
@@ -129,8 +131,8 @@ func (r *Reactor) Touch(ids []events.ConversationID) {
 	r.awake()
 }
 
-// drives tells whether this process is to work on a partition. What is not done because
-// it is not is found again when it is.
+// drives reports whether this process may work on a partition. If not, the partition is
+// marked for a new scan, which finds the work left undone.
 func (r *Reactor) drives(partition int) bool {
 	_, live := r.Live(partition)
 	if !live {
@@ -141,15 +143,15 @@ func (r *Reactor) drives(partition int) bool {
 	return live
 }
 
-// awake makes the reactor look what it can do.
+// awake makes the reactor look for work.
 func (r *Reactor) awake() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // it is awake
+	default: // a wake-up is already pending
 	}
 }
 
-// Figures tells what was done so far.
+// Figures returns what was done so far.
 func (r *Reactor) Figures() Figures {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,14 +160,14 @@ func (r *Reactor) Figures() Figures {
 	return f
 }
 
-// Wait says how many conversations of a partition wait for a store, a server or a model,
-// and why the one does that has waited longest.
+// Wait describes the conversations of a partition that wait for a store, a server or a
+// model. Err is why the one that has waited longest waits.
 type Wait struct {
 	Conversations int
 	Err           error
 }
 
-// Waits are those of the partitions in which conversations wait.
+// Waits returns the waits by partition, only for partitions where conversations wait.
 func (r *Reactor) Waits() map[int]Wait {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,57 +11,57 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// Errors of [Ask].
+// Errors that [Ask] returns.
 var (
 	ErrNobody  = errors.New("no summarizer drives the partition")
 	ErrUnknown = errors.New("no such conversation")
 	ErrNoModel = errors.New("no model is configured")
-	ErrOff     = errors.New("nobody is to write summaries")
-	ErrBusy    = errors.New("the conversation is being summarised, nothing else was begun")
+	ErrOff     = errors.New("summaries are switched off")
+	ErrBusy    = errors.New("the conversation is already being summarized; nothing else was begun")
 )
 
-// Request asks the summarizer that drives a conversation's partition for something.
+// Request is what [Ask] sends to the summarizer that drives a conversation's partition.
 type Request struct {
 	Tenant       string `json:"tenant"`
 	Conversation string `json:"conversation"`
-	// Do is one of the actions.
+	// Do is the action: Summarize, Resummarize or Condense.
 	Do string `json:"do"`
-	// Of Resummarize: only this level, 0 for all, and only summaries that a model was to
-	// write and did not.
+	// Level and Fallbacks narrow Resummarize: to one level (0 means all), and to summaries
+	// that the configured model failed to write.
 	Level     int  `json:"level,omitempty"`
 	Fallbacks bool `json:"fallbacks,omitempty"`
-	// Within is how long it may take until it is begun: else it is not done, and [ErrBusy]
-	// says so. Whatever was begun goes on.
+	// Within limits the time until work begins. After that nothing is done and Ask returns
+	// [ErrBusy]. Work that has begun goes on.
 	Within time.Duration `json:"within,omitempty"`
 }
 
-// What a [Request] can ask for.
+// Actions of a [Request].
 const (
-	// Summarize writes what is due, and then a summary of whatever the last turns leave.
+	// Summarize writes what is due, then one summary of the rest, even below the threshold.
 	Summarize = "summarize"
 	// Resummarize writes a new revision of each summary.
 	Resummarize = "resummarize"
-	// Condense has large results of tools condensed by a model.
+	// Condense has a model condense large tool results.
 	Condense = "condense"
 )
 
-// Answer is what was done.
+// Answer lists what was done.
 type Answer struct {
-	Written []string `json:"written"`        // summary_ids, or tool_call_ids of results
-	Kept    int      `json:"kept,omitempty"` // that stay as they were: the model did not write them again
+	Written []string `json:"written"`        // summary_ids, or tool_call_ids of condensed results
+	Kept    int      `json:"kept,omitempty"` // summaries or results left as they were because the model failed
 }
 
-// classes are the errors that [Ask] returns.
+// classes names the errors that [Ask] returns, for sending them over NATS.
 var classes = []eventlog.Class{{Name: "unknown", Err: ErrUnknown}, {Name: "no model", Err: ErrNoModel}, {Name: "off", Err: ErrOff}, {Name: "busy", Err: ErrBusy}, {Name: "nobody", Err: ErrNobody}}
 
-// requestSubject is where the summarizer that drives a partition takes requests. It lies
-// outside of the stream's subjects.
+// requestSubject is where the summarizer that drives a partition takes requests. It is not
+// one of the stream's subjects, so the log does not record requests.
 func requestSubject(partition int) string { return "mneme-summarize." + strconv.Itoa(partition) }
 
-// answerPoll is how often a request looks whether its conversation is free.
+// answerPoll is how often a request checks whether its conversation is free.
 const answerPoll = 20 * time.Millisecond
 
-// listen takes requests for a partition until stop is called.
+// listen serves requests for a partition until stop is called.
 func (r *Reactor) listen(ctx context.Context, partition int) (stop func(), err error) {
 	return eventlog.Serve(r.Log.Conn(), requestSubject(partition), classes, func(q Request, respond func(Answer, error)) {
 		if !r.spawn(func() { respond(r.answer(ctx, q)) }) {
@@ -70,7 +70,7 @@ func (r *Reactor) listen(ctx context.Context, partition int) (stop func(), err e
 	})
 }
 
-// answer does what is asked for, when nobody else works on the conversation.
+// answer handles a request once nothing else works on the conversation.
 func (r *Reactor) answer(ctx context.Context, q Request) (a Answer, err error) {
 	a.Written = []string{}
 	id := events.ConversationID{Tenant: q.Tenant, ID: q.Conversation}
@@ -93,7 +93,7 @@ func (r *Reactor) answer(ctx context.Context, q Request) (a Answer, err error) {
 }
 
 func (r *Reactor) do(ctx context.Context, id events.ConversationID, q Request, a *Answer) error {
-	last, _, err := r.Log.Last(ctx, id.Tenant, id.ID) // what was just published belongs to it
+	last, _, err := r.Log.Last(ctx, id.Tenant, id.ID) // include what was published just now
 	if err == nil {
 		err = r.awaitOwn(ctx, id, last)
 	}
@@ -118,10 +118,10 @@ func (r *Reactor) do(ctx context.Context, id events.ConversationID, q Request, a
 	case Condense:
 		return r.condenseAsked(ctx, c, profile.Condenser, a)
 	}
-	return fmt.Errorf("%q is nothing that can be done", q.Do)
+	return fmt.Errorf("unknown action %q", q.Do)
 }
 
-// summarize writes what is due, then what is forced, then what that made due.
+// summarize writes what is due, then one forced summary, then what that makes due.
 func (r *Reactor) summarize(ctx context.Context, id events.ConversationID, a *Answer) error {
 	for forced := false; ctx.Err() == nil; {
 		written, done, err := r.next(ctx, id, false)
@@ -139,13 +139,13 @@ func (r *Reactor) summarize(ctx context.Context, id events.ConversationID, a *An
 	return ctx.Err()
 }
 
-// Ask asks the summarizer that drives a conversation's partition, which may be in another
-// process, and waits for its answer as long as ctx allows, which must have a deadline. It
-// returns [ErrNobody], also while the partition moves, [ErrUnknown], [ErrNoModel], [ErrOff]
-// or [ErrBusy]; beside an error the answer says what was written before.
+// Ask sends a request to the summarizer that drives a conversation's partition, in this or
+// another process, and waits for its answer. ctx must have a deadline. Ask returns
+// [ErrNobody] (also while the partition moves), [ErrUnknown], [ErrNoModel], [ErrOff] or
+// [ErrBusy]. Even with an error, the answer lists what was written before it.
 func Ask(ctx context.Context, log *eventlog.Log, q Request) (Answer, error) {
 	if deadline, ok := ctx.Deadline(); ok {
-		q.Within = time.Until(deadline) * 9 / 10 // an answer takes a moment too
+		q.Within = time.Until(deadline) * 9 / 10 // leaves time for the answer to travel
 	}
 	partition := log.PartitionOf(q.Tenant, q.Conversation)
 	a, err := eventlog.Ask[Request, Answer](ctx, log.Conn(), requestSubject(partition), classes, q)

@@ -11,12 +11,12 @@ import (
 // kindUpdated is the kind of the events that give titles.
 var kindUpdated = events.Kind(events.TypeConversationUpdated)
 
-// title names a conversation that nobody has named. Somebody who names it just now goes
-// first: the title is published only if no other update came.
+// title gives an untitled conversation a title. A person's title wins: this one is
+// published only if no other update came first.
 func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Profile) error {
 	newest, err := r.newest(ctx, c.ID, kindUpdated)
 	if err != nil || newest > c.LastSeq {
-		return err // what is on its way touches the conversation again
+		return err // the update on its way touches the conversation again
 	}
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.FirstUser); err != nil {
 		return err
@@ -36,12 +36,12 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 	if model, ok := profile.Model.(Titler); ok && title != "" {
 		better, usage, err := model.Title(ctx, asked)
 		r.count(func(f *Figures) { f.pay(usage) })
-		if err == nil { // else the first sentence has to do
+		if err == nil { // otherwise keep the first sentence
 			title = better
 		}
 	}
 	if title == "" {
-		return nil // without words: it stays without a title
+		return nil // the message has no words
 	}
 	e, err := events.New(c.ID.ID, summary.Source, "title", &events.ConversationUpdated{Title: &title})
 	if err != nil {

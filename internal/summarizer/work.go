@@ -10,7 +10,15 @@ import (
 	"mneme/pkg/summary/llm"
 )
 
-// ready takes as many conversations as can be worked on now.
+// The ways of a conversation through the reactor:
+//
+//	queued ──ready──▶ busy with a worker ──work──▶ idle; or queued, for a retry or after a touch
+//	   any ──take───▶ busy with a request ─give──▶ queued
+//
+// If a busy conversation is touched or comes due, only busy[id] becomes true: work then queues
+// it again, and give always does.
+
+// ready takes as many due conversations as there are free workers and marks them busy.
 func (r *Reactor) ready() (list []events.ConversationID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -19,7 +27,7 @@ func (r *Reactor) ready() (list []events.ConversationID) {
 		if !ok {
 			break
 		}
-		if _, busy := r.busy[id]; busy { // with a request
+		if _, busy := r.busy[id]; busy { // a request is working on it
 			r.busy[id] = true
 			continue
 		}
@@ -30,15 +38,15 @@ func (r *Reactor) ready() (list []events.ConversationID) {
 	return list
 }
 
-// idle tells whether there is a worker without work, and when the next conversation can
-// be worked on; zero if none waits.
+// idle reports whether a worker is free, and when the next conversation is due; zero if
+// none is queued.
 func (r *Reactor) idle() (next time.Time, idle bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.queue.next(), r.working < r.Parallel
 }
 
-// take marks a conversation as worked on, unless it is.
+// take marks a conversation as busy for a request. It reports false if it is busy already.
 func (r *Reactor) take(id events.ConversationID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +57,8 @@ func (r *Reactor) take(id events.ConversationID) bool {
 	return true
 }
 
-// give ends what take began, and has the conversation looked at again.
+// give ends the work that take began and queues the conversation, so that changes made
+// meanwhile are seen.
 func (r *Reactor) give(id events.ConversationID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +67,7 @@ func (r *Reactor) give(id events.ConversationID) {
 	r.awake()
 }
 
-// work does what there is to do in a conversation, and notes when to try again.
+// work does everything that is due in a conversation. After a failure it queues a retry.
 func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
 	err := r.conversation(ctx, id)
 	r.mu.Lock()
@@ -75,23 +84,23 @@ func (r *Reactor) work(ctx context.Context, id events.ConversationID) {
 		return
 	}
 	if len(r.trouble) == 0 {
-		r.slog.Warn("conversations wait to be summarised, they are tried again", "tenant", id.Tenant, "conversation", id.ID, "error", err)
+		r.slog.Warn("summarizing failed; conversation queued again", "tenant", id.Tenant, "conversation", id.ID, "error", err)
 	}
 	t := r.trouble[id].with(err)
 	r.trouble[id] = t
 	r.queue.put(id, time.Now().Add(t.wait()))
 }
 
-// trouble is why a conversation waits.
+// trouble records why a conversation waits.
 type trouble struct {
 	since  time.Time
-	silent time.Time // since when its model does not answer; zero if it was not asked
+	silent time.Time // when its model stopped answering; zero if it answered or was not called
 	tries  int
 	err    error
 }
 
-// silence is that of a model which is not available, and for which a conversation waits no
-// longer than the deadline.
+// silence is the error of an unavailable model. A conversation waits for such a model until
+// the deadline, then goes without it.
 type silence struct {
 	error
 	deadline time.Duration
@@ -112,14 +121,14 @@ func (t trouble) with(err error) trouble {
 	return t
 }
 
-// How long a conversation waits that could not be worked on.
+// Bounds of the wait after a failure.
 const (
 	minWait = time.Second
 	maxWait = time.Minute
 )
 
-// wait is how long the conversation waits for its next try: twice as long each time, or as
-// long as its model asks for, but not beyond the deadline.
+// wait returns the time to the next try. It doubles each time, or is what the model's
+// server asked for, but it never goes past the deadline.
 func (t trouble) wait() time.Duration {
 	wait := maxWait
 	if t.tries < 7 {
@@ -134,7 +143,7 @@ func (t trouble) wait() time.Duration {
 	return max(minWait, wait)
 }
 
-// silentFor is how long a conversation has waited for its model.
+// silentFor returns how long a conversation has waited for its model.
 func (r *Reactor) silentFor(id events.ConversationID) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +153,7 @@ func (r *Reactor) silentFor(id events.ConversationID) time.Duration {
 	return 0
 }
 
-// answered says that the model of a conversation has answered.
+// answered records that a conversation's model has answered.
 func (r *Reactor) answered(id events.ConversationID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

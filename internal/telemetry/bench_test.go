@@ -22,8 +22,9 @@ import (
 	"mneme/pkg/projection"
 )
 
-// What observing costs: nobody; metrics, as every program has them; and traces too, of
-// events that name a sampled trace, to a collector that takes them.
+// observers measures what observing costs: nothing observed; metrics, as in every program;
+// and metrics with traces, for events that name a sampled trace, to a collector that
+// accepts them.
 func observers(b *testing.B, run func(b *testing.B, t *telemetry.Telemetry, traceparent string)) {
 	b.Run("unobserved", func(b *testing.B) { run(b, nil, "") })
 	b.Run("metrics", func(b *testing.B) { run(b, telemetryOf(b, settings.Telemetry{}), "") })
@@ -106,8 +107,8 @@ func BenchmarkPublish(b *testing.B) {
 	})
 }
 
-// BenchmarkProjector applies 20,000 events of the log to a new read model, those of the
-// traces being traced: a read model that has applied something before.
+// BenchmarkProjector applies 20,000 events to a read model that has applied one before, so
+// that they are traced: a new read model does not trace the past.
 func BenchmarkProjector(b *testing.B) {
 	observers(b, func(b *testing.B, t *telemetry.Telemetry, traceparent string) {
 		log, n := openLog(b), 20_000

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// spans are what a collector of OTLP has received.
+// spans holds what a collector of OTLP has received.
 type spans struct {
 	mu      sync.Mutex
 	list    []*span
@@ -26,7 +26,7 @@ type spans struct {
 	header  http.Header
 }
 
-// span is one of them, with what the tests ask.
+// span is a received span with its attributes as plain values.
 type span struct {
 	*trace.Span
 	attributes map[string]any
@@ -87,14 +87,14 @@ func plain(list []*common.KeyValue) map[string]any {
 	return all
 }
 
-// all are the spans so far: everything, once the program was stopped.
+// all returns the spans so far; after the program was stopped these are all of them.
 func (c *spans) all() []*span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]*span(nil), c.list...)
 }
 
-// named are the spans with this name, in the order of their arrival.
+// named returns the spans with this name in the order of their arrival.
 func (c *spans) named(name string) (list []*span) {
 	for _, s := range c.all() {
 		if s.Name == name {
@@ -104,7 +104,7 @@ func (c *spans) named(name string) (list []*span) {
 	return list
 }
 
-// only is the one span with this name.
+// only returns the only span with this name.
 func (c *spans) only(t *testing.T, name string) *span {
 	t.Helper()
 	list := c.named(name)
@@ -112,7 +112,7 @@ func (c *spans) only(t *testing.T, name string) *span {
 	return list[0]
 }
 
-// of is the process span of a projection for an event.
+// of returns the process span of a projection for an event.
 func (c *spans) of(t *testing.T, projection, event string) *span {
 	t.Helper()
 	for _, s := range c.named("process " + projection) {

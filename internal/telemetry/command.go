@@ -13,9 +13,9 @@ import (
 	"mneme/internal/settings"
 )
 
-// Command puts what a command does into a trace: that of the caller, which the
-// environment variables TRACEPARENT and TRACESTATE name, or one of its own. If there
-// are no traces the caller's is still handed on. end must be called.
+// Command traces a command: in the caller's trace, which the environment variables
+// TRACEPARENT and TRACESTATE name, or in one of its own. If traces are off, ctx still
+// carries the caller's trace onward. The caller must call end.
 func Command(ctx context.Context, program, command string, logger *slog.Logger) (_ context.Context, end func(), err error) {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": os.Getenv("TRACEPARENT"), "tracestate": os.Getenv("TRACESTATE")})
 	s, err := settings.ReadTelemetry()
@@ -34,7 +34,7 @@ func Command(ctx context.Context, program, command string, logger *slog.Logger) 
 	}, nil
 }
 
-// Inject puts the trace of ctx into the header of a request.
+// Inject adds the trace of ctx to a request's header.
 func Inject(ctx context.Context, header http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 }

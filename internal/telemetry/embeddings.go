@@ -2,23 +2,23 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Embeddings are the counters of who has messages embedded by an endpoint, since it began.
+// Embeddings counts the work of the embedding endpoint since the process started.
 type Embeddings struct {
-	Texts    int64 // that were embedded
-	Cached   int64 // that were not, for they had been before
-	Calls    int64 // of the endpoint
-	Failures int64 // of calls
+	Texts    int64 // embedded by the endpoint
+	Cached   int64 // reused without a new call
+	Calls    int64 // of the endpoint, failed ones included
+	Failures int64 // failed calls
 	Tokens   int64
 }
 
 var (
-	textsEmbedded     = desc("mneme_embeddings_texts_total", "Texts that were embedded; cached is 1 for those that were not paid for again.", "cached")
-	embeddingCalls    = desc("mneme_embeddings_calls_total", "Calls of the endpoint that embeds, those that failed too.")
-	embeddingFailures = desc("mneme_embeddings_failures_total", "Those that failed.")
-	embeddingTokens   = desc("mneme_embeddings_tokens_total", "Tokens that it was paid for.")
+	textsEmbedded     = desc("mneme_embeddings_texts_total", "Texts that were embedded; cached is 1 for texts reused without a new call.", "cached")
+	embeddingCalls    = desc("mneme_embeddings_calls_total", "Calls of the embedding endpoint, failed ones included.")
+	embeddingFailures = desc("mneme_embeddings_failures_total", "Calls of the embedding endpoint that failed.")
+	embeddingTokens   = desc("mneme_embeddings_tokens_total", "Tokens that the embedding endpoint charged for.")
 )
 
-// WatchEmbeddings exposes the counters of this process.
+// WatchEmbeddings exposes this process's counters.
 func (m *Metrics) WatchEmbeddings(now func() Embeddings) {
 	m.registry.MustRegister(embeddingsWatch(now))
 }

@@ -13,10 +13,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// HTTP observes a server: one line in the log at level debug, the metrics of a request,
-// and a span in the caller's trace, which traceparent in the header names. The routes of
-// mux are what tells requests apart. A query string is noted nowhere: it can hold what
-// somebody asked.
+// HTTP observes a server: one log line at level debug, the request's metrics, and a span in
+// the caller's trace, which the traceparent header names. Requests are told apart by their
+// route in mux. The query string is never recorded because it can hold what somebody asked.
 func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
 	tracer := t.provider.Tracer("mneme/internal/httpapi")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +29,7 @@ func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
 		}
 		t.Metrics.httpActive.Inc()
 		done := httpsnoop.Metrics{Code: http.StatusOK}
-		defer func() { // also if the handler gave up an answer that it had begun
+		defer func() { // even if the handler panics halfway through an answer
 			t.Metrics.httpActive.Dec()
 			t.Metrics.httpDuration.WithLabelValues(method, route, strconv.Itoa(done.Code)).Observe(done.Duration.Seconds())
 			t.logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("method", method), slog.String("route", route),
@@ -53,7 +52,7 @@ func endRequest(span trace.Span, done httpsnoop.Metrics) {
 	span.End()
 }
 
-// path is the path of a pattern such as "GET /v1/status", "" if nothing has matched.
+// path returns the path of a pattern such as "GET /v1/status", "" if no route matched.
 func path(pattern string) string {
 	_, after, found := strings.Cut(pattern, " ")
 	if !found {
@@ -62,12 +61,12 @@ func path(pattern string) string {
 	return after
 }
 
-// probe tells whether a route is asked by machines, again and again: those are in no trace.
+// probe reports whether machines poll a route. Such requests are not traced.
 func probe(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == "/metrics"
 }
 
-// known is a method as metrics and spans name it: what nobody has defined is one word.
+// known bounds the number of label values: every unknown method becomes "_OTHER".
 func known(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Indexes are the figures of the indexes that searches keep in memory.
+// Indexes holds the figures of the search indexes in memory.
 type Indexes struct {
 	Held    int
 	Bytes   int
@@ -13,12 +13,12 @@ type Indexes struct {
 
 var (
 	indexesHeld    = desc("mneme_indexes", "Conversations whose index for searches is in memory.")
-	indexesBytes   = desc("mneme_indexes_bytes", "What these indexes take, about, with what is kept beside them of rows and code.")
+	indexesBytes   = desc("mneme_indexes_bytes", "Approximate memory of these indexes, including cached rows and code.")
 	indexesUsed    = desc("mneme_index_searches_total", "Searches in one conversation; cached is 1 if its index was in memory, 0 if it was loaded.", "cached")
-	indexesEvicted = desc("mneme_indexes_evicted_total", "Indexes that had to make room for others.")
+	indexesEvicted = desc("mneme_indexes_evicted_total", "Indexes evicted to make room for others.")
 )
 
-// WatchIndexes exposes them.
+// WatchIndexes exposes these figures.
 func (m *Metrics) WatchIndexes(now func() Indexes) { m.registry.MustRegister(indexesWatch(now)) }
 
 type indexesWatch func() Indexes

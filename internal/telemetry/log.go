@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Logger makes a logger whose records name the trace and the span that they were
-// written in, if there is one.
+// Logger returns a logger whose records carry the trace and span ids of their context, if
+// any.
 func Logger(l *slog.Logger) *slog.Logger { return slog.New(traced{l.Handler()}) }
 
 type traced struct{ slog.Handler }

@@ -16,7 +16,7 @@ import (
 	"mneme/pkg/graph/sqlitestore"
 )
 
-func TestALogRecordNamesTheTraceThatItWasWrittenIn(t *testing.T) {
+func TestLogRecordNamesItsTrace(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	logger := telemetry.Logger(slog.New(slog.NewTextHandler(&out, nil))).With("a", 1).WithGroup("g")
@@ -33,7 +33,7 @@ func TestALogRecordNamesTheTraceThatItWasWrittenIn(t *testing.T) {
 	require.NotContains(t, out.String(), "_id")
 }
 
-func TestARequestIsOneLineAtDebugWithItsTrace(t *testing.T) {
+func TestRequestLogsOneDebugLineWithItsTrace(t *testing.T) {
 	t.Parallel()
 	b := up(t, t.TempDir())
 	b.read(sampledA, b.post("", message(t, "m1", "the secret", "")))
@@ -46,7 +46,7 @@ func TestARequestIsOneLineAtDebugWithItsTrace(t *testing.T) {
 	require.Equal(t, traceA, lines[1]["trace_id"])
 }
 
-func TestAFailureIsLoggedOnceWithItsTraceAndNotShown(t *testing.T) {
+func TestFailureIsLoggedOnceAndNotShown(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	b := up(t, data)

@@ -15,9 +15,9 @@ import (
 	"mneme/pkg/projection"
 )
 
-// Metrics are what a program counts. What the log and the read models know anyway is
-// not counted again but read when somebody asks, see [Metrics.WatchLog] and
-// [Metrics.WatchProjections]. docs/metrics.md lists them all.
+// Metrics holds what a program counts. Figures that the log and the read models already
+// know are read at scrape time instead, see [Metrics.WatchLog] and
+// [Metrics.WatchProjection]. docs/metrics.md lists all metrics.
 type Metrics struct {
 	registry *prometheus.Registry
 	logger   *slog.Logger
@@ -37,8 +37,8 @@ type Metrics struct {
 	phases      *prometheus.HistogramVec
 }
 
-// seconds are the bounds of the durations: from a single read of a page in memory to
-// a request that waits.
+// seconds are the bucket bounds of durations: from reading a page in memory to a request
+// that waits.
 var seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 func newMetrics(logger *slog.Logger) *Metrics {
@@ -56,23 +56,23 @@ func newMetrics(logger *slog.Logger) *Metrics {
 	messaging := func(operation string) prometheus.Labels {
 		return prometheus.Labels{"messaging_system": "nats", "messaging_destination_name": natsdeploy.Stream, "messaging_operation_name": operation}
 	}
-	m.httpDuration = histogram("http_server_request_duration_seconds", "Duration of HTTP requests; http_route is empty if no route has matched.",
+	m.httpDuration = histogram("http_server_request_duration_seconds", "Duration of HTTP requests; http_route is empty if no route matched.",
 		seconds, nil, "http_request_method", "http_route", "http_response_status_code")
 	m.httpActive = prometheus.NewGauge(prometheus.GaugeOpts{Name: "http_server_active_requests", Help: "HTTP requests in flight."})
 	m.awaited = histogram("mneme_await_duration_seconds", "How long reads with at_least or as_of waited for a projection; outcome is reached, timeout, canceled or error.",
 		seconds, nil, "projection", "outcome")
 
-	m.publishDuration = histogram("messaging_client_operation_duration_seconds", "Duration of publishing to the log through this program, a call; error_type is empty if all was stored.",
+	m.publishDuration = histogram("messaging_client_operation_duration_seconds", "Duration of one publish call through this program; error_type is empty if all events were stored.",
 		seconds, messaging("publish"), "error_type")
 	m.published = counter("messaging_client_sent_messages_total", "Events that the log has acknowledged to this program, duplicates included.").WithLabelValues()
-	m.duplicates = counter("mneme_publish_duplicate_events_total", "Events among them that the log's duplicate window knew.").WithLabelValues()
+	m.duplicates = counter("mneme_publish_duplicate_events_total", "Of these, events that the log's duplicate window recognized.").WithLabelValues()
 	m.refused = counter("mneme_publish_refused_events_total", "Events that were not stored; error_type is invalid, conflict, full, too_large, canceled, timeout or unavailable.", "error_type")
 
 	m.processed = histogram("messaging_process_duration_seconds", "Duration of applying a batch to a read model, commit included.",
 		seconds, messaging("process"), "messaging_consumer_group_name", "messaging_destination_partition_id")
 	m.batchEvents = histogram("mneme_projection_batch_events", "Events in a batch.", []float64{1, 3, 10, 30, 100, 300, 1000}, nil, "projection")
 	m.foreign = counter("mneme_projection_foreign_events_total", "Events of other projects' types that the projection skipped because it has no reducer for them.", "projection")
-	m.phases = histogram("mneme_projection_phase_duration_seconds", "Where the time of a batch went: decode, beside the writer; apply, in the transaction; commit.",
+	m.phases = histogram("mneme_projection_phase_duration_seconds", "Time spent on a batch by phase: decode (in parallel with the writer), apply (in the transaction), commit.",
 		seconds, nil, "projection", "phase")
 
 	m.registry.MustRegister(m.httpActive, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
@@ -83,11 +83,11 @@ func newMetrics(logger *slog.Logger) *Metrics {
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(m.logger.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
-		DisableCompression: true, // which is the server's business
+		DisableCompression: true, // the server compresses
 	})
 }
 
-// Published notes a publish; see [eventlog.OnPublish].
+// Published records a publish; see [eventlog.OnPublish].
 func (m *Metrics) Published(p eventlog.Publication) {
 	class := ""
 	if p.Err != nil {
@@ -99,12 +99,12 @@ func (m *Metrics) Published(p eventlog.Publication) {
 	m.duplicates.Add(float64(p.Duplicates))
 }
 
-// Refused notes events that were not stored.
+// Refused records events that were not stored.
 func (m *Metrics) Refused(class string, events int) {
 	m.refused.WithLabelValues(class).Add(float64(events))
 }
 
-// Applied notes a batch; see [projection.OnBatch].
+// Applied records a batch; see [projection.OnBatch].
 func (m *Metrics) Applied(b projection.Batch) {
 	m.processed.WithLabelValues(b.Projection, strconv.Itoa(b.Partition)).Observe((b.Apply + b.Commit).Seconds())
 	m.batchEvents.WithLabelValues(b.Projection).Observe(float64(b.Events))
@@ -114,7 +114,7 @@ func (m *Metrics) Applied(b projection.Batch) {
 	m.phases.WithLabelValues(b.Projection, "commit").Observe(b.Commit.Seconds())
 }
 
-// Awaited notes how long a read waited for a projection.
+// Awaited records how long a read waited for a projection.
 func (m *Metrics) Awaited(projection, outcome string, took time.Duration) {
 	m.awaited.WithLabelValues(projection, outcome).Observe(took.Seconds())
 }

@@ -23,7 +23,7 @@ import (
 	"mneme/internal/settings"
 )
 
-// metrics are what /metrics shows.
+// metrics is what /metrics shows.
 type metrics map[string]*dto.MetricFamily
 
 func (b *bundle) metrics() metrics {
@@ -38,8 +38,8 @@ func (b *bundle) metrics() metrics {
 	return families
 }
 
-// value is that of the metric with these labels, "name=value": of a histogram the
-// number of observations, the sum if there are several.
+// value adds up the metrics with these labels ("name=value"). A histogram counts by its
+// number of observations.
 func (m metrics) value(t *testing.T, name string, labels ...string) (total float64) {
 	t.Helper()
 	require.Contains(t, m, name)
@@ -56,13 +56,13 @@ func (m metrics) value(t *testing.T, name string, labels ...string) (total float
 	return total
 }
 
-// traffic publishes 3 events that are applied, 1 that the log knows, 1 that the
-// projections drop, 1 that is refused and 1 that is skipped; and reads.
+// traffic publishes 3 events that are applied, 1 that the log already has, 1 that the
+// projections drop, 1 that is refused and 1 that is skipped. Then it reads.
 func traffic(b *bundle) {
 	b.post("", message(b.t, "m1", "one", ""), message(b.t, "m2", "two", ""))
 	b.post("", message(b.t, "m1", "one", ""))
 	again := message(b.t, "m1", "one", "")
-	b.overNATS(again) // without the id by which the log would know it
+	b.overNATS(again) // without the id that the log deduplicates by
 	status, _ := b.do(http.MethodPost, "/v1/events", "", events.ContentTypeEvent, []byte("{"))
 	require.Equal(b.t, http.StatusBadRequest, status)
 	b.overNATS(message(b.t, "m2", "another two", ""))
@@ -71,7 +71,7 @@ func traffic(b *bundle) {
 	require.Equal(b.t, http.StatusNotFound, status)
 }
 
-func TestMetricsSayWhatStatusSays(t *testing.T) {
+func TestMetricsAgreeWithStatus(t *testing.T) {
 	t.Parallel()
 	b := up(t, t.TempDir())
 	traffic(b)
@@ -107,7 +107,7 @@ func TestMetricsSayWhatStatusSays(t *testing.T) {
 			require.Equal(t, batches, m.value(t, "mneme_projection_phase_duration_seconds", "projection="+p.Name, "phase="+phase))
 			require.Positive(t, m.sum(t, "mneme_projection_phase_duration_seconds", "projection="+p.Name, "phase="+phase))
 		}
-		if p.Name != "summaries" { // for which no reader waits
+		if p.Name != "summaries" { // no reader waits for it
 			require.EqualValues(t, 1, m.value(t, "mneme_await_duration_seconds", "projection="+p.Name, "outcome=reached"))
 		}
 		require.Positive(t, m.value(t, "mneme_sqlite_file_bytes", "projection="+p.Name, "file=db"))
@@ -128,7 +128,7 @@ func TestMetricsSayWhatStatusSays(t *testing.T) {
 	require.EqualValues(t, 1, m.value(t, "http_server_active_requests"), "the scrape itself")
 }
 
-// sum is the sum of the observations of a histogram.
+// sum returns the sum of a histogram's observations.
 func (m metrics) sum(t *testing.T, name string, labels ...string) (total float64) {
 	t.Helper()
 	for _, one := range m[name].Metric {
@@ -143,13 +143,13 @@ func (m metrics) sum(t *testing.T, name string, labels ...string) (total float64
 	return total
 }
 
-func TestAReadThatWaitsInVainIsCounted(t *testing.T) {
+func TestReadThatTimesOutIsCounted(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	b := up(t, data)
 	b.read("", b.post("", message(t, "m1", "one", "")))
 
-	// Somebody holds the read model's write lock.
+	// Hold the read model's write lock, so that nothing is applied.
 	db, err := sql.Open("sqlite", service.NewStores(data, settings.Models{}).Path("graph", 1))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
@@ -171,7 +171,7 @@ func TestAReadThatWaitsInVainIsCounted(t *testing.T) {
 	require.Zero(t, b.metrics().value(t, "mneme_projection_lag_events", "projection=graph"))
 }
 
-func TestEveryMetricIsDocumentedAndEveryDocumentedMetricIsThere(t *testing.T) {
+func TestMetricsDocumentationIsComplete(t *testing.T) {
 	t.Parallel()
 	b := up(t, t.TempDir(), func(c *service.Config) {
 		c.Searching.Embedding = settings.Embedding{
@@ -183,7 +183,7 @@ func TestEveryMetricIsDocumentedAndEveryDocumentedMetricIsThere(t *testing.T) {
 	all := b.metrics()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
-			continue // of the runtime and the process: the client's own
+			continue // the client's own metrics of runtime and process
 		}
 		labels := map[string]bool{}
 		for _, one := range all[name].Metric {

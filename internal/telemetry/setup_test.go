@@ -20,14 +20,14 @@ import (
 	"mneme/pkg/projection"
 )
 
-// bundle is mneme in this process, with what it logs.
+// bundle is mneme in this process, with its log output.
 type bundle struct {
 	t *testing.T
 	*service.Instance
 	logged *logged
 }
 
-// logged is a log that is written and read at the same time.
+// logged is a buffer that can be written and read concurrently.
 type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -39,7 +39,7 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// lines are the records with a message.
+// lines returns the records with a message.
 func (l *logged) lines(t *testing.T, msg string) (list []map[string]any) {
 	t.Helper()
 	l.mu.Lock()
@@ -132,7 +132,7 @@ func structured(t *testing.T, list []events.Event) []byte {
 	return append(append([]byte("["), bytes.Join(all, []byte(","))...), ']')
 }
 
-// overNATS publishes as an agent does that knows nothing but NATS.
+// overNATS publishes as an agent that knows only NATS does.
 func (b *bundle) overNATS(e events.Event) {
 	b.t.Helper()
 	conn, err := nats.Connect(b.NATSURL())

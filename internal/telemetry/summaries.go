@@ -6,31 +6,31 @@ import (
 	"mneme/pkg/summary/llm"
 )
 
-// Summaries are the counters of a summarizer since it began.
+// Summaries counts what a summarizer has done since it started.
 type Summaries struct {
-	Written      int64 // by whom they were to be written
-	Fallbacks    int64 // without the model that was to write them
+	Written      int64 // by the configured writer
+	Fallbacks    int64 // written without the configured model
 	Titles       int64
-	Condensed    int64 // results of tools
+	Condensed    int64 // tool results
 	Calls        int64 // of models
 	InputTokens  int64
 	OutputTokens int64
-	Failures     map[llm.Class]int64 // of calls, of those that were not made and of answers: every class
-	Queued       int                 // conversations whose turn it is, to see whether something is due
-	Running      int                 // conversations that are worked on
-	Waiting      int                 // conversations that wait for a store, a server or a model
+	Failures     map[llm.Class]int64 // failed calls, calls not made and unusable answers, by class
+	Queued       int                 // conversations waiting for a worker
+	Running      int                 // conversations being worked on
+	Waiting      int                 // conversations waiting for a store, a server or a model
 }
 
 var (
-	summariesWritten = desc("mneme_summaries_written_total", "Summaries that this process has written; fallback is 1 for those that a model was to write and did not.", "fallback")
-	titlesWritten    = desc("mneme_titles_written_total", "Titles that this process has given.")
-	resultsCondensed = desc("mneme_results_condensed_total", "Results of tools that a model has condensed.")
-	modelCalls       = desc("mneme_model_calls_total", "Calls of language models, those that failed too.")
-	modelTokens      = desc("mneme_model_tokens_total", "Tokens that language models were paid for.", "direction")
-	modelFailures    = desc("mneme_model_failures_total", "Calls of language models that failed, or were not made for a cap or because they would fail, and answers that are of no use.", "class")
-	summariesQueued  = desc("mneme_summaries_queued", "Conversations that have changed and whose turn it is; it grows while summaries come slower than what they are made of.")
-	summariesRunning = desc("mneme_summaries_running", "Conversations that are being summarised.")
-	summariesWaiting = desc("mneme_summaries_waiting", "Conversations that wait to be summarised because something does not answer; mneme status says what.")
+	summariesWritten = desc("mneme_summaries_written_total", "Summaries that this process has written; fallback is 1 where the configured model could not and a summary was written without it.", "fallback")
+	titlesWritten    = desc("mneme_titles_written_total", "Titles that this process has given to conversations.")
+	resultsCondensed = desc("mneme_results_condensed_total", "Tool results that a model has condensed.")
+	modelCalls       = desc("mneme_model_calls_total", "Calls of language models, failed ones included.")
+	modelTokens      = desc("mneme_model_tokens_total", "Tokens that language models charged for.", "direction")
+	modelFailures    = desc("mneme_model_failures_total", "Calls of language models that failed or were not made (because of a cap, or because they would fail), and unusable answers.", "class")
+	summariesQueued  = desc("mneme_summaries_queued", "Changed conversations waiting for a worker; grows while events arrive faster than they can be summarized.")
+	summariesRunning = desc("mneme_summaries_running", "Conversations being summarized.")
+	summariesWaiting = desc("mneme_summaries_waiting", "Conversations whose summary waits because something does not answer; mneme status says what.")
 )
 
 // WatchSummaries exposes the counters of this process's summarizer.

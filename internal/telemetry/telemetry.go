@@ -20,16 +20,16 @@ import (
 	"mneme/internal/version"
 )
 
-// stopTime is how long the spans that are still held may take to leave at the end.
+// stopTime limits how long Stop waits for pending spans to leave.
 const stopTime = 2 * time.Second
 
-// complainEvery is how often it is said that an endpoint does not take spans.
+// complainEvery is the shortest time between two warnings about an endpoint.
 const complainEvery = time.Minute
 
-// Telemetry is what one program tells about itself.
+// Telemetry reports what one program does.
 type Telemetry struct {
 	Metrics *Metrics
-	// Content says that spans may hold what was read.
+	// Content says that spans may hold conversation text.
 	Content bool
 
 	provider trace.TracerProvider
@@ -37,9 +37,9 @@ type Telemetry struct {
 	logger   *slog.Logger
 }
 
-// Setup prepares the telemetry of a program, whose name is that of the service in its
-// traces unless OTEL_SERVICE_NAME is set. It waits for nobody: an endpoint that is down
-// costs its spans, and a line in the log now and then.
+// Setup prepares a program's telemetry. The service name in its traces is program unless
+// OTEL_SERVICE_NAME is set. Setup never waits for the endpoint: if that is down, its spans
+// are lost and the log says so at most once a minute.
 func Setup(ctx context.Context, program string, s settings.Telemetry, logger *slog.Logger) (*Telemetry, error) {
 	t := &Telemetry{Metrics: newMetrics(logger), Content: s.Content(), provider: noop.NewTracerProvider(), logger: logger}
 	if !s.On() {
@@ -60,14 +60,14 @@ func Setup(ctx context.Context, program string, s settings.Telemetry, logger *sl
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	// The SDK's only way to say that a variable of its own is wrong.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("OpenTelemetry", "error", err) }))
+	// The SDK reports invalid variables of its own only through this handler.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("OpenTelemetry reported an error", "error", err) }))
 	t.sdk = sdktrace.NewTracerProvider(sdktrace.WithBatcher(&exporter{SpanExporter: to, endpoint: s.To(), logger: logger}), sdktrace.WithResource(about))
 	t.provider = t.sdk
 	return t, nil
 }
 
-// Tracer gives a tracer, or nil if there are no traces.
+// Tracer returns a tracer, or nil if traces are off.
 func (t *Telemetry) Tracer(name string) trace.Tracer {
 	if t.sdk == nil {
 		return nil
@@ -75,7 +75,7 @@ func (t *Telemetry) Tracer(name string) trace.Tracer {
 	return t.sdk.Tracer(name)
 }
 
-// Stop sends what is held, for two seconds at most. It is idempotent.
+// Stop sends the pending spans, waiting at most two seconds. It is idempotent.
 func (t *Telemetry) Stop() {
 	if t.sdk == nil {
 		return
@@ -83,11 +83,11 @@ func (t *Telemetry) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	if err := t.sdk.Shutdown(ctx); err != nil {
-		t.logger.Debug("spans were lost at the end", "error", err)
+		t.logger.Debug("spans lost at shutdown", "error", err)
 	}
 }
 
-// exporter sends spans and says, rarely, that it can't.
+// exporter sends spans and warns, rarely, when it can't.
 type exporter struct {
 	sdktrace.SpanExporter
 	endpoint string
@@ -95,10 +95,10 @@ type exporter struct {
 
 	mu   sync.Mutex
 	said time.Time
-	lost int // since it was said
+	lost int // since the last warning
 }
 
-// ExportSpans returns no error: the SDK would say it again for each batch.
+// ExportSpans always returns nil because the SDK would report an error for each batch.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// Traces of a producer. The SDK is configured by the environment, so none of these
-// tests runs beside another.
+// Traces of a producer. The environment configures the SDK, so these tests can't run in
+// parallel.
 const (
 	traceA   = "0af7651916cd43dd8448eb211c80319c"
 	spanA    = "b7ad6b7169203331"
@@ -33,7 +33,7 @@ func traced(t *testing.T) *spans {
 	return c
 }
 
-func TestOneTraceLeadsFromTheProducerToTheReader(t *testing.T) {
+func TestTraceLeadsFromProducerToReader(t *testing.T) {
 	c := traced(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20x")
 	b := up(t, t.TempDir())
@@ -68,7 +68,7 @@ func TestOneTraceLeadsFromTheProducerToTheReader(t *testing.T) {
 		"messaging.destination.name": "AGENT_EVENTS", "messaging.batch.message_count": 1, "gen_ai.conversation.id": "c1", "mneme.event.seq": 2,
 	})
 	for _, projection := range []string{"graph", "files"} {
-		require.Equal(t, spanA, c.of(t, projection, "m1").parent(), "of what came over NATS the producer is the parent")
+		require.Equal(t, spanA, c.of(t, projection, "m1").parent(), "over NATS the producer is the parent")
 		process := c.of(t, projection, "m2")
 		require.Equal(t, publish.id(), process.parent())
 		require.Equal(t, v1.Span_SPAN_KIND_CONSUMER, process.Kind)
@@ -99,7 +99,7 @@ func TestOneTraceLeadsFromTheProducerToTheReader(t *testing.T) {
 	}
 }
 
-func TestContentIsInSpansOnlyIfSomebodyAsksForIt(t *testing.T) {
+func TestSpansHoldContentOnlyIfConfigured(t *testing.T) {
 	c := traced(t)
 	t.Setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
 	b := up(t, t.TempDir())
@@ -108,7 +108,7 @@ func TestContentIsInSpansOnlyIfSomebodyAsksForIt(t *testing.T) {
 	require.Contains(t, c.only(t, "search_memory").attributes["gen_ai.memory.records"], "the secret")
 }
 
-func TestTracesGoOutOverGRPCToo(t *testing.T) {
+func TestTracesOverGRPC(t *testing.T) {
 	c, endpoint := collectGRPC(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
@@ -120,7 +120,7 @@ func TestTracesGoOutOverGRPCToo(t *testing.T) {
 	require.Equal(t, "memory-of-the-team", c.service)
 }
 
-func TestTheSamplerOfTheEnvironmentDecides(t *testing.T) {
+func TestSamplerFromEnvironment(t *testing.T) {
 	c := traced(t)
 	t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
 	b := up(t, t.TempDir())
@@ -133,7 +133,7 @@ func TestTheSamplerOfTheEnvironmentDecides(t *testing.T) {
 	}
 }
 
-func TestTheTraceOfARequestIsThatOfItsEvents(t *testing.T) {
+func TestEventsWithoutTraceJoinTheRequests(t *testing.T) {
 	c := traced(t)
 	b := up(t, t.TempDir())
 	seq := b.post(sampledA, message(t, "m1", "x", ""), message(t, "m2", "y", ""))
@@ -142,7 +142,7 @@ func TestTheTraceOfARequestIsThatOfItsEvents(t *testing.T) {
 	require.NoError(t, err)
 	stored, _, err := m.Decode()
 	require.NoError(t, err)
-	require.Empty(t, stored.Extension("traceparent"), "an event is its producer's: nothing is added to it")
+	require.Empty(t, stored.Extension("traceparent"), "a stored event is exactly what the producer sent")
 	require.NoError(t, b.Close())
 	publish := c.only(t, "publish AGENT_EVENTS")
 	require.Equal(t, traceA, publish.traceID())
@@ -152,7 +152,7 @@ func TestTheTraceOfARequestIsThatOfItsEvents(t *testing.T) {
 	}
 }
 
-func TestAnEventStaysInTheTraceThatItNames(t *testing.T) {
+func TestEventStaysInTheTraceItNames(t *testing.T) {
 	c := traced(t)
 	b := up(t, t.TempDir())
 	b.read("", b.post(sampledA, message(t, "m1", "x", sampledB)))
@@ -160,7 +160,7 @@ func TestAnEventStaysInTheTraceThatItNames(t *testing.T) {
 	require.NoError(t, b.Close())
 
 	posts, publishes := c.named("POST /v1/events"), c.named("publish AGENT_EVENTS")
-	require.Equal(t, spanB, publishes[0].parent(), "all of its events name that trace")
+	require.Equal(t, spanB, publishes[0].parent(), "all its events name that trace")
 	require.Equal(t, posts[0].SpanId, publishes[0].Links[0].SpanId)
 	require.Equal(t, publishes[0].id(), c.of(t, "graph", "m1").parent())
 
@@ -171,7 +171,7 @@ func TestAnEventStaysInTheTraceThatItNames(t *testing.T) {
 	require.Equal(t, publishes[1].id(), c.of(t, "graph", "m4").parent())
 }
 
-func TestAnEventThatIsSkippedIsAnErrorInItsTrace(t *testing.T) {
+func TestSkippedEventIsAnErrorInItsTrace(t *testing.T) {
 	c := traced(t)
 	b := up(t, t.TempDir())
 	b.overNATS(message(t, "m1", "the first", sampledA))
@@ -191,7 +191,7 @@ func TestAnEventThatIsSkippedIsAnErrorInItsTrace(t *testing.T) {
 	require.Equal(t, []any{"applied", "invalid", "applied"}, outcomes)
 }
 
-func TestWhatAProducerDidNotSampleIsNotTraced(t *testing.T) {
+func TestUnsampledTracesAreNotRecorded(t *testing.T) {
 	c := traced(t)
 	b := up(t, t.TempDir())
 	b.overNATS(message(t, "m1", "x", droppedA))
@@ -201,7 +201,7 @@ func TestWhatAProducerDidNotSampleIsNotTraced(t *testing.T) {
 	require.Empty(t, c.all())
 }
 
-func TestAReadModelThatIsBuiltAnewDoesNotTraceThePast(t *testing.T) {
+func TestRebuiltReadModelDoesNotTraceThePast(t *testing.T) {
 	data := t.TempDir()
 	c := traced(t)
 	b := up(t, data)
@@ -216,7 +216,7 @@ func TestAReadModelThatIsBuiltAnewDoesNotTraceThePast(t *testing.T) {
 	c.of(t, "graph", "m2")
 }
 
-func TestAnEndpointThatDoesNotAnswerHoldsNothingUp(t *testing.T) {
+func TestUnresponsiveEndpointBlocksNothing(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	closed := "http://" + listener.Addr().String()

@@ -12,24 +12,24 @@ import (
 	"mneme/pkg/projection"
 )
 
-// askTime is how long the log and the read models may take to answer for one scrape.
+// askTime limits how long the log and the read models may take to answer one scrape.
 const askTime = 5 * time.Second
 
-// desc describes a metric that is read when it is asked for.
+// desc describes a metric whose value is read at scrape time.
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-var scraped = desc("mneme_scrape_success", "1 if what is asked for a scrape has answered, else 0; the metrics of what has not are left out.", "source")
+var scraped = desc("mneme_scrape_success", "1 if the source answered this scrape, else 0; a source that did not answer has no metrics.", "source")
 
 var (
 	logHead        = desc("mneme_log_head", "Last sequence of the log.")
 	logEvents      = desc("mneme_log_events", "Events in the log.")
 	logMissing     = desc("mneme_log_missing_events", "Events that left the log although nobody recorded that they were removed.")
-	logBytes       = desc("mneme_log_bytes", "What the log takes.")
-	logLimit       = desc("mneme_log_limit_bytes", "At how many bytes the log is full and refuses events.")
+	logBytes       = desc("mneme_log_bytes", "Size of the log.")
+	logLimit       = desc("mneme_log_limit_bytes", "Size at which the log is full and refuses events.")
 	natsUp         = desc("mneme_nats_connected", "1 if the connection to NATS is up, else 0.")
-	natsReconnects = desc("mneme_nats_reconnects_total", "How often the connection to NATS was lost and came back.")
+	natsReconnects = desc("mneme_nats_reconnects_total", "How often the connection to NATS was lost and restored.")
 )
 
 // WatchLog exposes the log and the connection to it.
@@ -42,8 +42,8 @@ type logWatch struct {
 	log *eventlog.Log
 }
 
-// Describe implements prometheus.Collector: of metrics that are left out at times
-// nothing is promised.
+// Describe implements prometheus.Collector. It announces nothing because some metrics may
+// be left out of a scrape.
 func (w *logWatch) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -67,29 +67,29 @@ func (w *logWatch) Collect(out chan<- prometheus.Metric) {
 var (
 	projectionCheckpoint = desc("mneme_projection_checkpoint", "Last sequence that the read model has applied.", "projection", "partition")
 	projectionHead       = desc("mneme_projection_head", "Last sequence of the partition in the log.", "projection", "partition")
-	projectionLag        = desc("mneme_projection_lag_events", "Events of the partition that are not applied yet, at most.", "projection", "partition")
-	projectionApplied    = desc("mneme_projection_applied_events_total", "Events that have changed the read model, since it was built.", "projection", "partition")
-	projectionDuplicates = desc("mneme_projection_duplicate_events_total", "Known events that were dropped, since the read model was built.", "projection", "partition")
+	projectionLag        = desc("mneme_projection_lag_events", "Upper bound of the partition's events that are not applied yet.", "projection", "partition")
+	projectionApplied    = desc("mneme_projection_applied_events_total", "Events that have changed the read model since it was built.", "projection", "partition")
+	projectionDuplicates = desc("mneme_projection_duplicate_events_total", "Duplicate events that were dropped since the read model was built.", "projection", "partition")
 	projectionState      = desc("mneme_projection_state", "1 for the state that the partition is in, 0 for the others; idle where another process drives it.", "projection", "partition", "state")
 	projectionRetries    = desc("mneme_projection_retries_total", "How often the projector has waited for a store or a server and tried again.", "projection", "partition")
-	projectionHeld       = desc("mneme_projection_held", "1 for the partitions that this process drives or is halted on, 0 for those of others and of nobody.", "projection", "partition")
-	projectionEpoch      = desc("mneme_projection_epoch", "How often the partition was taken over, since the read model was built.", "projection", "partition")
-	projectionFailed     = desc("mneme_projection_failed_events", "Events that were skipped and are listed, of all partitions.", "projection", "class")
-	projectionGeneration = desc("mneme_projection_generation", "Generation of the read model that serves: a rebuild makes the next one.", "projection")
-	sqliteBytes          = desc("mneme_sqlite_file_bytes", "Size of the read model's files: db, and wal, what is not yet moved there.", "projection", "file")
+	projectionHeld       = desc("mneme_projection_held", "1 for the partitions that this process drives or is halted on, 0 for all others.", "projection", "partition")
+	projectionEpoch      = desc("mneme_projection_epoch", "How often the partition was taken over since the read model was built.", "projection", "partition")
+	projectionFailed     = desc("mneme_projection_failed_events", "Failed events of all partitions, by class.", "projection", "class")
+	projectionGeneration = desc("mneme_projection_generation", "Generation of the read model that serves; a rebuild makes the next one.", "projection")
+	sqliteBytes          = desc("mneme_sqlite_file_bytes", "Size of the read model's files: db, and wal for writes not yet moved to db.", "projection", "file")
 )
 
 // Projection is a read model that this process writes.
 type Projection struct {
 	Name    string
-	Serving func() (Serving, bool) // false if the process ends
+	Serving func() (Serving, bool) // false once the process is stopping
 }
 
-// Serving is the generation of a read model that serves, until it is released.
+// Serving is the generation that serves, pinned until Release is called.
 type Serving struct {
 	Build    projection.Build
 	Model    projection.ReadStore
-	Path     string // of its SQLite file, "" if it has none
+	Path     string // SQLite file, "" if there is none
 	Statuses []projection.Status
 	Release  func()
 }
@@ -165,12 +165,11 @@ func (w *projectionWatch) collectFailed(ctx context.Context, model projection.Re
 	return nil
 }
 
-// failed tells whether a source has not answered, and says so in the metrics and in
-// the log.
+// failed reports whether a source did not answer, and says so in the metrics and the log.
 func (m *Metrics) failed(out chan<- prometheus.Metric, source string, err error) bool {
 	out <- gauge(scraped, one(err == nil), source)
 	if err != nil {
-		m.logger.Warn("metrics are left out", "source", source, "error", err)
+		m.logger.Warn("cannot read metrics; this scrape leaves them out", "source", source, "error", err)
 	}
 	return err != nil
 }

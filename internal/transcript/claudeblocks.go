@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// block is a piece of a message's content, as in the Messages API of Anthropic.
+// block is a piece of a message's content, as in Anthropic's Messages API.
 type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"` // of a tool_use
+	ID        string          `json:"id"` // for a tool_use
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"` // of a tool_result, with Content and IsError
+	ToolUseID string          `json:"tool_use_id"` // for a tool_result, as are Content and IsError
 	Content   blocks          `json:"content"`
 	IsError   text            `json:"is_error"`
 }
 
-// blocks is a content. Where the log has a string it is one block of text.
+// blocks is the content of a message. A plain string becomes one text block.
 type blocks []block
 
 func (bs *blocks) UnmarshalJSON(raw []byte) error {
@@ -33,14 +33,14 @@ func (bs *blocks) UnmarshalJSON(raw []byte) error {
 		return nil
 	case '[':
 		return json.Unmarshal(raw, (*[]block)(bs))
-	case '{': // an error object, where a tool of a server failed
+	case '{': // an error object: a server-side tool failed
 		*bs = blocks{{Type: "text", Text: string(raw)}}
 	}
 	return nil
 }
 
-// text joins the blocks that can be read, except those of the type but, and tells
-// whether there was any.
+// text joins the readable blocks, except those of type but, and reports whether there was
+// any.
 func (bs blocks) text(but string) (joined string, any bool) {
 	var parts []string
 	for i := range bs {
@@ -54,7 +54,7 @@ func (bs blocks) text(but string) (joined string, any bool) {
 	return strings.Join(parts, "\n"), len(parts) > 0
 }
 
-// speaks tells whether a block of an agent's message is more than a call.
+// speaks reports whether a block of an agent's message is something other than a call.
 func (bs blocks) speaks() bool {
 	for i := range bs {
 		if bs[i].Type != "tool_use" {
@@ -64,8 +64,8 @@ func (bs blocks) speaks() bool {
 	return false
 }
 
-// shown is what stands for a block in a text: of an image and the like its type
-// in brackets, of encrypted reasoning nothing.
+// shown returns the text that stands for a block: for an image and the like its type in
+// brackets, nothing for encrypted reasoning.
 func (b *block) shown() (string, bool) {
 	switch b.Type {
 	case "text":

@@ -20,8 +20,8 @@ const (
 	claudeCodeSource = "import/claude_code"
 )
 
-// claudeLine is a line of Claude Code's transcript. Each type of line has some of
-// its members.
+// claudeLine is a line of Claude Code's transcript. Each type of line uses some of the
+// members.
 type claudeLine struct {
 	Type             string          `json:"type"`
 	Subtype          text            `json:"subtype"`
@@ -35,9 +35,9 @@ type claudeLine struct {
 	Message          *claudeMessage  `json:"message"`
 	ToolUseResult    json.RawMessage `json:"toolUseResult"`
 	Error            json.RawMessage `json:"error"`
-	Summary          text            `json:"summary"`     // of a line of type summary
-	CustomTitle      text            `json:"customTitle"` // of type custom-title
-	AITitle          text            `json:"aiTitle"`     // of type ai-title
+	Summary          text            `json:"summary"`     // in lines of type summary
+	CustomTitle      text            `json:"customTitle"` // type custom-title
+	AITitle          text            `json:"aiTitle"`     // type ai-title
 }
 
 type claudeMessage struct {
@@ -47,34 +47,34 @@ type claudeMessage struct {
 	Usage   json.RawMessage `json:"usage"`
 }
 
-// claudeCode turns a Claude Code transcript into items. It remembers the session,
-// the open message of the agent (see group) and when unanswered calls were made.
+// claudeCode turns a Claude Code transcript into items. It remembers the session, the
+// agent's open message (see group) and when unanswered calls were made.
 type claudeCode struct {
-	conversation string // known from the file's name, or from the first line that has it
+	conversation string // from the file's name, or else from the first line with a session id
 	began        string // the first timestamp
-	cwd          string // the first
+	cwd          string // the first one
 	title        string
-	titles       int // how many were set after the start
+	titles       int // titles set after the start
 	started      bool
 	calls        map[string]time.Time // not yet answered
 	group        group
 }
 
-// maxOpenCalls bounds the memory of unanswered calls. Past it their times are
-// forgotten, and their results have no duration.
+// maxOpenCalls bounds the memory for unanswered calls. Beyond it their times are dropped,
+// so their results have no duration.
 const maxOpenCalls = 10_000
 
 func newClaudeCode(name string) converter {
 	return &claudeCode{conversation: conversationOf(name), calls: make(map[string]time.Time)}
 }
 
-// sessionName is how Claude Code names the file of a session. Tools that keep
-// copies put the day before it and call the session so.
+// sessionName matches the file name of a session. Tools that keep copies put the date in
+// front and make it part of the session's name.
 var sessionName = regexp.MustCompile(`^(\d{4}-\d\d-\d\d-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// conversationOf is the conversation that a file holds by its name, or "". It goes
-// before the lines' sessionId: a resumed session begins with lines of the one
-// before it, which belong to what the agent saw.
+// conversationOf returns the conversation that a file name stands for, or "". The name wins
+// over sessionId because a resumed session begins with lines of the session before it,
+// which are part of what the agent saw.
 func conversationOf(name string) string {
 	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
 	for _, suffix := range suffixes {
@@ -85,8 +85,8 @@ func conversationOf(name string) string {
 	return ""
 }
 
-// end gives the open message and what was held behind it. All of that is open: the
-// agent may add to the message, and then the rest comes behind what it becomes.
+// end emits the open message and the items held after it, all marked Open: if the agent
+// adds to the message, it changes and they move after the new version.
 func (c *claudeCode) end(out *batch) {
 	first := len(out.items)
 	c.group.close(c, out)
@@ -127,15 +127,15 @@ func (c *claudeCode) refuse(out *batch, err error) {
 	c.bound(out)
 }
 
-// bound ends the wait for more of the open message once too much is held.
+// bound closes the open message once too much is held.
 func (c *claudeCode) bound(out *batch) {
 	if c.group.bytes+c.group.after.bytes > MaxLineBytes {
 		c.group.close(c, out)
 	}
 }
 
-// claudeLines says what each type of line is for; nil: nothing of the
-// conversation.
+// claudeLines maps each type of line to its converter; nil means that the line is not part
+// of the conversation.
 var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) error{
 	"user":         (*claudeCode).user,
 	"assistant":    (*claudeCode).assistant,
@@ -161,9 +161,8 @@ var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) erro
 	"worktree-state":        nil,
 }
 
-// start adds the event that opens the conversation before its first other one.
-// It says what the lines up to there say, so that a transcript that has grown
-// begins with the same event.
+// start emits the event that opens the conversation, before any other event. It uses only
+// what earlier lines say, so a transcript that has grown begins with the same event.
 func (c *claudeCode) start(out *batch) {
 	if c.started {
 		return
@@ -174,9 +173,9 @@ func (c *claudeCode) start(out *batch) {
 	})
 }
 
-// titled takes a title. The agent's own counts if there is none yet, since it
-// writes several of the same session; the user's always counts. One that comes
-// after the start is an update.
+// titled takes a title. A title by the agent counts only if there is none yet, because it
+// writes several for one session; the user's always counts. After the start a title becomes
+// an update.
 func (c *claudeCode) titled(out *batch, l *claudeLine) error {
 	own := string(l.CustomTitle)
 	title := cmp.Or(own, string(l.AITitle), string(l.Summary))
@@ -192,8 +191,8 @@ func (c *claudeCode) titled(out *batch, l *claudeLine) error {
 	return nil
 }
 
-// system takes the requests that the model's server refused. The other subtypes
-// are notices of the program: hooks, durations, boundaries, local commands.
+// system imports requests that the model's server refused. The other subtypes are notices
+// of the program: hooks, durations, boundaries, local commands.
 func (c *claudeCode) system(out *batch, l *claudeLine) error {
 	if l.Subtype != "api_error" {
 		return nil
@@ -206,8 +205,7 @@ func (c *claudeCode) system(out *batch, l *claudeLine) error {
 	return nil
 }
 
-// user takes what the user's side of the conversation holds: results of calls,
-// then text.
+// user imports the user's side of the conversation: results of calls first, then text.
 func (c *claudeCode) user(out *batch, l *claudeLine) error {
 	switch {
 	case l.Message == nil:
@@ -239,7 +237,7 @@ func (c *claudeCode) message(out *batch, id string, l *claudeLine, m *events.Mes
 	c.event(out, id, l, m)
 }
 
-// event adds an event of a line, behind the open message if there is one.
+// event adds an event of a line, after the open message if there is one.
 func (c *claudeCode) event(out *batch, id string, l *claudeLine, p events.Payload) {
 	c.group.behind(out).event(c.conversation, claudeCodeSource, id, string(l.Timestamp), p)
 }
@@ -255,8 +253,9 @@ func (c *claudeCode) result(out *batch, l *claudeLine, b *block) {
 	c.event(out, resultPrefix+b.ToolUseID, l, p)
 }
 
-// duration is what the tool itself reports, else the time from call to result in
-// whole milliseconds. It is nil if neither is known or the clock ran backwards.
+// duration returns the milliseconds that the tool itself reports, else the whole
+// milliseconds from call to result. It returns nil if neither is known or the clock ran
+// backward.
 func (c *claudeCode) duration(l *claudeLine, call string) *float64 {
 	asked, known := c.calls[call]
 	delete(c.calls, call)

@@ -22,7 +22,7 @@ func shown(t testing.TB, items []Item) (lines []string) {
 	return lines
 }
 
-func TestAClaudeCodeTranscriptBecomesItsConversation(t *testing.T) {
+func TestClaudeCodeTranscriptBecomesAConversation(t *testing.T) {
 	items := readFile(t, "testdata/"+sessionID+".jsonl", Auto)
 	for _, i := range items {
 		assert.Equal(t, "claude_code:"+sessionID, i.Event.Subject)
@@ -46,7 +46,7 @@ func TestAClaudeCodeTranscriptBecomesItsConversation(t *testing.T) {
 	}, shown(t, items))
 }
 
-func TestATranscriptThatHasGrownBeginsWithTheSameEvents(t *testing.T) {
+func TestGrownTranscriptBeginsWithTheSameEvents(t *testing.T) {
 	data, err := os.ReadFile("testdata/" + sessionID + ".jsonl")
 	require.NoError(t, err)
 	whole := shown(t, readAll(t, data, sessionID+".jsonl", Auto))
@@ -62,7 +62,7 @@ func TestATranscriptThatHasGrownBeginsWithTheSameEvents(t *testing.T) {
 	}
 }
 
-func TestTheConversationIsNamedByTheFileElseByTheFirstSessionID(t *testing.T) {
+func TestConversationIsNamedByFileOrFirstSessionID(t *testing.T) {
 	line := `{"type":"user","uuid":"u","sessionId":"s-7","message":{"content":"hi"}}`
 	for name, want := range map[string]string{
 		sessionID + ".jsonl":                 "claude_code:" + sessionID,
@@ -79,7 +79,7 @@ func TestTheConversationIsNamedByTheFileElseByTheFirstSessionID(t *testing.T) {
 	}
 }
 
-func TestALateTitleIsAnUpdateAndTheUsersOwnOutranksTheAgents(t *testing.T) {
+func TestLateTitleIsAnUpdateAndTheUsersTitleWins(t *testing.T) {
 	items := readAll(t, []byte(strings.Join([]string{
 		`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`,
 		`{"type":"summary","summary":"One","leafUuid":"l"}`,
@@ -97,12 +97,12 @@ func TestALateTitleIsAnUpdateAndTheUsersOwnOutranksTheAgents(t *testing.T) {
 	assert.Equal(t, []string{"title:1 One", "title:2 Mine"}, titles)
 }
 
-func TestASideChainAloneIsNoConversation(t *testing.T) {
+func TestSideChainAloneIsNotAConversation(t *testing.T) {
 	items := readAll(t, []byte(`{"type":"user","uuid":"u","sessionId":"s","isSidechain":true,"message":{"content":"task"}}`), "agent-1.jsonl", Auto)
 	assert.Empty(t, items)
 }
 
-func TestAClaudeCodeLineThatCannotBeUsedIsRefusedInItsPlace(t *testing.T) {
+func TestUnusableClaudeCodeLineIsRefusedInItsPlace(t *testing.T) {
 	items := readAll(t, []byte(strings.Join([]string{
 		`{"type":"assistant","uuid":"a","sessionId":"s","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"X","input":{}}]}}`,
 		`{"type":"telepathy","uuid":"x"}`,
@@ -122,7 +122,7 @@ func TestAClaudeCodeLineThatCannotBeUsedIsRefusedInItsPlace(t *testing.T) {
 	}
 }
 
-func TestAnOpenMessageIsGivenOnceTooMuchWouldBeHeld(t *testing.T) {
+func TestOpenMessageIsEmittedBeforeTooMuchIsHeld(t *testing.T) {
 	big, err := json.Marshal(strings.Repeat("x", 6<<20))
 	require.NoError(t, err)
 	piece := func(uuid, content string) string {
@@ -145,7 +145,7 @@ func TestAnOpenMessageIsGivenOnceTooMuchWouldBeHeld(t *testing.T) {
 	assert.Equal(t, []string{"claude_code:s", "msg:a", "t0", "res:t0", "t1", "res:t1", "t2", "res:t2", "t3", "res:t3", "msg:z"}, ids)
 }
 
-func TestTheSameValueHasTheSameBytesHoweverItIsEscaped(t *testing.T) {
+func TestEqualValuesHaveEqualBytesDespiteEscapes(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":"\u003cb\u003e \/ \n"}`:  `{"a":"<b> / \n"}`,
 		`{"\u00e9":["x\\u003c",1.50]}`: `{"é":["x\\u003c",1.50]}`,
@@ -156,7 +156,7 @@ func TestTheSameValueHasTheSameBytesHoweverItIsEscaped(t *testing.T) {
 	}
 }
 
-func TestWhatTheEndOfTheFileFinishedIsOpen(t *testing.T) {
+func TestItemsCutByTheEndOfTheFileAreOpen(t *testing.T) {
 	lines := []string{
 		`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`,
 		`{"type":"assistant","uuid":"a","sessionId":"s","message":{"id":"m","content":[{"type":"text","text":"one"}]}}`,

@@ -9,12 +9,11 @@ import (
 	"mneme/events"
 )
 
-// group is the open message of the agent. Claude Code writes each block of a
-// message on a line of its own, all with one message.id and each with the usage
-// so far, and the results of the first calls can stand between them. So the
-// message is held back, and what comes after it behind it, until a line of
-// another message comes. No more than [MaxLineBytes] are held; over that the
-// message is given as it is by then.
+// group is the agent's open message. Claude Code writes each block of a message on its own
+// line, all with the same message.id and each with the usage so far, and results of the
+// first calls can come in between. So the message and whatever follows it are held back
+// until a line of another message comes. At most [MaxLineBytes] are held; beyond that the
+// message is emitted as it is.
 type group struct {
 	id        string // message.id
 	event     string // the id of its event
@@ -26,11 +25,11 @@ type group struct {
 	text      []string
 	reasoning []string
 	bytes     int
-	pieces    map[string]bool // uuids: a line can be written twice
+	pieces    map[string]bool // uuids seen, because a line can be written twice
 	after     batch
 }
 
-// behind is where items go that come after the open message.
+// behind returns the batch for items that come after the open message.
 func (g *group) behind(out *batch) *batch {
 	if !g.open {
 		return out
@@ -39,7 +38,7 @@ func (g *group) behind(out *batch) *batch {
 	return &g.after
 }
 
-// close gives the open message and what was held behind it.
+// close emits the open message and the items held after it.
 func (g *group) close(c *claudeCode, out *batch) {
 	if !g.open {
 		return
@@ -56,7 +55,7 @@ func (g *group) close(c *claudeCode, out *batch) {
 	g.text, g.reasoning, g.usage, g.bytes = nil, nil, nil, 0
 }
 
-// assistant takes one line of a message of the agent.
+// assistant takes one line of an agent's message.
 func (c *claudeCode) assistant(out *batch, l *claudeLine) error {
 	switch {
 	case l.Message == nil:
@@ -70,7 +69,7 @@ func (c *claudeCode) assistant(out *batch, l *claudeLine) error {
 	if g.id == id && g.pieces[l.UUID] {
 		return nil
 	}
-	// A message that was given already can still get calls, but no more text.
+	// An emitted message can still get calls, but no more text.
 	if g.id != id || !g.open && m.Content.speaks() {
 		g.close(c, out)
 		*g = group{
@@ -110,8 +109,8 @@ func (c *claudeCode) call(out *batch, l *claudeLine, b *block) {
 	}
 }
 
-// usageOf keeps the counts of tokens and drops the rest: tiers, regions, repeats
-// of the same counts in another shape.
+// usageOf keeps the token counts and drops the rest: tiers, regions, and the same counts in
+// another shape.
 func usageOf(raw json.RawMessage) json.RawMessage {
 	var u struct {
 		Input         *json.Number `json:"input_tokens,omitempty"`

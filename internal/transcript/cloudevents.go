@@ -7,13 +7,13 @@ import (
 	"mneme/events"
 )
 
-// SequenceExtension is the extension with which an export says which sequence an event had
-// in its log, a decimal number. It is no part of the event: ranges of summaries are
-// sequences, and whoever brings them into another log must know what they mean.
+// SequenceExtension is the extension in which an export records the sequence that an event
+// had in its log, as a decimal number. It is not part of the event. Summaries refer to
+// ranges of sequences, so an import into another log needs it to translate them.
 const SequenceExtension = "mnemesequence"
 
-// cloudEvents reads events as they were published: a line is one in the CloudEvents
-// JSON format, with its own id, source, time and extensions.
+// cloudEvents reads events as they were published: each line is a CloudEvent in JSON format
+// with its own id, source, time and extensions.
 type cloudEvents struct{}
 
 func (cloudEvents) end(*batch)                   {}
@@ -31,7 +31,7 @@ func (cloudEvents) value(out *batch, raw []byte) error {
 	if value, ok := e.Extensions[SequenceExtension]; ok {
 		text, _ := value.(string)
 		if seq, err = strconv.ParseUint(text, 10, 63); err != nil {
-			return fmt.Errorf("%s: %.32q is no sequence", SequenceExtension, fmt.Sprint(value))
+			return fmt.Errorf("%s: %.32q is not a sequence", SequenceExtension, fmt.Sprint(value))
 		}
 		delete(e.Extensions, SequenceExtension)
 	}

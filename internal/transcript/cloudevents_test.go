@@ -11,12 +11,12 @@ import (
 	"mneme/events"
 )
 
-func TestACloudEventIsTakenAsItIs(t *testing.T) {
+func TestCloudEventIsTakenUnchanged(t *testing.T) {
 	e, err := events.New("c", "//agent/1", "id 1", &events.MessageCreated{MessageID: "m", Role: "user", Content: "é\n\u2028"})
 	require.NoError(t, err)
 	e.Time = time.Date(2026, 3, 1, 9, 0, 0, 123456789, time.FixedZone("", 3600))
 	e.Extensions["traceparent"] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	e.Extensions["uuid"], e.Extensions["kind"] = "x", int32(7) // names that other formats are told by
+	e.Extensions["uuid"], e.Extensions["kind"] = "x", int32(7) // names that identify other formats
 	e.DataSchema = "https://example.org/schema"
 	line, err := events.EncodeStructured(e)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestACloudEventIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-func TestALineThatIsNoCloudEventIsRefusedWithTheReason(t *testing.T) {
+func TestInvalidCloudEventIsRefusedWithTheReason(t *testing.T) {
 	good := `{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"s","id":"1","subject":"c","data":{"message_id":"m","role":"user","content":"x"}}`
 	items := readAll(t, bytes.Join([][]byte{
 		[]byte(good),

@@ -1,23 +1,22 @@
-// Package transcript reads what an agent recorded of its own conversations and
-// gives it as events of the vocabulary, in the order of the recording.
+// Package transcript reads an agent's own recordings of its conversations and turns them
+// into events, in the order of the recording.
 //
 //	paths ──Find──▶ files ──Read──▶ items: an event, or a line that was refused
 //
 // # Formats
 //
-// The formats are a table; [Auto] chooses by the first lines.
+// The formats are a table; [Auto] picks one by the first lines.
 //
-//   - neutral: one JSON object a line with kind, conversation_id, id, parent_ids,
+//   - neutral: one JSON object per line with kind, conversation_id, id, parent_ids,
 //     seq, role, content, reasoning, tool_name, arguments, result, success, error,
-//     duration_ms, time, meta. A line is an event.
-//   - cloudevents: one CloudEvent a line in the JSON format, as an export writes
-//     it. The event is taken as it is: id, source, time, extensions and data.
+//     duration_ms, time, meta. Each line is an event.
+//   - cloudevents: one CloudEvent per line in JSON format, as an export writes it.
+//     The event is taken unchanged: id, source, time, extensions and data.
 //   - claude-code: what Claude Code writes to ~/.claude/projects/…/<session>.jsonl.
-//     Several lines can be pieces of one message, and most lines are none at all.
+//     A message can span several lines, and most lines hold no message at all.
 //
-// The neutral form and Claude Code's name the same things alike, so a session that is imported from either
-// form, or again after it has grown, is the same conversation with the same
-// events:
+// The neutral form and Claude Code's format name the same things alike. A session imported
+// from either, or again after it has grown, is the same conversation with the same events:
 //
 //	what             event and payload id          in the neutral form   in Claude Code's
 //	conversation     claude_code:<session>         kind conversation     the file's name, else sessionId
@@ -28,23 +27,23 @@
 //	tool call        toolu_…                       kind tool_call        a tool_use block
 //	tool result      res:toolu_…                   kind tool_result      a tool_result block
 //
-// The source of these events is import/ and the agent, import/claude_code: the
-// part of the conversation id before its first colon.
+// The source of these events is import/ and the agent, as in import/claude_code. The agent
+// is the part of the conversation id before the first colon.
 //
 // # What is left out
 //
-// Of the neutral form: files (labels for evaluation, not facts of the log), seq
-// (the order of the lines stands for it) and the members of meta that the
-// vocabulary has no place for.
+// From the neutral form: files (labels for evaluation, not facts of the log), seq (the
+// order of the lines replaces it), and members of meta that have no place in the
+// vocabulary.
 //
-// Of Claude Code's: lines that show progress, hooks, snapshots, the queue, modes;
-// side chains, which are a sub-agent's own conversation (its report is the result
-// of the call that started it, and that is here); the encrypted reasoning; the
-// images, of which "[image]" stays.
+// From Claude Code's format: lines about progress, hooks, snapshots, the queue and modes;
+// side chains, which are a sub-agent's own conversation (its report is the result of the
+// call that started it, and is imported); encrypted reasoning; images, replaced by
+// "[image]".
 //
 // # Errors
 //
-// A line that can't be imported is an [Item] with a [*LineError]; the lines after
-// it are read. [Read] itself returns an error only if no format fits, the reader
-// fails, the context ends, or yield returns one.
+// A line that can't be imported yields an [Item] with a [*LineError], and reading goes on.
+// [Read] itself returns an error only if no format fits, the reader fails, the context
+// ends, or yield returns one.
 package transcript

@@ -13,25 +13,24 @@ import (
 // File is a recording on disk.
 type File struct {
 	Path string
-	Size int64 // bytes on disk, packed or not
-	// Named tells that the file itself was asked for, not a folder that it lies in.
+	Size int64 // size on disk, in bytes, compressed or not
+	// Named is true if the caller named the file itself, not a folder that contains it.
 	Named bool
 }
 
-// Open opens the file for [Read], which unpacks it.
+// Open opens the file for [Read], which decompresses it.
 func (f File) Open() (*os.File, error) { return os.Open(f.Path) }
 
-// suffixes are the names that recordings have in folders.
+// suffixes are the file name endings of recordings in folders.
 var suffixes = []string{".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"}
 
-// Find lists the recordings at paths, sorted by path, each once. A file that is
-// named is taken whatever it is called; folders are searched to any depth for
-// *.jsonl and *.ndjson, plain or .gz. Links that are named are followed. In a folder, links
-// to files are followed if they stay in it, links to folders are not.
+// Find lists the recordings at paths, sorted by path, without repeats. A file is accepted
+// under any name. Folders are searched to any depth for *.jsonl and *.ndjson, plain or .gz.
+// Links in paths are followed. In a folder, links to files are followed if they stay in the
+// folder; links to folders are not.
 //
-// The error names every path that could not be read, is neither file nor folder, or is a
-// link to a file out of the folder it was found in; what was found beside them is returned
-// with it.
+// The error names every path that can't be read, is neither a file nor a folder, or is a
+// link to a file outside the searched folder. The files found are returned along with it.
 func Find(paths []string) ([]File, error) {
 	var files []File
 	var errs []error
@@ -69,7 +68,7 @@ func find(path string) (files []File, err error) {
 	walked := fs.WalkDir(os.DirFS(path), ".", func(name string, entry fs.DirEntry, err error) error {
 		full := filepath.Join(path, filepath.FromSlash(name))
 		if err != nil {
-			var inner *fs.PathError // its path is the one below path
+			var inner *fs.PathError // its path lacks the folder
 			if errors.As(err, &inner) {
 				err = inner.Err
 			}
@@ -84,7 +83,7 @@ func find(path string) (files []File, err error) {
 			errs = append(errs, err)
 		case !info.Mode().IsRegular():
 		case entry.Type()&fs.ModeSymlink != 0 && !staysIn(root, full):
-			errs = append(errs, fmt.Errorf("%s: is a link to a file out of %s: name it, to import it", full, path))
+			errs = append(errs, fmt.Errorf("%s: is a link to a file outside %s: name it in the command to import it", full, path))
 		default:
 			files = append(files, File{Path: full, Size: info.Size()})
 		}
@@ -93,8 +92,8 @@ func find(path string) (files []File, err error) {
 	return files, errors.Join(append(errs, walked)...)
 }
 
-// staysIn tells whether a link leads to something below a folder, which has no links in
-// its path.
+// staysIn reports whether a link leads to something inside root. root itself must not contain
+// links.
 func staysIn(root, link string) bool {
 	to, err := filepath.EvalSymlinks(link)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFindTakesNamedFilesAndTheRecordingsInFolders(t *testing.T) {
+func TestFindTakesNamedFilesAndRecordingsInFolders(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b.jsonl", "a/.claude/z.jsonl.gz", "a/x.NDJSON", "a/index.json", "notes.txt", "c.ndjson.gz"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
@@ -32,7 +32,7 @@ func TestFindTakesNamedFilesAndTheRecordingsInFolders(t *testing.T) {
 	}, names)
 }
 
-func TestFindFollowsNoLinkOutOfAFolderUnlessItIsNamed(t *testing.T) {
+func TestFindFollowsNoLinkOutOfAFolderUnlessNamed(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(outside, []byte("{}"), 0o600))
 	inside := filepath.Join(dir, "a.jsonl")
@@ -43,14 +43,14 @@ func TestFindFollowsNoLinkOutOfAFolderUnlessItIsNamed(t *testing.T) {
 
 	files, err := Find([]string{dir})
 	assert.Equal(t, []File{{Path: inside, Size: 2}, {Path: stays, Size: 2}}, files)
-	require.EqualError(t, err, out+": is a link to a file out of "+dir+": name it, to import it")
+	require.EqualError(t, err, out+": is a link to a file outside "+dir+": name it in the command to import it")
 
 	files, err = Find([]string{out})
 	require.NoError(t, err)
 	assert.Equal(t, []File{{Path: out, Size: 2, Named: true}}, files)
 }
 
-func TestFindNamesWhatItCannotReadAndReturnsTheRest(t *testing.T) {
+func TestFindNamesUnreadablePathsAndReturnsTheRest(t *testing.T) {
 	files, err := Find([]string{"testdata", "testdata/absent.jsonl", os.DevNull})
 	assert.Len(t, files, 2)
 	require.ErrorIs(t, err, os.ErrNotExist)

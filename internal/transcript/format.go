@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Auto as a format's name makes [Read] choose by the first lines.
+// Auto is the format name that makes [Read] pick the format by the first lines.
 const Auto = "auto"
 
-// ErrUnknownFormat says that no format of that name exists, or that none of the
-// known ones fits the first lines.
+// ErrUnknownFormat means that no format has the given name, or that none fits the first
+// lines.
 var ErrUnknownFormat = errors.New("unknown transcript format")
 
-// Format is one way in which agents record their conversations.
+// Format is a way in which agents record their conversations.
 type Format struct {
 	Name string
 	Doc  string // one line for help texts
-	// Detect tells whether a line is of this format. A line that any format of its
-	// family could have is nobody's: the next line is asked.
+	// Detect reports whether a line is certainly of this format. If it could be of several,
+	// all of them decline and the next line decides.
 	Detect func(line []byte) bool
 
 	converter func(name string) converter
@@ -28,12 +28,12 @@ type Format struct {
 
 // converter turns the values of one recording into items, in order.
 type converter interface {
-	// value adds the items of one JSON value. It returns an error, and has added
-	// nothing, if the value as a whole can't be used.
+	// value adds the items of one JSON value. If the value as a whole can't be used, it
+	// adds nothing and returns an error.
 	value(out *batch, raw []byte) error
-	// refuse adds the refusal of a line, in its place among the items.
+	// refuse adds the refusal of a line at the current place.
 	refuse(out *batch, err error)
-	// end adds what was held back.
+	// end adds the items held back.
 	end(out *batch)
 }
 
@@ -64,7 +64,7 @@ var formats = []Format{
 	},
 }
 
-// Formats lists the names of the formats, in the order in which [Auto] asks them.
+// Formats lists the names of the formats in the order in which [Auto] tries them.
 func Formats() []string {
 	names := make([]string, len(formats))
 	for i, f := range formats {
@@ -91,7 +91,7 @@ func detect(line []byte) *Format {
 	return nil
 }
 
-// probe holds the members by which formats are told apart.
+// probe holds the members that tell formats apart.
 type probe struct {
 	Kind           text `json:"kind"`
 	ConversationID text `json:"conversation_id"`

@@ -29,7 +29,7 @@ func readFile(t testing.TB, path, format string) []Item {
 	return readAll(t, data, path, format)
 }
 
-// good are the events of items, none of which may be refused.
+// good returns the events of items and fails if any item was refused.
 func good(t testing.TB, items []Item) []events.Recorded {
 	t.Helper()
 	recorded := make([]events.Recorded, 0, len(items))
@@ -42,7 +42,7 @@ func good(t testing.TB, items []Item) []events.Recorded {
 	return recorded
 }
 
-// refused are the reasons of refused lines, by line.
+// refused returns the reasons of the refused lines, by line.
 func refused(items []Item) map[int]string {
 	reasons := map[int]string{}
 	for _, i := range items {

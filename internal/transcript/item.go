@@ -10,22 +10,21 @@ import (
 	"mneme/events"
 )
 
-// Item is one event of a recording, or one line of it that was refused: either
-// Event is valid (see [events.Record]) or Err is set.
+// Item is one event of a recording, or one refused line: either Event is valid (see
+// [events.Record]) or Err is set.
 type Item struct {
-	Line  int // counts from 1; of a message in several pieces, its first
+	Line  int // counts from 1; for a message in several pieces, the first
 	Event events.Event
 	Err   *LineError
-	// Seq is the sequence that the event had in the log from which it was exported, 0 if
-	// it comes from elsewhere.
+	// Seq is the sequence that the event had in the log it was exported from, or 0.
 	Seq uint64
-	// Open says that the item is so only because the recording ended here. If its
-	// agent still writes it, the item can become another. So can all after it.
+	// Open means that the item may change if the agent is still writing the recording,
+	// because the recording ends here. All later items are open too.
 	Open bool
 }
 
-// LineError says which line was refused and why. If a rule of the vocabulary
-// refused it, errors.Is(err, [events.ErrInvalid]) holds.
+// LineError says which line was refused and why. If a rule of the vocabulary refused it,
+// errors.Is(err, [events.ErrInvalid]) is true.
 type LineError struct {
 	Line   int
 	Reason string
@@ -35,18 +34,18 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// itemBytes is about what an item takes beside its data.
+// itemBytes is the approximate size of an item without its data.
 const itemBytes = 512
 
 // batch collects the items that one step of a converter makes.
 type batch struct {
-	line  int // of the items to come
+	line  int // line number for new items
 	items []Item
-	bytes int // that the items take, about
+	bytes int // approximate size of the items
 }
 
-// event adds an event, or its refusal by the vocabulary. at is RFC 3339, with or
-// without a zone (then UTC); "" means that the log has no time.
+// event adds an event, or a refusal if the vocabulary rejects it. at is RFC 3339, with or
+// without a zone (then UTC); "" means that the time is unknown.
 func (b *batch) event(conversation, source, id, at string, p events.Payload) {
 	when, err := parseTime(at)
 	if err != nil {
@@ -62,7 +61,7 @@ func (b *batch) event(conversation, source, id, at string, p events.Payload) {
 	b.add(e)
 }
 
-// add adds an event that is valid.
+// add adds a valid event.
 func (b *batch) add(e events.Event) {
 	b.bytes += len(e.Data) + itemBytes
 	b.items = append(b.items, Item{Line: b.line, Event: e})
@@ -101,7 +100,7 @@ func parseTime(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("time: %.64q is not RFC 3339", s)
 }
 
-// reason is an error in the words of somebody who looks at the line.
+// reason words an error for somebody who looks at the line.
 func reason(err error) string {
 	var syntax *json.SyntaxError
 	var fit *json.UnmarshalTypeError

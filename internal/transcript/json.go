@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// text is a JSON scalar as text: logs write a session as "3" or as 3. null, an
-// object and an array are "".
+// text is a JSON scalar as text, because recordings write a session as "3" or as 3. null,
+// objects and arrays become "".
 type text string
 
 func (t *text) UnmarshalJSON(raw []byte) error {
@@ -23,7 +23,7 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// texts is a list of texts, or one alone.
+// texts is a list of texts, or a single one.
 type texts []text
 
 func (t *texts) UnmarshalJSON(raw []byte) error {
@@ -39,10 +39,10 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// given is raw, or nothing if it is null.
+// given returns raw, or nil if it is null.
 func given(raw json.RawMessage) json.RawMessage { return or(raw, "") }
 
-// or is raw, or other if raw is absent or null.
+// or returns raw, or other if raw is absent or null.
 func or(raw json.RawMessage, other string) json.RawMessage {
 	if len(raw) > 0 && string(raw) != "null" {
 		return raw
@@ -53,13 +53,12 @@ func or(raw json.RawMessage, other string) json.RawMessage {
 	return json.RawMessage(other)
 }
 
-// spellings are what can be written in another way: the rest of JSON's escapes
-// has one form.
+// spellings are the byte sequences that have an equivalent spelling. All other JSON escapes
+// have only one form.
 var spellings = [][]byte{[]byte(`\u`), []byte(`\/`), []byte("\u2028"), []byte("\u2029")}
 
-// plain writes the strings of valid JSON in the one way in which this package
-// writes strings: logs that hold the same value escape it differently, and what
-// is the same must have the same bytes.
+// plain rewrites the strings of valid JSON in this package's own spelling. Recordings
+// escape the same value differently, but equal values must have equal bytes.
 func plain(raw json.RawMessage) json.RawMessage {
 	if !slices.ContainsFunc(spellings, func(s []byte) bool { return bytes.Contains(raw, s) }) {
 		return raw
@@ -87,19 +86,18 @@ func plain(raw json.RawMessage) json.RawMessage {
 	return append(out, raw...)
 }
 
-// quote is a string as JSON, with "<", ">" and "&" as they are.
+// quote returns a string as JSON, without escaping "<", ">" and "&".
 func quote(s string) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil { // a string can always be written
+	if e.Encode(s) != nil { // never fails for a string
 		return nil
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// spaced writes compact JSON with a space after each comma and colon, as the
-// neutral form has it.
+// spaced adds a space after each comma and colon of compact JSON, as in the neutral form.
 func spaced(raw json.RawMessage) string {
 	var s strings.Builder
 	quoted := false

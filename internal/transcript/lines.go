@@ -10,25 +10,26 @@ import (
 	"io"
 )
 
-// MaxLineBytes is the longest line that is read, with its newline: 16 MiB, twice
-// the largest event, since logs repeat a result beside itself. A longer line is
-// refused; the lines after it are read. [Read] holds at most a few times as much.
+// MaxLineBytes is the longest accepted line, newline included: 16 MiB. That is twice the
+// largest event because recordings can hold a result twice. A longer line is refused and
+// the lines after it are read. [Read] holds at most a few times as much in memory.
 const MaxLineBytes = 16 << 20
 
-// maxBlank is how many blank lines may follow each other.
+// maxBlank is how many blank lines in a row are accepted.
 const maxBlank = 100_000
 
-// ErrBlank says that a recording was not read to its end, because it goes on with blank
-// lines. A few kilobytes of gzip can hold hundreds of millions of them.
+// ErrBlank means that a recording was not read to its end because of too many blank lines in a
+// row. A few kilobytes of gzip can hold hundreds of millions of them.
 var ErrBlank = fmt.Errorf("more than %d blank lines follow each other: this is no recording, the rest is not read", maxBlank)
 
 var errCut = errors.New("the recording ends inside this line")
 
-// lines cuts a reader into lines. It unpacks gzip, told by its first two bytes.
+// lines splits a reader into lines. It decompresses gzip, recognized by its first two
+// bytes.
 type lines struct {
 	src    *source
 	buf    *bufio.Reader
-	broken error // of the gzip header
+	broken error // error in the gzip header
 	long   []byte
 	no     int
 	done   bool
@@ -49,12 +50,12 @@ func newLines(ctx context.Context, r io.Reader) *lines {
 	return l
 }
 
-// next returns the next line that is not blank, without white space around it. It
-// is valid until the next call. cut tells that no newline ended it.
+// next returns the next line that is not blank, without surrounding white space. The line
+// is valid until the next call. cut is true if the line does not end in a newline.
 //
-// The error is io.EOF after the last line; a *LineError for a line that is too
-// long or lies where packed data is damaged, then next can be called again; or
-// the reader's own or [ErrBlank], then it can't.
+// The error is io.EOF after the last line. It is a *LineError for a line that is too long
+// or in a damaged part of compressed data; next can then be called again. Any other error,
+// the reader's own or [ErrBlank], is final.
 func (l *lines) next() (line []byte, cut bool, err error) {
 	for blank := 0; !l.done; blank++ {
 		if blank > maxBlank {
@@ -67,7 +68,7 @@ func (l *lines) next() (line []byte, cut bool, err error) {
 		case l.src.err != nil:
 			return nil, false, l.src.err
 		case err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, false, &LineError{Line: l.no, Reason: "the packed data is cut off or damaged here: " + err.Error(), Err: err}
+			return nil, false, &LineError{Line: l.no, Reason: "the compressed data is truncated or damaged here: " + err.Error(), Err: err}
 		case size > MaxLineBytes:
 			return nil, false, &LineError{Line: l.no, Reason: fmt.Sprintf("is %d bytes long, the limit is %d", size, MaxLineBytes)}
 		}
@@ -81,8 +82,8 @@ func (l *lines) next() (line []byte, cut bool, err error) {
 	return nil, false, io.EOF
 }
 
-// read returns one line with its newline and its size. A line over the limit is
-// counted to its end, its bytes are not kept.
+// read returns one line with its newline and its size. Of a line over the limit only the
+// size is right; its bytes are dropped.
 func (l *lines) read() (raw []byte, size int, err error) {
 	if l.broken != nil {
 		return nil, 0, l.broken
@@ -104,8 +105,8 @@ func (l *lines) read() (raw []byte, size int, err error) {
 	}
 }
 
-// source remembers how the reader itself failed, so that it is not taken for
-// damage of what it holds. It ends with its context.
+// source remembers the reader's own error, so that it is not mistaken for damaged data. It
+// stops when its context ends.
 type source struct {
 	ctx context.Context
 	r   io.Reader

@@ -8,7 +8,7 @@ import (
 	"mneme/events"
 )
 
-// neutral reads the neutral form: a line is an event, with the line's own id.
+// neutral reads the neutral form: each line is an event and has its own id.
 type neutral struct{}
 
 type neutralLine struct {
@@ -42,7 +42,7 @@ type neutralLine struct {
 // Origins of messages that neither the user nor the model wrote.
 const (
 	originCompaction = "compaction" // the agent's summary of what it no longer sees
-	originMeta       = "meta"       // put in by the agent's program: a skill's text, a caveat
+	originMeta       = "meta"       // inserted by the agent's program: a skill's text, a caveat
 )
 
 func (neutral) end(*batch)                   {}
@@ -61,7 +61,7 @@ func (neutral) value(out *batch, raw []byte) error {
 	return nil
 }
 
-// payload is the typed body that the line's kind asks for.
+// payload returns the typed body for the line's kind.
 func (l *neutralLine) payload() (events.Payload, error) {
 	switch l.Kind {
 	case "conversation":
@@ -83,7 +83,7 @@ func (l *neutralLine) payload() (events.Payload, error) {
 		switch {
 		case l.Content != nil:
 			p.Content = *l.Content
-		case l.Role != "assistant": // which may say nothing and just call a tool
+		case l.Role != "assistant": // an assistant may call a tool without saying anything
 			return nil, fmt.Errorf("content: is missing")
 		}
 		if l.Meta.IsMeta == "true" {
@@ -108,13 +108,14 @@ func (l *neutralLine) payload() (events.Payload, error) {
 	case "":
 		return nil, fmt.Errorf("kind: is missing")
 	}
-	return nil, fmt.Errorf("kind: %.64q is none of conversation, message, tool_call, tool_result, summary", l.Kind)
+	return nil, fmt.Errorf("kind: %.64q is not one of conversation, message, tool_call, tool_result, summary", l.Kind)
 }
 
-// resultPrefix makes the id of a result's event from that of its call.
+// resultPrefix turns the id of a call into the event id of its result.
 const resultPrefix = "res:"
 
-// duration is what was logged; a clock that was set back meanwhile is no duration.
+// duration returns the recorded duration, nil if it is negative because the clock was set
+// back.
 func (l *neutralLine) duration() *float64 {
 	if l.DurationMS != nil && *l.DurationMS < 0 {
 		return nil
@@ -129,8 +130,8 @@ func (l *neutralLine) parent() string {
 	return l.ParentIDs[0]
 }
 
-// sourceOf is the CloudEvents source of a conversation's events. A conversation
-// whose id names no agent has the source import/neutral.
+// sourceOf returns the CloudEvents source of a conversation's events: import/neutral if the
+// conversation's id names no agent.
 func sourceOf(conversation string) string {
 	if agent := agentOf(conversation); agent != "" {
 		return "import/" + agent
@@ -138,8 +139,8 @@ func sourceOf(conversation string) string {
 	return "import/neutral"
 }
 
-// agentOf is the part of a conversation id before its first colon, if it is a
-// word of letters, digits, - and _ that begins with a letter, else "".
+// agentOf returns the part of a conversation id before its first colon, if that is a word
+// of letters, digits, - and _ that begins with a letter, else "".
 func agentOf(conversation string) string {
 	agent, _, ok := strings.Cut(conversation, ":")
 	if !ok || agent == "" || len(agent) > 64 {

@@ -9,7 +9,7 @@ import (
 	"mneme/events"
 )
 
-func TestEachKindOfNeutralLineBecomesItsEvent(t *testing.T) {
+func TestNeutralLinesBecomeEvents(t *testing.T) {
 	recorded := good(t, readFile(t, "testdata/neutral.jsonl", Auto))
 	var ids, data []string
 	for i, e := range recorded {
@@ -36,13 +36,13 @@ func TestEachKindOfNeutralLineBecomesItsEvent(t *testing.T) {
 	}, data)
 }
 
-func TestATimeWithoutAZoneIsUTCAndNoTimeIsZero(t *testing.T) {
+func TestTimeWithoutZoneIsUTCAndMissingTimeIsZero(t *testing.T) {
 	recorded := good(t, readFile(t, "testdata/neutral.jsonl", "neutral"))
 	assert.Equal(t, "2026-03-01T09:00:04Z", recorded[6].Time.Format("2006-01-02T15:04:05Z07:00"))
 	assert.True(t, recorded[5].Time.IsZero())
 }
 
-func TestTheAgentIsTheWordBeforeTheFirstColon(t *testing.T) {
+func TestAgentIsTheWordBeforeTheFirstColon(t *testing.T) {
 	for id, source := range map[string]string{
 		"codex:1": "import/codex", "gemini_cli:a:b": "import/gemini_cli", "r0-pi:x": "import/r0-pi",
 		"": "import/neutral", "plain": "import/neutral", ":x": "import/neutral", "9a:x": "import/neutral", "two words:x": "import/neutral",
@@ -51,9 +51,9 @@ func TestTheAgentIsTheWordBeforeTheFirstColon(t *testing.T) {
 	}
 }
 
-func TestANeutralLineThatBreaksARuleIsRefusedWithTheReason(t *testing.T) {
+func TestInvalidNeutralLineIsRefusedWithTheReason(t *testing.T) {
 	for line, reason := range map[string]string{
-		`{"kind":"dream","conversation_id":"a:1","id":"x"}`:                                         `kind: "dream" is none of conversation, message, tool_call, tool_result, summary`,
+		`{"kind":"dream","conversation_id":"a:1","id":"x"}`:                                         `kind: "dream" is not one of conversation, message, tool_call, tool_result, summary`,
 		`{"conversation_id":"a:1","id":"x"}`:                                                        "kind: is missing",
 		`{"kind":"message","conversation_id":"a:1","id":"x","role":"user"}`:                         "content: is missing",
 		`{"kind":"message","conversation_id":"a:1","role":"user","content":""}`:                     "id: is missing",

@@ -12,22 +12,22 @@ import (
 	"unicode/utf8"
 )
 
-// maxUndecided is how many lines [Auto] looks at before it gives up.
+// maxUndecided is how many lines [Auto] reads before it gives up.
 const maxUndecided = 100
 
-// Read yields the items of one recording in the order of its lines; gzip is told
-// by its first bytes. An event's Subject is the conversation, its source import/
-// and the agent, its id the log's own, its Time as logged (zero if it is not).
+// Read yields the items of one recording in the order of its lines. Gzip is recognized by
+// its first bytes. An event's Subject is the conversation, its source is import/ and the
+// agent, its id is the recording's own, its Time is as recorded (zero if it is not).
 //
-// name is the file's name: messages use it, and a Claude Code session is named by
-// it. format is one of [Formats], or [Auto] or "".
+// name is the file's name, used in error messages and as the name of a Claude Code session.
+// format is one of [Formats], [Auto], or "" for Auto.
 //
-// The same bytes under the same name give the same items. A recording that has
-// grown gives the same items and then more, with one exception: the last message
-// of an agent that was still writing it. It and what follows it have Item.Open.
+// The same bytes under the same name give the same items. A recording that has grown gives
+// the same items and then more, with one exception: the last message may have been
+// incomplete. That message and all items after it have Item.Open set.
 //
-// Read returns [ErrUnknownFormat] if no format has that name or fits the first
-// lines, [ErrBlank], ctx's error, the reader's error, or yield's. An empty recording is none.
+// Read returns [ErrUnknownFormat] if no format has that name or fits the first lines,
+// [ErrBlank], or the error of ctx, the reader or yield. An empty recording is not an error.
 func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item) error) error {
 	s := session{name: name, yield: yield}
 	if format != Auto && format != "" {
@@ -69,8 +69,8 @@ type line struct {
 type session struct {
 	name  string
 	to    converter // nil until the format is known
-	held  []line    // before it is
-	bytes int       // in held
+	held  []line    // lines read before the format is known
+	bytes int       // size of held
 	out   batch
 	yield func(Item) error
 }
@@ -117,13 +117,13 @@ func (s *session) undecided() error {
 	first := s.held[0]
 	why := first.bad
 	if why == nil {
-		// Without a word of the line: it may be a file that nobody meant to show.
+		// Quote nothing of the line: it may be from a file that nobody meant to show.
 		why = &LineError{Line: first.no, Reason: "is JSON of another kind"}
 		if !json.Valid(first.text) {
 			why.Reason = "is not JSON"
 		}
 	}
-	return fmt.Errorf("%s: %w: it is none of %s; %w", s.name, ErrUnknownFormat, strings.Join(Formats(), ", "), why)
+	return fmt.Errorf("%s: %w: tried %s; %w", s.name, ErrUnknownFormat, strings.Join(Formats(), ", "), why)
 }
 
 func (s *session) flush() error {
@@ -137,8 +137,8 @@ func (s *session) flush() error {
 	return nil
 }
 
-// convert yields the items of one line. Two values can stand on one line, if the
-// agent was stopped before the newline and started again.
+// convert yields the items of one line. A line can hold two values if the agent was stopped
+// before the newline and started again.
 func (s *session) convert(l line) error {
 	s.out.line = l.no
 	switch {
@@ -172,7 +172,7 @@ func (s *session) convert(l line) error {
 	}
 }
 
-// withoutPartOfRune is a text without the beginning of a character at its end.
+// withoutPartOfRune removes an incomplete character from the end of a text.
 func withoutPartOfRune(text []byte) []byte {
 	for at := len(text) - 1; at >= 0 && at >= len(text)-utf8.UTFMax; at-- {
 		if utf8.RuneStart(text[at]) {
@@ -185,7 +185,7 @@ func withoutPartOfRune(text []byte) []byte {
 	return text
 }
 
-// refuse adds a refusal, if err is one, and yields what there is.
+// refuse adds a refusal if err is not nil, then yields the batch.
 func (s *session) refuse(err error) error {
 	if err != nil {
 		s.to.refuse(&s.out, err)

@@ -42,14 +42,14 @@ func ids(items []Item) (ids []string) {
 	return ids
 }
 
-func TestABadLineIsRefusedAndTheRestIsRead(t *testing.T) {
+func TestBadLineIsRefusedAndTheRestIsRead(t *testing.T) {
 	for name, c := range map[string]struct{ bad, reason string }{
 		"not JSON":           {`{"kind":`, "is not JSON: unexpected end of JSON input"},
 		"text":               {`hello`, "is not JSON: invalid character 'h' looking for beginning of value"},
 		"a NUL byte":         {"{\"kind\":\"mess\x00age\"}", "is not JSON: invalid character '\\x00' in string literal"},
 		"NUL bytes alone":    {"\x00\x00\x00", "is not JSON: invalid character '\\x00' looking for beginning of value"},
 		"not UTF-8":          {"{\"kind\":\"\xff\"}", "is not UTF-8"},
-		"an unknown kind":    {`{"kind":"dream","conversation_id":"a:1","id":"x"}`, `kind: "dream" is none of conversation, message, tool_call, tool_result, summary`},
+		"an unknown kind":    {`{"kind":"dream","conversation_id":"a:1","id":"x"}`, `kind: "dream" is not one of conversation, message, tool_call, tool_result, summary`},
 		"a line of 20 MB":    {message("x", strings.Repeat("x", 20<<20)), fmt.Sprintf("is %d bytes long, the limit is %d", 20<<20+len(message("x", ""))+1, MaxLineBytes)},
 		"too large an event": {message("x", strings.Repeat("x", events.MaxEventBytes)), fmt.Sprintf("body: is %d bytes long, the limit is %d", events.MaxEventBytes+45, events.MaxEventBytes)},
 		"too long an id":     {message(strings.Repeat("i", events.MaxIDBytes+1), ""), fmt.Sprintf("id: is %d bytes long, the limit is %d", events.MaxIDBytes+1, events.MaxIDBytes)},
@@ -65,13 +65,13 @@ func TestABadLineIsRefusedAndTheRestIsRead(t *testing.T) {
 	}
 }
 
-func TestALineThatTheFileCutsOffIsRefused(t *testing.T) {
+func TestTruncatedLastLineIsRefused(t *testing.T) {
 	items := readAll(t, []byte(message("1", "")+"\n"+message("2", "")[:30]), "x", Auto)
 	assert.Equal(t, []string{"1"}, ids(items))
 	assert.Equal(t, map[int]string{2: "the recording ends inside this line"}, refused(items))
 }
 
-func TestNothingOfAFileOfNoKnownFormatIsTold(t *testing.T) {
+func TestUnknownFormatErrorQuotesNothingOfTheFile(t *testing.T) {
 	for text, reason := range map[string]string{
 		"root:x:0:0:root:/root:/bin/bash\n": "line 1: is not JSON",
 		`{"password":"hunter2"}`:            "line 1: is JSON of another kind",
@@ -84,7 +84,7 @@ func TestNothingOfAFileOfNoKnownFormatIsTold(t *testing.T) {
 	}
 }
 
-func TestALastLineWithoutANewlineIsRead(t *testing.T) {
+func TestLastLineWithoutNewlineIsRead(t *testing.T) {
 	assert.Equal(t, []string{"1", "2"}, ids(readAll(t, []byte("\xef\xbb\xbf"+message("1", "")+"\n"+message("2", "")), "x", Auto)))
 }
 
@@ -95,15 +95,15 @@ func TestTwoValuesOnOneLineAreBothRead(t *testing.T) {
 	assert.ErrorContains(t, items[3].Err, "line 1: is not JSON")
 }
 
-func TestGzipIsToldByItsFirstBytesNotByTheName(t *testing.T) {
+func TestGzipIsRecognizedByItsFirstBytes(t *testing.T) {
 	text := message("1", "") + "\n" + message("2", "")
 	assert.Equal(t, []string{"1", "2"}, ids(readAll(t, packed(t, text), "plain.jsonl", Auto)))
 	assert.Equal(t, []string{"1", "2"}, ids(readAll(t, []byte(text), "packed.jsonl.gz", Auto)))
 	both := append(packed(t, text+"\n"), packed(t, message("3", ""))...)
-	assert.Equal(t, []string{"1", "2", "3"}, ids(readAll(t, both, "x", Auto)), "members one after the other")
+	assert.Equal(t, []string{"1", "2", "3"}, ids(readAll(t, both, "x", Auto)), "two gzip members in a row")
 }
 
-func TestDamagedGzipIsRefusedFromTheLineWhereItBreaks(t *testing.T) {
+func TestDamagedGzipIsRefusedFromTheDamagedLine(t *testing.T) {
 	var text strings.Builder
 	for i := range 2000 {
 		text.WriteString(message(fmt.Sprint(i), fmt.Sprintf("%x", i*7919)) + "\n")
@@ -120,7 +120,7 @@ func TestDamagedGzipIsRefusedFromTheLineWhereItBreaks(t *testing.T) {
 	assert.Greater(t, n, 100)
 	require.NotNil(t, bad)
 	assert.Equal(t, n+1, bad.Line)
-	assert.Equal(t, "the packed data is cut off or damaged here: unexpected EOF", bad.Reason)
+	assert.Equal(t, "the compressed data is truncated or damaged here: unexpected EOF", bad.Reason)
 	require.ErrorIs(t, bad, io.ErrUnexpectedEOF)
 
 	n, bad = last(whole[:len(whole)-3])
@@ -137,7 +137,7 @@ func TestDamagedGzipIsRefusedFromTheLineWhereItBreaks(t *testing.T) {
 	assert.Equal(t, 1, bad.Line)
 }
 
-func TestAFormatThatIsNamedOrDetectedWronglyIsAnError(t *testing.T) {
+func TestUnknownFormatIsAnError(t *testing.T) {
 	nothing := func(Item) error { return errors.New("no item was expected") }
 	err := Read(t.Context(), strings.NewReader(message("1", "")), "x", "word", nothing)
 	require.ErrorIs(t, err, ErrUnknownFormat)
@@ -154,7 +154,7 @@ func TestAFormatThatIsNamedOrDetectedWronglyIsAnError(t *testing.T) {
 	}
 }
 
-func TestLinesBeforeTheFormatIsKnownAreRefusedInTheirPlace(t *testing.T) {
+func TestBadLinesBeforeTheFormatIsKnownAreRefusedInPlace(t *testing.T) {
 	items := readAll(t, []byte("# a comment\n{}\n"+message("1", "")+"\n"), "x", Auto)
 	assert.Equal(t, []string{"1"}, ids(items))
 	assert.Equal(t, 1, items[0].Line)
@@ -162,7 +162,7 @@ func TestLinesBeforeTheFormatIsKnownAreRefusedInTheirPlace(t *testing.T) {
 	assert.Equal(t, 3, items[2].Line)
 }
 
-func TestReadEndsWithTheErrorOfItsReaderItsContextOrYield(t *testing.T) {
+func TestReadReturnsErrorOfReaderContextOrYield(t *testing.T) {
 	disk := errors.New("disk")
 	text := message("1", "") + "\n" + message("2", "") + "\n"
 	count := 0
@@ -180,7 +180,7 @@ func TestReadEndsWithTheErrorOfItsReaderItsContextOrYield(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-func TestAnEndlessLineEndsWithTheContext(t *testing.T) {
+func TestEndlessLineEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	endless := iotest.DataErrReader(readerFunc(func(p []byte) (int, error) {
 		clear(p)
@@ -194,7 +194,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestTheFormatsAreNamedAndDescribed(t *testing.T) {
+func TestFormatsHaveNamesAndDescriptions(t *testing.T) {
 	assert.Equal(t, []string{"neutral", "cloudevents", "claude-code"}, Formats())
 	for i, f := range formats {
 		assert.Equal(t, Formats()[i], f.Name)

@@ -18,7 +18,7 @@ import (
 	"mneme/internal/testdata"
 )
 
-// kindOfLine is what a line of the neutral form must become.
+// kindOfLine returns the event that a line of the neutral form must become.
 func kindOfLine(row map[string]any) string {
 	switch row["kind"] {
 	case "conversation":
@@ -46,7 +46,7 @@ func kindOfEvent(e events.Recorded) string {
 	return e.Type
 }
 
-func TestEveryLineOfTheRecordedNeutralFilesBecomesItsEvent(t *testing.T) {
+func TestRecordedNeutralLinesAllBecomeEvents(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "events", "*.jsonl.gz"))
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
@@ -86,22 +86,22 @@ var (
 	address  = regexp.MustCompile(`[A-Za-z0-9._%+\-]+@[A-Za-z0-9.\-]+`)
 )
 
-// What the recorded neutral file has otherwise than the native transcripts. A
-// difference is undone in both before they are compared again.
+// Differences between the recorded neutral file and the native transcripts. Each is undone
+// in both before they are compared.
 var differences = []struct {
 	name string
 	undo func(neutral, native events.Recorded, a, b string) (string, string)
 }{
-	// An id that occurs in two sessions of the file has ~2 there, so that ids are
-	// unique in the file.
+	// An id that occurs in two sessions of the file has ~2 appended there, to keep ids
+	// unique.
 	{"~2", func(_, _ events.Recorded, a, b string) (string, string) {
 		return repeated.ReplaceAllString(a, `"`), b
 	}},
-	// The native transcripts have e-mail addresses masked.
+	// E-mail addresses are masked in the native transcripts.
 	{"address", func(_, _ events.Recorded, a, b string) (string, string) {
 		return address.ReplaceAllString(a, "@"), address.ReplaceAllString(b, "@")
 	}},
-	// A title that stands behind the first message is an update here.
+	// A title after the first message becomes an update in the native form.
 	{"title", func(neutral, _ events.Recorded, a, b string) (string, string) {
 		if p, ok := neutral.Payload.(*events.ConversationStarted); ok {
 			title := string(quote(p.Title))
@@ -111,7 +111,7 @@ var differences = []struct {
 	}},
 }
 
-// compare lists by which differences two events are otherwise equal.
+// compare lists the differences apart from which two events are equal.
 func compare(neutral, native events.Recorded) (names []string) {
 	form := func(e events.Recorded) string {
 		return fmt.Sprint(e.Subject, " ", e.Source, ` "`, e.ID, `" `, e.Time.UTC(), " ", e.Type, " ", string(e.Data))
@@ -131,7 +131,7 @@ func compare(neutral, native events.Recorded) (names []string) {
 	return names
 }
 
-func TestANativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
+func TestNativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	dir := testdata.Dir(t)
 	neutral := map[string][]events.Recorded{}
 	for _, e := range good(t, readFile(t, filepath.Join(dir, "events", "claude_code.jsonl.gz"), "neutral")) {
@@ -171,7 +171,7 @@ func TestANativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	}, conversations)
 }
 
-func TestTheOtherRecordedNativeFormatsAreNamedUnknown(t *testing.T) {
+func TestOtherNativeFormatsAreUnknown(t *testing.T) {
 	dir := testdata.Dir(t)
 	for _, pattern := range []string{"codex/*", "pi/*", "swe-agent/*"} {
 		paths, err := filepath.Glob(filepath.Join(dir, "native", pattern))
@@ -186,7 +186,7 @@ func TestTheOtherRecordedNativeFormatsAreNamedUnknown(t *testing.T) {
 	}
 }
 
-func BenchmarkReadOfTheRecordedNeutralFile(b *testing.B) {
+func BenchmarkReadRecordedNeutralFile(b *testing.B) {
 	data, err := os.ReadFile(filepath.Join(testdata.Dir(b), "events", "claude_code.jsonl.gz"))
 	require.NoError(b, err)
 	b.ReportAllocs()

@@ -7,13 +7,13 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 )
 
-// FromCall lists the files that a call's arguments name, in the order in which the
-// rule and the arguments name them, each path once with its strongest kind
-// (write, read, search, list). It returns nothing for a tool that the table
-// does not know and for arguments that are not the JSON the tool takes.
+// FromCall lists the files that a call's arguments name, in the order of the rule and the
+// arguments, each path once with its strongest kind (write, read, search, list). It returns
+// nothing for a tool that the table does not know, and for arguments that are not the JSON
+// that the tool takes.
 //
-// Where the result of a tool says which file is open ([FormOpen]), a relative path
-// without a known cwd is left to FromResult, which can place it.
+// If a tool's result says which file is open ([FormOpen]), FromCall leaves a relative path
+// without a known cwd to FromResult, which can resolve it.
 func (t *Table) FromCall(c Call) []Access {
 	r, known := t.rule(c.Tool)
 	if !known {
@@ -26,8 +26,8 @@ func (t *Table) FromCall(c Call) []Access {
 	return found
 }
 
-// byPlace parts accesses into those that are surely placed and relative ones,
-// whose folder is unknown.
+// byPlace separates accesses with a known place from relative ones, whose folder is
+// unknown.
 func byPlace(all []Access) (placed, relative []Access) {
 	for _, a := range all {
 		if rooted(a.Path) {
@@ -39,7 +39,7 @@ func byPlace(all []Access) (placed, relative []Access) {
 	return placed, relative
 }
 
-// named lists what the arguments name.
+// named lists the files that the arguments name.
 func (r *Rule) named(c Call) []Access {
 	args := decode(c.Arguments)
 	kind := r.Kind
@@ -81,9 +81,8 @@ func (r *Rule) named(c Call) []Access {
 	return found.list
 }
 
-// arguments are a call's arguments, decoded as far as its members. whole is set
-// instead if they were one text that is no JSON object, as of a tool that takes
-// free text.
+// arguments holds a call's arguments, decoded down to the members. If they were a string
+// that is not a JSON object, as for a tool that takes free text, whole is set instead.
 type arguments struct {
 	members map[string]json.RawMessage
 	whole   string
@@ -111,7 +110,7 @@ func decode(raw []byte) arguments {
 	return a
 }
 
-// text is a member that is a string, else "".
+// text returns a member that is a string, else "".
 func (a arguments) text(name string) string {
 	var s string
 	if raw, ok := a.members[name]; ok && len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -120,11 +119,10 @@ func (a arguments) text(name string) string {
 	return ""
 }
 
-// maxListBytes is how long a list among the arguments may be to be looked at.
+// maxListBytes limits the size of a list among the arguments; longer ones are ignored.
 const maxListBytes = 256 << 10
 
-// words is a member that is a command: a list of words, or one text as a list of
-// one.
+// words returns a member that is a command: a list of words, or a text as a list of one.
 func (a arguments) words(name string) []string {
 	if s := a.text(name); s != "" {
 		return []string{s}
@@ -136,7 +134,7 @@ func (a arguments) words(name string) []string {
 	return list
 }
 
-// paths is a member that names files in one of the ways that Rule.Paths lists.
+// paths returns the files that a member names in one of the forms that Rule.Paths accepts.
 func (a arguments) paths(name string) []string {
 	if s := a.text(name); s != "" {
 		return []string{s}
@@ -162,9 +160,9 @@ func (a arguments) paths(name string) []string {
 	return found
 }
 
-// Keep makes the small call that a caller stores until the result comes: the
-// same tool and cwd, and of the arguments only what [Table.FromResult] looks at. It
-// returns false if the result can add nothing but what the runtime reports.
+// Keep returns a small copy of a call to store until its result comes: tool, cwd, and only
+// those arguments that [Table.FromResult] uses. It returns false if the result can add only
+// what the runtime reports.
 func (t *Table) Keep(c Call) (Call, bool) {
 	r, known := t.rule(c.Tool)
 	if !known || r.Result == FormNone {
@@ -185,8 +183,8 @@ func (t *Table) Keep(c Call) (Call, bool) {
 	return c, true
 }
 
-// operand is the n-th word, counted from 1, after the command's name on the
-// first line.
+// operand returns the n-th word, counted from 1, after the command's name in the first
+// line.
 func operand(line string, n int) string {
 	if n == 0 {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// show writes accesses as "kind path", which reads well in tables.
+// show formats accesses as "kind path" for tables.
 func show(accesses []Access) []string {
 	lines := []string{}
 	for _, a := range accesses {
@@ -18,7 +18,7 @@ func show(accesses []Access) []string {
 	return lines
 }
 
-func TestArgumentsNameFilesByTheToolOfEachAgent(t *testing.T) {
+func TestFromCallKnowsEachAgentsTools(t *testing.T) {
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"read_file", `{"path":"a.go"}`, "read /w/a.go"},
 		{"write_file", `{"path":"/x/a.go","content":"…"}`, "write /x/a.go"},
@@ -77,7 +77,7 @@ func TestArgumentsNameFilesByTheToolOfEachAgent(t *testing.T) {
 	}
 }
 
-func TestArgumentsInAStringAreReadLikeAnObject(t *testing.T) {
+func TestArgumentsMayBeAStringOfJSON(t *testing.T) {
 	got := DefaultTable().FromCall(Call{Tool: "Read", Arguments: json.RawMessage(`"{\"file_path\":\"/a.go\"}"`)})
 	assert.Equal(t, []Access{{"/a.go", KindRead}}, got)
 }
@@ -93,7 +93,7 @@ func TestWrongArgumentsNameNoFile(t *testing.T) {
 	}
 }
 
-func TestACallNamesAtMostMaxAccesses(t *testing.T) {
+func TestCallNamesAtMostMaxAccesses(t *testing.T) {
 	var many []string
 	for i := range 3 * MaxAccesses {
 		many = append(many, strings.Repeat("d/", i%7)+"f"+strings.Repeat("x", i))
@@ -103,12 +103,12 @@ func TestACallNamesAtMostMaxAccesses(t *testing.T) {
 	assert.Len(t, DefaultTable().FromCall(Call{Tool: "read_many_files", Arguments: arguments}), MaxAccesses)
 }
 
-func TestEachFileComesOnceWithItsStrongestKind(t *testing.T) {
+func TestEachFileAppearsOnceWithItsStrongestKind(t *testing.T) {
 	got := DefaultTable().FromCall(Call{Tool: "Bash", Cwd: "/w", Arguments: json.RawMessage(`{"command":"ls a; cat b; cat a; echo x >> ./a"}`)})
 	assert.Equal(t, []Access{{"/w/a", KindWrite}, {"/w/b", KindRead}}, got)
 }
 
-func TestARuleOfOnesOwnReplacesTheDefault(t *testing.T) {
+func TestCustomRuleReplacesTheDefault(t *testing.T) {
 	own := Rule{Tools: []string{"Read", "peruse"}, Kind: KindRead, Paths: []string{"document"}}
 	table := NewTable(append(DefaultRules(), own))
 	call := Call{Arguments: json.RawMessage(`{"document":"/a","file_path":"/b"}`)}
@@ -119,13 +119,13 @@ func TestARuleOfOnesOwnReplacesTheDefault(t *testing.T) {
 	assert.NotEqual(t, DefaultTable().Fingerprint(), table.Fingerprint())
 }
 
-func TestTheFingerprintIsThatOfTheTable(t *testing.T) {
+func TestFingerprintDependsOnTheTable(t *testing.T) {
 	assert.Equal(t, DefaultTable().Fingerprint(), DefaultTable().Fingerprint())
 	assert.Len(t, DefaultTable().Fingerprint(), 32)
 	assert.NotEqual(t, NewTable(nil).Fingerprint(), NewTable([]Rule{{Tools: []string{"x"}}}).Fingerprint())
 }
 
-func TestNoDefaultRuleNamesTheToolOfAnother(t *testing.T) {
+func TestDefaultRulesShareNoTool(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range DefaultRules() {
 		for _, name := range r.Tools {

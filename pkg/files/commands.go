@@ -1,35 +1,36 @@
 package files
 
-// command says which operands of a shell command are files. Options are words that
-// begin with "-"; "--" ends them.
+// command says which operands of a shell command are files. Options are words that begin
+// with "-"; "--" ends them.
 type command struct {
 	Names []string
 	Kind  Kind
 
-	// Valued are options whose value is the next word or the rest of the same one.
+	// Valued lists options whose value is the next word or the rest of the same word.
 	Valued []string
 
-	// Skip is the number of leading operands that are no files, such as a pattern or a
-	// script. With one of Given among the options it is 0.
+	// Skip is the number of leading operands that are not files, such as a pattern or a
+	// script. If one of the options in Given is present, it is 0.
 	Skip  int
 	Given []string
 
-	// InPlace are options that make a reader a writer; they may carry a suffix.
+	// InPlace lists options that turn a reader into a writer; a suffix may follow them.
 	InPlace []string
 
-	// Copies says that the last operand is written and that the others are its
-	// sources, which are read if Kind is KindRead and gone otherwise.
+	// Copies says that the last operand is written and the others are its sources, which
+	// are read if Kind is KindRead and removed otherwise.
 	Copies bool
 
 	// Until says that only operands before the first option are files, as with find.
 	Until bool
 
-	// Refuse are options that give the operands another meaning: no file is named.
+	// Refuse lists options that give the operands another meaning. With one of them, no
+	// file counts.
 	Refuse []string
 }
 
-// shellCommands are the commands that obviously read, write, search or list what
-// they name. The options are those of the GNU and BSD tools.
+// shellCommands are the commands that obviously read, write, search or list their operands.
+// The options are those of the GNU and BSD tools.
 var shellCommands = []command{
 	{Names: []string{"cat", "tac", "nl", "zcat", "less", "more", "wc", "cmp", "md5sum", "sha1sum", "sha256sum"}, Kind: KindRead},
 	{Names: []string{"head", "tail"}, Kind: KindRead, Valued: []string{"-n", "-c", "--lines", "--bytes"}},
@@ -69,8 +70,8 @@ var shellCommands = []command{
 	{Names: []string{"mv"}, Kind: KindWrite, Copies: true, Valued: []string{"-S", "--suffix"}, Refuse: []string{"-t", "--target-directory"}},
 }
 
-// prefixCommands run the command that the words after them make. The value is the
-// number of operands in between, as the duration of timeout.
+// prefixCommands run the command that follows them. The value is the number of operands in
+// between, such as the duration of timeout.
 var prefixCommands = map[string]int{
 	"sudo": 0, "command": 0, "builtin": 0, "exec": 0, "nohup": 0, "env": 0, "time": 0, "timeout": 1, "gtimeout": 1,
 }

@@ -1,15 +1,15 @@
 package files
 
 // editorVerbs are the commands of Anthropic's text editor tool, which OpenHands and
-// SWE-agent offer too.
+// SWE-agent also offer.
 var editorVerbs = map[string]Kind{
 	"view": KindRead, "create": KindWrite, "str_replace": KindWrite, "insert": KindWrite, "undo_edit": KindWrite,
 }
 
-// DefaultRules is the table for the tools of Claude Code, Codex, Gemini CLI,
-// OpenHands, SWE-agent, Cline, Roo, pi, OpenCode, the file system MCP server and
-// for the names that agents of one's own usually give their tools (read_file,
-// edit_file, grep_files, brain_search, …). It returns a new value each time.
+// DefaultRules returns the rules for the tools of Claude Code, Codex, Gemini CLI,
+// OpenHands, SWE-agent, Cline, Roo, pi, OpenCode and the file system MCP server, and for
+// usual tool names of home-made agents (read_file, edit_file, grep_files, brain_search, …).
+// Each call returns a new slice.
 func DefaultRules() []Rule {
 	return []Rule{
 		{ // the generic names; Gemini CLI, Codex, Cline and Roo share some of them
@@ -24,7 +24,7 @@ func DefaultRules() []Rule {
 			Kind: KindWrite, Paths: []string{"path", "file_path", "filePath", "target_file", "files"},
 		},
 		{
-			Tools: []string{"move_file", "copy_file"}, // a moved file is gone from its source
+			Tools: []string{"move_file", "copy_file"}, // a moved file no longer exists at its source
 			Kind:  KindWrite, Paths: []string{"destination"},
 		},
 		{
@@ -44,7 +44,7 @@ func DefaultRules() []Rule {
 		{Tools: []string{"LS"}, Kind: KindList, Paths: []string{"path"}},
 		{Tools: []string{"LSP"}, Kind: KindSearch, Paths: []string{"filePath", "file_path"}, Result: FormHits},
 
-		// shells, under every name they go by
+		// shells under all their names
 		{
 			Tools: []string{
 				"Bash", "shell", "shell_command", "exec_command", "local_shell", "container.exec", "run_shell_command", "execute_bash",
@@ -65,7 +65,7 @@ func DefaultRules() []Rule {
 			Verb:  "command", Verbs: editorVerbs, Paths: []string{"path"}, Result: FormView,
 		},
 
-		// SWE-agent: the call repeats the command line, an edit names no file
+		// SWE-agent: the call repeats the command line; an edit names no file
 		{Tools: []string{"open"}, Kind: KindRead, Paths: []string{"path"}, Line: "command", Operand: 1, Result: FormOpen},
 		{Tools: []string{"create"}, Kind: KindWrite, Paths: []string{"filename", "path"}, Line: "command", Operand: 1, Result: FormOpen},
 		{Tools: []string{"insert"}, Kind: KindWrite, Paths: []string{"path"}, Result: FormOpen},
@@ -73,7 +73,7 @@ func DefaultRules() []Rule {
 		{Tools: []string{"search_file"}, Kind: KindSearch, Paths: []string{"file"}, Line: "command", Operand: 2},
 		{Tools: []string{"search_dir"}, Kind: KindSearch, Paths: []string{"dir"}, Line: "command", Operand: 2, Result: FormHits},
 
-		// pi and OpenCode write their names in lower case; SWE-agent's edit too
+		// pi and OpenCode use lower-case names, as does SWE-agent's edit
 		{Tools: []string{"edit"}, Kind: KindWrite, Paths: []string{"path", "file_path", "filePath"}, Result: FormOpen},
 		{Tools: []string{"grep"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormHits, Below: true},
 		{Tools: []string{"find"}, Kind: KindSearch, Paths: []string{"path"}, Result: FormPaths, Below: true},

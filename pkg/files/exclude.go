@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DefaultExclusions are the patterns of temporary and generated files that a
-// reader leaves out unless told otherwise. For [Exclude].
+// DefaultExclusions are patterns of temporary and generated files that readers leave out by
+// default, for [Exclude].
 var DefaultExclusions = []string{
 	"/tmp/**", "/private/tmp/**", "/var/tmp/**", "/var/folders/**", "/private/var/folders/**", "**/AppData/Local/Temp/**",
 	"/dev/**", "/proc/**", "/sys/**",
@@ -18,14 +18,13 @@ var DefaultExclusions = []string{
 	"*.min.js", "*.min.css", "*.js.map", "*.css.map",
 }
 
-// Exclude makes a test whether one of the patterns matches a normalised path. It
-// is safe for concurrent use.
+// Exclude returns a function that reports whether a normalized path matches one of the
+// patterns. The function is safe for concurrent use.
 //
-// A pattern without a slash matches any one element of the path ("*.tmp",
-// "__pycache__"), as in a .gitignore. One with a slash matches the whole path, where ** stands
-// for any number of elements; it matches a folder's name as well as what lies in
-// it ("/tmp/**" matches /tmp). *, ? and [a-z] do not cross a slash. The letters' case
-// counts. An ill-formed pattern matches nothing.
+// A pattern without a slash matches any single element of the path ("*.tmp",
+// "__pycache__"), as in a .gitignore. A pattern with a slash matches the whole path; **
+// stands for any number of elements and also for none ("/tmp/**" matches /tmp). *, ? and
+// [a-z] do not match a slash. Case matters. A malformed pattern matches nothing.
 func Exclude(patterns []string) func(path string) bool {
 	var whole [][]element
 	single := names{literal: map[string]bool{}}
@@ -53,8 +52,8 @@ func Exclude(patterns []string) func(path string) bool {
 	}
 }
 
-// names are the patterns of one element, by how much work it is to match them: a
-// context matches hundreds of paths.
+// names holds the one-element patterns, grouped by how cheap they are to match, because a
+// context tests hundreds of paths.
 type names struct {
 	literal  map[string]bool
 	suffixes []string // of patterns such as *.tmp
@@ -83,7 +82,7 @@ func (n *names) match(name string) bool {
 // element is one element of a pattern.
 type element struct {
 	pattern string
-	literal bool // stands for itself
+	literal bool // has no special characters
 }
 
 func newElement(pattern string) element {
@@ -98,10 +97,9 @@ func (e element) match(name string) bool {
 	return err == nil && ok
 }
 
-// matchElements matches from the end to the start: ends[i] tells whether the
-// patterns looked at so far match elements[i:]. The work is the product of the two
-// lengths, however many ** there are. room is for twice as many as there are elements
-// and two.
+// matchElements matches from end to start: ends[i] says whether the patterns seen so far
+// match elements[i:]. The work is the product of both lengths, no matter how many ** there
+// are. room needs 2*(len(elements)+1) entries.
 func matchElements(patterns []element, elements []string, room []bool) bool {
 	n := len(elements)
 	ends, next := room[:n+1], room[n+1:]

@@ -9,18 +9,18 @@ import (
 	"mneme/internal/testdata"
 )
 
-// The recorded data may be absent; the code that compares with it is exercised on
-// two small conversations of our own in the same form.
+// The recorded data may be absent. Two small conversations in the same form exercise the
+// code that compares with it.
 func fixture(t *testing.T) map[string]*conversation {
 	return conversations(testdata.Lines[testdata.Event](t, "testdata/conversations.jsonl"))
 }
 
-func TestLabelledFilesOfTheFixtureAreFound(t *testing.T) {
+func TestLabeledFilesOfTheFixtureAreFound(t *testing.T) {
 	n := compare(fixture(t))
 	assert.Equal(t, 9, n.labelled)
 	assert.Equal(t, 7, n.exact)
 	assert.Equal(t, 1, n.behindCD, "cd warp && cat warp.go")
-	assert.Equal(t, 1, n.ofFailed, "the edit that was refused")
+	assert.Equal(t, 1, n.ofFailed, "the refused edit")
 	assert.Empty(t, n.missed)
 	assert.Empty(t, n.extra)
 }
@@ -30,7 +30,7 @@ func TestRecentFilesOfTheFixture(t *testing.T) {
 	assert.Equal(t, agreement{points: 2, asLabelled: 2, ourRule: 2, withShell: 0}, n)
 }
 
-func TestSearchHitsOfTheFixtureAreBelowTheWorkingDirectory(t *testing.T) {
+func TestSearchHitsOfTheFixtureAreInTheWorkingDirectory(t *testing.T) {
 	c := fixture(t)["fix:1"]
 	require.NotNil(t, c)
 	assert.Equal(t, []Access{

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// sound holds for all that comes out of the package.
+// sound checks what holds for all accesses that the package returns.
 func sound(t *testing.T, accesses []Access) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// extract finds the paths in a result's text, by its form. Each function stops at
-// maxFound paths.
+// extract maps each form to the function that finds paths in a result's text. The functions
+// stop at maxFound paths.
 var extract = map[Form]func(string) []string{
 	FormHits:  hitPaths,
 	FormPaths: linePaths,
@@ -15,12 +15,12 @@ var extract = map[Form]func(string) []string{
 	FormView:  viewPaths,
 }
 
-// maxFound is more than MaxAccesses, since many hits are of one file.
+// maxFound is larger than MaxAccesses because many hits are in the same file.
 const maxFound = 20 * MaxAccesses
 
 var (
-	foundFiles  = regexp.MustCompile(`^Found \d+ files?\b[^:]*$`) // after it, a path a line
-	numbered    = regexp.MustCompile(`^\s*(?:Line )?\d+\s*[|:]`)  // a line of a file, under the file's name
+	foundFiles  = regexp.MustCompile(`^Found \d+ files?\b[^:]*$`) // then one path per line
+	numbered    = regexp.MustCompile(`^\s*(?:Line )?\d+\s*[|:]`)  // a line of a file, below the file's name
 	contextMark = regexp.MustCompile(`-\d+-`)
 	openHead    = regexp.MustCompile(`^\[File: (.+) \(\d+ lines total\)\]$`)
 	listedName  = regexp.MustCompile(`^\s*\[(?:FILE|DIR|file|dir)\] (.+)$`)
@@ -28,7 +28,7 @@ var (
 	viewHead    = regexp.MustCompile(`^Here's the files and directories up to \d+ levels deep in (.+?)(?:, excluding hidden items)?:$`)
 )
 
-// hitPaths reads the ways in which search tools name files:
+// hitPaths understands these ways in which search tools name files:
 //
 //	a.go:12: text                  grep, rg, most agents
 //	Found 2 files\na.go\nb.go      Claude Code without content
@@ -37,7 +37,7 @@ var (
 //	# a.go\n 12 | text             Roo
 //	a.go\n│----                    Cline
 //
-// Lines of context ("a.go-11-text") are left out: their file has a hit as well.
+// Context lines ("a.go-11-text") are left out because their file also has a hit.
 func hitPaths(text string) []string {
 	lines := splitLines(text)
 	var found []string
@@ -71,8 +71,8 @@ func hitPaths(text string) []string {
 	return withoutContext(found)
 }
 
-// hitPath is the path of a hit: "a.go:12: text", and "a.go:3" of a count. It is asked
-// for every line that a search found: an expression took most of a result's time.
+// hitPath returns the path of a hit: "a.go:12: text", or "a.go:3" in a count. It runs for
+// every line of a search, where a regular expression took most of the time.
 func hitPath(line string) (path string, hit bool) {
 	drive := 0
 	if windows(line) && line[1] == ':' {
@@ -86,15 +86,15 @@ func hitPath(line string) (path string, hit bool) {
 	return line[:drive+len(path)], len(number) < len(rest) && (number == "" || number[0] == ':')
 }
 
-// afterNumber tells whether a line begins with a number and one of these marks: a hit
-// without a path, or its context, of a search in one file.
+// afterNumber reports whether a line is a number followed by one of these marks: a hit
+// without a path, or its context, from a search in one file.
 func afterNumber(line, marks string) bool {
 	rest := strings.TrimLeft(line, "0123456789")
 	return len(rest) < len(line) && rest != "" && strings.IndexByte(marks, rest[0]) >= 0
 }
 
-// withoutContext drops the false paths that a line of context makes when its text
-// looks like a hit: "a.go-11-see b.go:7: text".
+// withoutContext drops false paths from context lines whose text looks like a hit:
+// "a.go-11-see b.go:7: text".
 func withoutContext(found []string) []string {
 	hits := map[string]bool{}
 	for _, p := range found {
@@ -113,7 +113,7 @@ func withoutContext(found []string) []string {
 	return kept
 }
 
-// linePaths reads a path a line.
+// linePaths reads one path per line.
 func linePaths(text string) []string {
 	var found []string
 	for _, line := range splitLines(text) {
@@ -127,9 +127,9 @@ func linePaths(text string) []string {
 	return found
 }
 
-// namePaths reads a listing. A bare name may be that of a file without an ending
-// (Makefile) or a remark (empty), so bare lines count only where they look like
-// paths; a name marked [FILE] or [DIR] always does.
+// namePaths reads a listing. A bare word may be a file without extension (Makefile) or a
+// remark (empty), so bare words count only if they look like paths; names marked [FILE] or
+// [DIR] always count.
 func namePaths(text string) []string {
 	var found []string
 	for _, line := range splitLines(text) {
@@ -145,8 +145,8 @@ func namePaths(text string) []string {
 	return found
 }
 
-// viewPaths reads the listing that OpenHands gives when asked to view a folder. The
-// text of a file gives nothing.
+// viewPaths reads the listing that OpenHands prints when it views a folder. The text of a
+// file gives nothing.
 func viewPaths(text string) []string {
 	lines := splitLines(text)
 	if len(lines) > 0 && lines[0] == "OBSERVATION:" {
@@ -168,7 +168,8 @@ func viewPaths(text string) []string {
 	return found
 }
 
-// openedFile is the file that SWE-agent says is open, at the top or after a remark.
+// openedFile returns the file that SWE-agent reports as open, in the first lines of a
+// result.
 func openedFile(text string) string {
 	if len(text) > 4*MaxPathBytes {
 		text = text[:4*MaxPathBytes]
@@ -189,9 +190,9 @@ func splitLines(text string) []string {
 	return lines
 }
 
-// appendPath appends what looks like a path: it has a dot or a slash, begins and
-// ends with neither space nor quote, is not only a number, and has none of the
-// characters that text has and paths hardly ever.
+// appendPath appends a line that looks like a path: it has a dot or a slash, no space or
+// quote at either end, is not just a number, and has none of the characters that are common
+// in text but rare in paths.
 func appendPath(found []string, p string) []string {
 	switch {
 	case p == "" || len(p) > MaxPathBytes || strings.TrimSpace(p) != p:

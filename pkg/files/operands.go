@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// operands adds the files among the arguments of a command of the table.
+// operands adds the files among the arguments of a known command.
 func (s *shell) operands(c *command, args []word) {
 	list, opts := c.split(args)
 	if opts.refused {
@@ -31,13 +31,13 @@ func (s *shell) operands(c *command, args []word) {
 	}
 }
 
-// isLineNumber tells whether an operand is the "+20" of tail and less.
+// isLineNumber reports whether an operand is a line number, as in "tail +20".
 func isLineNumber(s string) bool {
 	return strings.HasPrefix(s, "+") && strings.Trim(s[1:], "0123456789") == ""
 }
 
-// copies adds the sources of a copy and what it writes: its target, or the files in
-// it if the target is surely a folder.
+// copies adds the sources of a copy and the files it writes: the target, or files in the
+// target if that is certainly a folder.
 func (s *shell) copies(kind Kind, list []word) {
 	if len(list) < 2 {
 		return
@@ -60,10 +60,10 @@ func (s *shell) copies(kind Kind, list []word) {
 	}
 }
 
-// options is what matters of a command's options.
+// options holds what the given options mean for the operands.
 type options struct{ given, inPlace, refused bool }
 
-// split parts the arguments of a command into operands and options.
+// split separates the arguments of a command into operands and options.
 func (c *command) split(args []word) (operands []word, opts options) {
 	for i := 0; i < len(args); i++ {
 		w := args[i]
@@ -88,8 +88,8 @@ func (c *command) split(args []word) (operands []word, opts options) {
 	return operands, opts
 }
 
-// option notes what one option word means and tells whether its value is the next
-// word. A word like -rn is as many options as it has letters.
+// option records the meaning of one option word and reports whether its value is the next
+// word. A word such as -rn holds one option per letter.
 func (c *command) option(text string, opts *options) (takesNext bool) {
 	if strings.HasPrefix(text, "--") {
 		name, _, hasValue := strings.Cut(text, "=")
@@ -103,7 +103,7 @@ func (c *command) option(text string, opts *options) (takesNext bool) {
 			return i == len(text)-1
 		}
 		if slices.Contains(c.InPlace, name) {
-			return false // what follows is a suffix
+			return false // the rest is a suffix
 		}
 	}
 	return false

@@ -2,9 +2,8 @@ package files
 
 import "strings"
 
-// patchHeads begin the lines of a patch of the apply_patch form that name a file
-// which is there afterwards. A deleted file is left out, and so is the name that a
-// moved file had.
+// The beginnings of the lines in an apply_patch patch that name a file which exists
+// afterwards. Deleted files and the old names of moved files are left out.
 const (
 	patchBegin  = "*** Begin Patch"
 	patchUpdate = "*** Update File: "
@@ -12,7 +11,7 @@ const (
 	patchMove   = "*** Move to: "
 )
 
-// patched adds the files that a patch writes. Text without patchBegin is no patch.
+// patched adds the files that a patch writes. Text without patchBegin is not a patch.
 func (c *collection) patched(base, text string) {
 	i := strings.Index(text, patchBegin)
 	if i < 0 {

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Normalise writes path in the one form that accesses are compared in: absolute
-// if cwd is known, without "." and ".." and without a slash at its end.
+// Normalise returns path in the form in which accesses are compared: absolute if cwd is
+// known, without "." and "..", and without a trailing slash.
 //
-// It returns "" for what is no path: nothing, a URL of any scheme, text that is not
-// UTF-8, holds control characters or is longer than [MaxPathBytes]. A path that
-// begins with ~ is not expanded, and a Windows path keeps its backslashes. A cwd
-// that is itself relative counts as unknown; the path then stays relative.
+// It returns "" for anything that is not a path: an empty string, a URL, and text that is
+// not UTF-8, holds control characters or is longer than [MaxPathBytes]. A leading ~ is not
+// expanded, and a Windows path keeps its backslashes. A relative cwd counts as unknown; the
+// path then stays relative.
 func Normalise(cwd, path string) string {
 	if !rooted(cwd) {
 		cwd = ""
@@ -21,7 +21,7 @@ func Normalise(cwd, path string) string {
 	return join(cwd, path)
 }
 
-// join is Normalise for a base that may be relative, as a shell's is after cd.
+// join is Normalise with a base that may be relative, like a shell's directory after cd.
 func join(base, p string) string {
 	if !plausible(p) {
 		return ""
@@ -49,7 +49,7 @@ func plausible(p string) bool {
 		!strings.ContainsFunc(p, unicode.IsControl) && !isURL(p)
 }
 
-// isURL tells whether p begins with a scheme and "://".
+// isURL reports whether p begins with a scheme and "://".
 func isURL(p string) bool {
 	scheme, _, ok := strings.Cut(p, "://")
 	return ok && scheme != "" && !strings.ContainsFunc(scheme, func(r rune) bool {
@@ -57,13 +57,13 @@ func isURL(p string) bool {
 	})
 }
 
-// rooted tells whether p needs no folder to be understood: it is absolute or
-// begins at a home.
+// rooted reports whether p makes sense without a folder: it is absolute or begins at a home
+// directory.
 func rooted(p string) bool {
 	return strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") || windows(p)
 }
 
-// windows tells whether p begins with a drive (C:\ or C:/) or a share (\\).
+// windows reports whether p begins with a drive (C:\ or C:/) or a share (\\).
 func windows(p string) bool {
 	if strings.HasPrefix(p, `\\`) {
 		return true
@@ -75,7 +75,7 @@ func windows(p string) bool {
 	return 'a' <= drive && drive <= 'z'
 }
 
-// cleanWindows is path.Clean for a Windows path, which may mix its separators.
+// cleanWindows is path.Clean for a Windows path, which may mix both separators.
 func cleanWindows(p string) string {
 	root, rest := p[:2], p[2:]
 	if root == `\\` {

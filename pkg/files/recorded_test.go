@@ -50,7 +50,7 @@ func (c *conversation) call(e testdata.Event) Call {
 	return Call{Tool: e.ToolName, Arguments: e.Arguments, Cwd: cwd}
 }
 
-// accesses is what the package says of a call and, unless it failed, its result.
+// accesses returns what the package finds in a call and, unless it failed, in its result.
 func (c *conversation) accesses(t *Table, e testdata.Event) []Access {
 	call := c.call(e)
 	found := t.FromCall(call)
@@ -60,12 +60,11 @@ func (c *conversation) accesses(t *Table, e testdata.Event) []Access {
 	return found
 }
 
-// tally compares labelled calls with what we find, for kinds read and write and
-// for searches that name a path.
+// tally compares labeled calls with ours, for reads, writes, and searches that name a path.
 type tally struct {
 	labelled, exact int
-	behindCD        int // the label is relative and ignores a cd of the command; ours is below it
-	ofFailed        int // a failed call's label that we do not have; by our rule it is no access
+	behindCD        int // the label ignores a cd in the command; our path includes it
+	ofFailed        int // label of a failed call, which by our rule accesses nothing
 	missed, extra   []string
 }
 
@@ -115,15 +114,14 @@ func compare(all map[string]*conversation) tally {
 
 func clip(s string) string { return s[:min(len(s), 220)] }
 
-// The labels of shell calls were made by a regular expression over the command: it
-// takes "/r/.git" from "cat /r/.git/HEAD", "~/.gitconfi" from "~/.gitconfig", a glob's
-// folder for the glob, and ignores cd. A label of ours cannot agree with those. What
-// is missed and what is found without a label is printed with SHOW=1 in the
-// environment.
-func TestLabelledFilesOfRecordedCallsAreFound(t *testing.T) {
+// A regular expression made the labels of shell calls: it reads "/r/.git" in "cat
+// /r/.git/HEAD" and "~/.gitconfi" in "~/.gitconfig", takes a glob's folder for the glob,
+// and ignores cd. Ours can't agree with those. SHOW=1 in the environment prints labels
+// without accesses and accesses without labels.
+func TestLabeledFilesOfRecordedCallsAreFound(t *testing.T) {
 	for _, agent := range []struct {
 		name  string
-		floor float64 // per cent of labelled (call, path, kind)
+		floor float64 // percent of labeled (call, path, kind)
 	}{
 		{"claude_code", 99.5}, {"pi", 99.5}, {"codex", 99.5}, {"gemini_cli", 99.5}, {"swe_agent", 98}, {"openhands", 99.5},
 	} {
@@ -141,7 +139,7 @@ func TestLabelledFilesOfRecordedCallsAreFound(t *testing.T) {
 	}
 }
 
-// point is a labelled answer to "which files were accessed last?".
+// point is a labeled answer to "which files were accessed last?".
 type point struct {
 	ConversationID string `json:"conversation_id"`
 	AtSeq          int    `json:"at_seq"`
@@ -154,8 +152,8 @@ type point struct {
 
 const recentFiles = 10
 
-// recent replays a conversation up to a sequence: the newest access of each file
-// among reads and writes, newest first.
+// recent replays a conversation up to a sequence and returns the newest read or write of
+// each file, newest first.
 func (c *conversation) recent(table *Table, upTo int, count func(testdata.Event) bool) []Access {
 	var newest []Access
 	for _, e := range c.events {
@@ -173,8 +171,8 @@ func (c *conversation) recent(table *Table, upTo int, count func(testdata.Event)
 	return newest
 }
 
-// agreement counts points whose ordered list of paths and kinds is ours, by three
-// ways to compare. See TestRecentFilesOfRecordedConversations.
+// agreement counts points whose ordered list of paths and kinds equals ours, compared in
+// three ways. See TestRecentFilesOfRecordedConversations.
 type agreement struct{ points, asLabelled, ourRule, withShell int }
 
 func agree(all map[string]*conversation, points func(func(point) bool)) agreement {
@@ -208,7 +206,7 @@ func agree(all map[string]*conversation, points func(func(point) bool)) agreemen
 		ours := slices.DeleteFunc(c.recent(table, p.AtSeq, both), isBad)
 		room := len(good)
 		if len(labels) < recentFiles {
-			room = recentFiles // the label names every file there is: more of ours is wrong
+			room = recentFiles // the label names all files, so any other is wrong
 		}
 		if slices.Equal(first(ours, room), good) {
 			n.ourRule++
@@ -220,21 +218,20 @@ func agree(all map[string]*conversation, points func(func(point) bool)) agreemen
 	return n
 }
 
-// What the labels mean, as the data shows: the ten newest distinct paths that the
-// tools Read, Edit, MultiEdit, Write and NotebookEdit name in their calls up to and
-// including at_seq, with the operation of the newest one; the shell counts for
-// nothing; a failed call counts, marked "ok": false, also where its result comes
-// after at_seq.
+// The data shows what the labels mean: the ten newest distinct paths that the tools Read,
+// Edit, MultiEdit, Write and NotebookEdit name in calls up to and including at_seq, each
+// with its newest operation. The shell does not count. A failed call counts, marked "ok":
+// false, even if its result comes after at_seq.
 //
-// So the fair comparison is of the file tools alone, and of two kinds:
+// So the fair comparison covers the file tools alone, in two ways:
 //
-//   - as labelled: failed calls count on our side too;
-//   - our rule, that a failed call is no access: files whose newest access failed are
-//     taken out of both lists (an older access of theirs may be ours, the label does
-//     not tell), and the rest must agree.
+//   - as labeled: failed calls count on our side too;
+//   - by our rule, where a failed call accesses nothing: files whose newest access failed are removed
+//     from both lists (an older access may be in ours, but the label doesn't say), and the rest must
+//     agree.
 //
-// With the shell the lists differ wherever a conversation reads by cat and the like;
-// that figure is printed only to show how much the shell adds.
+// With the shell, the lists differ wherever a conversation reads with cat and the like.
+// That figure is printed only to show how much the shell adds.
 func TestRecentFilesOfRecordedConversations(t *testing.T) {
 	all := conversations(testdata.Events(t, "claude_code"))
 	path := filepath.Join(testdata.Dir(t), "qa", "recent_files_claude_code.jsonl.gz")

@@ -10,12 +10,12 @@ import (
 // reportedKinds maps the operations of [events.FileOp].
 var reportedKinds = map[string]Kind{"read": KindRead, "write": KindWrite, "edit": KindWrite, "search": KindSearch, "list": KindList}
 
-// FromResult lists the files that the result of a call adds: what the runtime
-// reported, first, then search hits and listed files in the result, in the
-// order in which they come. Result is the text as the agent read it; it may be
-// JSON. A tool that the table does not know adds only what was reported.
+// FromResult lists the files that the result of a call adds: first those that the runtime
+// reported, then search hits and listed files in the order of the result. result is the
+// text as the agent read it; it may be JSON. For a tool that the table does not know, only
+// the reported files count.
 //
-// The result of a failed call must not be passed: its text is an error message.
+// Don't pass the result of a failed call: its text is an error message.
 func (t *Table) FromResult(c Call, result string, reported []events.FileOp) []Access {
 	var found collection
 	base := c.Cwd
@@ -46,7 +46,7 @@ func (t *Table) FromResult(c Call, result string, reported []events.FileOp) []Ac
 	if len(result) > MaxResultBytes {
 		result = result[:MaxResultBytes]
 		if i := strings.LastIndexByte(result, '\n'); i >= 0 {
-			result = result[:i] // a line cut in half is another path
+			result = result[:i] // half a line would be another path
 		}
 	}
 	if start := strings.TrimSpace(result); r.Result != FormView && startsJSON(start) {
@@ -59,8 +59,8 @@ func (t *Table) FromResult(c Call, result string, reported []events.FileOp) []Ac
 	return found.list
 }
 
-// opened adds the file that the result names at its top, if the call did not say
-// where it is.
+// opened adds the file that the result names at its top, if the call did not say where the
+// file is.
 func (r *Rule) opened(found *collection, named []Access, result string) {
 	placed, relative := byPlace(named)
 	if len(placed) > 0 {
@@ -84,29 +84,29 @@ func startsJSON(s string) bool {
 	return rest != "" && strings.IndexByte(`"{[]}`, rest[0]) >= 0
 }
 
-// maxJSONDepth is how deep in a JSON result files are looked for.
+// maxJSONDepth limits how deep files are searched for in a JSON result.
 const maxJSONDepth = 6
 
-// listMembers are the members whose list of strings is a list of files. So is a
-// list at the top.
+// listMembers are the members whose list of strings is a list of files. A top-level list is
+// one too.
 var listMembers = map[string]bool{"": true, "files": true, "filenames": true, "paths": true, "matches": true, "results": true}
 
 var fileMembers = map[string]bool{"path": true, "file": true, "file_path": true, "filePath": true, "filename": true}
 
-// fromJSON adds the files that a JSON text names. It reads the text as a stream:
-// what comes before an error or the cap counts.
+// fromJSON adds the files that a JSON text names. It reads a stream, so what comes before
+// an error or the limit counts.
 func (c *collection) fromJSON(base, text string, kind Kind) {
 	type level struct {
 		list  bool
-		key   string // the member that is being read, or under which the list stands
-		isKey bool   // the next string is a member's name
+		key   string // the current member, or the member that holds the list
+		isKey bool   // the next string is a member name
 	}
 	var stack []level
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	for !c.full() {
 		token, err := d.Token()
-		if err != nil { // io.EOF or bad JSON: the same to us
+		if err != nil { // io.EOF or invalid JSON, treated alike
 			return
 		}
 		top := len(stack) - 1

@@ -14,12 +14,12 @@ import (
 func TestResultsNameFiles(t *testing.T) {
 	for _, c := range []struct{ name, tool, arguments, result, want string }{
 		{"hits with line numbers", "Grep", `{"path":"/w"}`, "a.go:3: x\nsub/b.go:7:y\na.go:9: z", "search /w/a.go, search /w/sub/b.go"},
-		{"context is no hit", "Grep", `{}`, "a.go-2-see b.go:7: no\na.go:3: x\na.go-4-y", "search /w/a.go"},
+		{"context is not a hit", "Grep", `{}`, "a.go-2-see b.go:7: no\na.go:3: x\na.go-4-y", "search /w/a.go"},
 		{"counts", "Grep", `{}`, "a.go:3\nb.go:1", "search /w/a.go, search /w/b.go"},
 		{"one file searched", "Grep", `{"path":"/w/a.go"}`, "3:x\n4-// see b.go:\n5: y", ""},
 		{"files with matches", "Grep", `{}`, "Found 2 files\na.go\nsub/b c.md", "search /w/a.go, search /w/sub/b c.md"},
 		{"nothing found", "Grep", `{}`, "No matches found", ""},
-		{"text with numbers is no hit", "Grep", `{}`, "2026-02-07T00:35:24 done\n10.0.0.1:80: up\nhttp://h/a:80: x\n  at a.go:3: y", ""},
+		{"text with numbers is not a hit", "Grep", `{}`, "2026-02-07T00:35:24 done\n10.0.0.1:80: up\nhttp://h/a:80: x\n  at a.go:3: y", ""},
 		{"Windows", "Grep", `{}`, `C:\w\a.go:3: x`, `search C:\w\a.go`},
 		{"Gemini CLI", "search_file_content", `{"path":"src"}`, "Found 1 match for pattern \"x\" in path \"src\":\n---\nFile: a.ts\nL3: x\n---", "search /w/src/a.ts"},
 		{"OpenCode", "grep", `{}`, "Found 1 matches\n/w/a.ts:\n  Line 12: x", "search /w/a.ts"},
@@ -53,7 +53,7 @@ func TestResultsNameFiles(t *testing.T) {
 	}
 }
 
-func TestWhatTheRuntimeReportsCountsForAnyTool(t *testing.T) {
+func TestReportedFilesCountForAnyTool(t *testing.T) {
 	reported := []events.FileOp{{Path: "a.go", Op: "edit"}, {Path: "/x", Op: "list"}, {Path: "b.go", Op: "write"}, {Path: "c", Op: "stroke"}}
 	for _, tool := range []string{"oracle", "Read"} {
 		got := DefaultTable().FromResult(Call{Tool: tool, Cwd: "/w"}, "", reported)
@@ -61,8 +61,8 @@ func TestWhatTheRuntimeReportsCountsForAnyTool(t *testing.T) {
 	}
 }
 
-// SWE-agent names files relative to a folder that only its results tell.
-func TestAFileOfAnUnknownFolderIsPlacedByTheResult(t *testing.T) {
+// SWE-agent names files relative to a folder that only its results reveal.
+func TestResultResolvesAFileInAnUnknownFolder(t *testing.T) {
 	table := DefaultTable()
 	call := Call{Tool: "open", Arguments: json.RawMessage(`{"command":"open a.py"}`)}
 	assert.Empty(t, table.FromCall(call))
@@ -74,7 +74,7 @@ func TestAFileOfAnUnknownFolderIsPlacedByTheResult(t *testing.T) {
 	assert.Empty(t, table.FromResult(call, "[File: /r/a.py (3 lines total)]", nil))
 }
 
-func TestAResultNamesAtMostMaxAccessesAndIsReadToItsLimit(t *testing.T) {
+func TestResultIsLimitedInSizeAndAccesses(t *testing.T) {
 	var b strings.Builder
 	for i := range 5 * MaxAccesses {
 		fmt.Fprintf(&b, "f%d.go:1: x\n", i)
@@ -86,7 +86,7 @@ func TestAResultNamesAtMostMaxAccessesAndIsReadToItsLimit(t *testing.T) {
 	assert.Empty(t, table.FromResult(call, far, nil))
 }
 
-func TestAKeptCallIsSmallAndGivesTheSameResult(t *testing.T) {
+func TestKeptCallIsSmallAndGivesTheSameResult(t *testing.T) {
 	table := DefaultTable()
 	call := Call{Tool: "search_file_content", Cwd: "/w", Arguments: json.RawMessage(`{"path":"src","pattern":"` + strings.Repeat("x", 1<<20) + `"}`)}
 	kept, worth := table.Keep(call)

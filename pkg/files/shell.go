@@ -8,18 +8,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// shell walks a script and adds what its commands obviously access. Its value is
-// the state that a subshell inherits and cannot change for its parent.
+// shell walks a script and adds the obvious accesses of its commands. A copy of it is a
+// subshell: it inherits the state and can't change the parent's.
 type shell struct {
 	found *collection
-	dir   string // the working directory, "" if unknown from the start
-	lost  bool   // a cd went somewhere unknown: relative paths mean nothing now
-	depth int    // scripts inside of scripts
+	dir   string // working directory, "" if it was never known
+	lost  bool   // a cd led somewhere unknown, so relative paths no longer count
+	depth int    // nesting of scripts in scripts
 }
 
 const maxScriptDepth = 3
 
-// run adds what a command accesses: a script if it is one word, else a program and
+// run adds the accesses of a command. A single word is a script, several are a program and
 // its arguments.
 func (s shell) run(dir string, words []string) {
 	s.dir = dir
@@ -52,9 +52,9 @@ func (s *shell) statements(list []*syntax.Stmt) {
 	}
 }
 
-// statement walks what surely runs if the script gets there: not the right side
-// of ||, not the branches of if and case, not the body of a function. A loop's body
-// is taken to run at least once.
+// statement walks only what certainly runs once the script gets there: not the right side
+// of ||, the branches of if and case, or the body of a function. A loop's body is assumed
+// to run at least once.
 func (s *shell) statement(st *syntax.Stmt) {
 	if st.Background {
 		inner := *s
@@ -92,14 +92,14 @@ func (s *shell) statement(st *syntax.Stmt) {
 	s.redirects(st.Redirs)
 }
 
-// inside walks statements whose cd does not outlive them.
+// inside walks statements in a subshell.
 func (s *shell) inside(list ...*syntax.Stmt) {
 	inner := *s
 	inner.statements(list)
 }
 
-// loop walks a body once. A cd in it leaves the directory unknown: nobody knows
-// how often it ran.
+// loop walks a body once. If the body contains a cd, the directory is unknown after it,
+// because the number of rounds is.
 func (s *shell) loop(body []*syntax.Stmt) {
 	inner := *s
 	inner.statements(body)
@@ -126,8 +126,8 @@ func (s *shell) redirects(list []*syntax.Redirect) {
 	}
 }
 
-// add records a file of the script, unless it is a device or nobody knows where it
-// is.
+// add records a file that the script accesses, unless it is a device or its folder is
+// unknown.
 func (s *shell) add(p string, kind Kind) {
 	if p == "" || p == "-" || strings.HasPrefix(p, "/dev/") || s.lost && !rooted(p) {
 		return
@@ -157,8 +157,8 @@ func (s *shell) call(words []word, redirects []*syntax.Redirect) {
 	}
 }
 
-// withoutPrefix cuts off sudo, env, timeout and their like. With options of their
-// own the command is not obvious any more.
+// withoutPrefix removes sudo, env, timeout and the like. If they have options, the command
+// is no longer obvious and nothing is left.
 func withoutPrefix(words []word) []word {
 	for len(words) > 0 && words[0].literal {
 		skip, isPrefix := prefixCommands[words[0].text]

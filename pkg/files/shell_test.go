@@ -84,7 +84,7 @@ func TestCommandsSearchAndList(t *testing.T) {
 	})
 }
 
-func TestTheFolderOfACommandIsFollowed(t *testing.T) {
+func TestWorkingDirectoryIsTracked(t *testing.T) {
 	check(t, []script{
 		{"cd sub && cat a", "read /w/sub/a"},
 		{"cd /x; cat a; cd ..; cat b", "read /x/a, read /b"},
@@ -101,7 +101,7 @@ func TestTheFolderOfACommandIsFollowed(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotSureIsLeftOut(t *testing.T) {
+func TestUncertainAccessesAreLeftOut(t *testing.T) {
 	check(t, []script{
 		{"cat $FILE a", "read /w/a"},
 		{"cat *.go a?.go [ab].go {a,b}.go", ""},
@@ -122,7 +122,7 @@ func TestWhatIsNotSureIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestAPatchInAHereDocumentWritesItsFiles(t *testing.T) {
+func TestPatchInAHereDocumentWritesItsFiles(t *testing.T) {
 	patch := `*** Begin Patch
 *** Update File: a.go
 @@
@@ -139,7 +139,7 @@ func TestAPatchInAHereDocumentWritesItsFiles(t *testing.T) {
 	assert.Equal(t, want, inShell("cd sub && apply_patch '"+patch+"'"))
 }
 
-func TestCommandsThatNestTooDeepOrAreTooLongNameNoFile(t *testing.T) {
+func TestTooDeepOrTooLongCommandsNameNoFile(t *testing.T) {
 	for _, open := range []string{"(", "$(", "{ ", "((", "$((", "a["} {
 		assert.Empty(t, inShell("cat a; "+strings.Repeat(open, MaxCommandBytes/len(open)-8)), open)
 	}

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// codeVersion is part of every fingerprint. Raise it when the code, not the table,
-// comes to find other accesses in the same call.
+// codeVersion is part of every fingerprint. Raise it when a change of code, not of the
+// table, finds other accesses in the same call.
 const codeVersion = 1
 
-// Rule says how the calls and results of some tools name files. The zero value
-// of a field means that the tools have nothing of the kind.
+// Rule says how the calls and results of some tools name files. A zero field means that the
+// tools have nothing of that kind.
 type Rule struct {
-	// Tools are names as the agents send them. A name is looked up as it is written
-	// and, if that is unknown, without regard to case.
+	// Tools are names as agents send them. An exact match wins over one that ignores case.
 	Tools []string
 	Kind  Kind
 
@@ -23,54 +22,54 @@ type Rule struct {
 	// objects with the members path, file or file_path. All that are present count.
 	Paths []string
 
-	// Verb is an argument whose value decides the kind, such as the command "view" of
-	// an editor tool. A value that Verbs does not hold means no access.
+	// Verb is an argument whose value decides the kind, such as the command "view" of an
+	// editor tool. A value that is not in Verbs means no access.
 	Verb  string
 	Verbs map[string]Kind
 
-	// Line is an argument that repeats the tool as a command line ("open a.py 10");
-	// Operand is the place of the path in it, counted from 1.
+	// Line is an argument that repeats the call as a command line ("open a.py 10"). Operand
+	// is the position of the path in it, counted from 1.
 	Line    string
 	Operand int
 
-	// Shell are arguments that hold a shell command, as text or as a list of words,
-	// and Folder those that hold the directory it runs in.
+	// Shell are arguments with a shell command, as text or as a list of words. Folder are
+	// arguments with the directory that it runs in.
 	Shell  []string
 	Folder []string
 
-	// Patch are arguments that hold a patch of the apply_patch form.
+	// Patch are arguments with a patch in apply_patch format.
 	Patch []string
 
 	Result Form
 
-	// Below says that relative paths of the result begin at the path that the call
-	// names and not at the working directory.
+	// Below says that relative paths in the result start at the path that the call names,
+	// not at the working directory.
 	Below bool
 }
 
-// Form is how a result names files.
+// Form says how a result names files.
 type Form string
 
-// The forms of a result. In each, a result that is JSON is searched for the members
-// path, file and file_path and for lists of names; the form matters for text.
+// Forms of a result. They apply to text: a result in JSON is always searched for the
+// members path, file and file_path and for lists of names.
 const (
 	FormNone  Form = ""
-	FormHits  Form = "hits"  // search hits: "a.go:12: text", "Found 2 files" and a path a line, and kin
-	FormPaths Form = "paths" // a path a line
-	FormNames Form = "names" // a listing: a name a line, or "[FILE] name"
-	FormOpen  Form = "open"  // the file is named at the top: "[File: /a.py (10 lines total)]"
+	FormHits  Form = "hits"  // search hits: "a.go:12: text", "Found 2 files" then one path per line, and the like
+	FormPaths Form = "paths" // one path per line
+	FormNames Form = "names" // a listing with one name per line, or "[FILE] name"
+	FormOpen  Form = "open"  // the first line names the file: "[File: /a.py (10 lines total)]"
 	FormView  Form = "view"  // a file's text or, for a folder, its listing
 )
 
-// pathMembers name the file in an object of a list of files.
+// pathMembers are the members that name the file in a list of objects.
 var pathMembers = []string{"path", "file", "file_path"}
 
-// mcpPrefixes are cut off a tool's name: the file tools of these servers are the
-// ones of the table. Other servers may mean anything by "create_file".
+// mcpPrefixes are cut off tool names, because these servers offer the tools of the table. A
+// "create_file" of another server may mean anything.
 var mcpPrefixes = []string{"mcp__filesystem__", "filesystem__", "filesystem."}
 
-// Table says for each tool how its arguments and results name files. It is
-// immutable and safe for concurrent use.
+// Table says for each tool how its arguments and results name files. It is immutable and
+// safe for concurrent use.
 type Table struct {
 	rules       []Rule
 	exact       map[string]int
@@ -78,8 +77,8 @@ type Table struct {
 	fingerprint string
 }
 
-// NewTable makes a table. Where two rules name the same tool the later one
-// counts, so append(DefaultRules(), own...) puts one's own names first.
+// NewTable returns a table. If two rules name the same tool, the later one wins, so
+// append(DefaultRules(), own...) gives your own rules priority.
 func NewTable(rules []Rule) *Table {
 	t := &Table{rules: rules, exact: map[string]int{}, folded: map[string]int{}}
 	for i, r := range rules {
@@ -92,12 +91,11 @@ func NewTable(rules []Rule) *Table {
 	return t
 }
 
-// DefaultTable is the table of [DefaultRules].
+// DefaultTable returns the table of [DefaultRules].
 func DefaultTable() *Table { return NewTable(DefaultRules()) }
 
-// Fingerprint is a hash of the table and of the version of the code that applies
-// it. It stays the same from one program and machine to the next; with another one
-// derived accesses must be rebuilt.
+// Fingerprint returns a hash of the table and of the version of its code. It is equal in
+// every program and on every machine. If it changes, derived accesses must be rebuilt.
 func (t *Table) Fingerprint() string { return t.fingerprint }
 
 func (t *Table) rule(tool string) (*Rule, bool) {

@@ -6,13 +6,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// word is one word of a command line. Its text is known only if it is literal.
+// word is one word of a command line. Its text is known only if literal is true.
 type word struct {
 	text    string
 	literal bool
 }
 
-// literalWords makes words of a command that came as a list.
+// literalWords converts a command that came as a list.
 func literalWords(list []string) []word {
 	words := make([]word, len(list))
 	for i, s := range list {
@@ -21,7 +21,7 @@ func literalWords(list []string) []word {
 	return words
 }
 
-// parsedWords makes words of a parsed command, quotes removed.
+// parsedWords converts the words of a parsed command, removing quotes.
 func parsedWords(args []*syntax.Word) []word {
 	words := make([]word, len(args))
 	for i, a := range args {
@@ -30,8 +30,8 @@ func parsedWords(args []*syntax.Word) []word {
 	return words
 }
 
-// parsedWord tells the text of a word that means the same in every shell: no
-// variable, substitution, glob or brace list outside of quotes.
+// parsedWord returns a word as literal if every shell reads it alike: without variable,
+// substitution, glob or brace list outside quotes.
 func parsedWord(w *syntax.Word) word {
 	if w == nil {
 		return word{}
@@ -65,8 +65,8 @@ func parsedWord(w *syntax.Word) word {
 	return word{text: text.String(), literal: true}
 }
 
-// unescape removes the backslashes of text outside of quotes. It returns false if
-// the text is a pattern or a brace list.
+// unescape removes the backslashes from text outside quotes. It returns false if the text
+// is a pattern or a brace list.
 func unescape(s string) (string, bool) {
 	if !strings.ContainsAny(s, `\*?[{`) {
 		return s, true
@@ -92,7 +92,7 @@ func unescape(s string) (string, bool) {
 	return b.String(), true
 }
 
-// unescapeQuoted removes the backslashes that count inside of double quotes.
+// unescapeQuoted removes the backslashes that act as escapes inside double quotes.
 func unescapeQuoted(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -109,7 +109,7 @@ func unescapeQuoted(s string) string {
 	return b.String()
 }
 
-// hereText is the body of a here-document as far as it is literal text.
+// hereText returns the body of a here-document, with a $ in place of each expansion.
 func hereText(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -120,18 +120,18 @@ func hereText(w *syntax.Word) string {
 		case *syntax.Lit:
 			text.WriteString(p.Value)
 		default:
-			text.WriteByte('$') // an expansion: keeps the lines apart, names nothing
+			text.WriteByte('$') // an expansion names nothing, but the lines must stay apart
 		}
 	}
 	return text.String()
 }
 
-// maxNesting is how deep brackets may be open in a command. The parser is
-// recursive and a stack that overflows ends the process.
+// maxNesting limits how deep brackets nest in a command. The parser is recursive, and a
+// stack overflow would end the process.
 const maxNesting = 200
 
-// parse reads a script. It returns nil for what is too long, nests too deep or is
-// no shell.
+// parse parses a script. It returns nil if the script is too long, nests too deep, or is
+// not valid shell.
 func parse(script string) *syntax.File {
 	if len(script) > MaxCommandBytes {
 		return nil
@@ -154,8 +154,8 @@ func parse(script string) *syntax.File {
 	return file
 }
 
-// splitCommand is the words of a line that is one simple command. A word that is
-// not literal ends it.
+// splitCommand returns the words of a line with one simple command, up to the first word
+// that is not literal.
 func splitCommand(line string) []string {
 	file := parse(line)
 	if file == nil || len(file.Stmts) != 1 {

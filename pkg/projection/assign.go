@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// assign says which of the members each partition belongs to, "" if there are none.
-// held is who holds each partition now, "" if nobody does.
+// assign says which member each partition belongs to, "" if there are no members. held is
+// the current holder of each partition, "" if there is none.
 //
-// The members' shares differ by one at most, and as few partitions move as that
-// allows. It depends on nothing else and not on the order of members: processes that
-// see the same members and the same leases come to the same result, and to that result
-// again once each partition is where it belongs.
+// Shares differ by at most one, and as few partitions move as possible. The result depends
+// on nothing else, not even on the order of members. So processes that see the same members
+// and leases get the same result, and keep it once each partition is where it belongs.
 func assign(members, held []string) []string {
 	owners := make([]string, len(held))
 	if len(members) == 0 {
@@ -21,7 +20,7 @@ func assign(members, held []string) []string {
 	for _, holder := range held {
 		holds[holder]++
 	}
-	// Where the partitions can't be shared evenly those get one more that hold most.
+	// If the partitions can't be shared evenly, the members that hold most get one more.
 	order := slices.Clone(members)
 	slices.SortFunc(order, func(a, b string) int {
 		return cmp.Or(cmp.Compare(holds[b], holds[a]), cmp.Compare(a, b))

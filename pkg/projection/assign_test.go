@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// cluster is what a process can see: who is there and who holds what.
+// cluster is what a process can see: which members exist and who holds what.
 type cluster struct{ members, held []string }
 
 func drawCluster(r *rapid.T) cluster {
@@ -42,7 +42,7 @@ func moved(held, owners []string) (n int) {
 	return n
 }
 
-func TestEachPartitionBelongsToOneMemberAndSharesDifferByOneAtMost(t *testing.T) {
+func TestPartitionsAreSharedEvenly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		c := drawCluster(r)
@@ -61,14 +61,14 @@ func TestEachPartitionBelongsToOneMemberAndSharesDifferByOneAtMost(t *testing.T)
 	})
 }
 
-func TestNoPartitionMovesThatNeedNot(t *testing.T) {
+func TestNoPartitionMovesWithoutNeed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		c := drawCluster(r)
 		if len(c.members) == 0 {
 			return
 		}
-		// Of what a member holds it can keep a fair share, and one more if there is one over.
+		// A member may keep a fair share of what it holds, and one more if the shares are uneven.
 		fair, over := len(c.held)/len(c.members), len(c.held)%len(c.members)
 		keep := 0
 		holds := counts(c.members, c.held)
@@ -83,7 +83,7 @@ func TestNoPartitionMovesThatNeedNot(t *testing.T) {
 	})
 }
 
-func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
+func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		c := drawCluster(r)
@@ -94,9 +94,8 @@ func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestProcessesThatActOneByOneComeToRest lets one process after the other, in any
-// order, give up or take one partition as it sees fit.
-func TestProcessesThatActOneByOneComeToRest(t *testing.T) {
+// One process at a time, in any order, gives up or takes one partition as it sees fit.
+func TestProcessesActingOneByOneSettle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		c := drawCluster(r)
@@ -127,13 +126,13 @@ func TestProcessesThatActOneByOneComeToRest(t *testing.T) {
 				c.held[p] = ""
 			}
 			steps++
-			require.LessOrEqual(r, steps, 2*len(c.held), "each is given up once and taken once, at most")
+			require.LessOrEqual(r, steps, 2*len(c.held), "each partition is given up and taken at most once")
 		}
 		require.Equal(r, c.held, assign(c.members, c.held))
 	})
 }
 
-func TestOneThatComesTakesFromAllAndOneThatGoesLeavesTheOthersAlone(t *testing.T) {
+func TestNewMemberTakesFromAllAndLeavingMovesOnlyItsShare(t *testing.T) {
 	t.Parallel()
 	held := make([]string, 8)
 	held = assign([]string{"a"}, held)

@@ -34,7 +34,7 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 	js, err := jetstream.New(b.conn)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // nobody answers before they have a leader
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // no server answers before a leader is elected
 		defer cancel()
 		_, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: 8, Replicas: 3, MaxBytes: 64 << 20})
 		return err == nil
@@ -72,7 +72,7 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 	b.many(50, 40)
 	b.holds(100)
 
-	// One of three servers is no loss, whatever it led.
+	// Losing one of three servers does no harm, whatever it led.
 	cluster.Stop(0)
 	e, err := events.New("c", "test", "after", &events.MessageCreated{MessageID: "after", Role: "user", Content: "hello"})
 	require.NoError(t, err)

@@ -14,9 +14,8 @@ import (
 	"mneme/pkg/projection"
 )
 
-// TestAMessageThatLooksLikeTheProtocolStopsNothing publishes messages that the NATS
-// client takes for its own and does not deliver.
-func TestAMessageThatLooksLikeTheProtocolStopsNothing(t *testing.T) {
+// Some messages look to the NATS client like its own protocol and are not delivered.
+func TestMessageThatLooksLikeTheProtocolIsSkipped(t *testing.T) {
 	t.Parallel()
 	for status, description := range map[string]string{"100": "Idle Heartbeat", "404": "No Messages", "409": "Consumer Deleted"} {
 		t.Run(status, func(t *testing.T) {
@@ -58,25 +57,25 @@ func TestAMessageThatLooksLikeTheProtocolStopsNothing(t *testing.T) {
 			pr.Stop()
 
 			b.message("c")
-			poison() // while it does not
+			poison() // while it is stopped
 			poison()
 			b.message("c")
 			pr = b.start(graph.Projection())
 			b.awaitAll(pr)
 			check(6, 5)
 			pr.Stop()
-			pr = b.start(graph.Projection()) // behind it
+			pr = b.start(graph.Projection()) // after it
 			await(t, pr, "is live", isLive)
 			b.awaitSeq(pr, 0, b.message("c"))
 		})
 	}
 }
 
-func TestVerifyTellsWhatIsNotAppliedYet(t *testing.T) {
+func TestVerifyReportsEventsNotYetApplied(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	b.many(100, 7)
-	require.EqualValues(t, 100, b.verify(graph.Projection()).Behind, "nothing is applied")
+	require.EqualValues(t, 100, b.verify(graph.Projection()).Behind, "nothing is applied yet")
 	b.applied()
 	v := b.verify(graph.Projection())
 	require.Zero(t, v.Behind)
@@ -130,12 +129,12 @@ func TestRepairNeedsARunningProjector(t *testing.T) {
 	other := graph.Projection()
 	other.Version++
 	pr = b.start(other)
-	err = repair(pr) // it ends while the request waits, or has ended
+	err = repair(pr) // the projector stops before or during the request
 	require.ErrorIs(t, err, projection.ErrNotRunning)
 	require.ErrorContains(t, err, "rebuild")
 }
 
-func TestARepairThatIsGivenUpHasNoResult(t *testing.T) {
+func TestCanceledRepairReturnsNoResult(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.many(500, 1)
@@ -153,7 +152,7 @@ func TestARepairThatIsGivenUpHasNoResult(t *testing.T) {
 	}
 }
 
-func TestAHaltAtAnotherDeclarationLeavesNoTraceInTheStore(t *testing.T) {
+func TestHaltAtAnotherDeclarationLeavesTheStoreUnchanged(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.message("c")
@@ -163,7 +162,7 @@ func TestAHaltAtAnotherDeclarationLeavesNoTraceInTheStore(t *testing.T) {
 	other.Version++
 	pr := b.start(other)
 	await(t, pr, "is halted", isHalted)
-	require.Equal(t, before, b.checkpoint(), "its owner may be well")
+	require.Equal(t, before, b.checkpoint(), "its owner may be healthy")
 	pr.Stop()
 	b.applied()
 }

@@ -1,10 +1,9 @@
-// Package projection is the engine that drives events from the log into read
-// models, each event with effect exactly once.
+// Package projection is the engine that turns events of the log into read models. Each
+// event takes effect exactly once.
 //
 // A [Projection] is a declaration: a name, a version, and a table of event type →
-// [Reducer]. Reducers are pure: they see a unit of work that the store prepared
-// and the event, nothing else: no clock, no randomness, no network. A [Projector]
-// is the running loop:
+// [Reducer]. Reducers are pure: they see the event and a unit of work prepared by the
+// store, but no clock, randomness or network. A [Projector] is the running loop:
 //
 //	log ─▶ follow ─▶ decode ─▶ batch ─▶ prepare ─▶ one transaction of the store:
 //	                                      fence        is my epoch still the newest?
@@ -13,10 +12,10 @@
 //	                                      reduce       in Go, in order
 //	                                      save         rows, failed events, checkpoint
 //
-// Few projections prepare anything: it is for what takes long, such as the calls of an
-// enricher, and happens before anything is locked. The checkpoint lies in the same
-// transaction as the rows. There is no other
-// position: a store restored from an old backup catches up by itself.
+// Few projections need prepare: it is for slow work, such as the calls of an enricher, and
+// runs before anything is locked. The checkpoint is stored in the same transaction as the
+// rows. There is no other position, so a store restored from an old backup catches up by
+// itself.
 //
 // # States
 //
@@ -24,83 +23,82 @@
 //	              │            │
 //	              └──▶ halted ◀┘   a person must act; Status.Error says how
 //
-// Live means caught up with the head that the projector saw when it began. A store
-// that is down does not halt a projector: it waits and tries again, and skips nothing.
+// Live means caught up with the head that the projector saw when it started. A store that
+// is down does not halt a projector: it retries indefinitely and skips nothing.
 //
 // # Who drives a partition
 //
-// One process alone drives all of them. A store that is a file is locked by its process,
-// which keeps others away. A server has no such lock: of two processes that write to it
-// without leases the newer one wins, and the older one is fenced and halts. Processes
-// that are to write to one store share the partitions by leases ([Shared]): keys of a
-// bucket that lies in the memory of the NATS server and whose keys expire, after 2 s, if
-// they are not renewed.
+// A projector without leases drives all partitions and must be the only one on its store. A
+// store in a file is locked by its process, which keeps others out. A server has no such
+// lock: if two processes write to it without leases, the newer one wins, and the older one
+// is fenced and halts. Processes that write to one store together share the partitions
+// through leases ([Shared]): keys in a bucket in the NATS server's memory, which expire
+// after 2 s unless they are renewed.
 //
-// Processes of two NATS servers do not see each other's leases. A process that follows
-// another log than the one that the read model was made from says so and halts before it
-// takes a partition over, and leaves no trace in the store. That it can only know of a
-// partition on which something was applied.
+// Processes on different NATS servers don't see each other's leases. A process whose log is
+// not the one that the read model was made from halts with an error before it takes a
+// partition over, and changes nothing in the store. It can tell only for partitions that
+// have applied something.
 //
-//	member.<store>.<projection>.<generation>.<process>     I am there
-//	lease.<store>.<projection>.<generation>.<partition>    I drive it; the value is the process
+//	member.<store>.<projection>.<generation>.<process>     the process exists
+//	lease.<store>.<projection>.<generation>.<partition>    the process in the value drives it
 //
-// Every process watches the keys and works out for itself who should have what: shares
-// differ by one at most, and as few partitions move as that allows. It gives back what
-// it should not have, and takes what it should have once that is free:
+// Every process watches the keys and computes who should hold what: shares differ by at
+// most one, and as few partitions move as possible. It gives back what it should not hold,
+// and takes what it should hold once that is free:
 //
 //	         Create succeeds              Acquire
 //	free ─────────────────────▶ held ───────────────▶ driven
 //	  ▲                          │                       │
 //	  │ key deleted, at once     │                       │ should be another's, or Stop:
-//	  ├──────────────────────────┴───────────────────────┤ the batch in hand is finished
+//	  ├──────────────────────────┴───────────────────────┤ the current batch is finished
 //	  │ key expired, up to TTL + 0.25 s                  │ a renewal fails or is late:
 //	  └──────────────────────────────────────────────────┘ the work is cut off at once
 //
-// A lease spares work; what keeps the read model right is the fence. So these hold:
+// A lease saves work; the fence keeps the read model right. The rules are:
 //
-//   - A partition is acquired only behind a Create of its lease. Two may believe that
-//     they have the lease (a process that did not run for a while, a bucket that was
-//     made anew), but the store takes writes of the one only that acquired last.
-//   - The other gets ErrFenced: it drops what it holds, gives the lease back, and asks
-//     for it again, one TTL later. Without leases it halts.
-//   - A process whose own member key is lost has no leases either.
-//   - The batch in hand of a partition that is given back has 10 s. Then it is cut off,
-//     and whoever drives the partition next applies it: a store that does not answer
-//     holds up neither the others nor the end of the process.
-//   - Time is measured by the monotonic clock of each process alone; the wall clock
-//     may jump.
-//   - A partition that is halted keeps its lease: who holds it is who says why.
-//   - If the bucket is away all partitions stand still; whoever misses it makes it again.
+//   - A partition is acquired only after a Create of its lease. Two processes may both believe that they
+//     hold it (one was suspended, or the bucket was recreated), but the store accepts writes only of
+//     the one that acquired last.
+//   - The other gets ErrFenced: it drops its batch, gives the lease back, and asks for it again one TTL
+//     later. Without leases it halts.
+//   - A process that loses its own member key has no leases either.
+//   - After a partition is given back, its current batch has 10 s to finish. Then it is cut off, and the
+//     next driver applies it: a store that does not answer blocks neither other processes nor
+//     the end of this one.
+//   - Time is measured only with each process's monotonic clock; the wall clock may jump.
+//   - A halted partition keeps its lease, so that its holder can say why.
+//   - Without the bucket all partitions stand still; any process that misses it recreates it.
 //
-// A projector is idle on partitions that other processes hold, and Status.Holder says
-// who does. What it could say of them is in the store, see [Progress]; announcements
-// reach everyone. A request such as [Projector.Repair] goes to the process that holds
-// the partition, others return [ErrElsewhere].
+// A projector is idle on partitions that other processes hold; Status.Holder names the
+// holder. Their progress is in the store, see [Progress], and announcements reach every
+// process. A request such as [Projector.Repair] must go to the process that holds the
+// partition; others return [ErrElsewhere].
 //
 // # Generations
 //
-// A read model is built anew beside the one that serves: in another store, a generation,
-// by another projector, which waits for the serving one between its batches ([Yield]).
-// [Generations] is how a backend says which one serves. Who wishes for a rebuild, when
-// the new generation takes over, and when the old one goes is not the engine's business.
+// A rebuild makes a new generation, a separate store, while the old one serves. Its own
+// projector pauses between batches in favor of the serving one ([Yield]). [Generations] is
+// how a backend says which generation serves. Who starts a rebuild, when the new generation
+// takes over and when the old one is removed is decided outside the engine.
 //
 // # The returned error is the contract
 //
 //	a reducer returns nil         applied
-//	a reducer returns an error    the event becomes a failed event, the rest goes on
-//	a store returns ErrRejected   the data is the reason: the batch is bisected down to the event, which becomes a failed event
-//	Prepare returns an error      as if the store had returned it
-//	a store returns ErrTooLarge   the batch is halved; one event that is too large is the store's trouble;
-//	                              a repair is not split, it fails and changes nothing
-//	a store returns ErrFenced     another owner took the partition: drop what is held, and halt, or ask for the lease again
+//	a reducer returns an error    the event becomes a failed event, the others are applied
+//	a store returns ErrRejected   the data is at fault: the batch is bisected until the event is found, which becomes a failed event
+//	Prepare returns an error      treated like an error of the store
+//	a store returns ErrTooLarge   the batch is halved; for a single event, wait and try again;
+//	                              a repair is not split: it fails and changes nothing
+//	a store returns ErrFenced     another owner took the partition: drop the batch, then halt or, with leases, ask for the lease again
 //	a store returns ErrRebuild    the read model was built by another version or with other settings: halted
 //	a store returns ErrSuperseded the generation was discarded, or another one serves: halted
-//	a store returns anything else the store's trouble: wait and try again, nothing is skipped
+//	a store returns anything else the store failed: wait and try again, nothing is skipped
 //
 // # What is lost if the process dies here
 //
-// Nothing: before the commit the checkpoint has not moved and the log delivers the
-// batch again, to whoever drives the partition then; after it the effect and the
-// position are stored together. A lease that nobody renews any more costs the partition
-// one TTL; so does the Create of a lease whose answer did not arrive.
+// Nothing. Before the commit the checkpoint has not moved, and the log delivers the batch
+// again to the next driver of the partition; after it, effect and position are stored
+// together. A lease that is no longer renewed delays its partition by one TTL, and so does
+// a Create whose answer was lost.
 package projection

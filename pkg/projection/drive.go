@@ -9,34 +9,33 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// The size of a batch. There is no waiting to fill one but after a store that is
-// burdened: what is there is applied. A larger one writes the pages that its events share
-// once, and the writer waits less often for the decoder; one of 4000 takes less than
-// 0.1 s in SQLite. [BatchOf] sets another size for a store to which each transaction, and
-// a large one, is dear.
+// Limits of a batch. A projector applies what has arrived and does not wait to fill a
+// batch, except to relieve a burdened store. Large batches save work, because pages shared
+// by their events are written once and the writer waits less often for the decoder; 4000
+// events take SQLite less than 0.1 s. [BatchOf] sets another limit for a store where a
+// large transaction is expensive.
 const (
 	maxBatchEvents = 4000
 	maxBatchBytes  = 8 << 20
 )
 
-// aheadBatches is how many batches may be decoded and waiting for the writer: enough
-// to bridge a checkpoint of the store, few enough to bound memory (each has at most
-// maxBatchBytes).
+// aheadBatches is how many decoded batches may wait for the writer: enough to bridge a
+// checkpoint of the store, few enough to bound memory (each has at most maxBatchBytes).
 const aheadBatches = 1
 
-// How long a projector waits before it tries a store or a server again.
+// Bounds of the wait before a store or a server is tried again.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 5 * time.Second
 )
 
-// drainTime is enough to decode what an interrupted follower has delivered.
+// drainTime is enough to decode the messages that an interrupted follower had delivered.
 const drainTime = 50 * time.Millisecond
 
-// tenure drives a partition while this process has its lease. Of one that is halted
-// it keeps the lease: another process of this version would halt too, and a person must
-// act anyway. One of an older version might go on with a read model that this one can't
-// use; then the partition stands still until all are of one version.
+// tenure drives a partition while this process has its lease. It keeps the lease of a
+// halted partition because another process of this version would halt too, and a person
+// must act anyway. A process of an older version might have gone on with a read model that
+// this version can't use; the partition stands still until all processes have one version.
 func (p *Projector[U]) tenure(ctx context.Context, stop <-chan struct{}, partition int) error {
 	gone := make(chan struct{})
 	p.mu.Lock()
@@ -58,9 +57,9 @@ func (p *Projector[U]) tenure(ctx context.Context, stop <-chan struct{}, partiti
 	return err
 }
 
-// own drives one partition until ctx ends, or stop is closed and the batch in hand is
-// finished, which are nil, or the projector halts, or is fenced and shares the
-// partition. Trouble with the store or the server is waited out.
+// own drives one partition and retries after trouble with the store or the server. It
+// returns nil if ctx ended, or stop was closed and the current batch is finished; otherwise
+// why the projector halted, or [ErrFenced] if it shares the partition.
 func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition int) error {
 	logger := p.slog.With("partition", partition)
 	backoff := minBackoff
@@ -81,7 +80,7 @@ func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition 
 			return err
 		}
 		if known.isNews(err) {
-			logger.Warn("projector waits and tries again, until it succeeds", "error", err)
+			logger.Warn("projector failed; retrying until it succeeds", "error", err)
 		}
 		p.update(partition, func(s *Status) { s.State, s.Error, s.Retries = StateCatchingUp, err.Error(), s.Retries+1 })
 		if time.Since(began) > maxBackoff || p.Status()[partition].Checkpoint.Seq > seq {
@@ -98,22 +97,22 @@ func (p *Projector[U]) own(ctx context.Context, stop <-chan struct{}, partition 
 	return nil
 }
 
-// drive takes the partition over and applies its events until something fails, or
-// there is no more to do, which is nil. It sets history if the read model is built
-// anew: to the end of what there was before.
+// drive takes the partition over and applies its events until something fails. It returns
+// nil if ctx ended or stop was closed. If the read model is being built, it sets history to
+// the last event that existed before.
 func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partition int, history *uint64) error {
 	if ended(ctx, stop) {
 		return nil
 	}
-	// First without a take-over: a process that follows another log must not fence the
-	// one that is right.
+	// Check before the take-over: a process that follows another log must not fence the
+	// right one.
 	cp, err := p.position(ctx, partition)
 	if err != nil {
 		return err
 	}
 	if err := p.checkTail(ctx, cp); err != nil {
 		var halt *haltError
-		if errors.As(err, &halt) && cp.Epoch == p.Status()[partition].Checkpoint.Epoch { // still this projector's
+		if errors.As(err, &halt) && cp.Epoch == p.Status()[partition].Checkpoint.Epoch { // the partition is still this projector's
 			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
 		}
 		return err
@@ -121,7 +120,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if cp, err = p.store.Acquire(ctx, partition, p.projection.Fingerprint()); err != nil {
 		return err
 	}
-	if err := p.checkTail(ctx, cp); err != nil { // an owner before may have gone on meanwhile
+	if err := p.checkTail(ctx, cp); err != nil { // an earlier owner may have written since
 		var halt *haltError
 		if errors.As(err, &halt) {
 			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
@@ -157,7 +156,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 			s.State = StateLive
 		}
 	})
-	// Whoever was here before may have died between a commit and its announcement.
+	// An earlier owner may have died between a commit and its announcement.
 	if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
 		return fmt.Errorf("announce progress: %w", err)
 	}
@@ -170,7 +169,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 			continue
 		case <-follower.Interrupted():
 			select {
-			case batch = <-batches: // delivered before, and valid
+			case batch = <-batches: // delivered before the interruption, so still valid
 			case <-time.After(drainTime):
 				return eventlog.ErrInterrupted
 			}
@@ -212,14 +211,14 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		if err := p.log.Announce(p.projection.Name, partition, cp.Seq); err != nil {
 			return fmt.Errorf("announce progress: %w", err)
 		}
-		p.applying.Add(1) // for those who yield
+		p.applying.Add(1) // so that rebuilds yield
 		rest(ctx, stop, turn.relief(len(batch), batch[len(batch)-1].pending, out.apply+out.commit))
 		p.applying.Add(-1)
 	}
 	return nil
 }
 
-// ended tells whether there is nothing more to begin.
+// ended reports whether no further work may begin.
 func ended(ctx context.Context, stop <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -231,14 +230,14 @@ func ended(ctx context.Context, stop <-chan struct{}) bool {
 	}
 }
 
-// decodeAll decodes beside the writer, in order. The writer gets what is there as
-// soon as it is ready for it; while it is busy the batch grows, and when it is full
-// the next ones begin.
+// decodeAll decodes in parallel with the writer, in order. The writer gets a batch as soon
+// as it is ready. While it is busy the batch grows up to its limit, then the next one
+// begins.
 func decodeAll(ctx context.Context, follower *eventlog.Follower, limit func() int, decode func(eventlog.Message) *entry) <-chan []*entry {
 	batches := make(chan []*entry)
 	go func() {
-		var queue [][]*entry // all full but the last
-		size := 0            // of the last
+		var queue [][]*entry // all but the last are full
+		size := 0            // bytes in the last
 		take := func(m eventlog.Message) {
 			if n := len(queue); n == 0 || len(queue[n-1]) >= limit() || size >= maxBatchBytes {
 				queue, size = append(queue, make([]*entry, 0, limit())), 0

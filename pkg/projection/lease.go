@@ -10,38 +10,38 @@ import (
 	natsdeploy "mneme/deploy/nats"
 )
 
-// errTaken says that somebody has the lease.
-var errTaken = errors.New("somebody has the lease")
+// errTaken means that the lease is held, maybe by this process.
+var errTaken = errors.New("the lease is taken")
 
-// errLate says that a lease was not renewed in time.
+// errLate means that a lease was not renewed in time.
 var errLate = errors.New("the lease was not renewed in time")
 
-// errReleased says that a lease was given back.
+// errReleased means that a lease was given back.
 var errReleased = errors.New("the lease was given back")
 
-// lease is a key of the bucket that this process has made and renews, until it is
-// released or lost. The server takes it from a process that does not renew it.
+// lease is a key of the bucket that this process has created. It is renewed until it is
+// released or lost; the server removes a key that is not renewed.
 type lease struct {
 	bucket jetstream.KeyValue
 	ttl    time.Duration
 	key    string
 
-	// valid ends when the lease is released or lost, and its cause says why. It ends
-	// before the server gives the key to anyone else: at the first renewal that fails,
-	// and at three quarters of the TTL, by the monotonic clock, after the last one that
-	// did not. Only a process, or its machine, that does not run at all can be late.
+	// valid ends when the lease is released or lost; its cause says why. It ends before the
+	// server can give the key to another process: at the first failed renewal, or three
+	// quarters of the TTL after the last successful one, by the monotonic clock. It can be
+	// late only if the process or its machine is suspended.
 	valid    context.Context
 	lose     context.CancelCauseFunc
 	watchdog *time.Timer
 
-	made     uint64        // revision of the key at first
-	revision uint64        // and now; renew's until renewing ends
-	stop     chan struct{} // ends renew
+	made     uint64        // first revision of the key
+	revision uint64        // current revision; owned by renew until renewing is closed
+	stop     chan struct{} // closed to end renew
 	renewing chan struct{} // closed when renew has ended
 }
 
-// take makes a key, whose value is asked for at each renewal. It returns [errTaken] if the
-// key is there, or somebody makes it just now.
+// take creates a key. value returns its content and is called at each renewal. take returns
+// [errTaken] if the key exists or somebody else creates it at the same time.
 func take(bucket jetstream.KeyValue, ttl time.Duration, key string, value func() []byte) (*lease, error) {
 	l := &lease{bucket: bucket, ttl: ttl, key: key, stop: make(chan struct{}), renewing: make(chan struct{})}
 	began := time.Now()
@@ -62,10 +62,11 @@ func take(bucket jetstream.KeyValue, ttl time.Duration, key string, value func()
 	return l, nil
 }
 
-// end is how long a lease is valid that was made or renewed by a request at began.
+// end returns when a lease expires for its holder, if it was created or renewed by a
+// request at began.
 func (l *lease) end(began time.Time) time.Time { return began.Add(l.ttl * 3 / 4) }
 
-// patience is how long the server may take for one request beside renewals.
+// patience limits how long the server may take for a request other than a renewal.
 func (l *lease) patience() time.Duration { return l.ttl / 2 }
 
 func (l *lease) renew(value func() []byte) {
@@ -91,8 +92,8 @@ func (l *lease) renew(value func() []byte) {
 	}
 }
 
-// release ends the lease and deletes the key, of which whoever wants it is told at
-// once. The key of a lease that is lost is left alone: it expires, if it is there.
+// release ends the lease and deletes the key, so that other processes see it at once. The
+// key of a lost lease is left to expire.
 func (l *lease) release() {
 	close(l.stop)
 	<-l.renewing

@@ -19,8 +19,8 @@ import (
 	natsdeploy "mneme/deploy/nats"
 )
 
-// Member is what a process says of itself in the bucket of leases, each time it renews
-// its key there. Of one that says nothing, or something else, only Process is known.
+// Member is the value of a process's key in the bucket of leases, updated at each renewal.
+// If the value is empty or unreadable, only Process is known.
 type Member struct {
 	Process    string    `json:"-"`
 	Program    string    `json:"program,omitempty"`
@@ -29,19 +29,20 @@ type Member struct {
 	Partitions []Driven  `json:"partitions,omitempty"`
 }
 
-// Driven is what a process says of a partition that it drives, or is halted on.
+// Driven is the part of a [Member] about a partition that the process drives or is halted
+// on.
 type Driven struct {
 	Build
 	Partition int     `json:"partition"`
 	State     State   `json:"state"`
 	Seq       uint64  `json:"seq"` // last sequence applied
 	Lag       uint64  `json:"lag"`
-	Rate      float64 `json:"rate"` // events a second, over the last seconds
+	Rate      float64 `json:"rate"` // events per second over the last seconds
 	Retries   uint64  `json:"retries,omitempty"`
 	Error     string  `json:"error,omitempty"`
 }
 
-// Member is what this process says of itself, with what its projectors say.
+// Member returns what this process publishes about itself and its projectors.
 func (l *Leases) Member(statuses []Status) Member {
 	m := l.about
 	for _, s := range statuses {
@@ -58,19 +59,18 @@ func (l *Leases) Member(statuses []Status) Member {
 
 func (m Member) encode() []byte {
 	raw, err := json.Marshal(m)
-	if err != nil { // which takes a number that JSON does not have
+	if err != nil { // only a NaN or an infinity can cause this
 		return []byte("{}")
 	}
 	return raw
 }
 
-// processKey begins the keys of processes that take no leases. No projector looks at
-// them.
+// processKey begins the keys of processes that take no leases. Projectors ignore them.
 const processKey = "process."
 
-// Announce makes this process known to [ReadCluster] until stop is called, if it takes no
-// leases. statuses, unless it is nil, tells what its projectors say. A server that is away
-// is waited for.
+// Announce lists a process that takes no leases in [ReadCluster] until stop is called.
+// statuses returns the statuses of its projectors and may be nil. While the server is away,
+// Announce retries.
 func (l *Leases) Announce(statuses func() []Status, logger *slog.Logger) (stop func()) {
 	about := func() []byte {
 		if statuses == nil {
@@ -85,7 +85,7 @@ func (l *Leases) Announce(statuses func() []Status, logger *slog.Logger) (stop f
 		var known trouble
 		for ctx.Err() == nil {
 			if err := l.announce(ctx, about); err != nil && known.isNews(err) {
-				logger.Warn("this process is not listed in mneme status, and tries again", "error", err)
+				logger.Warn("this process is not listed in mneme status; retrying", "error", err)
 			}
 			select {
 			case <-time.After(maxAbsence):
@@ -99,7 +99,7 @@ func (l *Leases) Announce(statuses func() []Status, logger *slog.Logger) (stop f
 	}
 }
 
-// announce keeps the key until ctx ends, or it can't.
+// announce keeps the key until ctx ends or the key is lost.
 func (l *Leases) announce(ctx context.Context, about func() []byte) error {
 	bucket, ttl, err := natsdeploy.ApplyLeases(ctx, l.js, l.ttl)
 	if err != nil {
@@ -118,29 +118,29 @@ func (l *Leases) announce(ctx context.Context, about func() []byte) error {
 	}
 }
 
-// Cluster is who works with one log, and who drives what.
+// Cluster lists the processes that work with one log, and the leases they hold.
 type Cluster struct {
 	Members []Member // by name
 	Leases  []Lease
 }
 
-// Lease says which process has the lease of a partition.
+// Lease says which process holds the lease of a partition.
 type Lease struct {
 	Build
 	Partition int
 	Process   string
 }
 
-// clusterPatience is how long the bucket of leases may take to tell all it holds.
+// clusterPatience limits how long the bucket of leases may take to answer.
 const clusterPatience = 2 * time.Second
 
-// ReadCluster reads the bucket of leases. It is empty if no process ever took one.
+// ReadCluster reads the bucket of leases. The result is empty if no process ever took one.
 func ReadCluster(ctx context.Context, conn *nats.Conn) (Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterPatience)
 	defer cancel()
 	c, err := readCluster(ctx, conn)
 	if err != nil {
-		return Cluster{}, fmt.Errorf("ask who drives what: %w", err)
+		return Cluster{}, fmt.Errorf("read the bucket of leases: %w", err)
 	}
 	return c, nil
 }
@@ -168,9 +168,9 @@ func readCluster(ctx context.Context, conn *nats.Conn) (c Cluster, err error) {
 	return c, nil
 }
 
-// snapshot is what the keys of a bucket hold, as long as they are there all the time. A
-// watch tells a key that is renewed meanwhile twice, or only after it said that it has
-// told all.
+// snapshot returns the values of all keys that exist throughout the call. A watch alone is
+// not enough: a key renewed during the call may come twice, or only after the watch says
+// that it has sent everything.
 func snapshot(ctx context.Context, js jetstream.JetStream, bucket jetstream.KeyValue) (map[string][]byte, error) {
 	prefix := "$KV." + bucket.Bucket() + "."
 	stream, err := js.Stream(ctx, "KV_"+bucket.Bucket())
@@ -208,7 +208,8 @@ func snapshot(ctx context.Context, js jetstream.JetStream, bucket jetstream.KeyV
 	return values, nil
 }
 
-// tell is the last that a watch tells of each key until it says that it has told all.
+// tell returns the last entry that a watch sends for each key before it says that it has
+// sent everything.
 func tell(ctx context.Context, bucket jetstream.KeyValue) (map[string]jetstream.KeyValueEntry, error) {
 	watcher, err := bucket.WatchAll(ctx)
 	if err != nil {
@@ -235,7 +236,8 @@ func tell(ctx context.Context, bucket jetstream.KeyValue) (map[string]jetstream.
 	}
 }
 
-// add takes in a key of the bucket. What it can't read is another build's.
+// add adds a key of the bucket. It ignores keys that it can't read, which are of another
+// version.
 func (c *Cluster) add(key string, value []byte) {
 	kind, rest, _ := strings.Cut(key, ".")
 	if kind == "process" {
@@ -260,7 +262,7 @@ func (c *Cluster) add(key string, value []byte) {
 	}
 }
 
-// memberOf reads what a process says of itself. An older build's value is its name.
+// memberOf reads the value of a process's key. An older version stores only its name there.
 func memberOf(process string, value []byte) Member {
 	var m Member
 	if json.Unmarshal(value, &m) != nil {
@@ -270,7 +272,7 @@ func memberOf(process string, value []byte) Member {
 	return m
 }
 
-// join adds a member. A process that drives several projections says something in each.
+// join adds a member. A process has one key for each of its projections.
 func (c *Cluster) join(m Member) {
 	at := slices.IndexFunc(c.Members, func(have Member) bool { return have.Process == m.Process })
 	if at < 0 {
@@ -285,15 +287,15 @@ func (c *Cluster) join(m Member) {
 	*have = m
 }
 
-// Add takes in what a process says of itself that is not in the bucket, or says it newer.
+// Add adds a process that is not in the bucket, or replaces its entry by a newer one.
 func (c *Cluster) Add(m Member) {
 	c.Members = slices.DeleteFunc(c.Members, func(have Member) bool { return have.Process == m.Process })
 	c.Members = append(c.Members, m)
 	slices.SortFunc(c.Members, func(a, b Member) int { return cmp.Compare(a.Process, b.Process) })
 }
 
-// Holder is the process that has the lease of a partition, or drives it without one; ""
-// if nobody is known to.
+// Holder returns the process that holds the lease of a partition, or drives it without one;
+// "" if none is known.
 func (c *Cluster) Holder(b Build, partition int) string {
 	for _, l := range c.Leases {
 		if l.Build == b && l.Partition == partition {
@@ -310,7 +312,7 @@ func (c *Cluster) Holder(b Build, partition int) string {
 	return ""
 }
 
-// Statuses are what the holders of a build's partitions say, for [Progress].
+// Statuses returns what the holders of a build's partitions report, for [Progress].
 func (c *Cluster) Statuses(b Build) (list []Status) {
 	for _, m := range c.Members {
 		for _, d := range m.Partitions {

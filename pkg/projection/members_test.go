@@ -18,7 +18,7 @@ import (
 	"mneme/pkg/projection"
 )
 
-// awaitCluster waits until what the processes say is as wanted.
+// awaitCluster waits until the processes report the wanted state.
 func (b *bench) awaitCluster(ok func(c projection.Cluster) bool) projection.Cluster {
 	b.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -28,12 +28,12 @@ func (b *bench) awaitCluster(ok func(c projection.Cluster) bool) projection.Clus
 		if ok(c) {
 			return c
 		}
-		require.True(b.t, time.Now().Before(deadline), "waited in vain: %+v", c)
+		require.True(b.t, time.Now().Before(deadline), "timed out: %+v", c)
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// driven counts the partitions that the members say they have caught up with.
+// driven counts the partitions that members report as caught up.
 func driven(c projection.Cluster) (n int) {
 	for _, m := range c.Members {
 		for _, d := range m.Partitions {
@@ -45,12 +45,12 @@ func driven(c projection.Cluster) (n int) {
 	return n
 }
 
-func TestTheMembersSayWhatTheyAreAndWhatTheyDrive(t *testing.T) {
+func TestClusterShowsMembersAndTheirPartitions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 4)
 	c, err := projection.ReadCluster(t.Context(), b.conn)
 	require.NoError(t, err)
-	require.Empty(t, c, "nobody ever took a lease")
+	require.Empty(t, c, "no process ever took a lease")
 	workers := []*worker{b.worker("a"), b.worker("b")}
 	awaitShared(t, workers...)
 	b.many(100, 40)
@@ -79,8 +79,8 @@ func TestTheMembersSayWhatTheyAreAndWhatTheyDrive(t *testing.T) {
 			require.Positive(t, d.Rate)
 		}
 	}
-	require.Empty(t, c.Holder(build(2), 0), "leases of another generation are others")
-	require.Empty(t, c.Holder(projection.Build{Store: "elsewhere", Projection: "graph", Generation: 1}, 0), "and so are those of another store")
+	require.Empty(t, c.Holder(build(2), 0), "another generation has its own leases")
+	require.Empty(t, c.Holder(projection.Build{Store: "elsewhere", Projection: "graph", Generation: 1}, 0), "so has another store")
 	list, err := projection.Progress(t.Context(), build(1), b.log, b.store, c.Statuses(build(1)))
 	require.NoError(t, err)
 	require.Len(t, list, 4)
@@ -93,7 +93,7 @@ func TestTheMembersSayWhatTheyAreAndWhatTheyDrive(t *testing.T) {
 	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 1 && driven(c) == 4 })
 }
 
-func TestAMemberSaysWhatIsAddedToItsStatuses(t *testing.T) {
+func TestAnnouncedStatusesReachTheCluster(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	worker := b.workerOf("a", graph.Projection(), b.store, projection.Announced(func(list []projection.Status) []projection.Status {
@@ -110,8 +110,8 @@ func TestAMemberSaysWhatIsAddedToItsStatuses(t *testing.T) {
 	require.Empty(t, worker.Status()[0].Error)
 }
 
-// olderMember is in the bucket what a process of a build is that says nothing of itself:
-// the values of its keys are its name. It renews them until the test ends.
+// olderMember keeps the keys of a process of an older version, which says nothing about
+// itself: the keys' values are its name. It renews them until the test ends.
 func (b *bench) olderMember(name string, partitions ...string) {
 	b.t.Helper()
 	bucket, ttl, err := natsdeploy.ApplyLeases(b.t.Context(), b.jetstream(), leaseTTL)
@@ -144,7 +144,7 @@ func (b *bench) olderMember(name string, partitions ...string) {
 	})
 }
 
-func TestAnOlderBuildBesideANewerOneKeepsItsShare(t *testing.T) {
+func TestOlderVersionKeepsItsShareNextToANewerOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 4)
 	b.olderMember("older", "0", "1")
@@ -156,7 +156,7 @@ func TestAnOlderBuildBesideANewerOneKeepsItsShare(t *testing.T) {
 		require.Equal(t, want, newer.Status()[partition].Holder)
 	}
 
-	// An older build reads the names of the keys of members, and the values of leases.
+	// An older version reads the names of member keys and the values of leases.
 	bucket, err := b.jetstream().KeyValue(t.Context(), natsdeploy.LeaseBucket)
 	require.NoError(t, err)
 	lease, err := bucket.Get(t.Context(), "lease.store.graph.1.2")
@@ -166,9 +166,8 @@ func TestAnOlderBuildBesideANewerOneKeepsItsShare(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestWhatIsRenewedWhileTheClusterIsReadIsListedOnce: keys are renewed all the time, and a
-// watch tells one twice, or too late.
-func TestWhatIsRenewedWhileTheClusterIsReadIsListedOnce(t *testing.T) {
+// Keys are renewed all the time, and a watch may report a renewed key twice or late.
+func TestRenewedKeysAreListedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), b.jetstream(), time.Minute)
@@ -211,7 +210,7 @@ func TestWhatIsRenewedWhileTheClusterIsReadIsListedOnce(t *testing.T) {
 	}
 }
 
-func TestAProcessThatTakesNoLeasesIsListedAndGetsNoPartition(t *testing.T) {
+func TestProcessWithoutLeasesIsListedAndGetsNoPartition(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	reader, err := projection.NewLeases(projection.LeaseConfig{Conn: b.conn, Process: "reader.1", Program: "context-api", TTL: leaseTTL})
@@ -227,7 +226,7 @@ func TestAProcessThatTakesNoLeasesIsListedAndGetsNoPartition(t *testing.T) {
 	require.Equal(t, projection.Member{Process: "reader-1", Program: "context-api", Started: c.Members[0].Started}, c.Members[0])
 	require.Equal(t, "writer", c.Holder(build(1), 1))
 
-	// The bucket may vanish.
+	// The bucket may be lost.
 	require.NoError(t, b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
 	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 2 })
 
@@ -239,7 +238,7 @@ func TestAProcessThatTakesNoLeasesIsListedAndGetsNoPartition(t *testing.T) {
 	b.awaitCluster(func(c projection.Cluster) bool { return len(c.Members) == 1 && driven(c) == 2 })
 }
 
-func TestAHaltAtTheStartIsSeenByEveryProcess(t *testing.T) {
+func TestHaltAtTheStartIsSeenByEveryProcess(t *testing.T) {
 	t.Parallel()
 	b, other := setup(t, 1), setup(t, 1)
 	for range 3 {
@@ -265,20 +264,20 @@ func TestAHaltAtTheStartIsSeenByEveryProcess(t *testing.T) {
 	b.awaitSeq(first.projector, 0, b.message("c"))
 }
 
-func TestAProcessWhoseNameIsTakenSaysSo(t *testing.T) {
+func TestProcessWhoseNameIsTakenSaysSo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	first := b.worker("same")
 	awaitShared(t, first)
 	second := b.worker("same")
-	await(t, second.projector, "says why it takes part in nothing", func(s projection.Status) bool { return s.Error != "" })
+	await(t, second.projector, "the status says why it can't join", func(s projection.Status) bool { return s.Error != "" })
 	require.Contains(t, second.Status()[0].Error, `another process has the name "same"`)
 	first.Stop()
 	awaitShared(t, second)
 	require.Empty(t, second.Status()[0].Error)
 }
 
-func TestAnOlderBuildsNoteOfAHaltGoesWithTheNextBatch(t *testing.T) {
+func TestHaltRecordedByAnOlderVersionIsClearedByTheNextBatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	pr := b.start(graph.Projection())
@@ -292,7 +291,7 @@ func TestAnOlderBuildsNoteOfAHaltGoesWithTheNextBatch(t *testing.T) {
 	require.Empty(t, b.checkpoint().Halted)
 }
 
-func TestPartitionsThatNobodyEverDroveAreShown(t *testing.T) {
+func TestPartitionsNeverDrivenAreShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 3)
 	b.many(30, 30)

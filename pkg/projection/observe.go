@@ -15,7 +15,7 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// Option is something that [NewProjector] may be told.
+// Option configures a projector, see [NewProjector].
 type Option func(*options)
 
 type options struct {
@@ -23,9 +23,9 @@ type options struct {
 	leases     *Leases // nil: all partitions are this projector's own
 	where      string  // store and generation of the read model, see [Build]
 	generation int
-	batch      int                  // events in a batch at most
-	costly     bool                 // each transaction of the store is
-	idle       func() time.Duration // nil: it yields to nobody
+	batch      int                  // maximum number of events in a batch
+	costly     bool                 // each transaction of the store is expensive
+	idle       func() time.Duration // nil if it yields to nobody
 	announced  func([]Status) []Status
 }
 
@@ -35,66 +35,66 @@ func BatchOf(events int) Option {
 	return func(o *options) { o.batch = events }
 }
 
-// CostlyTransactions says that each transaction of the store costs much, however little it
+// CostlyTransactions says that each transaction of the store is expensive, however little it
 // writes, as on a server that others use. The projector then pauses after small transactions
 // that took long, and it does not make its batches smaller while it yields, see [Yield].
 func CostlyTransactions() Option {
 	return func(o *options) { o.costly = true }
 }
 
-// OfBuild says which build of the read model a projector writes, see [Build].
+// OfBuild sets which build of the read model a projector writes, see [Build].
 func OfBuild(store string, generation int) Option {
 	return func(o *options) { o.where, o.generation = store, generation }
 }
 
-// Shared makes a projector drive only the partitions whose leases it can take, for a
-// store that several processes write to. Each [Build] has its leases.
+// Shared makes a projector drive only the partitions whose leases it can take, for a store
+// that several processes write to. Each [Build] has its own leases.
 func Shared(leases *Leases) Option {
 	return func(o *options) { o.leases = leases }
 }
 
-// Announced names a function through which the statuses go that a [Shared] projector tells
-// other processes, twice a second: it can add what the projector does not know.
+// Announced sets a function that can change the statuses which a [Shared] projector
+// announces to other processes twice a second, to add what the projector does not know.
 func Announced(add func([]Status) []Status) Option {
 	return func(o *options) { o.announced = add }
 }
 
-// observer is who looks at a projector: nobody, unless options say so.
+// observer receives what a projector does; its zero value receives nothing.
 type observer struct {
 	applied func(Batch)
 	tracer  trace.Tracer
 }
 
-// Batch is one batch that a projector has applied, for metrics.
+// Batch describes one applied batch, for metrics.
 type Batch struct {
 	Projection string
 	Partition  int
 	Events     int
-	Decode     time.Duration // of its events, which is done beside the writer
-	Apply      time.Duration // inside of the transaction: read, claim, reduce, save
+	Decode     time.Duration // decoding of its events, in parallel with the writer
+	Apply      time.Duration // inside the transaction: read, claim, reduce, save
 	Commit     time.Duration
 	// Foreign counts the events of other projects' types that the projection has no
 	// reducer for (see [events.IsForeign]).
 	Foreign int
-	// Conversations are those that it has events of, each once.
+	// Conversations lists the conversations of its events, each once.
 	Conversations []events.ConversationID
 }
 
-// OnBatch names a function that is called after each batch, by the goroutine of its
+// OnBatch sets a function that is called after each batch, by the goroutine of the
 // partition.
 func OnBatch(applied func(Batch)) Option {
 	return func(o *options) { o.applied = applied }
 }
 
-// WithTracer records a span for each event whose producer's trace is sampled, in that
-// trace, from when its batch was begun until it was committed. A span for each batch,
-// linked to the producers, would cost less but nobody finds it from the producer's
-// side.
+// WithTracer records a span for each event whose producer's trace is sampled. The span is
+// part of that trace and lasts from the start of the batch until its commit. One span per
+// batch, linked to the producers, would cost less, but could not be found from the
+// producer's side.
 func WithTracer(tracer trace.Tracer) Option {
 	return func(o *options) { o.tracer = tracer }
 }
 
-// decode is [Projection.decode] with what an observer wants to know.
+// decode is [Projection.decode] plus what the observer wants to know.
 func (p *Projector[U]) decode(m eventlog.Message) *entry {
 	if p.applied == nil && p.tracer == nil {
 		return p.projection.decode(m)
@@ -110,8 +110,8 @@ func (p *Projector[U]) decode(m eventlog.Message) *entry {
 	return e
 }
 
-// observe tells about a batch. Events up to history are not traced: a read model that
-// is built anew replays them, long after their traces ended.
+// observe reports a batch. Events up to history are not traced because a new read model
+// replays them long after their traces ended.
 func (p *Projector[U]) observe(partition int, batch []*entry, out outcome, began time.Time, history uint64) {
 	if p.applied != nil {
 		b := Batch{Projection: p.projection.Name, Partition: partition, Events: len(batch), Apply: out.apply, Commit: out.commit}

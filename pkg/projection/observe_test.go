@@ -13,7 +13,7 @@ type unit struct{}
 
 func (unit) Tombstone(events.ConversationID) uint64 { return 0 }
 
-func TestAnEventIsDecodedAtTheSameCostWhetherOrNotBatchesAreObserved(t *testing.T) {
+func TestObservingDoesNotMakeDecodingDearer(t *testing.T) {
 	e, err := events.New("c", "test", "1", &events.MessageCreated{MessageID: "1", Role: "user", Content: "hello"})
 	require.NoError(t, err)
 	e.Extensions["traceparent"] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -22,7 +22,7 @@ func TestAnEventIsDecodedAtTheSameCostWhetherOrNotBatchesAreObserved(t *testing.
 	m := eventlog.Message{Seq: 1, Subject: "ev.0.t.c.message_created", Header: msg.Header, Data: msg.Data}
 	p := &Projector[unit]{projection: Projection[unit]{Reducers: map[string]Reducer[unit]{e.Type: func(unit, *events.Recorded) error { return nil }}}}
 	require.NoError(t, p.decode(m).invalid)
-	fewest := func() float64 { // of many, since a pool can be empty at times
+	fewest := func() float64 { // the minimum, because a pool may be empty at times
 		n := testing.AllocsPerRun(1, func() { p.decode(m) })
 		for range 200 {
 			n = min(n, testing.AllocsPerRun(1, func() { p.decode(m) }))

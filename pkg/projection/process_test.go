@@ -24,8 +24,8 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// leaseProcess in the environment makes this test program a process that takes leases
-// from the server there, and tells what it drives on its standard output.
+// leaseProcess is an environment variable with the URL of a server. It turns this test
+// program into a process that takes leases there and prints what it drives.
 const leaseProcess = "MNEME_TEST_LEASE_PROCESS"
 
 const processPartitions = 8
@@ -72,11 +72,11 @@ func takeLeases(url string) {
 	s.run(ctx)
 }
 
-// process is one that takes leases.
+// process is a process that takes leases.
 type process struct {
 	*exec.Cmd
 	mu   sync.Mutex
-	held map[int]bool // as it says
+	held map[int]bool // as the process reports
 }
 
 func (p *process) count() int {
@@ -85,7 +85,7 @@ func (p *process) count() int {
 	return len(p.held)
 }
 
-// sharedBy tells whether processes hold all partitions evenly.
+// sharedBy reports whether the processes hold all partitions evenly.
 func sharedBy(list []*process) bool {
 	total, low, high := 0, processPartitions, 0
 	for _, p := range list {
@@ -102,10 +102,9 @@ func awaitSharedBy(t *testing.T, list ...*process) time.Duration {
 	return time.Since(began)
 }
 
-// TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers uses real processes and
-// real signals, and the TTL of every day. With MNEME_TEST_ROUNDS, on an idle machine, it
-// measures that often and holds the times to their limits.
-func TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers(t *testing.T) {
+// The processes, signals and TTL of this test are real. With MNEME_TEST_ROUNDS, for an idle
+// machine, it measures that many rounds and checks the times against their limits.
+func TestPartitionsOfEndedOrSleepingProcessesMove(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
 	}
@@ -161,7 +160,7 @@ func TestProcessesThatEndOrSleepLeaveTheirPartitionsToOthers(t *testing.T) {
 		sleeper := list[0]
 		require.NoError(t, sleeper.Process.Signal(syscall.SIGSTOP))
 		sleep = append(sleep, awaitSharedBy(t, list[1:]...))
-		require.Positive(t, sleeper.count(), "it does not know")
+		require.Positive(t, sleeper.count(), "it does not know yet that it lost them")
 		require.NoError(t, sleeper.Process.Signal(syscall.SIGCONT))
 		wake = append(wake, awaitSharedBy(t, list...))
 	}

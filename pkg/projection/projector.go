@@ -13,7 +13,7 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// State is where a projector is on its partition.
+// State is the state of a projector on one partition.
 type State string
 
 const (
@@ -23,29 +23,29 @@ const (
 	StateHalted     State = "halted"
 )
 
-// Status is what a projector says about one of its partitions.
+// Status is the status of one partition of a projector.
 type Status struct {
 	Build
 	Partition  int
 	State      State
 	Checkpoint Checkpoint
-	Head       uint64  // last sequence of the partition, if [Progress] has asked
-	Lag        uint64  // events of the partition not yet applied, as the server last said
-	Error      string  // the store's present trouble, or why the projector halted
-	Rate       float64 // events of the log that went through it, a second, over the last seconds
-	Retries    uint64  // how often the projector has waited for a store or a server since it began
+	Head       uint64  // last sequence of the partition; set only by [Progress]
+	Lag        uint64  // events of the partition not yet applied, at the last delivery
+	Error      string  // current error of the store, or why the projector halted
+	Rate       float64 // events per second over the last seconds
+	Retries    uint64  // retries for a store or a server since the start
 
-	// Holder is the process that holds the partition's lease, "" if none does or there
-	// are no leases. A projector is idle on a partition that another process holds, and
-	// knows nothing of it.
+	// Holder is the process that holds the partition's lease, "" if there is none or there
+	// are no leases. On a partition that another process holds, a projector is idle and
+	// knows nothing else.
 	Holder string
 }
 
-// Projector drives a projection on the partitions of the log: on those whose leases
-// it can take if it is [Shared], else on all. Then it needs to be the only one on its
-// store. Whoever opens a file holds its lock, but a server lets others in: the fence then
-// keeps the read model right, and the older projector halts. Only one that follows
-// another log does not take over; it halts itself.
+// Projector drives a projection. If it is [Shared], it drives the partitions whose leases
+// it can take, otherwise all; then it must be the only one on its store. A file is locked
+// by whoever opens it, but a server is not: there the fence keeps the read model right and
+// the older of two projectors halts. A projector that follows another log does not take
+// over but halts itself.
 type Projector[U Unit] struct {
 	projection Projection[U]
 	log        *eventlog.Log
@@ -53,20 +53,20 @@ type Projector[U Unit] struct {
 	slog       *slog.Logger
 	options
 
-	applying atomic.Int32 // batches under way
+	applying atomic.Int32 // batches being applied
 
 	mu       sync.Mutex
 	worked   time.Time // when the last batch ended
 	statuses []Status
 	meters   []meter
 	requests []chan request
-	gone     []chan struct{} // closed while nobody takes a partition's requests
+	gone     []chan struct{} // per partition, closed while nobody accepts requests
 	cancel   context.CancelFunc
 	stopped  bool
 	ended    sync.WaitGroup
 }
 
-// request asks the goroutine that owns a partition to do something between two batches.
+// request asks the goroutine that drives a partition to do something between two batches.
 type request struct {
 	do   func(ctx context.Context, cp Checkpoint) (outcome, error)
 	done chan answer
@@ -77,11 +77,11 @@ type answer struct {
 	err error
 }
 
-// ErrNotRunning is returned for a request to a projector that was not started, was
-// stopped, or is halted.
+// ErrNotRunning is returned for a request to a projector that was not started, was stopped,
+// or is halted.
 var ErrNotRunning = errors.New("the projector is not running")
 
-// NewProjector makes a projector; Start sets it going.
+// NewProjector returns a projector that does nothing until Start.
 func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], logger *slog.Logger, with ...Option) (*Projector[U], error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -102,10 +102,10 @@ func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], lo
 	return pr, nil
 }
 
-// build names what the projector writes.
+// build names the read model that the projector writes.
 func (p *Projector[U]) build() Build { return Build{p.where, p.projection.Name, p.generation} }
 
-// Start begins to drive the partitions. A second Start does nothing.
+// Start begins to drive partitions. A second call does nothing.
 func (p *Projector[U]) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,16 +128,16 @@ func (p *Projector[U]) Start() {
 	for n := range p.statuses {
 		p.ended.Go(func() {
 			defer p.answer(n)()
-			_ = p.own(ctx, nil, n) // the status says it
+			_ = p.own(ctx, nil, n) // the status has the error
 			close(p.gone[n])
-			<-ctx.Done() // whoever asks is told why it has ended
+			<-ctx.Done() // keep answering requests with the reason
 		})
 	}
 }
 
-// Stop gives the leases back and waits for the goroutines. With leases the batches in
-// hand are finished first, for which they have 10 s; without, and behind that, they are
-// cut off, and applied again at the next start. It is idempotent and legal before Start.
+// Stop gives back the leases and waits until all goroutines have ended. With leases,
+// current batches get 10 s to finish; otherwise, or after that, they are cut off and
+// applied again later. Stop is idempotent and legal before Start.
 func (p *Projector[U]) Stop() {
 	p.mu.Lock()
 	cancel := p.cancel
@@ -168,11 +168,12 @@ func (p *Projector[U]) Status() []Status {
 	return list
 }
 
-// outside says on each partition why the process takes part in nothing, or that it does.
+// outside records on each partition why the process could not join the lease group; nil
+// clears it.
 func (p *Projector[U]) outside(err error) {
 	text := ""
 	if err != nil {
-		text = "takes part in nothing: " + err.Error()
+		text = "cannot join the lease group: " + err.Error()
 	}
 	for n := range p.statuses {
 		p.update(n, func(s *Status) { s.Error = text })
@@ -185,10 +186,10 @@ func (p *Projector[U]) update(partition int, change func(*Status)) {
 	change(&p.statuses[partition])
 }
 
-// Repair makes one conversation anew in one transaction: its rows are deleted and
-// its events up to the checkpoint are applied again from the log, in order. It is
-// how a failed event is tried again. It returns how many events were applied and
-// how many failed, or [ErrNotRunning], or [ErrElsewhere].
+// Repair deletes the rows of one conversation and applies its events up to the checkpoint
+// again, in order, in one transaction. This is how failed events are retried. It returns
+// how many events were applied and how many failed. Errors: [ErrNotRunning] and
+// [ErrElsewhere].
 func (p *Projector[U]) Repair(ctx context.Context, id events.ConversationID) (applied, failed int, err error) {
 	p.mu.Lock()
 	started := p.cancel != nil
@@ -204,7 +205,7 @@ func (p *Projector[U]) Repair(ctx context.Context, id events.ConversationID) (ap
 		return p.projection.repair(ctx, p.log, p.store, cp, id)
 	}}
 	select {
-	case p.requests[partition] <- r: // which is answered in any case
+	case p.requests[partition] <- r: // the receiver always answers
 	case <-gone:
 		return 0, 0, fmt.Errorf("repair %q: %w", id.ID, p.refusal(partition))
 	case <-ctx.Done():
@@ -218,7 +219,7 @@ func (p *Projector[U]) Repair(ctx context.Context, id events.ConversationID) (ap
 	}
 }
 
-// refusal says why nobody takes a partition's requests.
+// refusal returns why nobody accepts a partition's requests.
 func (p *Projector[U]) refusal(partition int) error {
 	p.mu.Lock()
 	s, stopped := p.statuses[partition], p.stopped
@@ -227,12 +228,12 @@ func (p *Projector[U]) refusal(partition int) error {
 		return errors.Join(ErrNotRunning, p.trouble(partition))
 	}
 	if s.Holder == "" || s.Holder == p.leases.process {
-		return fmt.Errorf("%w: nobody does at the moment", ErrElsewhere)
+		return fmt.Errorf("%w: no process does at the moment", ErrElsewhere)
 	}
 	return fmt.Errorf("%w: %s does", ErrElsewhere, s.Holder)
 }
 
-// trouble is the error in a partition's status.
+// trouble returns the error in a partition's status.
 func (p *Projector[U]) trouble(partition int) error {
 	if s := p.Status()[partition]; s.Error != "" {
 		return errors.New(s.Error)

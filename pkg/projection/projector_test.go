@@ -17,7 +17,7 @@ import (
 	"mneme/pkg/projection"
 )
 
-func TestAProjectorCatchesUpAndThenFollows(t *testing.T) {
+func TestProjectorCatchesUpThenFollows(t *testing.T) {
 	t.Parallel()
 	for _, partitions := range []int{1, 4} {
 		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestAProjectorCatchesUpAndThenFollows(t *testing.T) {
 	}
 }
 
-func TestAProjectorOnAnEmptyLogIsLive(t *testing.T) {
+func TestProjectorOnAnEmptyLogIsLive(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	pr := b.start(graph.Projection())
@@ -81,7 +81,7 @@ func TestStopIsIdempotentAndLegalBeforeStart(t *testing.T) {
 	require.Zero(t, pr.Status()[0].Checkpoint.Seq)
 }
 
-func TestStoppedAnywhereAndStartedAgainItIsAsIfItHadRunThrough(t *testing.T) {
+func TestRestartsAtAnyPointChangeNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	b.many(2000, 9)
@@ -111,7 +111,7 @@ func TestStoppedAnywhereAndStartedAgainItIsAsIfItHadRunThrough(t *testing.T) {
 	require.EqualValues(t, 2400, v.Events)
 }
 
-func TestAStoreThatIsClosedInTheMiddleLosesNothing(t *testing.T) {
+func TestStoreClosedMidwayLosesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.many(3000, 5)
@@ -128,10 +128,10 @@ func TestAStoreThatIsClosedInTheMiddleLosesNothing(t *testing.T) {
 	require.True(t, new(b.verify(graph.Projection())).Equal())
 }
 
-func TestAStoreInTroubleIsWaitedForAndNothingIsSkipped(t *testing.T) {
+func TestProjectorWaitsForAFailingStoreAndSkipsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
-	// The table is away: SQLite's own error, as a damaged or full disk gives one.
+	// Without the table SQLite returns an error of its own, as on a damaged or full disk.
 	script := func(s string) {
 		db, err := sql.Open("sqlite", b.path)
 		require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestAStoreInTroubleIsWaitedForAndNothingIsSkipped(t *testing.T) {
 	require.True(t, new(b.verify(graph.Projection())).Equal())
 }
 
-func TestAnotherWriterIsWaitedFor(t *testing.T) {
+func TestProjectorWaitsForAnotherWriter(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	pr := b.start(graph.Projection())
@@ -177,7 +177,7 @@ func TestAnotherWriterIsWaitedFor(t *testing.T) {
 	b.awaitSeq(pr, 0, seq)
 }
 
-func TestOfTwoProjectorsTheOlderIsFencedAndHalts(t *testing.T) {
+func TestOlderOfTwoProjectorsIsFencedAndHalts(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	older := b.start(graph.Projection())
@@ -193,7 +193,7 @@ func TestOfTwoProjectorsTheOlderIsFencedAndHalts(t *testing.T) {
 	require.Empty(t, b.checkpoint().Halted)
 }
 
-func TestAnotherDeclarationHaltsUntilARebuild(t *testing.T) {
+func TestChangedDeclarationHaltsUntilARebuild(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	pr := b.start(graph.Projection())
@@ -206,7 +206,7 @@ func TestAnotherDeclarationHaltsUntilARebuild(t *testing.T) {
 	require.Contains(t, pr.Status()[0].Error, "rebuild needed: mneme rebuild graph")
 }
 
-func TestADeclarationWithAMistakeIsRefused(t *testing.T) {
+func TestInvalidDeclarationIsRefused(t *testing.T) {
 	t.Parallel()
 	for reason, change := range map[string]func(p *projection.Projection[*graph.Unit]){
 		"name":               func(p *projection.Projection[*graph.Unit]) { p.Name = "Graph 1" },
@@ -229,7 +229,7 @@ func TestReadersOfManyConversationsDoNotBlockEachOther(t *testing.T) {
 	defer reader.Close()
 	errs := make(chan error)
 	const readers = 64
-	for n := range readers { // more than there are connections, none of which has read anything yet
+	for n := range readers { // more readers than connections, all still unused
 		go func() {
 			id := events.ConversationID{Tenant: "t", ID: fmt.Sprintf("c%d", n%5)}
 			_, err := reader.Transcript(t.Context(), id, graph.TranscriptQuery{Limit: 10})

@@ -14,39 +14,39 @@ import (
 	natsdeploy "mneme/deploy/nats"
 )
 
-// ErrElsewhere is returned for a request to a projector that does not hold the
-// partition it concerns; the text says which process does.
+// ErrElsewhere is returned for a request to a projector that does not hold the partition.
+// The text names the process that does.
 var ErrElsewhere = errors.New("this process does not hold the partition")
 
-// Leases are how processes that write to one store share the partitions of their
-// projections, see the package comment. A process needs one value for all of them.
+// Leases let processes that write to one store share the partitions of their projections,
+// see the package comment. A process needs one value for all its projections.
 type Leases struct {
 	js      jetstream.JetStream
 	process string
 	about   Member // without partitions
 	ttl     time.Duration
-	finish  time.Duration // how long the batch in hand may take that ends a tenure
+	finish  time.Duration // time for the last batch after a partition is given back
 }
 
-// defaultFinish is many times what the largest batch takes in a store that answers.
+// defaultFinish is many times longer than the largest batch takes in a store that answers.
 const defaultFinish = 10 * time.Second
 
-// LeaseConfig says who takes leases, and where.
+// LeaseConfig configures [NewLeases].
 type LeaseConfig struct {
 	Conn *nats.Conn
-	// Process is a name that no other process has: of two with one name, the second
-	// waits until the first is gone. A process that starts again should take another
-	// one, or it waits for its own old leases.
+	// Process must be unique: a second process with the same name waits until the first is
+	// gone. A restarted process should use a new name, otherwise it waits for its own old
+	// leases to expire.
 	Process string
-	// Program and Version are what runs in it, for [ReadCluster].
+	// Program and Version are shown by [ReadCluster].
 	Program, Version string
 	// TTL is how long the partitions of a killed process stand still; 0 means
-	// [natsdeploy.DefaultLeaseTTL]. A bucket that is there keeps its own.
+	// [natsdeploy.DefaultLeaseTTL]. An existing bucket keeps its own TTL.
 	TTL time.Duration
 }
 
-// NewLeases takes nothing yet; a projector that is told to use them does, from its
-// Start to its Stop.
+// NewLeases takes no leases yet. A [Shared] projector takes them between its Start and its
+// Stop.
 func NewLeases(c LeaseConfig) (*Leases, error) {
 	js, err := jetstream.New(c.Conn)
 	if err != nil {
@@ -60,8 +60,8 @@ func NewLeases(c LeaseConfig) (*Leases, error) {
 	return l, nil
 }
 
-// Process is the name under which leases are taken: the configured one, with a hyphen
-// for each character that a key of the bucket cannot have.
+// Process returns the name under which leases are taken: the configured one, with a hyphen
+// in place of each character that is not allowed in a key.
 func (l *Leases) Process() string { return l.process }
 
 func token(name string) string {
@@ -81,19 +81,18 @@ type share struct {
 	partitions int
 	slog       *slog.Logger
 
-	// work drives a partition until ctx ends, which is at once, or stop is closed, which
-	// is after the batch in hand, or it can't go on.
+	// work drives a partition until it can't go on, ctx ends (then it stops at once), or
+	// stop is closed (then it finishes the current batch).
 	work func(ctx context.Context, stop <-chan struct{}, partition int) error
-	// about is what the process says of itself, asked at each renewal.
+	// about returns the value of the member key; called at each renewal.
 	about func() []byte
-	// holder is told who holds a partition, "" for nobody; only by run.
+	// holder is told who holds a partition, "" for nobody. Only run calls it.
 	holder func(partition int, process string)
-	// outside is told why the process takes part in nothing, nil once it does.
+	// outside is told why the process can't join, and nil once it has joined.
 	outside func(error)
 }
 
-// maxAbsence is the longest that a process waits before it looks again for a bucket
-// or a server that was away.
+// maxAbsence is the longest wait before a missing bucket or server is tried again.
 const maxAbsence = time.Second
 
 // run takes and gives back leases until ctx ends, then gives back what it has.
@@ -107,7 +106,7 @@ func (s *share) run(ctx context.Context) {
 		}
 		s.outside(err)
 		if known.isNews(err) {
-			s.slog.Warn("the process takes part in nothing and tries again, until it succeeds", "error", err)
+			s.slog.Warn("cannot join the lease group; retrying", "error", err)
 		}
 		select {
 		case <-time.After(backoff):
@@ -120,8 +119,7 @@ func (s *share) run(ctx context.Context) {
 	}
 }
 
-// membership is the time in which a process is a member: from when it has said so in
-// the bucket until it can't any more.
+// membership lasts from the Create of the process's member key until the key can't be kept.
 type membership struct {
 	*share
 	bucket jetstream.KeyValue
@@ -130,26 +128,27 @@ type membership struct {
 	view   *view
 	held   map[int]*tenure
 	ended  chan ending
-	asleep map[int]time.Time // partitions that are not to be taken before
+	asleep map[int]time.Time // partitions not to be taken before this time
 }
 
 // tenure is the time in which a process holds a partition.
 type tenure struct {
 	*lease
-	stop     chan struct{} // closed when the partition is to be given back
+	stop     chan struct{} // closed to give the partition back
 	stopping bool
-	cut      context.CancelCauseFunc // ends the work at once
+	cut      context.CancelCauseFunc // stops the work at once
 }
 
-// errUnfinished says that a batch was cut off so that its partition could be given back.
-var errUnfinished = errors.New("the batch in hand took too long and was cut off")
+// errUnfinished means that a batch was cut off to give its partition back.
+var errUnfinished = errors.New("the current batch took too long and was cut off")
 
 type ending struct {
 	partition int
 	err       error
 }
 
-// join makes the process a member until ctx ends, which is nil, or it can't be one.
+// join makes the process a member until ctx ends, which returns nil, or until it can't be
+// one.
 func (s *share) join(ctx context.Context) error {
 	bucket, ttl, err := natsdeploy.ApplyLeases(ctx, s.js, s.ttl)
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *share) join(ctx context.Context) error {
 	}
 	self, err := take(bucket, ttl, s.keys.member(s.process), s.about)
 	if errors.Is(err, errTaken) {
-		return fmt.Errorf("another process has the name %q, or this one had it just now", s.process)
+		return fmt.Errorf("another process has the name %q, or an earlier run of this one had it moments ago", s.process)
 	}
 	if err != nil {
 		return err
@@ -173,7 +172,7 @@ func (s *share) join(ctx context.Context) error {
 			t.lose(err)
 		}
 	}
-	self.release() // before the rest: the others then know what will be theirs
+	self.release() // first, so that the others know what they will get
 	for partition := range m.held {
 		m.giveBack(partition)
 	}
@@ -186,7 +185,7 @@ func (s *share) join(ctx context.Context) error {
 	return err
 }
 
-// take keeps to what the view says until ctx ends.
+// take takes and gives back partitions as the view demands, until ctx ends.
 func (m *membership) take(ctx context.Context) (err error) {
 	if m.view, err = watch(m.bucket, m.ttl, m.keys, m.partitions); err != nil {
 		return err
@@ -199,10 +198,10 @@ func (m *membership) take(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return nil
 		case <-m.self.valid.Done():
-			return fmt.Errorf("this process counts as gone: %w", context.Cause(m.self.valid))
+			return fmt.Errorf("this process lost its member key: %w", context.Cause(m.self.valid))
 		case e, ok := <-m.view.watcher.Updates():
 			if !ok {
-				return errors.New("the watch of the leases has ended")
+				return errors.New("the lease watch has ended")
 			}
 			if !m.view.see(e, m.process) {
 				continue
@@ -210,9 +209,9 @@ func (m *membership) take(ctx context.Context) (err error) {
 		case end := <-m.ended:
 			m.wasGivenBack(end)
 		case <-ticker.C:
-			// The renewals of the own key must come back as updates.
+			// The renewals of this process's own key must come back as updates.
 			if time.Since(m.view.heard) > m.ttl {
-				m.slog.Warn("the watch of the leases is silent and begins again")
+				m.slog.Warn("lease watch went silent; restarting it")
 				next, err := watch(m.bucket, m.ttl, m.keys, m.partitions)
 				if err != nil {
 					return err
@@ -227,7 +226,8 @@ func (m *membership) take(ctx context.Context) (err error) {
 	}
 }
 
-// settle takes what belongs to this process and is free, and gives back what does not.
+// settle takes the free partitions that belong to this process, and gives back those that
+// don't.
 func (m *membership) settle() {
 	for partition, h := range m.view.held {
 		m.holder(partition, h.process)
@@ -238,14 +238,14 @@ func (m *membership) settle() {
 			m.giveBack(partition)
 		case !mine && owner == m.process && m.view.held[partition].process == "" && time.Now().After(m.asleep[partition]):
 			if err := m.begin(partition); err != nil && !errors.Is(err, errTaken) {
-				m.slog.Warn("a lease could not be taken", "partition", partition, "error", err)
-				return // the next tick tries again, if the membership lasts
+				m.slog.Warn("cannot take a lease; will retry", "partition", partition, "error", err)
+				return // the next tick retries, if the membership lasts
 			}
 		}
 	}
 }
 
-// begin takes the lease of a partition and sets the work going.
+// begin takes the lease of a partition and starts the work.
 func (m *membership) begin(partition int) error {
 	l, err := take(m.bucket, m.ttl, m.keys.lease(partition), func() []byte { return []byte(m.process) })
 	if err != nil {
@@ -269,8 +269,9 @@ func (m *membership) begin(partition int) error {
 	return nil
 }
 
-// giveBack ends the work on a partition; its lease is released behind it. A store that
-// does not answer must not keep the partition, nor the process, for ever.
+// giveBack ends the work on a partition, after which its lease is released. It sets a time
+// limit because a store that does not answer must not keep the partition or the process
+// forever.
 func (m *membership) giveBack(partition int) {
 	if t := m.held[partition]; !t.stopping {
 		t.stopping = true
@@ -279,15 +280,15 @@ func (m *membership) giveBack(partition int) {
 	}
 }
 
-// wasGivenBack takes note that a tenure is over.
+// wasGivenBack records that a tenure is over.
 func (m *membership) wasGivenBack(end ending) {
 	delete(m.held, end.partition)
 	switch {
 	case end.err == nil:
 		m.slog.Info("partition given back", "partition", end.partition)
 	case errors.Is(end.err, ErrFenced):
-		// By another process that has the lease now; or by one that knows nothing of
-		// leases, and the two should not drive each other out all the time.
+		// Fenced by another process that has the lease now, or by one that does not use
+		// leases; then the two must not keep driving each other out.
 		m.asleep[end.partition] = time.Now().Add(m.ttl)
 		fallthrough
 	default:

@@ -19,18 +19,18 @@ import (
 	"mneme/pkg/projection"
 )
 
-// leaseTTL is short, and long enough for a busy machine.
+// leaseTTL is short but long enough for a busy machine.
 const leaseTTL = time.Second
 
-// worker is a projector as a process of its own would run it: with its own connection
-// and name. Only the store is shared with the others.
+// worker is a projector as a separate process would run it, with its own connection and
+// name. Only the store is shared.
 type worker struct {
 	*projector
 	name string
 	conn *nats.Conn
 }
 
-// worker starts one until the end of the test.
+// worker starts a worker that runs until the end of the test.
 func (b *bench) worker(name string) *worker {
 	return b.workerOf(name, graph.Projection(), b.store)
 }
@@ -56,14 +56,14 @@ func (b *bench) workerOn(conn *nats.Conn, name string, p projection.Projection[*
 	return &worker{projector: pr, name: name, conn: conn}
 }
 
-// kill ends a worker as kill −9 looks to all others: its connection is gone, and its
-// keys stay.
+// kill ends a worker in the way that others see kill -9: its connection is gone, its keys
+// stay.
 func (w *worker) kill() {
 	w.conn.Close()
 	w.Stop()
 }
 
-// drives counts the partitions that a worker drives and that are caught up.
+// drives counts the partitions that a worker drives and has caught up with.
 func (w *worker) drives() (n int) {
 	for _, s := range w.Status() {
 		if s.State == projection.StateLive {
@@ -73,8 +73,8 @@ func (w *worker) drives() (n int) {
 	return n
 }
 
-// shared tells whether workers share all partitions evenly, each caught up, and agree
-// on who holds which.
+// shared reports whether workers share all partitions evenly, have caught up, and agree on
+// who holds which.
 func shared(workers []*worker) bool {
 	partitions := workers[0].Status()
 	driven, low, high := 0, len(partitions), 0
@@ -90,7 +90,7 @@ func shared(workers []*worker) bool {
 	return driven == len(partitions) && high-low <= 1
 }
 
-// build is one of the read model that tests write.
+// build returns the build of the read model that these tests write.
 func build(generation int) projection.Build {
 	return projection.Build{Store: "store", Projection: "graph", Generation: generation}
 }
@@ -103,13 +103,13 @@ func awaitShared(t *testing.T, workers ...*worker) {
 			for _, w := range workers {
 				t.Logf("%s: %+v", w.name, w.Status())
 			}
-			require.Fail(t, "waited in vain until the partitions are shared evenly")
+			require.Fail(t, "the partitions were not shared evenly in time")
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// awaitApplied waits until the store has the whole log.
+// awaitApplied waits until the store has applied the whole log.
 func (b *bench) awaitApplied() {
 	b.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -135,8 +135,8 @@ func (b *bench) checkpointOf(partition int) projection.Checkpoint {
 	return projection.Checkpoint{Partition: partition}
 }
 
-// holds requires that the read model has each event once, and is what one projector
-// alone makes of the log.
+// holds requires that the read model has each event once, and equals what a single
+// projector makes of the log.
 func (b *bench) holds(events int) {
 	b.t.Helper()
 	b.awaitApplied()
@@ -153,7 +153,7 @@ func (b *bench) holds(events int) {
 	require.EqualValues(b.t, events, v.Events)
 }
 
-func TestWorkersShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
+func TestWorkersSharePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 8)
 	b.many(500, 40)
@@ -174,7 +174,7 @@ func TestWorkersShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
 	t.Logf("handed over in %s", time.Since(began))
 	for n, s := range second.Status() {
 		if before[n].Holder == "second" || before[n].Holder == "third" {
-			require.Equal(t, before[n].Holder, s.Holder, "those of others stay where they are")
+			require.Equal(t, before[n].Holder, s.Holder, "other workers' partitions stay where they are")
 		}
 	}
 	for _, s := range first.Status() {
@@ -183,7 +183,7 @@ func TestWorkersShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
 	b.holds(1000)
 }
 
-func TestWorkersBeyondTheNumberOfPartitionsStandBy(t *testing.T) {
+func TestSurplusWorkersStandBy(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	workers := []*worker{b.worker("a"), b.worker("b"), b.worker("c"), b.worker("d")}
@@ -197,7 +197,7 @@ func TestWorkersBeyondTheNumberOfPartitionsStandBy(t *testing.T) {
 				require.Equal(t, projection.Status{Build: build(1), Partition: n, State: projection.StateIdle, Holder: s.Holder, Retries: s.Retries}, s)
 			}
 		}
-		// What is asked of one that stands by comes from the store.
+		// A standby answers from the store.
 		list, err := projection.Progress(t.Context(), build(1), b.log, b.store, statuses)
 		require.NoError(t, err)
 		for n, s := range list {
@@ -209,7 +209,7 @@ func TestWorkersBeyondTheNumberOfPartitionsStandBy(t *testing.T) {
 	}
 }
 
-func TestThePartitionsOfAKilledWorkerAreTakenOver(t *testing.T) {
+func TestPartitionsOfAKilledWorkerAreTakenOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 8)
 	killed, left := b.worker("killed"), b.worker("left")
@@ -219,18 +219,18 @@ func TestThePartitionsOfAKilledWorkerAreTakenOver(t *testing.T) {
 	b.many(100, 40)
 	awaitShared(t, left)
 	t.Logf("taken over after %s", time.Since(began))
-	require.Greater(t, time.Since(began), leaseTTL/2, "nobody said that it was gone")
+	require.Greater(t, time.Since(began), leaseTTL/2, "nobody announced its end")
 	b.holds(100)
 }
 
-// sleepy is a store whose process can be put to sleep before a transaction begins,
-// and does not know afterwards that time has passed.
+// sleepy is a store whose process can be put to sleep before a transaction begins, and
+// wakes up unaware that time has passed.
 type sleepy struct {
 	projection.Store[*graph.Unit]
-	sleep  chan struct{} // closed: whoever comes by falls asleep
+	sleep  chan struct{} // once closed, the next call falls asleep
 	asleep chan struct{}
 	wake   chan struct{}
-	woken  chan error // what became of its transaction
+	woken  chan error // result of its transaction
 }
 
 func (s *sleepy) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.Unit]) error) error {
@@ -246,7 +246,7 @@ func (s *sleepy) Update(ctx context.Context, partition int, fn func(projection.T
 	return err
 }
 
-func TestAProcessThatSleptThroughItsLeaseWritesNothing(t *testing.T) {
+func TestProcessThatSleptThroughItsLeaseWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	store := &sleepy{b.store, make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan error)}
@@ -267,18 +267,18 @@ func TestAProcessThatSleptThroughItsLeaseWritesNothing(t *testing.T) {
 	b.holds(3)
 }
 
-func TestOfTwoOwnersTheOlderIsFencedAndAsksForALeaseAgain(t *testing.T) {
+func TestOlderOfTwoOwnersIsFencedAndAsksForALeaseAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	w := b.worker("shares")
 	awaitShared(t, w)
-	alone := b.start(graph.Projection()) // knows nothing of leases
+	alone := b.start(graph.Projection()) // does not use leases
 	await(t, alone, "is live", isLive)
 	b.message("c")
 	b.awaitApplied()
 	await(t, alone, "is halted", func(s projection.Status) bool {
 		if s.State == projection.StateLive && shared([]*worker{w}) {
-			b.message("c") // by which the one without leases finds out
+			b.message("c") // lets the one without leases notice
 		}
 		return isHalted(s)
 	})
@@ -288,7 +288,7 @@ func TestOfTwoOwnersTheOlderIsFencedAndAsksForALeaseAgain(t *testing.T) {
 	require.True(t, new(b.verify(graph.Projection())).Equal())
 }
 
-func TestTheBucketMayVanish(t *testing.T) {
+func TestLostBucketIsRecreated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 8)
 	workers := []*worker{b.worker("a"), b.worker("b"), b.worker("c")}
@@ -308,7 +308,7 @@ func TestTheBucketMayVanish(t *testing.T) {
 	b.holds(300)
 }
 
-func TestTheServerMayBeStartedAnew(t *testing.T) {
+func TestWorkersSurviveAServerRestart(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 4)
 	dir := t.TempDir()
@@ -343,7 +343,7 @@ func TestTheServerMayBeStartedAnew(t *testing.T) {
 	b.holds(200)
 }
 
-func TestARequestGoesToTheWorkerThatHoldsThePartition(t *testing.T) {
+func TestOnlyTheHolderAcceptsRequests(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	seq := b.message("c")
@@ -367,7 +367,7 @@ func TestARequestGoesToTheWorkerThatHoldsThePartition(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatIsHaltedKeepsItsLeasesUntilItEnds(t *testing.T) {
+func TestHaltedWorkerKeepsItsLeasesUntilItEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	older := b.worker("older")
@@ -383,7 +383,7 @@ func TestAWorkerThatIsHaltedKeepsItsLeasesUntilItEnds(t *testing.T) {
 		if s.State == projection.StateHalted {
 			require.Contains(t, s.Error, "rebuild needed: mneme rebuild graph")
 			require.Equal(t, "newer", older.Status()[n].Holder)
-			require.Empty(t, b.checkpointOf(n).Halted, "another owner may be well")
+			require.Empty(t, b.checkpointOf(n).Halted, "another owner may be healthy")
 		}
 	}
 	newer.Stop()
@@ -392,7 +392,7 @@ func TestAWorkerThatIsHaltedKeepsItsLeasesUntilItEnds(t *testing.T) {
 	require.Empty(t, b.checkpointOf(0).Halted+b.checkpointOf(1).Halted)
 }
 
-func TestOfTwoWorkersWithOneNameTheSecondWaits(t *testing.T) {
+func TestSecondWorkerOfANameWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	first := b.worker("same")
@@ -408,7 +408,7 @@ func TestOfTwoWorkersWithOneNameTheSecondWaits(t *testing.T) {
 	b.holds(1)
 }
 
-func TestASharingProjectorStopsBeforeItsStartToo(t *testing.T) {
+func TestSharedProjectorMayStopBeforeStart(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	leases, err := projection.NewLeases(projection.LeaseConfig{Conn: b.conn, Process: "host.example"})
@@ -418,15 +418,14 @@ func TestASharingProjectorStopsBeforeItsStartToo(t *testing.T) {
 	require.NoError(t, err)
 	never.Stop()
 	never.Stop()
-	never.Start() // too late
+	never.Start() // no effect after Stop
 	require.Zero(t, b.checkpointOf(0).Epoch)
 	_, err = projection.NewLeases(projection.LeaseConfig{Conn: b.conn})
 	require.ErrorContains(t, err, "name")
 }
 
-// TestWorkersThatComeAndGoApplyEachEventOnceAndInOrder stops, kills and starts workers
-// while events come in.
-func TestWorkersThatComeAndGoApplyEachEventOnceAndInOrder(t *testing.T) {
+// Workers are stopped, killed and started while events come in.
+func TestEachEventIsAppliedOnceWhileWorkersComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 8)
 	rounds := 12
@@ -454,7 +453,7 @@ func TestWorkersThatComeAndGoApplyEachEventOnceAndInOrder(t *testing.T) {
 		workers = append(workers[:victim], workers[victim+1:]...)
 		switch {
 		case round%6 == 5:
-			_ = b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket) // it may be away already
+			_ = b.jetstream().DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket) // it may be gone already
 			fallthrough
 		case random.IntN(2) == 0:
 			go w.kill()

@@ -13,11 +13,11 @@ import (
 	"mneme/pkg/projection"
 )
 
-// stuck is a store whose server has stopped to answer once it is told to.
+// stuck is a store whose server stops answering on demand.
 type stuck struct {
 	projection.Store[*graph.Unit]
-	hang chan struct{} // closed: nobody gets an answer any more
-	hung chan struct{} // told of the first who does not
+	hang chan struct{} // once closed, no call returns
+	hung chan struct{} // receives the first call that hangs
 	once sync.Once
 }
 
@@ -32,7 +32,7 @@ func (s *stuck) Update(ctx context.Context, partition int, fn func(projection.Tx
 	return ctx.Err()
 }
 
-func TestAStoreThatDoesNotAnswerDoesNotHoldUpTheEndOfAWorker(t *testing.T) {
+func TestUnresponsiveStoreDoesNotBlockStop(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	store := &stuck{Store: b.store, hang: make(chan struct{}), hung: make(chan struct{})}
@@ -50,13 +50,13 @@ func TestAStoreThatDoesNotAnswerDoesNotHoldUpTheEndOfAWorker(t *testing.T) {
 
 	began := time.Now()
 	pr.Stop()
-	require.GreaterOrEqual(t, time.Since(began), finish, "the batch had its time")
+	require.GreaterOrEqual(t, time.Since(began), finish, "the batch got its full time")
 	require.Less(t, time.Since(began), 10*time.Second)
-	awaitShared(t, b.worker("next")) // long before the TTL: the lease was given back
+	awaitShared(t, b.worker("next")) // well within the TTL, because the lease was given back
 	b.holds(1)
 }
 
-// warnings counts what is logged as a warning, by its message.
+// warnings counts logged warnings by message.
 type warnings struct {
 	slog.Handler
 	mu    sync.Mutex
@@ -75,7 +75,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestAServerThatIsAwayIsWarnedOfOnce(t *testing.T) {
+func TestMissingServerIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	log := &warnings{count: map[string]int{}}
@@ -88,10 +88,10 @@ func TestAServerThatIsAwayIsWarnedOfOnce(t *testing.T) {
 	await(t, pr, "is live", isLive)
 	b.conn.Close()
 	await(t, pr, "is idle", func(s projection.Status) bool { return s.State == projection.StateIdle })
-	time.Sleep(3 * time.Second) // for six attempts, of which nothing tells
+	time.Sleep(3 * time.Second) // enough for six attempts
 	log.mu.Lock()
 	defer log.mu.Unlock()
-	warned := log.count["the process takes part in nothing and tries again, until it succeeds"]
+	warned := log.count["cannot join the lease group; retrying"]
 	require.Positive(t, warned)
-	require.LessOrEqual(t, warned, 2, "that it is gone, and why it can't come back")
+	require.LessOrEqual(t, warned, 2, "one for the loss, one for the failed return")
 }

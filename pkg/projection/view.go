@@ -11,26 +11,26 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// view is what a watch of the bucket has told: who is there, and who holds what.
+// view is what a watch of the bucket has shown: which members exist, and who holds what.
 type view struct {
 	keys    keys
 	watcher jetstream.KeyWatcher
 	cancel  context.CancelFunc
-	whole   bool // all that there was when the watch began has come
+	whole   bool // everything that existed at the start of the watch has arrived
 	members map[string]bool
 	held    []holding
-	heard   time.Time // when the watch began, or last told of this process itself
+	heard   time.Time // start of the watch, or its last update on this process's own key
 }
 
-// holding is the last that is known of a partition's lease.
+// holding is the last known holder of a partition's lease.
 type holding struct {
 	process  string // "" if nobody holds it
 	revision uint64
 }
 
-// watch begins a view. Patience is how long the server may take.
+// watch starts a view. patience limits how long the server may take.
 func watch(bucket jetstream.KeyValue, patience time.Duration, k keys, partitions int) (*view, error) {
-	ctx, cancel := context.WithCancel(context.Background()) // the watch ends with it
+	ctx, cancel := context.WithCancel(context.Background()) // also ends the watch
 	late := time.AfterFunc(patience, cancel)
 	watcher, err := bucket.WatchFiltered(ctx, []string{k.member("*"), k.leases() + "*"})
 	if !late.Stop() {
@@ -38,7 +38,7 @@ func watch(bucket jetstream.KeyValue, patience time.Duration, k keys, partitions
 	}
 	if err != nil {
 		cancel()
-		if watcher != nil { // it came too late
+		if watcher != nil { // the watch started too late
 			go drain(watcher)
 		}
 		return nil, fmt.Errorf("watch the leases: %w", err)
@@ -46,7 +46,7 @@ func watch(bucket jetstream.KeyValue, patience time.Duration, k keys, partitions
 	return &view{keys: k, watcher: watcher, cancel: cancel, members: map[string]bool{}, held: make([]holding, partitions), heard: time.Now()}, nil
 }
 
-// errNoAnswer says that the server has not answered in time.
+// errNoAnswer means that the server did not answer in time.
 var errNoAnswer = errors.New("the server does not answer")
 
 // end stops the watch.
@@ -55,14 +55,14 @@ func (v *view) end() {
 	go drain(v.watcher)
 }
 
-// drain takes what a watch that was stopped still has to say, or a goroutine of the
-// client waits for ever.
+// drain reads the remaining updates of a stopped watch; otherwise a goroutine of the client
+// blocks forever.
 func drain(watcher jetstream.KeyWatcher) {
 	for range watcher.Updates() {
 	}
 }
 
-// see takes in one update, and tells whether it changes who should do what.
+// see processes one update and reports whether it may change who should hold what.
 func (v *view) see(e jetstream.KeyValueEntry, self string) bool {
 	if e == nil {
 		v.whole = true
@@ -94,8 +94,8 @@ func (v *view) see(e jetstream.KeyValueEntry, self string) bool {
 	return v.know(partition, now) && v.whole
 }
 
-// know takes in who holds a partition, unless something newer is known, and tells
-// whether that is news.
+// know records the holder of a partition unless a newer one is known, and reports whether
+// the holder has changed.
 func (v *view) know(partition int, now holding) bool {
 	before := v.held[partition]
 	if now.revision < before.revision {
@@ -105,7 +105,7 @@ func (v *view) know(partition int, now holding) bool {
 	return now.process != before.process
 }
 
-// owners says which process each partition belongs to.
+// owners returns which process each partition belongs to.
 func (v *view) owners() []string {
 	members := make([]string, 0, len(v.members))
 	for member := range v.members {
@@ -118,13 +118,13 @@ func (v *view) owners() []string {
 	return assign(members, held)
 }
 
-// keys are the names of one build's keys in the bucket.
+// keys makes the names of one build's keys in the bucket.
 type keys struct{ Build }
 
-// member is the key by which a process says that it is there.
+// member returns the key that shows that a process exists.
 func (k keys) member(process string) string { return "member." + k.names() + process }
 
-// leases begins the keys of the partitions' leases.
+// leases returns the prefix of the keys of the partitions' leases.
 func (k keys) leases() string { return "lease." + k.names() }
 
 func (k keys) lease(partition int) string { return k.leases() + strconv.Itoa(partition) }

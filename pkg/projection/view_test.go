@@ -14,7 +14,7 @@ import (
 	"mneme/deploy/nats/embedded"
 )
 
-// late is a bucket whose watches begin when nobody waits for them any more.
+// late is a bucket whose watches start after the caller has given up.
 type late struct {
 	jetstream.KeyValue
 	watcher jetstream.KeyWatcher
@@ -26,7 +26,7 @@ func (l *late) WatchFiltered(ctx context.Context, keys []string, options ...jets
 	return l.watcher, err
 }
 
-func TestAWatchThatBeginsTooLateLeavesNothingBehind(t *testing.T) {
+func TestWatchThatStartsTooLateLeaksNothing(t *testing.T) {
 	t.Parallel()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestAWatchThatBeginsTooLateLeavesNothingBehind(t *testing.T) {
 	bucket, _, err := natsdeploy.ApplyLeases(t.Context(), js, time.Minute)
 	require.NoError(t, err)
 	k := keys{Build{"store", "test", 1}}
-	const partitions = 600 // more than the client keeps for a watch that nobody reads
+	const partitions = 600 // more than the client buffers for a watch that nobody reads
 	for n := range partitions {
 		_, err := bucket.PutString(t.Context(), k.lease(n), fmt.Sprint("p", n))
 		require.NoError(t, err)

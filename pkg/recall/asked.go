@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// asked is what a query says of the message that is looked for, beside its words.
+// asked is what a query says about the wanted message, apart from its words.
 type asked struct {
-	speaker int32 // who is named, -1 for none or several
+	speaker int32 // the speaker named, -1 for none or several
 	dates   []Date
-	role    role // of messages that are nobody's by name
+	role    role // wanted role, for messages without a speaker's name
 }
 
 type role byte
@@ -21,7 +21,7 @@ const (
 
 var roles = map[string]role{"user": userRole, "assistant": assistantRole}
 
-// asked reads a query, with the names of who speaks in the first n messages.
+// asked reads a query, given the speakers of the first n messages.
 func (x *Index) asked(query string, n int) asked {
 	a := asked{speaker: -1, dates: Dates(query), role: userRole}
 	if ofAssistant(query) {
@@ -40,9 +40,9 @@ func (x *Index) asked(query string, n int) asked {
 	return a
 }
 
-// ofAssistant tells whether a query asks for what the assistant has said: for what "you"
-// did, which is no "could you". Else it is the user's words that are asked for most,
-// which are fewer and say what is the case.
+// ofAssistant reports whether a query asks for what the assistant said: it speaks of what
+// "you" did, and not as a request ("could you"). Most queries ask for the user's words,
+// which are fewer and state facts.
 func ofAssistant(query string) bool {
 	before := ""
 	for word := range strings.FieldsFuncSeq(strings.ToLower(query), func(r rune) bool { return !isWordRune(r) }) {
@@ -54,7 +54,7 @@ func ofAssistant(query string) bool {
 	return false
 }
 
-// beforeRequest are the words before a "you" of whom something is wanted now.
+// beforeRequest lists words before a "you" that make a request of it.
 var beforeRequest = map[string]bool{
 	"can": true, "could": true, "would": true, "will": true, "do": true, "should": true,
 	"are": true, "if": true, "and": true,

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// MaxPassages is how many passages of one message are indexed, the first ones: some
-// 600,000 characters. What is longer is a file or a dump, found by its beginning.
+// MaxPassages is how many passages of a message are indexed, from its beginning: about
+// 600,000 characters. A longer message is a file or a dump, and is found by its beginning.
 const MaxPassages = 1024
 
-// Message is what the index reads of a message.
+// Message is the part of a message that the index uses.
 type Message struct {
 	Role    string
-	Speaker string    // who speaks, where a role has several; "" for none
+	Speaker string    // the speaker's name, where a role has several; "" for none
 	Session string    // "" where there are none
-	Time    time.Time // its date counts as written, in its own zone; zero for none
+	Time    time.Time // its date in its own time zone counts; zero for none
 	Content string
 }
 
-// A Bag is what the index needs of a message: its terms without their order, by
-// passage. It is made once and stored with the message, so that an index is loaded
-// without texts.
+// A Bag holds what the index needs of a message: the terms of each passage without their
+// order. It is made once and stored with the message, so an index is loaded without texts.
 type Bag struct {
 	Role     string
 	Speaker  string
@@ -43,8 +42,8 @@ type Count struct {
 	N    int
 }
 
-// NewBag is the bag of a message. The speaker's name is a term of each passage, so that
-// who is asked for is found.
+// NewBag makes the bag of a message. The speaker's name is a term of each passage, so that
+// a query that names the speaker finds it.
 func NewBag(m Message) Bag {
 	b := Bag{Role: m.Role, Speaker: m.Speaker, Session: m.Session, Date: DateOf(m.Time)}
 	speaker := AppendTerms(nil, m.Speaker)
@@ -67,7 +66,7 @@ func NewBag(m Message) Bag {
 	return b
 }
 
-// counts are the counts of sorted terms, all of which are in the sorted vocabulary.
+// counts counts sorted terms, all of which are in the sorted vocabulary.
 func counts(vocabulary, terms []string) []Count {
 	var counts []Count
 	for at, i := 0, 0; i < len(terms); i++ {

@@ -17,7 +17,7 @@ func encoded(t require.TestingT, b Bag) []byte {
 	return data
 }
 
-func TestABagHasTheTermsOfEachPassage(t *testing.T) {
+func TestBagHoldsTheTermsOfEachPassage(t *testing.T) {
 	filler := strings.Repeat("x ", 250)
 	text := "zebra apple apples the ZEBRA zebra " + filler + "\n\n  Apple " + filler
 	b := NewBag(Message{Role: "user", Speaker: "Ann", Session: "7", Time: time.Date(2023, 5, 8, 1, 2, 3, 0, time.UTC), Content: text})
@@ -31,7 +31,7 @@ func TestABagHasTheTermsOfEachPassage(t *testing.T) {
 	}, b)
 }
 
-func TestTheEncodingOfABag(t *testing.T) {
+func TestBagEncoding(t *testing.T) {
 	b := Bag{Role: "user", Session: "s", Date: Date{2023, 5, 8}, Terms: []string{"a", "bc", "d"}, Passages: []Passage{
 		{Start: 1, End: 9, Counts: []Count{{0, 1}, {2, 5}}}, {Start: 10, End: 12},
 	}}
@@ -40,7 +40,7 @@ func TestTheEncodingOfABag(t *testing.T) {
 	assert.Equal(t, want, string(encoded(t, b)))
 }
 
-func TestABagIsReadAsItWasWritten(t *testing.T) {
+func TestBagSurvivesEncoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, m := range drawMessages(t) {
 			b := NewBag(m)
@@ -57,14 +57,14 @@ func TestABagIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestAVeryLongMessageIsIndexedByItsBeginning(t *testing.T) {
+func TestVeryLongMessageIsIndexedByItsBeginning(t *testing.T) {
 	b := NewBag(Message{Content: strings.Repeat("words and more of them. ", 100_000)})
 	assert.Len(t, b.Passages, MaxPassages)
 	_, err := ParseBag(encoded(t, b))
 	assert.NoError(t, err)
 }
 
-// A bag that can be read can be added, and is written as it was.
+// A bag that can be parsed can be added to an index, and is encoded as before.
 func FuzzParseBag(f *testing.F) {
 	for _, m := range []Message{{}, {Role: "user", Speaker: "Ann", Session: "1", Time: time.Unix(1e9, 0), Content: "one two two. " + strings.Repeat("three ", 200)}} {
 		f.Add(encoded(f, NewBag(m)))

@@ -13,8 +13,9 @@ import (
 	"mneme/pkg/recall/static"
 )
 
-// recordedMessages are the first n of recorded people and agents: LoCoMo's, which are
-// short, BEAM's, of which half are long, and those of coding agents; then those again.
+// recordedMessages returns the first n messages of recorded people and agents: LoCoMo's,
+// which are short, BEAM's, half of which are long, and those of coding agents; then the
+// same again.
 func recordedMessages(t testing.TB, n int) []Message {
 	var all []Message
 	for _, name := range []string{"locomo", "beam_100k", "claude_code"} {
@@ -33,7 +34,7 @@ func recordedMessages(t testing.TB, n int) []Message {
 	return all
 }
 
-// vectorsOf are the vectors of a message's passages.
+// vectorsOf returns the vectors of a message's passages.
 func vectorsOf(m Message) (vectors []Vector) {
 	for _, p := range Passages(m.Content) {
 		vectors = append(vectors, Quantize(static.Embed(p)))
@@ -41,7 +42,7 @@ func vectorsOf(m Message) (vectors []Vector) {
 	return vectors
 }
 
-// recordedIndex has them, with their vectors.
+// recordedIndex returns an index of recordedMessages with their vectors.
 func recordedIndex(t testing.TB, n int) *Index {
 	x := &Index{}
 	for i, m := range recordedMessages(t, n) {
@@ -76,7 +77,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad makes an index of 10,000 messages of what is stored of them.
+// BenchmarkLoad builds an index of 10,000 messages from their stored bags.
 func BenchmarkLoad(b *testing.B) {
 	const n = 10_000
 	bags, vectors, size := make([][]byte, n), make([][]Vector, n), 0
@@ -102,16 +103,16 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(size)/1e6, "MB-bags")
 }
 
-// heap is what is in use, in bytes.
+// heap returns the memory in use, in bytes.
 func heap() int {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the second frees what the first has found
+	runtime.GC() // the second cycle frees what the first found
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
 
-func TestWhatAnIndexOf10000MessagesTakes(t *testing.T) {
+func TestMemoryOfAnIndexOf10000Messages(t *testing.T) {
 	messages := recordedMessages(t, 10_000)
 	static.Embed("its table is loaded")
 	before := heap()

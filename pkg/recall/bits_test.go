@@ -18,9 +18,9 @@ import (
 	"mneme/pkg/recall/static"
 )
 
-// What is found, in which order and with which bits, is the same on every machine. Whoever
-// changes the ranking changes this.
-func TestTheBitsOfScores(t *testing.T) {
+// Hits, their order and the bits of their scores are the same on every machine. A change of
+// the ranking changes this.
+func TestScoresAreBitExact(t *testing.T) {
 	words := strings.Fields("sprint schema migration deploy failing test parser index cache token release budget wedding garden piano " +
 		"mountain trip doctor kids dog")
 	x := &Index{}
@@ -58,15 +58,15 @@ func TestTheBitsOfScores(t *testing.T) {
 	assert.Equal(t, "a3710883bba6f139fa9806bc2bbd0b1f2e42ab12d891eb26a4d778fb7b9d99d3", hex.EncodeToString(hash.Sum(nil)))
 }
 
-// Where a processor can add to a product without rounding in between, the compiler makes
-// it do so unless a conversion forbids it.
-func TestNothingIsFused(t *testing.T) {
+// Where a processor has a fused multiply-add, the compiler uses it unless a conversion
+// forces rounding.
+func TestNoFusedOperations(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("go", "build", "-gcflags=-S", ".", "./static")
 	cmd.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
 	assembly, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(assembly))
-	require.Contains(t, string(assembly), "FMULD", "the compiler prints what it makes")
+	require.Contains(t, string(assembly), "FMULD", "the compiler prints its output")
 	for line := range strings.Lines(string(assembly)) {
 		assert.NotRegexp(t, regexp.MustCompile(`\bFN?M(ADD|SUB)[SD]\b`), line)
 	}

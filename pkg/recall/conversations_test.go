@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// saying are messages with these texts, with sequences from one on.
+// saying returns messages with these texts and with sequences from the given one on.
 func saying(from uint64, texts ...string) (list []Said) {
 	for i, text := range texts {
 		list = append(list, Said{Seq: from + uint64(i), Bag: NewBag(Message{Role: "user", Content: text})})
@@ -23,7 +23,7 @@ func order(hits []ConversationHit) (list []int) {
 	return list
 }
 
-func TestTheScoreOfAConversationIsThatOfTheFormula(t *testing.T) {
+func TestConversationScoreFollowsTheFormula(t *testing.T) {
 	var c Conversations
 	with := func(said []Said, vectors ...Vector) []Said {
 		for i := range said {
@@ -36,7 +36,7 @@ func TestTheScoreOfAConversationIsThatOfTheFormula(t *testing.T) {
 	hits := c.Search(Query{Text: "red pear", Vector: Vector{1, 0}})
 	require.Equal(t, []int{0, 1}, order(hits))
 
-	// "red" and "pear" are in one of four passages of two terms each: both are the best.
+	// "red" and "pear" each occur in one of four passages of two terms, so they tie for the best.
 	require.Equal(t, ConversationParts{Lexical: 0.25, Dense: 0.25, OpeningLexical: 0.25, OpeningDense: 0.25 * 0.6}, round(hits[0].Parts))
 	require.Equal(t, ConversationParts{Dense: 0.25 * 0.8, OpeningDense: 0.25 * 0.8}, round(hits[1].Parts))
 	for _, h := range hits {
@@ -50,7 +50,7 @@ func TestTheScoreOfAConversationIsThatOfTheFormula(t *testing.T) {
 	require.InDelta(t, 1, best.Score, 1e-12)
 
 	words := c.Search(Query{Text: "red pear"})
-	require.Equal(t, []int{0}, order(words), "without a vector words alone count")
+	require.Equal(t, []int{0}, order(words), "without a vector only words count")
 	require.Equal(t, ConversationParts{Lexical: 0.5, OpeningLexical: 0.5}, words[0].Parts)
 }
 
@@ -61,14 +61,14 @@ func round(p ConversationParts) ConversationParts {
 	return p
 }
 
-func TestWhatAConversationOpensWithCountsForMore(t *testing.T) {
+func TestOpeningOfAConversationCountsMore(t *testing.T) {
 	var c Conversations
 	require.NoError(t, c.Add(saying(1, "hello there"), saying(2, "the zebra sleeps")))
 	require.NoError(t, c.Add(saying(1, "the zebra sleeps"), saying(2, "hello there")))
 	require.Equal(t, []int{1, 0}, order(c.Search(Query{Text: "zebra"})))
 }
 
-func TestATitleIsFoundAndIsNoMessage(t *testing.T) {
+func TestTitleIsSearchedButIsNotAMessage(t *testing.T) {
 	var c Conversations
 	require.NoError(t, c.Add(append(saying(0, "Zebras"), saying(7, "hello")...), nil))
 	require.NoError(t, c.Add(saying(1, "zebra and other animals"), nil))
@@ -77,7 +77,7 @@ func TestATitleIsFoundAndIsNoMessage(t *testing.T) {
 	require.Equal(t, []uint64{7}, seqs(hits[0].Messages))
 }
 
-func TestMessagesOfASearchStandBesideNoOthers(t *testing.T) {
+func TestMessagesOfAConversationSearchHaveNoNeighbors(t *testing.T) {
 	var c Conversations
 	require.NoError(t, c.Add(saying(1, "the zebra sleeps", "nothing else"), nil))
 	hit := c.Search(Query{Text: "zebra"})[0]
@@ -85,7 +85,7 @@ func TestMessagesOfASearchStandBesideNoOthers(t *testing.T) {
 	require.Zero(t, hit.Messages[1].Score)
 }
 
-func TestOfEqualConversationsTheFirstComesFirstAndNoMoreThanAskedFor(t *testing.T) {
+func TestEqualConversationsKeepTheirOrderUpToTheLimit(t *testing.T) {
 	var c Conversations
 	require.Empty(t, c.Search(Query{Text: "zebra"}))
 	require.NoError(t, c.Add(nil, saying(1, "lion")))
@@ -100,13 +100,13 @@ func TestOfEqualConversationsTheFirstComesFirstAndNoMoreThanAskedFor(t *testing.
 	}
 }
 
-func TestNamesOfWhoSpeaksAreTakenOutOfAQuery(t *testing.T) {
+func TestSpeakersNamesAreRemovedFromAQuery(t *testing.T) {
 	var c Conversations
 	require.NoError(t, c.Add([]Said{{Seq: 1, Bag: NewBag(Message{Speaker: "Ann", Content: "hello"})}}, nil))
 	assert.Equal(t, "When was in Rome?", c.Unnamed("When was Ann in Rome?"))
 }
 
-func TestVectorsOfAConversationThatDoNotFitAreRefused(t *testing.T) {
+func TestConversationsRefuseVectorsThatDoNotFit(t *testing.T) {
 	var c Conversations
 	said := saying(1, "hello")
 	said[0].Vectors = []Vector{{1}, {2}}

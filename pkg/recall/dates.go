@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Date is a day of the calendar; a Month of 0 is none, and where it stands for what a
-// query says, a Year or Day of 0 was not said.
+// Date is a calendar day. A Month of 0 means no date. In a date that a query names, a Year
+// or Day of 0 was not said.
 type Date struct {
 	Year, Month, Day int16
 }
 
-// DateOf is the date of a time in its own zone, none for the zero time and for years that
-// are not written with four digits.
+// DateOf returns the date of a time in its own zone, or none for the zero time and for
+// years that do not fit four digits.
 func DateOf(t time.Time) Date {
 	year, month, day := t.Date()
 	if t.IsZero() || year < 0 || year > 9999 {
@@ -22,7 +22,7 @@ func DateOf(t time.Time) Date {
 	return Date{int16(year), int16(month), int16(day)}
 }
 
-// Matches tells whether what a query says is true of the date.
+// Matches reports whether the date is one that the query named.
 func (d Date) Matches(said Date) bool {
 	return d.Month != 0 && d.Month == said.Month && (said.Day == 0 || said.Day == d.Day) && (said.Year == 0 || said.Year == d.Year)
 }
@@ -32,9 +32,9 @@ var months = map[string]int16{
 	"july": 7, "august": 8, "september": 9, "october": 10, "november": 11, "december": 12,
 }
 
-// Dates are the dates that an English text names: 8 May 2023, 8th of May, May 8, May
-// 2023, May, 2023-05-08. "May" and "March" alone are dates only behind a word such as in
-// or since.
+// Dates returns the dates that an English text names: 8 May 2023, 8th of May, May 8, May
+// 2023, May, 2023-05-08. "May" and "March" alone are dates only after a word such as in or
+// since.
 func Dates(text string) []Date {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWordRune(r) && r != '-' })
 	var dates []Date
@@ -72,13 +72,13 @@ func Dates(text string) []Date {
 	return dates
 }
 
-// beforeMonth are words that make a month of a word that can be another.
+// beforeMonth lists words after which "may" or "march" is a month.
 var beforeMonth = map[string]bool{
 	"in": true, "of": true, "during": true, "since": true, "until": true, "by": true,
 	"last": true, "this": true, "early": true, "mid": true, "late": true,
 }
 
-// dayOf is the day of a month that a word names, such as 8 or 8th, else 0.
+// dayOf returns the day of the month that a word names, such as 8 or 8th, else 0.
 func dayOf(word string) int16 {
 	for _, ending := range []string{"st", "nd", "rd", "th"} {
 		word = strings.TrimSuffix(word, ending)
@@ -89,7 +89,7 @@ func dayOf(word string) int16 {
 	return 0
 }
 
-// yearOf is the year that a word names, else 0.
+// yearOf returns the year that a word names, else 0.
 func yearOf(word string) int16 {
 	if n, err := strconv.ParseUint(word, 10, 15); err == nil && len(word) == 4 && n >= 1000 {
 		return int16(n)

@@ -31,7 +31,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-func TestADateIsThatOfItsOwnZone(t *testing.T) {
+func TestDateIsTakenInItsOwnZone(t *testing.T) {
 	at, err := time.Parse(time.RFC3339, "2023-05-08T23:30:00-07:00")
 	assert.NoError(t, err)
 	d := DateOf(at)

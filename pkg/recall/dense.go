@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// dense computes cosines of the passages of so many messages, and lends to each message what
-// its neighbours have more.
+// dense computes the cosines of the passages of the first messages, and lends each message
+// what its neighbors have more.
 func (r *ranking) dense(query Vector, messages int) {
 	x, total := r.x, min(r.passages(), len(r.x.norms))
 	if messages < len(x.messages) {
@@ -41,7 +41,7 @@ func (r *ranking) dense(query Vector, messages int) {
 	for i := range r.topCos {
 		first, end := x.span(i)
 		for p := first; p < end; p++ {
-			if math.IsNaN(cosines[p]) { // nothing is known of it yet: it counts as the average
+			if math.IsNaN(cosines[p]) { // not embedded yet: it counts as the average
 				cosines[p] = sum / float64(known)
 			}
 			r.topCos[i] = max(r.topCos[i], cosines[p])
@@ -56,10 +56,10 @@ func (r *ranking) dense(query Vector, messages int) {
 	}
 }
 
-// leastPart is how many passages are worth a goroutine: some hundred microseconds.
+// leastPart is how many passages are worth a goroutine: a few hundred microseconds.
 const leastPart = 4_000
 
-// inParts calls f for parts of what is below n, side by side if it is much.
+// inParts calls f for consecutive parts of the range below n, in parallel if n is large.
 func inParts(n int, f func(from, to int)) {
 	size := max(leastPart, (n+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
 	var parts sync.WaitGroup

@@ -8,27 +8,27 @@ import (
 	"math"
 )
 
-// BagVersion is the version of the encoding of bags, and of how they are made.
+// BagVersion is the version of the bag encoding and of the way bags are made.
 const BagVersion = 1
 
-// ErrBag comes back from [ParseBag] for what is no bag of this version.
-var ErrBag = errors.New("no bag of version " + string('0'+rune(BagVersion)))
+// ErrBag is returned by [ParseBag] for anything that is not a bag of this version.
+var ErrBag = errors.New("not a bag of version " + string('0'+rune(BagVersion)))
 
 var _ encoding.BinaryAppender = Bag{}
 
 // AppendBinary appends the encoding of the bag; the error is always nil. Numbers are
-// unsigned varints as in encoding/binary, of as few bytes as they need; a string is its
-// length and its bytes.
+// unsigned varints as in encoding/binary, in the shortest form; a string is its length and
+// its bytes.
 //
 //	version    one byte
 //	role, speaker, session  strings
 //	date       year · 512 + month · 32 + day, 0 for none
-//	terms      how many; each a string, in ascending order
-//	passages   how many; each
-//	  start    behind the end of the one before, in bytes of the content
+//	terms      their number; then each as a string, in ascending order
+//	passages   their number; then for each
+//	  start    distance from the end of the one before, in bytes of the content
 //	  length   in bytes
-//	  counts   how many; each
-//	    term   twice how many terms lie between it and the one before, + 1 if it occurs more than once
+//	  counts   their number; then for each
+//	    term   twice the number of terms between it and the one before, + 1 if it occurs more than once
 //	    n      how often it occurs, − 2; absent if it occurs once
 func (b Bag) AppendBinary(dst []byte) ([]byte, error) {
 	dst = append(dst, BagVersion)
@@ -65,8 +65,8 @@ func appendInt(dst []byte, n int) []byte { return binary.AppendUvarint(dst, uint
 
 func appendString(dst []byte, s string) []byte { return append(appendInt(dst, len(s)), s...) }
 
-// ParseBag reads what [Bag.AppendBinary] has written. It fails with [ErrBag] for anything
-// else: the bag has to be made again from the message.
+// ParseBag decodes the output of [Bag.AppendBinary]. It returns [ErrBag] for anything else:
+// then the bag must be made again from the message.
 func ParseBag(data []byte) (Bag, error) {
 	r := bagReader{rest: string(data)}
 	b := r.bag()
@@ -79,11 +79,11 @@ func ParseBag(data []byte) (Bag, error) {
 	return b, nil
 }
 
-// bagReader reads a bag out of a string, of which the bag's strings are parts. After a
+// bagReader decodes a bag from a string, which the bag's strings then share. After a
 // failure it reads zeros.
 type bagReader struct {
 	rest   string
-	failed string // what could not be read, "" if all could
+	failed string // what could not be read, "" so far
 }
 
 func (r *bagReader) fail(what string) {
@@ -101,7 +101,7 @@ func (r *bagReader) bag() Bag {
 	b := Bag{Role: r.string("role"), Speaker: r.string("speaker"), Session: r.string("session")}
 	date := r.int("date", math.MaxInt16<<9|0x1ff)
 	b.Date = Date{int16(date >> 9), int16(date >> 5 & 0xf), int16(date & 0x1f)}
-	if n := r.int("number of terms", len(r.rest)/2); n > 0 { // a term takes two bytes at least
+	if n := r.int("number of terms", len(r.rest)/2); n > 0 { // a term takes at least two bytes
 		b.Terms = make([]string, n)
 	}
 	for i := range b.Terms {
@@ -143,7 +143,7 @@ func (r *bagReader) counts(terms int) []Count {
 	return counts
 }
 
-// int reads a number from 0 to most.
+// int reads a number from 0 to most, both included.
 func (r *bagReader) int(what string, most int) int {
 	var n uint64
 	for i := 0; i < len(r.rest) && i < 5; i++ {
@@ -163,7 +163,7 @@ func (r *bagReader) int(what string, most int) int {
 
 func (r *bagReader) string(what string) string {
 	n := r.int(what, len(r.rest))
-	if n > len(r.rest) { // its length took a part of that
+	if n > len(r.rest) { // the length itself took some of the bytes
 		r.fail(what)
 		return ""
 	}

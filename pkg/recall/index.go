@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// ErrOrder comes back from [Index.Add] for a sequence that is not above the last one.
-var ErrOrder = errors.New("messages are added in the order of their sequences")
+// ErrOrder is returned by [Index.Add] for a sequence that is not above the last one.
+var ErrOrder = errors.New("messages must be added in the order of their sequences")
 
-// ErrVectors comes back from [Index.SetVectors] for vectors that do not fit.
+// ErrVectors is returned by [Index.SetVectors] for vectors that do not fit.
 var ErrVectors = errors.New("the vectors do not fit the message")
 
 // Index ranks the messages of one conversation. Messages are added in the order of their
-// sequences, and a query as of a sequence answers what it would if nothing later had
-// been added: all statistics are kept so that they can be taken there.
+// sequences. A query as of a sequence gives the result that it would if nothing later had
+// been added, because all statistics can be computed for that point.
 //
-// The zero value is an empty index. Reads may run beside each other, but not beside Add
-// and SetVectors.
+// The zero value is an empty index. Concurrent reads are safe, but not concurrently with
+// Add or SetVectors.
 type Index struct {
 	last     uint64
 	messages []message
@@ -30,11 +30,11 @@ type Index struct {
 	speakerOf map[string]int32
 
 	passages []passage
-	sums     []int64 // sums[i]: the lengths of the passages before i, in terms
+	sums     []int64 // sums[i] is the total length of the passages before i, in terms
 	termOf   map[string]int32
 	postings [][]posting // by term
 
-	width   int // of the vectors, 0 while there are none
+	width   int // of the vectors, 0 if there are none
 	vectors []int8
 	norms   []float64 // 0 where a passage has no vector
 
@@ -45,11 +45,11 @@ type message struct {
 	seq     uint64
 	first   int32 // its first passage; the next message's first is its end
 	session int32
-	place   int32 // in its session
+	place   int32 // position in its session
 	speaker int32 // -1 for none
 	date    Date
 	role    role
-	penalty float64 // of its number of passages, 1 or more
+	penalty float64 // for its number of passages, at least 1
 }
 
 type passage struct {
@@ -69,19 +69,20 @@ type session struct {
 
 type speaker struct {
 	name  string
-	first int32 // the first message
+	first int32 // first message by this speaker
 }
 
-// Last is the sequence of the last message, 0 for none.
+// Last returns the sequence of the last message, 0 for none.
 func (x *Index) Last() uint64 { return x.last }
 
-// Len is the number of messages that have text.
+// Len returns the number of messages that have text.
 func (x *Index) Len() int { return len(x.messages) }
 
-// Bytes is about how much memory the index takes.
+// Bytes returns the approximate memory of the index.
 func (x *Index) Bytes() int { return x.bytes }
 
-// What an element costs, with what slices and maps keep in reserve.
+// Approximate cost of one element in bytes, including the spare capacity of slices and
+// maps.
 const (
 	messageBytes = 56 + 12
 	passageBytes = 28 + 8
@@ -89,8 +90,8 @@ const (
 	termBytes    = 96
 )
 
-// Add appends a message. It fails with [ErrOrder] and changes nothing if seq is not above
-// [Index.Last]. A message without text is never found and stands beside no other: it only
+// Add appends a message. If seq is not above [Index.Last], it returns [ErrOrder] and
+// changes nothing. A message without text is never found and is nobody's neighbor; it only
 // moves Last.
 func (x *Index) Add(seq uint64, b Bag) error {
 	if last := x.Last(); seq <= last {
@@ -149,7 +150,7 @@ func (x *Index) addPassages(i int32, b Bag) {
 		id, ok := x.termOf[term]
 		if !ok {
 			id = int32(len(x.postings))
-			x.termOf[strings.Clone(term)] = id // the bag's strings may be parts of a larger one
+			x.termOf[strings.Clone(term)] = id // the bag's strings may be parts of a larger string
 			x.postings = append(x.postings, nil)
 			x.bytes += len(term) + termBytes
 		}
@@ -168,13 +169,13 @@ func (x *Index) addPassages(i int32, b Bag) {
 	}
 }
 
-// SetVectors gives a message the vectors of its passages, in their order; nil stands
-// where there is none. They may come in any order, long after the message. It fails with
-// [ErrVectors] and changes nothing if there is no such message, if it has another number
-// of passages, or if a vector is of another width than those before.
+// SetVectors sets the vectors of a message's passages, in order; nil means that a passage
+// has none. Vectors may come in any order of messages and at any time. SetVectors returns
+// [ErrVectors] and changes nothing if there is no such message, if the number of passages
+// differs, or if a vector's width differs from earlier ones.
 func (x *Index) SetVectors(seq uint64, vectors []Vector) error {
 	i, ok := slices.BinarySearchFunc(x.messages, seq, func(m message, seq uint64) int { return cmp.Compare(m.seq, seq) })
-	if !ok && len(vectors) == 0 { // it may have no text
+	if !ok && len(vectors) == 0 { // the message may have no text
 		return nil
 	}
 	if !ok {
@@ -213,7 +214,7 @@ func (x *Index) SetVectors(seq uint64, vectors []Vector) error {
 	return nil
 }
 
-// span is the range of a message's passages.
+// span returns the range of a message's passages.
 func (x *Index) span(i int) (first, end int) {
 	first, end = int(x.messages[i].first), len(x.passages)
 	if i+1 < len(x.messages) {
@@ -222,7 +223,7 @@ func (x *Index) span(i int) (first, end int) {
 	return first, end
 }
 
-// until is how many messages there were as of a sequence; 0 stands for now.
+// until returns how many messages there were as of a sequence; 0 means now.
 func (x *Index) until(seq uint64) int {
 	if seq == 0 || seq >= x.Last() {
 		return len(x.messages)
@@ -231,7 +232,7 @@ func (x *Index) until(seq uint64) int {
 	return n
 }
 
-// Unembedded are the sequences of messages without vectors, above one and up to another.
+// Unembedded returns the sequences s, above < s ≤ upTo, of messages without vectors.
 func (x *Index) Unembedded(above, upTo uint64) (list []uint64) {
 	first := 0
 	if above > 0 {

@@ -6,44 +6,45 @@ import (
 )
 
 const (
-	// Of BM25. The usual b of 0.75 is for whole documents; a passage is of even length,
-	// so its length says less.
+	// BM25 parameters. The usual b of 0.75 is for whole documents; passages are of similar
+	// length, so length says less.
 	bm25K1 = 1.2
 	bm25B  = 0.4
 
-	// lengthPenalty is how much less the best passage of a message counts for each time
-	// that it has e times as many of them: of many, one is good by chance.
+	// lengthPenalty is how much less the best passage of a message counts for each e-fold
+	// increase in the number of its passages, because one of many is good by chance.
 	lengthPenalty = 0.2
 )
 
-// queryTerms are the terms of a query, each once.
+// queryTerms returns the distinct terms of a query.
 func queryTerms(text string) []string {
 	terms := AppendTerms(nil, text)
 	slices.Sort(terms)
 	return slices.Compact(terms)
 }
 
-// BM25 is that of S. Robertson and H. Zaragoza, The Probabilistic Relevance Framework:
+// BM25 as in S. Robertson and H. Zaragoza, The Probabilistic Relevance Framework:
 // BM25 and Beyond, 2009, with
 //
 //	idf(t) = ln(1 + (N − df + 0.5) / (df + 0.5))
 //	score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 − b + b · length / mean length))
 
-// idfOf is that of a term that occurs in df of so many passages.
+// idfOf returns the idf of a term that occurs in df passages.
 func idfOf(df, passages int) float64 {
 	return ln(1 + (float64(passages-df)+0.5)/(float64(df)+0.5))
 }
 
-// bm25 is what a term adds that occurs n times in a passage of a length. The conversions
-// keep the compiler from fusing, which some processors do and some not.
+// bm25 returns the score that a term adds which occurs n times in a passage. The
+// conversions keep the compiler from fusing operations, which only some processors do.
 func bm25(idf float64, n int32, length, mean float64) float64 {
 	norm := 1 - bm25B + float64(bm25B*length)/mean
 	f := float64(n)
 	return float64(idf * f * (bm25K1 + 1) / (f + float64(bm25K1*norm)))
 }
 
-// lexical computes BM25 over passages, and lends to each message what its neighbours have of a term and it has not itself: an
-// answer stands beside its question, and says little of what it is about.
+// lexical computes BM25 over passages. It also lends each message what its neighbors have
+// more of a term than it has itself: an answer follows its question, but says little of the
+// topic.
 func (r *ranking) lexical(terms []string) {
 	x, total := r.x, r.passages()
 	r.bm25, r.topBM25 = make([]float64, total), make([]float64, r.n)
@@ -79,7 +80,7 @@ func (r *ranking) lexical(terms []string) {
 	}
 }
 
-// relative is a part of a score, relative to that of the best message, with its share.
+// relative scales a score by the best message's and by the share of BM25.
 func (r *ranking) relative(bm25 float64) float64 {
 	if r.maxBM25 == 0 {
 		return 0
@@ -90,17 +91,17 @@ func (r *ranking) relative(bm25 float64) float64 {
 	return float64(lexicalShare * (bm25 / r.maxBM25))
 }
 
-// term is what one term is worth in the messages.
+// term holds the scores of one term in the messages.
 type term struct {
 	*ranking
-	scores []float64 // by message, 0 where it does not occur
+	scores []float64 // by message, 0 where the term does not occur
 	lent   []float64 // by message
-	gained []float64 // by message, of all terms before
-	found  []int     // where it occurs
-	near   []int     // where something is lent
+	gained []float64 // by message, the sum over earlier terms
+	found  []int     // messages with the term
+	near   []int     // messages that borrow
 }
 
-// add counts the score of a passage for its message.
+// add counts a passage's score for its message.
 func (t *term) add(i int, score float64) {
 	if t.scores[i] == 0 {
 		t.found = append(t.found, i)
@@ -108,8 +109,8 @@ func (t *term) add(i int, score float64) {
 	t.scores[i] = max(t.scores[i], score/t.x.messages[i].penalty)
 }
 
-// lend adds to each message beside those that have the term the most that it is lent by
-// one of them, and forgets the term.
+// lend gives each neighbor of a message with the term the most that any of them lends it,
+// then resets for the next term.
 func (t *term) lend() {
 	for _, i := range t.found {
 		t.around(i, func(j int, nearness float64) {

@@ -2,8 +2,8 @@ package recall
 
 import "math"
 
-// ln is the natural logarithm of a number above 0. That of the standard library is the
-// processor's own on some, with other last bits.
+// ln returns the natural logarithm of a positive number. The standard library uses a
+// processor's own logarithm on some machines, whose last bits differ.
 func ln(x float64) float64 {
 	frac, exp := math.Frexp(x)
 	if frac < math.Sqrt2/2 {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// participants are who speaks in the first n messages.
+// participants yields the speakers of the first n messages.
 func (x *Index) participants(n int) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for s, speaker := range x.speakers {
@@ -18,9 +18,9 @@ func (x *Index) participants(n int) iter.Seq2[int, string] {
 	}
 }
 
-// Unnamed is a query without the names of who took part in the conversation as of a
-// sequence (0 stands for now). Embed this: in every embedding of a text a name weighs
-// much, and says little where it may stand in every other message.
+// Unnamed removes from a query the names of those who took part in the conversation as of a
+// sequence (0 means now). Embed its result: a name weighs heavily in every embedding, but
+// says little where it may occur in every other message.
 func (x *Index) Unnamed(query string, asOf uint64) string {
 	for _, name := range x.participants(x.until(asOf)) {
 		query, _ = cutName(query, name)
@@ -28,8 +28,8 @@ func (x *Index) Unnamed(query string, asOf uint64) string {
 	return strings.Join(strings.Fields(query), " ")
 }
 
-// cutName takes a name, where it is a word of its own, out of a text, its possessive s
-// with it, and tells whether it was there.
+// cutName removes a name from a text where it is a whole word, along with a possessive s,
+// and reports whether the name occurred.
 func cutName(text, name string) (rest string, found bool) {
 	var out strings.Builder
 	from := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestNamesAreTakenOutOfAQuery(t *testing.T) {
+func TestNamesAreRemovedFromAQuery(t *testing.T) {
 	x := &Index{}
 	for i, speaker := range []string{"Caroline", "Jo", "Caroline", "Dr. Ying Yu", "", "Zoë"} {
 		assert.NoError(t, x.Add(uint64(i+1), NewBag(Message{Speaker: speaker, Content: "words"})))
@@ -26,7 +26,7 @@ func TestNamesAreTakenOutOfAQuery(t *testing.T) {
 	} {
 		assert.Equal(t, want, x.Unnamed(query, 0), query)
 	}
-	assert.Equal(t, "Jo", x.Unnamed("Jo Caroline", 1), "who has not spoken yet is not known")
+	assert.Equal(t, "Jo", x.Unnamed("Jo Caroline", 1), "someone who has not spoken yet is unknown")
 }
 
 func FuzzCutName(f *testing.F) {
@@ -39,7 +39,7 @@ func FuzzCutName(f *testing.F) {
 			t.Fatalf("%q", rest)
 		}
 		if utf8.ValidString(text) && utf8.ValidString(name) && !utf8.ValidString(rest) {
-			t.Fatalf("%q is no UTF-8", rest)
+			t.Fatalf("%q is not UTF-8", rest)
 		}
 	})
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Text is what [Rank] needs of a text: small enough to be kept.
+// Text is what [Rank] needs of a text: small enough to cache.
 type Text struct {
-	Terms  []uint64 // the hashes of what [AppendTerms] gives
-	Vector Vector   // of its embedding; nil without one
+	Terms  []uint64 // hashes of its terms, see [AppendTerms]
+	Vector Vector   // its embedding, or nil
 }
 
-// NewText prepares a text for its words.
+// NewText prepares a text without its vector.
 func NewText(text string) Text {
 	terms := AppendTerms(nil, text)
 	t := Text{Terms: make([]uint64, len(terms))}
@@ -22,9 +22,8 @@ func NewText(text string) Text {
 	return t
 }
 
-// Rank scores texts by words and meaning as an [Index] of them would: each is a passage,
-// and together they are all there is. Without a vector of the query, or of any of them, words
-// alone count, and byMeaning is false.
+// Rank scores texts as an [Index] would in which each text is a passage and there are no
+// others. If the query or all texts lack a vector, only words count and byMeaning is false.
 func Rank(query Text, texts []Text) (scores []Parts, byMeaning bool) {
 	scores = make([]Parts, len(texts))
 	share := 1.0
@@ -37,8 +36,8 @@ func Rank(query Text, texts []Text) (scores []Parts, byMeaning bool) {
 	return scores, byMeaning
 }
 
-// rankDense sets the parts of the cosines. A text without a vector counts as the average. It
-// fails if there are no vectors to compare.
+// rankDense sets the cosine parts. A text without a vector counts as the average. It
+// reports false if there are no vectors to compare.
 func rankDense(query Vector, texts []Text, scores []Parts) bool {
 	norm, known, sum := query.norm(), 0, 0.0
 	for i := range texts {
@@ -60,20 +59,20 @@ func rankDense(query Vector, texts []Text, scores []Parts) bool {
 	return true
 }
 
-// rankLexical is BM25, of the best text 1.
+// rankLexical returns BM25 scores, scaled so that the best text has 1.
 func rankLexical(query []uint64, texts []Text) []float64 {
 	terms := slices.Clone(query)
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
 	placeOf := make(map[uint64]int, len(terms))
-	var may [1 << 10]uint64 // a bit for the end of each term's hash: most words of a text are none
+	var may [1 << 10]uint64 // bit set of term hashes: a fast no for most words of a text
 	for i, term := range terms {
 		placeOf[term] = i
 		may[term>>6%uint64(len(may))] |= 1 << (term & 63)
 	}
 	postings := make([][]posting, len(terms))
 	total := 0
-	counts, found := make([]int32, len(terms)), []int(nil) // of a text
+	counts, found := make([]int32, len(terms)), []int(nil) // of the current text
 	for i, text := range texts {
 		total += len(text.Terms)
 		for _, word := range text.Terms {

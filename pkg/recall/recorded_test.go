@@ -16,7 +16,7 @@ import (
 	"mneme/pkg/recall/static"
 )
 
-// question is one of a recorded set, with the messages that hold its answer.
+// question is a question of a recorded set, with the messages that hold its answer.
 type question struct {
 	ConversationID string   `json:"conversation_id"`
 	Question       string   `json:"question"`
@@ -24,17 +24,17 @@ type question struct {
 	Category       string   `json:"category"`
 }
 
-// conversation is the index of one recorded conversation; ids are those of its messages,
-// by their sequence.
+// conversation is the index of one recorded conversation. ids are its messages' ids by
+// sequence.
 type conversation struct {
 	index Index
 	ids   []string
 }
 
-// embed makes the vector of a text.
+// embed returns the vector of a text.
 type embed func(text string) Vector
 
-// conversations are the indexes of a recorded set, without vectors if embed is nil.
+// conversations returns the indexes of a recorded set, without vectors if embed is nil.
 func conversations(t testing.TB, name string, embed embed) map[string]*conversation {
 	all := map[string]*conversation{}
 	for e := range testdata.Events(t, name) {
@@ -65,7 +65,7 @@ func conversations(t testing.TB, name string, embed embed) map[string]*conversat
 	return all
 }
 
-// figures are means over questions, in percent.
+// figures are means over questions in percent.
 type figures struct {
 	n                           int
 	at5, at10, at25, at50, ndcg float64
@@ -76,7 +76,7 @@ func (f figures) String() string {
 	return fmt.Sprintf("%4d questions: recall@5 %5.1f  @10 %5.1f  @25 %5.1f  @50 %5.1f  NDCG@10 %5.1f", f.n, f.at5/n, f.at10/n, f.at25/n, f.at50/n, f.ndcg/n)
 }
 
-// add counts a question with its evidence and what was found, best first.
+// add counts a question: its evidence and the messages found, best first.
 func (f *figures) add(evidence, found []string) {
 	var dcg, ideal float64
 	recall := map[int]float64{}
@@ -104,7 +104,7 @@ func (f *figures) add(evidence, found []string) {
 	f.ndcg += dcg / ideal
 }
 
-// measured asks all questions of a recorded set, and prints figures by category.
+// measured asks all questions of a recorded set and prints figures by category.
 func measured(t *testing.T, name string, embed embed) (at5, at10 float64) {
 	all := conversations(t, name, embed)
 	total, categories := figures{}, map[string]*figures{}
@@ -140,16 +140,16 @@ func measured(t *testing.T, name string, embed embed) (at5, at10 float64) {
 	return total.at5 / n, total.at10 / n
 }
 
-// The paper of LoCoMo reports 56.7 % in 5 messages and 66.2 % in 10 for the dense retriever
-// DRAGON, plain BM25 finds 43.6 % and 51.3 %. One question more or less of BEAM's is half
-// a percent.
+// The LoCoMo paper reports 56.7 % in 5 messages and 66.2 % in 10 for the dense retriever
+// DRAGON. Plain BM25 reaches 43.6 % and 51.3 %. One question of BEAM more or less is half a
+// percent.
 func TestFindsTheEvidenceOfRecordedQuestions(t *testing.T) {
 	builtIn := func(text string) Vector { return Quantize(static.Embed(text)) }
 	for _, c := range []struct {
 		set       string
 		vectors   string
 		embed     embed
-		at5, at10 float64 // no less, in percent
+		at5, at10 float64 // lower bounds in percent
 	}{
 		{"locomo", "no", nil, 69, 78.5},
 		{"locomo", "built-in", builtIn, 73, 82},

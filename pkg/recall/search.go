@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The constants of the ranking. They were chosen by measurement on recorded
-// conversations, are round, and are the same for all.
+// Constants of the ranking. They are round numbers, chosen by measurement on recorded
+// conversations, and the same for all.
 const (
 	lexicalShare = 0.3 // of a message's own score, where there are vectors
 	denseShare   = 0.7
@@ -17,22 +17,22 @@ const (
 	roleBonus    = 0.15
 )
 
-// nearness is what a message is lent of what one beside it has more than itself, and of
-// what the next but one has.
+// nearness is the share of a higher score that a message borrows from a direct neighbor,
+// and from one two messages away.
 var nearness = [...]float64{0.6, 0.4}
 
-// sessionBest is how many messages a session is judged by.
+// sessionBest is how many of its best messages a session is judged by.
 const sessionBest = 3
 
 // Query asks for messages.
 type Query struct {
 	Text   string
-	Vector Vector // of [Index.Unnamed] of the text; nil ranks without vectors
-	AsOf   uint64 // only messages up to this sequence count; 0 stands for all
-	Limit  int    // of hits; 0 stands for all
+	Vector Vector // embedding of the text after [Index.Unnamed]; nil ranks without vectors
+	AsOf   uint64 // only messages up to this sequence count; 0 means all
+	Limit  int    // maximum number of hits; 0 means all
 
-	// EmbeddedUpTo is the sequence of the last message whose vectors count; 0 stands for
-	// all. Where they come late it repeats what a search has found before they came.
+	// EmbeddedUpTo is the sequence of the last message whose vectors count; 0 means all. It
+	// repeats an earlier search in which later vectors did not exist yet.
 	EmbeddedUpTo uint64
 }
 
@@ -41,33 +41,32 @@ type Hit struct {
 	Seq    uint64
 	Score  float64 // the sum of Parts
 	Parts  Parts
-	BM25   float64 // of its best passage by that, as it is
-	Cosine float64 // of its best passage by that; 0 where there are no vectors
+	BM25   float64 // of its best passage by BM25, not scaled
+	Cosine float64 // of its best passage by cosine; 0 without vectors
 
-	Passage    int // the number of its best passage by both
-	Start, End int // of that in the content, in bytes
+	Passage    int // number of its best passage by both
+	Start, End int // its byte range in the content
 }
 
-// Parts are what a score consists of.
+// Parts are the summands of a score.
 type Parts struct {
 	Lexical    float64 `json:"lexical"`    // BM25, relative to the best message's
 	Dense      float64 `json:"dense"`      // the cosine of the embeddings
-	Neighbours float64 `json:"neighbours"` // what the messages around it say and it does not
+	Neighbours float64 `json:"neighbours"` // what nearby messages say and it does not
 	Session    float64 `json:"session"`    // the best messages of its session
 	Speaker    float64 `json:"speaker"`    // the query names who speaks
 	Date       float64 `json:"date"`       // the query names its date
-	Role       float64 `json:"role"`       // the query asks for what its role says
+	Role       float64 `json:"role"`       // the query asks for messages of its role
 }
 
-// Sum is the score.
+// Sum returns the score.
 func (p Parts) Sum() float64 {
 	return p.Lexical + p.Dense + p.Neighbours + p.Session + p.Speaker + p.Date + p.Role
 }
 
-// Search returns the messages that answer a query, the best first, and of equal ones the
-// earlier first. Found are those of which there is more to say than whose they are: a
-// query of stop words alone, that names no one and no date, finds nothing without a
-// vector.
+// Search returns the messages that answer a query, best first, and the earlier of equal
+// ones first. A message is not a hit if its role is all that speaks for it: without a
+// vector, a query of stop words that names no speaker and no date finds nothing.
 func (x *Index) Search(q Query) []Hit {
 	n := x.until(q.AsOf)
 	if n == 0 {
@@ -92,12 +91,12 @@ type ranking struct {
 	cosines []float64 // by passage; nil without vectors
 	topCos  []float64 // by message
 
-	beside   []float64 // by message: what its neighbours lend
+	beside   []float64 // by message: what it borrows from its neighbors
 	sessions []float64 // by session
 	asked    asked
 }
 
-// passages is how many passages the messages have.
+// passages returns how many passages the messages have.
 func (r *ranking) passages() int {
 	if r.n == len(r.x.messages) {
 		return len(r.x.passages)
@@ -105,8 +104,8 @@ func (r *ranking) passages() int {
 	return int(r.x.messages[r.n].first)
 }
 
-// around calls f for the messages beside a message in its session, with what they are
-// lent by it and lend it.
+// around calls f for the messages near a message in its session, with the share that either
+// borrows from the other.
 func (r *ranking) around(i int, f func(j int, nearness float64)) {
 	m := &r.x.messages[i]
 	all := r.x.sessions[m.session].messages
@@ -120,7 +119,7 @@ func (r *ranking) around(i int, f func(j int, nearness float64)) {
 	}
 }
 
-// own are the parts of a message that it has by itself.
+// own returns the parts of a score that a message earns by itself.
 func (r *ranking) own(i int) (lexical, dense float64) {
 	lexical = r.relative(r.topBM25[i])
 	if r.cosines != nil {
@@ -129,11 +128,11 @@ func (r *ranking) own(i int) (lexical, dense float64) {
 	return lexical, dense
 }
 
-// session adds what a whole session is about.
+// session scores each session by its best messages.
 func (r *ranking) session() {
 	r.sessions = make([]float64, len(r.x.sessions))
 	for s := range r.sessions {
-		var top [sessionBest]float64 // of its scores, the best first
+		var top [sessionBest]float64 // its best scores, best first
 		count := 0
 		for _, i := range r.x.sessions[s].messages {
 			if int(i) >= r.n {
@@ -158,7 +157,7 @@ func (r *ranking) session() {
 	}
 }
 
-// parts are the parts of a message's score.
+// parts returns the parts of a message's score.
 func (r *ranking) parts(i int) Parts {
 	m := &r.x.messages[i]
 	p := Parts{Neighbours: r.beside[i], Session: r.sessions[m.session]}
@@ -175,7 +174,7 @@ func (r *ranking) parts(i int) Parts {
 	return p
 }
 
-// best are the best hits in order, limit of them or all.
+// best returns the best hits in order, at most limit if that is positive.
 func (r *ranking) best(limit int) []Hit {
 	if limit <= 0 || limit > r.n {
 		limit = r.n
@@ -192,8 +191,8 @@ func (r *ranking) best(limit int) []Hit {
 			found, most = append(found, c), max(most, c.score)
 		}
 	}
-	// Of a hundred thousand some are needed, so those are not sorted but by grades; each grade
-	// is, unless better ones are enough.
+	// Only a few of up to a hundred thousand hits are needed. So sort roughly into grades,
+	// and sort within a grade only while the limit is not reached.
 	const grades = 4096
 	grade := func(c candidate) int { return grades - 1 - int(c.score/most*(grades-1)) }
 	var begin, end [grades]int

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// indexOf has messages of one session that no one in particular wrote; their sequences
-// are 1, 2, 3, …
+// indexOf returns an index of one session's messages without speakers, with sequences 1, 2,
+// 3, …
 func indexOf(t testing.TB, texts ...string) *Index {
 	x := &Index{}
 	for i, text := range texts {
@@ -31,7 +31,7 @@ func seqs(hits []Hit) (seqs []uint64) {
 	return seqs
 }
 
-func TestScoresAreThoseOfTheFormula(t *testing.T) {
+func TestScoresFollowTheFormula(t *testing.T) {
 	x := indexOf(t, "red apple apple", "green apple tree", "blue sky over green hills")
 	hits := x.Search(Query{Text: "green apples, apples"})
 
@@ -46,7 +46,7 @@ func TestScoresAreThoseOfTheFormula(t *testing.T) {
 	}
 }
 
-func TestNothingAskedOrNothingFoundFindsNothing(t *testing.T) {
+func TestEmptyQueryOrNoMatchFindsNothing(t *testing.T) {
 	x := &Index{}
 	for i, text := range []string{"some words", "", "the"} {
 		require.NoError(t, x.Add(uint64(i+1), NewBag(Message{Role: "user", Content: text})))
@@ -58,7 +58,7 @@ func TestNothingAskedOrNothingFoundFindsNothing(t *testing.T) {
 	assert.Empty(t, indexOf(t, "the", "").Search(Query{Text: "word"}))
 }
 
-func TestAMessageIsFoundByItsBestPassage(t *testing.T) {
+func TestMessageIsFoundByItsBestPassage(t *testing.T) {
 	filler := strings.Repeat("Nothing of note happens here at all. ", 30)
 	text := filler + "The zebra sleeps. " + filler
 	x := indexOf(t, text, filler)
@@ -68,7 +68,7 @@ func TestAMessageIsFoundByItsBestPassage(t *testing.T) {
 	assert.Equal(t, Passages(text)[hits[0].Passage], text[hits[0].Start:hits[0].End])
 }
 
-func TestNeighboursOfTheSameSessionAreFoundToo(t *testing.T) {
+func TestNeighborsInTheSessionAreFoundToo(t *testing.T) {
 	x := &Index{}
 	for i, session := range []string{"1", "1", "1", "2", "1", "2", "1", "1"} {
 		text := "something"
@@ -84,8 +84,8 @@ func TestNeighboursOfTheSameSessionAreFoundToo(t *testing.T) {
 	assert.Equal(t, map[uint64]float64{1: 0.4, 2: 0.6, 3: 0, 5: 0.6, 7: 0.4, 8: 0}, near)
 }
 
-// What a neighbour has of a term counts only as far as the message has less of it itself.
-func TestAMessageIsLentTheWordsItLacks(t *testing.T) {
+// A message borrows a term only as far as a neighbor has more of it.
+func TestMessageBorrowsTheWordsItLacks(t *testing.T) {
 	x := &Index{}
 	for i, text := range []string{"zebra", "zebra", "-", "-", "-", "zebra", "lion", "-", "-", "-", "filler", "filler"} {
 		require.NoError(t, x.Add(uint64(i+1), NewBag(Message{Session: strconv.Itoa(i / 5), Content: text})))
@@ -94,12 +94,12 @@ func TestAMessageIsLentTheWordsItLacks(t *testing.T) {
 	for _, h := range x.Search(Query{Text: "a zebra and a lion"}) {
 		lent[h.Seq] = h.Parts.Neighbours
 	}
-	assert.Zero(t, lent[1], "its neighbour says the same")
-	assert.Equal(t, 0.6, lent[6], "its neighbour says the rest")
-	assert.Greater(t, lent[3], 0.0, "itself it says nothing")
+	assert.Zero(t, lent[1], "its neighbor says the same")
+	assert.Equal(t, 0.6, lent[6], "its neighbor says the rest")
+	assert.Greater(t, lent[3], 0.0, "it says nothing itself")
 }
 
-func TestAMessageIsLentWhatItsNeighboursMean(t *testing.T) {
+func TestMessageBorrowsItsNeighborsMeaning(t *testing.T) {
 	x := indexOf(t, "one", "two", "three", "four")
 	for seq, v := range []Vector{{0, 9}, {9, 0}, {9, 0}, nil} {
 		require.NoError(t, x.SetVectors(uint64(seq+1), []Vector{v}))
@@ -107,17 +107,17 @@ func TestAMessageIsLentWhatItsNeighboursMean(t *testing.T) {
 	hits := x.Search(Query{Vector: Vector{9, 0}})
 	assert.Equal(t, []uint64{2, 3, 4, 1}, seqs(hits))
 	for _, h := range hits {
-		average := 2.0 / 3 // of the others, which the one without a vector counts as
+		average := 2.0 / 3 // of the others; stands in for the missing vector
 		assert.InDelta(t, map[uint64]float64{1: 0, 2: 1, 3: 1, 4: average}[h.Seq], h.Cosine, 1e-12)
 		assert.InDelta(t, denseShare*map[uint64]float64{1: 0.6, 2: 0, 3: 0, 4: 0.6 * (1 - average)}[h.Seq], h.Parts.Neighbours, 1e-12)
 	}
 }
 
-func TestOfManyPassagesTheBestCountsLess(t *testing.T) {
+func TestBestOfManyPassagesCountsLess(t *testing.T) {
 	long := "The zebra sleeps.\n" + strings.Repeat("It is very quiet here.\n", 100)
 	x := indexOf(t, "The zebra sleeps.", "-", "-", "-", "-", long)
 	hits := x.Search(Query{Text: "zebra"})
-	require.Len(t, hits, 6, "and what is beside them")
+	require.Len(t, hits, 6, "the hits and their neighbors")
 	passages := float64(len(Passages(long)))
 	require.Greater(t, passages, 1.0)
 	for _, h := range hits {
@@ -127,8 +127,8 @@ func TestOfManyPassagesTheBestCountsLess(t *testing.T) {
 	}
 }
 
-// A call of a tool without a word is a message of the assistant without text.
-func TestMessagesWithoutTextStandBetweenNoOthers(t *testing.T) {
+// An assistant message that only calls a tool has no text.
+func TestMessagesWithoutTextDoNotSeparateNeighbors(t *testing.T) {
 	x := indexOf(t, "", "zebra", "", " ", "\n", "lion", "")
 	assert.Equal(t, []uint64{2, 6}, seqs(x.Search(Query{Text: "zebra"})))
 	assert.Equal(t, 2, x.Len())
@@ -137,13 +137,13 @@ func TestMessagesWithoutTextStandBetweenNoOthers(t *testing.T) {
 	require.NoError(t, x.SetVectors(4, nil))
 }
 
-func TestOfEqualMessagesTheEarlierIsFirst(t *testing.T) {
+func TestEarlierOfEqualMessagesIsFirst(t *testing.T) {
 	x := indexOf(t, "zebra", "zebra", "zebra", "zebra", "zebra")
 	assert.Equal(t, []uint64{1, 2, 3}, seqs(x.Search(Query{Text: "zebra", Limit: 3})))
 	assert.Equal(t, []uint64{1, 2, 3, 4, 5}, seqs(x.Search(Query{Text: "zebra"})))
 }
 
-func TestMessagesAreAddedInOrder(t *testing.T) {
+func TestMessagesMustBeAddedInOrder(t *testing.T) {
 	x := indexOf(t, "one", "two")
 	for _, seq := range []uint64{0, 1, 2} {
 		assert.ErrorIs(t, x.Add(seq, NewBag(Message{Content: "again"})), ErrOrder)
@@ -154,7 +154,7 @@ func TestMessagesAreAddedInOrder(t *testing.T) {
 	assert.EqualValues(t, 9, x.Last())
 }
 
-func TestPriors(t *testing.T) {
+func TestSpeakerDateAndRoleBonuses(t *testing.T) {
 	x := &Index{}
 	add := func(seq uint64, role, speaker, date string) {
 		at, err := time.Parse(time.DateOnly, date)
@@ -179,19 +179,19 @@ func TestPriors(t *testing.T) {
 		seq   uint64
 		want  Parts
 	}{
-		"who is named":                      {"what did Ann say of a zebra", 1, Parts{Speaker: speakerBonus}},
-		"another is named":                  {"what did Ann say of a zebra", 2, Parts{}},
-		"two are named":                     {"Ann and Bob's zebra", 1, Parts{}},
-		"part of a name":                    {"zebra Annual", 1, Parts{}},
-		"a day":                             {"zebra on 8 May 2023", 1, Parts{Date: dateBonus}},
-		"another day":                       {"zebra on 8 May 2023", 2, Parts{}},
-		"a month":                           {"zebra in May 2023", 2, Parts{Date: dateBonus}},
-		"what a user said":                  {"zebra", 3, Parts{Role: roleBonus}},
-		"a request is no question of you":   {"could you tell me about the zebra", 3, Parts{Role: roleBonus}},
-		"the user is not asked for":         {"what did you say of a zebra", 3, Parts{}},
-		"what the assistant said":           {"what did you say of a zebra", 4, Parts{Role: roleBonus}},
-		"the assistant is not asked for":    {"zebra", 4, Parts{}},
-		"a role that has a name is no role": {"zebra", 1, Parts{}},
+		"the speaker is named":                     {"what did Ann say of a zebra", 1, Parts{Speaker: speakerBonus}},
+		"another speaker is named":                 {"what did Ann say of a zebra", 2, Parts{}},
+		"two speakers are named":                   {"Ann and Bob's zebra", 1, Parts{}},
+		"part of a name":                           {"zebra Annual", 1, Parts{}},
+		"a day":                                    {"zebra on 8 May 2023", 1, Parts{Date: dateBonus}},
+		"another day":                              {"zebra on 8 May 2023", 2, Parts{}},
+		"a month":                                  {"zebra in May 2023", 2, Parts{Date: dateBonus}},
+		"what a user said":                         {"zebra", 3, Parts{Role: roleBonus}},
+		"a request does not ask about you":         {"could you tell me about the zebra", 3, Parts{Role: roleBonus}},
+		"the query does not ask for the user":      {"what did you say of a zebra", 3, Parts{}},
+		"what the assistant said":                  {"what did you say of a zebra", 4, Parts{Role: roleBonus}},
+		"the query does not ask for the assistant": {"zebra", 4, Parts{}},
+		"a message with a speaker has no role":     {"zebra", 1, Parts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := parts(c.query, c.seq)
@@ -201,7 +201,7 @@ func TestPriors(t *testing.T) {
 	}
 }
 
-// drawMessages draws some messages of few words, speakers, sessions and days.
+// drawMessages draws messages from few words, speakers, sessions and days.
 func drawMessages(t *rapid.T) []Message {
 	word := rapid.SampledFrom([]string{"ant", "bee", "cow", "dog", "elk", "fox", "Ann", "the", "\n", ". " + strings.Repeat("gnu ", 160)})
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Message {
@@ -226,9 +226,9 @@ func drawVectors(t *rapid.T, b Bag) []Vector {
 	return vectors
 }
 
-// What is added later changes nothing of a ranking as of an earlier sequence: neither a
-// score nor the order.
-func TestAPastRankingIsRepeated(t *testing.T) {
+// Messages added later change neither a score nor the order of a ranking as of an earlier
+// sequence.
+func TestRankingOfThePastDoesNotChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		messages := drawMessages(t)
 		asOf := uint64(rapid.IntRange(1, 3*len(messages)).Draw(t, "asOf"))
@@ -258,7 +258,7 @@ func TestAPastRankingIsRepeated(t *testing.T) {
 	})
 }
 
-func TestHitsAreInOrderAndAScoreIsTheSumOfItsParts(t *testing.T) {
+func TestHitsAreOrderedAndScoresAreSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var x Index
 		for i, m := range drawMessages(t) {
@@ -282,15 +282,15 @@ func TestHitsAreInOrderAndAScoreIsTheSumOfItsParts(t *testing.T) {
 	})
 }
 
-func TestFewTextsAreRankedAsAnIndexOfThemWould(t *testing.T) {
+func TestRankAgreesWithAnIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"storm", "storms", "the", "parse_args", "README.md", "1,000", "Zürich", "a"})
 		text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 0, 12).Draw(t, "words"), " ") })
 		query, texts := text.Draw(t, "query"), rapid.SliceOfN(text, 0, 8).Draw(t, "texts")
 		for i := range texts {
-			texts[i] += " storm" // an index does not count what is empty
+			texts[i] += " storm" // an index does not count empty texts
 		}
-		embed := func(text string) Vector { // "Zürich" has no meaning
+		embed := func(text string) Vector { // "Zürich" has no embedding
 			if strings.Contains(text, "Zürich") {
 				return nil
 			}

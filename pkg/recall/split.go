@@ -9,15 +9,15 @@ import (
 	"github.com/clipperhouse/uax29/v2/sentences"
 )
 
-// MaxPassage is the length of the longest passage, in Unicode code points. Retrieval was
+// MaxPassage is the length of the longest passage, in Unicode code points. Retrieval worked
 // best with passages of a few sentences.
 const MaxPassage = 600
 
-// Sentences are the sentences of a text in order, without the space around them. A
-// newline ends a sentence too.
+// Sentences returns the sentences of a text in order, without surrounding space. A newline
+// also ends a sentence.
 //
-// The boundaries are those of Unicode Standard Annex 29, except that none is inside of
-// "a?b", behind a common abbreviation, an initial or the number of a list's item.
+// The boundaries are those of Unicode Standard Annex 29, except that a sentence does not
+// end inside "a?b" or after a common abbreviation, an initial or the number of a list item.
 func Sentences(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for start, end := range pieces(text) {
@@ -28,10 +28,10 @@ func Sentences(text string) iter.Seq[string] {
 	}
 }
 
-// Passages are the pieces of a text that are ranked: sentences that follow each other,
-// packed up to [MaxPassage]. A sentence that is longer is cut at the end of a word, if
-// there is one in the last half of what fits. Passages are cut from the text as they
-// are; between them is only white space.
+// Passages returns the pieces of a text that are ranked: consecutive sentences packed up to
+// [MaxPassage]. A longer sentence is cut at the end of a word, if there is one in the last
+// half of what fits. Passages are unchanged pieces of the text with only white space
+// between them.
 func Passages(text string) []string {
 	var out []string
 	for start, end := range passages(text) {
@@ -40,10 +40,10 @@ func Passages(text string) []string {
 	return out
 }
 
-// passages are the ranges of the passages.
+// passages yields the byte ranges of the passages.
 func passages(text string) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
-		start, end, chars := 0, 0, 0 // of the passage at hand
+		start, end, chars := 0, 0, 0 // of the current passage
 		flush := func() bool {
 			from := end - len(strings.TrimLeftFunc(text[start:end], unicode.IsSpace))
 			s := strings.TrimSpace(text[start:end])
@@ -72,7 +72,7 @@ func passages(text string) iter.Seq2[int, int] {
 	}
 }
 
-// cut is where a text of more than MaxPassage characters is cut.
+// cut returns where to cut a text of more than MaxPassage characters.
 func cut(text string) int {
 	count, half, space := 0, 0, 0
 	for i, r := range text {
@@ -93,7 +93,7 @@ func cut(text string) int {
 	return len(text)
 }
 
-// pieces are the ranges of a text's sentences, the space behind them included. They
+// pieces yields the ranges of a text's sentences, trailing space included. Together they
 // cover the text.
 func pieces(text string) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
@@ -112,13 +112,13 @@ func pieces(text string) iter.Seq2[int, int] {
 	}
 }
 
-// abbreviations that a sentence seldom ends with, as they stand before the point.
+// abbreviations rarely end a sentence; they are listed as written before the period.
 var abbreviations = map[string]bool{
 	"e.g": true, "i.e": true, "eg": true, "ie": true, "cf": true, "vs": true, "approx": true, "incl": true, "resp": true,
 	"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true, "fig": true, "sec": true,
 }
 
-// ends tells whether a piece, of which the library says so, ends a sentence.
+// ends reports whether a piece that the library calls a sentence really ends one.
 func ends(piece string) bool {
 	last, _ := utf8.DecodeLastRuneInString(piece)
 	if last == '\n' || last == '\r' || last == '\u2028' || last == '\u2029' || last == '\u0085' {
@@ -126,7 +126,7 @@ func ends(piece string) bool {
 	}
 	body := strings.TrimRightFunc(piece, unicode.IsSpace)
 	if len(body) == len(piece) {
-		return last >= utf8.RuneSelf // 。 needs no space behind it
+		return last >= utf8.RuneSelf // 。 needs no space after it
 	}
 	word, pointed := strings.CutSuffix(body, ".")
 	if !pointed {

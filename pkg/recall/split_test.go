@@ -16,15 +16,15 @@ func TestSentences(t *testing.T) {
 		text string
 		want []string
 	}{
-		"marks and newlines end sentences":      {"It works. Does it? Yes!\nNext line", []string{"It works.", "Does it?", "Yes!", "Next line"}},
-		"abbreviations and initials do not":     {"Ask Dr. Smith, e.g. Tuesday. J. Doe came.", []string{"Ask Dr. Smith, e.g. Tuesday.", "J. Doe came."}},
-		"the number of an item stays with it":   {"1. First thing. 2. Second thing.", []string{"1. First thing.", "2. Second thing."}},
-		"a number at the end ends it":           {"There were 12. Then 3.", []string{"There were 12.", "Then 3."}},
-		"names and versions are whole":          {"Edit main.go in v1.2. Then go.", []string{"Edit main.go in v1.2.", "Then go."}},
-		"marks inside of a word end nothing":    {"Open http://x/?Q=1 if a!=b.", []string{"Open http://x/?Q=1 if a!=b."}},
-		"a quotation keeps its mark":            {`He said "Stop." Then he left.`, []string{`He said "Stop."`, "Then he left."}},
-		"Japanese needs no space":               {"東京です。大阪です。", []string{"東京です。", "大阪です。"}},
-		"empty lines and space are no sentence": {" \n\n\t\n", nil},
+		"marks and newlines end sentences":    {"It works. Does it? Yes!\nNext line", []string{"It works.", "Does it?", "Yes!", "Next line"}},
+		"abbreviations and initials do not":   {"Ask Dr. Smith, e.g. Tuesday. J. Doe came.", []string{"Ask Dr. Smith, e.g. Tuesday.", "J. Doe came."}},
+		"the number of an item stays with it": {"1. First thing. 2. Second thing.", []string{"1. First thing.", "2. Second thing."}},
+		"a number at the end ends it":         {"There were 12. Then 3.", []string{"There were 12.", "Then 3."}},
+		"names and versions are whole":        {"Edit main.go in v1.2. Then go.", []string{"Edit main.go in v1.2.", "Then go."}},
+		"marks inside a word end nothing":     {"Open http://x/?Q=1 if a!=b.", []string{"Open http://x/?Q=1 if a!=b."}},
+		"a quotation keeps its mark":          {`He said "Stop." Then he left.`, []string{`He said "Stop."`, "Then he left."}},
+		"Japanese needs no space":             {"東京です。大阪です。", []string{"東京です。", "大阪です。"}},
+		"empty lines and spaces give none":    {" \n\n\t\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, slices.Collect(Sentences(c.text))) })
 	}
@@ -37,7 +37,7 @@ func TestPassagesPackSentences(t *testing.T) {
 	assert.Equal(t, strings.TrimSpace(strings.Repeat(sentence, 3)), got[0])
 }
 
-func TestALongSentenceIsCutBetweenWords(t *testing.T) {
+func TestLongSentenceIsCutBetweenWords(t *testing.T) {
 	for i, p := range Passages(strings.Repeat("wörter ", 400)) {
 		assert.True(t, strings.HasPrefix(p, "wörter") && strings.HasSuffix(p, "wörter"), "passage %d: %q", i, p)
 	}
@@ -45,7 +45,7 @@ func TestALongSentenceIsCutBetweenWords(t *testing.T) {
 	assert.Equal(t, []string{encoded[:600], encoded[600:1_200], encoded[1_200:]}, Passages(encoded))
 }
 
-// whole fails the test unless the passages of a text are short and hold all of it.
+// whole fails the test unless the passages of a text are short and contain all of it.
 func whole(t testing.TB, text string) {
 	t.Helper()
 	var all strings.Builder
@@ -60,7 +60,7 @@ func whole(t testing.TB, text string) {
 	}
 }
 
-// solid is a text without its white space.
+// solid returns a text without its white space.
 func solid(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// form is what is made of the letters of a term.
+// form says how letters become a term.
 type form byte
 
 const (
-	asIs form = iota // a name: as it is written, in lower case
+	asIs form = iota // a name: as written, in lower case
 	stem             // a word: its stem, or nothing for a stop word
 )
 
-// The cache of terms. It is direct-mapped: a new entry takes the place of another with
-// the same hash, so it is bounded (some 2 MB when full) and needs no lock. Most of a text
-// is the same few thousand words; stemming one costs twenty times its look-up.
+// The cache of terms is direct-mapped: a new entry replaces another with the same hash. So
+// it is bounded (about 2 MB when full) and needs no lock. Most of a text is the same few
+// thousand words, and stemming a word costs twenty times its look-up.
 const cacheSlots = 1 << 14
 
 type cached struct {
@@ -29,7 +29,7 @@ type cached struct {
 
 var cache [cacheSlots]atomic.Pointer[cached]
 
-// termOf is the term that lower-case letters make, "" for none.
+// termOf returns the term that lower-case letters make, "" for none.
 func termOf(letters []byte, f form) string {
 	const offset, prime = 2166136261, 16777619 // FNV-1a
 	hash := uint32(offset) ^ uint32(f)
@@ -49,14 +49,14 @@ func termOf(letters []byte, f form) string {
 	return c.term
 }
 
-// remnants are what an apostrophe leaves of the contractions of stop words: I'm, we're,
-// you'll, didn't. "won" of "won't" is a word of its own.
+// remnants are what contractions of stop words leave after an apostrophe: I'm, we're,
+// you'll, didn't. The "won" of "won't" is not listed because it is also a word.
 var remnants = map[string]bool{
 	"m": true, "re": true, "ve": true, "ll": true, "d": true, "ain": true, "aren": true, "couldn": true, "didn": true,
 	"doesn": true, "hadn": true, "hasn": true, "haven": true, "isn": true, "shouldn": true, "wasn": true, "weren": true, "wouldn": true,
 }
 
-// stemmed is a word's stem, "" for a stop word.
+// stemmed returns a word's stem, "" for a stop word.
 func stemmed(word string) string {
 	if english.IsStopWord(word) || remnants[word] {
 		return ""
@@ -64,8 +64,8 @@ func stemmed(word string) string {
 	return english.Stem(word, true)
 }
 
-// fold takes the accents off Latin letters and writes compatible forms (ligatures, full
-// width) as the plain ones. Marks of other scripts carry meaning and stay.
+// fold removes accents from Latin letters and replaces compatible forms (ligatures, full
+// width) by plain ones. Marks of other scripts carry meaning and stay.
 func fold(word string) string {
 	if ascii(word) {
 		return word

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxTerm is the length in bytes of the longest term. Nobody types a longer one; what is
-// longer is mostly encoded data. It leaves room for a long path and a SHA-512 in hex.
+// maxTerm is the longest term in bytes: enough for a long path or a SHA-512 in hex. Nobody
+// types longer ones; they are mostly encoded data.
 const maxTerm = 128
 
-// AppendTerms appends the terms of a text to dst, in the order of the text, with their
-// repetitions. It never fails: what is no UTF-8 separates words.
+// AppendTerms appends the terms of a text to dst, in order and with repetitions. It never
+// fails: invalid UTF-8 separates words.
 func AppendTerms(dst []string, text string) []string {
 	t := termer{terms: dst}
 	for i := 0; i < len(text); {
@@ -36,7 +36,7 @@ const (
 	lower
 	upper
 	digit
-	pair // of a script without spaces between words
+	pair // a character of a script without spaces between words
 )
 
 var asciiClass = func() (table [utf8.RuneSelf]class) {
@@ -53,7 +53,7 @@ var asciiClass = func() (table [utf8.RuneSelf]class) {
 	return table
 }()
 
-// classAt is the class of the character at i and its length in bytes.
+// classAt returns the class of the character at i and its length in bytes.
 func classAt(s string, i int) (class, int) {
 	if c := s[i]; c < utf8.RuneSelf {
 		return asciiClass[c], 1
@@ -74,7 +74,7 @@ func classAt(s string, i int) (class, int) {
 	return other, size
 }
 
-// isWord tells whether a word's character is at i.
+// isWord reports whether the character at i belongs to a word.
 func isWord(s string, i int) bool {
 	if i >= len(s) {
 		return false
@@ -90,16 +90,16 @@ func asciiDigit(c byte) bool { return c >= '0' && c <= '9' }
 // termer collects the terms of one text.
 type termer struct {
 	terms   []string
-	letters []byte // of the term at hand, in lower case
+	letters []byte // of the current term, in lower case
 }
 
-// add adds the term of some letters, if they make one.
+// add adds the term that s gives, if any.
 func (t *termer) add(s string, f form) {
 	if len(s) > maxTerm {
 		return
 	}
 	if f == stem && isPlural(s) {
-		s = s[:len(s)-1] // the stemmer leaves the s of what has no vowel
+		s = s[:len(s)-1] // the stemmer keeps the s of words without a vowel
 	}
 	t.letters = appendLower(t.letters[:0], s)
 	if term := termOf(t.letters, f); term != "" {
@@ -121,8 +121,8 @@ func appendLower(dst []byte, s string) []byte {
 	return dst
 }
 
-// pairs adds the pairs of neighbouring characters of a run that begins at i, or the
-// character itself if it is alone, and returns the run's end.
+// pairs adds each pair of adjacent characters in the run that begins at i, or the character
+// itself if it is alone. It returns the end of the run.
 func (t *termer) pairs(text string, i int) int {
 	start, before := i, -1
 	for i < len(text) {
@@ -149,11 +149,11 @@ func nextClass(s string, i int) (class, int) {
 	return classAt(s, i)
 }
 
-// name adds the terms of the name that begins at i, words joined by single characters
-// and no space, and returns its end.
+// name adds the terms of the name that begins at i and returns its end. A name is words
+// joined by single characters other than spaces.
 func (t *termer) name(text string, i int) int {
 	start := i
-	var joined, slashed, cased bool // by . or a slash; by a slash; an identifier inside
+	var joined, slashed, cased bool // joined by . or a slash; by a slash; contains an identifier
 	last := other
 	for i < len(text) {
 		k, size := classAt(text, i)
@@ -196,8 +196,8 @@ func (t *termer) name(text string, i int) int {
 	return i
 }
 
-// joins tells whether the character at i, which is no letter and no digit, joins what
-// is before it in a name to what is behind it.
+// joins reports whether the character at i, neither letter nor digit, joins the parts of a
+// name before and after it.
 func joins(s string, start, i int) bool {
 	switch s[i] {
 	case '.', '/', '\\', '-':
@@ -210,7 +210,7 @@ func joins(s string, start, i int) bool {
 	return false
 }
 
-// isNumber tells whether a name is nothing but digits, points and commas.
+// isNumber reports whether a name consists of digits, points and commas only.
 func isNumber(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; !asciiDigit(c) && c != '.' && c != ',' {
@@ -220,8 +220,8 @@ func isNumber(name string) bool {
 	return true
 }
 
-// identifier adds the terms of letters, digits and underscores. Cased tells that there
-// may be more than one word in it.
+// identifier adds the terms of letters, digits and underscores. cased means that there may
+// be more than one word in it.
 func (t *termer) identifier(s string, cased bool) {
 	end := len(s)
 	if cased {
@@ -238,9 +238,9 @@ func (t *termer) identifier(s string, cased bool) {
 	}
 }
 
-// wordEnd is where the first word of an identifier ends: before an underscore, a
-// capital after a small letter or digit, and the last of several capitals that a small
-// letter follows, unless that is the s of a plural.
+// wordEnd returns where the first word of an identifier ends: before an underscore, before
+// a capital that follows a small letter or digit, and before the last of several capitals
+// if a small letter follows, unless that letter is a plural s.
 func wordEnd(s string) int {
 	before := other
 	for i := 0; i < len(s); {
@@ -257,7 +257,7 @@ func wordEnd(s string) int {
 	return len(s)
 }
 
-// isPlural tells whether s is capitals and an s, such as PRs.
+// isPlural reports whether s is capitals followed by an s, such as PRs.
 func isPlural(s string) bool {
 	if len(s) < 3 || s[len(s)-1] != 's' {
 		return false

@@ -28,25 +28,25 @@ func TestTerms(t *testing.T) {
 		"a file name":            {"see main.go.", []string{"see", "main.go", "main", "go"}},
 		"hyphens separate words": {"well-known", []string{"well", "known"}},
 		"numbers keep their point, not their separators": {"1,250.5 or 3.14", []string{"1250.5", "3.14"}},
-		"a comma that separates no thousands":            {"1,25", []string{"1", "25"}},
+		"a comma not between thousands":                  {"1,25", []string{"1", "25"}},
 		"accents on Latin letters are taken off":         {"Café CAFÉ cafe\u0301", []string{"cafe", "cafe", "cafe"}},
 		"marks of other scripts stay":                    {"हिन्दी", []string{"हिन्दी"}},
 		"compatible forms are one":                       {"ﬁne ＡＢＣ", []string{"fine", "abc"}},
 		"Chinese is indexed by pairs":                    {"東京都 京", []string{"東京", "京都", "京"}},
-		"what is longer than anybody types is left out":  {strings.Repeat("ab3", 50) + " tail", []string{"tail"}},
-		"bytes that are no text separate words":          {"alpha\xffbeta", []string{"alpha", "beta"}},
-		"nothing comes of marks alone":                   {"… -- // __ ''", nil},
+		"overlong terms are left out":                    {strings.Repeat("ab3", 50) + " tail", []string{"tail"}},
+		"invalid bytes separate words":                   {"alpha\xffbeta", []string{"alpha", "beta"}},
+		"marks alone give no terms":                      {"… -- // __ ''", nil},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, AppendTerms(nil, c.text)) })
 	}
 }
 
-// The cache is shared and lossy: what comes of it must not depend on who used it before.
-func TestTermsAreTheSameWhoeverElseAsks(t *testing.T) {
+// The cache is shared and lossy, so results must not depend on earlier callers.
+func TestTermsDoNotDependOnTheCache(t *testing.T) {
 	texts := make([]string, 8)
 	for i := range texts {
 		var b strings.Builder
-		for j := range 20_000 { // more words than the cache has slots
+		for j := range 20_000 { // more words than cache slots
 			b.WriteString(strings.Repeat(string(rune('a'+j%26)), 1+j%5))
 			b.WriteByte(byte('a' + i))
 			b.WriteString(string(rune('a'+j/26%26)) + string(rune('a'+j/676%26)) + "ing ")
@@ -64,8 +64,8 @@ func TestTermsAreTheSameWhoeverElseAsks(t *testing.T) {
 	wg.Wait()
 }
 
-// A query finds a name by what people remember of it.
-func TestEachWordOfANameIsFoundInIt(t *testing.T) {
+// A query finds a name by any word that people remember of it.
+func TestEachWordOfANameFindsIt(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]{3,8}`)
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(word, 2, 4).Draw(t, "words")
@@ -89,7 +89,7 @@ func FuzzTerms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		terms := AppendTerms(nil, text)
 		for _, term := range terms {
-			// Lower-casing and folding may make a letter longer, by three times at most.
+			// Lower-casing and folding may make a letter up to three times longer.
 			if term == "" || len(term) > 3*maxTerm || !utf8.ValidString(term) || strings.ContainsAny(term, " \n\t") {
 				t.Fatalf("term %q", term)
 			}
@@ -98,7 +98,7 @@ func FuzzTerms(f *testing.F) {
 	})
 }
 
-// recorded is some text of recorded agents: messages and results.
+// recorded returns text of recorded agents: messages and results.
 func recorded(t testing.TB) string {
 	var b strings.Builder
 	for e := range testdata.Events(t, "claude_code") {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Vector is the direction of a text's embedding, one byte a dimension: it is smaller
-// than the floats by a factor of four, and its products are whole numbers, the same on
-// every machine. Its length means nothing.
+// Vector is the direction of a text's embedding, one byte per dimension. It is four times
+// smaller than floats, and its products are whole numbers, equal on every machine. Its
+// length has no meaning.
 type Vector []int8
 
-// Quantize is the vector that is nearest to v in direction; nil if v has none, which is
-// when it is empty, all zero, or holds what is no number.
+// Quantize returns the vector nearest to v in direction. It returns nil if v is empty, all
+// zero, or holds a NaN or an infinity.
 func Quantize(v []float32) Vector {
 	var most float64
 	for _, f := range v {
@@ -32,8 +32,8 @@ func Quantize(v []float32) Vector {
 	return q
 }
 
-// AppendVector appends a vector of so many dimensions as it is stored, a byte each; nil
-// is all zero.
+// AppendVector appends a vector as it is stored, one byte per dimension. nil is stored as
+// zeros.
 func AppendVector(dst []byte, v Vector, dimensions int) []byte {
 	for _, x := range v {
 		dst = append(dst, byte(x))
@@ -41,10 +41,11 @@ func AppendVector(dst []byte, v Vector, dimensions int) []byte {
 	return append(dst, make([]byte, dimensions-len(v))...)
 }
 
-// ParseVectors is what [AppendVector] has appended.
+// ParseVectors decodes what [AppendVector] appended. It returns [ErrVectors] for a wrong
+// length.
 func ParseVectors(data []byte, dimensions int) ([]Vector, error) {
 	if dimensions <= 0 || len(data)%dimensions != 0 {
-		return nil, fmt.Errorf("%d bytes are no vectors of %d dimensions: %w", len(data), dimensions, ErrVectors)
+		return nil, fmt.Errorf("%d bytes are not vectors of %d dimensions: %w", len(data), dimensions, ErrVectors)
 	}
 	all := make(Vector, len(data))
 	for i, b := range data {
@@ -61,14 +62,14 @@ func ParseVectors(data []byte, dimensions int) ([]Vector, error) {
 	return vectors, nil
 }
 
-// norm is the vector's length, 0 for nil.
+// norm returns the vector's length, 0 for nil.
 func (v Vector) norm() float64 { return math.Sqrt(float64(dot(v, v))) }
 
-// dot is the inner product. It has room for 100,000 dimensions.
+// dot returns the inner product. It does not overflow up to 100,000 dimensions.
 func dot(a, b []int8) int32 {
 	var s0, s1, s2, s3 int32
 	b = b[:len(a)]
-	for len(a) >= 8 && len(b) >= 8 { // they are: so the compiler knows it
+	for len(a) >= 8 && len(b) >= 8 { // always equally long; the second test removes bounds checks
 		s0 += int32(a[0])*int32(b[0]) + int32(a[4])*int32(b[4])
 		s1 += int32(a[1])*int32(b[1]) + int32(a[5])*int32(b[5])
 		s2 += int32(a[2])*int32(b[2]) + int32(a[6])*int32(b[6])

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAQuantisedVectorPointsWhereItsOriginalDoes(t *testing.T) {
+func TestQuantizedVectorKeepsItsDirection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "n")
 		value := rapid.SliceOfN(rapid.Float32Range(-1e6, 1e6), n, n)
@@ -24,13 +24,13 @@ func TestAQuantisedVectorPointsWhereItsOriginalDoes(t *testing.T) {
 			aa += float64(a[i]) * float64(a[i])
 			bb += float64(b[i]) * float64(b[i])
 		}
-		// A half step of rounding in each dimension, relative to a length of 127 at least.
+		// Rounding errs by half a step in each dimension, relative to a length of at least 127.
 		allowed := 2 * math.Sqrt(float64(n)) / 2 / 127 * 1.01
 		assert.InDelta(t, ab/math.Sqrt(aa*bb), float64(dot(qa, qb))/(qa.norm()*qb.norm()), allowed)
 	})
 }
 
-func TestWhatHasNoDirectionIsNoVector(t *testing.T) {
+func TestNoDirectionMeansNoVector(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	for _, v := range [][]float32{nil, {}, {0, 0}, {1, inf}, {nan}} {
 		assert.Nil(t, Quantize(v))
@@ -55,7 +55,7 @@ func TestVectorsThatDoNotFitAreRefused(t *testing.T) {
 }
 
 // Vectors may come late and in any order.
-func TestTheOrderOfVectorsDoesNotMatter(t *testing.T) {
+func TestOrderOfVectorsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var at, late Index
 		vectors := map[uint64][]Vector{}

@@ -1,7 +1,7 @@
 package summary
 
-// Which results of tools are condensed, and to what: those over so many characters that
-// are older than the last few messages.
+// Tool results longer than CondenseAbove characters are condensed to CondensedChars once
+// FreshMessages newer messages exist.
 const (
 	CondenseAbove  = 1_000
 	CondensedChars = 800

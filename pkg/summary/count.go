@@ -6,8 +6,8 @@ import (
 	"mneme/events"
 )
 
-// Count is how many characters of an event a summary of level 1 reads: 0 of one that it
-// does not read.
+// Count returns how many characters of an event a summary of level 1 reads: 0 for events
+// that it skips.
 func Count(p events.Payload) int {
 	switch p := p.(type) {
 	case *events.MessageCreated:
@@ -21,7 +21,7 @@ func Count(p events.Payload) int {
 	}
 }
 
-// Cut is the beginning of a text, as long as a writer reads it: so many characters.
+// Cut returns the beginning of a text, cut to at most the given number of characters.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -6,15 +6,15 @@ import (
 	"mneme/events"
 )
 
-// Source is the source of the events that the summarizer publishes.
+// Source is the CloudEvents source of the events that the summarizer publishes.
 const Source = "mneme/summarizer"
 
-// Written is how a summary was written.
+// Written is a summary and how it was written.
 type Written struct {
 	Draft
 	Files    []string
 	Tools    []string
-	Children []string // The summary_ids that it consolidates; none for level 1.
+	Children []string // Consolidated summary_ids; none for level 1.
 
 	Method         string // llm, extractive
 	FallbackReason string
@@ -22,8 +22,8 @@ type Written struct {
 	PromptHash     string
 }
 
-// ID is the summary_id of a revision of a range; the first revision is 1. It is made of
-// nothing else, so whoever writes the same summary again writes the same event.
+// ID returns the summary_id of a revision of a range, counted from 1. It depends on nothing
+// else, so writing the same summary again gives an event with the same id.
 func ID(level int, first, last uint64, revision int) string {
 	id := fmt.Sprintf("L%d-%d-%d", level, first, last)
 	if revision > 1 {
@@ -32,13 +32,13 @@ func ID(level int, first, last uint64, revision int) string {
 	return id
 }
 
-// Event is the event that records the summary of a plan.
+// Event returns the event that records the summary of a plan.
 func (w *Written) Event(conversation string, p Plan) (events.Event, error) {
 	return w.event(conversation, p, 1, "")
 }
 
-// Revision is the event that records a new revision of the summary of a plan, in place of
-// the one that it supersedes.
+// Revision returns the event that records a new revision of a plan's summary, replacing the
+// superseded one.
 func (w *Written) Revision(conversation string, p Plan, revision int, supersedes string) (events.Event, error) {
 	return w.event(conversation, p, revision, supersedes)
 }
@@ -56,7 +56,7 @@ func (w *Written) event(conversation string, p Plan, revision int, supersedes st
 	return events.New(conversation, Source, "summary/"+payload.SummaryID, payload)
 }
 
-// list is never null in JSON.
+// list returns an empty list for nil, because the JSON must not hold null.
 func list(values []string) []string {
 	if values == nil {
 		return []string{}

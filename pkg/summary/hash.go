@@ -7,8 +7,8 @@ import (
 	"mneme/events"
 )
 
-// Hash is that of a conversation's rows: marks and summaries in order of their sequences.
-// The sequences themselves don't count, see projection.ReadStore.
+// Hash returns the hash of a conversation's rows: its marks and summaries in the order of
+// their sequences. The sequences themselves don't count, see projection.ReadStore.
 func Hash(c Conversation, marks []Mark, taken []Taken) events.Digest {
 	parts := []string{
 		c.ID.Tenant, c.ID.ID, c.Profile,

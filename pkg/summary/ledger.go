@@ -8,8 +8,8 @@ import (
 	"mneme/events"
 )
 
-// Range is what one summary covers: the events of its conversation with sequences from
-// First to Last.
+// Range is the range of one summary: it covers its conversation's events with sequences
+// from First to Last.
 type Range struct {
 	ID        string // summary_id
 	Level     int
@@ -17,24 +17,24 @@ type Range struct {
 	Last      uint64
 	FirstTurn int
 	LastTurn  int
-	Chars     int // of its text, as chars_out says
+	Chars     int // of its text, from chars_out
 }
 
-// Ledger is what the summaries of a conversation cover. It is all that decides whether
-// another one is taken, and it is small whatever the number of summaries. The zero value
-// is that of a conversation without summaries.
+// Ledger records what the summaries of a conversation cover, in a size that does not grow
+// with their number. It alone decides whether another summary is accepted. The zero value
+// is the ledger of a conversation without summaries.
 type Ledger struct {
 	Levels []Level `json:"levels,omitempty"` // Levels[0] is level 1.
 }
 
-// Level is how far the summaries of one level have come.
+// Level is the progress of one level.
 type Level struct {
-	Last         uint64 `json:"last"`                   // The end of the newest range.
-	Consolidated uint64 `json:"consolidated,omitempty"` // The end of what the next level covers.
-	Open         int    `json:"open,omitempty"`         // Characters of the texts that the next level does not cover.
+	Last         uint64 `json:"last"`                   // End of the newest range.
+	Consolidated uint64 `json:"consolidated,omitempty"` // End of what the next level covers.
+	Open         int    `json:"open,omitempty"`         // Characters of texts that the next level does not cover.
 }
 
-// Last is the end of what a level covers, 0 for nothing.
+// Last returns the end of what a level covers, 0 for nothing.
 func (l *Ledger) Last(level int) uint64 {
 	if level < 1 || level > len(l.Levels) {
 		return 0
@@ -42,8 +42,8 @@ func (l *Ledger) Last(level int) uint64 {
 	return l.Levels[level-1].Last
 }
 
-// Next is where the next range of a level begins, in a conversation whose first event
-// is at sequence first.
+// Next returns where the next range of a level begins. first is the sequence of the
+// conversation's first event.
 func (l *Ledger) Next(level int, first uint64) uint64 {
 	if last := l.Last(level); last > 0 {
 		return last + 1
@@ -51,15 +51,15 @@ func (l *Ledger) Next(level int, first uint64) uint64 {
 	return first
 }
 
-// Take enters a summary. first and last are the conversation's first event and the one
-// before the summary; known finds summaries of the conversation that were taken, by
-// summary_id.
+// Take accepts a summary. first and last are the sequences of the conversation's first
+// event and of its last event before the summary. known finds accepted summaries of the
+// conversation by summary_id.
 //
-// The error says why the summary is not taken, and the ledger is then as it was:
-// ranges of a level must follow each other, without overlap and gap, inside of the
-// conversation; a summary of a higher level covers exactly the ranges of its children,
-// which are of the level below and follow each other; one that supersedes another has
-// its level and range.
+// If the summary is rejected, the error says why and the ledger does not change. The rules:
+// ranges of a level follow each other without overlap or gap, inside the conversation; a
+// summary of a higher level covers exactly the ranges of its children, which are
+// consecutive and of the level below; a summary that supersedes another has the same level
+// and range.
 func (l *Ledger) Take(p *events.SummaryWritten, first, last uint64, known func(id string) (Range, bool)) error {
 	if p.Supersedes != "" {
 		old, ok := known(p.Supersedes)
@@ -99,8 +99,8 @@ func (l *Ledger) Take(p *events.SummaryWritten, first, last uint64, known func(i
 	return nil
 }
 
-// covers looks whether the children of a summary make up its range, and counts the
-// characters of their texts.
+// covers checks that the children of a summary make up its range, and counts the characters
+// of their texts.
 func covers(p *events.SummaryWritten, known func(id string) (Range, bool)) (chars int, err error) {
 	switch {
 	case p.Level == 1 && len(p.Children) > 0:

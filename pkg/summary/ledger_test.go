@@ -9,7 +9,7 @@ import (
 	"mneme/pkg/summary"
 )
 
-func TestTheLedgerTakesRangesThatFollowEachOther(t *testing.T) {
+func TestLedgerAcceptsConsecutiveRanges(t *testing.T) {
 	t.Parallel()
 	known := map[string]summary.Range{}
 	find := func(id string) (summary.Range, bool) { r, ok := known[id]; return r, ok }
@@ -32,25 +32,25 @@ func TestTheLedgerTakesRangesThatFollowEachOther(t *testing.T) {
 		err  error
 		says string
 	}{
-		"an overlap":                  {take("x", 1, 35, 50), "begins at sequence 35, but level 1 is covered up to 40: the next range begins at 41"},
-		"a gap":                       {take("x", 1, 45, 50), "leaves a gap"},
-		"the same again":              {take("x", 2, 5, 30, "a", "b"), "level 2 is covered up to 30"},
-		"an end that is not there":    {take("x", 1, 41, 101), "ends at sequence 101, but the conversation ends at 100"},
-		"a level in the air":          {take("x", 4, 5, 30, "ab"), "there is no summary of level 3"},
-		"no children":                 {take("x", 2, 31, 40), "has no children"},
-		"children of level 1":         {take("x", 1, 41, 50, "a"), "level 1 has none"},
-		"an unknown child":            {take("x", 2, 31, 40, "z"), "which the conversation does not have"},
-		"a child of another level":    {take("x", 3, 5, 30, "a", "b"), "of level 1, but is of level 3"},
-		"children that do not follow": {take("x", 2, 31, 40, "a"), "begins at sequence 5 and not at 31"},
-		"children that end early":     {take("x", 2, 31, 45, "c"), "but its children at 40"},
+		"an overlap":                     {take("x", 1, 35, 50), "begins at sequence 35, but level 1 is covered up to 40: the next range begins at 41"},
+		"a gap":                          {take("x", 1, 45, 50), "leaves a gap"},
+		"the same again":                 {take("x", 2, 5, 30, "a", "b"), "level 2 is covered up to 30"},
+		"an end beyond the conversation": {take("x", 1, 41, 101), "ends at sequence 101, but the conversation ends at 100"},
+		"a level without the one below":  {take("x", 4, 5, 30, "ab"), "there is no summary of level 3"},
+		"no children":                    {take("x", 2, 31, 40), "has no children"},
+		"children of level 1":            {take("x", 1, 41, 50, "a"), "level 1 has none"},
+		"an unknown child":               {take("x", 2, 31, 40, "z"), "which the conversation does not have"},
+		"a child of another level":       {take("x", 3, 5, 30, "a", "b"), "of level 1, but is of level 3"},
+		"children that start elsewhere":  {take("x", 2, 31, 40, "a"), "begins at sequence 5 and not at 31"},
+		"children that end early":        {take("x", 2, 31, 45, "c"), "but its children at 40"},
 	} {
 		require.ErrorContains(t, c.err, c.says, name)
 	}
-	require.Equal(t, before, l, "a summary that is not taken changes nothing")
+	require.Equal(t, before, l, "a rejected summary changes nothing")
 	require.Equal(t, summary.Ledger{Levels: []summary.Level{{Last: 40, Consolidated: 30, Open: 100}, {Last: 30, Open: 100}}}, l)
 }
 
-func TestARevisionHasTheRangeOfWhatItSupersedes(t *testing.T) {
+func TestRevisionMustKeepTheSupersededRange(t *testing.T) {
 	t.Parallel()
 	old := summary.Range{ID: "a", Level: 1, First: 1, Last: 9}
 	find := func(id string) (summary.Range, bool) { return old, id == "a" }

@@ -1,53 +1,51 @@
 package summary
 
-// Mark is where a step or a turn of a conversation begins. Ranges of level 1 end before
-// one.
+// Mark is where a step or a turn of a conversation begins. Ranges of level 1 end right
+// before a mark.
 type Mark struct {
-	Seq   uint64 // Of the event that begins it.
-	Turn  int    // That it belongs to.
-	Chars int    // Of the conversation before it, as [Count] counts them.
+	Seq   uint64 // Sequence of the event that begins it.
+	Turn  int    // The turn it belongs to.
+	Chars int    // Characters of the conversation before it, see [Count].
 }
 
 // Plan is a summary that is due.
 type Plan struct {
 	Level     int
-	First     uint64 // The range of sequences.
+	First     uint64 // Range of sequences.
 	Last      uint64
 	FirstTurn int
 	LastTurn  int
-	Chars     int     // In the range: of the conversation, or of the texts of Children.
+	Chars     int     // Characters in the range, of the conversation or of the texts of Children.
 	Children  []Range // Oldest first; none for level 1.
-	Due       uint64  // The sequence of the event that made it due.
+	Due       uint64  // Sequence of the event that made it due.
 }
 
-// State is what is recorded of a conversation, from where level 1 ends on.
+// State is the recorded part of a conversation from the end of level 1 on.
 type State struct {
-	FirstSeq uint64 // Of the conversation.
+	FirstSeq uint64 // First sequence of the conversation.
 	Ledger   Ledger
-	// Turn is the turn at the beginning of what no summary covers, Chars are those of
-	// the conversation before it.
+	// Turn is the turn where the uncovered part begins, Chars are the characters of the
+	// conversation before that part.
 	Turn  int
 	Chars int
-	// Head is the conversation's end, as if a step began there.
+	// Head is a mark at the conversation's end, as if a step began there.
 	Head Mark
-	// Marks are those after the end of level 1, oldest first. They may end early: then
-	// More is true, and what is due may show with more of them.
+	// Marks are the marks after the end of level 1, oldest first. If More is true there are
+	// further ones, which may be needed to find what is due.
 	Marks []Mark
 	More  bool
-	// Open are the summaries that no higher one covers, by level: Open[0] is level 1,
-	// oldest first.
+	// Open lists the summaries that no higher one covers, oldest first; Open[0] is level 1.
 	Open [][]Range
 }
 
-// Due finds the summary that was due first, if any is. It looks at the recorded state
-// as it was at each step: whenever it is asked, and however much came at once, the answer
-// is the same. A higher level goes first; when nothing is due any more, recursion has
-// ended.
+// Due finds the summary that became due first, if any. It replays the recorded state step
+// by step, so the answer does not depend on when it is called or how much came at once.
+// Higher levels go first. Call it until nothing is due.
 //
-// With force, what is due is whatever is not in the last turns, however little it is,
-// and Due looks at the present only.
+// With force, everything before the last turns is due, no matter how little, and only the
+// present state counts.
 //
-// It returns more if the answer needs more marks than the state has.
+// more is true if the answer needs more marks than the state has.
 func Due(state State, settings Settings, force bool) (plan Plan, due, more bool) {
 	for i := len(state.Open) - 1; i >= 0; i-- {
 		if plan, due = dueAbove(i+2, state, settings); due {
@@ -57,11 +55,11 @@ func Due(state State, settings Settings, force bool) (plan Plan, due, more bool)
 	return dueTurns(state, settings, force)
 }
 
-// dueAbove consolidates the summaries of the level below, all but the last.
+// dueAbove consolidates the open summaries of the level below, except the last.
 func dueAbove(level int, state State, settings Settings) (Plan, bool) {
 	open := state.Open[level-2]
 	chars, threshold := 0, settings.Threshold(level)
-	for i := 2; i < len(open); i++ { // two at least: so there are fewer on each level
+	for i := 2; i < len(open); i++ { // at least two, so that each level has fewer
 		if i == 2 {
 			chars = open[0].Chars
 		}
@@ -77,8 +75,8 @@ func dueAbove(level int, state State, settings Settings) (Plan, bool) {
 	return Plan{}, false
 }
 
-// dueTurns looks at each mark in turn, as if the conversation ended there, for the last
-// mark before which a range may end.
+// dueTurns tries each mark as the conversation's end and looks for the last mark at which a
+// range may end.
 func dueTurns(state State, settings Settings, force bool) (plan Plan, due, more bool) {
 	marks, first := state.Marks, state.Ledger.Next(1, state.FirstSeq)
 	if len(marks) > 0 && (marks[0].Seq <= first || state.Turn == 0 && marks[0].Chars == state.Chars) { // a conversation's first turn
@@ -89,7 +87,7 @@ func dueTurns(state State, settings Settings, force bool) (plan Plan, due, more 
 	}
 	begun := firstOfTurns{}
 	begun.add(Mark{Turn: state.Turn, Chars: state.Chars})
-	cut := 0 // marks[:cut] are such that a range may end before the last of them
+	cut := 0 // a range may end before any of marks[:cut]
 	for now, mark := range marks {
 		begun.add(mark)
 		keep := min(settings.Raw(), mark.Chars-begun.before(mark.Turn-keepTurns+1))
@@ -114,13 +112,13 @@ func dueTurns(state State, settings Settings, force bool) (plan Plan, due, more 
 	return Plan{}, false, state.More
 }
 
-// firstOfTurns knows where the last few turns begin.
+// firstOfTurns remembers where the last few turns begin.
 type firstOfTurns struct {
 	marks [keepTurns]Mark
 	n     int
 }
 
-// add takes the next mark.
+// add adds the next mark.
 func (f *firstOfTurns) add(m Mark) {
 	if f.n > 0 && f.marks[(f.n-1)%keepTurns].Turn == m.Turn {
 		return
@@ -129,8 +127,7 @@ func (f *firstOfTurns) add(m Mark) {
 	f.n++
 }
 
-// before is how many characters there are before a turn, which is the newest known or
-// one of those before it.
+// before returns the number of characters before a turn, which must be one of the newest.
 func (f *firstOfTurns) before(turn int) (chars int) {
 	for i := f.n - 1; i >= max(0, f.n-keepTurns) && f.marks[i%keepTurns].Turn >= turn; i-- {
 		chars = f.marks[i%keepTurns].Chars

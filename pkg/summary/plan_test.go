@@ -9,7 +9,7 @@ import (
 	"mneme/pkg/summary"
 )
 
-// history is a conversation that was recorded: where its steps begin, and its end.
+// history is a conversation: where its steps begin, and its end.
 type history struct {
 	marks []summary.Mark
 	head  summary.Mark
@@ -40,7 +40,8 @@ func drawSettings(t *rapid.T) summary.Settings {
 	}
 }
 
-// recorder keeps the state of a conversation as a read model would, from what is written.
+// recorder keeps the state of a conversation as a read model would, from the summaries
+// written.
 type recorder struct {
 	history
 	state summary.State
@@ -55,7 +56,7 @@ func newRecorder(h history) *recorder {
 	return r
 }
 
-// write records the summary of a plan with a text of so many characters.
+// write records the summary of a plan with a text of chars characters.
 func (r *recorder) write(p summary.Plan, chars int) {
 	for len(r.state.Ledger.Levels) < p.Level {
 		r.state.Ledger.Levels = append(r.state.Ledger.Levels, summary.Level{})
@@ -77,7 +78,7 @@ func (r *recorder) write(p summary.Plan, chars int) {
 	r.plans = append(r.plans, p)
 }
 
-// at is the state when so many steps have begun, as far as a page of marks shows it.
+// at returns the state after so many steps, as far as one page of marks shows it.
 func (r *recorder) at(steps, page int) summary.State {
 	s := r.state
 	s.Head = r.head
@@ -97,10 +98,10 @@ func (r *recorder) at(steps, page int) summary.State {
 	return s
 }
 
-// settle writes all that is due at a point.
+// settle writes everything that is due at a point.
 func (r *recorder) settle(t require.TestingT, steps int, settings summary.Settings, chars func() int) {
 	for n := 0; ; n++ {
-		require.Less(t, n, 1000, "recursion does not end")
+		require.Less(t, n, 1000, "Due never ends")
 		page := 1
 		plan, due, more := summary.Due(r.at(steps, page), settings, false)
 		for ; more; page *= 2 {
@@ -113,7 +114,7 @@ func (r *recorder) settle(t require.TestingT, steps int, settings summary.Settin
 	}
 }
 
-func TestThePlanIsTheSameWheneverItIsAsked(t *testing.T) {
+func TestPlansDoNotDependOnWhenDueIsCalled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, settings := histories(t), drawSettings(t)
 		length := rapid.IntRange(1, summary.MaxText).Draw(t, "text")
@@ -123,7 +124,7 @@ func TestThePlanIsTheSameWheneverItIsAsked(t *testing.T) {
 		for steps := range h.marks {
 			live.settle(t, steps+1, settings, text)
 		}
-		late := newRecorder(h) // a summarizer that was away sometimes
+		late := newRecorder(h) // a summarizer that is away at times
 		for steps := range h.marks {
 			if rapid.IntRange(0, 4).Draw(t, "looks") == 0 {
 				late.settle(t, steps+1, settings, text)
@@ -134,7 +135,7 @@ func TestThePlanIsTheSameWheneverItIsAsked(t *testing.T) {
 	})
 }
 
-// span is what two plans for the same summary have in common.
+// span is what two plans for the same summary must agree on.
 type span struct {
 	level       int
 	first, last uint64
@@ -149,12 +150,12 @@ func byLevel(plans []summary.Plan) (list []span) {
 	return list
 }
 
-func TestRangesOfALevelFollowEachOtherAndLeaveTheNewestOut(t *testing.T) {
+func TestRangesAreConsecutiveAndLeaveOutTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, settings := histories(t), drawSettings(t)
 		r := newRecorder(h)
 		for steps := range h.marks {
-			if rapid.IntRange(0, 9).Draw(t, "changes") == 0 { // covers nothing again
+			if rapid.IntRange(0, 9).Draw(t, "changes") == 0 { // covers nothing more
 				settings = drawSettings(t)
 			}
 			before := len(r.plans)
@@ -163,7 +164,7 @@ func TestRangesOfALevelFollowEachOtherAndLeaveTheNewestOut(t *testing.T) {
 				if p.Level > 1 {
 					continue
 				}
-				// The last two turns, or the raw section's share of what the range's end leaves.
+				// Kept out: the last two turns, or the raw section's share, whichever is smaller.
 				now := h.marks[steps]
 				end := r.markAfter(p.Last)
 				begins := h.head.Chars
@@ -186,18 +187,18 @@ func TestRangesOfALevelFollowEachOtherAndLeaveTheNewestOut(t *testing.T) {
 			require.LessOrEqual(t, p.First, p.Last)
 			ends[p.Level] = p.Last
 			if p.Level == 1 {
-				require.NotZero(t, r.markAfter(p.Last).Seq, "it ends between steps")
+				require.NotZero(t, r.markAfter(p.Last).Seq, "a range ends between steps")
 				continue
 			}
 			require.GreaterOrEqual(t, len(p.Children), 2)
 			require.Equal(t, p.First, p.Children[0].First)
 			require.Equal(t, p.Last, p.Children[len(p.Children)-1].Last)
-			require.Less(t, p.Last, ends[p.Level-1], "the last summary of the level below stays out")
+			require.Less(t, p.Last, ends[p.Level-1], "the last summary of the level below is left out")
 		}
 	})
 }
 
-// markAfter is the mark right behind a sequence, zero if there is none.
+// markAfter returns the mark right after a sequence, zero if there is none.
 func (r *recorder) markAfter(seq uint64) summary.Mark {
 	for _, m := range r.marks {
 		if m.Seq == seq+1 {
@@ -207,7 +208,7 @@ func (r *recorder) markAfter(seq uint64) summary.Mark {
 	return summary.Mark{}
 }
 
-func TestForceCoversWhatTheLastTurnsLeave(t *testing.T) {
+func TestForceCoversEverythingBeforeTheLastTurns(t *testing.T) {
 	t.Parallel()
 	h := history{head: summary.Mark{Seq: 40, Turn: 4, Chars: 400}}
 	for turn := range 4 {
@@ -221,7 +222,7 @@ func TestForceCoversWhatTheLastTurnsLeave(t *testing.T) {
 	require.Equal(t, summary.Plan{Level: 1, First: 1, Last: 20, FirstTurn: 1, LastTurn: 2, Chars: 200, Due: 40}, plan)
 }
 
-func TestAGiantTurnIsCutBetweenItsSteps(t *testing.T) {
+func TestGiantTurnIsCutBetweenItsSteps(t *testing.T) {
 	t.Parallel()
 	var h history
 	for step := range 100 {
@@ -231,6 +232,6 @@ func TestAGiantTurnIsCutBetweenItsSteps(t *testing.T) {
 	r := newRecorder(h)
 	r.settle(t, 100, summary.DefaultSettings(), func() int { return 1_000 })
 	require.NotEmpty(t, r.plans)
-	require.Equal(t, summary.Plan{Level: 1, First: 1, Last: 30, FirstTurn: 1, LastTurn: 1, Chars: 10_000, Due: 46}, r.plans[0], "5,000 characters behind it are there")
+	require.Equal(t, summary.Plan{Level: 1, First: 1, Last: 30, FirstTurn: 1, LastTurn: 1, Chars: 10_000, Due: 46}, r.plans[0], "it is followed by 5,000 characters")
 	require.Equal(t, uint64(270), r.state.Ledger.Last(1))
 }

@@ -7,26 +7,26 @@ import (
 	"mneme/pkg/projection"
 )
 
-// Reader answers what is to be summarised.
+// Reader answers which conversations need summaries.
 type Reader interface {
 	projection.ReadStore
-	// Conversation reads one conversation; it has no LastSeq if it is unknown.
+	// Conversation reads one conversation; LastSeq is 0 if it is unknown.
 	Conversation(ctx context.Context, id events.ConversationID) (Conversation, error)
-	// Marks reads marks that level 1 does not cover, behind a sequence, oldest first.
+	// Marks reads marks after a sequence that level 1 does not cover, oldest first.
 	Marks(ctx context.Context, id events.ConversationID, after uint64, limit int) ([]Mark, error)
-	// Ranges reads the summaries of a level that end behind a sequence, oldest first,
-	// revisions left out.
+	// Ranges reads the summaries of a level that end after a sequence, oldest first and
+	// without revisions.
 	Ranges(ctx context.Context, id events.ConversationID, level int, after uint64, limit int) ([]Taken, error)
 	// Waiting lists conversations with something to do, sorted by tenant and id.
 	Waiting(ctx context.Context, q WaitingQuery) ([]Conversation, error)
 }
 
-// WaitingQuery selects conversations that are not deleted and meet one of these.
+// WaitingQuery selects conversations that are not deleted and meet one of these conditions.
 type WaitingQuery struct {
-	Pending  int                   // characters at least, see [Conversation.Pending]
-	Turns    int                   // that no summary covers, at least; 0 means no
+	Pending  int                   // minimum of [Conversation.Pending]
+	Turns    int                   // minimum of turns without a summary; 0 ignores turns
 	Untitled bool                  // see [Conversation.Untitled]
-	After    events.ConversationID // only those behind this one
+	After    events.ConversationID // only conversations sorted after this one
 	Limit    int
 }
 
@@ -36,11 +36,11 @@ type Store interface {
 	Reader
 }
 
-// page is how many marks or ranges are read at once.
+// page is the page size for marks and ranges.
 const page = 500
 
-// Read reads the state of a conversation, as far as it is needed to say what is due: as
-// many marks as make up a threshold or two.
+// Read reads as much of a conversation as needed, about two thresholds of marks, and finds
+// what is due.
 func Read(ctx context.Context, r Reader, id events.ConversationID, settings Settings, force bool) (c Conversation, plan Plan, due bool, err error) {
 	if c, err = r.Conversation(ctx, id); err != nil || c.LastSeq == 0 || c.DeletedSeq != 0 {
 		return c, plan, false, err
@@ -55,7 +55,7 @@ func Read(ctx context.Context, r Reader, id events.ConversationID, settings Sett
 		if level.Open < threshold {
 			continue
 		}
-		// A threshold, and the one behind it.
+		// Read up to the threshold, and one summary more.
 		for chars, after := 0, level.Consolidated; chars < threshold; after = state.Open[i][len(state.Open[i])-1].Last {
 			taken, err := r.Ranges(ctx, id, i+1, after, page)
 			if err != nil {

@@ -7,12 +7,12 @@ import (
 	"mneme/events"
 )
 
-// How many characters of a summary's text name files and tools. What a writer writes has
-// the rest.
+// Limits for files and tools in a summary's text, in characters. The rest is for the
+// writer's draft.
 const (
 	maxFiles = 240
 	maxTools = 100
-	MaxDraft = MaxText - maxFiles - maxTools - 100 // and the names of the parts
+	MaxDraft = MaxText - maxFiles - maxTools - 100 // 100 for the names of the parts
 )
 
 // Part is a part of a summary's text.
@@ -21,8 +21,8 @@ type Part struct {
 	Text string `json:"text"`
 }
 
-// Parts are what a context shows of a summary: what is empty is left out, and of the files
-// and tools only the first.
+// Parts returns what contexts show of a summary. Empty parts are left out, and of files and
+// tools only the first are shown.
 func Parts(conversation, actions string, findings, topics, files, tools []string) (parts []Part) {
 	for _, p := range []Part{
 		{"Conversation", conversation}, {"Actions", actions}, {"Key findings", strings.Join(findings, "; ")}, {"Topics", strings.Join(topics, ", ")},
@@ -35,7 +35,7 @@ func Parts(conversation, actions string, findings, topics, files, tools []string
 	return parts
 }
 
-// Text renders a summary as contexts show it, in Markdown and without a heading.
+// Text renders a summary as contexts show it: Markdown without a heading.
 func Text(p *events.SummaryWritten) string {
 	var lines []string
 	for _, part := range Parts(p.Conversation, p.Actions, p.Findings, p.Topics, p.Files, p.Tools) {
@@ -44,10 +44,10 @@ func Text(p *events.SummaryWritten) string {
 	return strings.Join(lines, "\n")
 }
 
-// Chars is the length of [Text] in characters.
+// Chars returns the length of [Text] in characters.
 func Chars(p *events.SummaryWritten) int { return utf8.RuneCountInString(Text(p)) }
 
-// named joins the first of a list that fit into a number of characters.
+// named joins the first names of a list that fit into the given number of characters.
 func named(list []string, most int) string {
 	const more = ", …"
 	text := ""

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTitle is how many characters a title has at most.
+// MaxTitle is the maximum length of a title in characters.
 const MaxTitle = 60
 
-// markup are the tags in which runtimes wrap what they add to a user's message, with
-// what is in them, and the tags of the rest.
+// markup matches the tagged blocks that runtimes add to a user's message, and all other
+// tags.
 var markup = regexp.MustCompile(`(?s)<(system-reminder|command-name|command-message|command-args|local-command-stdout|environment_context|user_instructions)[^>]*>.*?</(system-reminder|command-name|command-message|command-args|local-command-stdout|environment_context|user_instructions)>|</?[a-zA-Z][a-zA-Z_-]*[^>]*>`)
 
-// Title is a title from the first message of a user: its first sentence, cut between
-// words, or what it introduces with a colon; "" if the message has no words.
+// Title makes a title from a user's first message: its first sentence, or the text that it
+// introduces with a colon, cut between words. It returns "" if the message has no words.
 func Title(message string) string {
 	text := markup.ReplaceAllString(message, " ")
 	introduced := ""
@@ -34,7 +34,7 @@ func Title(message string) string {
 	return CutTitle(sentence(introduced))
 }
 
-// sentence is the first sentence of a line, if it is long enough to say something.
+// sentence returns the first sentence of a line that is long enough to say something.
 func sentence(line string) string {
 	const least = 12 // characters
 	for i, r := range line {
@@ -48,7 +48,8 @@ func sentence(line string) string {
 	return strings.TrimRight(line, ":;, ")
 }
 
-// CutTitle makes a title no longer than [MaxTitle]. It cuts between words, or in the middle of one that is too long by itself.
+// CutTitle cuts a title to [MaxTitle], between words or, if one word is too long, inside
+// it.
 func CutTitle(text string) string {
 	if utf8.RuneCountInString(text) <= MaxTitle {
 		return text

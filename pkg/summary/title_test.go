@@ -9,7 +9,7 @@ import (
 	"mneme/pkg/summary"
 )
 
-func TestATitleIsTheFirstSentenceOfWhatTheUserAsked(t *testing.T) {
+func TestTitleIsTheFirstSentenceOfTheUsersMessage(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
 		"Fix the login bug. It breaks on Safari.":                        "Fix the login bug",
@@ -27,7 +27,7 @@ func TestATitleIsTheFirstSentenceOfWhatTheUserAsked(t *testing.T) {
 	}
 }
 
-func FuzzATitleIsShort(f *testing.F) {
+func FuzzTitle(f *testing.F) {
 	f.Add("Fix the login bug. It breaks on Safari.")
 	f.Add("<a><b\n</a>")
 	f.Fuzz(func(t *testing.T, message string) {

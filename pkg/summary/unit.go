@@ -7,10 +7,10 @@ import (
 	"mneme/pkg/projection"
 )
 
-// Conversation is what the read model "summaries" keeps of a conversation: little,
-// whatever its length.
+// Conversation is the row that the read model "summaries" keeps for each conversation. Its
+// size does not depend on the conversation's length.
 type Conversation struct {
-	Key        int64 // of the backend
+	Key        int64 // used by the backend
 	ID         events.ConversationID
 	FirstSeq   uint64
 	LastSeq    uint64
@@ -19,22 +19,22 @@ type Conversation struct {
 	Ledger       Ledger
 	Turn         int // user messages
 	Chars        int // as [Count] counts them
-	CoveredTurn  int // the turn at the beginning of what level 1 does not cover
-	CoveredChars int // before it
+	CoveredTurn  int // the turn where the part not covered by level 1 begins
+	CoveredChars int // characters before that part
 
-	MaxContextChars int    // as conversation.started says, 0 if it does not
-	Profile         string // likewise
-	Titled          bool   // somebody has named it
-	FirstUser       uint64 // the first message of a user
-	Answered        bool   // an assistant's message came after it
+	MaxContextChars int    // from conversation.started, 0 if not given
+	Profile         string // from conversation.started
+	Titled          bool   // a title was given
+	FirstUser       uint64 // sequence of the first user message
+	Answered        bool   // an assistant's message came after FirstUser
 
 	Touched bool
-	Dropped bool // what is stored of it is to be deleted
-	Trimmed bool // so are marks that level 1 covers
+	Dropped bool // its stored rows must be deleted
+	Trimmed bool // its marks covered by level 1 must be deleted
 }
 
-// Pending is how many characters wait for a summary of some level, the last turns and
-// the last summary of each level among them.
+// Pending returns the most characters that wait for a summary on any level, including the
+// last turns and the last summary of each level.
 func (c *Conversation) Pending() int {
 	pending := c.Chars - c.CoveredChars
 	for _, level := range c.Ledger.Levels {
@@ -43,35 +43,35 @@ func (c *Conversation) Pending() int {
 	return pending
 }
 
-// Untitled tells whether it is time for a title.
+// Untitled reports whether it is time for a title.
 func (c *Conversation) Untitled() bool { return !c.Titled && c.Answered && c.DeletedSeq == 0 }
 
-// Of is a new row with the conversation it belongs to.
+// Of is a new row and the conversation it belongs to.
 type Of[R any] struct {
 	Conversation *Conversation
 	Row          R
 }
 
-// Taken is a summary that was taken.
+// Taken is an accepted summary.
 type Taken struct {
 	Range
-	Seq     uint64 // Of its event.
-	Revised bool   // It supersedes another: that one counts, this one only has a name, and its Chars are those of the first.
+	Seq     uint64 // Sequence of its event.
+	Revised bool   // It supersedes another, which stays in the ledger; this one only adds an id, and has the first one's Chars.
 }
 
-// ref names a summary.
+// ref identifies a summary.
 type ref struct {
 	conversation events.ConversationID
 	id           string
 }
 
-// at is a place of the log in a conversation.
+// at is a sequence in a conversation.
 type at struct {
 	conversation events.ConversationID
 	seq          uint64
 }
 
-// Unit is the unit of work of the projection "summaries". Rows are in order of their
+// Unit is the unit of work of the projection "summaries". Rows are in the order of their
 // sequences.
 type Unit struct {
 	Conversations map[events.ConversationID]*Conversation
@@ -82,16 +82,17 @@ type Unit struct {
 	after map[at]Mark
 }
 
-// NewUnit makes an empty unit; the backend adds what it has loaded.
+// NewUnit returns an empty unit, to which the backend adds what it has loaded.
 func NewUnit() *Unit {
 	return &Unit{Conversations: map[events.ConversationID]*Conversation{}, known: map[ref]Range{}, after: map[at]Mark{}}
 }
 
-// Loaded adds a summary that is stored: each that a summary of the batch names.
+// Loaded adds a stored summary. The backend must call it for each that a summary of the
+// batch names.
 func (u *Unit) Loaded(id events.ConversationID, r Range) { u.known[ref{id, r.ID}] = r }
 
-// LoadedMark adds the first mark that is stored behind a sequence: the end of each
-// range of level 1 of the batch.
+// LoadedMark adds the first stored mark after a sequence. The backend must call it for the
+// end of each level 1 range in the batch.
 func (u *Unit) LoadedMark(id events.ConversationID, seq uint64, m Mark) { u.after[at{id, seq}] = m }
 
 // Tombstone implements projection.Unit.
@@ -102,8 +103,8 @@ func (u *Unit) Tombstone(id events.ConversationID) uint64 {
 	return 0
 }
 
-// Projection declares the read model "summaries": how much of each conversation waits to
-// be summarised, and what is.
+// Projection declares the read model "summaries": which parts of each conversation have a
+// summary, and how much waits for one.
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "summaries",
@@ -147,12 +148,12 @@ func reduceStarted(u *Unit, e *events.Recorded) error {
 	return nil
 }
 
-// maxProfile is how many bytes of a profile's name are kept.
+// maxProfile limits the stored part of a profile's name, in bytes.
 const maxProfile = 256
 
 func reduceUpdated(u *Unit, e *events.Recorded) error {
 	c := u.touch(e)
-	// To take a title away is a decision too.
+	// Removing a title is a decision too.
 	c.Titled = c.Titled || e.Payload.(*events.ConversationUpdated).Title != nil
 	return nil
 }
@@ -210,7 +211,7 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 	taken := Taken{Seq: e.Seq, Revised: p.Supersedes != "", Range: Range{
 		ID: p.SummaryID, Level: p.Level, First: p.FirstSeq, Last: p.LastSeq, FirstTurn: p.FirstTurn, LastTurn: p.LastTurn, Chars: p.CharsOut,
 	}}
-	if taken.Revised { // as a child it takes away from Level.Open what the first revision has added
+	if taken.Revised { // as a child it must subtract from Level.Open what the first revision added
 		taken.Chars = u.known[ref{id, p.Supersedes}].Chars
 	}
 	u.known[ref{id, p.SummaryID}] = taken.Range
@@ -221,7 +222,8 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 	return nil
 }
 
-// cover notes how far level 1 has come. Marks up to there have served.
+// cover records how far level 1 has come and drops the marks up to there, which are no
+// longer needed.
 func (u *Unit) cover(c *Conversation, last uint64) {
 	c.CoveredTurn, c.CoveredChars = c.Turn, c.Chars
 	c.Trimmed = true

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// Model names the table where the origin of an embedding is kept. Another table gets
-// another name.
+// Model names the table wherever the origin of an embedding is recorded. Another table must
+// get another name.
 const Model = "mneme-static-128-v1"
 
 // Dimensions is the length of an embedding.
 const Dimensions = 128
 
-// MinCosine is the cosine that stands for a least semantic score of 0.3 with the model of
-// the table: as few unrelated texts reach it, 4 %. The cosines of any two texts are higher
-// here, half of them above 0.25.
+// MinCosine corresponds to a minimum semantic score of 0.3 with the original model: equally
+// few unrelated texts reach it, 4 %. Cosines are generally higher here; half of those
+// between any two texts are above 0.25.
 const MinCosine = 0.48
 
 //go:embed table.bin
@@ -26,7 +26,7 @@ var tableBytes string
 //go:embed vocab.txt
 var vocabulary string
 
-// table has the rows by the number of their word piece.
+// table holds the rows by the number of their word piece.
 type table struct {
 	pieces pieces
 	scales []float64
@@ -44,7 +44,7 @@ var loaded = sync.OnceValue(func() *table {
 	return t
 })
 
-// floats are the values of the bytes of a row.
+// floats maps the bytes of a row to their values.
 var floats = func() (values [256]float64) {
 	for i := range values {
 		values[i] = float64(int8(i))
@@ -52,21 +52,21 @@ var floats = func() (values [256]float64) {
 	return values
 }()
 
-// add adds a row to a sum. It is most of the work: four at a time take two thirds of the
-// time.
+// add adds a row to a sum. This is most of the work; four dimensions per step save a third
+// of the time.
 func add(sum *[Dimensions]float64, scale float64, row string) {
 	row = row[:Dimensions]
 	for i := 0; i < Dimensions; i += 4 {
 		s, r := sum[i:i+4], row[i:i+4]
-		s[0] += float64(scale * floats[r[0]]) // the conversion forbids to fuse
+		s[0] += float64(scale * floats[r[0]]) // the conversion prevents fusing
 		s[1] += float64(scale * floats[r[1]])
 		s[2] += float64(scale * floats[r[2]])
 		s[3] += float64(scale * floats[r[3]])
 	}
 }
 
-// Embed is the embedding of a text, of length 1; nil if the text has no known word
-// piece. The first call takes some milliseconds more.
+// Embed returns the embedding of a text, of length 1, or nil if the text has no known word
+// piece. The first call loads the table, which takes a few milliseconds.
 func Embed(text string) []float32 {
 	t := loaded()
 	var sum [Dimensions]float64

@@ -18,8 +18,8 @@ func sum(t *testing.T, data any) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Whoever changes the table or the vocabulary changes [Model], and these.
-func TestTheTableIsTheOneThatModelNames(t *testing.T) {
+// If you change the table or the vocabulary, change [Model] and these sums too.
+func TestModelNamesThisTable(t *testing.T) {
 	assert.Equal(t, "mneme-static-128-v1", Model)
 	assert.Equal(t, "b729a0dd5729d19b90b423226595db427d869f79939908173ec4d67bfa7d0283", sum(t, []byte(tableBytes)))
 	assert.Equal(t, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3", sum(t, []byte(vocabulary)))
@@ -30,8 +30,8 @@ func TestTheTableIsTheOneThatModelNames(t *testing.T) {
 	assert.Len(t, loaded().pieces.starts, int(rows)-len(loaded().pieces.continues))
 }
 
-// The same bits on every machine.
-func TestTheBitsOfEmbeddings(t *testing.T) {
+// Embeddings must have the same bits on every machine.
+func TestEmbeddingsAreBitExact(t *testing.T) {
 	var all []float32
 	for _, text := range read[[]string](t, "testdata/texts.json") {
 		all = append(all, Embed(text)...)
@@ -46,7 +46,7 @@ func cosine(a, b []float32) (sum float64) {
 	return sum
 }
 
-func TestTextsOfOneMeaningAreNearer(t *testing.T) {
+func TestTextsOfSimilarMeaningAreCloser(t *testing.T) {
 	for _, c := range [][3]string{
 		{"The doctor was late.", "My physician arrived after the appointment.", "The bread was stale."},
 		{"fix the crash at startup", "the program panics when it is launched", "plant roses in spring"},
@@ -57,7 +57,7 @@ func TestTextsOfOneMeaningAreNearer(t *testing.T) {
 	}
 }
 
-func TestAnEmbeddingHasLengthOne(t *testing.T) {
+func TestEmbeddingHasLengthOne(t *testing.T) {
 	for _, text := range []string{"a", "some words", "東京"} {
 		v := Embed(text)
 		assert.Len(t, v, Dimensions)
@@ -65,7 +65,7 @@ func TestAnEmbeddingHasLengthOne(t *testing.T) {
 	}
 }
 
-func TestATextWithoutKnownPiecesHasNoEmbedding(t *testing.T) {
+func TestTextWithoutKnownPiecesHasNoEmbedding(t *testing.T) {
 	for _, text := range []string{"", " \n", "\xff\xfe", "🎉🎉", "\u0007"} {
 		assert.Nil(t, Embed(text), "%q", text)
 	}

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWord is the length in characters of the longest word that is looked up.
+// maxWord is the longest word that is looked up, in characters.
 const maxWord = 100
 
 // pieces is the vocabulary of WordPiece (Y. Wu et al., Google's Neural Machine
 // Translation System, 2016) as BERT's uncased models use it: numbers by piece.
 type pieces struct {
-	starts, continues map[string]int // a word; it, behind another piece
+	starts, continues map[string]int // pieces that begin a word, and pieces that continue one
 	longest           int            // in bytes
 }
 
@@ -31,8 +31,8 @@ func newPieces(vocabulary []string) pieces {
 	return p
 }
 
-// each calls f for the pieces of a text in order. A word that cannot be made of pieces
-// has none.
+// each calls f for the pieces of a text in order. A word that can't be split into known
+// pieces has none.
 func (p pieces) each(text string, f func(piece int)) {
 	var word []byte
 	found := make([]int, 0, 16)
@@ -58,8 +58,8 @@ func (p pieces) each(text string, f func(piece int)) {
 	flush()
 }
 
-// of appends the pieces of a word, the longest first of all; none if there are not
-// enough.
+// of appends the pieces of a word, the longest possible first; none if part of it is
+// unknown.
 func (p pieces) of(dst []int, word []byte) []int {
 	if utf8.RuneCount(word) > maxWord {
 		return dst
@@ -81,14 +81,14 @@ func (p pieces) of(dst []int, word []byte) []int {
 	return dst
 }
 
-// kind is what a character does to the word before it.
+// kind says what a character does to the word before it.
 type kind byte
 
 const (
-	letter  kind = iota // is a part of it
+	letter  kind = iota // belongs to it
 	space               // ends it
-	alone               // ends it and is a word of its own
-	ignored             // nothing: control characters and accents
+	alone               // ends it and is itself a word
+	ignored             // skipped: control characters and accents
 )
 
 var asciiKinds = func() (kinds [utf8.RuneSelf]kind) {
@@ -117,7 +117,7 @@ func kindAmongAll(r rune) kind {
 	return letter
 }
 
-// isPunctuation counts all ASCII marks as punctuation, signs such as $ and + too.
+// isPunctuation counts all ASCII marks as punctuation, including symbols such as $ and +.
 func isPunctuation(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != 0x7f
@@ -125,7 +125,7 @@ func isPunctuation(r rune) bool {
 	return unicode.IsPunct(r)
 }
 
-// isIdeograph tells whether a character is a word of its own.
+// isIdeograph reports whether a character is a word by itself.
 func isIdeograph(r rune) bool {
 	return r >= 0x4e00 && r <= 0x9fff || r >= 0x3400 && r <= 0x4dbf || r >= 0x20000 && r <= 0x2ceaf ||
 		r >= 0xf900 && r <= 0xfaff || r >= 0x2f800 && r <= 0x2fa1f

@@ -17,15 +17,15 @@ func read[T any](t *testing.T, path string) (v T) {
 	return v
 }
 
-// piecesOf are the numbers of the pieces of a text.
+// piecesOf returns the numbers of the pieces of a text.
 func piecesOf(text string) (found []int) {
 	loaded().pieces.each(text, func(piece int) { found = append(found, piece) })
 	return found
 }
 
-// The numbers in testdata/pieces.json are those of the model's own tokeniser. It has one
-// for what cannot be made of pieces, which here is left out.
-func TestPiecesAreThoseOfTheModel(t *testing.T) {
+// The numbers in testdata/pieces.json come from the model's own tokenizer. Its number for
+// words that can't be split into pieces is left out here.
+func TestPiecesMatchTheModels(t *testing.T) {
 	const unknown = 100
 	texts, want := read[[]string](t, "testdata/texts.json"), read[[][]int](t, "testdata/pieces.json")
 	require.Len(t, want, len(texts))

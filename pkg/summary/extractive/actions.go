@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// verbs are the sentences of Actions, in the order in which they stand. What was changed
-// and what failed matters more than what was looked at.
+// verbs are the sentences of Actions in order. What was changed and what failed matters
+// more than what was read.
 var verbs = []string{"Used", "Edited", "Ran", "Failed:", "Read", "Searched for", cameUp}
 
-// cameUp is the verb of identifiers, which are not counted for the reader.
+// cameUp is the verb for identifiers, whose counts are not shown.
 const cameUp = "Names that came up:"
 
-// most is how many things a verb names at most; maxThings is the most of these.
+// most limits how many things each verb names; maxThings is the largest limit.
 var most = map[string]int{"Used": 6, "Edited": 8, "Ran": 6, "Failed:": 3, "Read": 8, "Searched for": 3, cameUp: maxThings}
 
 const maxThings = 12
 
-// tally counts what was done: a list of things for each verb. It is written as a
-// sentence a verb, and read back from it to consolidate.
+// tally counts what was done: a list of things for each verb. It is written as one sentence
+// per verb, and parsed again when summaries are consolidated.
 type tally map[string]*things
 
 type things struct {
-	names  []string // in the order in which they came
+	names  []string // in order of appearance
 	counts map[string]int
-	others bool // there were more, which are not named here
+	others bool // there were more, not named here
 }
 
-// add counts a thing. Its name must hold no comma before a space, which separates them.
+// add counts a thing. It replaces ", " in the name, because that separates names.
 func (t tally) add(verb, name string, n int) {
 	name = strings.ReplaceAll(oneLine(name), ", ", "; ")
 	if name == "" {
@@ -50,8 +50,8 @@ func (t tally) of(verb string) *things {
 
 const others = " and others"
 
-// text writes the tally in at most room characters, the most counted things first: of
-// each verb the first, as far as there is room, then of each the second, and so on.
+// text writes the tally in at most room characters, most frequent things first. It adds one
+// thing per verb in each round while there is room.
 func (t tally) text(room int) string {
 	for _, verb := range verbs {
 		if list := t[verb]; list != nil {
@@ -76,7 +76,7 @@ func (t tally) text(room int) string {
 	return text
 }
 
-// write writes of each verb as many things as shown says.
+// write writes the first shown[v] things of each verb v.
 func (t tally) write(shown []int) string {
 	var out []string
 	for v, verb := range verbs {
@@ -87,7 +87,7 @@ func (t tally) write(shown []int) string {
 		names := slices.Clone(list.names[:shown[v]])
 		more := list.others || len(list.names) > shown[v]
 		for i, name := range names {
-			// Where children have left something out, their counts are no sums.
+			// If children left things out, adding up their counts would be wrong.
 			if k := list.counts[name]; k > 1 && !list.others && verb != cameUp {
 				names[i] = name + " (" + strconv.Itoa(k) + ")"
 			}
@@ -101,8 +101,8 @@ func (t tally) write(shown []int) string {
 	return strings.Join(out, " ")
 }
 
-// merge reads sentences that write has written and counts them in. What it cannot read,
-// since a model wrote it, it returns.
+// merge parses sentences by write and adds their counts. It returns the rest, which a model
+// wrote.
 func (t tally) merge(text string) string {
 	for text != "" {
 		verb := verbOf(text)
@@ -141,7 +141,7 @@ func verbOf(text string) string {
 	return ""
 }
 
-// cutSentence cuts a text before the next sentence of a tally.
+// cutSentence splits a text before the next sentence of a tally.
 func cutSentence(text string) (sentence, after string, ok bool) {
 	end := len(text)
 	for _, verb := range verbs {

@@ -23,7 +23,7 @@ func TestProgramsOfAScript(t *testing.T) {
 	}
 }
 
-func TestTheReasonOfAFailure(t *testing.T) {
+func TestReasonOfAFailure(t *testing.T) {
 	for result, want := range map[string]string{
 		"Exit code 1\n[lint] $ golangci-lint run\nmain.go:3:2: Error return value is not checked": "main.go:3:2: Error return value is not checked",
 		"<tool_use_error>File does not exist.</tool_use_error>":                                   "File does not exist.",
@@ -38,7 +38,7 @@ func TestTheReasonOfAFailure(t *testing.T) {
 	}
 }
 
-func TestActionsShowSomethingOfEachVerbBeforeMoreOfOne(t *testing.T) {
+func TestActionsShowEachVerbBeforeMoreOfOne(t *testing.T) {
 	done := tally{}
 	for _, name := range []string{"a.go", "b.go", "c.go"} {
 		done.add("Edited", name, 1)
@@ -50,15 +50,15 @@ func TestActionsShowSomethingOfEachVerbBeforeMoreOfOne(t *testing.T) {
 	assert.Empty(t, done.text(10))
 }
 
-func TestAShortenedListCountsNothing(t *testing.T) {
+func TestShortenedListShowsNoCounts(t *testing.T) {
 	done := tally{}
 	assert.Empty(t, done.merge("Ran make (3), git log and others."))
 	assert.Empty(t, done.merge("Ran git log (2)."))
 	assert.Equal(t, "Ran make, git log and others.", done.text(100))
 }
 
-// What is written is read back to the same, if nothing was left out.
-func TestActionsAreReadBack(t *testing.T) {
+// What is written is parsed to the same tally, unless something was left out.
+func TestActionsAreParsedBack(t *testing.T) {
 	name := rapid.OneOf(
 		rapid.StringMatching(`[a-z_]{1,8}( [a-z]{1,8})?(\.go)?`),
 		rapid.StringMatching(`"[a-z(). ]{0,12} \([0-9]\) Used, x"`),
@@ -67,7 +67,7 @@ func TestActionsAreReadBack(t *testing.T) {
 		done := tally{}
 		for _, verb := range verbs {
 			if verb == cameUp {
-				continue // their counts are not written
+				continue // its counts are not written
 			}
 			for _, n := range rapid.SliceOfNDistinct(name, 0, most[verb], rapid.ID).Draw(t, verb) {
 				done.add(verb, n, rapid.IntRange(1, 9).Draw(t, "count"))
@@ -80,7 +80,7 @@ func TestActionsAreReadBack(t *testing.T) {
 	})
 }
 
-func TestNamesThatComeUpAreIdentifiersOfThreeEntries(t *testing.T) {
+func TestNamesThatCameUpOccurInThreeEntries(t *testing.T) {
 	n := newNames()
 	for entry := range 3 {
 		n.read("call readAll_v2(x) and sha256Sum in pkg/read_all.go, see https://x.y/a_b/c_d and MDQ6VXNlcjM1MTkzNA", entry)

@@ -15,11 +15,11 @@ import (
 
 var table = files.DefaultTable()
 
-// maxArguments is how much of a call's arguments is read, in bytes.
+// maxArguments limits how many bytes of arguments a call may have to be read.
 const maxArguments = 256 << 10
 
-// arguments are those that say what a call was about, under the names that the usual
-// agents give them.
+// arguments are the arguments that say what a call was about, under the names that the
+// usual agents use.
 type arguments struct {
 	Command json.RawMessage `json:"command"`
 	Cmd     json.RawMessage `json:"cmd"`
@@ -63,7 +63,7 @@ func (t tally) call(e summary.Entry) {
 
 var notation = strings.NewReplacer(".*", " ", ".?", " ", `\s+`, " ", `\s*`, " ", `\b`, "", `\`, "", "^", "", "$", "", `"`, "", "(", "", ")", "")
 
-// readable is the first alternative of a pattern, without most of the notation.
+// readable returns the first alternative of a pattern without most of its notation.
 func readable(pattern string) string {
 	first, _, _ := strings.Cut(pattern, "|")
 	if plain := oneLine(notation.Replace(first)); plain != "" {
@@ -72,8 +72,8 @@ func readable(pattern string) string {
 	return oneLine(pattern)
 }
 
-// script is the shell command of an argument: text, or a list of words whose last one
-// is the script of a shell.
+// script returns the shell command in an argument: a text, or a list of words whose last
+// one is the script.
 func script(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -89,16 +89,17 @@ func script(raw json.RawMessage) string {
 	return strings.Join(words, " ")
 }
 
-// silent are programs that move around and show things: not what a command was for.
+// silent are programs that move around and show things, which is not what a command was
+// for.
 var silent = map[string]bool{
 	"cd": true, "echo": true, "printf": true, "true": true, "set": true, "export": true, "sleep": true, "pwd": true, "source": true,
 	"head": true, "tail": true, "cat": true, "ls": true, "wc": true, "sort": true, "uniq": true, "tr": true, "cut": true, "tee": true, "which": true,
-	"test": true, "[": true, "view": true, "create": true, "str_replace": true, "insert": true, // the last four: commands of editor tools
+	"test": true, "[": true, "view": true, "create": true, "str_replace": true, "insert": true, // the last four are commands of editor tools
 }
 
-// programs names the programs that a script runs, with their subcommand, each once.
+// programs returns the programs that a script runs, with their subcommands, each once.
 func programs(text string) []string {
-	const long = 20_000 // bytes; a longer script is a file that it writes
+	const long = 20_000 // bytes; a longer script contains a file
 	if text == "" || len(text) > long {
 		return nil
 	}
@@ -118,7 +119,8 @@ func programs(text string) []string {
 	return names
 }
 
-// program is the name of what is called, "" if it is silent or not known before it runs.
+// program returns the name of the called program, "" if it is silent or known only at run
+// time.
 func program(args []*syntax.Word) string {
 	for len(args) > 0 && (args[0].Lit() == "sudo" || args[0].Lit() == "env" || args[0].Lit() == "time") {
 		args = args[1:]
@@ -139,7 +141,7 @@ func program(args []*syntax.Word) string {
 	return clip(oneLine(name), 40)
 }
 
-// takesText are programs whose first operand is no subcommand.
+// takesText are programs whose first operand is not a subcommand.
 var takesText = map[string]bool{"grep": true, "rg": true, "find": true, "mkdir": true, "rm": true, "touch": true, "sed": true, "awk": true, "jq": true, "man": true, "kill": true, "pkill": true}
 
 func isSubcommand(word string) bool {
@@ -151,7 +153,7 @@ func isSubcommand(word string) bool {
 	return word != "" && word[0] != '-' && len(word) <= 20
 }
 
-// failure counts a call that failed, with what its result says of the reason.
+// failure counts a failed call, with the reason that its result gives.
 func (t tally) failure(e summary.Entry) {
 	tool := e.Name
 	if tool == "" {
@@ -163,8 +165,8 @@ func (t tally) failure(e summary.Entry) {
 	t.add("Failed:", tool, 1)
 }
 
-// reasonOf is the line of a failed call's result that says why: the first one that
-// complains, else the first one. "" if there is none to show.
+// reasonOf returns the line of a failed call's result that says why: the first one that
+// complains, else the first one, "" if there is none worth showing.
 func reasonOf(result string) string {
 	const long = 80 // characters
 	result = ansi.Strip(result[:min(len(result), 8<<10)])
@@ -183,7 +185,7 @@ func reasonOf(result string) string {
 			return "rejected by the user"
 		case line == "" || strings.HasPrefix(line, "Exit code") || strings.HasPrefix(line, "[") || strings.Trim(line, "-= ") == "":
 			continue
-		case strings.HasSuffix(line, ":") && !strings.Contains(line, " "): // "ERROR:", and then what
+		case strings.HasSuffix(line, ":") && !strings.Contains(line, " "): // "ERROR:", with the reason on the next line
 			announced = line
 		case complains(line):
 			return line
@@ -194,7 +196,7 @@ func reasonOf(result string) string {
 	return first
 }
 
-// complaint matches words of errors, but not as parts of a file's name.
+// complaint matches words of errors, but not inside file names.
 var complaint = regexp.MustCompile(`(?i)(?:^|[^\w./-]|[a-z])(?:error|fail|panic|fatal|exception|denied|not found|no such|cannot|undefined|conflict)(?:[a-z]*)(?:$|[^\w./-]|\.$|\. )`)
 
 func complains(line string) bool { return complaint.MatchString(line) }

@@ -7,7 +7,7 @@ import (
 	"mneme/pkg/summary"
 )
 
-// fromChildren collects what a summary of summaries is made of.
+// fromChildren collects the material for a summary of summaries.
 func fromChildren(children []summary.Draft) material {
 	m := material{done: tally{}, findings: []*sentence{}}
 	labels := speakers(children)
@@ -48,8 +48,8 @@ func fromChildren(children []summary.Draft) material {
 	return m
 }
 
-// speakers are the labels that begin lines of the children's conversations: those of
-// this package, and names that begin more than one line.
+// speakers returns the labels that begin lines of the children's conversations: those of
+// this package, and names that begin several lines.
 func speakers(children []summary.Draft) map[string]bool {
 	const long = 60 // characters
 	counts := map[string]int{user: 0, assistant: 0, system: 0}

@@ -7,23 +7,23 @@ import (
 	"mneme/pkg/summary"
 )
 
-// Who speaks, where an entry has no name.
+// Speakers of entries without a name.
 const (
 	user      = "User"
 	assistant = "Assistant"
 	system    = "System"
 )
 
-// The priors of sentences. They order kinds of sentences; the measured quality hardly
-// depends on their values.
+// Priors of sentences. They rank kinds of sentences; the measured quality hardly depends on
+// the values.
 const (
 	request    = 2.0 // the user's own words, among an agent's
 	concluding = 1.5 // the last message of a turn
-	leading    = 1.3 // of a turn's last message the first sentence, which tells the outcome
+	leading    = 1.3 // first sentence of a turn's last message, which tells the outcome
 	question   = 0.5
-	announcing = 0.1 // says what comes next, which Actions tells
-	opening    = 0.1 // ends with a colon; what it opens is not quoted
-	consent    = 0.1 // "yes please" and "Perfect!" mean nothing without what they answer
+	announcing = 0.1 // says what comes next, which Actions shows anyway
+	opening    = 0.1 // ends with a colon; the text it introduces is not quoted
+	consent    = 0.1 // "yes please" and "Perfect!" mean nothing without the question
 )
 
 // announcement matches what an assistant says before a call.
@@ -34,7 +34,7 @@ func announces(text string) bool { return announcement.MatchString(text) }
 // consents are terms that only agree, refuse or greet.
 var consents = termSet("yes yeah yep nope ok okay sure please thank thanks great good nice cool perfect continue go ahead proceed y n hi hello hey wow bye")
 
-// fromEntries collects what a summary of level 1 is made of.
+// fromEntries collects the material for a summary of level 1.
 func fromEntries(entries []summary.Entry) material {
 	m := material{done: tally{}, among: true}
 	for _, e := range entries {
@@ -62,7 +62,7 @@ func fromEntries(entries []summary.Entry) material {
 	if len(m.done) > 0 {
 		seen.into(m.done)
 	}
-	if len(m.sentences) == 0 { // nobody spoke: what the system said is better than nothing
+	if len(m.sentences) == 0 { // nobody spoke: system messages are better than nothing
 		for i, e := range entries {
 			if e.Kind == summary.KindSystem {
 				m.message(e, i, true)
@@ -73,7 +73,7 @@ func fromEntries(entries []summary.Entry) material {
 	return m
 }
 
-// lastOfTurns marks the last assistant message with a text of each turn.
+// lastOfTurns marks the last assistant message with text in each turn.
 func lastOfTurns(entries []summary.Entry) []bool {
 	last := make([]bool, len(entries))
 	at := -1
@@ -91,7 +91,7 @@ func lastOfTurns(entries []summary.Entry) []bool {
 	return last
 }
 
-// message adds the sentences of a message, the group-th entry.
+// message adds the sentences of a message; group is the number of its entry.
 func (m *material) message(e summary.Entry, group int, last bool) {
 	speaker := e.Name
 	if speaker == "" {
@@ -109,13 +109,13 @@ func (m *material) message(e summary.Entry, group int, last bool) {
 	}
 }
 
-// priorOf is the prior of the i-th sentence of a message.
+// priorOf returns the prior of the i-th sentence of a message.
 func (m *material) priorOf(s *sentence, i int, last bool) float64 {
 	prior := 1.0
 	switch {
 	case m.among:
 	case s.user:
-		// A long message is a plan or a paste: what is asked stands at its beginning.
+		// A long message is a plan or a paste, with the request at its beginning.
 		prior = request / (1 + float64(i)/10)
 	case last && i == 0:
 		prior = concluding * leading
@@ -135,8 +135,8 @@ func (m *material) priorOf(s *sentence, i int, last bool) float64 {
 	return prior
 }
 
-// contents is how many terms a sentence has that do more than agree, refuse, greet or
-// name an option by its number.
+// contents counts the terms of a sentence that do more than agree, refuse, greet or pick an
+// option by number.
 func contents(s *sentence) (n int) {
 	for _, term := range s.terms {
 		if !consents[term] && strings.Trim(term, "0123456789") != "" {

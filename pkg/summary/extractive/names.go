@@ -2,7 +2,7 @@ package extractive
 
 import "strings"
 
-// names counts in how many entries an identifier occurs.
+// names counts in how many entries each identifier occurs.
 type names struct {
 	counts map[string]*occurrences
 	order  []string
@@ -12,15 +12,14 @@ type occurrences struct{ entries, last int }
 
 func newNames() *names { return &names{counts: map[string]*occurrences{}} }
 
-// Limits of what counts as an identifier worth a mention, in bytes.
+// Length limits, in bytes, of an identifier worth mentioning.
 const (
 	shortestName = 6
 	longestName  = 40
 )
 
-// read counts the identifiers of an entry's text: words of letters, digits and
-// underscores with a change of case or an underscore inside. Elements of paths and keys
-// of JSON are none.
+// read counts the identifiers in an entry's text: words of letters, digits and underscores
+// with a change of case or an underscore inside. Path elements and JSON keys don't count.
 func (n *names) read(text string, entry int) {
 	start, compound := -1, false
 	for i := 0; i <= len(text); i++ {
@@ -58,8 +57,8 @@ func (n *names) count(name string, entry int) {
 	}
 }
 
-// isEncoded tells a hash, or an id in base 64, from a name: all hexadecimal, or digits
-// between letters in more than one place.
+// isEncoded tells a hash or a base 64 id from a name: it is all hexadecimal, or has single
+// digits between letters in several places.
 func isEncoded(name string) bool {
 	if strings.Trim(name, "0123456789abcdef_") == "" {
 		return true
@@ -75,9 +74,9 @@ func isEncoded(name string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// into adds to the tally the identifiers that occur in several entries, each as often.
+// into adds the identifiers of several entries to the tally, with their number of entries.
 func (n *names) into(t tally) {
-	const enough = 3 // entries: a call, its result and one more
+	const enough = 3 // entries: more than a call and its result
 	for _, name := range n.order {
 		if k := n.counts[name].entries; k >= enough {
 			t.add(cameUp, name, k)
@@ -85,7 +84,7 @@ func (n *names) into(t tally) {
 	}
 }
 
-// inPath tells whether a word is an element of a path, a file's name or a tag.
+// inPath reports whether a word is a path element, a file name or a tag.
 func inPath(text string, start, end int) bool {
 	if start > 0 && strings.IndexByte(`/\-<`, text[start-1]) >= 0 {
 		return true

@@ -16,8 +16,8 @@ import (
 	"mneme/pkg/summary"
 )
 
-// firstSentences is the floor that a summary has to beat: the range's first sentences,
-// up to as many characters.
+// firstSentences is the baseline that a summary has to beat: the range's first sentences,
+// up to the same length.
 func firstSentences(entries []summary.Entry, chars int) string {
 	var b strings.Builder
 	for _, e := range entries {
@@ -43,12 +43,12 @@ func draftOf(t testing.TB, in summary.Input) summary.Draft {
 	return d
 }
 
-// share is a share that is summed up over many texts.
+// share is a ratio summed up over many texts.
 type share struct{ kept, of float64 }
 
 func (s share) percent() float64 { return 100 * s.kept / s.of }
 
-// covered is how many of the cited turns a text quotes a sentence of.
+// covered counts the cited turns of which a text quotes a sentence.
 func (o observed) covered(text string) (n int) {
 	for i, e := range o.entries {
 		if !o.evidence[o.ids[i]] {
@@ -64,8 +64,8 @@ func (o observed) covered(text string) (n int) {
 	return n
 }
 
-// Against what people wrote about the sessions of LoCoMo.
-func TestQuotesWhatPeopleFoundWorthNotingInChats(t *testing.T) {
+// The reference is what people wrote about the sessions of LoCoMo.
+func TestQuotesWhatPeopleNotedAboutChats(t *testing.T) {
 	var evidence, evidenceFloor share
 	var own, floor rouge
 	sessions := observedSessions(t)
@@ -92,13 +92,13 @@ func TestQuotesWhatPeopleFoundWorthNotingInChats(t *testing.T) {
 	assert.Greater(t, own.l, floor.l)
 }
 
-// thingsIn are the file names, identifiers and numbers of a text.
+// thingsIn returns the file names, identifiers and numbers of a text.
 func thingsIn(text string) map[string]bool {
 	things := map[string]bool{}
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \n\t\r,;:()[]{}<>\"'`=|*&$#!?\\", r) }) {
 		word = strings.Trim(word, "./-…")
 		if i := strings.LastIndexByte(word, '/'); i >= 0 {
-			word = word[i+1:] // a file by its name
+			word = word[i+1:] // a file counts by its base name
 		}
 		if len(word) > 1 && len(word) <= 60 && isName(word) {
 			things[word] = true
@@ -107,7 +107,8 @@ func thingsIn(text string) map[string]bool {
 	return things
 }
 
-// values are the strings of a call's arguments, a line each, in the order of their keys.
+// values returns the strings among a call's arguments, one per line, in the order of their
+// keys.
 func values(arguments string) string {
 	var members map[string]any
 	if json.Unmarshal([]byte(arguments), &members) != nil {
@@ -120,8 +121,8 @@ func values(arguments string) string {
 	return strings.Join(out, "\n")
 }
 
-// aboutOf are the names and numbers that some entries are about: that come back, in two
-// of them or more, and that somebody wrote, in a message or a call.
+// aboutOf returns the names and numbers that entries are about: those in two or more
+// entries, one of them a message or a call.
 func aboutOf(entries []summary.Entry) map[string]bool {
 	in, written := map[string]int{}, map[string]bool{}
 	for _, e := range entries {
@@ -134,7 +135,7 @@ func aboutOf(entries []summary.Entry) map[string]bool {
 	return written
 }
 
-// keep adds how many of the things a text holds.
+// keep counts how many of the things a text contains.
 func (s *share) keep(things map[string]bool, text string) {
 	in := thingsIn(text)
 	for thing := range things {
@@ -145,7 +146,7 @@ func (s *share) keep(things map[string]bool, text string) {
 	}
 }
 
-// asRead are entries as somebody reads them, without JSON.
+// asRead returns entries as a person reads them, without JSON.
 func asRead(entries []summary.Entry) []summary.Entry {
 	entries = slices.Clone(entries)
 	for i, e := range entries {
@@ -156,7 +157,7 @@ func asRead(entries []summary.Entry) []summary.Entry {
 	return entries
 }
 
-func TestKeepsTheNamesThatASessionIsAbout(t *testing.T) {
+func TestKeepsTheNamesASessionIsAbout(t *testing.T) {
 	var own, floor share
 	ranges := recordedRanges(t, "claude_code", 60)
 	for _, entries := range ranges {
@@ -170,8 +171,8 @@ func TestKeepsTheNamesThatASessionIsAbout(t *testing.T) {
 	assert.Greater(t, own.percent(), floor.percent())
 }
 
-// The floor of a summary of summaries is the beginning of the first ones.
-func TestConsolidatingKeepsTheNamesThatASessionIsAbout(t *testing.T) {
+// The baseline of a summary of summaries is the beginning of the first ones.
+func TestConsolidationKeepsTheNamesASessionIsAbout(t *testing.T) {
 	const children = 8 // about as many as 10,000 characters hold
 	var own, floor share
 	for group := range slices.Chunk(recordedRanges(t, "claude_code", 60), children) {

@@ -10,8 +10,8 @@ import (
 	"mneme/pkg/summary"
 )
 
-// entriesOf turns recorded events into entries as the summarizer reads them: in order,
-// with their turn, results cut at summary.MaxResult.
+// entriesOf turns recorded events into entries as the summarizer reads them: in order, with
+// their turn, results cut at summary.MaxResult.
 func entriesOf(events []testdata.Event) []summary.Entry {
 	slices.SortStableFunc(events, func(a, b testdata.Event) int { return a.Seq - b.Seq })
 	tools := map[string]string{}
@@ -48,8 +48,8 @@ func entriesOf(events []testdata.Event) []summary.Entry {
 	return entries
 }
 
-// recordedRanges are the ranges that summaries of level 1 cover in recorded sessions:
-// whole entries, about 10,000 characters each.
+// recordedRanges returns the ranges of level 1 summaries in recorded sessions: whole
+// entries, about 10,000 characters each.
 func recordedRanges(t testing.TB, name string, sessions int) [][]summary.Entry {
 	const size = 10_000
 	byConversation := map[string][]testdata.Event{}
@@ -78,12 +78,12 @@ func recordedRanges(t testing.TB, name string, sessions int) [][]summary.Entry {
 	return ranges
 }
 
-// observed is a session of LoCoMo with what people have written about it.
+// observed is a session of LoCoMo with what people wrote about it.
 type observed struct {
 	entries  []summary.Entry
-	ids      []string        // of the entries
+	ids      []string        // ids of the entries
 	summary  string          // of the whole session
-	evidence map[string]bool // the ids of the turns that observations cite
+	evidence map[string]bool // ids of the turns that observations cite
 }
 
 func observedSessions(t testing.TB) []observed {
@@ -133,7 +133,7 @@ func observedSessions(t testing.TB) []observed {
 	return all
 }
 
-// rendered is a draft as one text, the way it is measured.
+// rendered returns a draft as one text, for measuring.
 func rendered(d summary.Draft) string {
 	text := d.Conversation + "\n" + d.Actions
 	for _, line := range append(slices.Clone(d.Findings), d.Topics...) {

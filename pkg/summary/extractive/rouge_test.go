@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// rouge are the F1 of ROUGE-1, -2 and -L between a text and a reference, over lower-cased
+// rouge holds the F1 of ROUGE-1, -2 and -L between a text and a reference, over lower-cased
 // words without stemming (C.-Y. Lin, ROUGE: A Package for Automatic Evaluation of
-// Summaries, 2004). L is taken over the whole texts as one sequence.
+// Summaries, 2004). L treats each whole text as one sequence.
 type rouge struct{ one, two, l float64 }
 
 func rougeOf(text, reference string) rouge {
@@ -45,7 +45,7 @@ func overlap(a, b []string, n int) float64 {
 	return f1(common, max(0, len(a)-n+1), max(0, len(b)-n+1))
 }
 
-// subsequence is the length of the longest common subsequence.
+// subsequence returns the length of the longest common subsequence.
 func subsequence(a, b []string) int {
 	row := make([]int, len(b)+1)
 	for _, x := range a {

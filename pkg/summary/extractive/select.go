@@ -9,23 +9,23 @@ import (
 	"mneme/pkg/recall"
 )
 
-// maxSentence is the length from which on a sentence is cut, in characters: a quarter of
-// the whole. Only pasted texts have such sentences.
+// maxSentence limits the length of a sentence, in characters, to a quarter of a draft. Only
+// pasted texts have longer ones.
 const maxSentence = 300
 
-// sentence is one that a summary may quote.
+// sentence is a candidate for quotation.
 type sentence struct {
 	text    string
 	speaker string
 	user    bool // the user's own words
-	group   int  // the message, or the child, that it stands in
+	group   int  // number of its message or child
 	terms   []string
-	named   int     // names of things and numbers in it
-	prior   float64 // what its place and its form say of its worth
+	named   int     // number of names and numbers in it
+	prior   float64 // its value by position and form
 	taken   bool
 }
 
-// newSentence prepares a sentence: on one line, not too long, with the prior 1.
+// newSentence prepares a sentence: one line, not too long, prior 1.
 func newSentence(text, speaker string, group int) *sentence {
 	text = clip(oneLine(text), maxSentence)
 	s := &sentence{text: text, speaker: speaker, group: group, prior: 1}
@@ -38,7 +38,7 @@ func newSentence(text, speaker string, group int) *sentence {
 	return s
 }
 
-// termSet is the set of the terms of some words.
+// termSet returns the set of the terms of some words.
 func termSet(words string) map[string]bool {
 	set := map[string]bool{}
 	for _, term := range recall.AppendTerms(nil, words) {
@@ -47,8 +47,8 @@ func termSet(words string) map[string]bool {
 	return set
 }
 
-// isName tells whether a word names something or counts: a number, an identifier, a
-// file, a capitalised abbreviation with more than one capital.
+// isName reports whether a word names or counts something: a number, an identifier, a file,
+// a word with a capital inside.
 func isName(word string) bool {
 	before := rune(0)
 	for i, r := range word {
@@ -63,7 +63,7 @@ func isName(word string) bool {
 	return false
 }
 
-// whole is a sentence as it is written among others: with a mark at its end.
+// whole returns the sentence with a closing mark.
 func (s *sentence) whole() string {
 	last, _ := utf8.DecodeLastRuneInString(s.text)
 	if unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune(")]\"'%", last) {
@@ -75,16 +75,14 @@ func (s *sentence) whole() string {
 	return s.text
 }
 
-// coverage is what a selection of sentences covers: the objective that is maximised
-// (see doc.go).
+// coverage holds which terms are covered: the objective that is maximized, see doc.go.
 type coverage struct {
 	weights map[string]float64
 	covered map[string]bool
 }
 
-// newCoverage weighs the terms of all sentences: the more messages speak of a term the
-// more it is worth, by the logarithm. What names a thing counts double: that is what is
-// asked for later.
+// newCoverage weighs the terms of all sentences by the logarithm of the number of messages
+// that use them. Terms that name a thing count double because people ask for them later.
 func newCoverage(all []*sentence) *coverage {
 	c := &coverage{weights: map[string]float64{}, covered: map[string]bool{}}
 	last := map[string]int{}
@@ -106,7 +104,7 @@ func newCoverage(all []*sentence) *coverage {
 	return c
 }
 
-// gain is the weight that a sentence adds to what is covered.
+// gain returns the weight that a sentence would add.
 func (c *coverage) gain(s *sentence) float64 {
 	sum := 0.0
 	for i, term := range s.terms {
@@ -126,7 +124,7 @@ func within(terms []string, term string) bool {
 	return false
 }
 
-// take marks a sentence and what it covers.
+// take takes a sentence and marks its terms as covered.
 func (c *coverage) take(s *sentence) {
 	s.taken = true
 	for _, term := range s.terms {
@@ -134,12 +132,13 @@ func (c *coverage) take(s *sentence) {
 	}
 }
 
-// lengthPower is how much a sentence's length counts against it. With 1 the shortest
-// sentences win, with 0 the longest; between 0.3 and 0.8 little changes.
+// lengthPower is how much length counts against a sentence. With 1 the shortest sentences
+// win, with 0 the longest; between 0.3 and 0.8 little changes.
 const lengthPower = 0.5
 
-// best is the sentence that gains most for its length among those that fit into room
-// and are wanted; nil if none gains anything. Of equals the first wins.
+// best returns the sentence with the most gain for its length among those that fit into
+// room and have a positive worth, the first one of equals. It returns nil if none gains
+// anything.
 func (c *coverage) best(all []*sentence, room int, worth func(*sentence) float64) *sentence {
 	var found *sentence
 	top := 0.0
@@ -162,8 +161,8 @@ func (c *coverage) best(all []*sentence, room int, worth func(*sentence) float64
 	return found
 }
 
-// cost is the room that a sentence takes, its speaker and the space before it included.
-// Neighbours share a speaker, so this is the most.
+// cost returns the space that a sentence takes at most, including its speaker and a space.
+// Adjacent sentences share a speaker.
 func cost(s *sentence) int {
 	n := length(s.whole()) + 1
 	if s.speaker != "" {

@@ -9,13 +9,13 @@ import (
 	"mneme/pkg/recall"
 )
 
-// topicsOf are phrases of one or two words that come back in several messages, the best
-// first. A pair of words counts for more than a word, and a name for more than a word
-// that is none (after K. Frantzi et al., Automatic Recognition of Multi-Word Terms, 2000).
+// topicsOf returns phrases of one or two words that recur in several messages, best first.
+// A pair of words counts more than a name, which is the only kind of single word that
+// counts (after K. Frantzi et al., Automatic Recognition of Multi-Word Terms, 2000).
 func topicsOf(all []*sentence) []string {
 	const enough = 2 // messages
 	type phrase struct {
-		text   string // as it first occurs
+		text   string // as first written
 		stems  []string
 		groups int
 		last   int
@@ -38,7 +38,7 @@ func topicsOf(all []*sentence) []string {
 	}
 	for _, s := range all {
 		var before, stemBefore string
-		spoken, _, _ := strings.Cut(s.text, "[") // in brackets are captions
+		spoken, _, _ := strings.Cut(s.text, "[") // brackets hold captions
 		for word := range strings.FieldsSeq(spoken) {
 			trimmed := strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 			trimmed = strings.TrimSuffix(strings.TrimSuffix(trimmed, "'s"), "’s")
@@ -54,7 +54,7 @@ func topicsOf(all []*sentence) []string {
 				count(before+" "+trimmed, []string{stemBefore, stem}, s.group, false)
 			}
 			before, stemBefore = trimmed, stem
-			if !strings.HasSuffix(word, trimmed) { // a mark or a genitive ends a phrase
+			if !strings.HasSuffix(word, trimmed) { // punctuation or a genitive ends a phrase
 				before = ""
 			}
 		}
@@ -82,7 +82,7 @@ func topicsOf(all []*sentence) []string {
 	return topics
 }
 
-// topicStem is the stem of a word that may be part of a topic, else "".
+// topicStem returns the stem of a word that may be part of a topic, else "".
 func topicStem(word string) string {
 	if len(word) < 3 || word[0] >= '0' && word[0] <= '9' {
 		return ""
@@ -94,7 +94,7 @@ func topicStem(word string) string {
 	return terms[0]
 }
 
-// empty are terms that are in all conversations and name no subject.
+// empty are terms that occur in all conversations and name no subject.
 var empty = termSet(`let need want make made see look check use get add change also one two like thing way new
 	go good great got know think sure would could may might still even back work really much lot time
 	come take say said tell show seem happen start keep try give help right yes okay thanks please hey

@@ -11,37 +11,37 @@ import (
 	"mneme/pkg/summary"
 )
 
-// MaxChars is how long a draft is by default, in characters, with all its parts.
+// MaxChars is the default length of a draft in characters, all parts included.
 const MaxChars = summary.MaxDraft
 
-// The parts' most. What Actions and Topics do not need goes to the sentences, and what
-// these leave to longer lists in Actions.
+// Limits of the parts. Space that Actions and Topics don't need goes to the sentences; what
+// these leave goes to longer lists in Actions.
 const (
 	actionsPercent  = 30
 	topicsPercent   = 8
 	findingsPercent = 30
 	maxFindings     = 5
 	maxTopics       = 4
-	leastWorth      = 0.25 // the prior that a sentence needs, unless there is no other
-	leastContents   = 4    // the terms that a finding needs: "I found the issue" finds nothing
+	leastWorth      = 0.25 // least prior of a sentence, unless there is no other
+	leastContents   = 4    // least terms of a finding: "I found the issue" says nothing
 	separator       = 4    // characters around a part or a finding: a bullet, a comma, a newline
 )
 
-// silence is the Conversation of a range without messages.
+// silence is the Conversation part of a range without messages.
 const silence = "No messages; the work went on without a word."
 
 // ErrEmpty is returned for an input without entries and children.
-var ErrEmpty = errors.New("nothing to summarise")
+var ErrEmpty = errors.New("nothing to summarize")
 
-// Writer is the [summary.Writer] that needs no model. The zero value is ready, and safe
+// Writer is a [summary.Writer] that needs no model. The zero value is ready to use and safe
 // for concurrent use.
 type Writer struct {
-	MaxChars int // How long a draft may be, in characters; MaxChars if 0. Below 100 there is room for little but Conversation.
+	MaxChars int // Limit of a draft in characters; 0 means the constant MaxChars. Below 100 there is little room beside Conversation.
 }
 
 var _ summary.Writer = Writer{}
 
-// Write writes a draft. It uses nothing but in and fails with [ErrEmpty] alone.
+// Write writes a draft from in alone. Its only error is [ErrEmpty].
 func (w Writer) Write(_ context.Context, in summary.Input) (summary.Draft, summary.Usage, error) {
 	var m material
 	switch {
@@ -59,14 +59,14 @@ func (w Writer) Write(_ context.Context, in summary.Input) (summary.Draft, summa
 	return m.draft(limit), summary.Usage{}, nil
 }
 
-// material is what a draft is made of.
+// material is what a draft is made from.
 type material struct {
 	sentences []*sentence // oldest first
-	findings  []*sentence // of children: candidates for Findings alone
+	findings  []*sentence // findings of children: candidates for Findings only
 	done      tally
-	actions   []*sentence // of children that a model wrote: Actions as sentences
-	topics    []string    // the most fitting first
-	among     bool        // a conversation among people
+	actions   []*sentence // Actions of children written by a model, as sentences
+	topics    []string    // best first
+	among     bool        // whether only people talk
 }
 
 // draft composes the parts within limit characters.
@@ -100,14 +100,14 @@ func (m *material) draft(limit int) summary.Draft {
 	for _, finding := range d.Findings {
 		spend(length(finding))
 	}
-	if len(m.actions) == 0 && room > separator { // the lists take what is left
+	if len(m.actions) == 0 && room > separator { // the lists get the remaining space
 		d.Actions = m.done.text(length(d.Actions) + room - separator)
 	}
 	return d
 }
 
-// writeConversation takes the newest and the first request, then what gains most, and
-// writes them in their order, a line for each message.
+// writeConversation takes the newest and the first request, then the sentences that gain
+// most, and writes them in their order, one line per message.
 func (m *material) writeConversation(c *coverage, room int) string {
 	left := room
 	take := func(s *sentence) bool {
@@ -134,7 +134,7 @@ func (m *material) writeConversation(c *coverage, room int) string {
 	}
 	for take(c.best(m.sentences, left, worth)) {
 	}
-	if left == room { // none is worth much, or not one fits
+	if left == room { // no sentence is worth much, or none fits
 		if s := slices.MaxFunc(append(m.sentences, &sentence{}), func(a, b *sentence) int { return cmp.Compare(a.prior, b.prior) }); s.text != "" {
 			s.taken = true
 			return clip(labelled(s), room)
@@ -144,7 +144,7 @@ func (m *material) writeConversation(c *coverage, room int) string {
 	return compose(m.sentences)
 }
 
-// writeFindings takes up to five of the sentences that are left.
+// writeFindings takes up to five of the remaining sentences.
 func (m *material) writeFindings(c *coverage, room int) []string {
 	candidates := m.findings
 	if candidates == nil {
@@ -179,7 +179,7 @@ func (m *material) writeFindings(c *coverage, room int) []string {
 	return out
 }
 
-// writeActions writes the tally and what children's models wrote of actions.
+// writeActions writes the tally and what models wrote about the children's actions.
 func (m *material) writeActions(c *coverage, room int) string {
 	text := m.done.text(room)
 	room -= length(text)
@@ -201,8 +201,8 @@ func (m *material) writeActions(c *coverage, room int) string {
 	return text
 }
 
-// compose writes the sentences that are taken, in order: those of one message on one
-// line, behind the speaker.
+// compose writes the taken sentences in order: those of one message on one line, after the
+// speaker.
 func compose(all []*sentence) string {
 	var b strings.Builder
 	var before *sentence
@@ -223,7 +223,7 @@ func compose(all []*sentence) string {
 	return b.String()
 }
 
-// labelled is a sentence behind its speaker.
+// labelled returns a sentence after its speaker's name.
 func labelled(s *sentence) string {
 	if s.speaker == "" {
 		return s.whole()
@@ -231,8 +231,8 @@ func labelled(s *sentence) string {
 	return s.speaker + ": " + s.whole()
 }
 
-// requests are the groups of the newest request and of the first one, that are never
-// left out. The first is the first that says something by itself.
+// requests returns the groups of the newest and of the first request, which are always
+// kept. The first request is the first message that says something by itself.
 func (m *material) requests() []int {
 	const telling = 3 // terms
 	newest, first := -1, -1
@@ -251,14 +251,14 @@ func (m *material) requests() []int {
 	return []int{newest, first}
 }
 
-// cues are terms with which people and agents say what they found, decided or could not
+// cues are terms with which people and agents report what they found, decided or could not
 // do.
 var cues = termSet(`cause root reason found find issue problem bug fix error fail failure pass decided decision agreed chose instead
 	require must recommend confirm verify result conclusion therefore means wrong incorrect broken missing limit never always actually
 	introduced regression leak race conflict`)
 
-// evidence is what the form of a sentence says of its worth as a finding: cues and
-// names, two of each at most, so that no list of names wins.
+// evidence is a sentence's value as a finding by its form: cues and names, at most two of
+// each so that a list of names does not win.
 func (s *sentence) evidence() float64 {
 	n := 0
 	for i, term := range s.terms {
@@ -269,7 +269,7 @@ func (s *sentence) evidence() float64 {
 	return 1 + 0.5*math.Min(float64(n), 2) + 0.25*math.Min(float64(s.named), 2)
 }
 
-// byCount sorts names by how often they were counted, the most first, then by name.
+// byCount sorts names by their count, highest first, then alphabetically.
 func byCount(counts map[string]int) []string {
 	names := make([]string, 0, len(counts))
 	for name := range counts {

@@ -27,7 +27,7 @@ func level1(t testing.TB, entries ...summary.Entry) summary.Draft {
 	return draftOf(t, summary.Input{Level: 1, Entries: entries})
 }
 
-// A session as agents have them: two turns with steps in between.
+// A typical agent session: two turns with steps in between.
 var session = []summary.Entry{
 	message(summary.KindUser, 1, "<system-reminder>Never mention this.</system-reminder>\nThe importer drops the last line of a file, please find out why."),
 	message(summary.KindAssistant, 1, "Let me look at the importer:"),
@@ -45,7 +45,7 @@ var session = []summary.Entry{
 	message(summary.KindAssistant, 2, "The last line is kept now and the limit of 64 KiB is checked by TestLongLine."),
 }
 
-func TestAConversationHoldsRequestsAndConclusionsInOrder(t *testing.T) {
+func TestConversationHoldsRequestsAndConclusionsInOrder(t *testing.T) {
 	got := level1(t, session...)
 	assert.Equal(t, strings.Join([]string{
 		"User: The importer drops the last line of a file, please find out why.",
@@ -60,7 +60,7 @@ func TestActionsAreCountedFromTheCalls(t *testing.T) {
 	assert.Equal(t, `Used Bash (2), Read, Edit. Edited reader.go. Ran go test (2). Failed: Bash "--- FAIL: TestLastLine (0.00s)". Read reader.go.`, got.Actions)
 }
 
-func TestTheFirstAndTheNewestRequestAreAlwaysKept(t *testing.T) {
+func TestFirstAndNewestRequestAreAlwaysKept(t *testing.T) {
 	var entries []summary.Entry
 	add := func(kind summary.Kind, text string) {
 		entries = append(entries, message(kind, len(entries)/2+1, text))
@@ -85,7 +85,7 @@ func TestPeopleAreNamedInAChat(t *testing.T) {
 	assert.Empty(t, got.Actions)
 }
 
-func TestFindingsRepeatNothingOfTheConversation(t *testing.T) {
+func TestFindingsDoNotRepeatTheConversation(t *testing.T) {
 	ranges := [][]summary.Entry{session, slices.Concat(session, session)}
 	for _, entries := range ranges {
 		got := level1(t, entries...)
@@ -95,7 +95,7 @@ func TestFindingsRepeatNothingOfTheConversation(t *testing.T) {
 	}
 }
 
-func TestARangeWithoutMessagesSaysSo(t *testing.T) {
+func TestRangeWithoutMessagesSaysSo(t *testing.T) {
 	got := level1(t, called("Bash", `{"command": "make"}`), summary.Entry{Kind: summary.KindResult, Name: "Bash", Text: "ok"})
 	assert.Equal(t, "No messages; the work went on without a word.", got.Conversation)
 	assert.Equal(t, "Used Bash. Ran make.", got.Actions)
@@ -106,13 +106,13 @@ func TestAnnouncementsAreQuotedOnlyWhenThereIsNothingElse(t *testing.T) {
 	assert.Equal(t, "Assistant: Let me check the parser.", got.Conversation)
 }
 
-func TestASentenceThatIsTooLongIsCutBehindAWord(t *testing.T) {
+func TestOverlongSentenceIsCutAfterAWord(t *testing.T) {
 	got := level1(t, message(summary.KindUser, 1, strings.Repeat("word ", 500)))
 	assert.LessOrEqual(t, length(got.Conversation), maxSentence+len("User: "))
 	assert.True(t, strings.HasSuffix(got.Conversation, "word…"), got.Conversation)
 }
 
-func TestNothingToSummariseIsAnError(t *testing.T) {
+func TestEmptyInputIsAnError(t *testing.T) {
 	_, _, err := Writer{}.Write(context.Background(), summary.Input{Level: 1})
 	assert.ErrorIs(t, err, ErrEmpty)
 }
@@ -136,7 +136,7 @@ func TestChildrenAreConsolidated(t *testing.T) {
 	assert.Equal(t, []string{"importer", "release notes"}, got.Topics)
 }
 
-func TestWhatAModelWroteOfActionsIsKept(t *testing.T) {
+func TestActionsWrittenByAModelAreKept(t *testing.T) {
 	got := draftOf(t, summary.Input{Level: 2, Children: []summary.Draft{
 		{Conversation: "The user asked for a cache.", Actions: "The agent wrote cache.go. It ran the tests twice."},
 		{Conversation: "The cache was reviewed.", Actions: "Used Bash (2). Ran go test (2)."},
@@ -145,7 +145,7 @@ func TestWhatAModelWroteOfActionsIsKept(t *testing.T) {
 	assert.Equal(t, "Used Bash (2). Ran go test (2). The agent wrote cache.go. It ran the tests twice.", got.Actions)
 }
 
-func TestTheSameInputGivesTheSameDraftToEverybody(t *testing.T) {
+func TestSameInputGivesTheSameDraftConcurrently(t *testing.T) {
 	want := level1(t, session...)
 	var wg sync.WaitGroup
 	for range 8 {
@@ -160,7 +160,7 @@ func TestTheSameInputGivesTheSameDraftToEverybody(t *testing.T) {
 	wg.Wait()
 }
 
-// sound fails the test unless a draft is what doc.go promises of any.
+// sound fails the test unless a draft keeps the promises of doc.go.
 func sound(t require.TestingT, d summary.Draft, limit int) {
 	require.NotEmpty(t, strings.TrimSpace(d.Conversation))
 	require.LessOrEqual(t, length(rendered(d)), limit)
@@ -170,7 +170,7 @@ func sound(t require.TestingT, d summary.Draft, limit int) {
 	require.NotContains(t, rendered(d), "\x1b")
 }
 
-func TestADraftKeepsItsLimitAndIsRepeatable(t *testing.T) {
+func TestDraftKeepsItsLimitAndIsRepeatable(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.String(),
 		rapid.StringMatching(`([A-Z][a-z_]{1,12}( [a-z0-9./_]{1,12}){0,14}[.!?:]\n?)*`),
