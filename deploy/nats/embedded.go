@@ -24,10 +24,10 @@ type EmbeddedConfig struct {
 	// 127.0.0.1 (and not every interface, as elsewhere in Go). Empty: no port at
 	// all, only connections from within the process.
 	Listen string
-	// Logger gets the server's log lines. Nil: nobody does.
+	// Logger gets the server's log lines. Nil discards them.
 	Logger *slog.Logger
-	// MaxBytes is the size of the stream, 0 for one that suits the disk (see the
-	// package comment). It matters when the stream is created.
+	// MaxBytes is the size of a new stream. 0 chooses by the disk (see the
+	// package comment).
 	MaxBytes int64
 }
 
@@ -35,28 +35,28 @@ type EmbeddedConfig struct {
 //
 // It shares the process's memory and fate. Its directory is guarded by a lock
 // file, because two servers on one directory destroy each other's files and
-// nats-server does not prevent it; the lock goes with the process, however it
-// ends. It guards against other servers of this kind only: never point a
-// nats-server of another origin at the directory of a running one, and never
-// keep it on a network file system.
+// nats-server does not prevent it. The lock ends with the process, however that
+// ends. It guards only against other embedded servers: never point a separate
+// nats-server at the directory of a running one, and never keep the directory on
+// a network file system.
 type Embedded struct {
 	srv      *server.Server
 	log      *slog.Logger
 	dir      string
 	listens  bool
-	maxBytes int64 // asked for by the configuration, or 0
+	maxBytes int64 // from the configuration, or 0
 	maxStore int64
 	lock     *flock.Flock
 	stop     sync.Once
 }
 
-// StartEmbedded starts the server and returns once it accepts connections. The
-// stream is not there before [Embedded.Apply].
+// StartEmbedded starts the server and returns once it accepts connections. Call
+// [Embedded.Apply] next to create the stream.
 //
 // It returns [ErrNotLoopback], [ErrPortInUse], [ErrDirInUse], or the reason that
 // the server gave. An empty directory takes a few milliseconds; after a kill −9 the
-// server reads its newest files again, about 2.5 s per GB. The context is looked
-// at before and after that, the server cannot be interrupted in it.
+// server rereads its newest files, about 2.5 s per GB. The server's start cannot be
+// interrupted; the context is checked before and after it.
 func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("embedded NATS: no data directory")
@@ -103,17 +103,17 @@ func (e *Embedded) start(ctx context.Context, host string, port int) error {
 	log := newServerLog(e.log)
 	srv.SetLoggerV2(log, log.debug, false, false)
 	srv.Start()
-	if err := log.fatal(); err != nil { // in place of the os.Exit of nats-server
+	if err := log.fatal(); err != nil { // instead of nats-server's os.Exit
 		return err
 	}
 	return ctx.Err()
 }
 
-// Apply is [Apply] over a connection within the process, and three things more:
-// a new stream gets a size that suits the disk, its files and directories are
-// synced, and it is not created where events lie that the server could not read.
+// Apply is [Apply] over a connection within the process. In addition, it gives a
+// new stream a size that suits the disk, syncs its files and directories, and does
+// not create it over stored events that the server could not read.
 //
-// It returns also [ErrDamaged] and [ErrNoSpace].
+// It also returns [ErrDamaged] and [ErrNoSpace].
 func (e *Embedded) Apply(ctx context.Context, s Settings) (Info, error) {
 	if s.MaxBytes == 0 {
 		s.MaxBytes = e.maxBytes
@@ -173,8 +173,8 @@ func (e *Embedded) ClientURL() string {
 //	nats.Connect("", e.InProcess())
 func (e *Embedded) InProcess() nats.Option { return nats.InProcessServer(e.srv) }
 
-// Stop closes all connections, writes the server's state and returns when
-// nothing of it runs any more. Every call of it does, whichever came first.
+// Stop closes all connections, writes the server's state and returns once the server
+// has stopped. Concurrent calls all wait for that.
 func (e *Embedded) Stop() {
 	e.stop.Do(func() {
 		if e.srv != nil {
@@ -206,10 +206,9 @@ func lockDir(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// listenAddress resolves what to listen on to a loopback IP and a port for the
-// server, which knows -1 as "any free one". It tries the port, so that a clash
-// is found before the server reads its files; the server finds what comes in
-// between.
+// listenAddress resolves the address to a loopback IP and a port for the server, where
+// -1 means any free port. It tries the port, so that a clash is found before the server
+// reads its files; the server itself finds later clashes.
 func listenAddress(listen string) (host string, port int, err error) {
 	addr, err := net.ResolveTCPAddr("tcp", listen)
 	if err != nil {

@@ -115,7 +115,7 @@ func TestAFailedStartSaysWhyAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	blocked := filepath.Join(dir, server.JetStreamStoreDir)
-	require.NoError(t, os.WriteFile(blocked, nil, 0o600)) // a file where the server wants a directory
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600)) // a file where the server needs a directory
 	_, err := StartEmbedded(t.Context(), EmbeddedConfig{Dir: dir})
 	require.ErrorContains(t, err, "Can't start JetStream")
 
@@ -154,7 +154,7 @@ func TestTheStreamIsNotCreatedAgainOverEventsThatCannotBeRead(t *testing.T) {
 	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), []byte("x"))
 	require.NoError(t, err)
 	e.Stop()
-	require.NoError(t, os.Truncate(filepath.Join(e.streamDir(), "meta.sum"), 0)) // what a power cut leaves
+	require.NoError(t, os.Truncate(filepath.Join(e.streamDir(), "meta.sum"), 0)) // as after a power cut
 
 	e = start(t, EmbeddedConfig{Dir: dir})
 	_, err = e.Apply(t.Context(), Settings{})
@@ -184,7 +184,7 @@ func TestANewStreamLeavesAFifthOfTheDiskAndAnExistingOneKeepsItsSize(t *testing.
 	e := start(t, EmbeddedConfig{Dir: dir})
 	free, ok := FreeBytes(dir)
 	require.True(t, ok)
-	require.LessOrEqual(t, e.maxStore, free/10*9) // 80 % when it was measured; others use the disk too
+	require.LessOrEqual(t, e.maxStore, free/10*9) // 80 % at the time of measuring; other programs use the disk too
 	info, err := e.Apply(t.Context(), Settings{})
 	require.NoError(t, err)
 	require.Equal(t, min(DefaultMaxBytes, e.maxStore/2), info.MaxBytes)
@@ -206,7 +206,7 @@ func TestAStreamLargerThanTheDiskIsRefused(t *testing.T) {
 	e := start(t, EmbeddedConfig{MaxBytes: 1 << 60})
 	_, err := e.Apply(t.Context(), Settings{})
 	require.ErrorIs(t, err, ErrNoSpace)
-	_, err = Apply(t.Context(), connect(t, e), Settings{MaxBytes: 1 << 60}) // as on a server of one's own
+	_, err = Apply(t.Context(), connect(t, e), Settings{MaxBytes: 1 << 60}) // as on a separate server
 	require.ErrorIs(t, err, ErrNoSpace)
 	require.ErrorContains(t, err, "max_file_store")
 }

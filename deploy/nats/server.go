@@ -7,15 +7,15 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// ServerConf is a configuration for a nats-server of one's own. It says the same
-// as [ServerOptions] with its defaults and store_dir "/data"; a test compares
-// the two field by field.
+// ServerConf is a configuration for your own nats-server. It is equivalent to
+// [ServerOptions] with its defaults and store_dir "/data"; a test compares the two
+// field by field.
 //
 //go:embed server.conf
 var ServerConf string
 
 const (
-	// DefaultPort is NATS's own.
+	// DefaultPort is NATS's default port.
 	DefaultPort = 4222
 
 	// storeHeadroom is what the server may store beyond the stream, for buckets
@@ -29,21 +29,20 @@ const (
 	// client library's parser has room for no more.
 	maxControlLine = 4096
 
-	// PullByteLimit is what a consumer lets the server send ahead, besides its
-	// own limit of n events:
+	// PullByteLimit is how many bytes a consumer lets the server send ahead, in
+	// addition to its limit of n events:
 	//
 	//	jetstream.PullMaxMessagesWithBytesLimit(n, natsdeploy.PullByteLimit)
 	//
-	// Without it 500 of the largest events, 4 GB, are on their way at once. Do not
-	// use jetstream.PullMaxBytes for it: it asks for what is left of its limit,
-	// and stalls (seen: longer than 60 s) when that is less than the next event.
+	// Without it 500 of the largest events, 4 GB, could be in flight. Do not use
+	// jetstream.PullMaxBytes instead: it requests the rest of its limit, and stalls
+	// (more than 60 s were seen) when that is less than the next event.
 	PullByteLimit = 16 << 20
 
-	// maxPending is what the server holds for a connection that reads slower
-	// than it is written to; beyond it the server cuts the connection, and every
-	// consumer on it begins again. Room for 16 consumers with PullByteLimit: 8 of
-	// them over the largest events took 0.9 s and no cut, with the default of
-	// 64 MiB up to 14 s and 6 cuts.
+	// maxPending is how many bytes the server buffers for a slow reader; beyond it the
+	// server cuts the connection, and every consumer on it starts again. It is room for
+	// 16 consumers with PullByteLimit. Reading the largest events, 8 consumers took
+	// 0.9 s without a cut; with the default of 64 MiB they took up to 14 s with 6 cuts.
 	maxPending = 16 * PullByteLimit
 
 	// maxMemoryStore is for the buckets kept in memory. The server's default is
@@ -53,16 +52,16 @@ const (
 	maxDuplicateWindow = 10 * time.Minute
 )
 
-// ServerSettings are what differs between servers.
+// ServerSettings holds what differs between servers.
 type ServerSettings struct {
 	StoreDir string // the server makes a directory "jetstream" in it
 	Host     string // default 127.0.0.1
 	Port     int    // default [DefaultPort]; -1 for a free one
-	MaxStore int64  // bytes on disk; default [DefaultMaxBytes] and 1 GiB for the rest
+	MaxStore int64  // bytes on disk; default [DefaultMaxBytes] plus 1 GiB
 }
 
-// ServerOptions are the settings of a server that mneme relies on, embedded or
-// not. What is not set here is the server's default.
+// ServerOptions returns the server settings that mneme relies on, for an embedded or
+// separate server. Everything else is the server's default.
 func ServerOptions(s ServerSettings) *server.Options {
 	if s.Host == "" {
 		s.Host = "127.0.0.1"
@@ -86,8 +85,8 @@ func ServerOptions(s ServerSettings) *server.Options {
 		JetStreamMaxMemory: maxMemoryStore,
 		JetStreamLimits:    server.JSLimitOpts{Duplicates: maxDuplicateWindow},
 
-		// Each acknowledged event is on the disk. SyncInterval is what the
-		// server's own parser sets beside "always"; it is for idle files.
+		// Each acknowledged event is on disk. SyncInterval is the value that the
+		// server's own parser sets with "always"; it is for idle files.
 		SyncAlways:   true,
 		SyncInterval: 2 * time.Minute,
 	}
