@@ -15,7 +15,7 @@ type Info struct {
 	Messages   uint64 // events in the stream
 	FirstSeq   uint64 // sequence of the oldest event; above 1 after an erasure from the front
 	Head       uint64 // sequence of the newest event ever stored, 0 for an empty stream
-	Bytes      uint64 // what the events take, of MaxBytes
+	Bytes      uint64 // size of the events; at most MaxBytes
 	MaxBytes   int64
 	Created    bool // by this call
 }

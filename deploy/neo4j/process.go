@@ -31,8 +31,8 @@ func run(cmd *exec.Cmd) (*process, error) {
 	tie(cmd)
 	begun := make(chan error)
 	go func() {
-		// Linux ends the process with the thread that started it, so that thread stays
-		// until it has ended.
+		// Linux kills the process when the thread that started it ends, so this thread
+		// stays until then.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
