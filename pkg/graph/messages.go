@@ -56,7 +56,7 @@ func Messages(ctx context.Context, r Reader, id events.ConversationID, q Message
 // 1, even if the first message has more calls than fit on a page.
 func addCalls(ctx context.Context, r Reader, id events.ConversationID, list []MessageWithCalls, q MessageListQuery) (kept int, err error) {
 	at := map[place]int{}
-	var first, last *Message // of the assistant messages, in the log
+	var first, last *Message // assistant messages, in log order
 	for i := range list {
 		m := &list[i].Message
 		if m.Role != "assistant" {

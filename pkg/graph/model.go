@@ -161,7 +161,7 @@ type Message struct {
 	CumChars   int
 }
 
-// Bytes is about how much text it holds.
+// Bytes returns about how many bytes of text it holds.
 func (m *Message) Bytes() int {
 	n := len(m.Content.Text) + len(m.Reasoning.Text) + len(m.Usage) + len(m.Speaker) + len(m.Session) + len(m.Model) + len(m.Via)
 	for _, r := range m.References {
@@ -225,7 +225,7 @@ func (e Entry) EventID() string {
 	}
 }
 
-// Bytes is about how much text it holds.
+// Bytes returns about how many bytes of text it holds.
 func (e Entry) Bytes() int {
 	switch {
 	case e.Message != nil:

@@ -49,7 +49,7 @@ func check(project *types.Project, p *programs) []string {
 	return wrong
 }
 
-// pinned reports whether an image has a full version or a digest.
+// pinned matches an image with a full version or a digest.
 var pinned = regexp.MustCompile(`:\d+\.\d+\.\d+[^/]*$|@sha256:[0-9a-f]{64}$`)
 
 func image(s types.ServiceConfig) []string {
@@ -216,8 +216,8 @@ func password(project *types.Project) (wrong []string) {
 	return wrong
 }
 
-// ofSummaries lists the settings that ingestor does not have. The environment sets them, the
-// key of a model above all; settings that name files need a volume too.
+// ofSummaries checks the settings of summaries, which ingestor does not have. The environment
+// sets them, the key of a model above all; settings that name files need a volume too.
 func ofSummaries(project *types.Project, p *programs) (wrong []string) {
 	others, err := p.settings("ingestor", nil)
 	if err != nil {

@@ -55,7 +55,7 @@ func (c *campaign) note(o Outcome) {
 	c.outcomes = append(c.outcomes, o)
 }
 
-// report is what is known by now.
+// report returns the results so far.
 func (c *campaign) report() *Report {
 	r := &Report{
 		Seed: c.Seed, Faults: c.Plan.Faults, Events: c.Events, Publish: c.tally.snapshot(), Read: c.reads.snapshot(),
@@ -145,7 +145,7 @@ func replace(path string, text []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// Markdown is the report for people.
+// Markdown returns the report as Markdown.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

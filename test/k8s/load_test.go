@@ -40,7 +40,7 @@ const (
 	embeddingsSample = "key=a third of a test\n"
 )
 
-// tree holds deploy/k8s and the files it refers to in memory, by path.
+// tree reads deploy/k8s and the files it refers to into memory, by path.
 func tree(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{secretFile: secretSample, keyFile: keySample, embeddingsFile: embeddingsSample}

@@ -170,7 +170,7 @@ func (r *rendered) there(w *workload) (wrong []string) {
 	return wrong
 }
 
-// pinned reports whether an image has a full version or a digest.
+// pinned matches an image with a full version or a digest.
 var pinned = regexp.MustCompile(`:\d+\.\d+\.\d+[^/]*$|@sha256:[0-9a-f]{64}$`)
 
 // image is the image in docker-compose.yml, or mneme under another name, with a version.

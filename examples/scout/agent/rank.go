@@ -114,7 +114,7 @@ func kindFactor(file string) float64 {
 
 var aside = regexp.MustCompile(`(?i)(?:^|/)(?:tests?|testdata|__tests__|fixtures?|examples?|docs?|third_party|bench|benchmarks?)/|_test\.\w+$|\.(?:test|spec)\.\w+$|(?:^|/)test_\w+\.py$`)
 
-// definition finds the name that a line defines, in languages with a keyword for it.
+// definition matches a line that defines a name, in languages with a keyword for it.
 var definition = regexp.MustCompile(`^\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub(?:\([a-z]+\))?|unsafe|override|open)\s+)*` +
 	`(?:func|function|fn|fun|def|class|struct|interface|trait|enum|type|module|namespace|sub|proc)\s+(?:\([^)]*\)\s*)?([A-Za-z_]\w*)`)
 

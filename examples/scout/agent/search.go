@@ -131,8 +131,8 @@ func spread(found [][]hit) []hit {
 	return all[:min(len(all), MaxHits)]
 }
 
-// needed returns lists of lower-case texts: a pattern can only match a text that contains
-// all of one list. Checking that takes a tenth of the time of matching. Nil means unknown.
+// needed holds lists of lower-case texts: a pattern can only match a text that contains all
+// of one list. Checking that takes a tenth of the time of matching. Nil means unknown.
 type needed [][][]byte
 
 // neededText supports patterns made of words, ".*" and "|".

@@ -23,9 +23,9 @@ func (s *store) codeKey(tenant, name string) string {
 	return s.tenantKey(tenant) + "/" + name
 }
 
-// mentionedBy returns the reads of references by a property, in a tenant and in
-// conversations, newest first. They say SEEK because on a recently empty graph the planner
-// would scan the index.
+// mentionedBy holds the reads of references by a property, in a tenant and in conversations,
+// newest first. They say SEEK because on a recently empty graph the planner would scan the
+// index.
 type mentionedBy struct{ ofTenant, ofConversations string }
 
 func by(property string) mentionedBy {

@@ -111,7 +111,7 @@ func scanAccess(v *values) graph.FileAccess {
 // errOvertaken means that commits overtook every attempt of a read.
 var errOvertaken = errors.New("commits overtook the read")
 
-// current reads the current files and the conversation's sequence that they are of.
+// current reads the current files, and the conversation's last sequence at that time.
 func (f *Files) current(ctx context.Context, params map[string]any) (v *values, newest uint64, err error) {
 	for range filesAttempts {
 		if v, err = f.first(ctx, selectAccessesNow, params); err != nil || len(v.list) == 0 {

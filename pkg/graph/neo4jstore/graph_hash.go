@@ -82,7 +82,7 @@ func (g *Graph) Hash(ctx context.Context, id events.ConversationID) (projection.
 	return h, v.err
 }
 
-// remaining reads the pages of a conversation after the first.
+// remaining holds the reads of a conversation's pages after the first.
 type remaining struct {
 	*Graph
 	ctx  context.Context

@@ -71,7 +71,7 @@ var graphDialect = dialect{
 		newPiece("scopes", "UNWIND $in.rows AS r MERGE (s:Scope {key: r.key}) SET "+props{"tenant", "file", "start_line", "end_line", "name"}.set("s")),
 		newPiece("references", "UNWIND $in.rows AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope})"+
 			" CREATE (m)-[:REFERENCES_CODE "+props{"conversation", "seq", "about", "symbol"}.create()+"]->(s)"),
-		// Children of rows in this batch, which are most, and of rows that may be stored.
+		// Children whose parent is in this batch (most of them), or may be stored.
 		newPiece("calls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps)+`)
 			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t)`),
 		newPiece("lateCalls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps, props{"awaits"})+`)

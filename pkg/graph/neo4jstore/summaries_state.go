@@ -50,7 +50,7 @@ const foundSummaries = "MATCH (c:SummariesConversation {key: $key}) MATCH (s:Sum
 // stateRow lists the properties of a state.
 var stateRow = slices.Concat(props{"seq"}, stateProps).list("n")
 
-// coveredSeq returns the last sequence covered by level 1, from a stateRow.
+// coveredSeq is the last sequence covered by level 1, from a stateRow.
 const coveredSeq = "coalesce(state[0][2], 0)"
 
 // withState reads the newest settled state of a conversation, as a list.
