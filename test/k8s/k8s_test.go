@@ -126,7 +126,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"overlays/trial", "resources:\n  - neo4j.yaml", "resources: []", "ingestor connects to bolt://neo4j:7687, which is not there"},
 		{"overlays/trial", "key: password}", "key: pass}", `wants the key "pass" of the Secret`},
 		{"overlays/trial", "NEO4J_db_lock_acquisition_timeout", "NEO4J_db_lock__acquisition_timeout", "neo4j runs without db.lock.acquisition.timeout=20s"},
-		{"overlays/trial", "enableServiceLinks: false # it", "enableServiceLinks: true # it", "neo4j has variables that nobody set"},
+		{"overlays/trial", "enableServiceLinks: false # otherwise", "enableServiceLinks: true # otherwise", "neo4j has variables that nobody set"},
 		{"overlays/production", "newTag: 1.0.0", "newTag: latest", "context-api runs registry.example.com/mneme:latest, neither"},
 		{"overlays/production", "neo4j+s://neo4j.example.com:7687", "https://neo4j.example.com", "ingestor is refused: mneme: MNEME_NEO4J_URI"},
 		{"overlays/autoscaled", "mneme_projection_lag_events", "mneme_projection_lag", "ScaledObject ingestor asks for mneme_projection_lag, which docs/metrics.md does not have"},

@@ -354,7 +354,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 	for key := range scopes {
 		keys = append(keys, key)
 	}
-	slices.Sort(keys) // whoever merges several takes their locks in the same order
+	slices.Sort(keys) // so that concurrent writers lock in the same order
 	for _, key := range keys {
 		t.add("scopes", scopes[key])
 	}
