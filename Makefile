@@ -4,11 +4,11 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-# Runs a command beside a Neo4j of the LTS line, which it fetches when it is not there.
-# Built and not by go run, which would keep signals and the exit code to itself.
+# Runs a command with a Neo4j of the LTS line, which it fetches if necessary. It is built,
+# because go run does not pass on signals and the exit code.
 NEO4J = $(GO) build -o .cache/neo4j-serve ./deploy/neo4j/serve && .cache/neo4j-serve
 
-# Without what a debugger needs the linker has half the work, and lint has vetted.
+# Without debug information linking takes half the time; lint already runs vet.
 TEST = $(GO) test -vet=off -ldflags='-s -w'
 
 # The race detector needs a C compiler.
@@ -23,7 +23,7 @@ run: build ## Build, start everything in one process, show an example, serve unt
 	bin/mneme up --example
 
 .PHONY: run-neo4j
-run-neo4j: build ## The same with the graph in a Neo4j, which is fetched (needs Java and Maven), data below .mneme/neo4j
+run-neo4j: build ## The same with the graph in Neo4j, which is fetched (needs Java and Maven), with data in .mneme/neo4j
 	$(NEO4J) -dir .mneme/neo4j -listen 127.0.0.1:7687 -heap 1024 -page-cache 512 bin/mneme up --example --store neo4j
 
 .PHONY: build
@@ -31,7 +31,7 @@ build: ## Build the programs into bin/
 	$(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/... ./examples/scout
 
 .PHONY: test
-test: ## Run all tests; the log and the engine with the race detector too where there is a C compiler
+test: ## Run all tests; with a C compiler, the log and the engine under the race detector too
 	@if [ -d "$${MNEME_TEST_DATA:-../shared/data}" ]; then echo "recorded sessions: used"; \
 	else echo "recorded sessions: not found, the tests that need them are skipped (MNEME_TEST_DATA names their folder)"; fi
 	@mkdir -p .cache; for language in python javascript; do \
@@ -41,7 +41,7 @@ test: ## Run all tests; the log and the engine with the race detector too where 
 	@if why=$$(deploy/llm/llm.sh fetch 2>&1); then echo "language model: tested"; else echo "$${why%%:*}: not tested,$${why#*:}"; fi
 	@$(NEO4J) -tests $(MAKE) --no-print-directory go-test
 
-# What test runs beside one Neo4j for all packages.
+# The part of test that runs with one Neo4j for all packages.
 .PHONY: go-test
 go-test:
 	$(TEST) -timeout 20m ./...
@@ -52,7 +52,7 @@ else
 endif
 
 .PHONY: test-all
-test-all: test .cache/schemathesis/installed ## Run also what takes minutes: the API against its own description, a cluster, Neo4j's current line, more with the race detector
+test-all: test .cache/schemathesis/installed ## Also run tests that take minutes: the API against its own description, a cluster, Neo4j's current line, more under the race detector
 ifeq ($(RACE),yes)
 	@$(NEO4J) -tests env CGO_ENABLED=1 $(GO) test -count=1 -timeout 20m -race -short ./pkg/graph/... ./internal/httpapi/... ./internal/importer/... ./internal/service/...
 endif
@@ -71,17 +71,17 @@ llm: ## Fetch the small language model of the tests, 220 MB; needs Python 3.10 o
 	deploy/llm/llm.sh fetch
 
 .PHONY: embeddings verify-embeddings
-embeddings: ## Make the table of the built-in embeddings again: needs Python 3.11 or later and WordNet, some ten minutes
+embeddings: ## Remake the table of the built-in embeddings: needs Python 3.11 or later and WordNet, takes about ten minutes
 	deploy/embeddings/embeddings.sh make
 
-verify-embeddings: ## Compare the table that is committed with a fresh one
+verify-embeddings: ## Compare the committed table with a fresh one
 	deploy/embeddings/embeddings.sh verify
 
-# The tests of docker-compose.yml and of deploy/k8s are modules of their own, for what they
-# need is large.
+# The tests of docker-compose.yml and of deploy/k8s are separate modules, because their
+# dependencies are large.
 .PHONY: test-compose-file test-k8s lint-compose lint-k8s
 test: test-compose-file test-k8s
-test-compose-file: # not from Go's cache: what it reads lies outside of the module
+test-compose-file: # not from Go's test cache, because it reads files outside the module
 	cd test/compose && $(GO) test -count=1 ./...
 test-k8s: ## Render deploy/k8s and compare it with the programs
 	cd test/k8s && $(GO) test -count=1 ./...
@@ -96,7 +96,7 @@ lint: lint-compose lint-k8s
 lint-compose lint-k8s: lint-%:
 	cd test/$* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
 
-# What tests need from other languages, from the registries that pip and npm are set to
+# Packages of other languages for the tests, from the registries configured for pip and npm
 # on this machine.
 .cache/python/installed: examples/python/requirements.txt
 .cache/schemathesis/installed: test/openapi/requirements.txt
@@ -111,20 +111,20 @@ lint-compose lint-k8s: lint-%:
 	cd $(@D) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
 	touch $@
 
-# The full campaign makes the page of the docs.
+# The full campaign writes docs/faults.md.
 SEED ?= 1
 .PHONY: faults
-faults: ## Kill, freeze and cut off everything, and look whether anything is lost: SEED=1 FAULTS=300 EVENTS=1000000 take an hour (with a Neo4j, which is fetched)
+faults: ## Kill, freeze and cut off every program, and check that nothing is lost: SEED=1 FAULTS=300 EVENTS=1000000 takes an hour (fetches Neo4j)
 	@mkdir -p .cache && $(GO) build -o .cache/faults ./test/faults
 	@data="$${MNEME_TEST_DATA:-../shared/data}"; test ! -d "$$data" || export MNEME_TEST_DATA="$$data"; \
 	.cache/faults run --seed $(SEED) $(if $(FAULTS),--faults $(FAULTS)) $(if $(EVENTS),--events $(EVENTS)) $(if $(DURATION),--duration $(DURATION)) \
 	  $(if $(FAULTS)$(EVENTS),,--markdown docs/faults.md)
 
-# The compiler and staticcheck need a fifth less time with a lazier collector.
+# The compiler and staticcheck take a fifth less time if the garbage collector runs less often.
 .PHONY: lint
 lint: export GOGC = 300
 lint: ## Check format, vet, staticcheck, go.mod and generated files
-	@test -z "$$(gofmt -l */)" || { echo "not formatted:"; gofmt -l */; exit 1; } # .cache holds Go of others
+	@test -z "$$(gofmt -l */)" || { echo "not formatted:"; gofmt -l */; exit 1; } # .cache holds third-party Go code
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
@@ -144,5 +144,5 @@ bench: build ## Measure on transcripts: make bench TRANSCRIPTS="~/.claude/projec
 	@for what in ingest replay latency context; do echo "mneme bench $$what"; bin/mneme bench $$what $(TRANSCRIPTS) || exit 1; echo; done
 
 .PHONY: clean
-clean: ## Remove what was built; data in .mneme stays
+clean: ## Remove build results; keeps the data in .mneme
 	rm -rf bin

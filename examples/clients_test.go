@@ -1,5 +1,5 @@
-// Package examples tests the clients in other languages, with the packages of those
-// languages as they are. `make test` installs them.
+// Package examples tests the clients in other languages with the real packages of those
+// languages, which `make test` installs.
 package examples
 
 import (
@@ -26,7 +26,7 @@ import (
 type client struct {
 	folder, program string
 	command         []string // relative to the folder with its packages
-	binary, other   string   // what the program calls the modes
+	binary, other   string   // the program's names for the modes
 }
 
 var clients = []client{
@@ -37,7 +37,7 @@ var clients = []client{
 // The second conversation needs every kind of escaping: in a subject, a header and a path.
 var conversations = []string{"plain", `a/b.c *> 🦊 50%41 "é" `}
 
-func TestTheClientsEventsArriveWholeAndOnceInEveryMode(t *testing.T) {
+func TestEveryClientModeStoresEventsOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range clients {
 		t.Run(c.folder, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestTheClientsEventsArriveWholeAndOnceInEveryMode(t *testing.T) {
 	}
 }
 
-// checkLog reads every event from the log. Those published over NATS are there twice,
-// since the program sets no Nats-Msg-Id; over HTTP the log knew the repeats.
+// checkLog reads every event from the log. Events published over NATS are there twice,
+// because the program sets no Nats-Msg-Id; over HTTP the log recognized the repeats.
 func (c client) checkLog(t *testing.T, s *mnemetest.Server) {
 	t.Helper()
 	conn, err := nats.Connect(s.NATS)
@@ -147,7 +147,7 @@ func read[T any](t *testing.T, method, url string) (answer T) {
 	return answer
 }
 
-// cache is where make installs the packages of the client.
+// cache is the folder where make installs the client's packages.
 func (c client) cache(t *testing.T) string {
 	dir, err := filepath.Abs(filepath.Join("..", ".cache", c.folder))
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func (c client) installed(t *testing.T) {
 	}
 }
 
-// run runs the program beside its packages and returns what it prints.
+// run runs the program in the folder of its packages and returns its output.
 func (c client) run(t *testing.T, s *mnemetest.Server, program, conversation string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(c.cache(t), "run-")

@@ -1,21 +1,21 @@
-"""Makes the table of static embeddings of pkg/recall/static out of all-MiniLM-L6-v2, or verifies it.
+"""Makes the table of static embeddings in pkg/recall/static from all-MiniLM-L6-v2, or verifies it.
 
 usage: distill.py MODEL WORDNET FOLDER [--verify]
 
-MODEL is the folder of the model, WORDNET that of WordNet's data files, FOLDER where
-table.bin and vocab.txt are written, and testdata/pieces.json: the word pieces of the
-texts that are beside it. With --verify they are compared with what would be written: the
-word pieces must be the same, and cosines between texts within TOLERANCE. Bits differ
-between versions of numpy and between processors.
+MODEL is the folder of the model and WORDNET the folder of WordNet's data files. FOLDER
+receives table.bin, vocab.txt and testdata/pieces.json, the word pieces of the texts in
+that folder. With --verify the files are compared instead of written: the word pieces must
+be the same, and cosines between texts within TOLERANCE. Bits differ between versions of
+numpy and between processors.
 
 The table has a row for each word piece; a text is the sum of its pieces' rows.
 
-1. m = what the model makes of the piece alone; nothing of special and unused pieces.
-2. w = a/(a + p), p the share of the piece in texts by Zipf's law from its id, since the
-   ids are sorted by frequency (S. Arora et al., A Simple but Tough-to-Beat Baseline for
-   Sentence Embeddings, 2017). E0 = w (m - mean m).
-3. The rows E that come nearest to what the model makes of TEXTS whole texts, and stay
-   near E0: the least |XE - Y|^2 + RIDGE |E - E0|^2, where X has the share of each piece
+1. m = the model's embedding of the piece alone; zero for special and unused pieces.
+2. w = a/(a + p), where p is the piece's share of texts by Zipf's law, computed from its id
+   because ids are sorted by frequency (S. Arora et al., A Simple but Tough-to-Beat Baseline
+   for Sentence Embeddings, 2017). E0 = w (m - mean m).
+3. The rows E that best approximate the model's embeddings of TEXTS whole texts and stay
+   near E0: they minimize |XE - Y|^2 + RIDGE |E - E0|^2, where X has the share of each piece
    in each text, by a fixed number of steps of conjugate gradients.
 4. The DIMENSIONS with the most variance over these texts. A row is int8 with its scale.
 """
@@ -43,7 +43,7 @@ THE = 1996  # the id of "the", the most frequent word
 
 
 def weights(n):
-    """SIF weights by the rank of a piece. What comes before "the" are single characters, of middling frequency."""
+    """SIF weights by the rank of a piece. Pieces before "the" are single characters, of medium frequency."""
     ids = np.arange(n)
     rank = np.where(ids < THE, 8, ids - THE + 1)
     q = 1 / (rank + 1.7)
@@ -52,7 +52,7 @@ def weights(n):
 
 
 def shares(texts, n):
-    """The matrix of the shares of the pieces in texts."""
+    """A matrix with each piece's share of each text."""
     rows = [row for row, t in enumerate(texts) for _ in t]
     values = [1 / len(t) for t in texts for _ in t]
     columns = [piece for t in texts for piece in t]
@@ -75,7 +75,7 @@ def ridge(x, y, e0):
 
 
 def principal(x, e):
-    """The rows in the directions of most variance over texts. A direction's sign is that of its largest part."""
+    """Projects the rows onto the directions of greatest variance over texts. The largest component gives a direction its sign."""
     texts = (x @ e).astype(np.float64)
     v = np.linalg.eigh(texts.T @ texts)[1][:, ::-1][:, :DIMENSIONS]
     v = v * np.sign(v[np.abs(v).argmax(0), np.arange(v.shape[1])])
@@ -89,7 +89,7 @@ def quantised(e):
 
 
 def fresh(model_folder, tokenizer, wordnet_folder):
-    """The scales, the rows and the texts, as shares."""
+    """The scales, the rows, and the texts as shares."""
     started = time.monotonic()
     tell = lambda what: print(f"{time.monotonic() - started:4.0f} s  {what}", flush=True)
     vocabulary = (model_folder / "vocab.txt").read_text().splitlines()
@@ -131,7 +131,7 @@ def unit(x, scale, rows):
 
 
 def verify(folder, files, scale, rows, x):
-    """How far the cosines between texts that follow each other are from those of the table in folder."""
+    """How far the cosines between consecutive texts differ from those of the table in folder."""
     for name, content in files.items():
         if (folder / name).read_bytes() != content:
             sys.exit(f"{name} differs")

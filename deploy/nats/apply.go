@@ -18,15 +18,14 @@ type Info struct {
 	Missing    uint64 // events that left the stream unknown to anybody, see [Missing]
 	Bytes      uint64 // what the events take, of MaxBytes
 	MaxBytes   int64
-	Created    bool // by this very call
+	Created    bool // by this call
 }
 
-// Apply makes sure that the stream is there and is the one these settings ask
-// for. It creates a missing stream, reads back what the server made of it, and
-// compares every setting but the size. It can be called at any time, by any
-// number of programs at once.
+// Apply makes sure that the stream exists with these settings. It creates a
+// missing stream, reads back the server's definition, and compares every setting
+// but the size. It can be called at any time, by any number of programs at once.
 //
-// It returns an [*IncompatibleError] if the stream is there with other settings,
+// It returns an [*IncompatibleError] if the stream exists with other settings,
 // and never changes it; [ErrNoSpace] if the server's store limit has no room for a
 // new one. On an embedded server use embedded.Server.Apply.
 func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error) {
@@ -44,7 +43,7 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	}
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == codeStorageExceeded {
-		return Info{}, fmt.Errorf("%w: a log of %d bytes, and the server may store less than that in addition: make it smaller with MNEME_LOG_SIZE, or raise the max_file_store of NATS", ErrNoSpace, StreamConfig(s).MaxBytes)
+		return Info{}, fmt.Errorf("%w: the server has no room for a log of %d bytes: make it smaller with MNEME_LOG_SIZE, or raise max_file_store of NATS", ErrNoSpace, StreamConfig(s).MaxBytes)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("stream %s: %w", Stream, err)
@@ -61,11 +60,11 @@ func Apply(ctx context.Context, js jetstream.JetStream, s Settings) (Info, error
 	return info, nil
 }
 
-// Inspect is for programs that must not create: it takes partitions, replicas,
-// size and duplicate window as the stream has them and checks the rest.
+// Inspect is for programs that must not create the stream: it accepts any
+// partitions, replicas, size and duplicate window, and checks the rest.
 //
-// It returns [ErrNoStream] if the stream is not there, and an
-// [*IncompatibleError] if it is not one that mneme made.
+// It returns [ErrNoStream] if the stream does not exist, and an
+// [*IncompatibleError] if mneme did not make it.
 func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 	stream, err := js.Stream(ctx, Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -86,7 +85,7 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (Info, error) {
 	return describe(got), nil
 }
 
-// check refuses what the server would refuse too, or worse, accept.
+// check refuses values that the server would refuse or, worse, accept.
 func (s Settings) check() error {
 	if s.Partitions < 0 || s.Partitions > MaxPartitions {
 		return fmt.Errorf("%d partitions: at least 1, at most %d", s.Partitions, MaxPartitions)

@@ -95,9 +95,9 @@ func TestAStreamWithOtherSettingsIsRefusedAndNotChanged(t *testing.T) {
 		{"deny_delete", func(c *jetstream.StreamConfig) { c.DenyDelete = true }},
 		{"deny_purge", func(c *jetstream.StreamConfig) { c.DenyPurge = true }},
 		{"allow_rollup_hdrs", func(c *jetstream.StreamConfig) { c.AllowRollup = true }},
-		// The server switches roll-ups on by itself here.
+		// Here the server itself switches roll-ups on.
 		{"allow_rollup_hdrs", func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = true, time.Minute }},
-		// The server refuses schedules, and async persistence with batches, beside what we set.
+		// The server refuses schedules, and async persistence with batches, together with our settings.
 		{"discard", func(c *jetstream.StreamConfig) { c.AllowMsgSchedules, c.Discard = true, jetstream.DiscardOld }},
 		{"allow_atomic", func(c *jetstream.StreamConfig) {
 			c.PersistMode, c.AllowAtomicPublish = jetstream.AsyncPersistMode, false
@@ -135,7 +135,7 @@ func TestAStreamWithOtherSettingsIsRefusedAndNotChanged(t *testing.T) {
 	}
 }
 
-func TestEveryFieldOfAStreamIsComparedOrNamedAsTheOperators(t *testing.T) {
+func TestEveryStreamFieldIsComparedOrLeftToOperators(t *testing.T) {
 	t.Parallel()
 	fields := reflect.TypeFor[jetstream.StreamConfig]()
 	for i := range fields.NumField() {
@@ -172,7 +172,7 @@ func TestEveryFieldOfAStreamIsComparedOrNamedAsTheOperators(t *testing.T) {
 	}
 }
 
-func TestAnotherNumberOfPartitionsIsRefusedNamingBoth(t *testing.T) {
+func TestPartitionMismatchIsRefusedNamingBoth(t *testing.T) {
 	t.Parallel()
 	e := start(t, embedded.Config{})
 	_, err := e.Apply(t.Context(), natsdeploy.Settings{Partitions: 8})
@@ -191,7 +191,7 @@ func TestReplicasAreCompared(t *testing.T) {
 	require.NoError(t, natsdeploy.Compare(have, natsdeploy.Settings{Replicas: 3}))
 }
 
-func TestWhatIsTheOperatorsIsNotCompared(t *testing.T) {
+func TestOperatorsMayChangeTheirFields(t *testing.T) {
 	t.Parallel()
 	have := natsdeploy.StreamConfig(natsdeploy.Settings{})
 	have.Description, have.MaxBytes, have.Placement = "ours", 1<<20, &jetstream.Placement{Cluster: "west"}
@@ -210,7 +210,7 @@ func TestInspectRefusesAStreamThatMnemeDidNotMake(t *testing.T) {
 	require.ErrorContains(t, err, "schema")
 }
 
-func TestImpossibleSettingsAreRefusedBeforeAnythingIsCreated(t *testing.T) {
+func TestImpossibleSettingsAreRefusedBeforeCreation(t *testing.T) {
 	t.Parallel()
 	e := start(t, embedded.Config{})
 	for _, s := range []natsdeploy.Settings{{Partitions: -1}, {Partitions: natsdeploy.MaxPartitions + 1}, {MaxBytes: -1}, {Replicas: 3}, {DuplicateWindow: time.Hour}} {

@@ -11,23 +11,23 @@ import (
 	"mneme/events"
 )
 
-// Names in an IncompatibleError that are no field of the stream's configuration.
+// Names in an IncompatibleError that are not fields of the stream's configuration.
 const (
 	fieldSchema     = "schema"
 	fieldPartitions = "partitions"
 )
 
-// ungoverned are the fields that are the operator's to choose. Every other
-// field is compared, those of a later client library included, so that a new
-// feature cannot be switched on unseen.
+// ungoverned lists the fields that operators may choose. All others are
+// compared, including fields of a later client library, so that a new feature
+// cannot be switched on unnoticed.
 var ungoverned = map[string]bool{
 	"Description": true,
 	"Placement":   true, // which servers of a cluster hold it
-	"Metadata":    true, // the server and tools add keys; ours is compared apart
+	"Metadata":    true, // the server and tools add keys; ours is compared separately
 }
 
-// compare says whether an existing stream is the one these settings ask for:
-// nil, or an *IncompatibleError for the first difference, the gravest first.
+// compare returns nil if an existing stream has these settings, else an
+// *IncompatibleError for the most serious difference.
 func compare(have jetstream.StreamConfig, s Settings) error {
 	if v := have.Metadata[schemaKey]; v != schemaVersion {
 		return &IncompatibleError{Field: fieldSchema, Have: strconv.Quote(v), Want: strconv.Quote(schemaVersion)}
@@ -39,7 +39,7 @@ func compare(have jetstream.StreamConfig, s Settings) error {
 	if n, ok := partitions(have); ok && n != s.Partitions {
 		return &IncompatibleError{Field: fieldPartitions, Have: strconv.Itoa(n), Want: strconv.Itoa(s.Partitions)}
 	}
-	if have.MaxBytes > 0 { // how large it is, is for an operator to say; a limit there must be
+	if have.MaxBytes > 0 { // operators choose the size, but there must be a limit
 		s.MaxBytes = have.MaxBytes
 	}
 	h, w := reflect.ValueOf(have), reflect.ValueOf(StreamConfig(s))
@@ -54,8 +54,8 @@ func compare(have jetstream.StreamConfig, s Settings) error {
 	return nil
 }
 
-// partitions reads the number of partitions back from the subject transform;
-// not ok if the transform is not one of ours.
+// partitions reads the number of partitions back from the subject transform.
+// ok is false if mneme did not make the transform.
 func partitions(cfg jetstream.StreamConfig) (n int, ok bool) {
 	if cfg.SubjectTransform == nil {
 		return 0, false

@@ -8,15 +8,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ControlBucket is the name of the bucket in which operators leave what they want of
-// the running processes.
+// ControlBucket is the name of the bucket in which operators leave requests for the
+// running processes.
 const ControlBucket = "AGENT_CONTROL"
 
-// maxControlBytes is room for thousands of wishes.
+// maxControlBytes is room for thousands of requests.
 const maxControlBytes = 1 << 20
 
-// ControlConfig is the definition of the bucket for wishes. It lies on the disk: a wish
-// outlives whoever is to fulfil it.
+// ControlConfig is the definition of the bucket for requests. It is stored on disk,
+// because a request must survive the processes that carry it out.
 func ControlConfig(replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket:      ControlBucket,
@@ -28,8 +28,8 @@ func ControlConfig(replicas int) jetstream.KeyValueConfig {
 	}
 }
 
-// ApplyControl makes sure that the bucket for wishes is there, with as many copies as
-// the stream has. It can be called at any time, by any number of programs at once.
+// ApplyControl makes sure that the bucket for requests exists, with as many replicas as
+// the stream. It can be called at any time, by any number of programs at once.
 //
 // It returns [ErrNoStream].
 func ApplyControl(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
@@ -40,7 +40,7 @@ func ApplyControl(ctx context.Context, js jetstream.JetStream) (jetstream.KeyVal
 			return nil, err
 		}
 		bucket, err = js.CreateKeyValue(ctx, ControlConfig(info.Replicas))
-		if errors.Is(err, jetstream.ErrBucketExists) { // another program has made it just now
+		if errors.Is(err, jetstream.ErrBucketExists) { // another program has just made it
 			bucket, err = js.KeyValue(ctx, ControlBucket)
 		}
 	}

@@ -2,5 +2,5 @@
 
 package natsdeploy
 
-// FreeBytes cannot be told here.
+// FreeBytes returns false: free space is not known on this system.
 func FreeBytes(string) (int64, bool) { return 0, false }

@@ -4,8 +4,8 @@ package natsdeploy
 
 import "syscall"
 
-// FreeBytes is what a process without privileges can still write under dir, if that
-// can be told.
+// FreeBytes returns how many bytes an unprivileged process can still write under dir,
+// and whether that is known.
 func FreeBytes(dir string) (int64, bool) {
 	var st syscall.Statfs_t
 	if syscall.Statfs(dir, &st) != nil {

@@ -1,4 +1,4 @@
-// Package natsdeploy owns everything mneme asks of NATS: the stream that holds
+// Package natsdeploy owns everything mneme needs from NATS: the stream that holds
 // the events, the buckets, and the settings of the server. Programs, tests and
 // operators use the same definitions, whether the server runs inside the process
 // or in a cluster.
@@ -8,8 +8,8 @@
 //	                  Inspect ───────▶ Info          programs that must not create
 //
 // [ApplyLeases] makes the bucket in which processes agree on who drives which
-// partition. It lies in memory, so whoever misses it makes it again. [ApplyControl]
-// makes the one for what operators ask for.
+// partition. It is in memory, so a process that finds it missing makes it again.
+// [ApplyControl] makes the bucket for requests of operators.
 //
 // # The returned error is the contract
 //
@@ -27,22 +27,22 @@
 //
 // # What fills first
 //
-// A full disk answers nothing: publishers run into their time-outs, and the
-// server needs a restart even after space was made. A full stream answers at
-// once (see [IsFull]). So the sizes are chosen for the limits to be met in this
-// order: the stream's MaxBytes, then the server's store limit, then the disk,
-// of which at least 20 % stays out of the server's reach.
+// On a full disk the server stops answering: publishers time out, and the server
+// needs a restart even after space was freed. A full stream refuses events at once
+// (see [IsFull]). So the sizes are chosen to reach the limits in this order: the
+// stream's MaxBytes, then the server's store limit, then the disk, of which the
+// server leaves at least 20 %.
 //
 //	                 stream                              server
 //	embedded         min(64 GiB, half of the server's)   80 % of (free + already stored)
 //	server.conf      64 GiB, or MNEME_LOG_SIZE           65 GiB
 //
 // The other half of the embedded server's share is for the read models, which
-// usually lie on the same disk and grow with the log. The stream's size is that of
-// its creation until an operator edits it, the server's is derived again at each
-// start; if the disk has shrunk in between, the server's is met first, which
-// answers at once too. A server of one's own does not look at its disk: with less
-// than 80 GiB the stream must be made smaller.
+// usually are on the same disk and grow with the log. The stream keeps its initial
+// size until an operator edits it; the server's limit is computed at each start. If
+// the disk has shrunk in between, the server's limit is reached first, which also
+// refuses events at once. Your own server does not look at its disk: with less than
+// 80 GiB, make the stream smaller.
 //
 // # What a power cut takes
 //

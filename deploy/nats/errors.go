@@ -9,17 +9,17 @@ import (
 )
 
 var (
-	// ErrNoStream: the stream does not exist. Whoever may create it calls [Apply].
+	// ErrNoStream: the stream does not exist. [Apply] creates it.
 	ErrNoStream = errors.New("no stream " + Stream)
 
 	// ErrIncompatible is the class of every [*IncompatibleError].
 	ErrIncompatible = errors.New("incompatible stream")
 
 	// ErrDamaged: the data directory holds events, but the server left the
-	// stream out at its start, mostly because meta.inf or meta.sum is not whole.
-	// Creating the stream then takes in again what the message files hold, under
-	// its old partitions and sequences and perhaps not all of it. That is for an
-	// operator to do, on a copy, and never for a program to do by itself.
+	// stream out at its start, usually because meta.inf or meta.sum is incomplete.
+	// Creating the stream would restore the events in the message files, under their
+	// old partitions and sequences, but perhaps not all of them. Only an operator
+	// should do that, on a copy, never a program by itself.
 	ErrDamaged = errors.New("stored events cannot be read")
 
 	// ErrNoSpace: the disk, or the server's store limit, has too little room for a new stream.
@@ -35,7 +35,7 @@ var (
 	ErrDirInUse = errors.New("data directory in use")
 )
 
-// IncompatibleError says which setting of the existing stream is not what this
+// IncompatibleError says which setting of the existing stream differs from what this
 // program needs. Field is the name as `nats stream info --json` shows it, or
 // "partitions", "schema".
 type IncompatibleError struct {
@@ -69,13 +69,13 @@ func (e *IncompatibleError) remedy() string {
 // Codes of the JetStream API that have no constant in the client.
 const (
 	codeInsufficientResources jetstream.ErrorCode = 10023 // the server's store limit
-	codeStorageExceeded       jetstream.ErrorCode = 10047 // a stream larger than what the server has left
-	codeStoreFailed           jetstream.ErrorCode = 10077 // any refusal by the store, the text says which
-	codeConsumerOffline       jetstream.ErrorCode = 10119 // the servers of a cluster that have it are down
+	codeStorageExceeded       jetstream.ErrorCode = 10047 // the stream is larger than the server's remaining space
+	codeStoreFailed           jetstream.ErrorCode = 10077 // any refusal by the store; the text says which
+	codeConsumerOffline       jetstream.ErrorCode = 10119 // the cluster's servers that have the consumer are down
 )
 
-// IsOffline reports whether a consumer is known to the cluster, but the server that has
-// it is down.
+// IsOffline reports whether the cluster knows a consumer, but the servers that have it
+// are down.
 func IsOffline(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeConsumerOffline
@@ -83,11 +83,11 @@ func IsOffline(err error) bool {
 
 // IsFull reports whether a publish was refused because the log is full: the
 // stream has reached its MaxBytes (code 10077, "maximum bytes exceeded") or the
-// server its store limit (code 10023, "insufficient resources"). It answers at
-// once, nothing was stored, what is stored stays readable. Publishing again
+// server its store limit (code 10023, "insufficient resources"). The answer comes at
+// once, nothing was stored, and stored events stay readable. Publishing again
 // helps only after an operator has made room: nats stream edit --max-bytes.
 //
-// A disk that is really full gives no answer at all, so no such error.
+// On a full disk the server does not answer, so there is no such error.
 func IsFull(err error) bool {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {
@@ -102,8 +102,8 @@ func IsFull(err error) bool {
 	return false
 }
 
-// IsConflict tells whether a key, or the end of a subject, is not as a request expected it
-// to be, or may not be: see [IsInProcess].
+// IsConflict reports whether a key, or the last message of a subject, differs from what a
+// request expected, or may differ: see [IsInProcess].
 func IsConflict(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) &&
@@ -113,10 +113,10 @@ func IsConflict(err error) bool {
 // codeDuplicateInProcess is "duplicate message id is in process".
 const codeDuplicateInProcess jetstream.ErrorCode = 10158
 
-// IsInProcess tells whether a stream with copies has refused a message because another one
-// with the same id, or of the same subject, is not stored yet. That takes a moment; but when
-// the leader changes it may be lost, and a leader that has seen it refuses others until the
-// end of the duplicate window.
+// IsInProcess reports whether a replicated stream has refused a message because another
+// message with the same id or subject is still being stored. That usually takes a moment. If
+// the leader changes, that message may be lost, and a leader that has seen it refuses others
+// until the end of the duplicate window.
 func IsInProcess(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) &&

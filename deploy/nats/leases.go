@@ -13,21 +13,21 @@ import (
 // on who drives which partition.
 const LeaseBucket = "AGENT_LEASES"
 
-// DefaultLeaseTTL is how long a lease outlives its last renewal: how long the
-// partitions of a killed process stand still.
+// DefaultLeaseTTL is how long a lease outlives its last renewal, and therefore how long
+// nobody drives the partitions of a killed process.
 const DefaultLeaseTTL = 2 * time.Second
 
 const (
-	// leaseMarkerTTL is how long the server remembers that a key has expired, which it
-	// tells to whoever watches. It takes no less than a second.
+	// leaseMarkerTTL is how long the server remembers that a key has expired, so that it
+	// can tell watchers. The server requires at least one second.
 	leaseMarkerTTL = time.Second
 
 	// maxLeaseBytes is room for thousands of leases.
 	maxLeaseBytes = 4 << 20
 )
 
-// LeaseConfig is the definition of the bucket for leases. It lies in memory: what a
-// restart of the server takes from it, the processes put back.
+// LeaseConfig is the definition of the bucket for leases. It is in memory: after a
+// restart of the server, the processes write their leases again.
 func LeaseConfig(replicas int, ttl time.Duration) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket:         LeaseBucket,
@@ -41,12 +41,12 @@ func LeaseConfig(replicas int, ttl time.Duration) jetstream.KeyValueConfig {
 	}
 }
 
-// ApplyLeases makes sure that the bucket for leases is there, with as many copies as
-// the stream has. It can be called at any time, by any number of programs at once. ttl
-// is for a new bucket, 0 means [DefaultLeaseTTL]; the one that counts is returned.
+// ApplyLeases makes sure that the bucket for leases exists, with as many replicas as the
+// stream. It can be called at any time, by any number of programs at once. ttl is for a
+// new bucket, 0 means [DefaultLeaseTTL]; ApplyLeases returns the bucket's actual TTL.
 //
-// It returns [ErrNoStream], and [ErrIncompatible] if the bucket is there but its keys
-// don't expire, or whoever watches is not told.
+// It returns [ErrNoStream], and [ErrIncompatible] if the bucket exists but its keys
+// don't expire, or watchers are not told when they do.
 func ApplyLeases(ctx context.Context, js jetstream.JetStream, ttl time.Duration) (jetstream.KeyValue, time.Duration, error) {
 	if ttl == 0 {
 		ttl = DefaultLeaseTTL
@@ -58,7 +58,7 @@ func ApplyLeases(ctx context.Context, js jetstream.JetStream, ttl time.Duration)
 			return nil, 0, err
 		}
 		bucket, err = js.CreateKeyValue(ctx, LeaseConfig(info.Replicas, ttl))
-		if errors.Is(err, jetstream.ErrBucketExists) { // another program has made it just now, with another TTL
+		if errors.Is(err, jetstream.ErrBucketExists) { // another program has just made it, with another TTL
 			bucket, err = js.KeyValue(ctx, LeaseBucket)
 		}
 	}
@@ -70,7 +70,7 @@ func ApplyLeases(ctx context.Context, js jetstream.JetStream, ttl time.Duration)
 		return nil, 0, fmt.Errorf("bucket %s: %w", LeaseBucket, err)
 	}
 	if status.TTL() == 0 || status.LimitMarkerTTL() == 0 {
-		return nil, 0, fmt.Errorf("%w: the keys of bucket %s don't expire, or nobody is told: delete it with `nats kv del %s`, it is made anew",
+		return nil, 0, fmt.Errorf("%w: keys of bucket %s don't expire, or watchers are not told: delete it with `nats kv del %s`; mneme makes it again",
 			ErrIncompatible, LeaseBucket, LeaseBucket)
 	}
 	return bucket, status.TTL(), nil

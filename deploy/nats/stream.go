@@ -12,20 +12,20 @@ import (
 const Stream = "AGENT_EVENTS"
 
 const (
-	// DefaultMaxBytes is the size of a stream for which none was asked.
+	// DefaultMaxBytes is the size of a stream if none is configured.
 	DefaultMaxBytes int64 = 64 << 30
 
-	// DefaultDuplicateWindow is how long the server remembers message ids. It
-	// only saves work, idempotence is the read models': it is for the repeat of a
-	// publish whose acknowledgement was lost. Each id costs the server about 130
-	// bytes, so that at 10,000 events/s these are 40 MB.
+	// DefaultDuplicateWindow is how long the server remembers message ids. It only
+	// saves work when a publish is repeated because its acknowledgement was lost; the
+	// read models are idempotent anyway. Each id costs the server about 130 bytes,
+	// which is 40 MB at 10,000 events/s.
 	DefaultDuplicateWindow = 30 * time.Second
 
 	// MaxPartitions bounds the number of partitions. Each filtered consumer
 	// scans the whole stream, and beyond about 32 of them publishing suffers.
 	MaxPartitions = 32
 
-	// MaxHeaderBytes is what JetStream accepts as headers of one message; more
+	// MaxHeaderBytes is JetStream's limit for the headers of one message; more
 	// is refused with code 10097.
 	MaxHeaderBytes = 1<<16 - 1
 
@@ -33,32 +33,32 @@ const (
 	MaxMessageBytes = events.MaxEventBytes + 1<<16
 )
 
-// schemaKey and schemaVersion mark the stream as mneme's. The version changes
+// schemaKey and schemaVersion mark the stream as made by mneme. The version changes
 // when subjects or headers change so that older programs could misread them.
 const (
 	schemaKey     = "mneme.schema"
 	schemaVersion = "1"
 )
 
-// Settings are what may differ between installations. The zero value is one
+// Settings holds what may differ between installations. The zero value suits one
 // process with one partition.
 type Settings struct {
-	// Partitions, default 1: into how many ordered parts conversations are
-	// spread. Fixed for the life of the stream.
+	// Partitions is the number of ordered parts that conversations are spread
+	// over, default 1. It is fixed for the life of the stream.
 	Partitions int
-	// Replicas, default 1. More needs a cluster of at least as many servers.
+	// Replicas is the number of copies, default 1. It needs at least as many servers.
 	Replicas int
 	// MaxBytes is the size at which a new stream will refuse further events, 0
-	// for [DefaultMaxBytes] (an [Embedded] server chooses by its disk). One that
-	// exists keeps the size that it has.
+	// for [DefaultMaxBytes] (an [Embedded] server chooses by its disk). An existing
+	// stream keeps its size.
 	MaxBytes int64
 	// DuplicateWindow is at least 100 ms, and at most 10 minutes with our server
-	// settings. 0 means [DefaultDuplicateWindow] for a new stream and whatever it
-	// has for an existing one.
+	// settings. 0 means [DefaultDuplicateWindow] for a new stream; an existing one
+	// keeps its window.
 	DuplicateWindow time.Duration
 }
 
-// withDefaults are those of a new stream. It leaves MaxBytes alone.
+// withDefaults sets the defaults of a new stream, except MaxBytes.
 func (s Settings) withDefaults() Settings {
 	if s.Partitions == 0 {
 		s.Partitions = 1
@@ -77,8 +77,8 @@ func (s Settings) withDefaults() Settings {
 //
 // An event published to mneme.<tenant>.<conversation>.<kind> is stored under
 // ev.<partition>.<tenant>.<conversation>.<kind>, where partition is the 32-bit
-// FNV-1a hash of the tokens of tenant and conversation, one after the other,
-// modulo the number of partitions. The server computes it, so all events of a
+// FNV-1a hash of the concatenated tokens of tenant and conversation, modulo the
+// number of partitions. The server computes it, so all events of a
 // conversation are in one partition, in the order in which they were stored.
 func StreamConfig(s Settings) jetstream.StreamConfig {
 	s = s.withDefaults()
@@ -91,8 +91,8 @@ func StreamConfig(s Settings) jetstream.StreamConfig {
 		SubjectTransform: &jetstream.SubjectTransformConfig{Source: events.PublishFilter, Destination: events.StoredDestination(s.Partitions)},
 		Metadata:         map[string]string{schemaKey: schemaVersion},
 
-		// The log is the truth: nothing leaves it by age, by count, or because
-		// newer events come in. When it is full it says so.
+		// The log is the source of truth: nothing is removed because of age or count,
+		// or to make room for newer events. A full log refuses events.
 		Retention:         jetstream.LimitsPolicy,
 		Discard:           jetstream.DiscardNew,
 		MaxBytes:          s.MaxBytes,
@@ -106,22 +106,21 @@ func StreamConfig(s Settings) jetstream.StreamConfig {
 		Replicas:    s.Replicas,
 		Duplicates:  s.DuplicateWindow,
 
-		// Single events by sequence, and the last one of a conversation, without
-		// a consumer.
+		// Read single events by sequence, and the last event of a conversation,
+		// without a consumer.
 		AllowDirect: true,
-		// A batch of events that is stored whole or not at all; with
-		// sync_interval "always" also the fastest way in.
+		// Stores a batch of events whole or not at all; with sync_interval "always"
+		// this is also the fastest way to publish.
 		AllowAtomicPublish: true,
 
-		// Erasure needs both: a purge by subject leaves the bytes on the disk,
-		// only a secure delete of each sequence overwrites them. A denial could
-		// never be taken back. Who may do either is for the account's
-		// permissions to say.
+		// Erasure needs both: a purge by subject leaves the bytes on disk, and only a
+		// secure delete of each sequence overwrites them. Denying them could never be
+		// undone. Use the account's permissions to restrict who may do either.
 		DenyPurge:  false,
 		DenyDelete: false,
 
-		// Off for good. Delete markers and schedules switch AllowRollup on behind
-		// one's back: a header on one published event could then remove others.
+		// Always off. Delete markers and schedules silently switch AllowRollup on: a
+		// header on one published event could then remove others.
 		// PersistMode async acknowledges before it writes, whatever
 		// sync_interval says.
 		AllowMsgTTL:            false,

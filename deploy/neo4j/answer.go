@@ -16,12 +16,12 @@ import (
 const (
 	minPassword = 8 // the server's default
 
-	// initialPassword is that of every new Neo4j. All it allows is to change it.
+	// initialPassword is the password of every new Neo4j. It only permits changing the password.
 	initialPassword = "neo4j"
 )
 
-// answers waits until the server answers a query. In a directory that is new the
-// password is set first.
+// answers waits until the server answers a query. In a new directory it sets the
+// password first.
 func (s *Server) answers(ctx context.Context) error {
 	err := s.query(ctx, s.cfg.Password, "neo4j", "RETURN 1", nil)
 	if !isUnauthorized(err) {
@@ -43,7 +43,7 @@ func isUnauthorized(err error) bool {
 	return errors.As(err, &refused) && refused.Code == "Neo.ClientError.Security.Unauthorized"
 }
 
-// query runs one statement. The driver tries again for 30 seconds while the database
+// query runs one statement. The driver retries for 30 seconds while the database
 // is not available yet.
 func (s *Server) query(ctx context.Context, password, database, statement string, parameters map[string]any) error {
 	auth := neo4j.NoAuth()
@@ -68,7 +68,7 @@ func (s *Server) query(ctx context.Context, password, database, statement string
 	return err
 }
 
-// trusted is what a client needs to check the server's certificate; nil without TLS.
+// trusted returns what a client needs to check the server's certificate; nil without TLS.
 func (t *TLS) trusted() (*tls.Config, error) {
 	if t == nil {
 		return nil, nil

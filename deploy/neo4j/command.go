@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// command is the server's command line. Neo4j's own start script would make nearly the
-// same, but is not among the jars.
+// command is the server's command line. Neo4j's start script makes nearly the same one,
+// but is not among the jars.
 func (c Config) command(java java, version string) (*exec.Cmd, error) {
 	main, err := mainClass(c.Jars, version)
 	if err != nil {
@@ -20,16 +20,16 @@ func (c Config) command(java java, version string) (*exec.Cmd, error) {
 	args := append(c.tuning(),
 		fmt.Sprintf("-Xms%dm", c.HeapMiB), fmt.Sprintf("-Xmx%dm", c.HeapMiB),
 		"-XX:-OmitStackTraceInFastThrow",
-		"-XX:+ExitOnOutOfMemoryError", // a server that lost a thread answers some and hangs others
+		"-XX:+ExitOnOutOfMemoryError", // a server that has lost a thread answers some queries and hangs on others
 		"-XX:+DisableExplicitGC",
 		"-Djava.awt.headless=true", "-Dfile.encoding=UTF-8", "-Dlog4j2.disable.jmx=true",
-		"-Dio.netty.tryReflectionSetAccessible=true", // buffers that are freed at once
+		"-Dio.netty.tryReflectionSetAccessible=true", // free buffers at once
 		"--add-opens=java.base/java.nio=ALL-UNNAMED",
 		"--add-opens=java.base/java.io=ALL-UNNAMED",
 		"--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
 		"--enable-native-access=ALL-UNNAMED",
 	)
-	if java.major >= 24 { // warns of it otherwise, and later refuses
+	if java.major >= 24 { // Java warns without it, and later versions refuse
 		args = append(args, "--sun-misc-unsafe-memory-access=allow")
 	}
 	args = append(args,
@@ -38,11 +38,11 @@ func (c Config) command(java java, version string) (*exec.Cmd, error) {
 	return exec.Command(java.path, args...), nil
 }
 
-// small tells whether a server lives as long as a test, and is to be fast soon. A larger
-// one is to be fast for long.
+// small reports whether a server lives only as long as a test and must be fast at once. A
+// larger server is tuned for sustained speed.
 func (c Config) small() bool { return c.HeapMiB < 1024 }
 
-// tuning is that of the Java. A small server has the simple garbage collector (150 MB
+// tuning returns Java's options. A small server uses the simple garbage collector (150 MB
 // less) and the quick compiler (half the processor time to start).
 func (c Config) tuning() []string {
 	if c.small() {
@@ -51,7 +51,7 @@ func (c Config) tuning() []string {
 	return []string{"-XX:+UseG1GC"}
 }
 
-// mainClass is what the server is started by; its name has changed after 5.26.
+// mainClass is the class that starts the server; its name changed after 5.26.
 func mainClass(jars, version string) (string, error) {
 	jar, err := zip.OpenReader(filepath.Join(jars, "neo4j-"+version+".jar"))
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Conf are the settings that mneme relies on, as a neo4j.conf that explains each.
+// Conf holds the settings that mneme relies on, as a neo4j.conf that explains each.
 //
 //go:embed neo4j.conf
 var Conf string
 
-// transactionMax is the setting of the file that a server can have another value of.
+// transactionMax is the setting in the file that a server may override.
 const transactionMax = "db.memory.transaction.max"
 
-// conf is the whole neo4j.conf of a server. Neo4j 5.26 does not start on a setting that
-// it does not know, and no version on one that is there twice.
+// conf is a server's complete neo4j.conf. Neo4j 5.26 does not start with an unknown
+// setting, and no version starts with a duplicate one.
 func (c Config) conf(version, address string) string {
 	var b strings.Builder
 	b.WriteString(strings.Replace(Conf, transactionMax+"=256m", fmt.Sprintf("%s=%dm", transactionMax, c.TransactionMiB), 1))
@@ -32,7 +32,7 @@ func (c Config) conf(version, address string) string {
 	set("server.memory.pagecache.size", fmt.Sprintf("%dm", c.PageCacheMiB))
 	set("dbms.security.auth_enabled", c.Password != "")
 	if c.small() {
-		// An empty store grows by multiples: each plan would be made anew every 10 s.
+		// An empty store grows so fast that each plan would be replaced every 10 s.
 		set("dbms.cypher.min_replan_interval", "1h")
 	}
 
@@ -40,11 +40,11 @@ func (c Config) conf(version, address string) string {
 	if isFive(version) {
 		set("internal.dbms.bolt.netty_server_shutdown_quiet_period", 0)
 	} else {
-		// Not every release of the line knows every one of these.
+		// Some releases of the line do not know all of these.
 		set("server.config.strict_validation.enabled", false)
 		set("internal.dbms.bolt.netty_server_shutdown_quiet_period", 0)
 		set("internal.dbms.bolt.netty_server_shutdown_quiet_period_duration", "0s")
-		// It would look for other servers in the network, by broadcasts.
+		// Otherwise it broadcasts to find other servers in the network.
 		set("server.fleet_discovery.enabled", false)
 		set("dbms.fleet_manager.enabled", false)
 	}

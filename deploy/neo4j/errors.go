@@ -22,8 +22,8 @@ var (
 	// ErrPortInUse: another program listens on the address.
 	ErrPortInUse = errors.New("port in use")
 
-	// ErrDirInUse: another server has the directory open, perhaps one that was left
-	// behind by a program that died.
+	// ErrDirInUse: another server has the directory open, perhaps one left by a program
+	// that died.
 	ErrDirInUse = errors.New("data directory in use")
 
 	// ErrPassword: the password is too short, or the directory has another one.

@@ -16,21 +16,21 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// DefaultCache is where the Makefile keeps fetched servers, below the repository.
+// DefaultCache is the folder in the repository where the Makefile keeps fetched servers.
 const DefaultCache = ".cache/neo4j"
 
 //go:embed pom.xml
 var pom []byte
 
-// copyDependencies is the goal of Maven that puts all jars into one folder.
+// copyDependencies is the Maven goal that puts all jars into one folder.
 const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
-// unreachable is how Maven says that it is the network and not the version.
+// unreachable matches Maven's messages about a network failure, as opposed to a missing version.
 var unreachable = regexp.MustCompile(`(?i)unknown host|name or service not known|name resolution|connection refused|network is unreachable|no route to host|timed out`)
 
-// Fetch puts the jars of a line's first version that Maven can get, about 130 MB, into
-// cache/VERSION, where [Fetched] finds them. When they are there it only looks for Java.
-// A folder of jars is whole or not there.
+// Fetch puts the jars of a line's first available version, about 130 MB, into
+// cache/VERSION, where [Fetched] finds them. If they are there it only checks for Java.
+// A folder of jars appears only when it is complete.
 //
 // It takes 10 seconds to a minute, more on a slow network, and says on log what it
 // fetches. It returns [ErrNoJava] when no installed Java runs the server, before
@@ -40,7 +40,7 @@ func Fetch(ctx context.Context, cache string, line Line, log io.Writer) (jars st
 		return "", fmt.Errorf("no line %q of Neo4j: there are %q and %q", line, LTS, Current)
 	}
 	if jars, err = Fetched(cache, line); err == nil {
-		version, _ := Version(jars) // Fetched has seen that it is there
+		version, _ := Version(jars) // Fetched has checked that it is there
 		_, err = findJava(ctx, version)
 		return jars, err
 	}
@@ -67,7 +67,7 @@ func Fetch(ctx context.Context, cache string, line Line, log io.Writer) (jars st
 	return "", err
 }
 
-// complaint is the line of Maven's output that says what is wrong; advice follows it.
+// complaint returns the line of Maven's output that names the error; advice follows it.
 func complaint(out string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(ansi.Strip(out)), "\n")
 	return strings.TrimPrefix(line, "[ERROR] ")
@@ -95,7 +95,7 @@ func resolve(ctx context.Context, version, jars string) error {
 		"-Dmaven.wagon.http.connectionTimeout=15000", "-Daether.connector.connectTimeout=15000",
 		"--file", file, "-Dneo4j.version="+version, copyDependencies,
 		"-DincludeScope=runtime", "-DoutputDirectory="+part)
-	cmd.WaitDelay = 5 * time.Second // mvn is a script, its Java holds the output
+	cmd.WaitDelay = 5 * time.Second // mvn is a script, and its Java process holds the output open
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maven puts a Java and a program mvn that does what the script says into a PATH of
-// their own. $out is the folder for the jars, $version what is asked for.
+// maven sets a PATH that holds only a Java and a program mvn that runs the script. $out
+// is the folder for the jars, $version the requested version.
 func maven(t *testing.T, script string) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
@@ -72,7 +72,7 @@ func TestFetchSaysThatMavenIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "apt-get install maven")
 }
 
-func TestFetchRefusesALineThatIsNone(t *testing.T) {
+func TestFetchRefusesAnUnknownLine(t *testing.T) {
 	t.Parallel()
 	_, err := Fetch(t.Context(), t.TempDir(), "3.5", &bytes.Buffer{})
 	require.EqualError(t, err, `no line "3.5" of Neo4j: there are "lts" and "current"`)

@@ -2,5 +2,5 @@
 
 package neo4jdeploy
 
-// storeHolder does not know; the server itself finds out, some seconds later.
+// storeHolder returns 0: on this system only the server finds out, some seconds later.
 func storeHolder(string) int { return 0 }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// storeHolder is the process that has the store of a directory open, 0 if none: the
-// one that holds the lock which every Neo4j holds while it runs, whoever started it.
+// storeHolder returns the process that has a directory's store open, 0 if none. Every
+// running Neo4j holds a lock on its store.
 func storeHolder(dir string) int {
 	file, err := os.Open(filepath.Join(dir, "data", "databases", "store_lock"))
 	if err != nil {

@@ -19,7 +19,7 @@ type java struct {
 	major int // 17, 21, 25
 }
 
-// javaFor are the major versions of Java on which a version of Neo4j runs.
+// javaFor returns the major versions of Java that a version of Neo4j runs on.
 func javaFor(version string) []int {
 	switch {
 	case isFive(version):
@@ -35,7 +35,7 @@ func javaFor(version string) []int {
 // [ErrNoJava].
 func findJava(ctx context.Context, version string) (java, error) {
 	j, err := chooseJava(version, installedJavas(ctx))
-	if ctx.Err() != nil { // no Java answered any more
+	if ctx.Err() != nil { // no Java could answer
 		return java{}, context.Cause(ctx)
 	}
 	return j, err
@@ -66,8 +66,8 @@ func either(versions []int) string {
 	return strings.Join(words, " or ")
 }
 
-// installedJavas are those of JAVA_HOME, of PATH and of the usual folders, in this
-// order, each once. A Java is asked for its version only when its turn has come.
+// installedJavas yields the Javas in JAVA_HOME, in PATH and in the usual folders, in this
+// order, each once. It runs a Java to get its version only when the caller reaches it.
 func installedJavas(ctx context.Context) iter.Seq[java] {
 	return func(yield func(java) bool) {
 		seen := map[string]bool{}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestJavaIsChosenByWhatTheVersionRunsOn(t *testing.T) {
+func TestJavaIsChosenForTheNeo4jVersion(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		version   string
@@ -55,7 +55,7 @@ func TestRefusedJavaIsExplained(t *testing.T) {
 	require.ErrorContains(t, err, "found: none at all;")
 }
 
-func TestJavaSaysItsVersion(t *testing.T) {
+func TestJavaVersionIsParsed(t *testing.T) {
 	t.Parallel()
 	for printed, want := range map[string]int{
 		"openjdk version \"17.0.15\" 2025-04-15\nOpenJDK Runtime Environment": 17,

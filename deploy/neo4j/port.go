@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// Where free ports are looked for: below the ports that systems give to clients. A
-// client that tries again and again while its server is down could get the server's
-// own port otherwise, and the server not have it back.
+// The range searched for free ports is below the ports that systems give to clients.
+// Otherwise a client that retries while its server is down could be given the server's
+// port, and the server could not restart on it.
 const (
 	lowestPort  = 20000
 	highestPort = 32000
 )
 
-// freePort is an address with a port on which nothing listens. Neo4j could choose one
-// itself, but tells nobody which.
+// freePort returns an address with a free port. Neo4j could choose one itself, but does
+// not report it.
 func freePort(ip net.IP) (string, error) {
 	for range 100 {
 		address := net.JoinHostPort(ip.String(), strconv.Itoa(lowestPort+rand.IntN(highestPort-lowestPort)))

@@ -12,16 +12,16 @@ import (
 // process is the server's process and what it logs.
 type process struct {
 	cmd     *exec.Cmd
-	started chan struct{} // closed when it has logged that it is
-	ended   chan struct{} // closed when nothing of it runs any more
+	started chan struct{} // closed when the log says that the server has started
+	ended   chan struct{} // closed when the process has ended
 	err     error         // how it ended
 
 	mu    sync.Mutex
-	part  []byte   // of a line that is not complete
+	part  []byte   // the last line, if it is incomplete
 	lines []string // the last ones
 }
 
-// tailLines are kept of the log: room for a Java exception with its causes.
+// tailLines is how many lines of the log are kept: enough for a Java exception with its causes.
 const tailLines = 60
 
 // run starts the process and watches it until it ends.
@@ -31,8 +31,8 @@ func run(cmd *exec.Cmd) (*process, error) {
 	tie(cmd)
 	begun := make(chan error)
 	go func() {
-		// Linux ends the process with the thread that started it, so that thread stays
-		// until it has ended.
+		// Linux kills the process when the thread that started it ends, so this thread
+		// stays until then.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -80,7 +80,7 @@ func (p *process) tail() string {
 	return strings.Join(p.lines, "\n")
 }
 
-// reason is why a process that ended at its start did.
+// reason returns why the process ended during its start.
 func (p *process) reason() error {
 	<-p.ended
 	log := p.tail()

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// tie makes the process end with this one, and only then: a Ctrl-C in the terminal is
-// not for it.
+// tie makes the process end with this one, and shields it from a Ctrl-C in the
+// terminal.
 func tie(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// tie keeps a Ctrl-C in the terminal from the process.
+// tie shields the process from a Ctrl-C in the terminal.
 func tie(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -21,24 +21,25 @@ type Config struct {
 	// Listen is the loopback address of Bolt. Empty or a port of 0: a free port.
 	Listen string
 	// HeapMiB is the memory for statements and transactions, in MiB; default 384,
-	// enough for a graph of 42,000 events. The process takes 300 MB more than this
-	// and the page cache. Below 1024 the server is made to start fast and keeps a plan for
-	// an hour, from there on to run fast for long: measure with 1024 or more.
+	// enough for a graph of 42,000 events. The process takes 300 MB in addition to heap
+	// and page cache. Below 1024 the server is tuned to start fast and keeps plans for an
+	// hour; from 1024 on it is tuned for sustained speed, so use that for benchmarks.
 	HeapMiB int
 	// PageCacheMiB is the memory for the store's files, in MiB; default 64.
 	PageCacheMiB int
 	// TransactionMiB is the memory that one transaction may take, in MiB; default 256.
 	TransactionMiB int
-	// Password is that of the user "neo4j", at least 8 characters. Empty: whoever
-	// reaches the port may do everything, also where there was a password before.
+	// Password is the password of the user "neo4j", at least 8 characters. If it is
+	// empty, anyone who can reach the port has full access, even if the directory had a
+	// password before.
 	Password string
-	// TLS makes the server accept encrypted connections only. Nil: plain ones only.
+	// TLS makes the server accept only encrypted connections. Nil: only plain ones.
 	TLS *TLS
 }
 
-// TLS names the files, PEM-encoded, with which a server shows who it is.
+// TLS names the PEM-encoded files that identify a server.
 type TLS struct {
-	CertFile string // for the host that is listened on
+	CertFile string // for the host in Listen
 	KeyFile  string // in PKCS #8, not encrypted
 	CAFile   string // with which clients check CertFile
 }
@@ -46,12 +47,12 @@ type TLS struct {
 // User is the only user of a server started by this package.
 const User = "neo4j"
 
-// stopPatience is how long a server may take to write its store when stopped.
+// stopPatience is how long a stopping server may take to write its store.
 const stopPatience = time.Minute
 
-// Server is a running Neo4j: a process of its own, which does not outlive this one
-// (on Linux; elsewhere when this one ends without [Server.Stop] it stays, and the next
-// Start on its directory says [ErrDirInUse]).
+// Server is a running Neo4j in a separate process. On Linux it ends with this process;
+// elsewhere it stays if this process ends without [Server.Stop], and the next Start on
+// its directory returns [ErrDirInUse].
 type Server struct {
 	cfg     Config
 	address string
@@ -60,12 +61,12 @@ type Server struct {
 }
 
 // Start starts a server and returns when it answers a query over Bolt, after 4 to 15
-// seconds. What an earlier server committed in the directory is there again, however
-// that one ended.
+// seconds. It has everything that an earlier server committed in the directory, however
+// that server ended.
 //
 // It returns [ErrNotFetched], [ErrNoJava], [ErrNotLoopback], [ErrPortInUse],
 // [ErrDirInUse], [ErrPassword], or [ErrNotStarted] with the last lines of the log. The
-// context is for the start only.
+// context applies only to the start.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("Neo4j: %w", err)
@@ -101,7 +102,7 @@ func (c *Config) complete() error {
 	if c.TLS == nil {
 		return nil
 	}
-	files := *c.TLS // the caller's stays as it is
+	files := *c.TLS // don't change the caller's
 	for _, file := range []*string{&files.CertFile, &files.KeyFile, &files.CAFile} {
 		if *file, err = filepath.Abs(*file); err != nil {
 			return err
@@ -111,8 +112,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// freePortAttempts is how often another free port is taken when the one found was
-// taken by somebody in the seconds before the server listened.
+// freePortAttempts is how many free ports are tried: another program may take a port in
+// the seconds before the server listens.
 const freePortAttempts = 3
 
 func (s *Server) start(ctx context.Context) error {
@@ -181,23 +182,23 @@ func (s *Server) URI() string {
 	return "bolt://" + s.address
 }
 
-// Version is Neo4j's, "5.26.30".
+// Version is Neo4j's version, "5.26.30".
 func (s *Server) Version() string { return s.version }
 
 // PID is the number of its process.
 func (s *Server) PID() int { return s.proc.cmd.Process.Pid }
 
-// Ended is closed when the process is no more, for whatever reason.
+// Ended returns a channel that is closed when the process ends, for whatever reason.
 func (s *Server) Ended() <-chan struct{} { return s.proc.ended }
 
-// Log are the last lines that the server logged. There is more in Dir/logs/debug.log.
+// Log returns the last lines that the server logged. Dir/logs/debug.log has more.
 func (s *Server) Log() string { return s.proc.tail() }
 
-// Stop lets the server write its store and end, and returns when it has, which takes
-// less than a second. A server that has ended is stopped.
+// Stop makes the server write its store and end, and waits for that, less than a
+// second. It does nothing if the server has ended.
 func (s *Server) Stop() error {
 	if err := s.proc.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		s.Kill() // a system without signals
+		s.Kill() // the system has no signals
 		return nil
 	}
 	patience := time.NewTimer(stopPatience)
@@ -211,22 +212,22 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Kill is kill -9. It returns when nothing of the server runs any more.
+// Kill kills the server (kill -9) and waits until it has ended.
 func (s *Server) Kill() {
-	_ = s.proc.cmd.Process.Kill() // or it has ended already
+	_ = s.proc.cmd.Process.Kill() // fails if it has ended
 	<-s.proc.ended
 }
 
-// Restart starts a server that has ended again, on its directory and its address. The
-// receiver stays what it is: ended.
+// Restart returns a new server on the directory and address of this one, which must
+// have ended.
 func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	cfg := s.cfg
 	cfg.Listen = s.address
 	return Start(ctx, cfg)
 }
 
-// listenAddress resolves what to listen on; chosen means that the port was free to
-// choose.
+// listenAddress resolves the address to listen on. chosen means that it chose a free
+// port.
 func listenAddress(listen string) (address string, chosen bool, err error) {
 	if listen == "" {
 		listen = "127.0.0.1:0"

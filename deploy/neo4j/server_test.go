@@ -18,7 +18,7 @@ import (
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
-func TestServerStartsAgainAfterAKillWithWhatWasCommitted(t *testing.T) {
+func TestServerKeepsCommitsAfterAKill(t *testing.T) {
 	t.Parallel()
 	s := neo4jtest.Own(t)
 	query(t, s, "CREATE (:Kept {id: 'before a kill'})")
@@ -59,7 +59,7 @@ func TestRunningServer(t *testing.T) {
 	})
 }
 
-// normal writes a duration and a size as Neo4j shows them.
+// normal formats a duration or a size as Neo4j does.
 func normal(value string) string {
 	value = strings.ToLower(value)
 	switch value {
@@ -71,7 +71,7 @@ func normal(value string) string {
 	return value
 }
 
-func TestServerWithTLSAndAPasswordRefusesWhoHasNeither(t *testing.T) {
+func TestServerRefusesClientsWithoutTLSOrPassword(t *testing.T) {
 	t.Parallel()
 	dir, files := t.TempDir(), neo4jtest.TLS(t)
 	s := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.Dir, c.Password, c.TLS = dir, "correct-horse", &files })
@@ -101,7 +101,7 @@ func TestServerThatDoesNotStartSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "heap")
 }
 
-func TestServerGivesUpWithItsContext(t *testing.T) {
+func TestStartEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a start takes several
 	defer cancel()

@@ -13,12 +13,12 @@ import (
 type Line string
 
 const (
-	LTS     Line = "lts"     // 5.26, supported for long; the one to deploy
-	Current Line = "current" // the newest features, for what comes next
+	LTS     Line = "lts"     // 5.26, with long-term support; deploy this one
+	Current Line = "current" // the newest features, to prepare for the next LTS
 )
 
-// Versions of the line, the preferred first. Not every patch release is on Maven
-// Central, nor on every mirror of it; these were.
+// Versions returns the line's versions, the preferred one first. Not every patch release
+// is on Maven Central and its mirrors; these were.
 func (l Line) Versions() []string {
 	switch l {
 	case LTS:
@@ -30,8 +30,7 @@ func (l Line) Versions() []string {
 	}
 }
 
-// Fetched is the folder with the jars of a line in the cache that [Fetch] filled, or
-// [ErrNotFetched].
+// Fetched returns the folder where [Fetch] put the jars of a line, or [ErrNotFetched].
 func Fetched(cache string, line Line) (jars string, err error) {
 	note, err := os.ReadFile(noteFile(cache, line))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -48,15 +47,15 @@ func Fetched(cache string, line Line) (jars string, err error) {
 	return jars, err
 }
 
-// noteFile says of a line which version was asked for first, and which one came. So
-// what a mirror lacks is not asked for again, before there is a newer one to ask for.
+// noteFile records a line's preferred version and the version actually fetched. So a
+// version missing from a mirror is not requested again until there is a newer one.
 func noteFile(cache string, line Line) string { return filepath.Join(cache, string(line)) }
 
 func (l Line) note(cache, got string) error {
 	return os.WriteFile(noteFile(cache, l), []byte(l.Versions()[0]+" "+got+"\n"), 0o644)
 }
 
-// Version is the version of the Neo4j in a folder of jars, "5.26.30", or
+// Version returns the version of the Neo4j in a folder of jars, "5.26.30", or
 // [ErrNotFetched].
 func Version(jars string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(jars, "neo4j-[0-9]*.jar"))

@@ -10,7 +10,7 @@ const conversation = process.argv[2] ?? "from-javascript";
 const event = (kind, id, data) =>
   new CloudEvent({ type: `dev.mneme.${kind}.v1`, source: "examples/javascript", id: `${conversation}/${id}`, subject: conversation, data });
 
-// Each byte of what is unsafe becomes % and two upper-case hex digits. The package leaves that to us for the attributes in headers.
+// Each unsafe byte becomes % and two upper-case hex digits. The package does not do that for attributes in headers.
 const escape = (text, unsafe) => text.replace(unsafe, (c) => Buffer.from(c).toString("hex").toUpperCase().replace(/../g, "%$&"));
 const escaped = ([name, value]) => [name, name.startsWith("ce-") ? escape(value, /[^!-~]|["%]/gu) : value];
 
@@ -30,7 +30,7 @@ const question = event("message.created", "m1", { message_id: "m1", role: "user"
 const call = event("tool.called", "t1", { tool_call_id: "t1", tool_name: "grep", arguments: { pattern: "café" } });
 const result = event("tool.returned", "r1", { tool_call_id: "t1", success: true, result: "menu.txt:3: café crème" });
 const answer = event("message.created", "m2", { message_id: "m2", role: "assistant", content: "À la ligne 3 du menu." });
-const connection = await connect({ servers: natsURL }); // what returns a sequence is on disk
+const connection = await connect({ servers: natsURL }); // once a sequence is returned, the event is on disk
 await overNATS(jetstream(connection), "message_created", HTTP.binary(question));
 await overNATS(jetstream(connection), "tool_called", HTTP.structured(call));
 await connection.close();

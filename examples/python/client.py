@@ -27,8 +27,8 @@ async def main():
     call = event("tool.called", "t1", tool_call_id="t1", tool_name="grep", arguments={"pattern": "café"})
     result = event("tool.returned", "r1", tool_call_id="t1", success=True, result="menu.txt:3: café crème")
     answer = event("message.created", "m2", message_id="m2", role="assistant", content="À la ligne 3 du menu.")
-    async with await nats.connect(NATS_URL, max_reconnect_attempts=1) as connection:  # unset, it tries for minutes
-        stream = connection.jetstream()  # what returns a sequence is on disk
+    async with await nats.connect(NATS_URL, max_reconnect_attempts=1) as connection:  # without this it tries for minutes
+        stream = connection.jetstream()  # once a sequence is returned, the event is on disk
         await over_nats(stream, "message_created", to_binary_event(question))
         await over_nats(stream, "tool_called", to_structured_event(call))
     over_http(to_binary_event(result))

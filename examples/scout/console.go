@@ -13,7 +13,7 @@ import (
 	"mneme/examples/scout/agent"
 )
 
-// parse reads the command line; ok is false if that was all there is to do.
+// parse reads the command line; ok is false if there is nothing more to do.
 func parse(args []string, stdout, stderr io.Writer) (f flags, code int, ok bool) {
 	helped := false
 	parser, err := kong.New(&f, kong.Name("scout"), kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }),
@@ -34,8 +34,8 @@ func parse(args []string, stdout, stderr io.Writer) (f flags, code int, ok bool)
 	return f, 0, true
 }
 
-// progress prints a line for each message and, fainter, for each result; a failed
-// one is red. Colours are for terminals that were not asked to do without.
+// progress prints a line for each message and, fainter, for each result; failures are red.
+// It uses colors only on terminals, unless they are disabled.
 func progress(w io.Writer) func(string) {
 	coloured := false
 	if file, ok := w.(*os.File); ok && os.Getenv("NO_COLOR") == "" {

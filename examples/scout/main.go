@@ -1,5 +1,5 @@
-// Scout answers a question about the folder it stands in, and tells mneme what it
-// does while it works. It is an example: see README.md.
+// Scout answers a question about the current folder, and records in mneme what it does. It
+// is an example: see README.md.
 package main
 
 import (
@@ -15,9 +15,9 @@ import (
 type flags struct {
 	Question     string `arg:"" help:"What you want to know, in plain words: \"where is the checkpoint written?\""`
 	Dir          string `type:"existingdir" default:"." help:"The folder that the question is about."`
-	NATSURL      string `name:"nats-url" env:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" help:"Where mneme's log is."`
-	Tenant       string `default:"default" help:"Whose conversation it is."`
-	Conversation string `help:"Go on with this conversation. Default: a new one."`
+	NATSURL      string `name:"nats-url" env:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" help:"The address of mneme's NATS server."`
+	Tenant       string `default:"default" help:"The owner of the conversation."`
+	Conversation string `help:"Continue this conversation. Default: a new one."`
 	JSON         bool   `name:"json" help:"Print one JSON object."`
 }
 
@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return show(stdout, answer, f.JSON)
 }
 
-// ask is all that it takes to run the agent.
+// ask runs the agent.
 func ask(ctx context.Context, f flags, progress func(string)) (agent.Answer, error) {
 	log, err := agent.Connect(ctx, f.NATSURL)
 	if err != nil {

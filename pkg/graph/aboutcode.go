@@ -13,9 +13,9 @@ type AboutCode struct {
 }
 
 // ConversationsAbout finds the conversations of a tenant that refer to a piece of code, or
-// whose tool calls accessed the file: the one with the newest mention of either kind
-// first. More tells that there may be more. Only [MaxMentions] of each kind are looked at,
-// so what is old can be missing where a name is everywhere.
+// whose tool calls accessed the file, ordered by their newest mention of either kind. more
+// means that there may be more. It examines only [MaxMentions] of each kind, so older
+// conversations can be missing if a name is very common.
 func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant string, q CodeQuery) (list []AboutCode, more bool, err error) {
 	referring, err := g.Referring(ctx, tenant, q)
 	if err != nil {
@@ -44,7 +44,7 @@ func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant str
 			break
 		}
 		known[m.ID] = true
-		// What only its accesses have found may refer to the file too, further down.
+		// A conversation found only by its accesses may have older references to the file.
 		references, ids = append(references, Mentioned{m.ID, cmp.Or(referred[m.ID], Latest)}), append(ids, m.ID)
 	}
 	if len(known) == 0 {
@@ -60,7 +60,7 @@ func ConversationsAbout(ctx context.Context, g Reader, f FilesReader, tenant str
 	}
 	for _, c := range found {
 		about := AboutCode{c, touched[c.ID.ID]}
-		if len(about.References)+len(about.Accesses) > 0 { // or it was overtaken meanwhile
+		if len(about.References)+len(about.Accesses) > 0 { // or its rows changed meanwhile
 			list = append(list, about)
 		}
 	}

@@ -13,21 +13,21 @@ import (
 	"mneme/pkg/recall/static"
 )
 
-// Bag is what searches need of a message, encoded. It is made with
-// the message, so that an index is loaded without texts.
+// Bag holds, encoded, what searches need of a message. It is stored with the message, so
+// that loading an index reads no texts.
 type Bag struct {
 	Seq     uint64
-	N       int    // of the message, see Position
-	Terms   []byte // of recall.Bag
-	Vectors []byte // of its passages by the built-in embeddings: static.Dimensions bytes each
+	N       int    // number of the message, see Position
+	Terms   []byte // an encoded recall.Bag
+	Vectors []byte // its passages' built-in embeddings, static.Dimensions bytes each
 
-	// Words are what a search over all conversations finds the message by, each once. They
+	// Words are the distinct terms by which a search over all conversations finds the message. They
 	// are written with the bag and not read with it.
 	Words []string
 }
 
-// Decode gives the bag and the vectors of its passages. A passage of which the model
-// knows no word has no vector.
+// Decode returns the bag and the vectors of its passages. The vector is nil if the model
+// knows no word of the passage.
 func (b *Bag) Decode() (recall.Bag, []recall.Vector, error) {
 	bag, err := recall.ParseBag(b.Terms)
 	if err != nil {
@@ -37,15 +37,15 @@ func (b *Bag) Decode() (recall.Bag, []recall.Vector, error) {
 	return bag, vectors, err
 }
 
-// said is a new message whose bag is to be made.
+// said is a new message that needs a bag.
 type said struct {
 	seq     uint64
 	n       int
 	message recall.Message
 }
 
-// Bags makes the bags of the new messages that have a text to search in, several at once:
-// they are most of what there is to compute. What goes wrong is projection.ErrRejected, so
+// Bags makes the bags of the new messages that have text. It works on several at once,
+// because bags are most of a batch's computation. An error is projection.ErrRejected, so
 // that only its message fails.
 func (u *Unit) Bags() ([]Of[State, Bag], error) {
 	bags, err := iter.MapErr(u.said, func(s *Of[State, said]) (Of[State, Bag], error) {
@@ -55,7 +55,7 @@ func (u *Unit) Bags() ([]Of[State, Bag], error) {
 	return slices.DeleteFunc(bags, func(b Of[State, Bag]) bool { return b.Row.Terms == nil }), err
 }
 
-// bag is the bag of the message; that of one without a text is empty.
+// bag returns the bag of the message, which is empty without a text.
 func (s *said) bag() (b Bag, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -78,14 +78,14 @@ func (s *said) bag() (b Bag, err error) {
 	return Bag{Seq: s.seq, N: s.n, Terms: terms, Vectors: vectors, Words: wordsOf(bag)}, nil
 }
 
-// RecallReader reads what a search in one conversation needs. It returns ErrNotFound as
-// Reader does.
+// RecallReader reads the rows for a search in one conversation. It returns ErrNotFound
+// like Reader.
 type RecallReader interface {
-	// Bags reads bags in the order of their sequences, from a sequence on: as many as are
-	// asked for, and fewer only at the end.
+	// Bags reads bags in order of sequence. It returns fewer than requested only at the
+	// end.
 	Bags(ctx context.Context, id events.ConversationID, q BagQuery) ([]Bag, error)
 	// MessagesAt reads the messages that have these sequences, in the order of the log.
-	// Those that the conversation does not have are left out.
+	// Unknown sequences are left out.
 	MessagesAt(ctx context.Context, id events.ConversationID, seqs []uint64) ([]Message, error)
 }
 

@@ -8,15 +8,15 @@ import (
 	"mneme/pkg/recall"
 )
 
-// What a search over all conversations of a tenant looks at, whatever there is.
+// Limits of a search over all conversations of a tenant.
 const (
 	// MaxCandidates is how many conversations are ranked.
 	MaxCandidates = 50
-	// MaxMatches is how many messages and titles these are found by, the best ones.
+	// MaxMatches is how many of the best matching messages and titles count.
 	MaxMatches = 300
-	// MaxMatchesEach is how many of those are read of one conversation.
+	// MaxMatchesEach is how many of these matches are read per conversation.
 	MaxMatchesEach = 8
-	// MaxQueryTerms is how many terms of a query count, the first ones.
+	// MaxQueryTerms is how many of a query's first terms count.
 	MaxQueryTerms = 64
 	// MaxOpening is how many messages a conversation opens with: those of user and
 	// assistant with text among its first [OpeningWithin].
@@ -24,14 +24,14 @@ const (
 	OpeningWithin = 32
 )
 
-// wordsWithin is where the passages of a message begin that are found over all
-// conversations, in bytes: what a message is about is said at its beginning.
+// wordsWithin limits, in bytes, where a passage may begin to be found over all
+// conversations: a message states its subject at its beginning.
 const wordsWithin = 2_000
 
-// SearchReader reads what a search over all conversations of a tenant needs. Which ones are
-// found is up to the backend's own index, so two backends may differ.
+// SearchReader reads the candidates of a search over all conversations of a tenant. The
+// backend's own index finds them, so two backends may find different ones.
 type SearchReader interface {
-	// Candidates finds the conversations that may be what some terms ask for, at most
+	// Candidates finds the conversations that best match some terms, at most
 	// [MaxCandidates], by their titles and by what user and assistant said. It never finds
 	// one of another tenant, or one that is deleted.
 	Candidates(ctx context.Context, tenant string, q CandidateQuery) ([]Candidate, error)
@@ -39,23 +39,23 @@ type SearchReader interface {
 
 // CandidateQuery asks for conversations.
 type CandidateQuery struct {
-	Terms  []string // of package recall; of more than [MaxQueryTerms] the first ones count
-	Except string   // the id of a conversation that is left out
-	// Fresh waits until everything that is applied is found. A backend that indexes what
-	// it applies in the same commit need not wait.
+	Terms  []string // from package recall; only the first [MaxQueryTerms] count
+	Except string   // the id of a conversation to leave out
+	// Fresh waits until all applied events can be found. A backend that indexes events
+	// in the commit that applies them need not wait.
 	Fresh bool
 }
 
-// Candidate is a conversation that may be what is searched for.
+// Candidate is a conversation that may match a search.
 type Candidate struct {
 	Conversation
-	Opening []Bag // of what it opens with
-	Said    []Bag // of the messages that have terms of the query, or the best of them, in the order of the log
+	Opening []Bag // of its opening messages
+	Said    []Bag // of the best messages with terms of the query, in log order
 }
 
-// wordsOf are the terms by which a message is found over all conversations, each once, in
-// ascending order: those of its first passages. What tools and runtimes say has none: that
-// most conversations have in common.
+// wordsOf returns the distinct terms by which a message is found over all conversations,
+// in ascending order: the terms of its first passages. Output of tools and runtimes has
+// none, because most conversations share it.
 func wordsOf(bag recall.Bag) []string {
 	if bag.Role != "user" && bag.Role != "assistant" {
 		return nil
@@ -82,7 +82,7 @@ func wordsOf(bag recall.Bag) []string {
 	return words
 }
 
-// TitleWords are the terms by which a conversation is found by its title.
+// TitleWords returns the terms of a title by which its conversation is found.
 func TitleWords(title string) []string {
 	if len(title) > wordsWithin {
 		title = title[:wordsWithin]
@@ -90,7 +90,7 @@ func TitleWords(title string) []string {
 	return QueryTerms(title)
 }
 
-// QueryTerms are the terms of a text, each once, in the order of the text.
+// QueryTerms returns the distinct terms of a text, in the order of the text.
 func QueryTerms(text string) []string {
 	terms := recall.AppendTerms(nil, text)
 	known := make(map[string]bool, len(terms))
@@ -103,22 +103,22 @@ func QueryTerms(text string) []string {
 	})
 }
 
-// TermMatch is a message that has terms of a query, or a title.
+// TermMatch is a message or a title that has terms of a query.
 type TermMatch[K comparable] struct {
 	Key   K      // of the conversation
 	Seq   uint64 // 0 for its title
 	Score float64
 }
 
-// Shortlisted is a conversation with its best matches, in the order of their sequences.
+// Shortlisted is a conversation with its best matches, in order of sequence.
 type Shortlisted[K comparable] struct {
 	Key  K
 	Seqs []uint64
 }
 
-// Shortlist takes the best matches, and of them the conversations whose best match is
-// best, in this order. Of equal ones the newer comes first, or else what came first.
-// Backends share it.
+// Shortlist groups the best matches by conversation and orders the conversations by
+// their best match. Between equal ones the newer comes first, else the order of matches
+// decides. Backends share it.
 func Shortlist[K comparable](matches []TermMatch[K]) []Shortlisted[K] {
 	slices.SortStableFunc(matches, func(a, b TermMatch[K]) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Seq, a.Seq)) })
 	var list []Shortlisted[K]

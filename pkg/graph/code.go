@@ -10,60 +10,60 @@ import (
 	"mneme/events"
 )
 
-// What a look for a piece of code examines, whatever there is.
+// Limits of a search for a piece of code.
 const (
-	// MaxMentions is how many mentions conversations are found by: the newest of all files
+	// MaxMentions is how many mentions are examined: the newest of all files
 	// with the same last component, or of all symbols with the same name.
 	MaxMentions = 5000
-	// MaxMentionsEach is how many mentions of one conversation are answered.
+	// MaxMentionsEach is how many mentions of one conversation are returned.
 	MaxMentionsEach = 5
-	// firstMentions is what is tried before MaxMentions.
+	// firstMentions is the limit of the first attempt, before MaxMentions.
 	firstMentions = 200
-	// MentionsEach is how many references of one conversation are looked at for these, the
+	// MentionsEach is how many of a conversation's references are examined, the
 	// newest.
 	MentionsEach = 200
-	// maxCodeBytes is how long the path of a file may be, and the name of a symbol, to be
+	// maxCodeBytes is how long a file's path or a symbol's name may be to be
 	// found by it.
 	maxCodeBytes = 4 << 10
 )
 
-// CodeReader finds the conversations whose messages speak of a piece of code.
+// CodeReader finds the conversations whose messages mention a piece of code.
 type CodeReader interface {
-	// Referring finds the conversations of a tenant with a message that refers to it, the
+	// Referring finds the conversations of a tenant with a message that refers to the code, the
 	// one with the newest such message first. Deleted ones are left out.
 	Referring(ctx context.Context, tenant string, q CodeQuery) (Mentions, error)
-	// References reads conversations with what they refer to, the newest first and
-	// [MaxMentionsEach] at most, up to the sequence that each is asked with. Those that are
-	// not there are left out.
+	// References reads conversations with their references, the newest first and
+	// [MaxMentionsEach] at most, up to the sequence given for each. Unknown conversations
+	// are left out.
 	References(ctx context.Context, tenant string, list []Mentioned, q CodeQuery) ([]CodeReferences, error)
 }
 
 // AccessReader finds the conversations whose tool calls touched a file. Accesses by
-// failed calls do not count, nor does a query for a symbol find any.
+// failed calls do not count. A query for a symbol finds none.
 type AccessReader interface {
-	// Accessing finds the conversations of a tenant that accessed it, the one with the
+	// Accessing finds the conversations of a tenant that accessed the file, the one with the
 	// newest access first. Deleted ones are left out.
 	Accessing(ctx context.Context, tenant string, q CodeQuery) (Mentions, error)
 	// Accesses reads the newest access of each path and kind, [MaxMentionsEach] at most, by
-	// the ids of their conversations. It looks at as many as Accessing does.
+	// the ids of their conversations. It examines as many as Accessing does.
 	Accesses(ctx context.Context, tenant string, ids []string, q CodeQuery) (map[string][]FileAccess, error)
 }
 
-// CodeQuery asks for a piece of code: a file, some line of it, a symbol, or a symbol in a
-// file. Without a file and a name it finds nothing.
+// CodeQuery selects a piece of code: a file, a line of it, a symbol, or a symbol in a
+// file. Without a file or a name it finds nothing.
 type CodeQuery struct {
-	File string // a path as an agent wrote it, or the end of one by whole components
-	// Line is a line of the file. References without lines are of all of them, and so are
-	// accesses. 0 means all.
+	File string // a path as an agent wrote it, or its last components
+	// Line is a line of the file, 0 for all. References without lines match every line,
+	// and so do accesses.
 	Line  int
 	Name  string // the name of a symbol, as it is written
 	Limit int    // conversations; 0 means 20
 }
 
-// Mention is that a conversation mentions a piece of code: one found, see
+// Mention is one mention of a piece of code in a conversation, as found by
 // [CodeQuery.Mentions].
 type Mention struct {
-	Conversation string // its id; "" for what is not to be seen
+	Conversation string // its id; "" if it must not be shown
 	Seq          uint64
 	events.Reference
 }
@@ -74,20 +74,20 @@ type Mentioned struct {
 	Seq uint64
 }
 
-// Mentions are conversations, the one with the newest mention first. More says that older
-// mentions were not looked at.
+// Mentions holds conversations, the one with the newest mention first. More means that
+// older mentions were not examined.
 type Mentions struct {
 	Conversations []Mentioned
 	More          bool
 }
 
-// CodeReferences is a conversation with what its messages refer to.
+// CodeReferences is a conversation with its messages' references.
 type CodeReferences struct {
 	Conversation
 	References []CodeReference
 }
 
-// CodeReference is a piece of code that a message speaks of.
+// CodeReference is a piece of code that a message mentions.
 type CodeReference struct {
 	Seq       uint64
 	Turn      int
@@ -95,8 +95,8 @@ type CodeReference struct {
 	events.Reference
 }
 
-// CodeBase is the last component of a path, by which files are found; "" if it has none,
-// or is too long. Both kinds of slashes part components.
+// CodeBase returns the last component of a path, by which files are found; "" if there is
+// none, or the path is too long. Slashes and backslashes separate components.
 func CodeBase(file string) string {
 	base := path.Base(codePath(file))
 	if base == "." || base == ".." || base == "/" {
@@ -105,7 +105,7 @@ func CodeBase(file string) string {
 	return base
 }
 
-// CodeName is the name of a symbol that is referred to, if it is found by it.
+// CodeName returns the name of the referenced symbol, "" if it can't be found by name.
 func CodeName(r events.Reference) string {
 	if len(r.Name) > maxCodeBytes || len(r.File) > maxCodeBytes {
 		return ""
@@ -113,7 +113,7 @@ func CodeName(r events.Reference) string {
 	return r.Name
 }
 
-// codePath is a path in the form in which paths are compared.
+// codePath returns a path in the form used for comparing.
 func codePath(file string) string {
 	if file == "" || len(file) > maxCodeBytes {
 		return ""
@@ -121,18 +121,18 @@ func codePath(file string) string {
 	return path.Clean(strings.ReplaceAll(file, `\`, "/"))
 }
 
-// Base is what files are looked up by.
+// Base returns the last component of the file, by which it is looked up.
 func (q CodeQuery) Base() string { return CodeBase(q.File) }
 
-// Empty tells whether nothing can be found: neither a file nor a symbol is named.
+// Empty reports whether the query names neither a file nor a symbol and so finds nothing.
 func (q CodeQuery) Empty() bool {
 	return q.File == "" && q.Name == "" || q.File != "" && q.Base() == "" || len(q.Name) > maxCodeBytes
 }
 
-// matcher tells what is asked for.
+// matcher returns a function that reports whether a reference matches the query.
 func (q CodeQuery) matcher() func(events.Reference) bool {
 	file := codePath(q.File)
-	for strings.HasPrefix(file, "../") { // what lies there is not known: the rest is the end of the path
+	for strings.HasPrefix(file, "../") { // the parent is unknown, so only the rest counts
 		file = file[len("../"):]
 	}
 	return func(r events.Reference) bool {
@@ -146,7 +146,7 @@ func (q CodeQuery) matcher() func(events.Reference) bool {
 	}
 }
 
-// endsWith tells whether a path is another one, or ends with its components.
+// endsWith reports whether a path equals another path or ends with its components.
 func endsWith(whole, end string) bool {
 	rest, ok := strings.CutSuffix(whole, end)
 	return ok && (rest == "" || strings.HasSuffix(rest, "/") && !strings.HasPrefix(end, "/"))
@@ -159,8 +159,9 @@ func (q CodeQuery) limit() int {
 	return q.Limit
 }
 
-// Mentions finds conversations by what read gives: the newest mentions of the file's last
-// component, or of the name if there is one, so many at most. Backends share it.
+// Mentions finds conversations among the mentions that read returns: up to limit of the
+// newest mentions of the name if there is one, else of the file's last component.
+// Backends share it.
 func (q CodeQuery) Mentions(read func(limit int) ([]Mention, error)) (found Mentions, err error) {
 	if q.Empty() {
 		return found, nil
@@ -182,7 +183,7 @@ func (q CodeQuery) Mentions(read func(limit int) ([]Mention, error)) (found Ment
 	return found, nil
 }
 
-// mentioned are the conversations of mentions that match.
+// mentioned returns the conversations of the mentions that match.
 func (q CodeQuery) mentioned(list []Mention) (found Mentions) {
 	matches, known := q.matcher(), map[string]bool{}
 	for i := range list {
@@ -200,8 +201,8 @@ func (q CodeQuery) mentioned(list []Mention) (found Mentions) {
 	return found
 }
 
-// NewestReferences takes of a conversation's references those that match, the newest
-// first and each once. Backends share it.
+// NewestReferences returns the references of a conversation that match, the newest first
+// and each once. Backends share it.
 func (q CodeQuery) NewestReferences(list []CodeReference) []CodeReference {
 	matches := q.matcher()
 	list = slices.DeleteFunc(list, func(r CodeReference) bool { return !matches(r.Reference) })
@@ -212,8 +213,8 @@ func (q CodeQuery) NewestReferences(list []CodeReference) []CodeReference {
 	return list[:min(len(list), MaxMentionsEach)]
 }
 
-// NewestAccesses does the same for accesses of several conversations. add is given them
-// one after the other, the newest first.
+// NewestAccesses does the same for accesses of several conversations. Call add with each
+// access, the newest first.
 func (q CodeQuery) NewestAccesses() (found map[string][]FileAccess, add func(id string, a FileAccess)) {
 	matches := q.matcher()
 	found = map[string][]FileAccess{}

@@ -8,26 +8,25 @@ import (
 // ConversationQuery selects conversations. The zero value selects the newest 50.
 type ConversationQuery struct {
 	Limit int // 0 means 50
-	// Created orders by first event, else by newest event: the order of creation
-	// stays as it is while conversations move on.
+	// Created orders by first event instead of newest event. The order of creation does
+	// not change while conversations get new events.
 	Created bool
-	Before  uint64 // Next of the page before: only events of the order below it; 0 means all
+	Before  uint64 // Next of the previous page: only positions below it; 0 means all
 
 	Status   string
 	Tags     []string // all of them
 	Agent    string
 	Project  string
 	BranchOf string // only branches of this conversation
-	// The producer's times of the first and the newest event that have one; without
-	// one a conversation is in no range.
+	// Ranges for the producer's times of the first and newest event that have one.
+	// Without a time a conversation is in no range.
 	CreatedAt, UpdatedAt TimeRange
 }
 
-// TimeRange is from a time, included, up to another one, not included. The zero
-// value of either is no bound.
+// TimeRange is from After, included, to Before, excluded. A zero time means no bound.
 type TimeRange struct{ After, Before time.Time }
 
-// Matches tells whether the query's filters let a conversation through.
+// Matches reports whether a conversation passes the query's filters.
 func (q *ConversationQuery) Matches(c *Conversation) bool {
 	for _, f := range [][2]string{{q.Status, c.Status}, {q.Agent, c.Agent}, {q.Project, c.Project}} {
 		if f[0] != "" && f[0] != f[1] {
@@ -45,8 +44,8 @@ func (q *ConversationQuery) Matches(c *Conversation) bool {
 	return q.CreatedAt.holds(c.CreatedAt) && q.UpdatedAt.holds(c.UpdatedAt)
 }
 
-// holds compares times, not texts: an RFC 3339 text may have fractions of any
-// length.
+// holds reports whether a time is in the range. It compares times, not strings, because
+// an RFC 3339 string may have fractions of any length.
 func (r TimeRange) holds(text string) bool {
 	if r.After.IsZero() && r.Before.IsZero() {
 		return true
@@ -55,7 +54,7 @@ func (r TimeRange) holds(text string) bool {
 	return err == nil && !at.Before(r.After) && (r.Before.IsZero() || at.Before(r.Before))
 }
 
-// Position is what the query orders conversations by.
+// Position returns the sequence by which the query orders a conversation.
 func (q *ConversationQuery) Position(c *Conversation) uint64 {
 	if q.Created {
 		return c.FirstSeq

@@ -9,28 +9,27 @@ import (
 	"mneme/pkg/recall"
 )
 
-// Embedder makes the vectors of texts by a model that may be far away. It is safe for
+// Embedder computes vectors of texts with a model, which may be remote. It is safe for
 // concurrent use.
 type Embedder interface {
-	// Model names the model. Vectors of another one are not comparable.
+	// Model names the model. Vectors of different models are not comparable.
 	Model() string
-	// Embed makes the vectors of texts of a tenant, one of each and of equal length; nil
-	// for a text that has none. A text that the model refuses, now and ever, is
+	// Embed returns one vector for each of a tenant's texts, all of equal length; nil
+	// for a text that has none. If the model will always refuse a text, the error is
 	// projection.ErrRejected.
 	Embed(ctx context.Context, tenant string, texts []string) ([]recall.Vector, error)
 }
 
-// EmbeddingKey tells texts apart that have a vector each: what was embedded, and by which
-// model.
+// EmbeddingKey identifies an embedded text together with the model.
 type EmbeddingKey [16]byte
 
-// EmbeddingsCache holds vectors that were made: what was embedded once is not paid for
-// again, whatever is rebuilt. It is safe for concurrent use.
+// EmbeddingsCache keeps computed vectors, so that no text is paid for twice, even after a
+// rebuild. It is safe for concurrent use.
 type EmbeddingsCache interface {
-	// Load reads the vectors of keys, in their order; nil where it holds none.
+	// Load reads the vectors of keys, in their order; nil for an unknown key.
 	Load(ctx context.Context, keys []EmbeddingKey) ([][]byte, error)
-	// Store keeps a vector of each key. What it holds stays as it is. An empty vector, of
-	// a text that has none, is held too.
+	// Store keeps a vector for each key and changes none that it holds. An empty vector, of
+	// a text that has none, is kept too.
 	Store(ctx context.Context, keys []EmbeddingKey, vectors [][]byte) error
 	Close() error
 }
@@ -45,15 +44,15 @@ type EmbeddedState struct {
 	Dropped    bool
 }
 
-// Embedding is what a message means, passage by passage.
+// Embedding holds the vectors of a message's passages.
 type Embedding struct {
 	Seq        uint64
 	MessageID  string
 	Dimensions int
-	Vectors    []byte // of its passages, those of its bag: Dimensions bytes each
+	Vectors    []byte // of the passages of its bag, Dimensions bytes each
 }
 
-// Decode gives the vectors of the passages. One without meaning has none.
+// Decode returns the vectors of the passages, nil for a passage without one.
 func (e *Embedding) Decode() ([]recall.Vector, error) {
 	return recall.ParseVectors(e.Vectors, e.Dimensions)
 }
@@ -66,7 +65,7 @@ type EmbeddingsUnit struct {
 	vectors map[uint64][]recall.Vector // of the messages of the batch, by sequence
 }
 
-// NewEmbeddingsUnit makes an empty unit; the backend adds what it has loaded.
+// NewEmbeddingsUnit makes an empty unit; the backend adds what it loads.
 func NewEmbeddingsUnit() *EmbeddingsUnit {
 	return &EmbeddingsUnit{States: map[events.ConversationID]*EmbeddedState{}}
 }
@@ -79,10 +78,10 @@ func (u *EmbeddingsUnit) Tombstone(id events.ConversationID) uint64 {
 	return 0
 }
 
-// EmbeddingsProjection declares the read model "embeddings": what the passages of messages
-// mean by a model behind an endpoint. It comes late and without effect on the other read
-// models. Hashes tell which messages are embedded, not the vectors: those may differ a
-// little whenever they are made.
+// EmbeddingsProjection declares the read model "embeddings": the vectors that a model
+// behind an endpoint computes for the passages of messages. It may lag without affecting
+// the other read models. Its hashes cover which messages are embedded but not the vectors,
+// because these may differ slightly each time they are computed.
 func EmbeddingsProjection(embedder Embedder) projection.Projection[*EmbeddingsUnit] {
 	p := embeddingsOf(embedder.Model())
 	p.Prepare = func(ctx context.Context, list []*events.Recorded) (func(*EmbeddingsUnit), error) {
@@ -92,7 +91,7 @@ func EmbeddingsProjection(embedder Embedder) projection.Projection[*EmbeddingsUn
 	return p
 }
 
-// embeddingsOf is the projection without what makes vectors.
+// embeddingsOf returns the projection without the step that computes vectors.
 func embeddingsOf(model string) projection.Projection[*EmbeddingsUnit] {
 	return projection.Projection[*EmbeddingsUnit]{
 		Name:     "embeddings",
@@ -105,8 +104,8 @@ func embeddingsOf(model string) projection.Projection[*EmbeddingsUnit] {
 	}
 }
 
-// CheckEmbeddings returns projection.OtherBuild if a read model was built with another model
-// than this one: its vectors are not comparable.
+// CheckEmbeddings returns projection.OtherBuild if a read model was built with a different
+// model, whose vectors are not comparable.
 func CheckEmbeddings(ctx context.Context, r EmbeddingsReader, model string) error {
 	list, err := r.Checkpoints(ctx)
 	if err != nil {
@@ -121,13 +120,13 @@ func CheckEmbeddings(ctx context.Context, r EmbeddingsReader, model string) erro
 	return nil
 }
 
-// passagesOf are the texts that the bag of a message has passages of.
+// passagesOf returns the texts of the passages in a message's bag.
 func passagesOf(p *events.MessageCreated) []string {
 	list := recall.Passages(NewBody(p.Content).Text)
 	return list[:min(len(list), recall.MaxPassages)]
 }
 
-// embed makes the vectors of messages, those of a tenant together.
+// embed computes the vectors of messages, one tenant at a time.
 func embed(ctx context.Context, embedder Embedder, list []*events.Recorded) (map[uint64][]recall.Vector, error) {
 	type part struct {
 		seq uint64
@@ -188,7 +187,7 @@ func (u *EmbeddingsUnit) message(e *events.Recorded) error {
 	for _, v := range vectors {
 		row.Dimensions = max(row.Dimensions, len(v))
 	}
-	if row.Dimensions == 0 { // it says nothing
+	if row.Dimensions == 0 { // it has no text
 		return nil
 	}
 	for _, v := range vectors {
@@ -201,9 +200,9 @@ func (u *EmbeddingsUnit) message(e *events.Recorded) error {
 // EmbeddingsReader reads the read model "embeddings".
 type EmbeddingsReader interface {
 	projection.ReadStore
-	// Embeddings reads the embeddings of a conversation in the order of their sequences,
-	// from a sequence on. There are none of a conversation that it does not know, or not
-	// yet.
+	// Embeddings reads the embeddings of a conversation in order of sequence,
+	// from a sequence on. An unknown conversation has
+	// none.
 	Embeddings(ctx context.Context, id events.ConversationID, q BagQuery) ([]Embedding, error)
 }
 
@@ -213,8 +212,8 @@ type EmbeddingsStore interface {
 	EmbeddingsReader
 }
 
-// Embeddings reads the embeddings of this lineage's conversation with those of what it has
-// from its ancestors.
+// Embeddings reads the embeddings of this lineage's conversation, including those of the
+// messages that it inherits.
 func (l *Lineage) Embeddings(r EmbeddingsReader) EmbeddingsReader {
 	if len(l.segments) == 1 {
 		return r

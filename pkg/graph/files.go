@@ -22,12 +22,12 @@ type FilesState struct {
 	Dropped    bool
 }
 
-// TrackedCall is a tool call whose result has not come: it may name more files, or
-// say that the call failed and touched none.
+// TrackedCall is a tool call whose result has not arrived. The result may name more
+// files, or say that the call failed and touched none.
 type TrackedCall struct {
 	Seq       uint64
 	Tool      string
-	Arguments string // JSON, what reading the result needs; "" if the result is not read
+	Arguments string // JSON needed to interpret the result; "" if the result is not used
 	Cwd       string
 	Turn      int
 }
@@ -40,33 +40,34 @@ type EarlyResult struct {
 	Files  []events.FileOp
 }
 
-// NewAccess is an access that is added to those of its conversation.
+// NewAccess is an access to add to its conversation.
 type NewAccess struct {
 	files.Access
 	Seq     uint64
 	Rank    int // orders accesses of one event: the higher, the newer
 	Tool    string
 	Turn    int
-	Revoked uint64 // the result, in the same batch, that says its call failed; else 0
+	Revoked uint64 // sequence of the result in the same batch that says its call failed; else 0
 }
 
 // Revocation ends the accesses that a call made in an earlier batch. They have the
-// call's own sequence: what a result adds is never revoked, for a call has one result.
+// call's own sequence. Accesses added by a result are never revoked, because a call has
+// only one result.
 type Revocation struct {
 	Call uint64 // sequence of the call that failed
-	Seq  uint64 // of the result that says so
+	Seq  uint64 // of the result that reports the failure
 }
 
 // FilesUnit is the unit of work of the projection "files".
 type FilesUnit struct {
 	States   map[events.ConversationID]*FilesState
-	Calls    Waiting[TrackedCall] // those of the batch's results are loaded
-	Early    Waiting[EarlyResult] // those of the batch's calls are loaded
+	Calls    Waiting[TrackedCall] // calls of the batch's results are loaded
+	Early    Waiting[EarlyResult] // early results of the batch's calls are loaded
 	Accesses []Of[FilesState, NewAccess]
 	Revoked  []Of[FilesState, Revocation]
 }
 
-// NewFilesUnit makes an empty unit; the backend adds what it has loaded.
+// NewFilesUnit makes an empty unit; the backend adds what it loads.
 func NewFilesUnit() *FilesUnit {
 	return &FilesUnit{States: map[events.ConversationID]*FilesState{}}
 }
@@ -80,9 +81,9 @@ func (u *FilesUnit) Tombstone(id events.ConversationID) uint64 {
 }
 
 // FilesProjection declares the read model "files": which files a conversation's
-// tool calls touched. An access is made at the call, so that it is known at once,
-// and taken back by a result that says the call failed. A result may add search
-// hits and listed files.
+// tool calls touched. The call records an access, so that it is known at once, and a
+// result that says the call failed revokes it. A result may add search hits and listed
+// files.
 func FilesProjection(table *files.Table) projection.Projection[*FilesUnit] {
 	r := filesReducer{table}
 	return projection.Projection[*FilesUnit]{
@@ -158,13 +159,13 @@ func (r filesReducer) returned(u *FilesUnit, e *events.Recorded) error {
 	return nil
 }
 
-// maxResultBytes is how much of a result is looked at. It is a little more than
-// package files takes, which so knows that the last line may be cut in half.
+// maxResultBytes is how much of a result is examined. It is slightly more than package
+// files uses, so that files can tell that the last line may be cut.
 const maxResultBytes = files.MaxResultBytes + utf8.UTFMax
 
-// settle applies a result to its call, whichever of them came last, at seq. stored
-// says that the call is of an earlier batch. ranked accesses of the same event come
-// before those of the result.
+// settle applies a result to its call, at the sequence of whichever came last. stored
+// means that the call is from an earlier batch. ranked is how many accesses of the same
+// event come before those of the result.
 func (r filesReducer) settle(u *FilesUnit, s *FilesState, call TrackedCall, stored bool, result EarlyResult, seq uint64, ranked int) {
 	switch {
 	case result.Failed && stored:
@@ -174,15 +175,15 @@ func (r filesReducer) settle(u *FilesUnit, s *FilesState, call TrackedCall, stor
 		u.revoke(call.Seq, seq)
 		return
 	}
-	c := files.Call{Cwd: call.Cwd} // of no known tool: what the runtime reports
+	c := files.Call{Cwd: call.Cwd} // without a tool, so only files that the runtime reports count
 	if call.Arguments != "" {
 		c.Tool, c.Arguments = call.Tool, []byte(call.Arguments)
 	}
 	u.access(s, call, seq, ranked, r.table.FromResult(c, result.Result, result.Files))
 }
 
-// access adds accesses, the first of them the newest, and all newer than those that
-// are ranked already.
+// access adds accesses, the newest first, all of them newer than the already ranked
+// ones.
 func (u *FilesUnit) access(s *FilesState, call TrackedCall, seq uint64, ranked int, list []files.Access) {
 	for i := len(list) - 1; i >= 0; i-- {
 		u.Accesses = append(u.Accesses, Of[FilesState, NewAccess]{s, NewAccess{
@@ -191,7 +192,7 @@ func (u *FilesUnit) access(s *FilesState, call TrackedCall, seq uint64, ranked i
 	}
 }
 
-// revoke ends, at seq, the accesses that a call of this batch has made.
+// revoke ends, at seq, the accesses that a call of this batch made.
 func (u *FilesUnit) revoke(call, seq uint64) {
 	first, _ := slices.BinarySearchFunc(u.Accesses, call, func(a Of[FilesState, NewAccess], call uint64) int {
 		return cmp.Compare(a.Row.Seq, call)

@@ -10,26 +10,26 @@ import (
 	"mneme/events"
 )
 
-// Hasher makes the hash of one conversation from its rows. A backend feeds it the
-// conversation first, then the rows of each kind in order of their sequences. The
-// sequences themselves don't count: equal events in an equal order give equal
-// hashes in every backend and after every import.
+// Hasher computes the hash of one conversation from its rows. A backend feeds it the
+// conversation first, then the rows of each kind in order of sequence. The sequences
+// themselves are not hashed, so equal events in equal order give equal hashes in every
+// backend and after every import.
 type Hasher struct {
 	h       hash.Hash
 	id      events.ConversationID
 	scratch [8]byte
-	seqs    []uint64 // of messages, calls and results; sorted when the first summary comes
+	seqs    []uint64 // of messages, calls and results; sorted at the first summary
 	sorted  bool
 }
 
-// NewHasher begins the hash of a conversation.
+// NewHasher starts the hash of a conversation.
 func NewHasher(id events.ConversationID) *Hasher {
 	h := &Hasher{h: sha256.New(), id: id}
 	h.text(id.Tenant, id.ID)
 	return h
 }
 
-// Sum is the hash of what was fed so far.
+// Sum returns the hash of everything fed so far.
 func (h *Hasher) Sum() events.Digest { return events.Digest(h.h.Sum(nil)[:16]) }
 
 // Conversation feeds the counts and whether the conversation is deleted.
@@ -88,8 +88,9 @@ func (h *Hasher) Result(r ToolResult) {
 	}
 }
 
-// Summary feeds a summary. Of its range counts what was fed before and is below it, and in
-// it. What has consolidated or superseded it does not: that follows from the others.
+// Summary feeds a summary. Its range is hashed as the numbers of previously fed rows below
+// and in it. What consolidated or superseded it is not hashed, because that follows from
+// the other summaries.
 func (h *Hasher) Summary(s Summary) {
 	h.row("summary", s.Position, s.Origin)
 	if !h.sorted {
@@ -121,9 +122,9 @@ func (h *Hasher) FilesConversation(s FilesState) {
 	h.flag(s.DeletedSeq != 0)
 }
 
-// Access feeds one file access; revoked tells that its call failed. count is how
-// often its path was accessed with its kind, 0 if the access is revoked or a newer
-// one has superseded it.
+// Access feeds one file access; revoked means that its call failed. count is how often
+// its path was accessed with its kind, 0 if the access is revoked or superseded by a
+// newer one.
 func (h *Hasher) Access(path, kind, tool string, turn, count int, revoked bool) {
 	h.text("access", path, kind, tool)
 	h.num(turn, count)
@@ -169,5 +170,5 @@ func (h *Hasher) EmbeddedConversation(s EmbeddedState) {
 	h.flag(s.DeletedSeq != 0)
 }
 
-// Embedding feeds what is the same whenever the vectors are made: that there are some.
+// Embedding feeds only that there are vectors, since their values may differ each time.
 func (h *Hasher) Embedding(messageID string) { h.text("embedding", messageID) }

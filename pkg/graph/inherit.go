@@ -8,12 +8,12 @@ import (
 	"mneme/events"
 )
 
-// Graph reads the conversation of this lineage as if it held the rows of its
-// ancestors itself: numbers and counts go on from theirs, and Depth tells the rows
-// apart. It answers as of the lineage's sequence at the latest. Other conversations
-// are read as they are. Without ancestors it is r.
+// Graph reads the conversation of this lineage as if it held the rows of its ancestors
+// itself: numbers and counts continue theirs, and Depth tells the rows apart. It reads
+// nothing after the lineage's sequence. Other conversations are unaffected. Without
+// ancestors it returns r.
 //
-// What is deleted of an ancestor after the lineage was found is not given any more.
+// Rows of an ancestor that is deleted after the lineage was found are left out.
 func (l *Lineage) Graph(r Reader) Reader {
 	if len(l.segments) == 1 {
 		return r
@@ -22,8 +22,8 @@ func (l *Lineage) Graph(r Reader) Reader {
 }
 
 // Files reads the files of this lineage's conversation with those that its ancestors
-// touched, in the same way. A result of the branch says nothing of the files of an
-// ancestor's call. It costs what a read as of a sequence costs.
+// touched, in the same way. A result in the branch does not affect the files of an
+// ancestor's call. It costs as much as a read as of a sequence.
 func (l *Lineage) Files(r FilesReader) FilesReader {
 	if len(l.segments) == 1 {
 		return r
@@ -82,7 +82,7 @@ func (g *inheriting) Counts(ctx context.Context, id events.ConversationID, seqs 
 	return list, nil
 }
 
-// gone tells whether an ancestor was deleted since the lineage was found.
+// gone reports whether an ancestor was deleted since the lineage was found.
 func (s *segment) gone(depth int, err error) bool { return depth > 0 && errors.Is(err, ErrNotFound) }
 
 // collect reads a range of a lineage, segment by segment, until it has limit rows.
@@ -96,7 +96,7 @@ func collect[T any](l *Lineage, from, before uint64, limit int, oldestFirst bool
 			i = len(l.segments) - 1 - n
 		}
 		s := &l.segments[i]
-		first, end := max(from, s.from), s.upTo+1 // 0 is the end of all, as in a query
+		first, end := max(from, s.from), s.upTo+1 // 0 means no upper bound, as in a query
 		if before != 0 && (end == 0 || before < end) {
 			end = before
 		}
@@ -184,8 +184,8 @@ func (g *inheriting) Transcript(ctx context.Context, id events.ConversationID, q
 	})
 }
 
-// shift gives a row of a segment its place in the lineage. rows counts the rows of its
-// kind in older segments.
+// shift moves a row of a segment to its position in the lineage. rows is the number of
+// rows of its kind in older segments.
 func (s *segment) shift(p *Position, o *Origin, depth, rows int) {
 	if depth > 0 {
 		p.Depth, o.InheritedFrom = depth, s.id.ID
@@ -234,7 +234,7 @@ func (f *inheritingFiles) Files(ctx context.Context, id events.ConversationID, q
 		}
 		part := q
 		if part.AsOf = min(asOf, s.upTo); i > 0 {
-			part.Limit = math.MaxInt32 // also what the branch touched again, to count it
+			part.Limit = math.MaxInt32 // includes files that the branch touched again, to count those accesses
 		}
 		found, err := f.FilesReader.Files(ctx, s.id, part)
 		if err != nil {

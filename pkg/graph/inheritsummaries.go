@@ -6,9 +6,9 @@ import (
 	"mneme/events"
 )
 
-// Summaries implements Reader. A branch has the summaries that its ancestors had when
-// they wrote what it inherits. They cover what it inherits, its own what it wrote itself,
-// so the frontier of a lineage is that of its parts.
+// Summaries implements Reader. A branch inherits the summaries that its ancestors had at
+// the branching point. These cover the inherited part and its own summaries cover its own
+// part, so the frontier of a lineage consists of the frontiers of its parts.
 func (g *inheriting) Summaries(ctx context.Context, id events.ConversationID, q SummaryQuery) ([]Summary, error) {
 	if !g.is(id) {
 		return g.Reader.Summaries(ctx, id, q)
@@ -21,8 +21,8 @@ func (g *inheriting) Summaries(ctx context.Context, id events.ConversationID, q 
 	}, (*Summary).shift)
 }
 
-// SummariesByID implements Reader. An id means the summary of the nearest conversation
-// of the lineage that has one.
+// SummariesByID implements Reader. An id refers to the summary in the nearest
+// conversation of the lineage that has one with this id.
 func (g *inheriting) SummariesByID(ctx context.Context, id events.ConversationID, summaries []string, asOf uint64) (map[string]Summary, error) {
 	if !g.is(id) {
 		return g.Reader.SummariesByID(ctx, id, summaries, asOf)
@@ -42,7 +42,7 @@ func (g *inheriting) SummariesByID(ctx context.Context, id events.ConversationID
 	return keyed(rows, func(s Summary) string { return s.SummaryID }), err
 }
 
-// keyed gives the rows of a map other keys.
+// keyed replaces the keys of a map.
 func keyed[K, L comparable, T any](rows map[K]T, key func(T) L) map[L]T {
 	other := make(map[L]T, len(rows))
 	for _, row := range rows {
@@ -51,8 +51,8 @@ func keyed[K, L comparable, T any](rows map[K]T, key func(T) L) map[L]T {
 	return other
 }
 
-// Condensations implements Reader. A condensation stands beside its result, which may
-// be of another conversation than the call (see Results).
+// Condensations implements Reader. A condensation is in the conversation of its result,
+// which may differ from that of the call (see Results).
 func (g *inheriting) Condensations(ctx context.Context, id events.ConversationID, calls []Ref, asOf uint64) (map[Ref]Condensed, error) {
 	if !g.is(id) {
 		return g.Reader.Condensations(ctx, id, calls, asOf)

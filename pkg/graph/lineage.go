@@ -9,19 +9,19 @@ import (
 	"mneme/events"
 )
 
-// MaxAncestors is how many ancestors of a branch are looked for, found or not. What
-// lies further up is not seen.
+// MaxAncestors is how many ancestors of a branch are looked up, found or not. More
+// distant ones are ignored.
 const MaxAncestors = 16
 
 // Lineage is a conversation with the ancestors that it branched from, as of a
-// sequence. A branch sees of its parent what the parent showed up to and with the
-// message at which it branched, in front of its own rows.
+// sequence. Before its own rows, a branch shows everything that its parent showed up to
+// and including the message where it branched.
 //
-// A branching point counts if the message stands in the log before the first own
-// message, call or result of the branch. So what a branch inherits never changes once
-// it has a row of its own, and the rows of a lineage are in order of their sequences,
-// the ancestors' first. It ends where a parent or a message is unknown, or the parent
-// is deleted: then the branch has its own rows, and what it inherited is gone.
+// A branching point is valid if its message precedes the first own message, call or
+// result of the branch in the log. So the inherited part never changes once the branch
+// has a row, and the rows of a lineage are in order of sequence, ancestors first. A
+// lineage ends at an unknown parent or message and at a deleted parent: then the branch
+// has only its own rows.
 type Lineage struct {
 	own      Conversation
 	asOf     uint64
@@ -29,27 +29,27 @@ type Lineage struct {
 	sought   []events.ConversationID
 }
 
-// segment is the part of a lineage that one conversation makes up.
+// segment is the part of a lineage that comes from one conversation.
 type segment struct {
 	id     events.ConversationID
-	from   uint64 // first sequence, which lies behind the older segment
+	from   uint64 // first sequence, after the older segment
 	upTo   uint64 // last sequence
-	first  uint64 // of the conversation's events
+	first  uint64 // sequence of the conversation's first event
 	own    Counts // of the conversation, up to upTo
 	before Counts // of the older segments together
 
 	repairs uint64 // of the conversation, see Conversation.Repairs
 }
 
-// Inherited is what a branch has from its ancestors.
+// Inherited describes what a branch inherits from its ancestors.
 type Inherited struct {
 	events.BranchedAt
 	Counts // LastSeq is the sequence of the message
 }
 
 // LineageOf finds the ancestors of a conversation as of a sequence. It returns
-// ErrNotFound as Reader.Conversation does, which is all that it reads of a
-// conversation without a parent.
+// ErrNotFound like Reader.Conversation, which is its only read for a conversation
+// without a parent.
 func LineageOf(ctx context.Context, r Reader, id events.ConversationID, asOf uint64) (*Lineage, error) {
 	own, err := r.Conversation(ctx, id, asOf)
 	if err != nil {
@@ -68,7 +68,7 @@ func LineageOf(ctx context.Context, r Reader, id events.ConversationID, asOf uin
 	return l, nil
 }
 
-// inheritedBy is what a conversation has from its ancestors, nearest first.
+// inheritedBy returns the segments that a conversation inherits, the nearest first.
 func (l *Lineage) inheritedBy(ctx context.Context, r Reader, c Conversation, asOf uint64) ([]segment, error) {
 	if c.BranchedFrom == nil || len(l.sought) == MaxAncestors {
 		return nil, nil
@@ -89,8 +89,8 @@ func (l *Lineage) inheritedBy(ctx context.Context, r Reader, c Conversation, asO
 	return list, nil
 }
 
-// precedesRows tells whether a sequence lies before the rows of a conversation. Of a
-// branch that was made as usual it lies before all its events.
+// precedesRows reports whether a sequence is before all rows of a conversation. For a
+// branch made in the usual way it is before all of its events.
 func precedesRows(ctx context.Context, r Reader, c Conversation, seq uint64) (bool, error) {
 	if seq < c.FirstSeq {
 		return true, nil
@@ -99,8 +99,8 @@ func precedesRows(ctx context.Context, r Reader, c Conversation, seq uint64) (bo
 	return len(rows) == 0, err
 }
 
-// shownUpTo is what a conversation shows up to and with a message, its own or one
-// that it inherited itself. None if the message is unknown.
+// shownUpTo returns the segments that a conversation shows up to and including a message,
+// its own or inherited; none if the message is unknown.
 func (l *Lineage) shownUpTo(ctx context.Context, r Reader, id events.ConversationID, messageID string, asOf uint64) ([]segment, error) {
 	s, c, err := cutAt(ctx, r, id, messageID, asOf)
 	if err != nil {
@@ -127,8 +127,8 @@ func (l *Lineage) shownUpTo(ctx context.Context, r Reader, id events.Conversatio
 	return nil, err
 }
 
-// cutAt is a conversation up to one of its own messages, as it was then; nil if it
-// does not have the message.
+// cutAt returns the conversation as of one of its own messages; nil if it does not have
+// the message.
 func cutAt(ctx context.Context, r Reader, id events.ConversationID, messageID string, asOf uint64) (*segment, Conversation, error) {
 	ref := Ref{ID: messageID}
 	found, err := r.MessagesByID(ctx, id, []Ref{ref}, asOf)
@@ -140,10 +140,10 @@ func cutAt(ctx context.Context, r Reader, id events.ConversationID, messageID st
 	return &segment{id: id, upTo: m.Seq, first: c.FirstSeq, own: c.Counts, repairs: c.Repairs}, c, err
 }
 
-// Own is the conversation with its own counts alone.
+// Own returns the conversation with only its own counts.
 func (l *Lineage) Own() Conversation { return l.own }
 
-// Conversation is the conversation with the counts of its ancestors added to its own.
+// Conversation returns the conversation with its ancestors' counts added.
 func (l *Lineage) Conversation() Conversation {
 	c := l.own
 	c.Counts = c.Counts.plus(l.segments[0].before)
@@ -151,7 +151,7 @@ func (l *Lineage) Conversation() Conversation {
 	return c
 }
 
-// Inherited is what the conversation has from its ancestors, nil if nothing.
+// Inherited returns what the conversation inherits, nil if nothing.
 func (l *Lineage) Inherited() *Inherited {
 	if len(l.segments) == 1 {
 		return nil
@@ -159,8 +159,9 @@ func (l *Lineage) Inherited() *Inherited {
 	return &Inherited{*l.own.BranchedFrom, l.segments[0].before}
 }
 
-// Descent tells lineages of one conversation apart that may have other rows: it names the
-// ancestors, where they end, and how many repairs there were beside each.
+// Descent identifies the inherited rows, for caches: lineages of one conversation that may
+// have different rows have different values. It names the ancestors, where they end, and
+// the number of repairs counted for each.
 func (l *Lineage) Descent() string {
 	var w strings.Builder
 	fmt.Fprint(&w, l.segments[0].repairs)
@@ -170,11 +171,11 @@ func (l *Lineage) Descent() string {
 	return w.String()
 }
 
-// Ancestors are the conversations that were looked for, nearest first. The read model
-// may not know some of them, or not yet.
+// Ancestors returns the conversations that were looked up, the nearest first. The read
+// model may not know some of them, or not yet.
 func (l *Lineage) Ancestors() []events.ConversationID { return l.sought }
 
-// plus adds the counts of rows that come later.
+// plus adds the counts of later rows.
 func (c Counts) plus(o Counts) Counts {
 	return Counts{
 		MessageCount:    c.MessageCount + o.MessageCount,

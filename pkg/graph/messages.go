@@ -14,8 +14,8 @@ type MessageListQuery struct {
 	Calls bool   // with the calls of each assistant message
 }
 
-// MessageWithCalls is a message, of an assistant with the calls of its step if they
-// were asked for.
+// MessageWithCalls is a message. An assistant message has the calls of its step if they
+// were requested.
 type MessageWithCalls struct {
 	Message
 	Calls []ToolUse
@@ -51,12 +51,12 @@ func Messages(ctx context.Context, r Reader, id events.ConversationID, q Message
 	return page, nil
 }
 
-// addCalls gives assistant messages the calls of their steps. kept is how many of the
-// messages, from the first one on, have all of theirs: the others are for the next
-// page. It is at least 1, even if the first message has more than a page holds.
+// addCalls adds the calls of their steps to assistant messages. kept is how many of the
+// first messages have all their calls; the others belong to the next page. It is at least
+// 1, even if the first message has more calls than fit on a page.
 func addCalls(ctx context.Context, r Reader, id events.ConversationID, list []MessageWithCalls, q MessageListQuery) (kept int, err error) {
 	at := map[place]int{}
-	var first, last *Message // of the assistant messages, in the log
+	var first, last *Message // assistant messages, in log order
 	for i := range list {
 		m := &list[i].Message
 		if m.Role != "assistant" {
@@ -74,7 +74,7 @@ func addCalls(ctx context.Context, r Reader, id events.ConversationID, list []Me
 		return len(list), nil
 	}
 	s := span{from: first.Seq, before: q.AsOf + 1, oldestFirst: q.OldestFirst}
-	for _, role := range []string{"assistant", "user"} { // either ends the step of the last message
+	for _, role := range []string{"assistant", "user"} { // a message of either role ends the last step
 		next, err := r.Messages(ctx, id, MessageQuery{From: last.Seq + 1, Before: s.before, Limit: 1, Role: role, OldestFirst: true})
 		if err != nil {
 			return 0, err
@@ -87,7 +87,7 @@ func addCalls(ctx context.Context, r Reader, id events.ConversationID, list []Me
 		_, ok := at[placeOf(c.Position)]
 		return ok
 	}}
-	var reached place // the step of the call that was visited last
+	var reached place // the step of the last visited call
 	next, err := w.calls(ctx, r, id, func(u ToolUse) bool {
 		reached = placeOf(u.Call.Position)
 		m := &list[at[reached]]
@@ -105,7 +105,7 @@ func addCalls(ctx context.Context, r Reader, id events.ConversationID, list []Me
 		if m.Role != "assistant" || next == 0 {
 			continue
 		}
-		complete := next <= m.Seq+1 // everything behind the message was visited
+		complete := next <= m.Seq+1 // all calls after the message were visited
 		if q.OldestFirst {
 			complete = placeOf(m.Position).before(reached)
 		}

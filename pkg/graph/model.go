@@ -8,19 +8,18 @@ import (
 	"mneme/events"
 )
 
-// ErrNotFound says that a read model does not have what was asked for: an unknown
-// or deleted conversation, or one that began after the sequence asked as of.
+// ErrNotFound means that the conversation is unknown or deleted, or began after the
+// sequence of the read.
 var ErrNotFound = errors.New("not found")
 
-// MaxBodyBytes is how much of one text a read model holds. The whole text is in
-// the log, one get by sequence away.
+// MaxBodyBytes is how much of one text a read model keeps. The log has the whole text;
+// get it by its sequence.
 const MaxBodyBytes = 64 << 10
 
-// maxNameBytes is how much of a name a read model holds: of a model, a speaker, a
-// folder.
+// maxNameBytes is how much of a name (of a model, speaker or folder) a read model keeps.
 const maxNameBytes = 4 << 10
 
-// Body is a text of any length as a read model keeps it.
+// Body is a text of any length in the form that a read model keeps.
 type Body struct {
 	Text  string        // the text, or its first MaxBodyBytes cut at a character
 	Bytes int           // of the whole text
@@ -28,7 +27,7 @@ type Body struct {
 	Hash  events.Digest // of the whole text, if Text is not all of it
 }
 
-// NewBody makes the kept form of a text.
+// NewBody returns the kept form of a text.
 func NewBody(text string) Body {
 	b := Body{Bytes: len(text), Chars: utf8.RuneCountInString(text), Text: cut(text, MaxBodyBytes)}
 	if !b.Whole() {
@@ -37,7 +36,7 @@ func NewBody(text string) Body {
 	return b
 }
 
-// cut shortens a text to a number of bytes, at a character.
+// cut shortens a text to a number of bytes, at a character boundary.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -48,11 +47,11 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// name is the kept form of a name.
+// name returns the kept form of a name.
 func name(text string) string { return cut(text, maxNameBytes) }
 
-// beginning is the kept form of a list: what fits into MaxBodyBytes, with something
-// for each member.
+// beginning returns the kept form of a list: as many members as fit into MaxBodyBytes,
+// counting some overhead for each.
 func beginning[T any](list []T, size func(T) int) []T {
 	total := 0
 	for i, v := range list {
@@ -67,10 +66,10 @@ func beginningOfTexts(list []string) []string {
 	return slices.Clone(beginning(list, func(text string) int { return len(text) }))
 }
 
-// Whole tells whether Text is all of it.
+// Whole reports whether Text is the whole text.
 func (b Body) Whole() bool { return len(b.Text) == b.Bytes }
 
-// Description is what a conversation says of itself. It is kept in versions.
+// Description is the metadata of a conversation. It is kept in versions.
 type Description struct {
 	Title           string
 	Tags            []string
@@ -84,7 +83,7 @@ type Description struct {
 	BranchedFrom    *events.BranchedAt
 }
 
-// Size is about how many bytes of text it holds.
+// Size returns about how many bytes of text it holds.
 func (d *Description) Size() int {
 	n := len(d.Title) + len(d.Agent) + len(d.Model) + len(d.Cwd) + len(d.Project) + len(d.Profile)
 	for _, tag := range d.Tags {
@@ -93,9 +92,9 @@ func (d *Description) Size() int {
 	return n
 }
 
-// Conversation is a conversation with its counts. As of an earlier sequence
-// CreatedAt and UpdatedAt are those of then if its events have a time each, or none;
-// where only some have one, they can be empty.
+// Conversation is a conversation with its counts. Read as of an earlier sequence,
+// CreatedAt and UpdatedAt are right if all of its events have a time, or none has; if only
+// some do, they can be empty.
 type Conversation struct {
 	ID events.ConversationID
 	Description
@@ -104,31 +103,31 @@ type Conversation struct {
 	UpdatedAt  string // of the last event that has one
 	FirstSeq   uint64
 	DeletedSeq uint64 // 0 unless deleted
-	// Repairs is how many conversations were dropped and made anew, of its partition at
-	// least: after one more its rows may be others, although it counts as many. Only
-	// Reader.Conversation says it.
+	// Repairs counts the repaired conversations of at least its partition. When it grows,
+	// the rows may have changed although the counts are the same. Only
+	// Reader.Conversation sets it.
 	Repairs uint64
 }
 
-// Counts is how far a conversation has come. They only grow.
+// Counts says how far a conversation has come. Counts only grow.
 type Counts struct {
 	MessageCount    int
 	TurnCount       int // user messages
 	StepCount       int // assistant messages
 	ToolCallCount   int
 	ToolResultCount int
-	SummaryCount    int // revisions too
+	SummaryCount    int // revisions included
 	CondensedCount  int // condensations of tool results
 	TotalChars      int // code points of all message contents
 	LastSeq         uint64
 }
 
-// Position is where a row stands.
+// Position is where a row is in its conversation.
 type Position struct {
 	Seq  uint64
-	N    int // counts rows of its kind in the conversation, from 1
-	Turn int // user messages up to here; 0 before the first
-	Step int // assistant messages up to here; 0 before the first
+	N    int // number among the rows of its kind in the conversation, from 1
+	Turn int // number of user messages so far
+	Step int // number of assistant messages so far
 	// Depth is 0 for the conversation's own rows. A branch has rows of its parent at 1,
 	// of the parent's parent at 2, and so on (see Lineage).
 	Depth int
@@ -139,13 +138,13 @@ type Origin struct {
 	EventID string
 	Source  string
 	Time    string // the producer's, RFC 3339, "" if none
-	// InheritedFrom is the conversation that a branch has the row from, "" if it is its
+	// InheritedFrom is the conversation that a branch inherited the row from, "" if it is its
 	// own (see Position.Depth).
 	InheritedFrom string
 }
 
-// Message is one message. CumChars counts the contents of the conversation up to
-// and with it, in code points.
+// Message is one message. CumChars counts the code points of the conversation's messages
+// up to and including it.
 type Message struct {
 	Position
 	Origin
@@ -156,13 +155,13 @@ type Message struct {
 	Speaker    string
 	Session    string
 	Model      string
-	Usage      string // JSON, "" if none or if it is over MaxBodyBytes
+	Usage      string // JSON, "" if there is none or it is over MaxBodyBytes
 	Via        string // the payload's origin, for example compaction
 	References []events.Reference
 	CumChars   int
 }
 
-// Bytes is about how much text it holds.
+// Bytes returns about how many bytes of text it holds.
 func (m *Message) Bytes() int {
 	n := len(m.Content.Text) + len(m.Reasoning.Text) + len(m.Usage) + len(m.Speaker) + len(m.Session) + len(m.Model) + len(m.Via)
 	for _, r := range m.References {
@@ -171,7 +170,7 @@ func (m *Message) Bytes() int {
 	return n
 }
 
-// ToolCall is one call of a tool. MessageID may name a message that came later or
+// ToolCall is one call of a tool. MessageID may name a message that arrived later or
 // never.
 type ToolCall struct {
 	Position
@@ -183,7 +182,7 @@ type ToolCall struct {
 	Iteration  int
 }
 
-// ToolResult is the result of a call. ToolCallID may name a call that came later
+// ToolResult is the result of a call. ToolCallID may name a call that arrived later
 // or never. Success nil means unknown.
 type ToolResult struct {
 	Position
@@ -202,7 +201,7 @@ type Entry struct {
 	Result  *ToolResult
 }
 
-// Position is where the entry's row stands.
+// Position returns the position of the entry's row.
 func (e Entry) Position() Position {
 	switch {
 	case e.Message != nil:
@@ -214,7 +213,7 @@ func (e Entry) Position() Position {
 	}
 }
 
-// EventID is the id of the event that made the entry's row.
+// EventID returns the id of the event that made the entry's row.
 func (e Entry) EventID() string {
 	switch {
 	case e.Message != nil:
@@ -226,7 +225,7 @@ func (e Entry) EventID() string {
 	}
 }
 
-// Bytes is about how much text it holds.
+// Bytes returns about how many bytes of text it holds.
 func (e Entry) Bytes() int {
 	switch {
 	case e.Message != nil:

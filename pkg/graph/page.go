@@ -6,44 +6,43 @@ import (
 	"mneme/events"
 )
 
-// Limits of the work for one page. A page that reaches one of them ends early, with
-// Next to go on.
+// Limits of the work for one page. A page that reaches one of them ends early; its Next
+// continues the list.
 const (
-	// MaxExamined is how many rows are looked at to find those of a page.
+	// MaxExamined is how many rows are examined to find the rows of a page.
 	MaxExamined = 2000
 	// MaxPageBytes is about how much text a page holds.
 	MaxPageBytes = 8 << 20
-	// chunk is how many rows are read at once: what a page reads too much is at most
-	// so many texts.
+	// chunk is how many rows are read at once, and so how many texts a page reads in
+	// vain at most.
 	chunk = 100
 )
 
-// Page is a part of a list. Next is where the next page goes on, in the terms of
-// the query; 0 means that there is no more. Only Next says so: a page can hold fewer
-// rows than were asked for, even none, although there are more.
+// Page is a part of a list. Next is the Start of the next page; 0 means that there is no
+// more. Only Next says so: a page can hold fewer rows than requested, even none, although
+// there are more.
 type Page[T any] struct {
 	Rows []T
 	Next uint64
 }
 
-// ListQuery selects a page of what a conversation holds, newest first unless asked
-// otherwise.
+// ListQuery selects a page of a conversation's rows, newest first by default.
 type ListQuery struct {
 	AsOf        uint64 // 0 means Latest
-	Start       uint64 // Next of the page before; 0 begins the list
+	Start       uint64 // Next of the previous page; 0 starts the list
 	Limit       int    // 0 means 50
 	OldestFirst bool
 }
 
-// span is the part of a conversation that a page is made from: sequences from from
-// up to before, which is not included.
+// span is the part of a conversation that a page is made from: the sequences from from to
+// before, which is excluded.
 type span struct {
 	from, before uint64
 	oldestFirst  bool
 }
 
-// open finds the conversation of a list and what is left of it for this page. Where
-// it stands now is the end of the list, so that all reads of a page see one state.
+// open finds the conversation of a list and the part left for this page. The list ends at
+// the conversation's current sequence, so that all reads of a page see the same state.
 func (q *ListQuery) open(ctx context.Context, r Reader, id events.ConversationID) (Conversation, span, error) {
 	if q.AsOf == 0 {
 		q.AsOf = Latest
@@ -60,7 +59,7 @@ func (q *ListQuery) open(ctx context.Context, r Reader, id events.ConversationID
 	return c, s, err
 }
 
-// at is where a page goes on with this sequence, past where it goes on behind it.
+// at returns the Next that continues with this sequence, past the Next that continues after it.
 func (s *span) at(seq uint64) uint64 {
 	if s.oldestFirst {
 		return seq
@@ -75,7 +74,7 @@ func (s *span) past(seq uint64) uint64 {
 	return seq
 }
 
-// advance leaves what lies before next, in the order of the list.
+// advance cuts off the part of the span before next, in list order.
 func (s *span) advance(next uint64) {
 	if s.oldestFirst {
 		s.from = max(s.from, next)
@@ -84,7 +83,7 @@ func (s *span) advance(next uint64) {
 	}
 }
 
-// within leaves what lies in a turn; nil is all turns.
+// within limits the span to a turn; nil means all turns.
 func (s *span) within(ctx context.Context, r Reader, id events.ConversationID, turn *int) error {
 	if turn == nil {
 		return nil
@@ -110,8 +109,8 @@ func (s *span) within(ctx context.Context, r Reader, id events.ConversationID, t
 
 func (s *span) empty() bool { return s.from >= s.before }
 
-// messages reads up to n messages of the span, or fewer if their texts are long: more
-// then tells that there are more.
+// messages reads up to n messages of the span, or fewer if their texts are long. more
+// means that there are more.
 func (s span) messages(ctx context.Context, r Reader, id events.ConversationID, role string, n int) (list []Message, more bool, err error) {
 	for bytes := 0; !s.empty(); {
 		size := min(n+1-len(list), chunk)

@@ -8,12 +8,12 @@ import (
 )
 
 // Projection declares the read model "graph": conversations, messages, tool calls
-// and results, summaries and condensations. What depends on the conversation so far (turn, step and the counts)
-// is given at append and never changes.
+// and results, summaries and condensations. Values that depend on the conversation so far
+// (turn, step and counts) are set when a row is appended and never change.
 //
 // A turn is a user message with everything up to the next user message, all
-// intermediate assistant messages and tool calls included. A step is an assistant
-// message with what follows it up to the next one.
+// including assistant messages and tool calls in between. A step is an assistant
+// message with everything up to the next one.
 func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "graph",
@@ -79,7 +79,7 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 	s := u.touch(e)
 	content := NewBody(p.Content)
 	usage := string(p.Usage)
-	if len(usage) > MaxBodyBytes { // a part of it would be no JSON
+	if len(usage) > MaxBodyBytes { // a part of it would not be valid JSON
 		usage = ""
 	}
 	s.MessageCount++
@@ -127,7 +127,7 @@ func reduceResult(u *Unit, e *events.Recorded) error {
 	return nil
 }
 
-// set overwrites a value that the event names.
+// set overwrites a value if the event has one.
 func set[T comparable](dst *T, value T) {
 	var none T
 	if value != none {

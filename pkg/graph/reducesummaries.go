@@ -15,13 +15,13 @@ type SummaryRef struct {
 	SummaryID    string
 }
 
-// Lookups are the ids by which the events of a batch look up rows of their conversation.
+// Lookups holds the ids by which the events of a batch look up rows of their conversation.
 type Lookups struct {
 	Summaries []string // summary_ids, for Unit.Known
 	Results   []string // tool_call_ids of results, for Unit.Returned
 }
 
-// LookupsOf lists what a backend has to look up for a batch, by conversation.
+// LookupsOf lists the ids that a backend must look up for a batch, by conversation.
 func LookupsOf(list []*events.Recorded) map[events.ConversationID]*Lookups {
 	all := map[events.ConversationID]*Lookups{}
 	of := func(e *events.Recorded) *Lookups {
@@ -79,7 +79,7 @@ func reduceSummary(u *Unit, e *events.Recorded) error {
 	return nil
 }
 
-// listOfTexts is the kept form of a list; nil is an empty one.
+// listOfTexts returns the kept form of a list; nil means empty.
 func listOfTexts(list []string) []string {
 	if kept := beginningOfTexts(list); len(kept) > 0 {
 		return kept
@@ -103,7 +103,7 @@ func reduceCondensed(u *Unit, e *events.Recorded) error {
 	return nil
 }
 
-// returned tells whether a conversation has the result of a call.
+// returned reports whether a conversation has the result of a call.
 func (u *Unit) returned(id events.ConversationID, callID string) bool {
 	return u.Returned[CallRef{id, callID}] || slices.ContainsFunc(u.Results, func(r Of[State, ToolResult]) bool {
 		return r.Row.ToolCallID == callID && r.State == u.States[id]

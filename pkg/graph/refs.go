@@ -7,22 +7,22 @@ import (
 )
 
 // Ref is the id of a message or a tool call, and the depth of the row that uses it.
-// Ids are unique within the conversation that a row comes from: an id means the row of
-// the same depth, or if there is none, that of the nearest ancestor that has one, or
-// of the nearest branch.
+// Ids are unique within the conversation that a row comes from. An id refers to the row
+// of the same depth; if there is none, to the row of the nearest ancestor that has one,
+// else of the nearest branch.
 type Ref struct {
 	Depth int
 	ID    string
 }
 
-// Ref is the call's own id.
+// Ref returns the call's own id.
 func (c *ToolCall) Ref() Ref { return Ref{c.Depth, c.ToolCallID} }
 
-// Ref is the id of the call that the result belongs to.
+// Ref returns the id of the call that the result belongs to.
 func (r *ToolResult) Ref() Ref { return Ref{r.Depth, r.ToolCallID} }
 
-// Find is what a ref means among rows of a lineage by their own refs; the zero value
-// if nothing.
+// Find returns the row that a ref refers to, among rows of a lineage keyed by their own
+// refs; the zero value if there is none.
 func Find[T any](rows map[Ref]T, ref Ref) (none T) {
 	for depth := ref.Depth; depth <= MaxAncestors; depth++ {
 		if row, ok := rows[Ref{depth, ref.ID}]; ok {
@@ -53,8 +53,8 @@ func (g *inheriting) Calls(ctx context.Context, id events.ConversationID, refs [
 	return meant(ctx, g.lineage, refs, asOf, g.Reader.Calls, (*ToolCall).shift)
 }
 
-// Results implements Reader. A call has the result of its own conversation. If that
-// has none, it has the oldest of those elsewhere in the lineage that mean this call.
+// Results implements Reader. A call's result is the one in its own conversation, else the
+// oldest result elsewhere in the lineage that refers to this call.
 func (g *inheriting) Results(ctx context.Context, id events.ConversationID, refs []Ref, asOf uint64) (map[Ref]ToolResult, error) {
 	if !g.is(id) {
 		return g.Reader.Results(ctx, id, refs, asOf)
@@ -80,7 +80,7 @@ func (g *inheriting) Results(ctx context.Context, id events.ConversationID, refs
 	if len(results) == 0 {
 		return found, nil
 	}
-	calls, err := g.Calls(ctx, id, wherever, asOf) // which call is meant at each depth
+	calls, err := g.Calls(ctx, id, wherever, asOf) // the call that the id refers to at each depth
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +99,10 @@ func (g *inheriting) Results(ctx context.Context, id events.ConversationID, refs
 // byRef is a read of rows by their ids.
 type byRef[T any] func(ctx context.Context, id events.ConversationID, refs []Ref, asOf uint64) (map[Ref]T, error)
 
-// shifted gives a row of a segment its place in the lineage.
+// shifted moves a row of a segment to its position in the lineage.
 type shifted[T any] func(row *T, s *segment, depth int)
 
-// meant finds what refs mean.
+// meant finds the rows that refs refer to.
 func meant[T any](ctx context.Context, l *Lineage, refs []Ref, asOf uint64, read byRef[T], shift shifted[T]) (map[Ref]T, error) {
 	found := map[Ref]T{}
 	for i := range l.segments {
@@ -120,7 +120,7 @@ func meant[T any](ctx context.Context, l *Lineage, refs []Ref, asOf uint64, read
 	return found, nil
 }
 
-// ofOwnDepth adds the rows that have these very refs.
+// ofOwnDepth adds the rows that have exactly these refs.
 func ofOwnDepth[T any](ctx context.Context, l *Lineage, refs []Ref, asOf uint64, read byRef[T], shift shifted[T], found map[Ref]T) error {
 	for i := range l.segments {
 		own := missing(refs, found, func(ref Ref) bool { return ref.Depth == i })
@@ -154,7 +154,7 @@ func readByRef[T any](ctx context.Context, l *Lineage, depth int, refs []Ref, as
 	return nil
 }
 
-// missing are the refs that were not found yet and are wanted.
+// missing returns the wanted refs that were not found yet.
 func missing[T any](refs []Ref, found map[Ref]T, wanted func(Ref) bool) (list []Ref) {
 	for _, ref := range refs {
 		if _, ok := found[ref]; !ok && wanted(ref) {

@@ -10,16 +10,16 @@ import (
 // Step is an assistant message with the calls that follow it in the log, up to the
 // next message of an assistant or a user, and the results of those calls.
 //
-// Calls of a turn that come before its first assistant message are a step without a
-// message, with the number of the step before.
+// Calls of a turn before its first assistant message form a step without a message, which
+// has the number of the previous step.
 type Step struct {
 	Turn    int
 	Number  int
 	Message *Message
 	Calls   []ToolUse
-	Results []ToolResult // whose call is not there
-	// Continued says that the page ended within the step: if the next page begins with
-	// the same turn and number, that is more of it.
+	Results []ToolResult // results without a call
+	// Continued means that the page ended within the step: if the next page begins with
+	// the same turn and number, it continues this step.
 	Continued bool
 }
 
@@ -29,7 +29,7 @@ type StepQuery struct {
 	Turn *int // only of this turn
 }
 
-// place is where a step stands.
+// place identifies a step.
 type place struct{ turn, step int }
 
 func placeOf(p Position) place { return place{p.Turn, p.Step} }
@@ -38,7 +38,7 @@ func (p place) before(other place) bool {
 	return p.turn < other.turn || p.turn == other.turn && p.step < other.step
 }
 
-// Steps lists steps. All calls of a conversation are in them, each once.
+// Steps lists steps. Together they contain every call of the conversation exactly once.
 func Steps(ctx context.Context, r Reader, id events.ConversationID, q StepQuery) (page Page[Step], err error) {
 	_, s, err := q.open(ctx, r, id)
 	if err != nil {
@@ -63,7 +63,7 @@ func Steps(ctx context.Context, r Reader, id events.ConversationID, q StepQuery)
 	if page.Rows, err = join(ctx, r, id, entries, results, q); err != nil || !cut {
 		return page, err
 	}
-	// Is what comes next of the step that was cut, or of another?
+	// Does the next entry belong to the cut step or to another one?
 	s.advance(next)
 	rest, err := r.Transcript(ctx, id, TranscriptQuery{From: s.from, Before: s.before, Limit: 1, OldestFirst: s.oldestFirst})
 	if n := len(page.Rows); err == nil && len(rest) > 0 && n > 0 {
@@ -73,8 +73,8 @@ func Steps(ctx context.Context, r Reader, id events.ConversationID, q StepQuery)
 	return page, err
 }
 
-// readSteps reads the entries of up to limit steps, in the order of the list. cut
-// says that the limits of a page ended it, maybe within a step.
+// readSteps reads the entries of up to limit steps, in list order. cut means that the
+// limits of a page ended it, maybe within a step.
 func readSteps(ctx context.Context, r Reader, id events.ConversationID, s span, limit int) (list []Entry, next uint64, cut bool, err error) {
 	steps, examined, bytes := 0, 0, 0
 	var last place
@@ -88,7 +88,7 @@ func readSteps(ctx context.Context, r Reader, id events.ConversationID, s span, 
 			p := e.Position()
 			s.advance(s.past(p.Seq))
 			if e.Message != nil && e.Message.Role != "assistant" {
-				continue // no part of a step
+				continue // not part of a step
 			}
 			if steps == 0 || placeOf(p) != last {
 				if steps == limit {
@@ -109,8 +109,8 @@ func readSteps(ctx context.Context, r Reader, id events.ConversationID, s span, 
 	return list, 0, false, nil
 }
 
-// resultsOf finds the results of calls, from wherever they stand. kept is how many of
-// the entries a page holds with the texts of those that stand elsewhere.
+// resultsOf finds the results of calls, wherever they are. kept is how many of the entries
+// fit on a page together with the texts of results from elsewhere.
 func resultsOf(ctx context.Context, r Reader, id events.ConversationID, entries []Entry, asOf uint64) (results map[Ref]ToolResult, kept int, err error) {
 	results = map[Ref]ToolResult{}
 	for _, e := range entries {
@@ -142,7 +142,7 @@ func resultsOf(ctx context.Context, r Reader, id events.ConversationID, entries 
 	return results, len(entries), nil
 }
 
-// join makes steps of their entries and the results of their calls.
+// join makes steps from their entries and the results of their calls.
 func join(ctx context.Context, r Reader, id events.ConversationID, entries []Entry, results map[Ref]ToolResult, q StepQuery) (steps []Step, err error) {
 	calls := map[Ref]bool{}
 	for _, e := range entries {
@@ -185,6 +185,6 @@ func join(ctx context.Context, r Reader, id events.ConversationID, entries []Ent
 	if !q.OldestFirst {
 		slices.Reverse(steps)
 	}
-	// What is left of a step if all that is in it is results of calls in other steps.
+	// A step may be empty if it only had results of calls in other steps.
 	return slices.DeleteFunc(steps, func(s Step) bool { return s.Message == nil && len(s.Calls)+len(s.Results) == 0 }), nil
 }

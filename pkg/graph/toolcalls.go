@@ -12,18 +12,18 @@ type ToolUse struct {
 	Result *ToolResult
 }
 
-// Outcome is what is known of how a call ended.
+// Outcome says how a call ended, as far as known.
 type Outcome string
 
 // The outcomes of a call.
 const (
 	Succeeded Outcome = "true"
 	Failed    Outcome = "false"
-	Unknown   Outcome = "unknown" // its result does not say
-	Pending   Outcome = "pending" // it has no result
+	Unknown   Outcome = "unknown" // the result does not say
+	Pending   Outcome = "pending" // there is no result
 )
 
-// Outcome is how the call ended.
+// Outcome returns how the call ended.
 func (u *ToolUse) Outcome() Outcome {
 	switch {
 	case u.Result == nil:
@@ -80,17 +80,17 @@ func ToolCalls(ctx context.Context, r Reader, id events.ConversationID, q CallQu
 	return page, err
 }
 
-// walk goes through the calls of a span, within the limits of a page.
+// walk visits the calls of a span, within the limits of a page.
 type walk struct {
 	span
-	asOf   uint64 // of the results
-	size   int    // how many are probably needed
+	asOf   uint64 // for reading results
+	size   int    // how many calls are probably needed
 	wanted func(*ToolCall) bool
 }
 
-// calls gives each call that is wanted to visit with its result, until visit refuses
-// one. next is where to go on: with the one that was refused, or behind the last one
-// if the limits of a page were reached; 0 at the end of the span.
+// calls passes each wanted call with its result to visit, until visit returns false. next
+// is where to continue: at the refused call, or after the last one if the limits of a page
+// were reached; 0 at the end of the span.
 func (w walk) calls(ctx context.Context, r Reader, id events.ConversationID, visit func(ToolUse) bool) (next uint64, err error) {
 	examined, bytes := 0, 0
 	for !w.empty() {

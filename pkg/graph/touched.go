@@ -2,23 +2,23 @@ package graph
 
 import "mneme/pkg/files"
 
-// TouchedFile is a path with all of its accesses in one.
+// TouchedFile combines all accesses of a path.
 type TouchedFile struct {
 	Path   string
-	Latest FileAccess // decides where the file stands among others
-	// Strongest decides what the file counts as: modified outranks read, read
+	Latest FileAccess // determines the order of files
+	// Strongest is the file's main kind of access: modified outranks read, read
 	// outranks found in a search, and that outranks listed.
 	Strongest FileAccess
 	Count     int // accesses of all kinds
 }
 
-// Strength orders kinds of access: the higher tells more of a file.
+// Strength ranks kinds of access; a higher kind says more about a file.
 func Strength(kind string) int { return strength[kind] }
 
 var strength = map[string]int{string(files.KindWrite): 4, string(files.KindRead): 3, string(files.KindSearch): 2, string(files.KindList): 1}
 
-// MergeByPath makes one file of a path's kinds. accesses are newest first, as
-// [FilesReader] gives them; so are the files, by their latest access.
+// MergeByPath merges the kinds of access of each path. accesses are newest first, as
+// [FilesReader] returns them; the files are sorted by their latest access, newest first.
 func MergeByPath(accesses []FileAccess) []TouchedFile {
 	var list []TouchedFile
 	at := map[string]int{}

@@ -7,8 +7,8 @@ import (
 	"mneme/events"
 )
 
-// Turn is a user message with everything up to the next one. Turn 0 is what comes
-// before the first user message, and has none.
+// Turn is a user message with everything up to the next one. Turn 0 is everything before
+// the first user message and has no user message.
 type Turn struct {
 	Number   int
 	User     *Message
@@ -16,9 +16,9 @@ type Turn struct {
 	Counts   Counts // of this turn alone; LastSeq is its newest event
 }
 
-// Turns lists the turns of a conversation. What a turn holds is the difference of
-// the counts at its ends, so a turn of thousands of rows is listed as fast as any.
-// Turn 0 is listed if there is a message, a call or a result in it.
+// Turns lists the turns of a conversation. A turn's counts are the difference of the
+// counts at its ends, so a turn with thousands of rows is listed as fast as any other.
+// Turn 0 is listed if it has a message, a call or a result.
 func Turns(ctx context.Context, r Reader, id events.ConversationID, q ListQuery) (page Page[Turn], err error) {
 	c, s, err := q.open(ctx, r, id)
 	if err != nil {
@@ -33,10 +33,10 @@ func Turns(ctx context.Context, r Reader, id events.ConversationID, q ListQuery)
 		list = append(list, Turn{Number: users[i].Turn, User: &users[i], FirstSeq: users[i].Seq})
 	}
 	keep := q.Limit
-	if more { // the last one only says where the one before it ends
+	if more { // the last one only marks the end of the previous one
 		keep = min(keep, len(list)-1)
 	}
-	// Turn 0 is at the end of the list that this page begins or ends with.
+	// Turn 0 is at the start or the end of the list, and this page reaches it.
 	if zero := (Turn{FirstSeq: c.FirstSeq}); q.OldestFirst && q.Start == 0 {
 		if len(list) == 0 || zero.FirstSeq < list[0].FirstSeq {
 			list = slices.Insert(list, 0, zero)
@@ -58,7 +58,7 @@ func Turns(ctx context.Context, r Reader, id events.ConversationID, q ListQuery)
 	return page, nil
 }
 
-// countTurns fills in the counts of neighbouring turns that end where the span does.
+// countTurns fills in the counts of adjacent turns that end where the span ends.
 func countTurns(ctx context.Context, r Reader, id events.ConversationID, s span, list []Turn) error {
 	if len(list) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func countTurns(ctx context.Context, r Reader, id events.ConversationID, s span,
 	return nil
 }
 
-// since is what was added to earlier counts.
+// since returns the difference to earlier counts.
 func (c Counts) since(earlier Counts) Counts {
 	c.MessageCount -= earlier.MessageCount
 	c.TurnCount -= earlier.TurnCount
@@ -90,5 +90,5 @@ func (c Counts) since(earlier Counts) Counts {
 	return c
 }
 
-// empty tells whether there is no message, call or result.
+// empty reports whether there is no message, call or result.
 func (c Counts) empty() bool { return c.MessageCount+c.ToolCallCount+c.ToolResultCount == 0 }

@@ -7,19 +7,17 @@ import (
 	"mneme/pkg/summary"
 )
 
-// State is a conversation in a unit of work: as it was loaded, and as the
-// reducers have changed it since.
+// State is a conversation in a unit of work: as loaded, with the reducers' changes.
 type State struct {
 	Conversation
-	Ledger  summary.Ledger // what its summaries cover; nobody reads how much of them is open
-	Key     int64          // the backend's own key of the conversation, 0 while it has none
+	Ledger  summary.Ledger // what its summaries cover; its open amounts are not used here
+	Key     int64          // the backend's key of the conversation, 0 if it has none yet
 	Touched bool           // something changed: save it
-	Dropped bool           // delete what was stored of it before saving
+	Dropped bool           // delete its stored rows before saving
 	Ended   bool           // the stored current version ends at the first of Versions
 }
 
-// Unit is the unit of work of the projection "graph". Rows are in order of their
-// sequences.
+// Unit is the unit of work of the projection "graph". Rows are in order of sequence.
 type Unit struct {
 	States   map[events.ConversationID]*State
 	Messages []Of[State, Message]
@@ -30,19 +28,19 @@ type Unit struct {
 
 	Summaries []Of[State, Summary]
 	Condensed []Of[State, Condensed]
-	// What reducers look up of earlier batches: see [LookupsOf].
-	Known    map[SummaryRef]summary.Range // and the summaries of this batch
+	// Rows of earlier batches that reducers look up: see [LookupsOf].
+	Known    map[SummaryRef]summary.Range // including the summaries of this batch
 	Returned map[CallRef]bool             // calls that have a result
 }
 
-// Of is a new row with the state of the conversation it belongs to.
+// Of is a new row with the state of its conversation.
 type Of[S, R any] struct {
 	State *S
 	Row   R
 }
 
-// Version is a description from the sequence that made it to the one that ended
-// it; Ended 0 means that it is current.
+// Version is a description from the sequence that made it to the sequence that ended it;
+// Ended 0 means that it is current.
 type Version struct {
 	Seq   uint64
 	Ended uint64
@@ -50,7 +48,7 @@ type Version struct {
 	Description
 }
 
-// NewUnit makes an empty unit; the backend adds the states it has loaded.
+// NewUnit makes an empty unit; the backend adds the states that it loads.
 func NewUnit() *Unit {
 	return &Unit{States: map[events.ConversationID]*State{}, Known: map[SummaryRef]summary.Range{}, Returned: map[CallRef]bool{}}
 }
@@ -63,7 +61,7 @@ func (u *Unit) Tombstone(id events.ConversationID) uint64 {
 	return 0
 }
 
-// touch finds or begins the conversation of an event and notes that it moved on.
+// touch finds or creates the conversation of an event and records its new last sequence.
 func (u *Unit) touch(e *events.Recorded) *State {
 	id := e.Conversation()
 	s := u.States[id]
@@ -91,7 +89,7 @@ func (u *Unit) touch(e *events.Recorded) *State {
 func (u *Unit) describe(s *State, e *events.Recorded) {
 	for i := range u.Versions {
 		if v := &u.Versions[i]; v.State == s && v.Row.Ended == 0 {
-			if v.Row.Seq == e.Seq { // the version that this event began
+			if v.Row.Seq == e.Seq { // the version that this event started
 				v.Row.Description = s.Description
 				return
 			}
@@ -102,7 +100,7 @@ func (u *Unit) describe(s *State, e *events.Recorded) {
 	u.Versions = append(u.Versions, Of[State, Version]{s, Version{Seq: e.Seq, Time: timeText(e), Description: s.Description}})
 }
 
-// drop forgets what the unit holds of a conversation and marks what is stored.
+// drop removes a conversation's rows from the unit and marks its stored rows for deletion.
 func (u *Unit) drop(s *State) {
 	u.Messages = without(u.Messages, s)
 	u.said = without(u.said, s)
@@ -128,7 +126,7 @@ func originOf(e *events.Recorded) Origin {
 	return Origin{EventID: e.ID, Source: e.Source, Time: timeText(e)}
 }
 
-// timeText is the producer's time as a read model keeps it: RFC 3339 in UTC.
+// timeText formats the producer's time for a read model: RFC 3339 in UTC.
 func timeText(e *events.Recorded) string {
 	if e.Time.IsZero() {
 		return ""

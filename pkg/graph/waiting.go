@@ -14,8 +14,8 @@ type CallRef struct {
 	ToolCallID   string
 }
 
-// Waiting holds calls until their results come, or results until their calls come.
-// Nearly all meet in the batch that they came in, and are never stored.
+// Waiting holds calls until their results arrive, or results until their calls arrive.
+// Nearly all pairs meet in one batch and are never stored.
 type Waiting[R any] struct {
 	rows map[CallRef]waiting[R]
 	met  []CallRef
@@ -26,7 +26,7 @@ type waiting[R any] struct {
 	stored bool
 }
 
-// Loaded adds what a backend has stored.
+// Loaded adds a row that the backend has stored.
 func (w *Waiting[R]) Loaded(ref CallRef, row R) { w.put(ref, waiting[R]{row, true}) }
 
 func (w *Waiting[R]) add(ref CallRef, row R) { w.put(ref, waiting[R]{row, false}) }
@@ -38,7 +38,7 @@ func (w *Waiting[R]) put(ref CallRef, row waiting[R]) {
 	w.rows[ref] = row
 }
 
-// take ends the waiting of one.
+// take removes and returns a waiting row.
 func (w *Waiting[R]) take(ref CallRef) (row R, stored, ok bool) {
 	found, ok := w.rows[ref]
 	delete(w.rows, ref)
@@ -48,12 +48,12 @@ func (w *Waiting[R]) take(ref CallRef) (row R, stored, ok bool) {
 	return found.row, found.stored, ok
 }
 
-// drop forgets a conversation.
+// drop removes the rows of a conversation.
 func (w *Waiting[R]) drop(id events.ConversationID) {
 	maps.DeleteFunc(w.rows, func(ref CallRef, _ waiting[R]) bool { return ref.Conversation == id })
 }
 
-// New lists what is to be stored, sorted by conversation and call.
+// New lists the rows to store, sorted by conversation and call.
 func (w *Waiting[R]) New() []CallRef {
 	var list []CallRef
 	for ref, row := range w.rows {
@@ -70,8 +70,8 @@ func (w *Waiting[R]) New() []CallRef {
 	return list
 }
 
-// Row is what waits under a name.
+// Row returns the row that waits for a call.
 func (w *Waiting[R]) Row(ref CallRef) R { return w.rows[ref].row }
 
-// Met lists what was stored and waits no more: it is to be deleted.
+// Met lists the stored rows that no longer wait and must be deleted.
 func (w *Waiting[R]) Met() []CallRef { return w.met }

@@ -21,7 +21,7 @@ import (
 // grace is the time that Kubernetes gives a program to stop.
 const grace = 30 * time.Second
 
-func TestNothingIsLostWhileServersAndProgramsComeAndGo(t *testing.T) {
+func TestNothingIsLostWhileServersAndProgramsRestart(t *testing.T) {
 	if !mnemetest.All {
 		t.Skip("takes two minutes: make test-all")
 	}
@@ -30,7 +30,7 @@ func TestNothingIsLostWhileServersAndProgramsComeAndGo(t *testing.T) {
 	l := c.startLoad()
 	l.goesOn()
 
-	// Programs come, go in order, and are killed.
+	// Programs start, stop gracefully, and are killed.
 	c.add("ingestor")
 	c.add("file-tracker")
 	c.add("summarizer")
@@ -46,7 +46,7 @@ func TestNothingIsLostWhileServersAndProgramsComeAndGo(t *testing.T) {
 	c.awaitShared()
 	l.goesOn()
 
-	// The server that leads the stream is killed, and comes back.
+	// The server that leads the stream is killed and restarted.
 	killed := c.leader()
 	killed.kill()
 	l.goesOn()
@@ -55,7 +55,7 @@ func TestNothingIsLostWhileServersAndProgramsComeAndGo(t *testing.T) {
 	require.NotEqual(t, killed, c.leader())
 	l.goesOn()
 
-	// The one that leads it now is restarted as in an upgrade.
+	// The new leader is restarted as in an upgrade.
 	upgraded := c.leader()
 	upgraded.handOver()
 	l.goesOn()
@@ -78,8 +78,8 @@ func TestNothingIsLostWhileServersAndProgramsComeAndGo(t *testing.T) {
 	require.Equal(t, c.conversations(c.apis[0]), c.conversations(c.apis[1]))
 }
 
-// imports brings in recorded conversations, or where there are none the samples of the
-// repository, and returns how many events these are.
+// imports imports recorded conversations, or the repository's samples if there are none,
+// and returns the number of their events.
 func (c *topology) imports() int {
 	c.t.Helper()
 	from := filepath.Join(root, "internal/transcript/testdata")
@@ -104,8 +104,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// awaitApplied waits until all of the log is applied. It holds at least what was
-// acknowledged; an event whose acknowledgement was lost can be in it twice.
+// awaitApplied waits until the whole log is applied. The log has at least the acknowledged
+// events; an event whose acknowledgement was lost can be in it twice.
 func (c *topology) awaitApplied(events uint64) {
 	c.t.Helper()
 	for _, api := range c.apis {
@@ -129,8 +129,8 @@ func (c *topology) awaitApplied(events uint64) {
 	}
 }
 
-// verifies that the read models are what the log makes, all of it: what the summarizer
-// writes meanwhile is compared in another round.
+// verifies that the read models match the whole log. It repeats the comparison for events
+// that the summarizer writes meanwhile.
 func (c *topology) verifies(api *process) {
 	c.t.Helper()
 	eventually(c.t, api.name+" finds every read model equal", func() bool {
@@ -147,12 +147,12 @@ func (c *topology) verifies(api *process) {
 	})
 }
 
-// Of a conversation as long as these the summaries leave this much, in characters: less
-// than makes one due, the share of the last turns, and the message that is in the way.
+// Summaries of conversations of this length leave at most this many characters uncovered:
+// less than the threshold, the share of the last turns, and one message that does not fit.
 const leave = 3_000 + 1_500 + 100
 
-// awaitSummarized waits until of each conversation that was published nothing is due, and
-// looks that the summaries of a level follow each other.
+// awaitSummarized waits until nothing is due in any published conversation, and checks that
+// the summaries of a level follow each other.
 func (c *topology) awaitSummarized(acked map[string][]string) {
 	c.t.Helper()
 	for conversation := range acked {
@@ -188,8 +188,8 @@ func (c *topology) awaitSummarized(acked map[string][]string) {
 	}
 }
 
-// summarizedOnce looks that the log holds no summary twice, whoever wrote it while
-// summarizers came and went.
+// summarizedOnce checks that the log holds no summary twice, although several summarizers
+// wrote them.
 func (c *topology) summarizedOnce() {
 	c.t.Helper()
 	type key struct{ conversation, id string }
@@ -210,8 +210,8 @@ func (c *topology) summarizedOnce() {
 	c.t.Logf("%d summaries were written", len(seen))
 }
 
-// reads looks that every conversation can be read, and holds what was acknowledged, in
-// order and once.
+// reads checks that every conversation can be read and holds the acknowledged messages once
+// and in order.
 func (c *topology) reads(api *process, acked map[string][]string) {
 	c.t.Helper()
 	list := c.conversations(api)
@@ -256,7 +256,7 @@ func all[T any](t *testing.T, api *process, path, member string) (list []T) {
 	}
 }
 
-// get reads what must be there.
+// get makes a request that must succeed.
 func get[T any](t *testing.T, api *process, path string) (v T) {
 	t.Helper()
 	response, err := http.Get(api.url + path)

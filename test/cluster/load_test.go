@@ -18,8 +18,8 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// load is what agents publish while servers and programs come and go. Each of them has a
-// conversation of its own, and publishes an event again until it is acknowledged.
+// load is published by agents while servers and programs restart. Each agent has its own
+// conversation, and repeats an event until it is acknowledged.
 type load struct {
 	t     *testing.T
 	stop  context.CancelFunc
@@ -36,7 +36,7 @@ const (
 	pace   = 20 * time.Millisecond
 )
 
-// startLoad begins to publish.
+// startLoad starts publishing.
 func (c *topology) startLoad() *load {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(c.t.Context())
@@ -55,8 +55,8 @@ func (c *topology) startLoad() *load {
 	return l
 }
 
-// publish goes on until ctx ends. Only a message that is acknowledged is followed by
-// another one.
+// publish publishes until ctx ends. It sends the next message only after the previous one is
+// acknowledged.
 func (l *load) publish(ctx context.Context, conversation string, publish func(context.Context, events.Event) error) {
 	for i := 0; ctx.Err() == nil; {
 		id := fmt.Sprint("m", i)
@@ -65,7 +65,7 @@ func (l *load) publish(ctx context.Context, conversation string, publish func(co
 			l.t.Error(err)
 			return
 		}
-		// Not by ctx: what is under way must end, or nobody knows what became of it.
+		// Not with ctx: a request in progress must finish, or its outcome is unknown.
 		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		err = publish(attempt, e)
 		cancel()
@@ -81,7 +81,7 @@ func (l *load) publish(ctx context.Context, conversation string, publish func(co
 	}
 }
 
-// overNATS publishes as an agent with the client library.
+// overNATS publishes like an agent that uses the client library.
 func overNATS(conn *nats.Conn) func(context.Context, events.Event) error {
 	var log *eventlog.Log
 	return func(ctx context.Context, e events.Event) (err error) {
@@ -96,7 +96,7 @@ func overNATS(conn *nats.Conn) func(context.Context, events.Event) error {
 	}
 }
 
-// overHTTP publishes as an agent without one.
+// overHTTP publishes like an agent without the library.
 func overHTTP(url string) func(context.Context, events.Event) error {
 	return func(ctx context.Context, e events.Event) error {
 		body, err := json.Marshal(map[string]any{"specversion": "1.0", "type": e.Type, "source": e.Source, "id": e.ID, "subject": e.Subject, "data": json.RawMessage(e.Data)})
@@ -160,7 +160,7 @@ func (l *load) goesOn() {
 	})
 }
 
-// end waits for what is under way.
+// end waits for requests in progress.
 func (l *load) end() {
 	l.stop()
 	l.ended.Wait()

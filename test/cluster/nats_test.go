@@ -15,7 +15,7 @@ import (
 	"mneme/internal/mnemetest/natstest"
 )
 
-// manifest is what deploy/k8s says of a container of NATS.
+// manifest is the NATS container in deploy/k8s.
 type manifest struct {
 	Spec struct {
 		Replicas int
@@ -49,14 +49,14 @@ func natsManifest(t *testing.T) (m manifest) {
 	return m
 }
 
-// natsServer is one of the cluster's. It can be started again.
+// natsServer is a server of the cluster. It can be restarted.
 type natsServer struct {
 	*process
 	t       *testing.T
 	name    string // nats-0
 	client  string // URL
 	command []string
-	stop    []string // what Kubernetes runs before it ends a server
+	stop    []string // the command that Kubernetes runs before it stops a server
 	grace   time.Duration
 	ready   []string // paths of its probes
 }
@@ -109,14 +109,14 @@ func (s *natsServer) awaitReady() {
 	}
 }
 
-// again starts a server that has ended.
+// again restarts a server that has ended.
 func (s *natsServer) again() {
 	s.t.Helper()
 	s.process = start(s.t, s.name, s.url, nil, s.command...)
 	s.awaitReady()
 }
 
-// handOver ends a server as Kubernetes does.
+// handOver stops a server as Kubernetes does.
 func (s *natsServer) handOver() {
 	s.t.Helper()
 	start(s.t, s.name+" preStop", "", nil, s.stop...).awaitEnd(patience)

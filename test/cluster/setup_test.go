@@ -1,5 +1,5 @@
-// Package cluster runs the large topology as it runs in Kubernetes, with real processes:
-// three NATS servers that hold the log three times, Neo4j, and several of each program.
+// Package cluster runs the topology of deploy/k8s with real processes: three NATS servers
+// with three replicas of the log, Neo4j, and several processes of each program.
 package cluster
 
 import (
@@ -19,10 +19,10 @@ import (
 	"mneme/internal/mnemetest/programs"
 )
 
-// root is the repository.
+// root is the root of the repository.
 const root = "../.."
 
-// patience is what anything may take on a busy machine.
+// patience is the time limit for everything, on a busy machine.
 const patience = time.Minute
 
 // build builds mneme, and NATS at the version of go.mod.
@@ -37,17 +37,17 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// process is a program that runs, or has ended.
+// process is a running or ended program.
 type process struct {
 	t     *testing.T
 	name  string
 	cmd   *exec.Cmd
 	log   lines
 	ended chan struct{}
-	url   string // of its /healthz and all else
+	url   string // base URL of its /healthz and other paths
 }
 
-// lines is what a process logs.
+// lines holds the log of a process.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -59,7 +59,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// last are so many lines from the end.
+// last returns the last n lines.
 func (l *lines) last(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *lines) last(n int) string {
 	return strings.Join(all[max(0, len(all)-n):], "\n")
 }
 
-// start runs a command until it is ended, or the test is.
+// start runs a command until it is stopped or the test ends.
 func start(t *testing.T, name, url string, environment []string, command ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, url: url, cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
@@ -92,7 +92,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// terminate is what Kubernetes does first. The process must end in order, in time.
+// terminate sends SIGTERM, like Kubernetes. The process must end gracefully and in time.
 func (p *process) terminate(within time.Duration) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -111,7 +111,7 @@ func (p *process) awaitEnd(within time.Duration) {
 	p.t.Logf("%s ended within %s", p.name, time.Since(began).Round(time.Millisecond))
 }
 
-// answers is what a process says under a path, "" if it does not answer 200.
+// answers returns the response to a path, "" unless the status is 200.
 func (p *process) answers(path string) string {
 	client := http.Client{Timeout: 5 * time.Second}
 	response, err := client.Get(p.url + path)
@@ -126,7 +126,7 @@ func (p *process) answers(path string) string {
 	return string(body) + "\n"
 }
 
-// await waits until a process answers 200 under a path.
+// await waits until a process answers 200 to a path.
 func (p *process) await(path string) {
 	p.t.Helper()
 	eventually(p.t, p.name+path, func() bool {
@@ -139,7 +139,7 @@ func (p *process) await(path string) {
 	})
 }
 
-// eventually waits for something to become true, and says how long that took.
+// eventually waits until a condition is true, and logs how long that took.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	began := time.Now()

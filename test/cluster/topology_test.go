@@ -20,7 +20,7 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// partitions of deploy/k8s, and copies of the log.
+// The partitions and replicas of deploy/k8s.
 const (
 	partitions = 8
 	replicas   = 3
@@ -35,7 +35,7 @@ type topology struct {
 	neo4j    string
 	workers  map[string][]*process // by program
 	apis     []*process
-	programs int // that were started
+	programs int // number of programs started
 }
 
 // setup starts everything and waits until the partitions are shared.
@@ -62,7 +62,7 @@ func setup(t *testing.T) *topology {
 	return c
 }
 
-// run starts a program with the settings of deploy/k8s, but that summaries are due early.
+// run starts a program with the settings of deploy/k8s, except that summaries are due earlier.
 func (c *topology) run(name string) *process {
 	c.t.Helper()
 	c.programs++
@@ -83,18 +83,18 @@ func (c *topology) run(name string) *process {
 // add starts one more worker.
 func (c *topology) add(name string) { c.workers[name] = append(c.workers[name], c.run(name)) }
 
-// first is the oldest worker, which counts no more.
+// first removes and returns the oldest worker.
 func (c *topology) first(name string) *process {
 	p := c.workers[name][0]
 	c.workers[name] = c.workers[name][1:]
 	return p
 }
 
-// driven are the lines of /readyz about partitions that a worker drives.
+// driven matches a line of /readyz about a partition that a worker drives.
 var driven = regexp.MustCompile(`(?m)^\w+ partition (\d+): live`)
 
-// awaitShared waits until the workers of each program drive each partition once, and
-// none more than one more than another.
+// awaitShared waits until the workers of each program together drive each partition once,
+// evenly distributed.
 func (c *topology) awaitShared() {
 	c.t.Helper()
 	for name, list := range c.workers {
@@ -112,8 +112,8 @@ func (c *topology) awaitShared() {
 	}
 }
 
-// leader is the server that leads the stream. It also looks that there are three copies,
-// and that the stream is as large as was asked for.
+// leader returns the server that leads the stream. It also checks that there are three
+// replicas and that the stream has the configured size.
 func (c *topology) leader() *natsServer {
 	c.t.Helper()
 	conn, err := eventlog.Connect(c.url, "test", slog.New(slog.DiscardHandler))
@@ -145,7 +145,7 @@ func (c *topology) leader() *natsServer {
 	return leader
 }
 
-// streamInfo is what the servers say of the stream, nil if they don't.
+// streamInfo returns the servers' information about the stream, nil if they don't answer.
 func streamInfo(conn *nats.Conn) *jetstream.StreamInfo {
 	js, err := jetstream.New(conn)
 	if err != nil {

@@ -17,7 +17,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestTheComposeFileFitsThePrograms(t *testing.T) {
+func TestComposeFileMatchesThePrograms(t *testing.T) {
 	t.Parallel()
 	project, err := load(t.Context(), read(t, "docker-compose.yml"), nil)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestTheEnvironmentNamesTheModel(t *testing.T) {
 	require.Contains(t, strings.Join(check(project, built(t)), "\n"), "summarizer is refused by summarizer: mneme: MNEME_LLM_MODEL is empty")
 }
 
-// A check that finds nothing proves nothing: each of these mistakes must be found.
+// Each of these mistakes must be found, to prove that the checks can fail.
 func TestMistakesInAComposeFileAreFound(t *testing.T) {
 	t.Parallel()
 	p := built(t)
@@ -114,7 +114,7 @@ func TestMistakesInAComposeFileAreFound(t *testing.T) {
 	}
 }
 
-// Versions stand in several places; these are the ones that must be the same.
+// These versions appear in several places and must be the same.
 func TestTheImagesAreOfTheVersionsThatTheTestsRunWith(t *testing.T) {
 	t.Parallel()
 	file, goMod := read(t, "docker-compose.yml"), read(t, "go.mod")
@@ -130,7 +130,7 @@ func TestTheImagesAreOfTheVersionsThatTheTestsRunWith(t *testing.T) {
 	require.Contains(t, read(t, "deploy/Dockerfile"), "ARG BUILD_IMAGE=golang:"+language[1]+"\n")
 }
 
-// The image must be built from what git knows: see .dockerignore.
+// The image must be built from files that git tracks: see .dockerignore.
 func TestTheImageIsBuiltFromEveryFileOfTheCommit(t *testing.T) {
 	t.Parallel()
 	ignored := map[string]bool{}

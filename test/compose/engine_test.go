@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cache is what prepare.sh fills.
+// cache is the folder that prepare.sh fills.
 const cache = root + "/.cache/compose"
 
-// supervised runs a command until its standard input ends, so that it ends with the
-// test however that ends.
+// supervised runs a command until its standard input ends, so that it ends with the test,
+// however the test ends.
 const supervised = `"$@" & read -r _; kill $!; wait`
 
-// engine makes sure that a docker engine answers, and returns the environment in which
-// docker and docker compose find it. One that it starts itself has folders of its own,
-// changes neither the firewall nor the routes of the machine, and ends with the test.
+// engine makes sure that a Docker engine answers, and returns the environment for docker and
+// docker compose to find it. If it starts an engine, that engine has its own folders, changes
+// neither the firewall nor the routes of the machine, and ends with the test.
 func engine(t *testing.T) []string {
 	t.Helper()
 	if exec.Command("docker", "version").Run() == nil {
@@ -32,7 +32,7 @@ func engine(t *testing.T) []string {
 	require.NoError(t, err)
 	data, err := filepath.Abs(cache + "/data")
 	require.NoError(t, err)
-	run, err := os.MkdirTemp("", "mneme-engine-") // short: the path of a socket has 108 bytes
+	run, err := os.MkdirTemp("", "mneme-engine-") // short, because the path of a socket is limited to 108 bytes
 	require.NoError(t, err)
 
 	lib, err := filepath.Glob(unpacked + "/usr/lib/*-linux-gnu")
@@ -70,13 +70,13 @@ func engine(t *testing.T) []string {
 	return env
 }
 
-// tail is the last lines of a text.
+// tail returns the last lines of a text.
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// project is docker-compose.yml as it runs for a test.
+// project is docker-compose.yml running for a test.
 type project struct {
 	t     *testing.T
 	env   []string
@@ -85,14 +85,14 @@ type project struct {
 	url, nats string // where the services answer on this machine
 }
 
-// name of the project, the same in each run: so what a run left behind that was killed
-// is found by the next.
+// name of the project, the same in each run, so that a run finds the remains of a killed
+// one.
 const name = "mneme-test"
 
-// images that no variable of the environment names are built, as stand-ins.
+// images not named by an environment variable are built as stand-ins.
 var images = map[string]string{"NATS_IMAGE": "nats", "NEO4J_IMAGE": "neo4j", "BUILD_IMAGE": "golang"}
 
-// newProject builds what the compose file runs. It takes ports that are free.
+// newProject builds the images of the compose file and chooses free ports.
 func newProject(t *testing.T) *project {
 	t.Helper()
 	p := &project{t: t, env: engine(t), files: []string{"docker-compose.yml"}}
@@ -121,8 +121,8 @@ func newProject(t *testing.T) *project {
 	return p
 }
 
-// remove leaves nothing of the project but, in an engine of the test's own, the images
-// that the next run begins with.
+// remove deletes the project. In an engine that the test started it keeps the images, for
+// the next run.
 func (p *project) remove() {
 	if p.t.Failed() {
 		p.t.Logf("%s", p.try("docker", "ps", "--all"))
@@ -161,7 +161,7 @@ func (p *project) compose(args ...string) string {
 	return out
 }
 
-// docker runs a command that must do what it is to do.
+// docker runs a command that must succeed.
 func (p *project) docker(args ...string) string {
 	p.t.Helper()
 	out, err := p.run(append([]string{"docker"}, args...)...)
@@ -169,7 +169,7 @@ func (p *project) docker(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// try runs a command and returns what it printed, whatever became of it.
+// try runs a command and returns its output, even if it fails.
 func (p *project) try(command ...string) string {
 	out, _ := p.run(command...)
 	return strings.TrimSpace(out)

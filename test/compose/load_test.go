@@ -1,5 +1,5 @@
-// Package compose tests docker-compose.yml: here against the settings of the programs
-// that it starts, and, in `make test-compose`, by running it.
+// Package compose tests docker-compose.yml: against the settings of the programs that it
+// starts, and, in `make test-compose`, by running it.
 package compose
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// root is the repository.
+// root is the root of the repository.
 const root = "../.."
 
-// load parses a compose file as docker compose does, with nothing but the variables
-// that are given, and refuses what the specification does not know.
+// load parses a compose file like docker compose, with only the given variables, and refuses
+// everything that is not in the specification.
 func load(ctx context.Context, text string, variables map[string]string) (*types.Project, error) {
 	dir, err := filepath.Abs(root)
 	if err != nil {
@@ -50,10 +50,10 @@ func load(ctx context.Context, text string, variables map[string]string) (*types
 	return loader.LoadWithContext(ctx, details)
 }
 
-// programs are mneme's.
+// programs holds mneme's programs.
 type programs struct {
-	dir   string   // of mneme, built
-	names []string // of all of them
+	dir   string   // folder of the built mneme
+	names []string // of all programs
 }
 
 // build makes mneme once for all tests of this package.
@@ -69,7 +69,7 @@ var build = sync.OnceValues(func() (*programs, error) {
 	if p.dir, err = filepath.Abs(filepath.Join(root, ".cache", "programs")); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", p.dir+string(filepath.Separator), "./cmd/mneme") // as other tests: what is up to date stays
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", p.dir+string(filepath.Separator), "./cmd/mneme") // the same flags as other tests, to share the build cache
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return p, fmt.Errorf("%w: %s", err, out)
@@ -84,9 +84,9 @@ func built(t *testing.T) *programs {
 	return p
 }
 
-// settings asks for the names of what a program is configured by, with the variables
-// of its service set; it is an error if the program would refuse one. A variable without
-// a value is one that the environment was to give and did not.
+// settings returns the names of a program's settings, with the variables of its service set,
+// and an error if the program would refuse one. A variable without a value is missing from
+// the environment.
 func (p *programs) settings(program string, variables types.MappingWithEquals) ([]string, error) {
 	cmd := exec.Command(filepath.Join(p.dir, "mneme"), "config", program, "--json")
 	cmd.Env = []string{}

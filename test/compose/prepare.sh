@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Puts into .cache/compose what the test needs to run docker-compose.yml and is missing:
+# Puts into .cache/compose what is missing to run docker-compose.yml in the test:
 #
 #   docker-compose   Compose, built from its Go module
-#   engine/          Debian's docker.io, unpacked and not installed, if no engine answers
-#   context/         of the build of stand-ins, for the images that no variable names
+#   engine/          Debian's docker.io, unpacked but not installed, if no engine answers
+#   context/         the build context of stand-ins, for images that no variable names
 #
-# It needs no image registry. Without an engine that answers it needs Debian, its package
+# It needs no image registry. If no Docker engine answers, it needs Debian, its package
 # registry and root.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,7 +15,7 @@ mkdir -p "$cache"
 
 die() { echo "docker-compose.yml can't be run: $*" >&2; exit 1; }
 
-# once FILE WHAT MAKE…: runs MAKE with a name to make FILE by, unless it is there.
+# once FILE WHAT MAKE…: unless FILE exists, runs MAKE with a temporary name and moves the result to FILE.
 once() {
   local file="$1" what="$2"; shift 2
   [[ ! -e "$file" ]] || return 0
@@ -33,7 +33,7 @@ build_compose() { # its go.mod excludes versions, so that it can't be installed 
   rm -rf "$module"
 }
 
-# debian PACKAGE… unpacks what is missing here of the packages and their dependencies.
+# debian PACKAGE… unpacks the missing ones of the packages and their dependencies.
 debian() {
   local into="$1" debs="$1.debs"; shift
   rm -rf "$debs"; mkdir -p "$debs/partial" "$into"

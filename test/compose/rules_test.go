@@ -13,12 +13,12 @@ import (
 	"github.com/docker/go-units"
 )
 
-// ours tells whether a service runs a program of mneme.
+// ours reports whether a service runs a program of mneme.
 func ours(s types.ServiceConfig, project *types.Project) bool {
 	return s.Image == project.Services["ingestor"].Image
 }
 
-// scaled are the services that may run more than once.
+// scaled lists the services that may run more than once.
 var scaled = []string{"ingestor", "file-tracker", "summarizer"}
 
 // check lists what is wrong with a project, sorted.
@@ -49,7 +49,7 @@ func check(project *types.Project, p *programs) []string {
 	return wrong
 }
 
-// pinned is an image of a full version, or of a digest.
+// pinned matches an image with a full version or a digest.
 var pinned = regexp.MustCompile(`:\d+\.\d+\.\d+[^/]*$|@sha256:[0-9a-f]{64}$`)
 
 func image(s types.ServiceConfig) []string {
@@ -59,8 +59,8 @@ func image(s types.ServiceConfig) []string {
 	return nil
 }
 
-// checked services tell docker whether they work, start again when they end, and may
-// end in peace.
+// checked services have a health check, restart when they end, and get time to end
+// gracefully.
 func checked(s types.ServiceConfig) (wrong []string) {
 	if h := s.HealthCheck; h == nil || h.Disable || len(h.Test) < 2 || h.Test[0] != "CMD" || h.Interval == nil || h.Timeout == nil || h.StartPeriod == nil {
 		wrong = append(wrong, "has no whole health check")
@@ -97,7 +97,7 @@ func contained(s types.ServiceConfig) (wrong []string) {
 	return wrong
 }
 
-// memory is bounded, and what Go's collector aims at lies below the bound.
+// memory is limited, and the target of Go's collector is below the limit.
 func memory(s types.ServiceConfig) []string {
 	if s.MemLimit == 0 {
 		return []string{"has no memory limit"}
@@ -113,7 +113,7 @@ func memory(s types.ServiceConfig) []string {
 	return nil
 }
 
-// waits for what it needs to be healthy, not only there.
+// waits until its dependencies are healthy, not only started.
 func waits(s types.ServiceConfig) (wrong []string) {
 	for name, d := range s.DependsOn {
 		if d.Condition != types.ServiceConditionHealthy {
@@ -123,7 +123,7 @@ func waits(s types.ServiceConfig) (wrong []string) {
 	return wrong
 }
 
-// program compares a service that runs one of ours with what that knows.
+// program compares a service with the settings that its program knows.
 func program(s types.ServiceConfig, p *programs) (wrong []string) {
 	if len(s.Entrypoint) > 0 || len(s.Command) != 1 || !slices.Contains(p.names, s.Command[0]) {
 		return []string{fmt.Sprintf("runs %q, which is none of %s", append(slices.Clone(s.Entrypoint), s.Command...), strings.Join(p.names, ", "))}
@@ -155,7 +155,7 @@ func program(s types.ServiceConfig, p *programs) (wrong []string) {
 	return wrong
 }
 
-// storeDir is where the server of our configuration keeps the log.
+// storeDir is where a server with our configuration keeps the log.
 var storeDir = regexp.MustCompile(`(?m)^\s*store_dir: "(.*)"$`)
 
 // natsServer runs with our configuration, and keeps the log on a volume.
@@ -182,11 +182,11 @@ func natsServer(project *types.Project) (wrong []string) {
 	return wrong
 }
 
-// setting is a line of neo4j.conf.
+// setting matches a line of neo4j.conf.
 var setting = regexp.MustCompile(`(?m)^([a-z._]+)=(.*)$`)
 
-// neo4jServer runs with our settings. Its image takes them from variables, in whose
-// names "_" stands for a dot and "__" for "_".
+// neo4jServer runs with our settings. Its image takes them from variables; "_" in a name
+// means a dot, and "__" means "_".
 func neo4jServer(project *types.Project) (wrong []string) {
 	text, err := os.ReadFile(filepath.Join(root, "deploy/neo4j/neo4j.conf"))
 	if err != nil {
@@ -205,7 +205,7 @@ func neo4jServer(project *types.Project) (wrong []string) {
 	return wrong
 }
 
-// password is the same for Neo4j and for those that use it.
+// password is the same for Neo4j and its clients.
 func password(project *types.Project) (wrong []string) {
 	auth := value(project.Services["neo4j"], "NEO4J_AUTH")
 	for name, s := range project.Services {
@@ -216,8 +216,8 @@ func password(project *types.Project) (wrong []string) {
 	return wrong
 }
 
-// ofSummaries are the settings that ingestor does not have. The environment sets them, the
-// key of a model above all; those that name files need a volume too.
+// ofSummaries checks the settings of summaries, which ingestor does not have. The environment
+// sets them, the key of a model above all; settings that name files need a volume too.
 func ofSummaries(project *types.Project, p *programs) (wrong []string) {
 	others, err := p.settings("ingestor", nil)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long partitions may take to move, or a killed program to be back.
+// patience is how long partitions may take to move, or a killed program to restart.
 const patience = time.Minute
 
 func TestTheComposeFileRuns(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTheComposeFileRuns(t *testing.T) {
 	p.compose("up", "--detach", "--wait", "--scale", "ingestor=3", "--scale", "summarizer=2")
 	p.shares(3)
 
-	// One of them is killed while more is published, and comes back.
+	// One ingestor is killed while more is published, and restarts.
 	half := make(chan struct{})
 	var load sync.WaitGroup
 	load.Go(func() { published += p.publishes(half) })
@@ -57,12 +57,12 @@ func TestTheComposeFileRuns(t *testing.T) {
 	p.summarizes("load-0-0")
 	p.verifies(published)
 
-	// Everything ends in order, within its memory, and goes on with what it had.
+	// Everything stops gracefully, within its memory, and continues with its data.
 	p.compose("stop")
 	for _, service := range []string{"ingestor", "file-tracker", "summarizer", "context-api", "nats", "neo4j"} {
 		for _, id := range p.containers(service) {
 			state := p.docker("inspect", "--format", "{{.State.ExitCode}} {{.State.OOMKilled}}", id)
-			if service == "neo4j" { // Java's code for SIGTERM
+			if service == "neo4j" { // Java's exit code after SIGTERM
 				state = strings.Replace(state, "143", "0", 1)
 			}
 			require.Equal(t, "0 false", state, service)
@@ -77,7 +77,7 @@ func TestTheComposeFileRuns(t *testing.T) {
 	}
 }
 
-// outside looks up where the services answer on this machine.
+// outside finds the addresses of the services on this machine.
 func (p *project) outside() {
 	p.t.Helper()
 	p.url = "http://" + strings.TrimSpace(p.compose("port", "context-api", "8420"))
@@ -86,14 +86,14 @@ func (p *project) outside() {
 	require.Contains(p.t, p.nats, "//127.0.0.1:")
 }
 
-// containers of a service, in their order.
+// containers returns the containers of a service, in order.
 func (p *project) containers(service string) []string {
 	p.t.Helper()
 	return strings.Fields(p.compose("ps", "--all", "--quiet", service))
 }
 
-// stamped programs tell the commit that they were built from. In a worktree's folder
-// the build can't find it.
+// stamped programs report the commit that they were built from. The build can't find it in
+// the folder of a worktree.
 func (p *project) stamped() {
 	p.t.Helper()
 	if info, err := os.Stat(root + "/.git"); err != nil || !info.IsDir() {
@@ -114,7 +114,7 @@ func (p *project) mneme(into any, args ...string) {
 	require.NoError(p.t, json.Unmarshal([]byte(lines[len(lines)-1]), into), "%s", lines)
 }
 
-// prints is the lines that a command of mneme prints.
+// prints returns the lines that a command of mneme prints.
 func (p *project) prints(args ...string) []string {
 	p.t.Helper()
 	cmd := exec.Command(filepath.Join(built(p.t).dir, "mneme"), append(args, "--json", "--url", p.url, "--nats-url", p.nats)...)
@@ -123,7 +123,7 @@ func (p *project) prints(args ...string) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// summarizes asks the summarizer that has the conversation for a summary, and reads it.
+// summarizes requests a summary of a conversation and reads it.
 func (p *project) summarizes(conversation string) {
 	p.t.Helper()
 	var asked struct{ Written []string }
@@ -153,8 +153,8 @@ func (p *project) derived() (n uint64) {
 	return n
 }
 
-// imports brings in the recorded conversations, or where there are none the samples of
-// the repository, and returns how many events these are.
+// imports imports the recorded conversations, or the repository's samples if there are none,
+// and returns the number of their events.
 func (p *project) imports() uint64 {
 	p.t.Helper()
 	dir := os.Getenv("MNEME_TEST_DATA")
@@ -174,8 +174,8 @@ func (p *project) imports() uint64 {
 	return imported.Published
 }
 
-// verifies that the read models are what the log makes, which holds so many events and
-// what the summarizer wrote.
+// verifies that the read models match the log, which holds this many events in addition to
+// the summarizer's.
 func (p *project) verifies(events uint64) {
 	p.t.Helper()
 	type progress struct{ messages, lag uint64 }
@@ -199,7 +199,7 @@ func (p *project) verifies(events uint64) {
 			last, changed = now, time.Now()
 		}
 		require.GreaterOrEqual(p.t, status.Stream.Messages, events, "the log holds what was acknowledged")
-		if status.Stream.Messages != events+p.derived() { // it may be writing just now
+		if status.Stream.Messages != events+p.derived() { // it may just be writing
 			return false
 		}
 		for _, s := range status.Projections {
@@ -211,7 +211,7 @@ func (p *project) verifies(events uint64) {
 		}
 		return true
 	}
-	for !caughtUp() { // thousands of summaries are written one after the other
+	for !caughtUp() { // thousands of summaries are written in sequence
 		require.Less(p.t, time.Since(changed), patience, "the read models don't catch up, or the log holds something else: %+v", last)
 		time.Sleep(200 * time.Millisecond)
 	}
@@ -236,17 +236,17 @@ func (p *project) verifies(events uint64) {
 		}
 		return behind == 0
 	}
-	for !whole() { // the summarizer has written something meanwhile
+	for !whole() { // the summarizer has written more events meanwhile
 		require.Less(p.t, time.Since(begun), patience, "the read models stay behind")
 	}
 	p.t.Logf("verified %d events: %s", events, time.Since(begun).Round(time.Millisecond))
 }
 
-// driven is a line of /readyz about a partition that the program drives.
+// driven matches a line of /readyz about a partition that the program drives.
 var driven = regexp.MustCompile(`(?m)^graph partition (\d+): live`)
 
-// shares waits until so many ingestors drive all partitions, each partition once, and
-// each ingestor some.
+// shares waits until this many ingestors together drive each partition once, and each of
+// them at least one.
 func (p *project) shares(ingestors int) {
 	p.t.Helper()
 	ids := p.containers("ingestor")
@@ -274,14 +274,14 @@ func (p *project) shares(ingestors int) {
 // partitions of docker-compose.yml.
 const partitions = 8
 
-// What publishes sends, and by how many at once.
+// How many messages publishes sends, and how many at once.
 const (
 	publishers = 4
 	each       = 500
 )
 
-// publishes messages to the API, closes half when half of them are acknowledged or no
-// more will be, and returns how many these are at the end.
+// publishes publishes messages to the API and returns how many were acknowledged. It closes
+// half once half of them are acknowledged, or no more will be.
 func (p *project) publishes(half chan struct{}) (acknowledged uint64) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

@@ -55,7 +55,7 @@ func (c *campaign) note(o Outcome) {
 	c.outcomes = append(c.outcomes, o)
 }
 
-// report is what is known by now.
+// report returns the results so far.
 func (c *campaign) report() *Report {
 	r := &Report{
 		Seed: c.Seed, Faults: c.Plan.Faults, Events: c.Events, Publish: c.tally.snapshot(), Read: c.reads.snapshot(),
@@ -103,7 +103,7 @@ func (c *campaign) keepReporting(ctx context.Context) {
 	}
 }
 
-// write writes a report as JSON, and as Markdown. A file is whole or as it was.
+// write writes the report as JSON and as Markdown. Each file is replaced atomically.
 func (r *Report) write(jsonFile, markdownFile string) error {
 	text, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
@@ -112,11 +112,11 @@ func (r *Report) write(jsonFile, markdownFile string) error {
 	return errors.Join(replace(jsonFile, append(text, '\n')), replace(markdownFile, []byte(r.Markdown())))
 }
 
-// reportName is the name of a report as JSON, beside the directory of the campaign.
+// reportName is the file name of the JSON report, next to the campaign's directory.
 const reportName = "report.json"
 
-// readReport reads the report that a campaign wrote last. One that was ended before it
-// wrote any has none to complete.
+// readReport reads the last report of a campaign. If the campaign ended before it wrote
+// one, the report is empty and complete.
 func readReport(path string) (*Report, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,15 +145,15 @@ func replace(path string, text []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// Markdown is the report for people.
+// Markdown returns the report as Markdown.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# Faults\n\n<!-- Made by make faults; do not edit. -->\n")
-	say("What happens to mneme when what it runs on fails. Everything is real: nats-server, Neo4j, two ingestors, two file-trackers and two summarizers on Neo4j, one of each on")
-	say("SQLite, and a context-api for each store, all on one log of %d partitions and each in a process of its own. The summarizers on Neo4j write the summaries, the one on SQLite only follows.", partitions)
-	say("Recorded conversations of agents are published to the log, many at once, while faults of a schedule that a seed decides come over it, one behind the other and one amid the other,")
-	say("while read models are rebuilt, and while readers look at every answer. Nobody publishes while a store is more than %d events behind.\n", maxBehind)
+	say("What happens to mneme when the systems it depends on fail. Everything is real: nats-server, Neo4j, two ingestors, two file-trackers and two summarizers on Neo4j, one of each on")
+	say("SQLite, and a context-api for each store, all on one log of %d partitions and each in a separate process. The summarizers on Neo4j write the summaries; the one on SQLite only follows.", partitions)
+	say("Recorded conversations of agents are published to the log, many at once. Meanwhile faults happen on a schedule that the seed decides, some in sequence and some overlapping,")
+	say("read models are rebuilt, and readers check every answer. Publishing pauses while a store is more than %d events behind.\n", maxBehind)
 	say("    %s\n", r.Command)
 	say("%s\n", r.verdict())
 	say("| | |\n|---|---|")
@@ -161,47 +161,47 @@ func (r *Report) Markdown() string {
 	say("| events acknowledged | %d of %d |", r.Acknowledged, r.Events)
 	say("| time | %s |", r.Took.Round(time.Second))
 	if r.Later {
-		say("| checked | by `faults check`, on what it had left when it was interrupted |")
+		say("| checked | by `faults check`, on what the interrupted run had stored |")
 	}
 	if r.Checked.Messages > 0 {
 		say("| messages in the log, of %d conversations | %d, %d MB |", r.Checked.Conversations, r.Checked.Messages, r.Checked.LogBytes>>20)
-		say("| of them copies, dropped by the read models | %d |", r.Checked.Duplicates)
-		say("| of them against the rules, listed as failed | %d |", r.Checked.Refused)
-		say("| of them summaries, of levels 1, 2, … | %s |", strings.Trim(fmt.Sprint(r.Checked.Summaries), "[]"))
-		say("| of them titles | %d |", r.Checked.Titles)
-		say("| time that summarizers took for what was due in the end | %s |", r.Summarized.Round(time.Second))
+		say("| copies among them, dropped by the read models | %d |", r.Checked.Duplicates)
+		say("| invalid ones among them, listed as failed | %d |", r.Checked.Refused)
+		say("| summaries among them, on levels 1, 2, … | %s |", strings.Trim(fmt.Sprint(r.Checked.Summaries), "[]"))
+		say("| titles among them | %d |", r.Checked.Titles)
+		say("| time that summarizers took for the rest at the end | %s |", r.Summarized.Round(time.Second))
 		for _, name := range projections {
 			say("| hash of the read model %s, from the log and in both stores | `%s` |", name, r.Checked.Hashes[name])
 		}
 		say("| time of the checks | %s |", r.Checked.Took.Round(time.Second))
 	}
 	say("\n## Faults and recovery\n")
-	say("Recovery is from the end of the fault (a process is started again, a link is good again) until publishing goes on and both stores have applied")
-	say("everything that was acknowledged by then; where faults overlap it includes the others. Stall is the longest time in which nothing was acknowledged, also because nobody published.\n")
+	say("Recovery is the time from the end of the fault (the process is restarted, the link works again) until publishing continues and both stores have applied")
+	say("everything that was acknowledged by then; if faults overlap, it includes the others. Stall is the longest time without an acknowledgement, even if publishing was paused.\n")
 	say("| fault | of | times | recovery p50 | max | stall p50 | max | publishers saw | readers saw |\n|---|---|---:|---:|---:|---:|---:|---|---|")
 	for _, g := range r.groups() {
 		say("| %s | %s | %d | %s | %s | %s | %s | %s | %s |", g.kind, g.target, len(g.recovery),
 			seconds(middle(g.recovery)), seconds(slices.Max(g.recovery)), seconds(middle(g.stall)), seconds(slices.Max(g.stall)), listOf(g.publish), listOf(g.read))
 	}
 	if len(r.Rebuilt) > 0 {
-		say("\n## Rebuilds\n\nEach goes on amid the faults that follow it, until it serves or nothing of it is left.\n\n| of | after events | took | end |\n|---|---:|---:|---|")
+		say("\n## Rebuilds\n\nEach continues through the faults that follow it, until it serves or all of it is removed.\n\n| read model | after events | took | end |\n|---|---:|---:|---|")
 		for _, b := range r.Rebuilt {
 			say("| %s | %d | %s | %s |", b.Model, b.Events, seconds(b.Took), b.End)
 		}
 	}
-	say("\n## Seen by everybody\n\n| what | times |\n|---|---:|")
+	say("\n## Totals\n\n| what | times |\n|---|---:|")
 	for _, counts := range []map[string]int{r.Publish, r.Read} {
 		for _, what := range slices.Sorted(maps.Keys(counts)) {
 			say("| %s | %d |", what, counts[what])
 		}
 	}
 	say("\n## What is checked\n")
-	say("While it runs: an answer is 200, 404, 503 or 504, and comes; 404 never for what is acknowledged and asked for with at_least; a conversation's messages are a run of what was published, in order,")
-	say("up to what at_least asked for; its count never falls while no rebuild is under way; a context has nothing twice, nothing out of order, and no call without the result that is acknowledged; summaries of a level follow each other;")
-	say("no projector halts; no program ends by itself, and every one ends within %s of a SIGTERM, with exit code 0.\n", endPatience)
-	say("In the end, when everything is healed: every acknowledged event is in the log exactly as it was sent and in both stores exactly once; each conversation is in the order in which it was published; what is listed as")
-	say("failed is what breaks a rule, and nothing else; on each level the summaries of a conversation follow each other from its first event on, without overlap and gap, each once in the log and once in every read model,")
-	say("each says rightly what it was made of, and none is missing that is due; as many events are applied and as many copies dropped as the log has; `verify` finds no difference; and the hashes of every conversation are")
+	say("During the run: every request gets an answer, with status 200, 404, 503 or 504; an acknowledged event requested with at_least never gives 404; a conversation's messages are an unbroken run of the published ones, in order,")
+	say("up to the at_least that was requested; its count never falls unless a rebuild is running; a context has no duplicates, nothing out of order, and no call without its acknowledged result; summaries of a level follow each other;")
+	say("no projector halts; no program exits by itself, and each exits within %s of a SIGTERM, with code 0.\n", endPatience)
+	say("At the end, when all faults are over: every acknowledged event is in the log exactly as it was sent and in both stores exactly once; each conversation is in the order in which it was published; exactly the invalid")
+	say("events are listed as failed; on each level the summaries of a conversation follow each other from its first event on, without overlap or gap, each once in the log and once in every read model,")
+	say("each states its sources correctly, and no due summary is missing; the numbers of applied events and dropped copies match the log; `verify` finds no difference; and the hashes of every conversation are")
 	say("the same in both stores.")
 	if r.Violating > 0 {
 		say("\n## Violations\n")
@@ -222,7 +222,7 @@ func (r *Report) verdict() string {
 	return fmt.Sprintf("**No violation**: of %d acknowledged events 0 are lost, 0 doubled, 0 out of order, in the log and in both stores.", r.Checked.Acknowledged)
 }
 
-// group is what became of faults of one kind and class of targets.
+// group collects the outcomes of faults of one kind and class of targets.
 type group struct {
 	kind            Kind
 	target          string
@@ -254,7 +254,7 @@ func (r *Report) groups() []*group {
 	return list
 }
 
-// class leaves out which of several programs a target is.
+// class returns the target without the number that tells several programs apart.
 func class(target string) string {
 	if from := linkFrom(target); from != "" && from != everybody {
 		return link(linkServer(target), "one program")
@@ -269,7 +269,7 @@ func middle(list []time.Duration) time.Duration {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-// listOf lists trouble, without what is no trouble.
+// listOf lists the counts of errors; 200, 404 and repeats are not errors.
 func listOf(counts map[string]int) string {
 	var list []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {

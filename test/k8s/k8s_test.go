@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEveryOverlayFitsThePrograms(t *testing.T) {
+func TestEveryOverlayMatchesThePrograms(t *testing.T) {
 	t.Parallel()
 	dirs, err := filepath.Glob(filepath.Join(root, "deploy/k8s/overlays/*"))
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestEveryOverlayFitsThePrograms(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeWithoutItsSecrets(t *testing.T) {
+func TestOverlaysFailWithoutTheirSecrets(t *testing.T) {
 	t.Parallel()
 	files := tree(t)
 	for file, overlay := range map[string]string{keyFile: "overlays/llm", embeddingsFile: "overlays/embeddings"} {
@@ -64,7 +64,7 @@ func TestNothingIsMadeWithoutItsSecrets(t *testing.T) {
 	require.Equal(t, 3, examples)
 }
 
-func TestTheModelsOfSummariesAndOfEmbeddingsGoTogether(t *testing.T) {
+func TestSummaryAndEmbeddingModelsCanBeCombined(t *testing.T) {
 	t.Parallel()
 	files := tree(t)
 	files["/deploy/k8s/overlays/own/kustomization.yaml"] = strings.Replace(files["/deploy/k8s/overlays/embeddings/kustomization.yaml"], "../production", "../llm", 1)
@@ -80,7 +80,7 @@ func TestTheModelsOfSummariesAndOfEmbeddingsGoTogether(t *testing.T) {
 	}
 }
 
-// A check that finds nothing proves nothing: each of these mistakes must be found.
+// Each of these mistakes must be found, to prove that the checks can fail.
 func TestMistakesAreFound(t *testing.T) {
 	t.Parallel()
 	right := tree(t)
@@ -126,7 +126,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"overlays/trial", "resources:\n  - neo4j.yaml", "resources: []", "ingestor connects to bolt://neo4j:7687, which is not there"},
 		{"overlays/trial", "key: password}", "key: pass}", `wants the key "pass" of the Secret`},
 		{"overlays/trial", "NEO4J_db_lock_acquisition_timeout", "NEO4J_db_lock__acquisition_timeout", "neo4j runs without db.lock.acquisition.timeout=20s"},
-		{"overlays/trial", "enableServiceLinks: false # it", "enableServiceLinks: true # it", "neo4j has variables that nobody set"},
+		{"overlays/trial", "enableServiceLinks: false # otherwise", "enableServiceLinks: true # otherwise", "neo4j has variables that nobody set"},
 		{"overlays/production", "newTag: 1.0.0", "newTag: latest", "context-api runs registry.example.com/mneme:latest, neither"},
 		{"overlays/production", "neo4j+s://neo4j.example.com:7687", "https://neo4j.example.com", "ingestor is refused: mneme: MNEME_NEO4J_URI"},
 		{"overlays/autoscaled", "mneme_projection_lag_events", "mneme_projection_lag", "ScaledObject ingestor asks for mneme_projection_lag, which docs/metrics.md does not have"},
@@ -186,8 +186,8 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// TestProbesAreAnswered starts each program with the settings of its Deployment, except
-// for where the servers are, and asks what its probes ask.
+// TestProbesAreAnswered starts each program with the settings of its Deployment, except for
+// the addresses of servers, and sends its probes.
 func TestProbesAreAnswered(t *testing.T) {
 	t.Parallel()
 	r, err := render(tree(t), "overlays/production")
@@ -203,7 +203,7 @@ func TestProbesAreAnswered(t *testing.T) {
 	var servers struct{ NATS string }
 	require.NoError(t, json.Unmarshal(line, &servers))
 
-	data := t.TempDir() // context-api reads what the others write
+	data := t.TempDir() // shared, because context-api reads what the others write
 	for _, name := range programNames {
 		c := r.workload(name).container()
 		variables, err := r.environment(c)
@@ -212,7 +212,7 @@ func TestProbesAreAnswered(t *testing.T) {
 			"MNEME_NATS_URL": servers.NATS, "MNEME_STORE": "sqlite", "MNEME_DATA": data, "MNEME_LISTEN": free(t),
 			"MNEME_NEO4J_URI": "bolt://127.0.0.1:7687",
 		})
-		if variables["MNEME_PARTITIONS"] != "" { // of the log that is there
+		if variables["MNEME_PARTITIONS"] != "" { // for an existing log
 			variables["MNEME_PARTITIONS"], variables["MNEME_REPLICAS"] = "1", "1"
 		}
 		program := exec.Command(filepath.Join(p.dir, c.Command[0]))
@@ -243,7 +243,7 @@ func start(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// free is an address that nobody listens on.
+// free returns an unused address.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

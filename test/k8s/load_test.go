@@ -1,5 +1,5 @@
-// Package k8s tests deploy/k8s: every overlay is rendered as kubectl does it, decoded as
-// the Kubernetes API does it, and compared with the programs that it starts.
+// Package k8s tests deploy/k8s: it renders every overlay like kubectl, decodes it like the
+// Kubernetes API, and compares it with the programs that it starts.
 package k8s
 
 import (
@@ -24,13 +24,13 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// root is the repository.
+// root is the root of the repository.
 const root = "../.."
 
-// overlays are what an operator applies, and base, which lacks a Neo4j.
+// overlays lists the overlays that an operator applies, and base, which lacks a Neo4j.
 var overlays = []string{"base", "overlays/trial", "overlays/production", "overlays/autoscaled", "overlays/external-nats", "overlays/llm", "overlays/embeddings"}
 
-// The files that an operator makes.
+// The files that an operator creates.
 const (
 	secretFile       = "/deploy/k8s/components/credentials/neo4j.env"
 	secretSample     = "password=one of a test\n"
@@ -40,7 +40,7 @@ const (
 	embeddingsSample = "key=a third of a test\n"
 )
 
-// tree is deploy/k8s and what it refers to, in memory: files by path.
+// tree reads deploy/k8s and the files it refers to into memory, by path.
 func tree(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{secretFile: secretSample, keyFile: keySample, embeddingsFile: embeddingsSample}
@@ -58,7 +58,7 @@ func tree(t *testing.T) map[string]string {
 	return files
 }
 
-// rendered is what an overlay makes.
+// rendered holds the objects of an overlay.
 type rendered struct {
 	overlay    string
 	workloads  []*workload
@@ -95,8 +95,7 @@ var decoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }()
 
-// render makes an overlay from files; a field that Kubernetes or KEDA does not know is
-// an error.
+// render renders an overlay from files; a field unknown to Kubernetes or KEDA is an error.
 func render(files map[string]string, overlay string) (*rendered, error) {
 	disk := filesys.MakeFsInMemory()
 	for name, text := range files {
@@ -161,7 +160,7 @@ func (r *rendered) add(kind string, text []byte) error {
 	return nil
 }
 
-// workload is the one of a name, or nil.
+// workload returns the workload with a name, or nil.
 func (r *rendered) workload(name string) *workload {
 	for _, w := range r.workloads {
 		if w.name == name {
@@ -171,8 +170,8 @@ func (r *rendered) workload(name string) *workload {
 	return nil
 }
 
-// environment is what a container's variables are at its start. Of a password that is
-// not there it is any.
+// environment returns a container's variables at its start. A missing password gets any
+// value.
 func (r *rendered) environment(c *corev1.Container) (map[string]string, error) {
 	variables := map[string]string{}
 	var errs []error

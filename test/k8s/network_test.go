@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// matches tells whether a selector selects labels; without a selector nothing is selected.
+// matches reports whether a selector selects labels; no selector selects nothing.
 func matches(selector *metav1.LabelSelector, set map[string]string) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && s.Matches(labels.Set(set))
 }
 
-// port of a pod, by its name or number.
+// port finds a port of a pod by name or number.
 func (w *workload) port(p intstr.IntOrString) (int32, bool) {
 	for _, port := range w.container().Ports {
 		if p.Type == intstr.String && port.Name == p.StrVal || p.Type == intstr.Int && port.ContainerPort == p.IntVal {
@@ -43,7 +43,7 @@ func (r *rendered) peer(name string) peer {
 	return peer{name: name, pod: w.pod.Labels, workload: w}
 }
 
-// selects tells whether a rule's peers are this one. A rule without peers means everybody.
+// selects reports whether a rule's peers include this one. A rule without peers includes all.
 func selects(list []networkingv1.NetworkPolicyPeer, p peer) bool {
 	if len(list) == 0 {
 		return true
@@ -59,13 +59,13 @@ func selects(list []networkingv1.NetworkPolicyPeer, p peer) bool {
 	})
 }
 
-// within tells whether an address is one of a block. Pods have none here.
+// within reports whether an address is in a block. Pods have no address here.
 func within(block *networkingv1.IPBlock, address netip.Addr) bool {
 	in := func(cidr string) bool { return netip.MustParsePrefix(cidr).Contains(address) }
 	return address.IsValid() && in(block.CIDR) && !slices.ContainsFunc(block.Except, in)
 }
 
-// opens tells whether a rule is for a port of a pod, which the pod gives the names of.
+// opens reports whether a rule opens a port of a pod, which resolves the port's name.
 func opens(list []networkingv1.NetworkPolicyPort, to *workload, number int32) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(p networkingv1.NetworkPolicyPort) bool {
 		if p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP || p.Port == nil {
@@ -79,7 +79,7 @@ func opens(list []networkingv1.NetworkPolicyPort, to *workload, number int32) bo
 	})
 }
 
-// connects tells whether the policies let one pod connect to a port of another.
+// connects reports whether the policies let one pod connect to a port of another.
 func (r *rendered) connects(from, to peer, port int32) bool {
 	leaves, enters := true, true
 	for _, direction := range []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress} {
@@ -109,10 +109,10 @@ func (r *rendered) connects(from, to peer, port int32) bool {
 	return leaves && enters
 }
 
-// link is a connection that is needed.
+// link is a required connection.
 type link struct{ from, to string }
 
-// network lets through what is needed, and nothing else.
+// network allows exactly the required connections.
 func network(r *rendered) (wrong []string) {
 	needed := map[link][]int32{}
 	for _, program := range programNames {
@@ -144,13 +144,13 @@ func network(r *rendered) (wrong []string) {
 			}
 		}
 	}
-	// What somebody else runs in the namespace.
+	// Someone else's pod in the namespace.
 	for _, name := range slices.Sorted(maps.Keys(peers)) {
 		if r.connects(peers[name], peers["a neighbor"], 80) {
 			wrong = append(wrong, "NetworkPolicies: "+name+" reaches a pod without a policy of its own")
 		}
 	}
-	// What is not in the cluster.
+	// Hosts outside the cluster.
 	for _, program := range programNames {
 		for name, port := range map[string]int32{"nats": 4222, "neo4j": 7687} {
 			if want := r.workload(name) == nil; want != r.connects(r.peer(program), peers["elsewhere"], port) {
@@ -167,7 +167,7 @@ func network(r *rendered) (wrong []string) {
 	return append(wrong, selecting(r)...)
 }
 
-// outside is reached by who calls a model, to write or to embed, on the public internet only.
+// outside: only programs that call a model reach hosts outside, and only public ones.
 func outside(r *rendered, from *workload) (wrong []string) {
 	variables, _ := r.environment(from.container())
 	calls := slices.Contains([]string{"openai", "anthropic"}, variables["MNEME_SUMMARY_WRITER"]) || variables["MNEME_EMBEDDINGS"] == "openai"
@@ -184,7 +184,7 @@ func outside(r *rendered, from *workload) (wrong []string) {
 	return wrong
 }
 
-// selecting policies select something, and the ports they name are there.
+// selecting policies select something, and the ports that they name exist.
 func selecting(r *rendered) (wrong []string) {
 	resolves := func(policy string, pod *metav1.LabelSelector, ports []networkingv1.NetworkPolicyPort) {
 		var selected []*workload

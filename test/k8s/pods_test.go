@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// programNames are the programs of mneme that run in the cluster.
+// programNames lists mneme's programs that run in the cluster.
 var programNames = []string{"ingestor", "file-tracker", "summarizer", "context-api"}
 
-// paths that programs answer a probe at; TestProbesAreAnswered asks them.
+// The paths where programs answer probes; TestProbesAreAnswered requests them.
 var paths = []string{"/healthz", "/readyz"}
 
-// pods are what every pod is to be.
+// pods checks the rules for every pod.
 func pods(r *rendered, p *programs) (wrong []string) {
 	for _, w := range r.workloads {
 		var list []string
@@ -80,7 +80,7 @@ func contained(w *workload) (wrong []string) {
 	return wrong
 }
 
-// bounded pods have requests and limits, and what Go's collector aims at lies below.
+// bounded pods have requests and limits, and the target of Go's collector is below the limit.
 func bounded(w *workload) (wrong []string) {
 	r := w.container().Resources
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -127,7 +127,7 @@ func probed(w *workload) (wrong []string) {
 			wrong = append(wrong, "is probed in a way that these rules don't know")
 		}
 	}
-	// What programs need to end: 10 s for a batch, 5 s for requests, and what goes before.
+	// The time that programs need to end: 10 s for a batch, 5 s for requests, and the steps before.
 	need := int64(20)
 	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil && c.Lifecycle.PreStop.Sleep != nil {
 		need += c.Lifecycle.PreStop.Sleep.Seconds
@@ -157,7 +157,7 @@ func mounted(w *workload) (wrong []string) {
 	return wrong
 }
 
-// there is what a pod refers to.
+// there checks that everything a pod refers to exists.
 func (r *rendered) there(w *workload) (wrong []string) {
 	for _, v := range w.pod.Spec.Volumes {
 		if v.ConfigMap != nil && r.configMaps[v.ConfigMap.Name] == nil {
@@ -170,10 +170,10 @@ func (r *rendered) there(w *workload) (wrong []string) {
 	return wrong
 }
 
-// pinned is an image of a full version, or of a digest.
+// pinned matches an image with a full version or a digest.
 var pinned = regexp.MustCompile(`:\d+\.\d+\.\d+[^/]*$|@sha256:[0-9a-f]{64}$`)
 
-// image is the one of docker-compose.yml, or mneme under another name, with a version.
+// image is the image in docker-compose.yml, or mneme under another name, with a version.
 func image(w *workload) (wrong []string) {
 	compose, err := os.ReadFile(filepath.Join(root, "docker-compose.yml"))
 	if err != nil {
@@ -190,7 +190,7 @@ func image(w *workload) (wrong []string) {
 	return wrong
 }
 
-// program compares a container with what the program in it knows.
+// program compares a container with the settings that its program knows.
 func (r *rendered) program(w *workload, p *programs) (wrong []string) {
 	c := w.container()
 	if len(c.Command) != 1 || len(c.Args) > 0 || !slices.Contains(p.names, c.Command[0]) || c.Command[0] != w.name {

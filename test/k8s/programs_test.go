@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programs are mneme's.
+// programs holds mneme's programs.
 type programs struct {
-	dir   string   // of all of them, built
+	dir   string   // folder of the built programs
 	names []string // as in the image
 
 	mu    sync.Mutex
-	known map[string]*knowledge // what they have said, by question
+	known map[string]*knowledge // cached answers, by question
 }
 
-// knowledge is what a program says of its settings.
+// knowledge holds the settings that a program reports.
 type knowledge struct {
 	names []string
 	err   error
@@ -42,7 +42,7 @@ var build = sync.OnceValues(func() (*programs, error) {
 	if p.dir, err = filepath.Abs(filepath.Join(root, ".cache", "programs")); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", p.dir+string(filepath.Separator), "./cmd/...") // what is up to date stays
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", p.dir+string(filepath.Separator), "./cmd/...") // reuses the build cache
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return p, fmt.Errorf("%w: %s", err, out)
@@ -57,8 +57,8 @@ func built(t *testing.T) *programs {
 	return p
 }
 
-// settings asks for the names of what a program is configured by, with these variables
-// set; it is an error if the program would refuse one.
+// settings returns the names of a program's settings, with these variables set, and an error
+// if the program would refuse one.
 func (p *programs) settings(program string, variables map[string]string) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

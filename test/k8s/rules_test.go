@@ -44,7 +44,7 @@ func check(r *rendered, p *programs) []string {
 	return slices.Compact(wrong)
 }
 
-// services lead to ports of pods that are there.
+// services lead to existing ports of pods.
 func services(r *rendered) (wrong []string) {
 	for _, s := range r.services {
 		found := false
@@ -72,7 +72,7 @@ func services(r *rendered) (wrong []string) {
 	return wrong
 }
 
-// resolves tells whether a URL names a Service with its port, or a host elsewhere.
+// resolves reports whether a URL names a Service with its port, or an external host.
 func (r *rendered) resolves(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *rendered) resolves(text string) bool {
 	})
 }
 
-// budgets let one pod of each workload go at a time.
+// budgets allow one pod of each workload to be evicted at a time.
 func budgets(r *rendered) (wrong []string) {
 	for _, w := range r.workloads {
 		var found []string
@@ -108,7 +108,7 @@ func budgets(r *rendered) (wrong []string) {
 	return wrong
 }
 
-// embeddings are asked for with the same settings by who embeds messages and who searches them.
+// embeddings: the program that embeds messages and the one that searches them use the same settings.
 func embeddings(r *rendered) (wrong []string) {
 	of := func(name string) map[string]string {
 		variables, _ := r.environment(r.workload(name).container())
@@ -127,7 +127,7 @@ func embeddings(r *rendered) (wrong []string) {
 	return wrong
 }
 
-// flag is the value of an argument of nats-server.
+// flag returns the value of an argument of nats-server.
 func flag(w *workload, name string) string {
 	for _, arg := range w.container().Args {
 		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
@@ -137,7 +137,7 @@ func flag(w *workload, name string) string {
 	return ""
 }
 
-// setting finds what server.conf says.
+// setting finds a value in server.conf.
 func setting(text, name string) string {
 	found := regexp.MustCompile(`(?m)^\s*` + name + `: "?(.*?)"?$`).FindStringSubmatch(text)
 	if found == nil {
@@ -220,8 +220,8 @@ func quantity(text string) int64 {
 	return q.Value()
 }
 
-// neo4jServer runs with our settings. Its image takes them from variables, in whose
-// names "_" stands for a dot and "__" for "_"; one that it does not know stops it.
+// neo4jServer runs with our settings. Its image takes them from variables; "_" in a name
+// means a dot, and "__" means "_". An unknown variable stops the server.
 func neo4jServer(r *rendered) (wrong []string) {
 	w := r.workload("neo4j")
 	if w == nil {

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"sync"
 
-	_ "github.com/kedacore/keda/v2/version" // so that go.mod names the version whose definition is read
+	_ "github.com/kedacore/keda/v2/version" // pins in go.mod the version whose definition is read
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 )
 
-// scaledObject is what the rules need of KEDA's ScaledObject. That the whole is one is
-// checked against KEDA's own definition of it.
+// scaledObject has the fields of KEDA's ScaledObject that the rules need. The complete object
+// is checked against KEDA's own definition.
 type scaledObject struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -66,7 +66,7 @@ var scaledSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return nil, fmt.Errorf("KEDA does not define v1alpha1")
 })
 
-// closed is a schema in which fields that it does not name are errors.
+// closed makes a schema refuse fields that it does not name.
 func closed(schema any) any {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -78,7 +78,7 @@ func closed(schema any) any {
 			s["additionalProperties"] = false
 		}
 		if s["x-kubernetes-int-or-string"] == true {
-			delete(s, "pattern") // which is for strings, and there are numbers too
+			delete(s, "pattern") // it applies to strings, but the value can be a number
 		}
 	case []any:
 		for i := range s {
@@ -101,7 +101,7 @@ func decodeScaled(text []byte) (*scaledObject, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The definition leaves it to Kubernetes what metadata is.
+	// The definition leaves metadata to Kubernetes.
 	metadata := object.(map[string]any)["metadata"].(map[string]any)
 	object.(map[string]any)["metadata"] = map[string]any{}
 	if err := schema.Validate(object); err != nil {
@@ -114,14 +114,14 @@ func decodeScaled(text []byte) (*scaledObject, error) {
 	return s, json.Unmarshal(raw, s)
 }
 
-// A query's metrics with their labels, and the labels by which it sums.
+// Match a query's metrics with their labels, and the labels of its sums.
 var (
 	selected = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
 	matched  = regexp.MustCompile(`([a-z_]+)=~?"([^"]*)"`)
 	grouped  = regexp.MustCompile(`by \(([a-z_, ]+)\)`)
 )
 
-// documented are the labels of each metric in docs/metrics.md.
+// documented returns the labels of each metric in docs/metrics.md.
 func documented(page string) map[string][]string {
 	metrics := map[string][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [a-z]+ \\| (.*?) \\|").FindAllStringSubmatch(page, -1) {
@@ -163,7 +163,7 @@ func scaling(r *rendered, page string) (wrong []string) {
 				if !ok {
 					complain("asks for %s, which docs/metrics.md does not have", m[1])
 				}
-				labels = append(slices.Clone(labels), "namespace") // Prometheus' own
+				labels = append(slices.Clone(labels), "namespace") // added by Prometheus
 				for _, by := range grouped.FindAllStringSubmatch(query, -1) {
 					if !slices.Contains(labels, by[1]) {
 						complain("sums by %s, which is no label of %s", by[1], m[1])

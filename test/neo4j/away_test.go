@@ -30,7 +30,7 @@ import (
 // patience is what programs may take on a busy machine.
 const patience = time.Minute
 
-// lines is what a program logs.
+// lines holds the log of a program.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -42,7 +42,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// with are the lines that hold a text.
+// with returns the lines that contain a text.
 func (l *lines) with(text string) (list []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *lines) with(text string) (list []string) {
 	return list
 }
 
-// freeAddress is one that nobody listens on now.
+// freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// get is an answer and how long it took.
+// get returns an answer and how long it took.
 func get(t *testing.T, url string) (status int, body string, took time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -86,7 +86,7 @@ func eventually(t *testing.T, url string, want int) {
 	}, patience, 20*time.Millisecond, url)
 }
 
-// publish brings the events of a history into a log.
+// publish publishes the events of a history.
 func publish(t *testing.T, log *eventlog.Log, messages []eventlog.Message) {
 	t.Helper()
 	for _, m := range messages {
@@ -97,8 +97,8 @@ func publish(t *testing.T, log *eventlog.Log, messages []eventlog.Message) {
 	}
 }
 
-// verified compares the read models behind an API with what the log makes in SQLite, up
-// to a sequence. It waits as long as they go on.
+// verified compares the read models behind an API with a replay of the log in SQLite, up to
+// a sequence. It waits while the read models make progress.
 func verified(t *testing.T, url string, upTo uint64) {
 	t.Helper()
 	deadline, applied := time.Now().Add(patience), uint64(0)
@@ -146,14 +146,14 @@ func readerOf(t *testing.T, log *eventlog.Log, models settings.Models, logger *s
 	return server.URL
 }
 
-func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
+func TestProgramsWaitForAnAbsentServerAndSkipNothing(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
 	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: "bolt://" + address}}
 	logged := &lines{}
 	logger := slog.New(slog.NewTextHandler(logged, nil))
 
-	// Nobody is there at the start.
+	// The server is absent at the start.
 	type started struct {
 		instance *service.Instance
 		err      error
@@ -173,7 +173,7 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 	require.Contains(t, logged.with("waiting for Neo4j")[0], "connection refused")
 
 	reader := readerOf(t, up.instance.Log, models, logger)
-	late := readerOf(t, up.instance.Log, models, logger) // which opens the models when nobody is there
+	late := readerOf(t, up.instance.Log, models, logger) // opens the read models while the server is absent
 	h := storetest.Realistic(3, 8)
 	third := len(h.Messages) / 3
 	publish(t, up.instance.Log, h.Messages[:third])
@@ -182,7 +182,7 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 		eventually(t, url+"/readyz", http.StatusOK)
 	}
 
-	// It dies while events come.
+	// The server dies while events arrive.
 	killed := make(chan struct{})
 	go func() {
 		defer close(killed)
@@ -221,7 +221,7 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 	require.InDelta(t, routines, runtime.NumGoroutine(), 60)
 	require.LessOrEqual(t, len(logged.with("projector waits")), 12, "%s", logged.with("projector waits"))
 
-	// It is back.
+	// The server is back.
 	neo4jtest.Restart(t, server)
 	for _, url := range append(urls, late) {
 		eventually(t, url+"/readyz", http.StatusOK)
@@ -231,7 +231,7 @@ func TestAServerThatIsAwayIsWaitedForAndNothingIsSkipped(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, body)
 }
 
-func TestAServerThatFallsSilentIsNotWaitedForForEver(t *testing.T) {
+func TestCallsToASilentServerTimeOut(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
 	p := newProxy(t, c.URI)

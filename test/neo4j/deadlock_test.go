@@ -15,7 +15,7 @@ import (
 	"mneme/pkg/projection"
 )
 
-// nextMessage is the sequence of the first message from an index on.
+// nextMessage returns the sequence of the first message from an index on.
 func nextMessage(h *storetest.History, from int) uint64 {
 	for _, m := range h.Messages[from:] {
 		if r, _, err := m.Decode(); err == nil && r.Type == events.TypeMessageCreated {
@@ -25,9 +25,10 @@ func nextMessage(h *storetest.History, from int) uint64 {
 	return 0
 }
 
-// TestADeadlockIsBegunAgain makes one: another transaction holds the conversation and
-// waits for the checkpoint, which the batch holds when it comes to the conversation.
-func TestADeadlockIsBegunAgain(t *testing.T) {
+// TestADeadlockIsRetried makes a deadlock: another transaction holds the conversation and
+// waits for the checkpoint, while the batch holds the checkpoint and waits for the
+// conversation.
+func TestADeadlockIsRetried(t *testing.T) {
 	t.Parallel()
 	h := storetest.Realistic(1, 2)
 	half := len(h.Messages) / 2

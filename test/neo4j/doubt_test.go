@@ -13,7 +13,7 @@ import (
 	"mneme/pkg/projection"
 )
 
-func TestACommitInDoubtIsNeitherLostNorDoneTwice(t *testing.T) {
+func TestACommitInDoubtIsAppliedExactlyOnce(t *testing.T) {
 	t.Parallel()
 	turns := 20
 	if mnemetest.All {
@@ -26,7 +26,7 @@ func TestACommitInDoubtIsNeitherLostNorDoneTwice(t *testing.T) {
 	c.URI = p.URI()
 	inGraph, inFiles := openGraph(t, c, g), openFiles(t, c, g)
 
-	// One commit in four loses its answer, one in eight does not arrive.
+	// One commit in four loses its answer, and one in eight never reaches the server.
 	var committed, unheard, lost atomic.Int64
 	p.atCommit(func() cut {
 		switch rand.IntN(8) {

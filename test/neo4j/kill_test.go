@@ -20,7 +20,7 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// recorded are the events of a recording, as an import makes them.
+// recorded returns the events that an import makes from a recording.
 func recorded(t *testing.T, name string) (list []events.Event) {
 	t.Helper()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
@@ -49,14 +49,14 @@ func recorded(t *testing.T, name string) (list []events.Event) {
 	return list
 }
 
-// portion is what one of several rounds publishes.
+// portion returns the events that one of several rounds publishes.
 func portion(list []events.Event, round, rounds int) []events.Event {
 	return list[len(list)*round/rounds : len(list)*(round+1)/rounds]
 }
 
-// TestNeo4jAndMnemeAreKilledAgainAndAgain kills the server in one round and the program
-// in the next, while events are published and applied.
-func TestNeo4jAndMnemeAreKilledAgainAndAgain(t *testing.T) {
+// TestNothingIsLostWhenNeo4jAndMnemeAreKilled kills the server and the program in alternate
+// rounds, while events are published and applied.
+func TestNothingIsLostWhenNeo4jAndMnemeAreKilled(t *testing.T) {
 	t.Parallel()
 	rounds, recording := 3, "openhands"
 	if mnemetest.All { // 20 times each

@@ -33,8 +33,8 @@ func TestAServerWithLittleMemory(t *testing.T) {
 		return int(n)
 	}
 
-	t.Run("takes a deleted conversation away in pieces, also after its process has died", func(t *testing.T) {
-		turns := 200 // of 13 events
+	t.Run("removes a deleted conversation in pieces, even after its process has died", func(t *testing.T) {
+		turns := 200 // 13 events each
 		if mnemetest.All {
 			turns = 8000
 		}
@@ -48,7 +48,7 @@ func TestAServerWithLittleMemory(t *testing.T) {
 		want, _ := inSQLite(t, h.Messages)
 		cp, err := dying.Acquire(t.Context(), 0, graphs.Fingerprint())
 		require.NoError(t, err)
-		p.atCommit(func() cut { return theAnswer }) // of the deletion, whose sweep is then for the next owner
+		p.atCommit(func() cut { return theAnswer }) // of the deletion, so that the next owner removes the rows
 		_, err = graphs.Apply(t.Context(), dying, cp, h.Since(deleted))
 		require.ErrorIs(t, err, projection.ErrUnavailable)
 		require.NotZero(t, nodes(), "it died before it was done")
@@ -64,7 +64,7 @@ func TestAServerWithLittleMemory(t *testing.T) {
 		require.Equal(t, want, stateOf(t, next))
 	})
 
-	t.Run("gets a batch that is too large in halves", func(t *testing.T) {
+	t.Run("gets halves of a batch that is too large", func(t *testing.T) {
 		h := storetest.Realistic(3, 40)
 		want, wantFiles := inSQLite(t, h.Messages)
 		inGraph, inFiles := openGraph(t, c, 2), openFiles(t, c, 2)

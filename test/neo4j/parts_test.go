@@ -15,11 +15,11 @@ import (
 	"mneme/pkg/graph/storetest"
 )
 
-// pause is a moment of so many milliseconds.
+// pause returns a channel that receives after some milliseconds.
 func pause(ms int) <-chan time.Time { return time.After(time.Duration(ms) * time.Millisecond) }
 
-// referring is a history whose messages refer to the same files and scopes, and whose
-// calls touch the same files, in an order of its own.
+// referring returns a history whose messages refer to the same files and scopes, and whose
+// calls touch the same files, in a different order for each history.
 func referring(conversation string, messages, files int, backwards bool) []eventlog.Message {
 	h := storetest.NewHistory()
 	for i := range messages {
@@ -40,7 +40,7 @@ func referring(conversation string, messages, files int, backwards bool) []event
 	return h.Messages
 }
 
-func TestPartitionsThatMakeTheSameFilesAtTheSameTimeGetAlong(t *testing.T) {
+func TestPartitionsCanMakeTheSameFilesConcurrently(t *testing.T) {
 	t.Parallel()
 	messages := 20
 	if mnemetest.All {
@@ -82,7 +82,7 @@ func TestPartitionsThatMakeTheSameFilesAtTheSameTimeGetAlong(t *testing.T) {
 	require.Empty(t, failedOf(t, inFiles))
 }
 
-func TestGenerationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
+func TestGenerationsInOneDatabaseAreSeparate(t *testing.T) {
 	t.Parallel()
 	c, one, other := shared(t), generation(t), generation(t)
 	h, more := storetest.Realistic(2, 2), storetest.Realistic(1, 1)
@@ -102,7 +102,7 @@ func TestGenerationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	require.Equal(t, goneFiles, stateOf(t, secondFiles))
 }
 
-func TestTextsThatMeanSomethingToCypherOrLuceneAreTexts(t *testing.T) {
+func TestCypherAndLuceneSyntaxInTextIsHarmless(t *testing.T) {
 	t.Parallel()
 	odd := []string{
 		"`", "``) DETACH DELETE n //", "' OR 1=1 //", `" OR ""="`, "$key", "$rows.messages", "{}", "}) MATCH (n) DETACH DELETE n", "\\", "\\u0027", "\n", "\r\n\t", "\x00", "a\x00b",

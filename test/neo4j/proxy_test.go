@@ -12,30 +12,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between a client and a server and can lose what goes through it.
+// proxy relays between a client and a server and can drop data.
 type proxy struct {
 	listener net.Listener
 	server   string
 
 	mu       sync.Mutex
 	conns    map[net.Conn]bool
-	onCommit func() cut // asked at each commit that a client sends
+	onCommit func() cut // called for each commit that a client sends
 
 	silent atomic.Bool
 }
 
-// cut says what is lost of a commit.
+// cut says which part of a commit is lost.
 type cut int
 
 const (
 	nothing   cut = iota
-	theCommit     // the server never gets it
-	theAnswer     // the server commits and nobody hears of it
+	theCommit     // the server never gets the commit
+	theAnswer     // the server commits, but the client gets no answer
 )
 
-// commit is Bolt's message COMMIT with its length and its end: a structure without
-// fields. No text holds it: there is a length before each that is not that of COMMIT,
-// or there is one in a million, and then a connection is lost without a commit.
+// commit is Bolt's message COMMIT with its length and its end: a structure without fields.
+// Text practically never contains it, because a different length precedes each text. Once in
+// a million it might; then a connection is lost without a commit.
 var commit = []byte{0x00, 0x02, 0xB0, 0x12, 0x00, 0x00}
 
 func newProxy(t *testing.T, uri string) *proxy {
@@ -63,17 +63,17 @@ func newProxy(t *testing.T, uri string) *proxy {
 	return p
 }
 
-// URI is where clients connect.
+// URI returns the address for clients.
 func (p *proxy) URI() string { return "bolt://" + p.listener.Addr().String() }
 
-// atCommit sets what is lost of the commits to come.
+// atCommit sets which part of future commits is lost.
 func (p *proxy) atCommit(lose func() cut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onCommit = lose
 }
 
-// open is how many connections go through.
+// open returns the number of connections.
 func (p *proxy) open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,10 +89,10 @@ func (p *proxy) cutAll() {
 	}
 }
 
-// fallSilent makes the proxy keep connections, take new ones, and carry nothing.
+// fallSilent makes the proxy keep connections and accept new ones, but relay nothing.
 func (p *proxy) fallSilent() { p.silent.Store(true) }
 
-// carry carries one connection until one of its ends, or the proxy, closes it.
+// carry relays one connection until an end or the proxy closes it.
 func (p *proxy) carry(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", p.server)
@@ -108,7 +108,7 @@ func (p *proxy) carry(client net.Conn) {
 		delete(p.conns, client)
 		p.mu.Unlock()
 	}()
-	deaf := make(chan struct{}) // closed when the client shall hear no more
+	deaf := make(chan struct{}) // closed when the client must get no more answers
 	var answers sync.WaitGroup
 	answers.Go(func() {
 		defer func() { _ = client.Close() }()
@@ -137,7 +137,7 @@ func (p *proxy) carry(client net.Conn) {
 	answers.Wait()
 }
 
-// ask carries what the client sends.
+// ask relays the client's data.
 func (p *proxy) ask(client io.Reader, server io.Writer, deaf chan struct{}) {
 	buffer := make([]byte, 64<<10)
 	for {

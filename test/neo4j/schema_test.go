@@ -13,8 +13,8 @@ import (
 	"mneme/pkg/graph/neo4jstore"
 )
 
-// TestAServerThatDiesWhileTheSchemaIsMade kills an empty server while a program makes
-// the schema; the next one must be able to.
+// TestAServerThatDiesWhileTheSchemaIsMade kills an empty server while a program makes the
+// schema. The next program must be able to make it.
 func TestAServerThatDiesWhileTheSchemaIsMade(t *testing.T) {
 	t.Parallel()
 	rounds := 1

@@ -1,6 +1,6 @@
-// Package neo4j_test lets Neo4j fail in every way that a user can meet, and looks at
-// what the programs say and at what is in the graph afterwards. MNEME_TEST_ALL=1 does
-// more of the same: more kills, more lost connections, longer conversations.
+// Package neo4j_test makes Neo4j fail in every way that a user can encounter, and checks what
+// the programs report and what the graph holds afterwards. MNEME_TEST_ALL=1 does more of the
+// same: more kills, more lost connections, longer conversations.
 package neo4j_test
 
 import (
@@ -19,12 +19,12 @@ import (
 	"mneme/pkg/projection"
 )
 
-// shared is how to reach the server that all tests share.
+// shared returns the configuration of the server that all tests share.
 func shared(t *testing.T) neo4jstore.Config {
 	return neo4jstore.Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()}
 }
 
-// generation is one that no other test writes.
+// generation returns a generation that no other test writes.
 func generation(t *testing.T) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(t.TempDir() + t.Name()))
@@ -36,8 +36,8 @@ var (
 	tracked = graph.FilesProjection(files.DefaultTable())
 )
 
-// drive brings messages of partition 0 into a store as a projector does: in batches, and
-// from the store's own checkpoint again after every error. It returns the errors.
+// drive applies messages of partition 0 to a store like a projector: in batches, and
+// continuing from the store's checkpoint after every error. It returns the errors.
 func drive[U projection.Unit](t *testing.T, p projection.Projection[U], s projection.Store[U], batch int, messages []eventlog.Message) (errs []error) {
 	t.Helper()
 	last := messages[len(messages)-1].Seq
@@ -57,7 +57,7 @@ func drive[U projection.Unit](t *testing.T, p projection.Projection[U], s projec
 	}
 }
 
-// since are the messages behind a sequence.
+// since returns the messages after a sequence.
 func since(messages []eventlog.Message, seq uint64) []eventlog.Message {
 	for i := range messages {
 		if messages[i].Seq > seq {
@@ -67,7 +67,7 @@ func since(messages []eventlog.Message, seq uint64) []eventlog.Message {
 	return nil
 }
 
-// state is what a read model holds, without what depends on how it came to be.
+// state is the content of a read model, without values that depend on its history.
 type state struct {
 	Seq, Applied, Duplicates uint64
 	Failed                   []projection.Failed
@@ -100,7 +100,7 @@ func hashesOf(t *testing.T, s projection.ReadStore) (list []projection.Conversat
 	return list
 }
 
-// inSQLite is what the same messages make in SQLite.
+// inSQLite returns the state that the same messages make in SQLite.
 func inSQLite(t *testing.T, messages []eventlog.Message) (inGraph, inFiles state) {
 	t.Helper()
 	g, err := sqlitestore.OpenGraph(t.Context(), filepath.Join(t.TempDir(), "graph.db"))

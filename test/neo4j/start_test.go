@@ -22,7 +22,7 @@ import (
 	"mneme/internal/settings"
 )
 
-// refused runs a program that ends at once, and returns its only words.
+// refused runs a program that ends at once, and returns its only output.
 func refused(t *testing.T, flags ...string) string {
 	t.Helper()
 	binary, err := mnemetest.Binary()
@@ -37,7 +37,7 @@ func refused(t *testing.T, flags ...string) string {
 	return string(out)
 }
 
-func TestAProgramThatCanNeverUseTheServerSaysWhyAndEnds(t *testing.T) {
+func TestAProgramThatCannotUseTheServerExplainsAndEnds(t *testing.T) {
 	t.Parallel()
 	files := neo4jtest.TLS(t)
 	const password = "correct horse"
@@ -65,7 +65,7 @@ func TestAProgramThatCanNeverUseTheServerSaysWhyAndEnds(t *testing.T) {
 		})
 	}
 
-	t.Run("encryption on one side only is waited out, with a hint", func(t *testing.T) {
+	t.Run("encryption on one side only is retried, with a hint", func(t *testing.T) {
 		for _, uri := range []string{strings.Replace(server.URI(), "bolt+s:", "bolt:", 1), strings.Replace(neo4jtest.URI(t), "bolt:", "bolt+s:", 1)} {
 			logged := &lines{}
 			ctx, cancel := context.WithCancel(t.Context())

@@ -22,8 +22,8 @@ import (
 var summaries = summary.Projection()
 
 // random makes histories of agents that work in several conversations, with ids and tenants
-// whose order is a matter of bytes. What is due is summarised as a summarizer would, and
-// sometimes as it must not.
+// whose order depends on bytes. It summarizes what is due like a summarizer, and sometimes
+// adds invalid summaries.
 type random struct {
 	*rand.Rand
 	history *storetest.History
@@ -80,7 +80,7 @@ func written(id events.ConversationID, name string, level int, first uint64) *ev
 	}
 }
 
-// summarise adds what is due, and sometimes a revision of it.
+// summarise adds the summary that is due, and sometimes a revision of it.
 func (r *random) summarise(t *testing.T, s summary.Reader) {
 	t.Helper()
 	settings := summary.DefaultSettings()
@@ -105,8 +105,8 @@ func (r *random) summarise(t *testing.T, s summary.Reader) {
 	}
 }
 
-// TestSummariesAreTheSameInBothBackends applies random histories to both, batch by batch,
-// and asks both everything.
+// TestSummariesAreTheSameInBothBackends applies random histories to both backends, batch by
+// batch, and compares every read.
 func TestSummariesAreTheSameInBothBackends(t *testing.T) {
 	t.Parallel()
 	histories, rounds := 2, 25
@@ -145,7 +145,7 @@ func TestSummariesAreTheSameInBothBackends(t *testing.T) {
 	}
 }
 
-// said is what a read model answers.
+// said holds the answers of a read model.
 type said struct {
 	Conversations []summary.Conversation
 	Marks         [][]summary.Mark

@@ -15,8 +15,8 @@ import (
 // minStream is the smallest stream worth creating: some of the largest events.
 const minStream int64 = 64 << 20
 
-// storeShare is what the server may store in dir: 80 % of what is free there and
-// what it holds already. Where the free space cannot be told, the default.
+// storeShare is how many bytes the server may store in dir: 80 % of the free space and
+// the bytes that it holds already, or the default if the free space is unknown.
 func storeShare(dir string) (int64, error) {
 	free, ok := natsdeploy.FreeBytes(dir)
 	if !ok {
@@ -36,8 +36,8 @@ func storeShare(dir string) (int64, error) {
 	return max((free+held)/5*4, 1), err // 0 would mean "the default" to the server
 }
 
-// newStreamSize is the size of a stream that is created on a server with this
-// share of the disk; the read models need about as much again.
+// newStreamSize is the size of a new stream on a server with this share of the
+// disk. It is half the share, because the read models need about as much.
 func newStreamSize(share int64) (int64, error) {
 	size := min(natsdeploy.DefaultMaxBytes, share/2)
 	if size < minStream {
@@ -46,7 +46,7 @@ func newStreamSize(share int64) (int64, error) {
 	return size, nil
 }
 
-// holdsEvents reports whether there are message blocks with something in them.
+// holdsEvents reports whether there are non-empty message blocks.
 func holdsEvents(streamDir string) (bool, error) {
 	files, err := os.ReadDir(filepath.Join(streamDir, "msgs"))
 	if err != nil {
@@ -78,7 +78,7 @@ func syncMetadata(dir, streamDir string) error {
 	if err != nil {
 		return err
 	}
-	if err := syncFile(filepath.Dir(abs)); err != nil && !errors.Is(err, fs.ErrPermission) { // dir may be all we may open
+	if err := syncFile(filepath.Dir(abs)); err != nil && !errors.Is(err, fs.ErrPermission) { // we may have access to dir only
 		return err
 	}
 	return filepath.WalkDir(streamDir, func(path string, d fs.DirEntry, err error) error {
@@ -95,13 +95,13 @@ func syncFile(path string) error {
 		return err
 	}
 	defer f.Close()
-	if fi, err := f.Stat(); err != nil || fi.IsDir() && runtime.GOOS == "windows" { // which cannot sync directories
+	if fi, err := f.Stat(); err != nil || fi.IsDir() && runtime.GOOS == "windows" { // Windows cannot sync directories
 		return err
 	}
 	return f.Sync()
 }
 
-// ignoreMissing: the server renames and removes files while we walk.
+// ignoreMissing ignores missing files, because the server renames and removes files while we walk.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

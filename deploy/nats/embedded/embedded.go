@@ -26,7 +26,7 @@ type Config struct {
 	// 127.0.0.1 (and not every interface, as elsewhere in Go). Empty: no port at
 	// all, only connections from within the process.
 	Listen string
-	// Logger gets the server's log lines. Nil: nobody does.
+	// Logger gets the server's log lines. Nil discards them.
 	Logger *slog.Logger
 	// MaxBytes is the size of the stream, 0 for one that suits the disk (see the
 	// package comment of natsdeploy). It matters when the stream is created.
@@ -46,7 +46,7 @@ type Server struct {
 	log      *slog.Logger
 	dir      string
 	listens  bool
-	maxBytes int64 // asked for by the configuration, or 0
+	maxBytes int64 // from the configuration, or 0
 	maxStore int64
 	lock     *flock.Flock
 	stop     sync.Once
@@ -105,7 +105,7 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 	log := newServerLog(e.log)
 	srv.SetLoggerV2(log, log.debug, false, false)
 	srv.Start()
-	if err := log.fatal(); err != nil { // in place of the os.Exit of nats-server
+	if err := log.fatal(); err != nil { // instead of nats-server's os.Exit
 		return err
 	}
 	return ctx.Err()
@@ -218,10 +218,9 @@ func lockDir(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// listenAddress resolves what to listen on to a loopback IP and a port for the
-// server, which knows -1 as "any free one". It tries the port, so that a clash
-// is found before the server reads its files; the server finds what comes in
-// between.
+// listenAddress resolves the address to a loopback IP and a port for the server, where
+// -1 means any free port. It tries the port, so that a clash is found before the server
+// reads its files; the server itself finds later clashes.
 func listenAddress(listen string) (host string, port int, err error) {
 	addr, err := net.ResolveTCPAddr("tcp", listen)
 	if err != nil {

@@ -156,7 +156,7 @@ func TestTheStreamIsNotCreatedAgainOverEventsThatCannotBeRead(t *testing.T) {
 	_, err = connect(t, e).Publish(t.Context(), subject(t, "t", "c"), []byte("x"))
 	require.NoError(t, err)
 	e.Stop()
-	require.NoError(t, os.Truncate(filepath.Join(e.streamDir(), "meta.sum"), 0)) // what a power cut leaves
+	require.NoError(t, os.Truncate(filepath.Join(e.streamDir(), "meta.sum"), 0)) // as after a power cut
 
 	e = start(t, Config{Dir: dir})
 	_, err = e.Apply(t.Context(), natsdeploy.Settings{})

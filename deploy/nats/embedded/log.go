@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// serverLog passes the server's log lines on. Of the fatal ones, which end a
-// nats-server, it keeps the first for whoever started it.
+// serverLog passes on the server's log lines. It keeps the first fatal line, which would
+// end a nats-server, for the caller of StartEmbedded.
 type serverLog struct {
 	log   *slog.Logger
 	debug bool
@@ -45,7 +45,7 @@ func (l *serverLog) Tracef(format string, v ...any)  { l.write(slog.LevelDebug-4
 
 func (l *serverLog) Warnf(format string, v ...any) {
 	if strings.HasPrefix(format, "Maximum payloads over") {
-		l.Debugf(format, v...) // our max_payload is meant; see server.conf
+		l.Debugf(format, v...) // this warns of our max_payload; see server.conf
 		return
 	}
 	l.write(slog.LevelWarn, format, v)

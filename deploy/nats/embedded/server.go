@@ -34,7 +34,7 @@ const (
 	maxDuplicateWindow = 10 * time.Minute
 )
 
-// ServerSettings are what differs between servers.
+// ServerSettings holds what differs between servers.
 type ServerSettings struct {
 	StoreDir string // the server makes a directory "jetstream" in it
 	Host     string // default 127.0.0.1
@@ -42,8 +42,8 @@ type ServerSettings struct {
 	MaxStore int64  // bytes on disk; default [natsdeploy.DefaultMaxBytes] and 1 GiB for the rest
 }
 
-// ServerOptions are the settings of a server that mneme relies on, embedded or
-// not. What is not set here is the server's default.
+// ServerOptions returns the server settings that mneme relies on, for an embedded or
+// separate server. Everything else is the server's default.
 func ServerOptions(s ServerSettings) *server.Options {
 	if s.Host == "" {
 		s.Host = "127.0.0.1"
@@ -67,8 +67,8 @@ func ServerOptions(s ServerSettings) *server.Options {
 		JetStreamMaxMemory: maxMemoryStore,
 		JetStreamLimits:    server.JSLimitOpts{Duplicates: maxDuplicateWindow},
 
-		// Each acknowledged event is on the disk. SyncInterval is what the
-		// server's own parser sets beside "always"; it is for idle files.
+		// Each acknowledged event is on disk. SyncInterval is the value that the
+		// server's own parser sets with "always"; it is for idle files.
 		SyncAlways:   true,
 		SyncInterval: 2 * time.Minute,
 	}

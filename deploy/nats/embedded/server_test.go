@@ -21,7 +21,7 @@ func TestServerConfSaysWhatServerOptionsSay(t *testing.T) {
 	fromFile.ConfigFile = ""
 	diff := cmp.Diff(fromCode, fromFile, cmp.FilterPath(func(p cmp.Path) bool {
 		field, ok := p.Last().(cmp.StructField)
-		return ok && (field.Name()[0] < 'A' || field.Name()[0] > 'Z') // the parser's own notes
+		return ok && (field.Name()[0] < 'A' || field.Name()[0] > 'Z') // notes of the parser
 	}, cmp.Ignore()), cmpopts.EquateEmpty())
 	require.Empty(t, diff, "-code +server.conf")
 

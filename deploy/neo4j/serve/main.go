@@ -1,11 +1,11 @@
-// Command serve runs a real Neo4j until Ctrl-C, or as long as a command takes:
+// Command serve runs a real Neo4j until Ctrl-C, or for the duration of a command:
 //
 //	go run ./deploy/neo4j/serve -dir .mneme/neo4j -listen 127.0.0.1:7687
 //	go run ./deploy/neo4j/serve go test ./pkg/graph/...
 //
-// It fetches Neo4j first if it is not there. The command finds the server by
-// MNEME_NEO4J_URI, and tests by MNEME_TEST_NEO4J_URI and MNEME_TEST_NEO4J_JARS. The exit
-// code is that of the command.
+// It fetches Neo4j first if necessary. The command finds the server in MNEME_NEO4J_URI,
+// tests find it in MNEME_TEST_NEO4J_URI and MNEME_TEST_NEO4J_JARS. The exit code is that
+// of the command.
 package main
 
 import (

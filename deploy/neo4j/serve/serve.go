@@ -14,7 +14,7 @@ import (
 	neo4jdeploy "mneme/deploy/neo4j"
 )
 
-// serve is what the command line asks for.
+// serve holds the command line's options.
 type serve struct {
 	line    neo4jdeploy.Line
 	cache   string
@@ -32,7 +32,7 @@ const (
 	envTest = "MNEME_TEST_NEO4J" // "required": a test that needs Neo4j does not skip
 )
 
-// run returns the exit code, and what is to be said about it.
+// run returns the exit code, and an error to print.
 func (s *serve) run(ctx context.Context) (int, error) {
 	if uri := os.Getenv(envURI); s.tests && uri != "" {
 		fmt.Fprintln(s.stdout, "Neo4j: tested on", uri)
@@ -64,7 +64,7 @@ func (s *serve) run(ctx context.Context) (int, error) {
 	env := []string{envURI + "=" + server.URI(), envJars + "=" + s.cfg.Jars}
 	if s.tests {
 		fmt.Fprintf(s.stdout, "Neo4j: tested, version %s\n", server.Version())
-	} else { // tests see a program as it is without settings
+	} else { // tests must see a program without settings
 		env = append(env, "MNEME_NEO4J_URI="+server.URI())
 	}
 	code, err := s.execute(env...)
@@ -76,7 +76,7 @@ func (s *serve) run(ctx context.Context) (int, error) {
 	}
 }
 
-// start starts a server; remove is for after its end.
+// start starts a server. Call remove after the server has ended.
 func (s *serve) start(ctx context.Context) (server *neo4jdeploy.Server, remove func(), err error) {
 	if s.cfg.Jars, err = neo4jdeploy.Fetch(ctx, s.cache, s.line, s.stderr); err != nil {
 		return nil, nil, err
@@ -94,8 +94,8 @@ func (s *serve) start(ctx context.Context) (server *neo4jdeploy.Server, remove f
 	return server, remove, err
 }
 
-// execute runs the command. A Ctrl-C reaches it from the terminal, as it does this
-// program; a SIGTERM is passed on.
+// execute runs the command and passes a SIGTERM on to it. A Ctrl-C in the terminal
+// reaches both this program and the command.
 func (s *serve) execute(env ...string) (int, error) {
 	cmd := exec.Command(s.command[0], s.command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -111,7 +111,7 @@ func (s *serve) execute(env ...string) (int, error) {
 	for {
 		select {
 		case <-terminate:
-			_ = cmd.Process.Signal(syscall.SIGTERM) // or it has ended by itself
+			_ = cmd.Process.Signal(syscall.SIGTERM) // fails if the command has ended
 		case err := <-ended:
 			var failed *exec.ExitError
 			if errors.As(err, &failed) {

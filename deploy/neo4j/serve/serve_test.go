@@ -14,7 +14,7 @@ import (
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
-// cached is a cache folder with what was fetched for this run of the tests.
+// cached returns a cache folder with the files fetched for this test run.
 func cached(t *testing.T) string {
 	t.Helper()
 	jars := neo4jtest.Jars(t)
@@ -24,7 +24,7 @@ func cached(t *testing.T) string {
 	return cache
 }
 
-func TestCommandHasAServerAndItsExitCodeIsPassedOn(t *testing.T) {
+func TestCommandGetsAServerAndItsExitCodeIsReturned(t *testing.T) {
 	cache := cached(t)
 	t.Setenv(envURI, "")
 	var stdout, stderr bytes.Buffer
@@ -34,14 +34,14 @@ func TestCommandHasAServerAndItsExitCodeIsPassedOn(t *testing.T) {
 	require.Empty(t, stderr.String())
 }
 
-// withoutMaven lets nothing be fetched.
+// withoutMaven makes fetching impossible.
 func withoutMaven(t *testing.T) {
 	t.Setenv(envURI, "")
 	t.Setenv(envTest, "")
 	t.Setenv("PATH", t.TempDir())
 }
 
-func TestTestsRunWithoutNeo4jWhereThereIsNone(t *testing.T) {
+func TestTestsRunWithoutNeo4jIfItIsMissing(t *testing.T) {
 	withoutMaven(t)
 	var stdout, stderr bytes.Buffer
 	code := run([]string{"-tests", "-cache", t.TempDir(), "/bin/sh", "-c", "echo without ${MNEME_TEST_NEO4J_URI:-it}; exit 7"}, &stdout, &stderr)
@@ -49,7 +49,7 @@ func TestTestsRunWithoutNeo4jWhereThereIsNone(t *testing.T) {
 	require.Regexp(t, `^Neo4j: not tested, no .*\nwithout it\n$`, stdout.String())
 }
 
-func TestTestsDoNotRunWithoutNeo4jWhereItIsRequired(t *testing.T) {
+func TestTestsFailWithoutARequiredNeo4j(t *testing.T) {
 	withoutMaven(t)
 	t.Setenv(envTest, "required")
 	var stdout, stderr bytes.Buffer
@@ -59,7 +59,7 @@ func TestTestsDoNotRunWithoutNeo4jWhereItIsRequired(t *testing.T) {
 	require.Contains(t, stderr.String(), "install")
 }
 
-func TestTestsUseTheServerThatIsNamed(t *testing.T) {
+func TestTestsUseTheConfiguredServer(t *testing.T) {
 	withoutMaven(t)
 	t.Setenv(envURI, "bolt://127.0.0.1:1")
 	var stdout, stderr bytes.Buffer
@@ -68,7 +68,7 @@ func TestTestsUseTheServerThatIsNamed(t *testing.T) {
 	require.Equal(t, "Neo4j: tested on bolt://127.0.0.1:1\nbolt://127.0.0.1:1\n", stdout.String())
 }
 
-func TestMistakesOnTheCommandLineAreRefused(t *testing.T) {
+func TestInvalidCommandLinesAreRefused(t *testing.T) {
 	for _, args := range [][]string{{"-tests"}, {"-colour"}} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 2, run(args, &stdout, &stderr))

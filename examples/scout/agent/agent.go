@@ -13,28 +13,28 @@ import (
 	"mneme/events"
 )
 
-// MaxSteps bounds the loop. The planner needs eight at most.
+// MaxSteps bounds the loop. The planner needs at most eight steps.
 const MaxSteps = 12
 
-// Options say what to find out and where.
+// Options holds the question and where to look for the answer.
 type Options struct {
 	Dir      string       // the folder the question is about
 	Question string       // in plain words
-	Recorder *Recorder    // where everything done is told
+	Recorder *Recorder    // records everything that the agent does
 	Progress func(string) // one line for each message and each result; nil for none
 }
 
 // Answer is the end of a turn.
 type Answer struct {
-	Text         string  `json:"answer"` // what the last message says
+	Text         string  `json:"answer"` // the text of the last message
 	Places       []Place `json:"places"` // best first, empty if nothing was found
 	Conversation string  `json:"conversation"`
 	Seq          uint64  `json:"seq"`   // of the last message in the log
 	Steps        int     `json:"steps"` // assistant messages, the answer among them
 }
 
-// step is what a model would give back: a message, and the calls it wants made.
-// A step without calls is the answer.
+// step is what a model would return: a message, and the calls to make. A step without
+// calls is the answer.
 type step struct {
 	says       string
 	because    string
@@ -42,12 +42,12 @@ type step struct {
 	references []events.Reference
 }
 
-// Run answers one question: one turn of the recorder's conversation, which it
-// begins if it has no events yet.
+// Run answers one question in one turn of the recorder's conversation, and starts the
+// conversation if it has no events yet.
 //
-// A tool that fails is part of the work. An error comes back if the folder cannot
-// be opened, the log does not take an event, or ctx ends; what was done until then
-// is in the log, and a call that was running has a result that says so.
+// A failing tool is no error. Run returns an error if the folder cannot be opened, the
+// log does not accept an event, or ctx ends. Everything done until then is in the log, and
+// an interrupted call has a result that says so.
 func Run(ctx context.Context, o Options) (Answer, error) {
 	if strings.TrimSpace(o.Question) == "" {
 		return Answer{}, errors.New("the question is empty")
@@ -99,8 +99,8 @@ func open(ctx context.Context, r *Recorder, dir, question string) error {
 	return err
 }
 
-// perform makes one call between its two events. The result is told even if ctx
-// has ended in between: a call that was told is not left without one.
+// perform makes one call between its two events. It records the result even if ctx has
+// ended in between, because every recorded call should have one.
 func perform(ctx context.Context, o Options, tools *toolbox, c call) (result any, failure, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

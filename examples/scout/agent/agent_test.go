@@ -59,7 +59,7 @@ func TestAnswersAndRecordsWhatItDid(t *testing.T) {
 	require.Equal(t, events.Reference{File: "store/position.go", StartLine: 7, EndLine: 7, Name: "KeepLantern"}, message.References[0])
 }
 
-func TestResultsAreWhatTheFileTrackerReads(t *testing.T) {
+func TestFileTrackerReadsTheResults(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.ask(folder(t, repository()), question)
@@ -102,7 +102,7 @@ func TestSecondQuestionContinuesTheConversation(t *testing.T) {
 	b := setup(t)
 	dir := folder(t, repository())
 	first := b.ask(dir, question)
-	again := NewRecorder(b.log, b.rec.Tenant, b.rec.Conversation) // as another process would
+	again := NewRecorder(b.log, b.rec.Tenant, b.rec.Conversation) // like another process
 	second, err := Run(t.Context(), Options{Dir: dir, Question: "who applies the sequence?", Recorder: again})
 	require.NoError(t, err)
 
@@ -148,7 +148,7 @@ func TestSaysThatNothingWasFound(t *testing.T) {
 	}
 }
 
-func TestSearchesForBeginningsBeforeItGivesUp(t *testing.T) {
+func TestSearchesForPrefixesBeforeGivingUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	answer := b.ask(folder(t, map[string]string{"notes.txt": "a reconfiguration\nthe configs are read at start\n"}), "where is the configuration?")
@@ -191,7 +191,7 @@ func TestGoVetThatFailsIsAResult(t *testing.T) {
 	require.Equal(t, "exit status 1", vet[0].Error)
 }
 
-func TestFileThatIsGoneBeforeItIsRead(t *testing.T) {
+func TestFileDeletedBeforeItIsRead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	dir := folder(t, repository())
@@ -210,8 +210,8 @@ func TestFileThatIsGoneBeforeItIsRead(t *testing.T) {
 	require.True(t, *read[1].Success)
 }
 
-// At every line of progress in turn the run is ended: what the log then holds is
-// the beginning of a whole run, with no call left open.
+// The run is ended at each line of progress in turn. The log must then hold the beginning
+// of a complete run, with no call left open.
 func TestCancelLeavesWholeEvents(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -229,7 +229,7 @@ func TestCancelLeavesWholeEvents(t *testing.T) {
 			}
 		}})
 		cancel()
-		if n < stop { // it was done before
+		if n < stop { // the run had finished before
 			require.NoError(t, err)
 			require.Greater(t, stop, 10)
 			return
@@ -241,7 +241,7 @@ func TestCancelLeavesWholeEvents(t *testing.T) {
 	}
 }
 
-func TestLogThatIsGoneEndsTheRun(t *testing.T) {
+func TestLosingTheLogEndsTheRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -255,7 +255,7 @@ func TestLogThatIsGoneEndsTheRun(t *testing.T) {
 	require.NoError(t, ctx.Err(), "it did not wait for anything")
 }
 
-func TestRefusesWhatItCannotWorkWith(t *testing.T) {
+func TestRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, c := range []struct{ name, dir, question, says string }{

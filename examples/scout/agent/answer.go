@@ -46,7 +46,7 @@ func (p *planner) nothing() string {
 	return strings.TrimSpace(fmt.Sprintf("I found nothing in this folder for %s.", texts(p.words)) + p.remarks())
 }
 
-// remarks say what the searches did not see.
+// remarks says what the searches did not cover.
 func (p *planner) remarks() string {
 	s := ""
 	if n := len(p.tools.unreadable); n > 0 {
@@ -58,7 +58,7 @@ func (p *planner) remarks() string {
 	return s
 }
 
-// missing are the question's words that are neither near a place nor in its path.
+// missing returns the question's words that are neither near a place nor in its path.
 func (p *planner) missing(place Place) []word {
 	var list []word
 	for _, w := range p.words {

@@ -1,6 +1,6 @@
-// Package agent is a small agent that answers questions about a folder, and that
-// tells mneme everything it does. It has no model: a planner of plain code takes
-// its place, so that the same folder and question give the same answer.
+// Package agent is a small agent that answers questions about a folder and records
+// everything it does in mneme. Instead of a model it has a planner of plain code, so
+// that the same folder and question give the same answer.
 //
 //	question ─▶ planner ─step─▶ loop ─call─▶ tools
 //	               ▲             │  │           │
@@ -8,7 +8,6 @@
 //	                             ▼
 //	                         Recorder ──events──▶ the log
 //
-// recorder.go is what an agent of your own needs: copy it, and call it where
-// agent.go does. The other files are what yours has already: a loop, something
-// that decides, and tools.
+// Your own agent needs recorder.go: copy it, and call it as agent.go does. The other
+// files are parts that your agent already has: a loop, a planner and tools.
 package agent

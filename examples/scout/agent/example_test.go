@@ -14,7 +14,7 @@ import (
 	"mneme/examples/scout/agent"
 )
 
-// connectYourOwn has the lines that the README shows, between the marks.
+// connectYourOwn has, between the marks, the lines that the README shows.
 func connectYourOwn(ctx context.Context, url string) error {
 	// readme:
 	log, err := agent.Connect(ctx, url) // nats://127.0.0.1:4222
@@ -33,7 +33,7 @@ func connectYourOwn(ctx context.Context, url string) error {
 	return nil
 }
 
-func TestReadmeShowsWhatWorks(t *testing.T) {
+func TestReadmeCodeWorks(t *testing.T) {
 	t.Parallel()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	require.NoError(t, err)

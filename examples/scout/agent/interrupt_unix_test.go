@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A command is running when the user interrupts the agent: its call still gets a
-// result, which says so. The command is a script in the place of go that tells
-// through a pipe that it runs, and then does not end by itself.
+// If the user interrupts the agent while a command runs, the call still gets a result that
+// says so. The command is a script in place of go. It reports through a pipe that it runs,
+// and then never ends by itself.
 func TestInterruptedCommandHasItsResult(t *testing.T) {
 	b := setup(t)
 	bin := t.TempDir()

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	maxRead    = 3  // files that are read around their best line
-	maxPlaces  = 5  // that an answer names
-	maxLearned = 2  // names that are searched for after reading
-	readBefore = 40 // lines of a file that are read before its best line
-	readAfter  = 20 // and after it
-	sentence   = 4  // words from which on a question is more than words to find
+	maxRead    = 3  // files to read around their best line
+	maxPlaces  = 5  // places named in an answer
+	maxLearned = 2  // names to search for after reading
+	readBefore = 40 // lines read before a file's best line
+	readAfter  = 20 // lines read after it
+	sentence   = 4  // from this many words on, a question is a sentence, not a list of words to find
 )
 
-// planner decides what to do next from what the tools have given. It is what a
-// model is in another agent: it sees the question and the results, nothing else.
+// planner decides the next step from the results of the tools. It takes the place of a
+// model: it sees only the question and the results.
 type planner struct {
 	question string
 	words    []word
-	tools    *toolbox // only for what was passed over
+	tools    *toolbox // only for the files that it skipped
 	phase    int
 
 	hasModule bool
-	known     map[string]map[int]string // of each file the lines seen so far
-	read      map[string][]readFile     // of each file what was read
+	known     map[string]map[int]string // the lines seen so far, by file
+	read      map[string][]readFile     // the parts read, by file
 	learned   []word
-	vetted    string // the package, and what go vet said to it
+	vetted    string // the package and go vet's output for it
 	vet       string
 	places    []Place
 }
@@ -42,7 +42,7 @@ func newPlanner(question string, tools *toolbox) *planner {
 	}
 }
 
-// phases are what the planner does in turn; one that has nothing to do is left out.
+// phases lists the planner's phases in order; a phase with nothing to do is skipped.
 var phases = []func(*planner) (step, bool){
 	(*planner).look, (*planner).search, (*planner).searchAgain, (*planner).narrow,
 	(*planner).readBest, (*planner).follow, (*planner).readFound, (*planner).check,
@@ -58,7 +58,7 @@ func (p *planner) next() step {
 	return p.answer()
 }
 
-// saw takes in the result of a call.
+// saw processes the result of a call.
 func (p *planner) saw(c call, result any, failure error) {
 	switch c := c.(type) {
 	case listDirectory:
@@ -92,7 +92,7 @@ func (p *planner) saw(c call, result any, failure error) {
 
 func (p *planner) learnLine(file string, line int, text string) {
 	if len(strings.Fields(p.question)) >= sentence && strings.Contains(strings.ToLower(text), strings.ToLower(p.question)) {
-		return // who asks the same has no answer
+		return // a file that repeats the question has no answer
 	}
 	if p.known[file] == nil {
 		p.known[file] = map[int]string{}
@@ -100,7 +100,7 @@ func (p *planner) learnLine(file string, line int, text string) {
 	p.known[file][line] = text
 }
 
-// complaint is the line of a command's output that says what is wrong.
+// complaint returns the line of a command's output that names the error.
 func complaint(out string, failure error) string {
 	for line := range strings.Lines(out) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -130,7 +130,7 @@ func (p *planner) search() (step, bool) {
 	}, len(p.words) > 0
 }
 
-// searchAgain has its turn when nothing was found: with less of each word.
+// searchAgain runs when nothing was found, and searches for shorter parts of the words.
 func (p *planner) searchAgain() (step, bool) {
 	var shorter []word
 	for _, w := range p.words {
@@ -152,8 +152,8 @@ func (p *planner) searchAgain() (step, bool) {
 	return s, len(shorter) > 0
 }
 
-// narrow asks for the lines that hold two words at once: the single words may have
-// more hits than a search gives.
+// narrow searches for lines that contain two words at once, because the single words may
+// have more hits than a search returns.
 func (p *planner) narrow() (step, bool) {
 	var found []word
 	for _, w := range p.words {

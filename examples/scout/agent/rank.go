@@ -16,29 +16,29 @@ type Place struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
 	Text string `json:"text"`
-	Name string `json:"name,omitempty"` // of the function or type around it, if it is known
+	Name string `json:"name,omitempty"` // the enclosing function or type, if known
 
 	score float64
 }
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
-// What a word counts, beside 1 on the line itself.
+// The weights of a word; on the line itself it counts 1.
 const (
 	nearLines    = 3
-	countsNear   = 0.4 // at most nearLines away
+	countsNear   = 0.4 // within nearLines
 	countsInPath = 0.3
 	countsInFile = 0.15
-	defines      = 1.15 // the whole line, if it defines something named so
-	learnedWord  = 0.2  // a word that is not the question's
-	describes    = 0.95 // the whole line, if it is a comment
-	wholeLine    = 160  // characters; words stand side by side by chance on a line that is longer
+	defines      = 1.15 // factor for a line that defines the word
+	learnedWord  = 0.2  // a learned word, not in the question
+	describes    = 0.95 // factor for a comment line
+	wholeLine    = 160  // characters; on a longer line words are together by chance
 )
 
-// rank gives the best places among the lines seen so far, at most each of a file.
-// A word weighs more the fewer files it is in; a line counts the distinct words on
-// it and less those around it or in the file's name, and all the more the fewer are
-// missing. Equal ones come in the order of their names.
+// rank returns the best places among the lines seen so far, at most each per file. A word
+// weighs more if fewer files contain it. A line scores for the distinct words on it, less
+// for words around it or in the file's name, and more if fewer words are missing. Ties are
+// ordered by name.
 func (p *planner) rank(each, limit int) []Place {
 	words := slices.Concat(p.words, p.learned)
 	weight := make([]float64, len(words))
@@ -80,8 +80,7 @@ func (p *planner) rank(each, limit int) []Place {
 	return p.pick(all, each, limit)
 }
 
-// pick takes the first places, of each file no more than each, and none next to
-// another.
+// pick takes the first places, at most each per file, and no two next to each other.
 func (p *planner) pick(all []Place, each, limit int) []Place {
 	best := []Place{} // JSON shows an empty list, not null
 	taken := map[string][]int{}
@@ -98,7 +97,7 @@ func (p *planner) pick(all []Place, each, limit int) []Place {
 	return best
 }
 
-// kindFactor prefers what does something to what tests or describes it.
+// kindFactor prefers code to tests and documentation.
 func kindFactor(file string) float64 {
 	factor := 1.0
 	switch path.Ext(file) {
@@ -115,16 +114,15 @@ func kindFactor(file string) float64 {
 
 var aside = regexp.MustCompile(`(?i)(?:^|/)(?:tests?|testdata|__tests__|fixtures?|examples?|docs?|third_party|bench|benchmarks?)/|_test\.\w+$|\.(?:test|spec)\.\w+$|(?:^|/)test_\w+\.py$`)
 
-// definition finds the name that a line defines, in the languages that have a word
-// for it.
+// definition matches a line that defines a name, in languages with a keyword for it.
 var definition = regexp.MustCompile(`^\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub(?:\([a-z]+\))?|unsafe|override|open)\s+)*` +
 	`(?:func|function|fn|fun|def|class|struct|interface|trait|enum|type|module|namespace|sub|proc)\s+(?:\([^)]*\)\s*)?([A-Za-z_]\w*)`)
 
 var comment = regexp.MustCompile(`^(?://|#|/?\*|--|;|"""|''')`)
 
-// enclosing is the name of what a line belongs to, as far as the lines around it
-// were read: the definition on it or above it that stands less indented, or below
-// it if the line is a comment on it.
+// enclosing returns the name of the definition that a line belongs to, as far as the lines
+// around it were read: the definition on the line, the nearest less indented one above, or
+// the one below if the line is its comment.
 func (p *planner) enclosing(file string, line int) string {
 	lines := p.known[file]
 	indented := indent(lines[line])
@@ -155,7 +153,7 @@ func (p *planner) enclosing(file string, line int) string {
 
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// filesWith is the number of files that are known to hold a word.
+// filesWith returns the number of files known to contain a word.
 func (p *planner) filesWith(w word) int {
 	n := 0
 	for file := range p.known {
@@ -186,8 +184,8 @@ func (p *planner) near(w word, file string, line int) bool {
 
 var name = regexp.MustCompile(`[A-Za-z_]\w{4,}`)
 
-// learn takes names from what was read that hold a word of the question and say
-// more than it: of what the best places belong to, and of what they mention.
+// learn collects names that contain a word of the question and are longer than it: names of
+// the definitions around the best places, and names that these places mention.
 func (p *planner) learn() []word {
 	type candidate struct {
 		name  string

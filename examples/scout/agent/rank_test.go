@@ -32,7 +32,7 @@ func TestDefinitionNames(t *testing.T) {
 	}
 }
 
-// know gives a planner the lines of whole files, as if it had read them.
+// know gives a planner whole files, as if it had read them.
 func know(question string, files map[string]string) *planner {
 	p := newPlanner(question, &toolbox{})
 	for file, text := range files {

@@ -14,23 +14,23 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// Recorder publishes what an agent does in one conversation, each thing as one
-// event, at the moment it happens. Every method returns the sequence under which
-// the log holds the event; only after a nil error does it hold it.
+// Recorder publishes what an agent does in one conversation, one event for each action, as
+// it happens. Every method returns the event's sequence in the log. The log has the event
+// only if the error is nil.
 //
-// A Recorder is for one agent: its methods are called one after the other.
+// A Recorder is for one agent: its methods must not be called concurrently.
 type Recorder struct {
 	Log          *eventlog.Log
 	Tenant       string
 	Conversation string
-	Source       string // which program speaks, a URI reference; part of every event's identity
-	Session      string // this run of it
+	Source       string // the program, a URI reference; part of every event's identity
+	Session      string // this run of the program
 
-	message string // the assistant message that asks for the next calls
+	message string // the assistant message that makes the next calls
 }
 
-// Connect opens the log of the mneme behind a NATS address. To close it, close
-// its connection: log.Conn().Close().
+// Connect opens the log of the mneme at a NATS address. To close it, close its connection:
+// log.Conn().Close().
 func Connect(ctx context.Context, url string) (*eventlog.Log, error) {
 	conn, err := nats.Connect(url, nats.Name("scout"), nats.Timeout(2*time.Second))
 	if err != nil {
@@ -44,7 +44,7 @@ func Connect(ctx context.Context, url string) (*eventlog.Log, error) {
 	return log, nil
 }
 
-// NewRecorder records one conversation; an empty id begins a new one.
+// NewRecorder returns a recorder for one conversation; an empty id starts a new one.
 func NewRecorder(log *eventlog.Log, tenant, conversation string) *Recorder {
 	if conversation == "" {
 		conversation = ulid.Make().String()
@@ -52,30 +52,30 @@ func NewRecorder(log *eventlog.Log, tenant, conversation string) *Recorder {
 	return &Recorder{Log: log, Tenant: tenant, Conversation: conversation, Source: "example/scout", Session: ulid.Make().String()}
 }
 
-// Last is the sequence of the conversation's newest event, 0 if it is new.
+// Last returns the sequence of the conversation's newest event, 0 if it is new.
 func (r *Recorder) Last(ctx context.Context) (uint64, error) {
 	seq, _, err := r.Log.Last(ctx, r.Tenant, r.Conversation)
 	return seq, err
 }
 
-// Started describes a new conversation. It is optional, and for the first event.
+// Started describes a new conversation. It is optional and must be the first event.
 func (r *Recorder) Started(ctx context.Context, about events.ConversationStarted) (uint64, error) {
 	return r.publish(ctx, "started", &about)
 }
 
-// User records what the user said. It begins a turn.
+// User records a message of the user, which begins a turn.
 func (r *Recorder) User(ctx context.Context, text string) (uint64, error) {
 	return r.say(ctx, events.MessageCreated{Role: "user", Content: text})
 }
 
-// Assistant records what the agent says, before the calls that it makes next, or
-// as its answer. References are the pieces of code that it speaks of.
+// Assistant records a message of the agent: before its next calls, or as its answer.
+// References are the pieces of code that it mentions.
 func (r *Recorder) Assistant(ctx context.Context, text, reasoning string, references ...events.Reference) (uint64, error) {
 	return r.say(ctx, events.MessageCreated{Role: "assistant", Content: text, Reasoning: reasoning, References: references})
 }
 
-// Call records that the agent calls a tool, before the tool runs. The id is the
-// one that your model's API gave the call; arguments are anything that becomes JSON.
+// Call records that the agent calls a tool, before the tool runs. The id is the call's id
+// from your model's API; arguments are any value that encodes as JSON.
 func (r *Recorder) Call(ctx context.Context, id, tool string, arguments any) (uint64, error) {
 	text, err := json.Marshal(arguments)
 	if err != nil {
@@ -85,9 +85,8 @@ func (r *Recorder) Call(ctx context.Context, id, tool string, arguments any) (ui
 	return r.publish(ctx, called.Key(), &called)
 }
 
-// Return records what a call gave: the result as the agent reads it, a string or
-// anything that becomes JSON. A failure is a result too; with no result its text
-// is taken.
+// Return records the result of a call as the agent reads it: a string or any value that
+// encodes as JSON. A failure is a result too; without a result the error's text is used.
 func (r *Recorder) Return(ctx context.Context, id string, result any, failure error, took time.Duration) (uint64, error) {
 	if result == nil && failure != nil {
 		result = failure.Error()
@@ -110,8 +109,8 @@ func (r *Recorder) say(ctx context.Context, m events.MessageCreated) (uint64, er
 	return r.publish(ctx, m.Key(), &m)
 }
 
-// publishTries is how often an event is offered. The same event again is
-// harmless: its id tells the log and the read models that it is the same.
+// publishTries is how often publishing an event is tried. Repeating it is harmless, because
+// log and read models recognize the event by its id.
 const publishTries = 3
 
 func (r *Recorder) publish(ctx context.Context, id string, payload events.Payload) (uint64, error) {

@@ -14,15 +14,15 @@ import (
 
 // Limits of one search through the folder.
 const (
-	MaxFiles     = 20_000    // files that are looked into
-	MaxFileBytes = 1 << 20   // of one file; a larger one is passed over
-	MaxBytes     = 128 << 20 // of all files together
+	MaxFiles     = 20_000    // files to search
+	MaxFileBytes = 1 << 20   // size of one file; larger ones are skipped
+	MaxBytes     = 128 << 20 // total size of all files
 )
 
-// maxHitsPerFile bounds what is kept of one file before the hits are spread.
+// maxHitsPerFile bounds the hits kept per file before spread.
 const maxHitsPerFile = 50
 
-// skipped are the folders that hold what others wrote, or what no one did.
+// skipped lists folders of third-party or generated files.
 var skipped = map[string]bool{
 	".git": true, ".hg": true, ".svn": true, "vendor": true, "node_modules": true,
 	".venv": true, "venv": true, "__pycache__": true, ".idea": true, ".vscode": true, ".cache": true, ".mneme": true,
@@ -30,8 +30,8 @@ var skipped = map[string]bool{
 
 var errEnough = errors.New("enough")
 
-// grep looks for a pattern in every text file below a path, in the order of their
-// names. A file that cannot be read is noted and passed over.
+// grep searches every text file under a path for a pattern, in order of name. It records
+// and skips files that cannot be read.
 func (t *toolbox) grep(ctx context.Context, pattern *regexp.Regexp, need needed, path string) ([]hit, error) {
 	var found [][]hit
 	read, seen := 0, 0
@@ -73,7 +73,7 @@ func (t *toolbox) grep(ctx context.Context, pattern *regexp.Regexp, need needed,
 	return spread(found), nil
 }
 
-// errNoText: the file is too large or binary. Neither is looked into.
+// errNoText means that a file is too large or binary and is not searched.
 var errNoText = errors.New("is too large or not a text")
 
 // content reads a text file.
@@ -111,8 +111,8 @@ func match(pattern *regexp.Regexp, need needed, name string, content []byte) []h
 	return hits
 }
 
-// spread takes MaxHits at most, and from each file as many as from any other, as
-// far as it has them: a limit must not hide the files whose names come last.
+// spread takes at most MaxHits, spread evenly over the files, so that the limit does not
+// hide files whose names come last.
 func spread(found [][]hit) []hit {
 	total := func(each int) (n int) {
 		for _, hits := range found {
@@ -131,11 +131,11 @@ func spread(found [][]hit) []hit {
 	return all[:min(len(all), MaxHits)]
 }
 
-// needed is what a text must hold for a pattern to match: all of one of these
-// lists, in lower case. Looking for it takes a tenth of the time. Nil: unknown.
+// needed holds lists of lower-case texts: a pattern can only match a text that contains all
+// of one list. Checking that takes a tenth of the time of matching. Nil means unknown.
 type needed [][][]byte
 
-// neededText knows the patterns that are made of words, ".*" and "|".
+// neededText supports patterns made of words, ".*" and "|".
 func neededText(pattern string) needed {
 	var need needed
 	for one := range strings.SplitSeq(pattern, "|") {
@@ -161,7 +161,7 @@ func (need needed) in(text []byte) bool {
 	})
 }
 
-// shorten cuts a line after MaxLineChars.
+// shorten cuts a line to MaxLineChars.
 func shorten(line string) string {
 	line = strings.TrimRight(strings.ToValidUTF8(line, "�"), " \t\r")
 	n := 0

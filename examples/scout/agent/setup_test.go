@@ -18,7 +18,7 @@ import (
 	"mneme/pkg/eventlog"
 )
 
-// bundle is a log of its own and a recorder of one conversation in it.
+// bundle is a log and a recorder of one conversation in it.
 type bundle struct {
 	t      *testing.T
 	server *embedded.Server
@@ -48,7 +48,7 @@ func (b *bundle) ask(dir, question string) Answer {
 	return answer
 }
 
-// recorded are the conversation's events; each must be valid.
+// recorded returns the conversation's events; each must be valid.
 func (b *bundle) recorded() []events.Recorded {
 	b.t.Helper()
 	state, err := b.log.State(b.t.Context())
@@ -62,7 +62,7 @@ func (b *bundle) recorded() []events.Recorded {
 	return list
 }
 
-// lines writes events as one line each: what was said, called and returned.
+// lines formats each event as one line.
 func lines(list []events.Recorded) []string {
 	var out []string
 	for _, e := range list {
@@ -80,8 +80,8 @@ func lines(list []events.Recorded) []string {
 	return out
 }
 
-// requirePaired checks that every call belongs to a message and has its one
-// result, right behind it.
+// requirePaired checks that every call belongs to a message and has exactly one result,
+// directly after it.
 func requirePaired(t *testing.T, list []events.Recorded) {
 	t.Helper()
 	message, open := "", ""
@@ -121,7 +121,7 @@ func results(list []events.Recorded, tool string) []*events.ToolReturned {
 	return found
 }
 
-// folder writes files into a folder of the test.
+// folder writes files into a temporary folder.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

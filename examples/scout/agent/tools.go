@@ -15,18 +15,18 @@ import (
 
 // Limits of one call.
 const (
-	MaxEntries     = 500             // names that list_directory gives
-	MaxHits        = 200             // lines that grep_files gives, spread over all files that have some
-	MaxReadLines   = 400             // lines that read_file gives
-	MaxLineChars   = 240             // of one line, in a hit and in a file that is read
-	MaxOutputBytes = 16 << 10        // of a command's output, the rest is dropped
+	MaxEntries     = 500             // names that list_directory returns
+	MaxHits        = 200             // lines that grep_files returns, spread over all files with hits
+	MaxReadLines   = 400             // lines that read_file returns
+	MaxLineChars   = 240             // per line, in hits and in files that are read
+	MaxOutputBytes = 16 << 10        // of a command's output; the rest is dropped
 	CommandTimeout = 1 * time.Minute // for one command
 )
 
-// call is a tool call; its JSON are the arguments.
+// call is a tool call, which encodes as its JSON arguments.
 type call interface {
 	tool() string
-	fmt.Stringer // one line for whoever watches
+	fmt.Stringer // one line of progress
 }
 
 type (
@@ -34,7 +34,7 @@ type (
 		Path string `json:"path"`
 	}
 	grepFiles struct {
-		Pattern string `json:"pattern"` // a regular expression, upper and lower case are the same
+		Pattern string `json:"pattern"` // a regular expression, case-insensitive
 		Path    string `json:"path"`
 	}
 	readFile struct {
@@ -66,13 +66,12 @@ type hit struct {
 	Text string `json:"text"`
 }
 
-// toolbox does what is called for, inside one folder: no path and no link leads
-// out of it.
+// toolbox executes calls inside one folder, which no path or link can leave.
 type toolbox struct {
 	dir        string // absolute
 	root       *os.Root
 	unreadable map[string]bool // files that could not be read
-	cut        bool            // a limit ended a search before the folder did
+	cut        bool            // a limit ended a search early
 }
 
 func openToolbox(dir string) (*toolbox, error) {
@@ -89,8 +88,8 @@ func openToolbox(dir string) (*toolbox, error) {
 
 func (t *toolbox) close() { _ = t.root.Close() }
 
-// do makes a call. With a failure there may be a result too, such as the output
-// of a command that failed.
+// do makes a call. A failure may have a result too, such as the output of a failed
+// command.
 func (t *toolbox) do(ctx context.Context, c call) (result any, failure error) {
 	switch c := c.(type) {
 	case listDirectory:
@@ -113,7 +112,7 @@ func (t *toolbox) do(ctx context.Context, c call) (result any, failure error) {
 	return nil, fmt.Errorf("there is no tool %s", c.tool())
 }
 
-// text leaves out the result that a failure has none of.
+// text drops the result of a failed call that has none.
 func text(s string, failure error) (any, error) {
 	if failure != nil && s == "" {
 		return nil, failure
@@ -141,7 +140,7 @@ func (t *toolbox) list(c listDirectory) (string, error) {
 	return b.String(), nil
 }
 
-// read gives lines with their numbers and a tab in front.
+// read returns lines, each preceded by its number and a tab.
 func (t *toolbox) read(c readFile) (string, error) {
 	content, err := t.content(c.Path)
 	if err != nil {
@@ -159,8 +158,8 @@ func (t *toolbox) read(c readFile) (string, error) {
 	return b.String(), nil
 }
 
-// run runs go vet and nothing else. It asks no network: what the package needs is
-// on the machine, or the command fails.
+// run runs go vet and nothing else. It uses no network: the command fails if a dependency
+// of the package is not on the machine.
 func (t *toolbox) run(ctx context.Context, c runCommand) (string, error) {
 	words := strings.Fields(c.Command)
 	if len(words) < 3 || words[0] != "go" || words[1] != "vet" {
@@ -172,7 +171,7 @@ func (t *toolbox) run(ctx context.Context, c runCommand) (string, error) {
 	cmd := exec.CommandContext(limited, words[0], words[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.dir, &out, &out
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local")
-	cmd.WaitDelay = 2 * time.Second // for the children of a command that was stopped
+	cmd.WaitDelay = 2 * time.Second // for child processes of a stopped command
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
@@ -183,7 +182,7 @@ func (t *toolbox) run(ctx context.Context, c runCommand) (string, error) {
 	return strings.ToValidUTF8(string(out), "�"), err
 }
 
-// output keeps the first bytes of what is written to it.
+// output keeps the first bytes written to it.
 type output []byte
 
 func (o *output) Write(p []byte) (int, error) {
@@ -191,7 +190,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// outcome says in a few words what a call gave.
+// outcome summarizes the result of a call in a few words.
 func outcome(result any, failure error) string {
 	switch r := result.(type) {
 	case []hit:
@@ -221,7 +220,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// filesOf are the files of hits, each once, in their order.
+// filesOf returns the files of hits, each once, in order.
 func filesOf(hits []hit) []string {
 	var list []string
 	for _, h := range hits {

@@ -100,7 +100,7 @@ func TestLongListingIsCut(t *testing.T) {
 	require.True(t, strings.HasSuffix(got.(string), "[FILE] 499\n… and 7 more\n"))
 }
 
-func TestAnswerSaysWhatWasNotSeen(t *testing.T) {
+func TestAnswerSaysWhatWasNotSearched(t *testing.T) {
 	t.Parallel()
 	p := know("frobnicate", nil)
 	p.tools.unreadable = map[string]bool{"a": true, "b": true}

@@ -13,7 +13,7 @@ import (
 // nobody is a user that owns none of the files of a test.
 const nobody = 65534
 
-func TestUnreadableFileIsToldAndPassedOver(t *testing.T) {
+func TestUnreadableFileIsReportedAndSkipped(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	dir := folder(t, repository())

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxWords is how many words of a question are searched for.
+// maxWords is how many of a question's words are searched for.
 const maxWords = 6
 
 // word is something to search for.
 type word struct {
-	text   string  // as the question has it
-	stem   string  // in lower case, without ending: what is searched for
+	text   string  // as in the question
+	stem   string  // the search term: lower case, without ending
 	weight float64 // 1 for a plain word
 }
 
@@ -23,10 +23,9 @@ var (
 	identifier = regexp.MustCompile(`[-./:_\p{N}]|\p{Ll}\p{Lu}`)
 )
 
-// keywords takes from a question what is worth searching for: what stands in
-// quotes, identifiers as they are, the stems of other words, and at last the parts
-// of identifiers. If nothing is left but words that every program is full of
-// ("function", "call"), these.
+// keywords extracts the search terms of a question: quoted texts, whole identifiers, stems
+// of other words, and last the parts of identifiers. Words that are common in every program
+// ("function", "call") count only if there are no others.
 func keywords(question string) []word {
 	var list, parts, poor []word
 	for _, m := range quoted.FindAllStringSubmatch(question, -1) {
@@ -72,8 +71,8 @@ var irregular = map[string]string{
 	"sent": "send", "built": "build", "kept": "keep", "found": "find", "held": "hold", "chosen": "choos", "lost": "los", "ran": "run",
 }
 
-// stem takes the ending off an English word and leaves four letters at least:
-// written, writes and writing are all writ.
+// stem removes the ending of an English word but leaves at least four letters: written,
+// writes and writing all become writ.
 func stem(s string) string {
 	if to, ok := irregular[s]; ok {
 		return to
@@ -91,10 +90,9 @@ func stem(s string) string {
 	return s
 }
 
-// in tells whether a line holds the word at the beginning of a word, a part of a
-// camelCase name included: "stor" is in fileStore and not in history. After a
-// short stem there may be an ending and no more: "leas" is in leases and not in
-// least.
+// in reports whether a word of a line, or a part of a camelCase name, begins with the word:
+// "stor" is in fileStore but not in history. After a short stem only an ending may follow:
+// "leas" is in leases but not in least.
 func (w word) in(line string) bool {
 	lower := strings.ToLower(line)
 	if len(lower) != len(line) {
@@ -133,9 +131,9 @@ func set(list string) map[string]bool {
 	return m
 }
 
-// stop are the words that ask or join, in English and some in French. plenty are
-// those that every program holds everywhere: they are searched for only if a
-// question has no others.
+// stop lists question words and connectives, in English and some in French. plenty lists
+// words that are common in every program: they are searched for only if a question has no
+// others.
 var (
 	stop = set(`a about after all also am an and any are as at be been being between both but by can could did do does doing done each
 		either else every for from get gets give go goes got had happen happens has have having he her here him his how i if in

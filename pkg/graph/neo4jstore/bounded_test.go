@@ -13,10 +13,10 @@ import (
 	"mneme/pkg/graph"
 )
 
-// What an append and a read of the newest N cost must not depend on how long the
-// conversation is. It is proved on how often the server looks at its store.
+// The cost of an append and of a read of the newest N must not depend on the length of the
+// conversation. The tests count the server's accesses to its store.
 
-func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
+func TestCostIsIndependentOfConversationLength(t *testing.T) {
 	t.Parallel()
 	s := openStores(t, testConfig(t))
 	messages := 4_000
@@ -54,7 +54,7 @@ func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
 	}
 }
 
-func TestAFileOfManyConversationsCostsWhatOneOfFewCosts(t *testing.T) {
+func TestCostIsIndependentOfAFilesConversations(t *testing.T) {
 	t.Parallel()
 	s := openStores(t, testConfig(t))
 	mention := func(name, c string, n int) {
@@ -74,7 +74,7 @@ func TestAFileOfManyConversationsCostsWhatOneOfFewCosts(t *testing.T) {
 		require.Len(t, s.about(t, q), 20)
 		for _, one := range s.spy.since() {
 			of := hits(t, []sent{one})
-			if n += of; of > 7000 { // a scan takes more
+			if n += of; of > 7000 { // a scan costs more
 				t.Errorf("%d db hits in\n%s\n%s", of, one.statement, one.summary.Profile().Arguments()["string-representation"])
 			}
 		}
@@ -87,13 +87,13 @@ func TestAFileOfManyConversationsCostsWhatOneOfFewCosts(t *testing.T) {
 		few, many := cost(query("few.go")), cost(query("many.go"))
 		t.Logf("%s: %d db hits with 60 mentions, %d with 600", name, few, many)
 		require.Positive(t, few)
-		// Conversations are found among the newest 200, not 60; of accesses an index is read on,
-		// up to graph.MaxMentions.
+		// Conversations are found among the newest 200, not 60; the index of accesses is read
+		// up to graph.MaxMentions entries.
 		require.LessOrEqual(t, many, 6*few, name)
 	}
 }
 
-// turn is a message, and now and then a call with its result.
+// turn adds a message and sometimes a call with its result.
 func (s *stores) turn(c string) {
 	n := s.history.Next
 	role := "assistant"
@@ -108,7 +108,7 @@ func (s *stores) turn(c string) {
 	s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("k", n), Result: events.TextResult("text")})
 }
 
-// costs is what everything costs whose cost must not grow. It adds how it was done.
+// costs measures everything whose cost must not grow, and adds the plans.
 func (s *stores) costs(t *testing.T, c string, plans map[string][]any) map[string]int64 {
 	t.Helper()
 	ctx, id, costs := t.Context(), conversation(c), map[string]int64{}
@@ -154,7 +154,7 @@ func (s *stores) costs(t *testing.T, c string, plans map[string][]any) map[strin
 	cost("newest 5 summaries of a level", err)
 	for when, asOf := range map[string]uint64{"now": now.LastSeq, "then": now.FirstSeq + 600} {
 		var frontier []graph.Summary
-		for ; len(frontier) != 1; asOf-- { // back to where one had been written since others were consolidated
+		for ; len(frontier) != 1; asOf-- { // back to a sequence where one summary was on the frontier
 			s.spy.since()
 			frontier, err = s.graph.Summaries(ctx, id, graph.SummaryQuery{AsOf: asOf, Level: 1, Frontier: true})
 			require.NoError(t, err)

@@ -9,13 +9,13 @@ import (
 	"mneme/pkg/graph"
 )
 
-// REFERENCES_CODE carries what it is found by: about is the tenant with the last component
-// of the file, symbol the tenant with the name, and conversation and seq are those of the
-// message. So what is read is the newest, in the order of an index, however often a Scope is
-// referred to.
+// REFERENCES_CODE has indexed properties: about is the tenant with the last component of
+// the file, symbol the tenant with the name, and conversation and seq are the message's. So
+// a read takes the newest references in the order of an index, however many references a
+// Scope has.
 
-// codeKey is the key of a file's last component, or of a symbol, in a tenant; "" if it is
-// not found by it.
+// codeKey returns the key of a file's last component, or of a symbol, in a tenant; "" if it
+// is not indexed.
 func (s *store) codeKey(tenant, name string) string {
 	if name == "" {
 		return ""
@@ -23,9 +23,9 @@ func (s *store) codeKey(tenant, name string) string {
 	return s.tenantKey(tenant) + "/" + name
 }
 
-// mentionedBy are the reads of references by a property: those of a tenant, and those of
-// conversations, newest first. SEEK, or on a graph that was empty a moment ago the planner
-// scans the index.
+// mentionedBy holds the reads of references by a property, in a tenant and in conversations,
+// newest first. They say SEEK because on a recently empty graph the planner would scan the
+// index.
 type mentionedBy struct{ ofTenant, ofConversations string }
 
 func by(property string) mentionedBy {
@@ -51,7 +51,7 @@ var (
 	bySymbol = by("symbol")
 )
 
-// lookedUp is what a query is looked up by: its symbol is rarer than its file.
+// lookedUp returns the key to look a query up by: the symbol if there is one, because it is rarer than its file.
 func (s *store) lookedUp(tenant string, q graph.CodeQuery) (mentionedBy, map[string]any) {
 	params := map[string]any{"listed": s.tenantKey(tenant)}
 	if q.Name != "" {

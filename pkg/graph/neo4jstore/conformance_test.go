@@ -33,8 +33,8 @@ func backends(t *testing.T) (storetest.Backend[storetest.GraphStore], storetest.
 	return g, f
 }
 
-// refuse makes a node of no conversation, which stands where an event of the
-// conversation "c" wants to.
+// refuse makes a node without a conversation that occupies the key of an event of the
+// conversation "c".
 func refuse(ctx context.Context, c Config, dir, label, property, payload string) (undo func() error, err error) {
 	d, err := open(ctx, c)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestBranchConformance(t *testing.T) {
 	storetest.RunBranches(t, g, f)
 }
 
-// generations are those of a server that has no other data.
+// generations opens the generations of a server without other data.
 func generations(t *testing.T, d *db) {
 	c := d.Config
 	g, err := OpenGenerations(t.Context(), c)
@@ -126,7 +126,7 @@ func generations(t *testing.T, d *db) {
 			require.Len(t, found, want)
 		}
 	})
-	t.Run("who did not know that its generation was superseded does not begin it anew", func(t *testing.T) {
+	t.Run("a process unaware that its generation was superseded can't start it again", func(t *testing.T) {
 		s, err := OpenGraph(t.Context(), c, 1)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()

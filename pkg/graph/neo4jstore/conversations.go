@@ -9,8 +9,8 @@ import (
 	"mneme/pkg/graph"
 )
 
-// conversationProps is a conversation as its node has it, where a commit in progress
-// may show.
+// conversationProps lists the properties of a conversation's node, which may show a commit
+// in progress.
 var conversationProps = slices.Concat(props{"tenant", "id", "created_at", "updated_at", "first_seq", "deleted_seq"}, countProps, descriptionProps, props{"version_seq"})
 
 func scanConversation(v *values) (c graph.Conversation) {
@@ -35,7 +35,7 @@ func scanDescription(v *values) (d graph.Description) {
 	return d
 }
 
-// before is the last sequence below one, which 0 means all of.
+// before returns the last sequence below a bound; a bound of 0 means all.
 func before(seq uint64) int64 {
 	if seq == 0 {
 		return number(maxSeq)
@@ -50,21 +50,19 @@ func limit(n int) int {
 	return n
 }
 
-// The reads of one conversation begin here: at its node, and up to what was committed
-// as a whole.
+// Reads of one conversation start at its node and see only completed commits.
 const found = "MATCH (c:Conversation {key: $key}) MATCH (s:GraphSettled {key: c.checkpoint}) "
 
-// upTo is the sequence that a read goes up to: the parameter $last, or what is settled.
+// upTo is the last sequence of a read: the parameter $last, or the settled sequence.
 const upTo = "CASE WHEN s.seq < $last THEN s.seq ELSE $last END"
 
-// notFound is the error for a conversation that is not there.
+// notFound is the error for an unknown conversation.
 func notFound(id events.ConversationID) error {
 	return fmt.Errorf("conversation %q of tenant %q: %w", id.ID, id.Tenant, graph.ErrNotFound)
 }
 
-// of reads something of one conversation: the rest of a statement that begins with
-// [found] and answers, behind the sequences at which the conversation began and was
-// deleted, whatever was asked for.
+// of runs a query on one conversation. The statement continues [found] and must return the
+// frame columns first: the sequences at which the conversation began and was deleted.
 func (g *Graph) of(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (*values, error) {
 	params["key"] = g.key(id)
 	rows, err := g.read(ctx, statement, params)
@@ -87,7 +85,7 @@ func (g *Graph) of(ctx context.Context, id events.ConversationID, statement stri
 	return v, nil
 }
 
-// frame is what every read of one conversation answers first.
+// frame holds the columns that every read of one conversation returns first.
 const frame = "settled, c.first_seq, c.deleted_seq"
 
 // newest is a subquery for the newest row of a kind up to a sequence.
@@ -96,8 +94,8 @@ func newest(label string, p props, upTo string) string {
 		" RETURN " + p.list("n") + " ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 }"
 }
 
-// extentKinds are the kinds of rows that carry how far a conversation had come, with
-// the count that each of them has.
+// extentKinds lists the kinds of rows that carry a conversation's counts, with the count
+// that each of them has.
 var extentKinds = []struct {
 	label string
 	props props
@@ -111,7 +109,7 @@ var extentKinds = []struct {
 	{"Condensed", props{"seq", "n", "turn", "step", "cum_chars", "time", "updated_at"}, func(c *graph.Counts) *int { return &c.CondensedCount }},
 }
 
-// extentsAt are the subqueries for all of them.
+// extentsAt returns the subqueries for all extentKinds.
 func extentsAt(upTo string) (list string) {
 	for i, kind := range extentKinds {
 		if i > 0 {
@@ -122,10 +120,10 @@ func extentsAt(upTo string) (list string) {
 	return list
 }
 
-// extent is how far a conversation had come.
+// extent holds the counts of a conversation as of a sequence.
 type extent struct {
 	graph.Counts
-	timed   string // time of the newest event among the newest of each kind that has one
+	timed   string // time of the newest timed event, among the newest of each kind
 	updated string // UpdatedAt after the newest event
 }
 
@@ -160,8 +158,8 @@ var selectConversation = found + "WITH c, s.seq AS settled, s.repairs AS repairs
 	WITH c, settled, repairs, ` + newest("Version", descriptionProps, "upTo") + " AS version, [" + extentsAt("upTo") + `] AS extents
 	RETURN ` + frame + ", c.created_at, c.last_seq, repairs, version, extents"
 
-// Conversation implements graph.Reader. What a conversation is at a sequence is read
-// from the rows and the version of then, also if that is now.
+// Conversation implements graph.Reader. It reads the state at a sequence, even the current
+// one, from the newest rows and version up to it.
 func (g *Graph) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (c graph.Conversation, err error) {
 	v, err := g.of(ctx, id, selectConversation, map[string]any{"last": number(asOf)})
 	if err != nil {
@@ -234,7 +232,7 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 	}
 	for examined, bytes := 0, 0; ; {
 		n := min(listChunk, graph.MaxExamined-examined+1)
-		if examined == 0 && q.Status == "" && len(q.Tags) == 0 { // most lists are a page and no filter
+		if examined == 0 && q.Status == "" && len(q.Tags) == 0 { // most lists are one page without a filter
 			n = min(n, limit(q.Limit)+1)
 		}
 		rows, err := g.read(ctx, query, map[string]any{"tenant": g.tenantKey(tenant), "last": last, "limit": n})

@@ -1,6 +1,6 @@
-// Package neo4jstore keeps the read models in Neo4j (5.26 or later, Community is
-// enough): a graph that people query with Cypher beside mneme, and that several
-// processes write and read at once.
+// Package neo4jstore keeps the read models in Neo4j (5.26 or later; Community is
+// enough): a graph that people can query with Cypher, and that several processes can
+// write and read at once.
 //
 //	(:Conversation)-[:HAS_VERSION]->(:Version)
 //	(:Conversation)-[:HAS_BRANCH]->(:Conversation)
@@ -11,31 +11,31 @@
 //	(:SummariesConversation), (:SummariesState), (:SummariesMark), (:SummariesRange)
 //	(:EmbeddingsConversation), (:EmbeddingsEvent), (:Passage), (:CachedEmbedding)
 //
-// Each projection writes labels of its own only. What joins them is the property
-// conversation, "<generation>/<tenant>/<id>": it is the key of the conversation and
-// stands on each of its rows. Relationships are for people: the store seeks the
-// indexes on (conversation, seq), whose cost does not depend on how many messages a
-// conversation has. Parents that come after their children are linked when they come.
+// Each projection writes only its own labels. The property conversation,
+// "<generation>/<tenant>/<id>", joins them: it is the key of the conversation and is on
+// each of its rows. Relationships are for people. The store itself seeks the indexes on
+// (conversation, seq), because their cost does not depend on the number of messages.
+// A parent that arrives after its children is linked on arrival.
 //
 // # Exactly once
 //
-// One transaction holds the changes of a batch and its checkpoint. It begins with a
-// write lock on the checkpoint, which fences: an older owner waits there, then finds a
-// newer epoch. So what the checkpoint protects is created without looking. A claim is
-// a property of the row that its event made, under a uniqueness constraint: a batch is
-// written as if all of its keys were free, and once more with a look at each if one is
-// not, or if a reducer refuses an event, which may be a repeat. If a connection is lost during a commit nobody knows what became of it: the
-// store reports trouble, and the engine, which begins again with [Graph.Acquire], reads
-// the checkpoint that tells.
+// One transaction holds the changes of a batch and its checkpoint. It starts with a write
+// lock on the checkpoint, which is the fence: an older owner waits there, then finds a
+// newer epoch. So rows that the checkpoint protects are created without a look-up. A claim
+// is a property of the row that its event made, under a uniqueness constraint. A batch is
+// written as if all of its keys were free. If one is not, or a reducer refuses an event,
+// which may be a repeat, the batch is written again after looking up every key. If a
+// connection is lost during a commit, nobody knows its outcome: the store returns an
+// error, and the engine starts again with [Graph.Acquire], which reads the checkpoint.
 //
 // # What a reader sees
 //
-// Neo4j is read committed and shows a commit piece by piece, a node before its index.
-// So when a commit is done the writer says so in a node of its own, and readers see
-// nothing beyond that sequence: rows never change, and what does change is read from
-// rows and versions as of it. Which accesses of files are current does change: what is
-// no longer current says since when and stays among the current ones until the commit
-// after the next. A read that several commits have overtaken is made again, at last among
+// Neo4j's isolation is read committed, and a commit becomes visible piece by piece, a node
+// before its index. So after each commit the writer records its sequence as settled, in a
+// separate node, and readers see nothing beyond that sequence: rows never change, and
+// changing values are read from rows and versions as of it. Which file accesses are
+// current does change: a superseded access records since when, and stays among the current
+// ones until the commit after the next. A read overtaken by several commits is repeated, at last among
 // all accesses. Some reads are not as exact: a list of conversations can show one with
 // counts of a commit in progress, and so can the count of accesses of a file whose last
 // call failed. Of the conversations that accessed a file one can be missing, for the moment
@@ -46,16 +46,16 @@
 //
 // # Deletion
 //
-// A deleted conversation is a tombstone at once. Its rows go in transactions of their
-// own after that, so that their number is not limited by the server's memory; if the
-// process dies, whoever owns the partition next goes on.
+// A deleted conversation becomes a tombstone at once. Its rows are deleted later, in
+// separate transactions, so that the server's memory does not limit their number; if the
+// process dies, the partition's next owner continues.
 //
 // # Generations
 //
-// Every key begins with a generation, so a rebuild is written beside what serves. Which
-// one serves says a node of each projection, (:GraphServing) for example, see
-// [Generations]. A generation that was discarded, or an older one, can't be begun anew.
-// The cache of embeddings is of no generation: what fills it is paid for once.
+// Every key begins with a generation, so a rebuild and the serving read model coexist. A
+// node of each projection, for example (:GraphServing), records which generation serves,
+// see [Generations]. A discarded generation, or an older one, can't be started again. The
+// cache of embeddings belongs to no generation, so that its vectors are paid for once.
 //
 // # Errors
 //
@@ -63,7 +63,7 @@
 // projection.ErrRejected; a batch that is too large for the server's memory is
 // projection.ErrTooLarge; a schema made by a newer program is [ErrSchema], data of
 // another program under our labels [ErrForeign], a server that is too old [ErrVersion];
-// wrong credentials are [ErrUnauthorized], a certificate that is not trusted is [ErrTLS].
-// A server that does not answer is projection.ErrUnavailable. Everything else is the
-// server's trouble now.
+// wrong credentials are [ErrUnauthorized], an untrusted certificate is [ErrTLS].
+// A server that does not answer is projection.ErrUnavailable. Any other error is a
+// temporary problem of the server.
 package neo4jstore

@@ -13,8 +13,8 @@ type Embeddings struct{ store }
 
 var _ graph.EmbeddingsStore = (*Embeddings)(nil)
 
-// OpenEmbeddings connects to write the read model, one generation of it, and makes the
-// schema. It returns the errors of the package comment.
+// OpenEmbeddings connects to write one generation of the read model, and makes the schema.
+// It returns the errors of the package comment.
 func OpenEmbeddings(ctx context.Context, c Config, generation int) (*Embeddings, error) {
 	d, err := openWriter(ctx, c)
 	if err != nil {
@@ -23,7 +23,7 @@ func OpenEmbeddings(ctx context.Context, c Config, generation int) (*Embeddings,
 	return &Embeddings{store{db: d, dialect: embeddingsDialect, generation: generation}}, nil
 }
 
-// OpenEmbeddingsReader connects to read. As long as no writer was here, the error is
+// OpenEmbeddingsReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenEmbeddingsReader(ctx context.Context, c Config, generation int) (*Embeddings, error) {
 	d, err := openReader(ctx, c)
@@ -40,8 +40,8 @@ func (e *Embeddings) Update(ctx context.Context, partition int, fn func(projecti
 
 const foundEmbedded = "MATCH (c:EmbeddingsConversation {key: $key}) MATCH (s:EmbeddingsSettled {key: c.checkpoint}) "
 
-// The vectors of a message come as they are stored, in one piece: the floats of its
-// passages, which the index of vectors is made of, are for people.
+// The store reads a message's vectors as stored, in one byte string. The floats on its
+// passages are for the vector index and for people.
 const (
 	selectEmbeddings = foundEmbedded + `WHERE c.deleted_seq IS NULL WITH CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS upTo
 		RETURN COLLECT { MATCH (n:EmbeddingsEvent) USING INDEX SEEK n:EmbeddingsEvent(conversation, seq)

@@ -10,7 +10,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// EmbeddingsCache is a [graph.EmbeddingsCache] in Neo4j, beside the read models. Any
+// EmbeddingsCache is a [graph.EmbeddingsCache] in the same Neo4j as the read models. Any
 // number of processes may use it at once.
 type EmbeddingsCache struct{ *db }
 
@@ -65,8 +65,8 @@ func (c *EmbeddingsCache) Load(ctx context.Context, keys []graph.EmbeddingKey) (
 	return vectors, nil
 }
 
-// Store implements graph.EmbeddingsCache. Those who store the same take their locks in
-// the same order.
+// Store implements graph.EmbeddingsCache. It locks keys in sorted order, so that concurrent
+// calls cannot deadlock.
 func (c *EmbeddingsCache) Store(ctx context.Context, keys []graph.EmbeddingKey, vectors [][]byte) error {
 	if len(keys) != len(vectors) {
 		return fmt.Errorf("%d vectors of %d keys", len(vectors), len(keys))
@@ -81,7 +81,7 @@ func (c *EmbeddingsCache) Store(ctx context.Context, keys []graph.EmbeddingKey, 
 	slices.SortStableFunc(order, func(a, b int) int { return bytes.Compare(keys[a][:], keys[b][:]) })
 	rows := make([]any, len(keys))
 	for i, of := range order {
-		rows[i] = []any{hex.EncodeToString(keys[of][:]), append([]byte{}, vectors[of]...)} // nil would be no value
+		rows[i] = []any{hex.EncodeToString(keys[of][:]), append([]byte{}, vectors[of]...)} // never nil, which would be stored as no value
 	}
 	_, err := c.write(ctx, saveCached, in("rows", rows))
 	return err

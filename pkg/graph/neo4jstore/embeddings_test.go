@@ -49,8 +49,7 @@ func TestEmbeddingsCacheConformance(t *testing.T) {
 	})
 }
 
-// cachePrefix begins the keys in the cache that this process makes, as firstGeneration
-// does with all others.
+// cachePrefix begins this process's keys in the cache, as firstGeneration begins all others.
 func cachePrefix(t *testing.T) []byte {
 	t.Helper()
 	prefix, err := hex.DecodeString(strconv.Itoa(firstGeneration / pow10(generationDigits)))
@@ -58,8 +57,7 @@ func cachePrefix(t *testing.T) []byte {
 	return prefix
 }
 
-// sized is a model whose vectors have so many dimensions. Those of different texts have
-// nothing in common.
+// sized is a model with this many dimensions. Vectors of different texts are unrelated.
 type sized int
 
 func (s sized) Model() string { return fmt.Sprint("a test's, of ", int(s)) }
@@ -82,8 +80,7 @@ func (s sized) Embed(_ context.Context, _ string, texts []string) ([]recall.Vect
 	return list, nil
 }
 
-// embeddedStore is a store of embeddings with the history that goes into it, and who
-// watches it.
+// embeddedStore is a store of embeddings with its history and a spy on its driver.
 type embeddedStore struct {
 	*Embeddings
 	projection projection.Projection[*graph.EmbeddingsUnit]
@@ -110,7 +107,7 @@ func (s *embeddedStore) acquire(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// apply brings in what was added to the history, as one batch.
+// apply applies the events added to the history since the last call, as one batch.
 func (s *embeddedStore) apply(t *testing.T) {
 	t.Helper()
 	var err error
@@ -124,7 +121,7 @@ func (s *embeddedStore) say(conversation, text string) uint64 {
 	return s.history.Add(conversation, &events.MessageCreated{MessageID: fmt.Sprint("m", s.history.Next), Role: "user", Content: text})
 }
 
-// long is a text of several passages, of which some have no vector.
+// long is a text of several passages, some without a vector.
 func long(about string) string {
 	var text strings.Builder
 	for n := range 4 {
@@ -147,7 +144,7 @@ func floats(v recall.Vector) []float64 {
 	return list
 }
 
-func TestTheIndexOfVectorsFindsPassagesOfAnyDimensions(t *testing.T) {
+func TestVectorIndexFindsPassagesOfAnyDimensions(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
 	for _, dimensions := range []int{128, 384} {
@@ -179,7 +176,7 @@ func TestTheIndexOfVectorsFindsPassagesOfAnyDimensions(t *testing.T) {
 				missing++
 				continue
 			}
-			// The index is approximate, and shared with other tests: with a few it may miss one.
+			// The index is approximate and shared with other tests: with few vectors it may miss one.
 			rows, err := s.read(t.Context(), `CALL db.index.vector.queryNodes('message_embedding_index', 50, $vector) YIELD node, score
 				WHERE node.conversation STARTS WITH $prefix
 				RETURN [node.conversation, node.tenant, node.conversation_id, node.seq, node.part, node.message_id], node.embedding, score ORDER BY score DESC`,
@@ -199,7 +196,7 @@ func TestTheIndexOfVectorsFindsPassagesOfAnyDimensions(t *testing.T) {
 	}
 }
 
-func TestADeletedConversationAndARemovedGenerationLeaveNoVectors(t *testing.T) {
+func TestDeletionAndRemovalLeaveNoVectors(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
 	s := openEmbedded(t, c, generationOf(t.Name()), 8)
@@ -229,7 +226,7 @@ func TestADeletedConversationAndARemovedGenerationLeaveNoVectors(t *testing.T) {
 	require.Zero(t, count(ofGeneration))
 }
 
-// all is everything that can be written, in batches of one event and of many.
+// all makes every kind of write, in batches of one event and of many.
 func (s *embeddedStore) all(t *testing.T, c string) {
 	t.Helper()
 	for range 3 {
@@ -255,7 +252,7 @@ func (s *embeddedStore) all(t *testing.T, c string) {
 	s.acquire(t)
 }
 
-// newest is the read of the end of a conversation.
+// newest reads the end of a conversation.
 func (s *embeddedStore) newest(t *testing.T, c string) {
 	t.Helper()
 	list, err := s.Embeddings.Embeddings(t.Context(), conversation(c), graph.BagQuery{From: 1, Limit: 10})
@@ -263,7 +260,7 @@ func (s *embeddedStore) newest(t *testing.T, c string) {
 	require.Len(t, list, 10)
 }
 
-// sentByEmbeddings does all that store and cache can, and returns each statement once.
+// sentByEmbeddings uses everything that store and cache can do, and returns each statement once.
 func sentByEmbeddings(t *testing.T, s *embeddedStore) map[string]sent {
 	t.Helper()
 	ctx, id := t.Context(), conversation("c")
@@ -290,7 +287,7 @@ func sentByEmbeddings(t *testing.T, s *embeddedStore) map[string]sent {
 	return byText
 }
 
-// cacheOne stores a vector and reads it again.
+// cacheOne stores a vector and reads it back.
 func cacheOne(t *testing.T, c *EmbeddingsCache) {
 	t.Helper()
 	var key graph.EmbeddingKey
@@ -301,7 +298,7 @@ func cacheOne(t *testing.T, c *EmbeddingsCache) {
 	require.Equal(t, [][]byte{{1}}, vectors)
 }
 
-// tellEmbeddings makes a small read model with something of everything.
+// tellEmbeddings makes a small read model with every kind of row.
 func tellEmbeddings(t *testing.T, generation int) {
 	t.Helper()
 	s := openEmbedded(t, testConfig(t), generation, 8)
@@ -313,7 +310,7 @@ func tellEmbeddings(t *testing.T, generation int) {
 	cacheOne(t, &EmbeddingsCache{s.db})
 }
 
-func TestWarmEmbeddingsSendsWhatBatchesAndReadsSendAndWritesNothing(t *testing.T) {
+func TestWarmEmbeddingsSendsAllStatementsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := openEmbedded(t, testConfig(t), generationOf(t.Name()), 8)
 	s.all(t, "c")
@@ -323,7 +320,7 @@ func TestWarmEmbeddingsSendsWhatBatchesAndReadsSendAndWritesNothing(t *testing.T
 	})
 }
 
-// What an append and a read cost must not depend on how long the conversation is.
+// The cost of an append and a read must not depend on the length of the conversation.
 func TestEmbeddingsOfALongConversationCostWhatThoseOfAShortOneCost(t *testing.T) {
 	t.Parallel()
 	s := openEmbedded(t, testConfig(t), generationOf(t.Name()), 8)

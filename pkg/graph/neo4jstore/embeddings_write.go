@@ -23,7 +23,7 @@ var embeddingsDialect = dialect{
 		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:EmbeddingsConversation {key: r.key}) SET "+props{"last_seq"}.set("c")),
 		tombstone("EmbeddingsConversation", ""),
 		newPiece("events", "UNWIND $in.rows AS r CREATE (:EmbeddingsEvent "+slices.Concat(claimedProps, props{"seq"}).create()+")"),
-		// The server makes the floats of the bytes: on the way each would be nine bytes.
+		// The server converts the bytes to floats, because a float takes nine bytes to send.
 		newPiece("embeddings", "UNWIND $in.rows AS r CREATE (:EmbeddingsEvent "+slices.Concat(claimedProps, embeddingProps).create()+`)
 			WITH r UNWIND r.parts AS part
 			CREATE (:Passage {conversation: r.conversation, tenant: r.tenant, conversation_id: r.conversation_id, seq: r.seq, part: part, message_id: r.message_id,
@@ -91,7 +91,7 @@ func (t *embeddingsTx) Save(_ context.Context, u *graph.EmbeddingsUnit) error {
 			return err
 		}
 	}
-	// What is left says nothing that could have a vector.
+	// The other events have no text to embed.
 	t.addEvents(func(id events.ConversationID) bool {
 		s := u.States[id]
 		return s != nil && s.DeletedSeq == 0

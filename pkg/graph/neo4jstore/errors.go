@@ -11,9 +11,10 @@ import (
 	"mneme/pkg/projection"
 )
 
-// tooLarge are the codes of a transaction that needs more memory or time than the server
-// gives one. The first is that of db.memory.transaction.max, in 5.26 as in 2026.09; a
-// commit can meet it too, and it is that of the memory for all of them: see disturbed.
+// tooLarge holds the codes of a transaction that needs more memory or time than the server
+// allows. The first is the code of db.memory.transaction.max, in 5.26 and in 2026.09; a
+// commit can fail with it too. The memory limit for all transactions has the same code: see
+// disturbed.
 var tooLarge = []string{
 	memoryPool,
 	"Neo.TransientError.General.TransactionOutOfMemoryError",
@@ -22,7 +23,7 @@ var tooLarge = []string{
 	"Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
 }
 
-// refusals are the codes of data that the server does not take.
+// refusals holds the codes of data that the server refuses.
 var refusals = []string{
 	constraintViolated,
 	"Neo.ClientError.Statement.ArgumentError",
@@ -42,15 +43,15 @@ func codeOf(err error) string {
 	return ""
 }
 
-// disturbed tells whether other transactions were in the way, or have the memory that is
-// for all of them, or have deleted what this one had found: it is worth to begin again.
+// disturbed reports whether a retry may succeed: other transactions held locks, used up the
+// memory for all transactions, or deleted nodes that this one had found.
 func disturbed(err error) bool {
 	code := codeOf(err)
 	return strings.HasPrefix(code, "Neo.TransientError.Transaction.") || code == "Neo.ClientError.Statement.EntityNotFound" ||
 		code == memoryPool && strings.Contains(err.Error(), "dbms.memory.transaction.total.max")
 }
 
-// classify maps the server's errors to those that others can tell apart.
+// classify maps the server's errors to the errors of the package comment.
 func classify(err error) error {
 	if err == nil {
 		return nil
@@ -60,13 +61,13 @@ func classify(err error) error {
 	switch {
 	case slices.Contains(tooLarge, code):
 		class = projection.ErrTooLarge
-	case slices.Contains(refusals, code), strings.Contains(err.Error(), "Property value is too large to index"): // its code is that of any failure
+	case slices.Contains(refusals, code), strings.Contains(err.Error(), "Property value is too large to index"): // its code is a generic one
 		class = projection.ErrRejected
 	case strings.HasPrefix(code, "Neo.ClientError.Security."):
 		class = ErrUnauthorized
 	case code == "Neo.ClientError.Database.DatabaseNotFound":
 		class = ErrDatabase
-	case code == "" && (strings.Contains(err.Error(), "x509: ") || strings.Contains(err.Error(), "tls: ")): // the driver hides their types
+	case code == "" && (strings.Contains(err.Error(), "x509: ") || strings.Contains(err.Error(), "tls: ")): // the driver hides the errors' types
 		class = ErrTLS
 	case errors.Is(err, projection.ErrUnavailable):
 		return err
@@ -78,7 +79,7 @@ func classify(err error) error {
 	return fmt.Errorf("%w: %w", class, err)
 }
 
-// unavailable tells whether it is the server's or the network's trouble.
+// unavailable reports whether the server or the network failed.
 func unavailable(err error) bool {
 	var none *lost
 	var doubt *neo4j.ConnectivityError

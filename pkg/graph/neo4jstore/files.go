@@ -15,8 +15,8 @@ type Files struct{ store }
 
 var _ graph.FilesStore = (*Files)(nil)
 
-// OpenFiles connects to write the read model, one generation of it, and makes the
-// schema. It returns the errors of the package comment.
+// OpenFiles connects to write one generation of the read model, and makes the schema. It
+// returns the errors of the package comment.
 func OpenFiles(ctx context.Context, c Config, generation int) (*Files, error) {
 	d, err := openWriter(ctx, c)
 	if err != nil {
@@ -25,7 +25,7 @@ func OpenFiles(ctx context.Context, c Config, generation int) (*Files, error) {
 	return &Files{store{db: d, dialect: filesDialect, generation: generation}}, nil
 }
 
-// OpenFilesReader connects to read. As long as no writer was here, the error is
+// OpenFilesReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenFilesReader(ctx context.Context, c Config, generation int) (*Files, error) {
 	d, err := openReader(ctx, c)
@@ -42,21 +42,21 @@ func (f *Files) Update(ctx context.Context, partition int, fn func(projection.Tx
 
 const foundFiles = "MATCH (c:FilesConversation {key: $key}) MATCH (s:FilesSettled {key: c.checkpoint}) "
 
-// ranks: an access stands at its sequence and, in it, at its rank. No event makes a
+// ranks is the factor in an access's position, seq * ranks + rank. No event makes a
 // thousand accesses.
 const ranks = 1000
 
-// place is where an access stands among those of its conversation.
+// place is the position of an access in its conversation.
 func place(seq uint64, rank int) int64 { return number(seq)*ranks + int64(rank) }
 
-// isCurrent: an access is the current one of its place from since, which those have that
-// came back after a failed call, until something else is. No statement here says OR: the
-// planner may look for either side alone, and sort what it has found.
+// isCurrent selects accesses that are current as of a sequence: from since, which is set if
+// a failed call made the access current again, to until. No statement here uses OR, because
+// the planner may search for each side separately and sort the results.
 const isCurrent = "coalesce(a.until, settled + 1) > settled AND coalesce(a.since, settled) <= settled"
 
-// The reads of files, newest first. The current accesses of what is settled are found
-// until the commit after the next one that touches the conversation: a read at whose end
-// such a commit is settled may have missed some.
+// The reads of files, newest first. Accesses that are current as of the settled sequence
+// can be found until the second later commit to the conversation. If that commit is settled
+// when a read ends, the read may have missed some.
 const (
 	selectFilesState = foundFiles + `RETURN s.seq, s.repairs, c.last_seq, c.deleted_seq,
 		COLLECT { MATCH (e:FilesEvent) WHERE e.conversation = $key AND e.seq <= s.seq RETURN e.seq ORDER BY e.conversation DESC, e.seq DESC LIMIT 1 }`
@@ -79,9 +79,9 @@ const (
 			RETURN [a.path, a.kind, a.tool, a.turn, a.count, a.current IS NOT NULL AND ` + isCurrent + `, a.revoked IS NOT NULL] ORDER BY a.conversation, a.at }`
 )
 
-// filesAttempts is how often the current files are read, at most, while commits overtake
-// the read. After that they are found among all accesses, which takes longer and is not
-// disturbed.
+// filesAttempts is how often a read of the current files is tried while commits overtake
+// it. After that the files are found among all accesses, which takes longer but cannot be
+// overtaken.
 const filesAttempts = 5
 
 // Files implements graph.FilesReader.
@@ -108,10 +108,10 @@ func scanAccess(v *values) graph.FileAccess {
 	return graph.FileAccess{Path: v.text(), Kind: v.text(), Tool: v.text(), Turn: v.int(), Seq: v.seq(), Count: v.int()}
 }
 
-// errOvertaken says that commits overtook every attempt of a read.
+// errOvertaken means that commits overtook every attempt of a read.
 var errOvertaken = errors.New("commits overtook the read")
 
-// current reads the files as of now, and which sequence of the conversation that is.
+// current reads the current files, and the conversation's last sequence at that time.
 func (f *Files) current(ctx context.Context, params map[string]any) (v *values, newest uint64, err error) {
 	for range filesAttempts {
 		if v, err = f.first(ctx, selectAccessesNow, params); err != nil || len(v.list) == 0 {

@@ -91,14 +91,14 @@ const selectWaiting = `CALL () {
 	UNION ALL UNWIND $in.calls AS key MATCH (e:EarlyResult {key: key}) RETURN key, null AS call, [e.seq, e.failed, e.result, e.files] AS result
 } RETURN key, call, result`
 
-// loadWaiting loads the calls that the batch's results belong to, and the results that
-// came before the batch's calls.
+// loadWaiting loads the calls that the batch's results belong to, and earlier results of
+// the batch's calls.
 func (t *filesTx) loadWaiting(ctx context.Context, u *graph.FilesUnit, list []*events.Recorded) error {
 	calls, results, refs := []string{}, []string{}, map[string]graph.CallRef{}
 	for _, e := range list {
 		id := e.Conversation()
 		if u.States[id].Key == 0 {
-			continue // nothing of it is stored
+			continue // it has no stored rows
 		}
 		switch p := e.Payload.(type) {
 		case *events.ToolCalled:
@@ -144,7 +144,7 @@ func (t *filesTx) loadWaiting(ctx context.Context, u *graph.FilesUnit, list []*e
 	return nil
 }
 
-// waitingKey is the key of what waits for the other of call and result.
+// waitingKey is the key of a call or result that waits for its counterpart.
 func (s *store) waitingKey(ref graph.CallRef) string {
 	return s.keyIn(ref.Conversation, events.ToolCallKey(ref.ToolCallID))
 }
@@ -187,7 +187,7 @@ func (t *filesTx) saveStates(u *graph.FilesUnit) {
 	}
 }
 
-// saveWaiting stores what waits for a later batch, and deletes what has met.
+// saveWaiting stores rows that wait for a later batch, and deletes those that no longer wait.
 func (t *filesTx) saveWaiting(u *graph.FilesUnit) {
 	for _, ref := range u.Calls.Met() {
 		t.add("metCalls", t.waitingKey(ref))
@@ -231,8 +231,8 @@ const (
 		} SET a.count = coalesce(r.count, a.count) - r.revoked, a.current = a.at, a.until = null, a.since = coalesce(r.since, a.since)`
 )
 
-// revoke ends the accesses of calls that failed. Where one was current, the newest one
-// that it had hidden is current again.
+// revoke ends the accesses of calls that failed. If one was current, the newest access that
+// it had superseded is current again.
 func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, graph.Revocation]) error {
 	if len(list) == 0 {
 		return nil
@@ -280,9 +280,9 @@ const selectPlaces = `UNWIND $in.places AS place CALL (place) {
 		MATCH (a:FileAccess) USING INDEX SEEK a:FileAccess(place, at) WHERE a.place = place AND a.at >= 0 RETURN a ORDER BY a.place DESC, a.at DESC LIMIT 2
 	} RETURN place, a.conversation, a.at, a.count, a.until`
 
-// saveAccesses adds accesses. Of each path and kind the newest supersedes the one that
-// was current, and goes on counting from it. What was superseded stays among the current
-// ones until it is superseded again: whoever reads what is settled still needs it.
+// saveAccesses adds accesses. The newest of each path and kind supersedes the current one
+// and continues its count. A superseded access stays among the current ones until the next
+// is superseded, because readers of the settled sequence still need it.
 func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesState, graph.NewAccess]) error {
 	if len(list) == 0 {
 		return nil
@@ -316,7 +316,7 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 			superseded[p] = true
 			counts[p] += count
 			r["current"], r["until"] = number(where), number(list[newest[p]].Row.Seq)
-		} else if until != nil { // a reader that still finds it sees that it ended before
+		} else if until != nil { // readers that still find it see that it has ended
 			r["until"] = *until
 		}
 		t.add("ended", r)
@@ -325,7 +325,7 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 	for i := range list {
 		t.saveAccess(&list[i], at[i], counts[at[i]], newest, i, paths)
 	}
-	for _, key := range slices.Sorted(maps.Keys(paths)) { // whoever merges several takes their locks in the same order
+	for _, key := range slices.Sorted(maps.Keys(paths)) { // sorted, so that concurrent writers lock in the same order
 		t.add("paths", paths[key])
 	}
 	return nil

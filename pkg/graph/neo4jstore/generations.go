@@ -12,19 +12,19 @@ import (
 	"mneme/pkg/projection"
 )
 
-// firstForeign is above all generations that [Generations] knows of: who measures or
-// tests on a server that others use takes greater numbers.
+// firstForeign is above all generations that [Generations] manages. Benchmarks and tests on
+// a shared server use greater numbers.
 const firstForeign = 1 << 31
 
-// Generations keeps the builds of the read models apart: every key begins with one.
-// Which one serves stands in a node for each projection, (:GraphServing) for example, with
-// what was discarded, so that one transaction decides. Any number of processes may use it
-// at once.
+// Generations manages the generations of the read models; every key begins with one. A node
+// per projection, for example (:GraphServing), records which generation serves and which
+// were discarded, so that one transaction decides. Any number of processes may use it at
+// once.
 type Generations struct{ *db }
 
 var _ projection.Generations = (*Generations)(nil)
 
-// OpenGenerations connects. Nothing need have been written yet.
+// OpenGenerations connects. It also works on an empty database.
 func OpenGenerations(ctx context.Context, c Config) (*Generations, error) {
 	d, err := open(ctx, c)
 	if err != nil {
@@ -39,8 +39,8 @@ func (g *Generations) Close() error { return g.close() }
 // serving is the node of a projection.
 type serving struct {
 	generation int
-	discarded  int   // the highest that was ever discarded; up to it no number is given again
-	discarding []int // those whose rows may not all be gone
+	discarded  int   // the highest generation ever discarded; no number up to it is used again
+	discarding []int // generations that may still have rows
 }
 
 const (
@@ -77,7 +77,7 @@ func (s *serving) params(key string) map[string]any {
 	return map[string]any{"key": key, "generation": s.generation, "discarded": s.discarded, "discarding": discarding}
 }
 
-// superseded tells whether nobody may begin to write a generation any more.
+// superseded reports whether a generation may no longer be started.
 func (s *serving) superseded(generation int) bool {
 	return generation < s.generation || generation <= s.discarded && generation != s.generation
 }
@@ -144,15 +144,15 @@ func (g *Generations) Supersede(ctx context.Context, name string, from, to int) 
 			return nil
 		}
 		if s.generation != from || s.superseded(to) {
-			return fmt.Errorf("%w: generation %d of %s can't take the place of %d: %d serves, discarded are those up to %d", projection.ErrSuperseded, to, name, from, s.generation, s.discarded)
+			return fmt.Errorf("%w: generation %d of %s can't replace %d: %d serves, and generations up to %d are discarded", projection.ErrSuperseded, to, name, from, s.generation, s.discarded)
 		}
 		s.generation = to
 		return nil
 	})
 }
 
-// Discard implements projection.Generations. The checkpoints go first: with them nobody
-// can write any more, and who still reads can tell that rows may be missing.
+// Discard implements projection.Generations. It deletes the checkpoints first, so that
+// nobody can write and readers can tell that rows may be missing.
 func (g *Generations) Discard(ctx context.Context, name string, generation int) error {
 	err := g.change(ctx, name, func(s *serving) error {
 		if s.generation == generation {

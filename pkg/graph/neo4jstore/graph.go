@@ -13,8 +13,8 @@ type Graph struct{ store }
 
 var _ graph.Store = (*Graph)(nil)
 
-// OpenGraph connects to write the read model, one generation of it, and makes the
-// schema. It returns the errors of the package comment.
+// OpenGraph connects to write one generation of the read model, and makes the schema. It
+// returns the errors of the package comment.
 func OpenGraph(ctx context.Context, c Config, generation int) (*Graph, error) {
 	d, err := openWriter(ctx, c)
 	if err != nil {
@@ -23,7 +23,7 @@ func OpenGraph(ctx context.Context, c Config, generation int) (*Graph, error) {
 	return &Graph{store{db: d, dialect: graphDialect, generation: generation}}, nil
 }
 
-// OpenGraphReader connects to read. As long as no writer was here, the error is
+// OpenGraphReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenGraphReader(ctx context.Context, c Config, generation int) (*Graph, error) {
 	d, err := openReader(ctx, c)
@@ -45,14 +45,14 @@ type graphTx struct {
 	*tx
 	loaded map[events.ConversationID]stamp
 	here   map[string]bool // keys of the messages that the batch makes
-	calls  map[string]row  // by key, those that the batch makes
+	calls  map[string]row  // calls that the batch makes, by key
 	owners map[*graph.State]row
 
 	saved   []saved
 	untimed bool // some of saved have no time
 }
 
-// payloadKey is the key that a row holds as the only one of its kind.
+// payloadKey is the key that must be unique among rows of its kind.
 func (s *store) payloadKey(id events.ConversationID, key string) string {
 	return s.digestKey(projection.PayloadKey(id, key))
 }

@@ -11,7 +11,7 @@ import (
 // hashPage is how many rows of each kind are read at once.
 const hashPage = 200
 
-// selectForHash is a conversation with its first rows.
+// selectForHash reads a conversation with its first rows.
 var (
 	selectForHash = found + "WITH c, s.seq AS settled, s.seq AS upTo WITH c, settled, " +
 		"COLLECT { MATCH (n:Version) WHERE n.conversation = $key AND n.seq <= upTo RETURN " + versionProps.list("n") + " ORDER BY n.conversation, n.seq } AS versions, " +
@@ -82,7 +82,7 @@ func (g *Graph) Hash(ctx context.Context, id events.ConversationID) (projection.
 	return h, v.err
 }
 
-// remaining reads the pages of a conversation behind the first.
+// remaining holds the reads of a conversation's pages after the first.
 type remaining struct {
 	*Graph
 	ctx  context.Context
@@ -90,7 +90,7 @@ type remaining struct {
 	last uint64
 }
 
-// hashRows feeds the rows of a kind: those that were read already, then page by page.
+// hashRows feeds the rows of a kind: first the rows already read, then page by page.
 func hashRows[T any](r remaining, page *values, scan func(*values) T, query string, feed func(T) uint64) error {
 	for {
 		list := scanAll(page, scan)

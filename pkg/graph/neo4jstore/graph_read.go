@@ -61,8 +61,8 @@ var (
 	results  = kind{"ToolResult", resultProps}
 )
 
-// between is a subquery for the rows of a kind from $from up to a sequence, in the order
-// of an index on the conversation, columns that are equal to something, and seq.
+// between is a subquery for the rows of a kind from $from up to a sequence, in the order of
+// an index on the conversation, further columns compared for equality, and seq.
 func (k kind) between(equal []string, oldestFirst bool, what string) string {
 	index, where, order := "conversation", "n.conversation = $key", "n.conversation"
 	direction := " DESC"
@@ -79,7 +79,7 @@ func (k kind) between(equal []string, oldestFirst bool, what string) string {
 		" AND n.seq >= $from AND n.seq <= upTo RETURN " + what + " ORDER BY " + order + ", n.seq" + direction + " LIMIT $limit }"
 }
 
-// reading is a statement that answers the rows of subqueries.
+// reading is a statement that returns the rows of subqueries.
 func reading(subqueries ...string) string {
 	names := ""
 	for i, subquery := range subqueries {
@@ -137,8 +137,8 @@ func (g *Graph) Messages(ctx context.Context, id events.ConversationID, q graph.
 	return scanAll(v, scanMessage), v.err
 }
 
-// Transcript implements graph.Reader. It finds out first, in the indexes alone, which
-// rows it takes: their texts are what costs.
+// Transcript implements graph.Reader. It first selects the rows, using only the indexes,
+// because reading their texts is expensive.
 func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) (list []graph.Entry, err error) {
 	n := limit(q.Limit)
 	params := map[string]any{"from": number(q.From), "last": before(q.Before), "limit": n}
@@ -186,7 +186,7 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q grap
 	return list, nil
 }
 
-// between reads the rows of all kinds from one sequence to another, up to a limit of each.
+// between reads the rows of all kinds from one sequence to another, up to a limit per kind.
 func (g *Graph) between(ctx context.Context, id events.ConversationID, from, last int64, limit int) (list []graph.Entry, err error) {
 	v, err := g.of(ctx, id, selectRows, map[string]any{"from": from, "last": last, "limit": limit})
 	if err != nil {
@@ -204,7 +204,7 @@ func (g *Graph) between(ctx context.Context, id events.ConversationID, from, las
 	return list, v.err
 }
 
-// byKey is a statement for rows of a kind by the keys that they hold.
+// byKey is a statement for rows of a kind by their unique keys.
 func (k kind) byKey() string {
 	return reading("COLLECT { UNWIND $in.keys AS k MATCH (n:" + k.label + " {payload_key: k}) WHERE n.seq <= upTo RETURN " + k.props.list("n") + " }")
 }
@@ -219,7 +219,7 @@ var (
 func (g *Graph) byKey(ctx context.Context, id events.ConversationID, query string, refs []graph.Ref, keyOf func(string) string, asOf uint64) (*values, error) {
 	keys := make([]string, 0, len(refs))
 	for _, ref := range refs {
-		if ref.Depth == 0 { // there are no rows of ancestors here
+		if ref.Depth == 0 { // rows of ancestors are in other conversations
 			keys = append(keys, g.payloadKey(id, keyOf(ref.ID)))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	// Of the rows up to the last that is asked for only those with text are bags.
+	// Only rows with text have bags.
 	selectBags = reading("COLLECT { MATCH (n:Message) USING INDEX SEEK n:Message(conversation, seq) WHERE n.conversation = $key AND n.seq >= $from AND n.seq <= upTo AND n.terms IS NOT NULL" +
 		" RETURN [n.seq, n.n, n.terms, n.vectors] ORDER BY n.conversation, n.seq LIMIT $limit }")
 	selectMessagesAt = reading("COLLECT { UNWIND $in.seqs AS seq MATCH (n:Message) WHERE n.conversation = $key AND n.seq = seq AND n.seq <= upTo RETURN " + messageProps.list("n") + " }")

@@ -25,7 +25,7 @@ func scanSummary(v *values) (s graph.Summary) {
 	return s
 }
 
-// scanEnded is scanSummary with what has ended it, as of a sequence.
+// scanEnded is scanSummary including what ended the summary, as of a sequence.
 func scanEnded(asOf uint64) func(*values) graph.Summary {
 	return func(v *values) graph.Summary {
 		s := scanSummary(v)
@@ -41,12 +41,12 @@ func scanCondensed(v *values) (c graph.Condensed) {
 	return c
 }
 
-// The reads of summaries. Their nodes never change: what has consolidated or superseded
-// one is found in the index on ranges when it is read.
+// The reads of summaries. Their nodes never change: reads find what consolidated or
+// superseded one in the index on ranges.
 const (
-	// What has consolidated the range of a summary n, and its next revision: the ranges of
-	// a level are taken in their order, so that the first which ends at or behind the end
-	// of n holds n.
+	// What consolidated the range of a summary n, and its next revision. The ranges of
+	// a level are accepted in order, so the first one that ends at or after the end
+	// of n contains n.
 	endOf = `head(COLLECT { MATCH (p:Summary) USING INDEX SEEK p:Summary(conversation, level, last_seq, seq)
 			WHERE p.conversation = $key AND p.level = n.level + 1 AND p.last_seq >= n.last_seq AND p.seq > 0
 			RETURN p.seq ORDER BY p.conversation, p.level, p.last_seq, p.seq LIMIT 1 }),
@@ -57,8 +57,8 @@ const (
 	current = ` AND ($superseded OR NOT EXISTS { MATCH (r:Summary) USING INDEX SEEK r:Summary(conversation, level, last_seq, seq)
 			WHERE r.conversation = $key AND r.level = n.level AND r.last_seq = n.last_seq AND r.seq > n.seq AND r.seq <= asOf })`
 
-	// The frontier of a level is what ends behind the last range of the level above. Each
-	// range ends before its summary, which keeps what came later out of the search.
+	// The frontier of a level is the ranges that end after the last range of the level above.
+	// Each range ends before its summary, so the search never reaches later summaries.
 	selectFrontier = found + "WITH c, s.seq AS settled, " + upTo + ` AS asOf
 		WITH c, settled, asOf, COLLECT { MATCH (n:Summary) USING INDEX SEEK n:Summary(conversation, level, seq)
 			WHERE n.conversation = $key AND n.level >= 1 AND n.seq > 0 RETURN n.level ORDER BY n.conversation DESC, n.level DESC, n.seq DESC LIMIT 1 } AS top
@@ -100,8 +100,7 @@ var (
 		WHERE n.conversation = $key AND n.tool_call_id = call AND n.seq <= upTo RETURN ` + condensedProps.list("n") + ` AS found ORDER BY n.conversation DESC, n.tool_call_id DESC, n.seq DESC LIMIT 1 } RETURN found }`)
 )
 
-// Summaries implements graph.Reader. It finds out first, in the indexes alone, which
-// rows it takes.
+// Summaries implements graph.Reader. It first selects the rows, using only the indexes.
 func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph.SummaryQuery) ([]graph.Summary, error) {
 	asOf, from, before := q.Bounds(maxSeq)
 	params := map[string]any{
@@ -127,7 +126,7 @@ func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph
 	if seqs = q.Page(seqs); len(seqs) == 0 || v.err != nil {
 		return nil, v.err
 	}
-	return g.summariesAt(ctx, id, seqs, min(asOf, settled)) // which sees no more than the first read
+	return g.summariesAt(ctx, id, seqs, min(asOf, settled)) // sees nothing newer than the first read
 }
 
 // summariesAt reads summaries by their own sequences, in that order, as of a sequence.
@@ -147,7 +146,7 @@ func (g *Graph) summariesAt(ctx context.Context, id events.ConversationID, seqs 
 		found[s.Seq] = s
 	}
 	for _, seq := range seqs {
-		if s, ok := found[seq]; ok { // unless a repair is at it
+		if s, ok := found[seq]; ok { // missing during a repair
 			list = append(list, s)
 		}
 	}
@@ -176,7 +175,7 @@ func (g *Graph) SummariesByID(ctx context.Context, id events.ConversationID, ids
 func (g *Graph) Condensations(ctx context.Context, id events.ConversationID, refs []graph.Ref, asOf uint64) (map[graph.Ref]graph.Condensed, error) {
 	calls := make([]string, 0, len(refs))
 	for _, ref := range refs {
-		if ref.Depth == 0 { // there are no rows of ancestors here
+		if ref.Depth == 0 { // rows of ancestors are in other conversations
 			calls = append(calls, ref.ID)
 		}
 	}
@@ -199,7 +198,7 @@ var (
 	selectReturned = "UNWIND $in.keys AS k MATCH (n:ToolResult {payload_key: k}) RETURN k, n.tool_call_id"
 )
 
-// lookUp reads what the reducers look up.
+// lookUp reads the rows that the reducers look up.
 func (t *graphTx) lookUp(ctx context.Context, u *graph.Unit, lookups map[events.ConversationID]*graph.Lookups) error {
 	owners := map[string]events.ConversationID{}
 	var ranges, results []string

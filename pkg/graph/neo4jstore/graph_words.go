@@ -10,21 +10,21 @@ import (
 	"mneme/pkg/graph"
 )
 
-// The index words has the terms of messages and of titles. They are made in Go, so the
-// analyzer only parts them at spaces. It is eventually consistent: Lucene does not hold up a
-// commit, and a message is found a moment after it can be read.
+// The index words has the terms of messages and titles. Go code makes the terms, so the
+// analyzer only splits them at spaces. The index is eventually consistent, so that Lucene
+// does not delay commits: a message can be found a moment after it can be read.
 //
-// Neo4j looks up what an entry of the index stands for when it is asked, and a node that is
-// gone may have left its number to another one. So what is found counts only by what it is:
-// of the generation and tenant, of a conversation that is listed, and settled.
+// Neo4j resolves index entries when they are read, and a new node may have reused the number
+// of a deleted one. So a match is checked: it must be of the generation and tenant, of a
+// listed conversation, and settled.
 
-// scopeWord is the first word of all texts of a tenant in this generation. No term begins
-// with =.
+// scopeWord is the first word of every indexed text of a tenant in this generation. No term
+// begins with "=".
 func (s *store) scopeWord(tenant string) string {
 	return "=" + s.digestKey(events.DigestOf("tenant", tenant))
 }
 
-// words is a text of the index, "" if there is nothing to find it by.
+// words returns the text to index, "" if there are no terms.
 func (s *store) words(tenant string, words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -32,9 +32,9 @@ func (s *store) words(tenant string, words []string) string {
 	return s.scopeWord(tenant) + " " + strings.Join(words, " ")
 }
 
-// searchFor is a query for texts of a tenant that have some of these terms. In quotes
-// nothing but a quote and a backslash means something; without weight the scope does not
-// count.
+// searchFor returns a query for texts of a tenant with some of these terms. Inside quotes
+// only a quote and a backslash are special. The scope has no weight, so it does not affect
+// the score.
 func (s *store) searchFor(tenant string, terms []string) string {
 	quoted := make([]string, len(terms))
 	for i, term := range terms {
@@ -45,8 +45,8 @@ func (s *store) searchFor(tenant string, terms []string) string {
 
 var inQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// excepted is how many more matches are looked at where those of one conversation are left
-// out: it fits best.
+// excepted is how many more matches are examined if one conversation is left out, because
+// that conversation has the best matches.
 const excepted = 3 * graph.MaxMatches
 
 const (
@@ -96,7 +96,7 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 	return g.candidates(ctx, tenant, graph.Shortlist(matches))
 }
 
-// candidates reads conversations with the bags of their beginnings and matches.
+// candidates reads conversations with the bags of their opening messages and matches.
 func (g *Graph) candidates(ctx context.Context, tenant string, shortlist []graph.Shortlisted[string]) (list []graph.Candidate, err error) {
 	asked := make([]any, len(shortlist))
 	place := map[string]int{}

@@ -12,7 +12,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// What is stored of each kind, in the order in which it is read.
+// The stored properties of each kind, in the order in which they are read.
 var (
 	countProps       = props{"message_count", "turn_count", "step_count", "tool_call_count", "tool_result_count", "summary_count", "condensed_count", "total_chars", "last_seq"}
 	descriptionProps = props{"title", "tags", "status", "agent", "model", "cwd", "project", "profile", "max_context_chars", "branched_from", "branched_at"}
@@ -23,7 +23,7 @@ var (
 		"id", "role", "content", "content_bytes", "char_count", "content_hash", "reasoning", "reasoning_bytes", "reasoning_chars", "reasoning_hash",
 		"speaker", "session", "model", "usage", "via", "references", "cum_chars",
 	})
-	bagProps  = props{"terms", "vectors", "words"} // of a message that has text
+	bagProps  = props{"terms", "vectors", "words"} // of a message with text
 	callProps = slices.Concat(headProps, props{
 		"id", "message_id", "tool_name", "arguments", "arguments_bytes", "arguments_chars", "arguments_hash", "iteration",
 	})
@@ -39,11 +39,11 @@ var (
 		"tool_call_id", "content", "content_bytes", "char_count", "content_hash", "model", "prompt_hash", "chars_in", "chars_out",
 	})
 
-	// What a call has of its result.
+	// Copied from a call's result.
 	outcomeProps = props{"success", "duration_ms"}
 
-	// What rows have beside it: where they belong, and what their event has claimed.
-	// updated_at stands on rows of events without a time.
+	// What all rows have in addition: their conversation, and the claims of their event.
+	// updated_at is set on rows of events without a time.
 	ownerProps = props{"conversation", "tenant", "conversation_id"}
 	claimProps = props{"identity", "payload_key", "content_digest", "updated_at"}
 )
@@ -71,7 +71,7 @@ var graphDialect = dialect{
 		newPiece("scopes", "UNWIND $in.rows AS r MERGE (s:Scope {key: r.key}) SET "+props{"tenant", "file", "start_line", "end_line", "name"}.set("s")),
 		newPiece("references", "UNWIND $in.rows AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope})"+
 			" CREATE (m)-[:REFERENCES_CODE "+props{"conversation", "seq", "about", "symbol"}.create()+"]->(s)"),
-		// Children of what the batch itself makes, which is most of them, and of what may be stored.
+		// Children whose parent is in this batch (most of them), or may be stored.
 		newPiece("calls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps)+`)
 			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t)`),
 		newPiece("lateCalls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps, props{"awaits"})+`)
@@ -141,7 +141,7 @@ func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Uni
 	return u, t.lookUp(ctx, u, graph.LookupsOf(list))
 }
 
-// stamp is what the store remembers of a conversation that it has loaded.
+// stamp is what the store keeps about a loaded conversation.
 type stamp struct {
 	version uint64 // sequence of the current version
 	updated string // UpdatedAt
@@ -156,7 +156,7 @@ func (t *graphTx) Save(_ context.Context, u *graph.Unit) error {
 		}
 	}
 	slices.SortFunc(list, func(a, b *graph.State) int { return cmp.Compare(a.FirstSeq, b.FirstSeq) })
-	// Of two rows of one event the version is the last, and claims nothing.
+	// If one event makes two rows, the version comes last and has no claims.
 	t.saved, t.untimed = nil, false
 	if err := t.saveMessages(u); err != nil {
 		return err
@@ -233,8 +233,8 @@ func describe(r row, d *graph.Description) {
 	}
 }
 
-// saveVersions returns the sequence of the version that is current now, of each
-// conversation that has a new one.
+// saveVersions returns the sequence of the new current version of each conversation that
+// has one.
 func (t *graphTx) saveVersions(u *graph.Unit) map[*graph.State]uint64 {
 	current := map[*graph.State]uint64{}
 	for _, v := range u.Versions {
@@ -253,11 +253,10 @@ func (t *graphTx) saveVersions(u *graph.Unit) map[*graph.State]uint64 {
 	return current
 }
 
-// maxColumns is how many columns the rows of most events have: what such a row needs
-// room for, at most.
+// maxColumns is how many columns the rows of most events have at most. It sizes the rows.
 const maxColumns = 32
 
-// save adds a row to a piece, with where it belongs and what its event has claimed.
+// save adds a row to a piece, with its conversation and the claims of its event.
 func (t *graphTx) save(param string, r row, s *graph.State, seq uint64, at string) {
 	maps.Copy(r, t.owner(s))
 	t.claim(r, seq)
@@ -266,7 +265,7 @@ func (t *graphTx) save(param string, r row, s *graph.State, seq uint64, at strin
 	t.untimed = t.untimed || at == ""
 }
 
-// owner is what every row of a conversation has.
+// owner holds the properties that every row of a conversation has.
 func (t *graphTx) owner(s *graph.State) row {
 	if t.owners[s] == nil {
 		t.owners[s] = row{"conversation": t.key(s.ID), "tenant": s.ID.Tenant, "conversation_id": s.ID.ID}
@@ -282,7 +281,7 @@ type saved struct {
 	row   row
 }
 
-// saveUntimed gives rows of events without a time that of the last event that has one.
+// saveUntimed gives rows of events without a time the time of the last timed event.
 func (t *graphTx) saveUntimed() {
 	if !t.untimed {
 		return
@@ -355,21 +354,21 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 	for key := range scopes {
 		keys = append(keys, key)
 	}
-	slices.Sort(keys) // whoever merges several takes their locks in the same order
+	slices.Sort(keys) // so that concurrent writers lock in the same order
 	for _, key := range keys {
 		t.add("scopes", scopes[key])
 	}
 	return nil
 }
 
-// maxIndexedBytes is how long a text may be to be indexed: Neo4j takes 8 kB for a key.
+// maxIndexedBytes is the longest text that is indexed; Neo4j accepts keys up to 8 kB.
 const maxIndexedBytes = 4 << 10
 
 func (t *graphTx) saveReferences(id events.ConversationID, m *graph.Message, message string, scopes map[string]row) {
 	linked := map[string]bool{}
 	for _, ref := range m.References {
 		if len(ref.File) > maxIndexedBytes {
-			continue // the message has it
+			continue // it is on the message
 		}
 		key := t.digestKey(events.DigestOf("scope", id.Tenant, ref.File, strconv.Itoa(ref.StartLine), strconv.Itoa(ref.EndLine), ref.Name))
 		if linked[key] {
@@ -402,7 +401,7 @@ func (t *graphTx) saveCalls(u *graph.Unit) {
 			message := t.payloadKey(s.ID, events.MessageKey(c.MessageID))
 			r["message"] = message
 			if !t.here[message] {
-				to, r["awaits"] = "lateCalls", message // a mark that goes if the message is stored already
+				to, r["awaits"] = "lateCalls", message // removed if the message is stored already
 			}
 		}
 		key := t.payloadKey(s.ID, events.ToolCallKey(c.ToolCallID))

@@ -7,13 +7,13 @@ import (
 	"mneme/events"
 )
 
-// maxSeq is the greatest sequence that Neo4j's integers can hold.
+// maxSeq is the highest sequence that fits Neo4j's integers.
 const maxSeq = uint64(1<<63 - 1)
 
-// number is a sequence as a parameter.
+// number returns a sequence as a parameter.
 func number(seq uint64) int64 { return int64(min(seq, maxSeq)) }
 
-// tenantKey is what the keys of all conversations of a tenant begin with.
+// tenantKey is the prefix of the keys of a tenant's conversations.
 func (s *store) tenantKey(tenant string) string {
 	return strconv.Itoa(s.generation) + "/" + url.PathEscape(tenant)
 }
@@ -22,12 +22,12 @@ func (s *store) tenantKey(tenant string) string {
 // second slash.
 func (s *store) key(id events.ConversationID) string { return s.tenantKey(id.Tenant) + "/" + id.ID }
 
-// keyIn is the key of something that has a name in a conversation.
+// keyIn returns the key of something named within a conversation.
 func (s *store) keyIn(id events.ConversationID, name string) string {
 	return s.digestKey(events.DigestOf(id.Tenant, id.ID, name))
 }
 
-// digestKey is a digest as a key of this generation.
+// digestKey returns a digest as a key of this generation.
 func (s *store) digestKey(d events.Digest) string {
 	return strconv.Itoa(s.generation) + "/" + d.String()
 }
@@ -37,5 +37,5 @@ func (s *store) checkpointKey(partition int) string {
 	return strconv.Itoa(s.generation) + "/" + strconv.Itoa(partition)
 }
 
-// prefix is what every key of the generation begins with.
+// prefix is the prefix of every key of the generation.
 func (s *store) prefix() string { return strconv.Itoa(s.generation) + "/" }

@@ -32,8 +32,8 @@ func testConfig(t testing.TB) Config {
 	return Config{URI: neo4jtest.URI(t), Password: neo4jtest.Password()}
 }
 
-// The generations of this process: what they wrote has keys that begin with the same
-// digits, and goes when the tests are done.
+// The generations of this process. Their keys begin with the same digits, by which the rows
+// are deleted after the tests.
 const generationDigits = 9
 
 var firstGeneration = (1_000_000_000 + rand.IntN(1_000_000_000)) * pow10(generationDigits)
@@ -43,14 +43,14 @@ func pow10(n int) int {
 	return p
 }
 
-// generationOf gives a name a generation of its own.
+// generationOf returns a separate generation for each name.
 func generationOf(name string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
 	return firstGeneration + int(h.Sum32())%pow10(generationDigits)
 }
 
-// forget deletes what the tests of this process have written.
+// forget deletes everything that this process's tests wrote.
 func forget(ctx context.Context) error {
 	uri := os.Getenv("MNEME_TEST_NEO4J_URI")
 	if uri == "" {
@@ -74,7 +74,7 @@ func forget(ctx context.Context) error {
 	return nil
 }
 
-// written are all nodes that the stores make, by an index each.
+// written selects all nodes that the stores make, each by an index.
 var written = []string{
 	"(n:Version) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
 	"(n:Message) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",

@@ -12,21 +12,20 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 )
 
-// migration is one step of the schema. What was released is never changed: a test
-// knows its checksum, and so does every database.
+// migration is one step of the schema. Never change a released one: a test and every
+// database record its checksum.
 type migration struct {
 	name       string
-	statements []string // each in a transaction of its own; harmless to run again
+	statements []string // each in a separate transaction; safe to repeat
 }
 
-// checksum is what the database remembers of a migration.
+// checksum identifies a migration in the database.
 func (m migration) checksum() string {
 	sum := sha256.Sum256([]byte(m.name + "\n" + strings.Join(m.statements, "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
-// migrate brings the schema to what this program needs. Several processes may do so at
-// once.
+// migrate applies the missing migrations. Several processes may do so at once.
 func (d *db) migrate(ctx context.Context) error {
 	applied, err := d.migrations(ctx)
 	if err != nil {
@@ -48,7 +47,7 @@ func (d *db) migrate(ctx context.Context) error {
 	return d.awaitIndexes(ctx)
 }
 
-// apply makes one step of the schema.
+// apply applies one migration.
 func (d *db) apply(ctx context.Context, n int) error {
 	m := migrations[n]
 	for _, statement := range m.statements {
@@ -61,12 +60,11 @@ func (d *db) apply(ctx context.Context, n int) error {
 	return err
 }
 
-// definePatience is how long others may be at the same constraint or index.
+// definePatience is how long other processes may take to make the same constraint or index.
 const definePatience = time.Minute
 
-// define makes a constraint or an index, unless it is there. IF NOT EXISTS looks before
-// it makes, so of two processes that make the same one at the same time one is refused;
-// when it looks again it finds it.
+// define makes a constraint or an index unless it exists. IF NOT EXISTS checks first, so if
+// two processes make the same one at once, one of them fails; on retry it finds it.
 func (d *db) define(ctx context.Context, statement string) error {
 	if label := movedFrom[statement]; label != "" {
 		return d.dropOnce(ctx, statement, label)
@@ -91,7 +89,7 @@ func (d *db) define(ctx context.Context, statement string) error {
 	}
 }
 
-// dropPatience is how long one who is to drop an index keeps the others waiting.
+// dropPatience is how long the process that drops an index may keep others waiting.
 const dropPatience = 30 * time.Second
 
 const (
@@ -100,14 +98,14 @@ const (
 	claimDrop = "MATCH (s:MnemeSchema {n: 1}) SET s.n = s.n WITH s WHERE coalesce(s.dropping < datetime.realtime() - $patience, true) SET s.dropping = datetime.realtime() RETURN s.n"
 )
 
-// dropOnce drops an index that is made anew on another label. Of those who come together
-// one does: another would drop what the first has made, and who waits for that to come
-// online would wait for long.
+// dropOnce drops an index that is made again on another label. Only one of several
+// concurrent processes may drop it: another would drop the index that the first has just
+// made, while others wait for that to come online.
 func (d *db) dropOnce(ctx context.Context, statement, label string) error {
 	params := map[string]any{"name": droppedBy(statement), "label": label, "patience": neo4j.DurationOf(0, 0, int64(dropPatience.Seconds()), 0)}
 	for claimed := false; ; {
 		rows, err := d.read(ctx, selectMoving, params)
-		if err != nil || len(rows) == 0 { // somebody has dropped it
+		if err != nil || len(rows) == 0 { // another process has dropped it
 			return err
 		}
 		if claimed {
@@ -118,7 +116,7 @@ func (d *db) dropOnce(ctx context.Context, statement, label string) error {
 			return err
 		}
 		if claimed = len(rows) > 0; claimed {
-			continue // it may be gone by now
+			continue // another process may have dropped it
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -128,7 +126,7 @@ func (d *db) dropOnce(ctx context.Context, statement, label string) error {
 	}
 }
 
-// droppedBy is the name of the index that a statement drops, "" if it drops none.
+// droppedBy returns the name of the index that a statement drops, "" if none.
 func droppedBy(statement string) string {
 	name, ok := strings.CutPrefix(statement, "DROP INDEX ")
 	if !ok {
@@ -137,15 +135,15 @@ func droppedBy(statement string) string {
 	return strings.TrimSuffix(name, " IF EXISTS")
 }
 
-// contested tells whether others make, or have made, the same constraint or index.
+// contested reports whether another process makes, or has made, the same constraint or index.
 func contested(err error) bool {
 	code := codeOf(err)
 	return strings.HasPrefix(code, "Neo.ClientError.Schema.") && strings.HasSuffix(code, "AlreadyExists") || strings.HasSuffix(code, ".Schema.ConstraintCreationFailed")
 }
 
-// dropRemains drops what is left of a constraint if the server died while it was made:
-// it makes the index first, in a transaction of its own. That index is nobody's, never
-// comes up, and its name is taken.
+// dropRemains drops the remains of a constraint if the server died while making it. The
+// server makes the index first, in a separate transaction. Without its constraint that index
+// never comes online, and its name is taken.
 func (d *db) dropRemains(ctx context.Context, statement string) error {
 	const create = "CREATE CONSTRAINT "
 	name, _, _ := strings.Cut(strings.TrimPrefix(statement, create), " ")
@@ -161,14 +159,14 @@ func (d *db) dropRemains(ctx context.Context, statement string) error {
 		return err
 	}
 	_, err = d.write(ctx, "DROP INDEX "+name+" IF EXISTS", nil)
-	if code := codeOf(err); strings.HasPrefix(code, "Neo.") && strings.Contains(code, ".Schema.") { // by now it is a constraint's
+	if code := codeOf(err); strings.HasPrefix(code, "Neo.") && strings.Contains(code, ".Schema.") { // it now belongs to a constraint
 		return nil
 	}
 	return err
 }
 
-// checkSchema makes sure that a reader finds the schema that it knows. It returns
-// ErrNotThere as long as no writer has made it.
+// checkSchema makes sure that a reader knows the database's schema. It returns ErrNotThere
+// until a writer has made the schema.
 func (d *db) checkSchema(ctx context.Context) error {
 	applied, err := d.migrations(ctx)
 	if err != nil {
@@ -182,8 +180,7 @@ func (d *db) checkSchema(ctx context.Context) error {
 
 const selectMigrations = "MATCH (s:MnemeSchema) RETURN s.n, s.sha256, s.name ORDER BY s.n"
 
-// migrations lists the checksums of those that the database has, and refuses what this
-// program does not know.
+// migrations lists the checksums of the database's migrations, and refuses unknown ones.
 func (d *db) migrations(ctx context.Context) ([]string, error) {
 	rows, err := d.read(ctx, selectMigrations, nil)
 	if err != nil {
@@ -204,7 +201,7 @@ func (d *db) migrations(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// checkForeign looks for nodes that have labels of ours although mneme was never here.
+// checkForeign looks for nodes with our labels in a database that mneme never wrote to.
 func (d *db) checkForeign(ctx context.Context) error {
 	for _, label := range Labels() {
 		rows, err := d.read(ctx, "MATCH (n:"+label.Name+") RETURN count(n)", nil)
@@ -227,7 +224,7 @@ func (d *db) awaitIndexes(ctx context.Context) error {
 	}
 	rows, err := d.read(ctx, "SHOW INDEXES YIELD name, state WHERE state = 'FAILED' RETURN name", nil)
 	if err == nil && len(rows) > 0 {
-		err = fmt.Errorf("the index %v could not be made: drop it and start again", rows[0][0])
+		err = fmt.Errorf("index %v could not be made: drop it and start again", rows[0][0])
 	}
 	return err
 }

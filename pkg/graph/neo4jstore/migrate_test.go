@@ -12,8 +12,8 @@ import (
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
-// released are the checksums of the migrations that databases out there have. One is
-// added with each migration; none is ever changed.
+// released holds the checksums of released migrations. Add one with each migration and never
+// change one.
 var released = []string{
 	"710a0c7d380bcda368b76be1470ab9d9c6f175557e2cd978774be5f389658ff1",
 	"8790f7e904d278850ec9fc0cf3fc972ac0bc89481b3a0215803cef0bbfb31666",
@@ -24,7 +24,7 @@ var released = []string{
 	"16ab266f654f6ebe540369c8418b56878bcd60df91549ea4756f844803b68d40",
 }
 
-func TestAReleasedMigrationStaysAsItIs(t *testing.T) {
+func TestReleasedMigrationsNeverChange(t *testing.T) {
 	t.Parallel()
 	require.Len(t, migrations, len(released))
 	for i, m := range migrations {
@@ -32,8 +32,8 @@ func TestAReleasedMigrationStaysAsItIs(t *testing.T) {
 	}
 }
 
-// A server of its own, on which everything happens once and in this order: to make the
-// schema takes longer than all else.
+// A separate server, on which everything happens once and in this order, because making the
+// schema takes longer than everything else.
 func TestTheSchemaOfAServer(t *testing.T) {
 	t.Parallel()
 	certificates := neo4jtest.TLS(t)
@@ -82,7 +82,7 @@ func execute(t *testing.T, d *db, statement string) {
 	require.NoError(t, err)
 }
 
-// refused looks whether every store and every reader is refused.
+// refused checks that every store and every reader is refused.
 func refused(t *testing.T, c Config, want error, text string) {
 	t.Helper()
 	ctx := t.Context()
@@ -98,7 +98,7 @@ func refused(t *testing.T, c Config, want error, text string) {
 		"embeddings reader": func() error { return errorOf(OpenEmbeddingsReader(ctx, c, 1)) },
 	} {
 		err := open()
-		if want == ErrForeign && strings.HasSuffix(name, "reader") { // it finds out only that mneme was never here
+		if want == ErrForeign && strings.HasSuffix(name, "reader") { // a reader only finds that mneme never wrote here
 			require.ErrorIs(t, err, ErrNotThere, name)
 			continue
 		}
@@ -114,10 +114,10 @@ func foreign(t *testing.T, d *db) {
 	execute(t, d, "MATCH (m:Message) DELETE m")
 }
 
-// beforeMove is how many migrations there were before the index of vectors moved.
+// beforeMove is the number of migrations before the vector index moved.
 const beforeMove = 4
 
-// A server that dies while it makes a constraint leaves the index of it.
+// A server that dies while making a constraint leaves the constraint's index.
 func together(t *testing.T, d *db) {
 	names := []any{"mneme_schema", "files_failed_event", "message_seq"}
 	execute(t, d, "CREATE INDEX mneme_schema FOR (s:MnemeSchema) ON (s.n)")
@@ -151,7 +151,7 @@ func together(t *testing.T, d *db) {
 	require.Len(t, applied, beforeMove)
 }
 
-// An index of this name was there before, on messages.
+// Previously an index with this name was on messages.
 func moved(t *testing.T, d *db) {
 	of := func() any {
 		rows, err := d.read(t.Context(), "SHOW INDEXES YIELD name, labelsOrTypes, state WHERE name = 'message_embedding_index' RETURN labelsOrTypes + state", nil)
@@ -178,7 +178,7 @@ func moved(t *testing.T, d *db) {
 }
 
 func documented(t *testing.T, d *db) {
-	openBoth(t, d.Config, 1) // once more there is nothing to do
+	openBoth(t, d.Config, 1) // the second time there is nothing to do
 	require.NoError(t, errorOf(OpenGraphReader(t.Context(), d.Config, 1)))
 	names := map[string]int{}
 	for _, i := range Indexes() {

@@ -18,7 +18,7 @@ import (
 	"mneme/pkg/graph/storetest"
 )
 
-// told is a small history with something of everything.
+// told is a small history with every kind of row.
 func told() *storetest.History {
 	h := storetest.NewHistory()
 	h.Time = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -75,7 +75,7 @@ func told() *storetest.History {
 	return h
 }
 
-// tell makes both read models of a history, in one batch or one for each event.
+// tell builds both read models from a history, in one batch or in one batch per event.
 func tell(t *testing.T, h *storetest.History, together bool) (*Graph, *Files) {
 	t.Helper()
 	c, generation := testConfig(t), int(rand.Int64())
@@ -102,7 +102,7 @@ func tell(t *testing.T, h *storetest.History, together bool) (*Graph, *Files) {
 func TestTheExampleQueriesAnswerTheirQuestions(t *testing.T) {
 	t.Parallel()
 	g, _ := tell(t, told(), true)
-	const dimensions = 7 // which no other test has
+	const dimensions = 7 // used by no other test
 	embedded := openEmbedded(t, testConfig(t), g.generation, dimensions)
 	embedded.history.Messages = told().Messages[:3]
 	embedded.apply(t)
@@ -145,13 +145,13 @@ func TestTheExampleQueriesAnswerTheirQuestions(t *testing.T) {
 	}
 }
 
-func TestEveryPropertyIsDocumentedAndEveryDocumentedOneIsWritten(t *testing.T) {
+func TestDocumentedAndWrittenPropertiesAreTheSame(t *testing.T) {
 	t.Parallel()
 	g, _ := tell(t, told(), false)
 	tellSummaries(t, g.generation)
 	tellEmbeddings(t, g.generation)
 	prefixOf := func(label string) string {
-		if label == "CachedEmbedding" { // of no generation
+		if label == "CachedEmbedding" { // belongs to no generation
 			return hex.EncodeToString(cachePrefix(t))
 		}
 		return g.prefix()
@@ -162,7 +162,7 @@ func TestEveryPropertyIsDocumentedAndEveryDocumentedOneIsWritten(t *testing.T) {
 			documented = append(documented, p.Name)
 		}
 		rows, err := g.read(t.Context(), fmt.Sprintf(`MATCH (n:%s) WHERE coalesce(n.conversation, n.key) STARTS WITH $prefix
-			AND ($label <> 'SummariesEvent' OR size(labels(n)) = 1) UNWIND keys(n) AS name RETURN DISTINCT name`, label.Name), // a mark or a range is one too
+			AND ($label <> 'SummariesEvent' OR size(labels(n)) = 1) UNWIND keys(n) AS name RETURN DISTINCT name`, label.Name), // marks and ranges have this label too
 			map[string]any{"prefix": prefixOf(label.Name), "label": label.Name})
 		require.NoError(t, err)
 		stored := []string{}
@@ -183,7 +183,7 @@ func TestEveryPropertyIsDocumentedAndEveryDocumentedOneIsWritten(t *testing.T) {
 	}
 }
 
-// rarely are properties that no node of the small history has at its end.
+// rarely lists properties that no node of the small history has at its end.
 var rarely = map[string]bool{
 	"Conversation.sweep": true, "FilesConversation.sweep": true, "SummariesConversation.sweep": true, "EmbeddingsConversation.sweep": true, // only while one is emptied
 	"Message.reasoning_hash": true, "Message.updated_at": true, "ToolCall.arguments_hash": true, "ToolCall.updated_at": true, "ToolResult.result_hash": true, // long texts, no time

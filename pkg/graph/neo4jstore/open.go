@@ -19,40 +19,39 @@ import (
 )
 
 var (
-	// ErrUnauthorized says that the server refuses user and password.
+	// ErrUnauthorized: the server refuses user and password.
 	ErrUnauthorized = errors.New("the Neo4j server refuses user and password")
-	// ErrTLS says that no encrypted connection comes about: the server's certificate is
+	// ErrTLS: no encrypted connection is possible, because the server's certificate is
 	// not trusted.
 	ErrTLS = errors.New("no encrypted connection to the Neo4j server")
-	// ErrDatabase says that the server has no such database.
+	// ErrDatabase: the server has no such database.
 	ErrDatabase = errors.New("the Neo4j server does not have this database")
-	// ErrVersion says that the server is older than 5.26.
+	// ErrVersion: the server is older than 5.26.
 	ErrVersion = errors.New("this version of Neo4j is too old")
-	// ErrForeign says that another program has written nodes with labels of ours.
+	// ErrForeign: another program has written nodes with our labels.
 	ErrForeign = errors.New("the database holds another program's data")
-	// ErrSchema says that a newer or another build of mneme has made the schema.
+	// ErrSchema: a newer or different build of mneme has made the schema.
 	ErrSchema = errors.New("the database has a schema that this program does not know")
-	// ErrNotThere says that nothing was written yet that could be read.
+	// ErrNotThere: nothing was written yet.
 	ErrNotThere = errors.New("nothing was written yet")
 )
 
-// BatchEvents is how many events a batch should hold at most, for projection.BatchOf.
-// Fewer pay more often for the statements of a batch, of which each takes a millisecond
-// whatever it writes; a transaction of four thousand keeps the server's garbage collector
-// busy.
+// BatchEvents is how many events a batch should hold at most, for projection.BatchOf. With
+// fewer, the statements of a batch, a millisecond each whatever they write, weigh more; a
+// transaction of four thousand keeps the server's garbage collector busy.
 const BatchEvents = 1500
 
-// Config is how to reach a server. Its zero values are defaults.
+// Config says how to reach a server. Zero values mean the defaults below.
 type Config struct {
 	URI            string        // bolt://127.0.0.1:7687
 	User           string        // neo4j
-	Password       string        // "" for a server that asks for none
+	Password       string        // "" for a server without authentication
 	Database       string        // neo4j
 	CAFile         string        // PEM file of the certificates that may sign the server's, "" for the system's
-	PoolSize       int           // connections at most, 16
-	ConnectTimeout time.Duration // for a connection from the pool or the server, 3 s
-	ReadTimeout    time.Duration // of one read in the server, 30 s
-	WriteTimeout   time.Duration // of one batch in the server, and so of a frozen owner's lock, 30 s
+	PoolSize       int           // maximum number of connections, 16
+	ConnectTimeout time.Duration // for getting a connection from the pool or the server, 3 s
+	ReadTimeout    time.Duration // for one read in the server, 30 s
+	WriteTimeout   time.Duration // for one batch in the server, and so for a frozen owner's lock, 30 s
 }
 
 func (c Config) withDefaults() Config {
@@ -78,8 +77,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// idleTrust is how long a connection that nobody uses is taken for alive. After that
-// it is asked first, which finds a server that is gone within the ConnectTimeout.
+// idleTrust is how long an idle connection is assumed to be alive. After that the driver
+// checks it first, which detects a lost server within the ConnectTimeout.
 const idleTrust = time.Second
 
 // db is a connection to one database.
@@ -88,16 +87,16 @@ type db struct {
 	Config
 	version string
 
-	closing    context.Context // done when the store is to be closed
+	closing    context.Context // done when the store is being closed
 	end        context.CancelFunc
 	background sync.WaitGroup
 }
 
-// ServerVersion is that of Neo4j, "5.26.30".
+// ServerVersion is the version of Neo4j, "5.26.30".
 func (d *db) ServerVersion() string { return d.version }
 
-// NewDriver makes the driver of a store, for who writes or reads beside it. It does not
-// connect yet.
+// NewDriver makes a driver like that of a store, for reading or writing outside the store.
+// It does not connect yet.
 func NewDriver(c Config) (neo4j.DriverWithContext, error) {
 	c = c.withDefaults()
 	auth := neo4j.NoAuth()
@@ -129,7 +128,7 @@ func NewDriver(c Config) (neo4j.DriverWithContext, error) {
 	})
 }
 
-// open connects and makes sure that the server can be used. It waits for nothing.
+// open connects and checks that the server can be used. It does not wait for a server that is away.
 func open(ctx context.Context, c Config) (_ *db, err error) {
 	c = c.withDefaults()
 	driver, err := NewDriver(c)
@@ -165,9 +164,9 @@ func openAnd(ctx context.Context, c Config, check func(*db, context.Context) err
 	return d, nil
 }
 
-// Background runs work beside whoever uses the store, until it is done or the store is
-// closed: that ends its context and waits for it, for the driver must not be closed while
-// it is used. Its error is nobody's.
+// Background runs work concurrently with users of the store. Closing the store cancels the
+// work's context and waits for it, because the driver must not be closed while in use. The
+// work's error is ignored.
 func (d *db) Background(work func(context.Context) error) {
 	d.background.Go(func() { _ = work(d.closing) })
 }
@@ -197,8 +196,7 @@ func (d *db) checkVersion(ctx context.Context) error {
 	return nil
 }
 
-// newEnough tells of a version, "5.26.30" or "2026.09.0", whether the statements run
-// there.
+// newEnough reports whether the statements run on a version, "5.26.30" or "2026.09.0".
 func newEnough(version string) bool {
 	var has [2]int
 	for i, part := range strings.SplitN(version, ".", 3) {

@@ -25,7 +25,7 @@ func TestVersionsBefore526AreTooOld(t *testing.T) {
 	}
 }
 
-func TestTheServersErrorsAreThoseOfTheContract(t *testing.T) {
+func TestServerErrorsAreClassified(t *testing.T) {
 	t.Parallel()
 	server := func(code, text string) error { return &neo4j.Neo4jError{Code: code, Msg: text} }
 	for name, c := range map[string]struct{ err, want error }{
@@ -52,12 +52,12 @@ func TestTheServersErrorsAreThoseOfTheContract(t *testing.T) {
 	require.Equal(t, syntax, classify(syntax))
 }
 
-func TestAStoreIsClosedWhenItsWorkInTheBackgroundHasEnded(t *testing.T) {
+func TestCloseWaitsForBackgroundWork(t *testing.T) {
 	t.Parallel()
 	g, err := OpenGraph(t.Context(), testConfig(t), generationOf(t.Name()))
 	require.NoError(t, err)
 	ended := false
-	g.Background(g.Warm) // which the race detector looks at
+	g.Background(g.Warm) // for the race detector
 	g.Background(func(ctx context.Context) error {
 		<-ctx.Done()
 		ended = true
@@ -67,21 +67,21 @@ func TestAStoreIsClosedWhenItsWorkInTheBackgroundHasEnded(t *testing.T) {
 	require.True(t, ended)
 }
 
-func TestWithoutAServerTheTroubleIsItsOwn(t *testing.T) {
+func TestAMissingServerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	_, err := OpenGraph(t.Context(), Config{URI: "bolt://127.0.0.1:1", ConnectTimeout: time.Second}, 1)
 	require.ErrorIs(t, err, projection.ErrUnavailable)
 	require.ErrorContains(t, err, "bolt://127.0.0.1:1")
 }
 
-func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := OpenGraph(t.Context(), Config{URI: "http://127.0.0.1"}, 1)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, projection.ErrUnavailable)
 }
 
-func TestTheAuthoritysFileIsChecked(t *testing.T) {
+func TestTheCAFileIsChecked(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	_, err := OpenGraph(t.Context(), Config{CAFile: file}, 1)

@@ -16,11 +16,11 @@ import (
 	"mneme/internal/mnemetest/neo4jtest"
 )
 
-// How the server carries out what the stores send is read in the plans of the statements
-// that they really send, while they do all that they can.
+// These tests use everything that the stores can do, and check the server's plans of the
+// statements that are really sent.
 
-// forbidden are the operators that look at what does not belong to the conversation, or
-// at all rows of it, or wait until they have all rows.
+// forbidden lists operators that read rows of other conversations or all rows of one, or
+// that wait for all rows.
 var forbidden = []string{"AllNodesScan", "NodeByLabelScan", "NodeIndexScan", "DirectedRelationshipIndexScan", "DirectedAllRelationshipsScan", "UndirectedAllRelationshipsScan", "CartesianProduct", "Eager", "Sort", "Top", "PartialTop", "PartialSort"}
 
 func TestEveryStatementIsASeek(t *testing.T) {
@@ -29,12 +29,12 @@ func TestEveryStatementIsASeek(t *testing.T) {
 	list := sentByAll(t, openStores(t, c))
 	maps.Copy(list, sentBySummaries(t, openSummarised(t, c, generationOf(t.Name()))))
 	maps.Copy(list, sentByEmbeddings(t, openEmbedded(t, c, generationOf(t.Name()), 8)))
-	t.Run("where much is stored", func(t *testing.T) {
+	t.Run("in a large store", func(t *testing.T) {
 		t.Parallel()
 		check(t, c, list)
 	})
 	if mnemetest.All {
-		t.Run("where nothing is stored", func(t *testing.T) {
+		t.Run("in an empty store", func(t *testing.T) {
 			t.Parallel()
 			empty := Config{URI: neo4jtest.Own(t).URI()}
 			openBoth(t, empty, 1) // makes the schema
@@ -43,7 +43,7 @@ func TestEveryStatementIsASeek(t *testing.T) {
 	}
 }
 
-// sentByAll does all that the stores can, and returns each statement once.
+// sentByAll uses everything that the stores can do, and returns each statement once.
 func sentByAll(t *testing.T, s *stores) map[string]sent {
 	t.Helper()
 	for _, do := range []func(){
@@ -60,7 +60,7 @@ func sentByAll(t *testing.T, s *stores) map[string]sent {
 	return byText
 }
 
-// requireSent looks whether a test makes the stores send all that their dialects have.
+// requireSent checks that a test made the stores send all statements of their dialects.
 func requireSent(t *testing.T, byText map[string]sent, dialects ...dialect) {
 	t.Helper()
 	for _, d := range dialects {
@@ -96,7 +96,7 @@ func check(t *testing.T, c Config, list map[string]sent) {
 	}
 }
 
-// exceptions are operators that may be, each with the reason.
+// exceptions lists permitted operators, each with the reason.
 var exceptions = []struct {
 	operator, reason string
 	statements       []string
@@ -128,7 +128,7 @@ func pieceOf(d dialect, name string) string {
 	panic("no piece " + name)
 }
 
-// engineOf is a statement of the engine for each projection.
+// engineOf returns an engine statement for each projection.
 func engineOf(statement string) (list []string) {
 	for _, d := range []dialect{graphDialect, filesDialect, summariesDialect, embeddingsDialect} {
 		list = append(list, (&store{dialect: d}).engine(statement))
@@ -145,7 +145,7 @@ func excused(operator, statement string) bool {
 	return false
 }
 
-// explain is the plan of a statement, made now, with what the server has to say of it.
+// explain returns a fresh plan of a statement, with the server's notifications.
 func explain(t *testing.T, d *db, statement string, params map[string]any) (plan string, complaints []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -169,7 +169,7 @@ func explain(t *testing.T, d *db, statement string, params map[string]any) (plan
 
 var operatorInPlan = regexp.MustCompile(`(?m)^\|[ |\\]*\+(\w+)`)
 
-// operators are the names in a plan.
+// operators returns the names in a plan.
 func operators(plan string) (list []string) {
 	for _, m := range operatorInPlan.FindAllStringSubmatch(plan, -1) {
 		list = append(list, m[1])

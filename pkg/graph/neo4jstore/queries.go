@@ -2,12 +2,12 @@ package neo4jstore
 
 import "strings"
 
-// Query is a question that people ask the graph. Its parameter $listed is
-// "<generation>/<tenant>": "1/default" until the graph is rebuilt. $vector is what the
-// model of the projection "embeddings" makes of a text.
+// Query is an example question and its Cypher. The parameter $listed is
+// "<generation>/<tenant>": "1/default" until the graph is rebuilt. $vector is the vector that the
+// model of the projection "embeddings" computes for a text.
 type Query struct{ Question, Cypher string }
 
-// Queries are examples for people who know Cypher. They run in a test.
+// Queries returns examples for people who know Cypher. A test runs them.
 func Queries() []Query {
 	return []Query{
 		{"Which conversations read or changed a file?", `
@@ -32,7 +32,7 @@ MATCH (c:Conversation) WHERE c.listed = $listed AND c.last_seq > 0
 MATCH (t:ToolCall) WHERE t.conversation = c.key AND t.seq > 0 AND t.duration_ms IS NOT NULL
 RETURN t.tool_name AS tool, count(*) AS calls, percentileDisc(t.duration_ms, 0.5) AS p50_ms, percentileDisc(t.duration_ms, 0.99) AS p99_ms
 ORDER BY p99_ms DESC, tool`},
-		{"Which files are changed together, in one turn?", `
+		{"Which files are changed together in one turn?", `
 MATCH (c:FilesConversation) WHERE c.key STARTS WITH $listed + '/'
 MATCH (a:FileAccess) WHERE a.conversation = c.key AND a.at > 0 AND a.kind = 'write' AND a.revoked IS NULL
 WITH c.key AS conversation, a.turn AS turn, collect(DISTINCT a.path) AS paths
@@ -49,14 +49,14 @@ ORDER BY m.seq, t.seq`},
 MATCH (c:Conversation) WHERE c.listed = $listed AND c.last_seq > 0
 MATCH (t:ToolCall) WHERE t.conversation = c.key AND t.seq > 0 AND NOT EXISTS { (t)-[:HAS_RESULT]->() }
 RETURN c.id, t.turn, t.tool_name, left(t.arguments, 80) AS arguments ORDER BY t.seq DESC LIMIT 20`},
-		{"Which failed calls were tried again with success, in the same turn?", `
+		{"Which failed calls were retried successfully in the same turn?", `
 MATCH (c:Conversation) WHERE c.listed = $listed AND c.last_seq > 0
 MATCH (failed:ToolCall) WHERE failed.conversation = c.key AND failed.seq > 0 AND failed.success = false
 MATCH (again:ToolCall) WHERE again.conversation = c.key AND again.seq > failed.seq
   AND again.turn = failed.turn AND again.tool_name = failed.tool_name AND again.success = true
-WITH failed, min(again.seq) AS mended
-RETURN failed.tool_name AS tool, count(*) AS mended, round(avg(mended - failed.seq), 1) AS events_later ORDER BY mended DESC, tool`},
-		{"Which tools fill the context with their results?", `
+WITH failed, min(again.seq) AS fixed
+RETURN failed.tool_name AS tool, count(*) AS fixed, round(avg(fixed - failed.seq), 1) AS events_later ORDER BY fixed DESC, tool`},
+		{"Which tools' results fill the context?", `
 MATCH (c:Conversation) WHERE c.listed = $listed AND c.last_seq > 0
 MATCH (t:ToolCall) WHERE t.conversation = c.key AND t.seq > 0
 MATCH (t)-[:HAS_RESULT]->(r:ToolResult)
@@ -70,7 +70,7 @@ MATCH (s:Summary) WHERE s.conversation = $listed + '/' + $id AND s.level > 0 AND
   AND NOT EXISTS { MATCH (p:Summary) WHERE p.conversation = s.conversation AND p.level = s.level + 1 AND p.last_seq >= s.last_seq AND p.seq > 0 }
   AND NOT EXISTS { MATCH (r:Summary) WHERE r.conversation = s.conversation AND r.level = s.level AND r.last_seq = s.last_seq AND r.seq > s.seq }
 RETURN s.level, s.first_turn, s.last_turn, left(s.said, 80) AS said ORDER BY s.first_seq`},
-		{"Which messages are nearest in meaning to something?", `
+		{"Which messages are closest in meaning to a text?", `
 CALL db.index.vector.queryNodes('message_embedding_index', 20, $vector) YIELD node AS p, score
 MATCH (c:Conversation {key: $listed + '/' + p.conversation_id}) WHERE c.tenant = p.tenant
 MATCH (m:Message {conversation: c.key, seq: p.seq})
@@ -78,14 +78,14 @@ RETURN c.id, m.role, left(m.content, 80) AS said, round(max(score), 2) AS score 
 		{"How did a conversation describe itself over time?", `
 MATCH (c:Conversation {key: $listed + '/' + $id})-[:HAS_VERSION]->(v:Version)
 RETURN v.seq, v.ended, v.title, v.tags, v.status, v.model ORDER BY v.seq`},
-		{"How much happens a day?", `
+		{"How much happens per day?", `
 MATCH (c:Conversation) WHERE c.listed = $listed AND c.last_seq > 0
 MATCH (m:Message) WHERE m.conversation = c.key AND m.seq > 0 AND m.time IS NOT NULL
 RETURN left(m.time, 10) AS day, count(DISTINCT c) AS conversations, count(*) AS messages, sum(m.char_count) AS chars ORDER BY day DESC LIMIT 30`},
 	}
 }
 
-// nameOf is the name in a statement that makes an index or a constraint.
+// nameOf returns the name in a statement that creates an index or a constraint.
 func nameOf(statement string) string {
 	before, _, _ := strings.Cut(statement, " IF NOT EXISTS")
 	return before[strings.LastIndexByte(before, ' ')+1:]

@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// removal is how the nodes of a label are found that belong to a generation.
+// removal says how to find a generation's nodes of a label.
 type removal struct{ label, where string }
 
 const ofKey = "n.key STARTS WITH $prefix"
 
 func ofConversation(by ...string) string { return "n.conversation STARTS WITH $prefix" + areThere(by) }
 
-// removals, by projection, have children before their parents, which have the more
-// relationships, and what readers look at first of all.
+// removals lists, by projection, first the nodes that readers look at first, then children
+// before their parents, because parents have more relationships.
 var removals = map[string][]removal{
 	"graph": {
 		{"GraphCheckpoint", ofKey}, {"GraphSettled", ofKey},
@@ -38,10 +38,10 @@ var removals = map[string][]removal{
 	},
 }
 
-// Remove deletes whatever the projections have written of a generation, in
-// transactions of some thousand nodes. Nobody may be writing it, and who reads it sees
-// less and less. The schema stays, and so does which generation serves: what programs
-// write is for [Generations.Discard].
+// Remove deletes everything that the projections have written in a generation, in
+// transactions of some thousand nodes. Nobody may be writing it; its readers see fewer and
+// fewer rows. It keeps the schema and the record of which generation serves. For generations
+// of programs use [Generations.Discard] instead.
 func Remove(ctx context.Context, c Config, generation int) (err error) {
 	d, err := openWriter(ctx, c)
 	if err != nil {
@@ -56,7 +56,7 @@ func Remove(ctx context.Context, c Config, generation int) (err error) {
 	return nil
 }
 
-// remove deletes what a projection has written of a generation.
+// remove deletes everything that a projection has written in a generation.
 func (d *db) remove(ctx context.Context, projection string, generation int, by pace) error {
 	s := &store{db: d, generation: generation}
 	params := map[string]any{"prefix": s.prefix(), "generation": generation}
@@ -68,9 +68,9 @@ func (d *db) remove(ctx context.Context, projection string, generation int, by p
 	return nil
 }
 
-// Reset deletes every generation of the projections that programs write, which one
-// serves, and the cache of embeddings: the server is then as if no mneme had used it, but
-// for the schema. Nobody may be reading or writing them.
+// Reset deletes every generation that programs write, the record of which one serves, and
+// the cache of embeddings. Afterwards only the schema shows that mneme used the server.
+// Nobody may be reading or writing meanwhile.
 func Reset(ctx context.Context, c Config) (err error) {
 	g, err := OpenGenerations(ctx, c)
 	if err != nil {

@@ -2,16 +2,15 @@ package neo4jstore
 
 const dropMessageVectors = "DROP INDEX message_embedding_index IF EXISTS"
 
-// movedFrom are the statements that drop an index which has moved, with the label that it
-// was on.
+// movedFrom maps each statement that drops a moved index to the index's old label.
 var movedFrom = map[string]string{dropMessageVectors: "Message"}
 
-// migrations are all steps of the schema, in order.
+// migrations lists all steps of the schema, in order.
 var migrations = []migration{
 	{"constraints and indexes of the projections graph and files", []string{
 		"CREATE CONSTRAINT mneme_schema IF NOT EXISTS FOR (s:MnemeSchema) REQUIRE s.n IS UNIQUE",
 
-		// The engine: positions and failed events of either projection.
+		// The engine: positions and failed events of both projections.
 		"CREATE CONSTRAINT graph_checkpoint IF NOT EXISTS FOR (k:GraphCheckpoint) REQUIRE k.key IS UNIQUE",
 		"CREATE CONSTRAINT graph_settled IF NOT EXISTS FOR (s:GraphSettled) REQUIRE s.key IS UNIQUE",
 		"CREATE CONSTRAINT graph_failed_event IF NOT EXISTS FOR (f:GraphFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
@@ -21,7 +20,7 @@ var migrations = []migration{
 		"CREATE CONSTRAINT files_failed_event IF NOT EXISTS FOR (f:FilesFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
 		"CREATE INDEX files_failed_event_conversation IF NOT EXISTS FOR (f:FilesFailedEvent) ON (f.conversation)",
 
-		// Claims: every event holds its identity, its payload's id is unique in its kind.
+		// Claims: an event's identity is unique, and its payload's id is unique in its kind.
 		"CREATE CONSTRAINT graph_event_identity IF NOT EXISTS FOR (e:GraphEvent) REQUIRE e.identity IS UNIQUE",
 		"CREATE CONSTRAINT message_payload_key IF NOT EXISTS FOR (m:Message) REQUIRE m.payload_key IS UNIQUE",
 		"CREATE CONSTRAINT tool_call_payload_key IF NOT EXISTS FOR (t:ToolCall) REQUIRE t.payload_key IS UNIQUE",
@@ -30,7 +29,7 @@ var migrations = []migration{
 		"CREATE CONSTRAINT files_event_payload_key IF NOT EXISTS FOR (e:FilesEvent) REQUIRE e.payload_key IS UNIQUE",
 		"CREATE CONSTRAINT files_event_seq IF NOT EXISTS FOR (e:FilesEvent) REQUIRE (e.conversation, e.seq) IS UNIQUE",
 
-		// Conversations. listed is their tenant and is missing from deleted ones.
+		// Conversations. listed is the tenant, and is missing from deleted conversations.
 		"CREATE CONSTRAINT conversation_key IF NOT EXISTS FOR (c:Conversation) REQUIRE c.key IS UNIQUE",
 		"CREATE INDEX conversation_tenant_id IF NOT EXISTS FOR (c:Conversation) ON (c.tenant, c.id)",
 		"CREATE INDEX conversation_by_activity IF NOT EXISTS FOR (c:Conversation) ON (c.listed, c.last_seq)",
@@ -39,7 +38,7 @@ var migrations = []migration{
 		"CREATE INDEX conversation_sweep IF NOT EXISTS FOR (c:Conversation) ON (c.sweep)",
 		"CREATE CONSTRAINT version_seq IF NOT EXISTS FOR (v:Version) REQUIRE (v.conversation, v.seq) IS UNIQUE",
 
-		// What is in them. begins_turn is the turn of a user message and missing from others.
+		// Their rows. begins_turn is the turn of a user message, and is missing from others.
 		"CREATE CONSTRAINT message_seq IF NOT EXISTS FOR (m:Message) REQUIRE (m.conversation, m.seq) IS UNIQUE",
 		"CREATE INDEX message_role IF NOT EXISTS FOR (m:Message) ON (m.conversation, m.role, m.seq)",
 		"CREATE INDEX message_begins_turn IF NOT EXISTS FOR (m:Message) ON (m.conversation, m.begins_turn)",
@@ -48,12 +47,12 @@ var migrations = []migration{
 		"CREATE CONSTRAINT scope_key IF NOT EXISTS FOR (s:Scope) REQUIRE s.key IS UNIQUE",
 		"CREATE INDEX scope_file IF NOT EXISTS FOR (s:Scope) ON (s.file)",
 
-		// Children whose parent has not come.
+		// Children whose parent has not arrived.
 		"CREATE INDEX tool_call_awaits IF NOT EXISTS FOR (t:ToolCall) ON (t.awaits)",
 		"CREATE INDEX tool_result_awaits IF NOT EXISTS FOR (r:ToolResult) ON (r.awaits)",
 
 		// Files. place is the path and kind of an access in its conversation and is missing
-		// from those that were taken back; current is where the newest of a place stands.
+		// from revoked ones; current is the position of the newest access of a place.
 		"CREATE CONSTRAINT files_conversation_key IF NOT EXISTS FOR (c:FilesConversation) REQUIRE c.key IS UNIQUE",
 		"CREATE INDEX files_conversation_sweep IF NOT EXISTS FOR (c:FilesConversation) ON (c.sweep)",
 		"CREATE CONSTRAINT file_access_at IF NOT EXISTS FOR (a:FileAccess) REQUIRE (a.conversation, a.at) IS UNIQUE",
@@ -66,7 +65,7 @@ var migrations = []migration{
 		"CREATE CONSTRAINT early_result_key IF NOT EXISTS FOR (r:EarlyResult) REQUIRE r.key IS UNIQUE",
 		"CREATE INDEX early_result_conversation IF NOT EXISTS FOR (r:EarlyResult) ON (r.conversation)",
 
-		// Embeddings, when something writes them.
+		// Embeddings, not written yet at this migration.
 		"CREATE VECTOR INDEX message_embedding_index IF NOT EXISTS FOR (m:Message) ON (m.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
 		"CREATE VECTOR INDEX scope_embedding_content_vector IF NOT EXISTS FOR (s:Scope) ON (s.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
 	}},
@@ -92,7 +91,7 @@ var migrations = []migration{
 		"CREATE CONSTRAINT summaries_event_payload_key IF NOT EXISTS FOR (e:SummariesEvent) REQUIRE e.payload_key IS UNIQUE",
 		"CREATE CONSTRAINT summaries_event_seq IF NOT EXISTS FOR (e:SummariesEvent) REQUIRE (e.conversation, e.seq) IS UNIQUE",
 
-		// ends is where a range ends and is missing from revisions.
+		// ends is the end of a range, and is missing from revisions.
 		"CREATE CONSTRAINT summaries_conversation_key IF NOT EXISTS FOR (c:SummariesConversation) REQUIRE c.key IS UNIQUE",
 		"CREATE INDEX summaries_conversation_by_id IF NOT EXISTS FOR (c:SummariesConversation) ON (c.generation, c.tenant, c.id)",
 		"CREATE INDEX summaries_conversation_sweep IF NOT EXISTS FOR (c:SummariesConversation) ON (c.sweep)",
@@ -120,14 +119,14 @@ var migrations = []migration{
 		"CREATE CONSTRAINT passage_part IF NOT EXISTS FOR (p:Passage) REQUIRE (p.conversation, p.seq, p.part) IS UNIQUE",
 		"CREATE CONSTRAINT cached_embedding_key IF NOT EXISTS FOR (e:CachedEmbedding) REQUIRE e.key IS UNIQUE",
 
-		// Vectors are of passages, and of as many dimensions as the model has: an index
-		// without vector.dimensions keeps those of each number apart. The index of this name
-		// was one of messages, on which nothing wrote vectors.
+		// Vectors are on passages and have the model's number of dimensions: an index
+		// without vector.dimensions keeps different numbers apart. The index with this name
+		// was on messages, where nothing wrote vectors.
 		dropMessageVectors,
 		"CREATE VECTOR INDEX message_embedding_index IF NOT EXISTS FOR (p:Passage) ON (p.embedding) OPTIONS {indexConfig: {`vector.similarity_function`: 'cosine'}}",
 	}},
 	{"conversations about a piece of code", []string{
-		// about is a tenant with the last component of a path, symbol one with a name.
+		// about is a tenant with the last component of a path; symbol is a tenant with a name.
 		"CREATE INDEX references_code_about IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.about, r.seq)",
 		"CREATE INDEX references_code_symbol IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.symbol, r.seq)",
 		"CREATE INDEX references_code_about_in IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.conversation, r.about, r.seq)",

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// spy is a driver that tells what was really sent to the server.
+// spy is a driver that records what was really sent to the server.
 type spy struct {
 	neo4j.DriverWithContext
-	prefix string // PROFILE, or nothing
+	prefix string // PROFILE, or empty
 	mu     sync.Mutex
 	sent   []sent
 }
 
-// sent is one statement with what became of it.
+// sent is one statement with its result.
 type sent struct {
 	statement string
 	params    map[string]any
@@ -36,7 +36,7 @@ func watch(stores ...*store) *spy {
 	return s
 }
 
-// since returns what was sent since the last call.
+// since returns the statements sent since the last call.
 func (s *spy) since() []sent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *spyResult) Next(ctx context.Context) bool {
 	return more
 }
 
-// hits is what statements cost: how often the server looked at its store.
+// hits returns the cost of statements: the server's accesses to its store.
 func hits(t *testing.T, list []sent) (n int64) {
 	t.Helper()
 	for _, one := range list {

@@ -17,8 +17,7 @@ import (
 
 var summariesProjection = summary.Projection()
 
-// summarisedStore is a store of summaries with the history that goes into it, and who
-// watches it.
+// summarisedStore is a store of summaries with its history and a spy on its driver.
 type summarisedStore struct {
 	*Summaries
 	cp      projection.Checkpoint
@@ -55,7 +54,7 @@ func (s *summarisedStore) add(conversation string, p events.Payload) uint64 {
 	return seq
 }
 
-// apply brings in what was added to the history, as one batch.
+// apply applies the events added to the history since the last call, as one batch.
 func (s *summarisedStore) apply(t *testing.T) {
 	t.Helper()
 	var err error
@@ -64,7 +63,7 @@ func (s *summarisedStore) apply(t *testing.T) {
 	s.history.Messages = nil
 }
 
-// turn is a question with an answer and a call.
+// turn adds a question with an answer and a call.
 func (s *summarisedStore) turn(conversation string) {
 	n := s.history.Next
 	s.add(conversation, &events.MessageCreated{MessageID: fmt.Sprint("u", n), Role: "user", Content: "hello"})
@@ -73,7 +72,7 @@ func (s *summarisedStore) turn(conversation string) {
 	s.add(conversation, &events.ToolReturned{ToolCallID: fmt.Sprint("k", n), Result: events.TextResult("text")})
 }
 
-// cover summarises all up to a sequence.
+// cover summarizes everything up to a sequence.
 func (s *summarisedStore) cover(conversation string, last uint64) *events.SummaryWritten {
 	p := &events.SummaryWritten{
 		SummaryID: fmt.Sprint("s", s.history.Next), Level: 1, FirstSeq: s.next[conversation], LastSeq: last, FirstTurn: 1, LastTurn: 2, Method: "extractive", CharsOut: 100,
@@ -84,7 +83,7 @@ func (s *summarisedStore) cover(conversation string, last uint64) *events.Summar
 	return p
 }
 
-// consolidate summarises the open summaries.
+// consolidate summarizes the open summaries.
 func (s *summarisedStore) consolidate(conversation string) {
 	list := s.open[conversation]
 	p := *list[0]
@@ -96,14 +95,14 @@ func (s *summarisedStore) consolidate(conversation string) {
 	s.open[conversation] = nil
 }
 
-// revise summarises the range of a summary again.
+// revise adds a revision of a summary.
 func (s *summarisedStore) revise(conversation string, old *events.SummaryWritten) {
 	p := *old
 	p.SummaryID, p.Supersedes = fmt.Sprint("s", s.history.Next), old.SummaryID
 	s.add(conversation, &p)
 }
 
-// all is everything that can be written, in batches of one event and of many.
+// all makes every kind of write, in batches of one event and of many.
 func (s *summarisedStore) all(t *testing.T, c string) {
 	t.Helper()
 	n := s.history.Next
@@ -142,7 +141,7 @@ func (s *summarisedStore) all(t *testing.T, c string) {
 	s.acquire(t)
 }
 
-// reads are those of a conversation, and what waits.
+// reads makes the reads of a conversation and of the waiting conversations.
 func (s *summarisedStore) reads(t *testing.T, c string) {
 	t.Helper()
 	ctx, id := t.Context(), conversation(c)
@@ -160,7 +159,7 @@ func (s *summarisedStore) reads(t *testing.T, c string) {
 	require.NotEmpty(t, waiting)
 }
 
-// rest is every other read.
+// rest makes every other read.
 func (s *summarisedStore) rest(t *testing.T, c string) {
 	t.Helper()
 	ctx, id := t.Context(), conversation(c)
@@ -177,7 +176,7 @@ func (s *summarisedStore) rest(t *testing.T, c string) {
 	require.NoError(t, s.Hashes(ctx, func(projection.ConversationHash) error { return nil }))
 }
 
-// sentBySummaries does all that the store can, and returns each statement once.
+// sentBySummaries uses everything that the store can do, and returns each statement once.
 func sentBySummaries(t *testing.T, s *summarisedStore) map[string]sent {
 	t.Helper()
 	s.all(t, "c")
@@ -192,7 +191,7 @@ func sentBySummaries(t *testing.T, s *summarisedStore) map[string]sent {
 	return byText
 }
 
-func TestWarmSummariesSendsWhatBatchesAndReadsSendAndWritesNothing(t *testing.T) {
+func TestWarmSummariesSendsAllStatementsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
 	s.all(t, "c")
@@ -202,8 +201,8 @@ func TestWarmSummariesSendsWhatBatchesAndReadsSendAndWritesNothing(t *testing.T)
 	})
 }
 
-// What an append and a read cost must not depend on how long the conversation is, nor on
-// how many summaries it has.
+// The cost of an append and a read must not depend on the length of the conversation, nor
+// on the number of its summaries.
 func TestSummariesOfALongConversationCostWhatThoseOfAShortOneCost(t *testing.T) {
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
@@ -246,7 +245,7 @@ func TestSummariesOfALongConversationCostWhatThoseOfAShortOneCost(t *testing.T) 
 	}
 }
 
-// costs is what everything costs whose cost must not grow.
+// costs measures everything whose cost must not grow.
 func (s *summarisedStore) costs(t *testing.T, c string) map[string]int64 {
 	t.Helper()
 	ctx, id, costs := t.Context(), conversation(c), map[string]int64{}
@@ -261,7 +260,7 @@ func (s *summarisedStore) costs(t *testing.T, c string) map[string]int64 {
 	cost("10 marks", err)
 	_, err = s.Ranges(ctx, id, 1, found.Ledger.Last(1)-1, 10)
 	cost("the newest range", err)
-	// As many of each that older states go once.
+	// Enough batches of each for older states to be removed once.
 	appends := func(name string, payload func() events.Payload) {
 		t.Helper()
 		for range keptStates {
@@ -273,7 +272,7 @@ func (s *summarisedStore) costs(t *testing.T, c string) map[string]int64 {
 	message := func() events.Payload {
 		return &events.MessageCreated{MessageID: fmt.Sprint("u", s.history.Next), Role: "user", Content: "hello"}
 	}
-	for range 2 { // from then on as many go as come
+	for range 2 { // from then on as many states are removed as added
 		appends("append a message", message)
 	}
 	appends("append a start", func() events.Payload { return &events.ConversationStarted{Profile: "p"} })

@@ -17,8 +17,8 @@ type Summaries struct{ store }
 
 var _ summary.Store = (*Summaries)(nil)
 
-// OpenSummaries connects to write the read model, one generation of it, and makes the
-// schema. It returns the errors of the package comment.
+// OpenSummaries connects to write one generation of the read model, and makes the schema.
+// It returns the errors of the package comment.
 func OpenSummaries(ctx context.Context, c Config, generation int) (*Summaries, error) {
 	d, err := openWriter(ctx, c)
 	if err != nil {
@@ -27,7 +27,7 @@ func OpenSummaries(ctx context.Context, c Config, generation int) (*Summaries, e
 	return &Summaries{store{db: d, dialect: summariesDialect, generation: generation}}, nil
 }
 
-// OpenSummariesReader connects to read. As long as no writer was here, the error is
+// OpenSummariesReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenSummariesReader(ctx context.Context, c Config, generation int) (*Summaries, error) {
 	d, err := openReader(ctx, c)
@@ -42,27 +42,27 @@ func (s *Summaries) Update(ctx context.Context, partition int, fn func(projectio
 	return s.transact(ctx, partition, func(t *tx) error { return fn(&summariesTx{tx: t, loaded: map[events.ConversationID]loadedState{}}) })
 }
 
-// Marks, ranges and states are rows that never change, and a reader takes those up to
-// what is settled. The marks that level 1 covers stay, for their events have claimed
-// something: the state that is read tells which they are.
+// Marks, ranges and states are rows that never change, and readers use those up to the
+// settled sequence. Marks covered by level 1 stay, because they hold the claims of their
+// events; the state tells readers which ones are covered.
 const foundSummaries = "MATCH (c:SummariesConversation {key: $key}) MATCH (s:SummariesSettled {key: c.checkpoint}) "
 
-// stateRow is the list of what a state has.
+// stateRow lists the properties of a state.
 var stateRow = slices.Concat(props{"seq"}, stateProps).list("n")
 
-// coveredSeq is where level 1 ends, in a list of a stateRow.
+// coveredSeq is the last sequence covered by level 1, from a stateRow.
 const coveredSeq = "coalesce(state[0][2], 0)"
 
-// withState reads the newest state of a conversation up to what is settled, as a list.
+// withState reads the newest settled state of a conversation, as a list.
 func withState(key string) string {
 	return "WITH c, s.seq AS settled WITH c, settled, COLLECT { MATCH (n:SummariesState) USING INDEX SEEK n:SummariesState(conversation, seq) WHERE n.conversation = " + key +
 		" AND n.seq <= settled RETURN " + stateRow + " ORDER BY n.conversation DESC, n.seq DESC LIMIT 1 } AS state "
 }
 
-// summarisedRow is what every read of a conversation answers first.
+// summarisedRow holds the columns that every read of a conversation returns first.
 const summarisedRow = "settled, c.first_seq, c.deleted_seq, state"
 
-// marksBehind is a subquery for the marks behind a sequence.
+// marksBehind is a subquery for the marks after a sequence.
 func marksBehind(behind, limit string) string {
 	return "COLLECT { MATCH (n:SummariesMark) USING INDEX SEEK n:SummariesMark(conversation, seq) WHERE n.conversation = $key AND n.seq > " + behind + " AND n.seq <= settled RETURN " +
 		markProps.list("n") + " ORDER BY n.conversation, n.seq" + limit + " }"
@@ -83,12 +83,12 @@ var (
 			WHERE n.conversation = $key AND n.seq <= settled RETURN ` + rangeProps.list("n") + " ORDER BY n.conversation, n.seq }"
 )
 
-// summariesAttempts is how often a conversation is read, at most, while commits take away
-// the state that the read is of. It takes keptStates commits in the time of one read.
+// summariesAttempts is how often a read of a conversation is tried while commits remove the
+// state that it reads. That takes keptStates commits during one read.
 const summariesAttempts = 5
 
-// found reads something of one conversation. It returns no values behind it if there are
-// none: of what is unknown, which has no LastSeq, and of what was deleted.
+// found runs a query on one conversation. It returns no further values for an unknown
+// conversation, which has no LastSeq, and for a deleted one.
 func (s *Summaries) found(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (summary.Conversation, *values, error) {
 	params["key"] = s.key(id)
 	for range summariesAttempts {
@@ -110,8 +110,8 @@ func (s *Summaries) found(ctx context.Context, id events.ConversationID, stateme
 	return summary.Conversation{ID: id}, nil, fmt.Errorf("%w: %w", projection.ErrUnavailable, errOvertaken)
 }
 
-// scanSummarised reads summarisedRow. Nothing is visible of what is not settled yet; there
-// is no LastSeq if the state is gone.
+// scanSummarised reads summarisedRow. Nothing unsettled is visible. LastSeq is 0 if the
+// state was removed.
 func scanSummarised(v *values, id events.ConversationID) (c summary.Conversation, visible bool) {
 	settled, first, deleted := v.seq(), v.seq(), v.seq()
 	c = summary.Conversation{Key: 1, ID: id, FirstSeq: first, DeletedSeq: deleted}
@@ -153,11 +153,11 @@ func rowsOf[T any](ctx context.Context, s *Summaries, id events.ConversationID, 
 	return list, v.err
 }
 
-// Which conversations wait say their nodes, where a commit in progress may show; what is
-// answered of them is what is settled. The order is that of the index, and of UTF-8.
+// The nodes say which conversations wait, so a commit in progress may show; the data returned
+// about each is settled. The order is that of the index, which is UTF-8 order.
 var (
 	selectWaitingHere = waitingWhere("c.tenant = $tenant AND c.id > $id")
-	selectWaitingNext = waitingWhere("c.tenant > $tenant AND c.id IS NOT NULL") // of the tenants behind
+	selectWaitingNext = waitingWhere("c.tenant > $tenant AND c.id IS NOT NULL") // of the following tenants
 )
 
 func waitingWhere(behind string) string {
@@ -167,7 +167,7 @@ func waitingWhere(behind string) string {
 		MATCH (s:SummariesSettled {key: c.checkpoint}) ` + withState("c.key") + "RETURN c.tenant, c.id, " + summarisedRow
 }
 
-// waits tells whether a conversation meets a query.
+// waits reports whether a conversation matches a query.
 func waits(c *summary.Conversation, q *summary.WaitingQuery) bool {
 	return c.LastSeq != 0 && c.DeletedSeq == 0 && (c.Pending() >= q.Pending || q.Turns > 0 && c.Turn-c.CoveredTurn >= q.Turns || q.Untitled && c.Untitled())
 }
@@ -197,7 +197,7 @@ func (s *Summaries) Waiting(ctx context.Context, q summary.WaitingQuery) (list [
 			}
 		}
 		switch {
-		case len(rows) == n: // the tenant of the last one may have more
+		case len(rows) == n: // the last row's tenant may have more
 			statement = selectWaitingHere
 		case statement == selectWaitingNext:
 			return list, nil
@@ -237,7 +237,7 @@ func scanState(v *values, c *summary.Conversation) {
 			v.err = err
 		}
 	}
-	_ = v.seq() // covered_seq, which the ledger has
+	_ = v.seq() // covered_seq, which is in the ledger too
 	c.Turn, c.Chars, c.CoveredTurn, c.CoveredChars = v.int(), v.int(), v.int(), v.int()
 	c.MaxContextChars, c.Profile, c.Titled, c.FirstUser, c.Answered = v.int(), v.text(), v.flag(), v.seq(), v.flag()
 }

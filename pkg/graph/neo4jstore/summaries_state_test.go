@@ -25,8 +25,8 @@ func summariesBackend(t *testing.T) storetest.Backend[storetest.SummariesStore] 
 	}
 }
 
-// onlyProfile makes a constraint that no two nodes say to be one conversation with one
-// profile. Nothing but refuseProfile meets it: no two conversations have one id.
+// onlyProfile makes a constraint that no two nodes have the same conversation and profile.
+// Only refuseProfile can violate it, because no two conversations have the same id.
 func onlyProfile(ctx context.Context, c Config) error {
 	s, err := OpenSummaries(ctx, c, 1) // makes the schema
 	if err != nil {
@@ -36,7 +36,7 @@ func onlyProfile(ctx context.Context, c Config) error {
 	return s.define(ctx, "CREATE CONSTRAINT of_a_test IF NOT EXISTS FOR (c:SummariesConversation) REQUIRE (c.generation, c.tenant, c.id, c.profile) IS UNIQUE")
 }
 
-// refuseProfile makes a node that says to be the conversation "c" with this profile.
+// refuseProfile makes a node that claims to be the conversation "c" with this profile.
 func refuseProfile(ctx context.Context, c Config, dir, profile string) (undo func() error, err error) {
 	d, err := open(ctx, c)
 	if err != nil {
@@ -59,8 +59,7 @@ func TestSummariesConformance(t *testing.T) {
 	storetest.RunSummaries(t, summariesBackend(t))
 }
 
-// tellSummaries makes a small read model with something of everything, in batches of one
-// event.
+// tellSummaries makes a small read model with every kind of row, in batches of one event.
 func tellSummaries(t *testing.T, generation int) {
 	t.Helper()
 	s := openSummarised(t, testConfig(t), generation)
@@ -78,7 +77,7 @@ func tellSummaries(t *testing.T, generation int) {
 	}
 }
 
-func TestStatesThatNobodyCanReadAnyMoreGo(t *testing.T) {
+func TestUnreadableStatesAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
 	states := func() int {
@@ -88,7 +87,7 @@ func TestStatesThatNobodyCanReadAnyMoreGo(t *testing.T) {
 		return v.int()
 	}
 	most := 0
-	for range 100 { // and nobody summarises
+	for range 100 { // without a summary
 		s.turn("c")
 		s.apply(t)
 		most = max(most, states())
@@ -105,8 +104,8 @@ func TestStatesThatNobodyCanReadAnyMoreGo(t *testing.T) {
 	require.LessOrEqual(t, states(), 2*keptStates)
 }
 
-// A read whose state was taken away says so: without the state it does not know which
-// marks have served.
+// A read whose state was removed returns an error, because without the state it can't tell
+// which marks are covered.
 func TestAReadWithoutItsStateIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
@@ -120,7 +119,7 @@ func TestAReadWithoutItsStateIsNoAnswer(t *testing.T) {
 	require.ErrorIs(t, err, projection.ErrUnavailable)
 }
 
-func TestADeletedConversationAndARemovedGenerationLeaveNothing(t *testing.T) {
+func TestDeletionAndRemovalLeaveNothing(t *testing.T) {
 	t.Parallel()
 	c, generation := testConfig(t), generationOf(t.Name())
 	s := openSummarised(t, c, generation)

@@ -11,7 +11,7 @@ import (
 	"mneme/pkg/summary"
 )
 
-// What is stored of each kind, in the order in which it is read.
+// The stored properties of each kind, in the order in which they are read.
 var (
 	stateProps   = props{"ledger", "covered_seq", "turn_count", "chars", "covered_turn", "covered_chars", "max_context_chars", "profile", "titled", "first_user", "answered"}
 	waitingState = props{"last_seq", "pending", "uncovered_turns", "untitled"}
@@ -32,7 +32,7 @@ var summariesDialect = dialect{
 		tombstone("SummariesConversation", ""),
 		newPiece("outdated", `UNWIND $in.rows AS r CALL (r) {
 			MATCH (n:SummariesState) WHERE n.conversation = r.conversation AND n.seq < r.before RETURN n LIMIT 1000
-		} DELETE n`), // there are more if an older build wrote them, which did not
+		} DELETE n`), // more exist if an older build wrote them, which removed none
 		newPiece("states", "UNWIND $in.rows AS r CREATE (:SummariesState "+slices.Concat(props{"conversation", "seq"}, stateProps).create()+")"),
 		newPiece("events", "UNWIND $in.rows AS r CREATE (:SummariesEvent "+slices.Concat(claimedProps, props{"seq"}).create()+")"),
 		newPiece("marks", "UNWIND $in.rows AS r CREATE (:SummariesMark:SummariesEvent "+slices.Concat(claimedProps, markProps).create()+")"),
@@ -42,22 +42,23 @@ var summariesDialect = dialect{
 	sweeps: []string{empty("SummariesState", "seq"), empty("SummariesEvent", "seq")},
 }
 
-// keptStates is how many states of a conversation are kept behind its newest, and up to
-// twice as many: they go together, every keptStates batches. A read finds the one that was
-// settled when it began unless so many batches are committed meanwhile.
+// keptStates is how many states of a conversation are kept besides the newest, at least.
+// Older ones are removed together, every keptStates batches, so up to twice as many exist. A
+// read finds the state that was settled when it began unless keptStates batches are
+// committed meanwhile.
 const keptStates = 8
 
 // summariesTx is a transaction of the projection "summaries".
 type summariesTx struct {
 	*tx
-	loaded map[events.ConversationID]loadedState // of those that are stored
+	loaded map[events.ConversationID]loadedState // of stored conversations
 }
 
-// loadedState is what is stored of a conversation beside its state.
+// loadedState is what is stored for a conversation in addition to its state.
 type loadedState struct {
 	lastSeq uint64
-	states  int    // batches since older states went last
-	from    uint64 // the state that was the newest then
+	states  int    // batches since older states were last removed
+	from    uint64 // the newest state at that time
 }
 
 var (
@@ -103,7 +104,7 @@ func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summa
 	return u, t.loadBehind(ctx, u, list)
 }
 
-// written are the summaries among events, of conversations of which something is stored.
+// written returns the summaries among events, in conversations that have stored rows.
 func (t *summariesTx) written(list []*events.Recorded, each func(events.ConversationID, *events.SummaryWritten)) {
 	for _, e := range list {
 		if p, ok := e.Payload.(*events.SummaryWritten); ok && t.loaded[e.Conversation()].lastSeq != 0 {
@@ -112,7 +113,7 @@ func (t *summariesTx) written(list []*events.Recorded, each func(events.Conversa
 	}
 }
 
-// loadNamed adds the summaries that summaries name.
+// loadNamed adds the summaries that other summaries refer to.
 func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*events.Recorded) error {
 	names := map[string]events.ConversationID{}
 	t.written(list, func(id events.ConversationID, p *events.SummaryWritten) {
@@ -141,12 +142,12 @@ func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*ev
 	return nil
 }
 
-// rangeKey is the key that the event of a summary has claimed for its id.
+// rangeKey is the key that a summary's event claims for its id.
 func (s *store) rangeKey(id events.ConversationID, name string) string {
 	return s.payloadKey(id, (&events.SummaryWritten{SummaryID: name}).Key())
 }
 
-// loadBehind adds the first mark behind each summary of level 1.
+// loadBehind adds the first mark after each summary of level 1.
 func (t *summariesTx) loadBehind(ctx context.Context, u *summary.Unit, list []*events.Recorded) error {
 	type end struct {
 		id   events.ConversationID
@@ -227,7 +228,7 @@ func (t *summariesTx) saveConversation(c *summary.Conversation) {
 	}
 }
 
-// stateRowOf is what is stored of a conversation's state.
+// stateRowOf returns the stored form of a conversation's state.
 func stateRowOf(c *summary.Conversation) row {
 	r := row{}
 	if len(c.Ledger.Levels) > 0 {
@@ -248,8 +249,8 @@ func stateRowOf(c *summary.Conversation) row {
 	return r
 }
 
-// saveEvents writes the rows of events with what they have claimed: marks, ranges, and
-// those that are neither. In a deleted conversation the tombstone holds every key.
+// saveEvents writes the rows of events with their claims: marks, ranges, and other events.
+// In a deleted conversation the tombstone holds every key.
 func (t *summariesTx) saveEvents(u *summary.Unit) {
 	for i := range u.Marks {
 		m := &u.Marks[i].Row

@@ -15,15 +15,15 @@ import (
 	"mneme/pkg/projection"
 )
 
-// How a transaction that was disturbed is begun again: after a pause that doubles, for
-// so long in all.
+// A disturbed transaction is retried after a pause that doubles each time, for a limited
+// total time.
 const (
 	retryFor   = 3 * time.Second
 	firstPause = 20 * time.Millisecond
 )
 
-// grace is what an answer may take beyond the server's own time limit. A server that is
-// frozen, or behind a network that drops everything, keeps no limit.
+// grace is how much longer than the server's own time limit an answer may take. A server
+// that is frozen, or behind a network that drops everything, enforces no limit.
 const grace = 5 * time.Second
 
 // read runs one statement and returns its rows.
@@ -31,13 +31,13 @@ func (d *db) read(ctx context.Context, query string, params map[string]any) ([][
 	return d.single(ctx, neo4j.AccessModeRead, d.ReadTimeout, query, params)
 }
 
-// write runs one statement in a transaction of its own.
+// write runs one statement in a separate transaction.
 func (d *db) write(ctx context.Context, query string, params map[string]any) ([][]any, error) {
 	return d.single(ctx, neo4j.AccessModeWrite, d.WriteTimeout, query, params)
 }
 
-// single lets the server commit by itself, which saves two of three round trips. What is
-// written so may be written twice: a connection that breaks leaves it in doubt.
+// single lets the server commit by itself, which saves two of three round trips. Use it only
+// for writes that may be repeated: a broken connection leaves the commit in doubt.
 func (d *db) single(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, query string, params map[string]any) (rows [][]any, err error) {
 	err = d.again(ctx, mode, timeout, func(ctx context.Context, session neo4j.SessionWithContext) error {
 		rows, err = run(ctx, query, func(query string) (neo4j.ResultWithContext, error) {
@@ -60,10 +60,10 @@ func (d *db) inTransaction(ctx context.Context, timeout time.Duration, work func
 	})
 }
 
-// again runs work, and once more if it was disturbed by another transaction or came upon
-// a connection that had died meanwhile. The driver would do so too, but also where it is
-// no use: it takes a batch that is too large for transient and asks a server that is
-// away for seconds, while somebody waits for an answer.
+// again runs work, and retries it if another transaction disturbed it or a pooled connection
+// had died. The driver could retry too, but also does so when it is useless: it treats a
+// batch that is too large as a transient error, and keeps asking an absent server for seconds
+// while a caller waits.
 func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error) error {
 	began, pause, dead := time.Now(), firstPause, 0
 	for {
@@ -71,16 +71,16 @@ func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Dura
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil: // whoever asked has waited long enough, which is not the server's trouble
+		case ctx.Err() != nil: // the caller gave up, so this is no failure of the server
 			return fmt.Errorf("Neo4j: %w", ctx.Err())
-		case died(err) && dead < d.PoolSize: // all that the pool holds may have died
+		case died(err) && dead < d.PoolSize: // every connection in the pool may have died
 			dead++
 			continue
 		case !disturbed(err) || time.Since(began) > retryFor:
 			return err
 		}
 		select {
-		case <-time.After(pause/2 + rand.N(pause)): // two that met shall not meet again
+		case <-time.After(pause/2 + rand.N(pause)): // random, so that two transactions don't collide again
 		case <-ctx.Done():
 			return err
 		}
@@ -88,8 +88,8 @@ func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Dura
 	}
 }
 
-// once runs work. A connection that is lost while the commit is on its way leaves it in
-// doubt, and is not one that had died before: see died.
+// once runs work. A connection that is lost during the commit leaves the commit in doubt, so
+// it does not count as one that had died before: see died.
 func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Duration, work func(context.Context, neo4j.SessionWithContext) error) error {
 	bounded, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
@@ -97,7 +97,7 @@ func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Durat
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
 	err := work(bounded, session)
 	var limit *neo4j.TransactionExecutionLimit
-	if errors.As(err, &limit) && len(limit.Errors) > 0 { // all that the driver can retry, which it was told not to
+	if errors.As(err, &limit) && len(limit.Errors) > 0 { // the driver was told not to retry
 		if err = limit.Errors[len(limit.Errors)-1]; codeOf(err) == "" {
 			err = &lost{err}
 		}
@@ -108,8 +108,8 @@ func (d *db) once(ctx context.Context, mode neo4j.AccessMode, timeout time.Durat
 	return err
 }
 
-// session has no bookmarks: on one server what was committed is seen at once. In a
-// cluster, neo4j://, everything goes to the leader for that.
+// session uses no bookmarks, because a single server shows commits at once. In a cluster,
+// neo4j://, everything goes to the leader for the same reason.
 func (d *db) session(ctx context.Context, mode neo4j.AccessMode) neo4j.SessionWithContext {
 	if strings.HasPrefix(d.URI, "neo4j") {
 		mode = neo4j.AccessModeWrite
@@ -117,13 +117,13 @@ func (d *db) session(ctx context.Context, mode neo4j.AccessMode) neo4j.SessionWi
 	return d.driver.NewSession(ctx, neo4j.SessionConfig{DatabaseName: d.Database, AccessMode: mode, FetchSize: neo4j.FetchAll})
 }
 
-// kept is said before every statement that has a plan: keep the plan that you have.
-// Neo4j would plan anew each time that the size of the graph has changed by much, for up
-// to a second while a young graph grows. Our statements name the indexes that they use,
-// so that no plan depends on how much there is.
+// kept is put before every statement that has a plan, to keep the plan. Otherwise Neo4j
+// replans whenever the size of the graph has changed much, which takes up to a second while a
+// young graph grows. Our statements name the indexes that they use, so plans don't depend on
+// the size.
 const kept = "CYPHER replan=skip "
 
-// planned are the words that such statements begin with.
+// planned lists the words that statements with a plan begin with.
 var planned = []string{"MATCH ", "UNWIND ", "CALL (", "CALL db.index.", "MERGE "}
 
 // run runs one statement and returns its rows.
@@ -143,14 +143,14 @@ func run(ctx context.Context, query string, send func(query string) (neo4j.Resul
 	return rows, result.Err()
 }
 
-// lost is an error of the connection and not of the server.
+// lost is an error of the connection, not of the server.
 type lost struct{ err error }
 
 func (e *lost) Error() string { return e.err.Error() }
 func (e *lost) Unwrap() error { return e.err }
 
-// died tells whether a connection that was there broke before the commit. One that does
-// not come about is no reason to try again at once.
+// died reports whether an existing connection broke before the commit. Failing to connect is
+// no reason to retry at once.
 func died(err error) bool {
 	var l *lost
 	if !errors.As(err, &l) {
@@ -161,7 +161,7 @@ func died(err error) bool {
 	return errors.Is(cause, io.EOF) || errors.As(cause, &op) && op.Op != "dial" && !op.Timeout()
 }
 
-// inner is what the driver has wrapped without saying so.
+// inner returns the error that the driver wrapped without an Unwrap method.
 func inner(err error) error {
 	var c *neo4j.ConnectivityError
 	if errors.As(err, &c) {

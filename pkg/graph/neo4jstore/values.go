@@ -10,11 +10,11 @@ import (
 	"mneme/pkg/graph"
 )
 
-// props are properties of a node in the order in which they are read. Those that are
-// empty are not stored, and what is not stored is read as empty.
+// props lists properties of a node in the order in which they are read. Empty ones are not
+// stored, and missing ones are read as empty.
 type props []string
 
-// create is the map of a CREATE whose row is r.
+// create returns the map for a CREATE from the row r.
 func (p props) create() string {
 	parts := make([]string, len(p))
 	for i, name := range p {
@@ -23,7 +23,7 @@ func (p props) create() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// set is the list of a SET on a node whose row is r.
+// set returns the list for a SET on a node from the row r.
 func (p props) set(node string) string {
 	parts := make([]string, len(p))
 	for i, name := range p {
@@ -32,7 +32,7 @@ func (p props) set(node string) string {
 	return strings.Join(parts, ", ")
 }
 
-// list is the list of what a node has.
+// list returns the list expression for reading a node.
 func (p props) list(node string) string {
 	parts := make([]string, len(p))
 	for i, name := range p {
@@ -41,7 +41,7 @@ func (p props) list(node string) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// row is the parameters of one node.
+// row holds the parameters of one node.
 type row map[string]any
 
 func (r row) text(name, value string) {
@@ -77,19 +77,19 @@ func (r row) body(name, bytes, chars, digest string, b *graph.Body) {
 	}
 }
 
-// values takes the values of a list of [props] one after the other. The first that is
-// of another type than the one asked for is the error.
+// values reads the values of a list of [props] in order. The first value of an unexpected
+// type sets the error.
 type values struct {
 	list []any
 	next int
 	err  error
 }
 
-// valuesOf opens a list that the server has answered.
+// valuesOf opens a list that the server returned.
 func valuesOf(list any) *values {
 	l, ok := list.([]any)
 	if !ok {
-		return &values{err: fmt.Errorf("the server answered %T, not a list", list)}
+		return &values{err: fmt.Errorf("the server returned %T, not a list", list)}
 	}
 	return &values{list: l}
 }
@@ -97,7 +97,7 @@ func valuesOf(list any) *values {
 func take[T any](v *values) (value T) {
 	if v.next >= len(v.list) {
 		if v.err == nil {
-			v.err = fmt.Errorf("the server answered %d values, more are needed", len(v.list))
+			v.err = fmt.Errorf("the server returned %d values, expected more", len(v.list))
 		}
 		return value
 	}
@@ -118,7 +118,7 @@ func (v *values) int() int     { return int(take[int64](v)) }
 func (v *values) seq() uint64  { return uint64(take[int64](v)) }
 func (v *values) flag() bool   { return take[bool](v) }
 
-// optional is nil for what is not stored.
+// optional returns nil for a missing value.
 func optional[T any](v *values) *T {
 	if v.next < len(v.list) && v.list[v.next] == nil {
 		v.next++
@@ -128,7 +128,7 @@ func optional[T any](v *values) *T {
 	return &value
 }
 
-// json decodes a text; what is not stored leaves dst as it is.
+// json decodes a text; a missing value leaves dst unchanged.
 func (v *values) json(dst any) {
 	if text := v.text(); text != "" {
 		if err := json.Unmarshal([]byte(text), dst); err != nil && v.err == nil {
@@ -147,7 +147,7 @@ func (v *values) digest() (d events.Digest) {
 		err = fmt.Errorf("%d bytes", len(raw))
 	}
 	if err != nil && v.err == nil {
-		v.err = fmt.Errorf("value %d is no digest: %w", v.next, err)
+		v.err = fmt.Errorf("value %d is not a digest: %w", v.next, err)
 	}
 	copy(d[:], raw)
 	return d

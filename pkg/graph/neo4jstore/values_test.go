@@ -31,7 +31,7 @@ func TestValuesAreTakenInOrder(t *testing.T) {
 	require.ErrorContains(t, v.err, "12 values")
 }
 
-func TestTheFirstValueThatDoesNotFitIsTheError(t *testing.T) {
+func TestTheFirstMismatchedValueIsTheError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		value any
@@ -55,7 +55,7 @@ func TestTheFirstValueThatDoesNotFitIsTheError(t *testing.T) {
 	require.Error(t, valuesOf("text").err)
 }
 
-func TestABodyComesBackAsItWas(t *testing.T) {
+func TestABodyIsReadBackUnchanged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		b := graph.Body{Text: rapid.String().Draw(r, "text"), Bytes: rapid.IntRange(0, 9).Draw(r, "bytes"), Chars: rapid.IntRange(0, 9).Draw(r, "chars")}
@@ -93,7 +93,7 @@ func TestKeysOfDifferentThingsDiffer(t *testing.T) {
 	})
 }
 
-func TestASequenceThatNeo4jCannotHoldIsTheGreatestThatItCan(t *testing.T) {
+func TestSequencesAreCappedAtNeo4jsMaximum(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, 5, number(5))
 	require.EqualValues(t, maxSeq, number(graph.Latest))

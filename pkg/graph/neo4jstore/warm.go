@@ -12,13 +12,13 @@ import (
 	"mneme/pkg/summary"
 )
 
-// nobody is a conversation that is not there: no event can have it.
+// nobody is a conversation that cannot exist: no event can have this id.
 var nobody = events.ConversationID{}
 
-// Warm makes every read once, with nothing to find, and a writer's statements with nothing
-// to write: call it before many wait for answers. Neo4j plans a statement when it first
-// comes, which takes a server that was just started up to a second for each, and all the
-// longer if many wait for answers meanwhile. A server that knows them takes milliseconds.
+// Warm makes every read once, with nothing to find, and sends a writer's statements with
+// nothing to write. Call it before serving: Neo4j plans a statement on first use, which takes
+// a freshly started server up to a second each, and longer under load. A server that has the
+// plans takes milliseconds.
 func (g *Graph) Warm(ctx context.Context) error {
 	none := []graph.Ref{{ID: "none"}}
 	reads := []func() error{
@@ -90,7 +90,7 @@ func (g *Graph) Warm(ctx context.Context) error {
 	return g.warm(ctx)
 }
 
-// Warm is as [Graph.Warm].
+// Warm is like [Graph.Warm].
 func (f *Files) Warm(ctx context.Context) error {
 	_, err := f.Files(ctx, nobody, graph.FileQuery{})
 	_, _, e := f.LastSeq(ctx, nobody)
@@ -100,16 +100,16 @@ func (f *Files) Warm(ctx context.Context) error {
 	return errors.Join(err, e, accessing, accesses, f.warm(ctx))
 }
 
-// Warm is as [Graph.Warm].
+// Warm is like [Graph.Warm].
 func (s *Summaries) Warm(ctx context.Context) error {
 	_, err := s.Conversation(ctx, nobody)
 	_, e := s.Marks(ctx, nobody, 0, 1)
 	_, f := s.Ranges(ctx, nobody, 1, 0, 1)
-	_, g := s.Waiting(ctx, summary.WaitingQuery{After: events.ConversationID{Tenant: string(utf8.MaxRune)}, Limit: 1}) // behind all
+	_, g := s.Waiting(ctx, summary.WaitingQuery{After: events.ConversationID{Tenant: string(utf8.MaxRune)}, Limit: 1}) // after all tenants
 	return errors.Join(err, e, f, g, s.warm(ctx))
 }
 
-// Warm is as [Graph.Warm].
+// Warm is like [Graph.Warm].
 func (e *Embeddings) Warm(ctx context.Context) error {
 	_, err := e.Embeddings(ctx, nobody, graph.BagQuery{})
 	return errors.Join(err, e.warm(ctx))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWarmSendsWhatBatchesAndReadsOfAConversationSendAndWritesNothing(t *testing.T) {
+func TestWarmSendsAllStatementsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := openStores(t, testConfig(t))
 	warm := func() map[string]bool {
@@ -31,7 +31,7 @@ func TestWarmSendsWhatBatchesAndReadsOfAConversationSendAndWritesNothing(t *test
 	s.newest(t, "c")
 	require.Equal(t, warmed, warm())
 
-	var rare []string // deletion, repair, a second look at keys, the beginning of an owner
+	var rare []string // deletion, repair, looking up keys, a new owner
 	for _, d := range []dialect{graphDialect, filesDialect} {
 		e := &store{dialect: d}
 		rare = append(rare, d.sweeps...)
@@ -48,8 +48,8 @@ func TestWarmSendsWhatBatchesAndReadsOfAConversationSendAndWritesNothing(t *test
 	}
 }
 
-// requireWarmed warms a store, which must write nothing, and then works with it: all that
-// is sent must have been sent before, but for what is rare.
+// requireWarmed warms a store, which must write nothing, and then uses it: every statement
+// sent, except rare ones, must have been sent before.
 func requireWarmed(t *testing.T, spy *spy, s *store, warm func(context.Context) error, work func()) {
 	t.Helper()
 	spy.since()
@@ -72,7 +72,7 @@ func isOneOf(statement string, list []string) bool {
 	return slices.Contains(list, statement) || strings.Contains(statement, "sweep") || strings.HasSuffix(statement, "DELETE f") || strings.HasSuffix(statement, "DELETE c")
 }
 
-func TestAPieceTakesItsRowsAsLists(t *testing.T) {
+func TestPiecesPassRowsAsLists(t *testing.T) {
 	t.Parallel()
 	p := newPiece("p", "UNWIND $in.rows AS r MATCH (n {key: r.key}) SET n.a = r.a, n.b = r.b, n.key = r.key")
 	require.Equal(t, "UNWIND $in.rows AS r MATCH (n {key: r[0]}) SET n.a = r[1], n.b = r[2], n.key = r[0]", p.statement)

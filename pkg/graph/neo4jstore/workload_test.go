@@ -19,7 +19,7 @@ var (
 	filesProjection = graph.FilesProjection(files.DefaultTable())
 )
 
-// stores are both stores, with the history that goes into them, and who watches them.
+// stores holds both stores with their history and a spy on their driver.
 type stores struct {
 	graph   *Graph
 	files   *Files
@@ -48,7 +48,7 @@ func (s *stores) acquire(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// apply brings in what was added to the history, as one batch.
+// apply applies the events added to the history since the last call, as one batch.
 func (s *stores) apply(t *testing.T) {
 	t.Helper()
 	var err error
@@ -67,17 +67,17 @@ func (s *stores) add(conversation string, p events.Payload) {
 	s.history.Add(conversation, p)
 }
 
-// covered is how far the summaries of a conversation have come.
+// covered says how far the summaries of a conversation reach.
 type covered struct {
 	next []uint64   // by level, from 1: where the next range begins
-	open [][]string // by level: the ids of those that are not consolidated
+	open [][]string // by level: the ids of unconsolidated summaries
 }
 
 func conversation(name string) events.ConversationID {
 	return events.ConversationID{Tenant: "t", ID: name}
 }
 
-// round is one event of each kind, with what makes each of them do the most.
+// round adds one event of each kind, each with as much to do as possible.
 func (s *stores) round(c string) {
 	n, no := int(s.history.Next), false
 	title := fmt.Sprint("title", n)
@@ -94,8 +94,8 @@ func (s *stores) round(c string) {
 	s.summarise(c)
 }
 
-// summarise covers what a conversation has so far, and consolidates each three summaries
-// of a level. Each of them has a revision.
+// summarise covers the conversation so far, and consolidates every three summaries of a
+// level. Each summary has a revision.
 func (s *stores) summarise(name string) {
 	c, last := s.covered[name], s.history.Next-1
 	var children []string
@@ -115,13 +115,13 @@ func (s *stores) summarise(name string) {
 	}
 }
 
-// append is everything that can be written, in batches of one event and of many.
+// append makes every kind of write, in batches of one event and of many.
 func (s *stores) append(t *testing.T, c string) {
 	t.Helper()
 	for range 3 {
 		s.round(c)
 		list := s.history.Messages
-		for i := range list { // each after what it depends on was stored
+		for i := range list { // each after the rows that it depends on are stored
 			s.history.Messages = list[i : i+1]
 			s.apply(t)
 		}
@@ -151,7 +151,7 @@ func (s *stores) append(t *testing.T, c string) {
 		s.round(c)
 	}
 	s.apply(t)
-	for i := range 60 { // of each one batch has the first half, the next one the other
+	for i := range 60 { // one batch has the first half of each, the next batch the second
 		s.add(c, &events.ToolReturned{ToolCallID: fmt.Sprint("early", n, i), Result: events.TextResult("early")})
 		s.add(c, &events.ToolCalled{ToolCallID: fmt.Sprint("open", n, i), ToolName: "Grep", Arguments: []byte(`{"path":"/w"}`)})
 	}
@@ -170,7 +170,7 @@ func (s *stores) append(t *testing.T, c string) {
 	s.acquire(t)
 }
 
-// newest is every read of the end of a conversation.
+// newest makes every read of the end of a conversation.
 func (s *stores) newest(t *testing.T, c string) {
 	t.Helper()
 	ctx, id := t.Context(), conversation(c)
@@ -229,7 +229,7 @@ func (s *stores) newest(t *testing.T, c string) {
 	require.NotZero(t, seq)
 }
 
-// about is every read of mentions of code.
+// about makes every read of mentions of code.
 func (s *stores) about(t *testing.T, q graph.CodeQuery) []graph.AboutCode {
 	t.Helper()
 	list, _, err := graph.ConversationsAbout(t.Context(), s.graph, s.files, "t", q)
@@ -237,7 +237,7 @@ func (s *stores) about(t *testing.T, q graph.CodeQuery) []graph.AboutCode {
 	return list
 }
 
-// newestSummaries is every read of summaries and condensations.
+// newestSummaries makes every read of summaries and condensations.
 func (s *stores) newestSummaries(t *testing.T, id events.ConversationID, last uint64) {
 	t.Helper()
 	ctx := t.Context()
@@ -263,7 +263,7 @@ func (s *stores) newestSummaries(t *testing.T, id events.ConversationID, last ui
 	require.NoError(t, err)
 }
 
-// rest is every other read.
+// rest makes every other read.
 func (s *stores) rest(t *testing.T, c string) {
 	t.Helper()
 	ctx, id := t.Context(), conversation(c)

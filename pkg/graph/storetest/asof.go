@@ -12,7 +12,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// graphView is all that can be read of a conversation as of a sequence.
+// graphView is everything that can be read of a conversation as of a sequence.
 type graphView struct {
 	Conversation graph.Conversation
 	Messages     []graph.Message
@@ -25,13 +25,13 @@ type graphView struct {
 	ByID         map[string]graph.Summary
 }
 
-// view reads a conversation as of a sequence; the zero value if there is none.
+// view reads a conversation as of a sequence; the zero value if it does not exist.
 func view(b *bench[*graph.Unit, GraphStore], id events.ConversationID, asOf uint64) graphView {
 	b.t.Helper()
 	return viewOf(b.ctx, b.t, b.store, id, asOf, callIDs)
 }
 
-// viewOf is view of any reader, with these calls.
+// viewOf is view for any reader, with these calls.
 func viewOf(ctx context.Context, t tester, reader graph.Reader, id events.ConversationID, asOf uint64, calls []string) (v graphView) {
 	t.Helper()
 	before := uint64(0)
@@ -66,7 +66,7 @@ func viewOf(ctx context.Context, t tester, reader graph.Reader, id events.Conver
 	return v
 }
 
-// asOfGraph: a read as of a sequence is what a read saw at that sequence.
+// asOfGraph checks that a read as of a sequence equals a read made at that sequence.
 func asOfGraph(w workshop[*graph.Unit, GraphStore]) namedCase {
 	return namedCase{"law: a read as of a sequence sees what was there then", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
@@ -79,7 +79,7 @@ func asOfGraph(w workshop[*graph.Unit, GraphStore]) namedCase {
 			}
 			last := h.Next - 1
 			if then[last].Conversation.ID.ID == "" {
-				for seq := range then { // deleted, or never there: as of every sequence
+				for seq := range then { // deleted, or never existed: as of every sequence
 					require.Equal(r, graphView{}, view(b, id("c"), seq), "as of sequence %d of %d", seq, last)
 				}
 				return
@@ -91,7 +91,7 @@ func asOfGraph(w workshop[*graph.Unit, GraphStore]) namedCase {
 	}}
 }
 
-// asOfFiles is the same for files.
+// asOfFiles checks the same for files.
 func asOfFiles(w workshop[*graph.FilesUnit, FilesStore]) namedCase {
 	return namedCase{"law: a read as of a sequence sees what was there then", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {

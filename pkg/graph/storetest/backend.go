@@ -39,18 +39,18 @@ type EmbeddingsStore interface {
 	io.Closer
 }
 
-// Backend is how the suite reaches a backend.
+// Backend tells the suite how to use a backend.
 type Backend[S any] struct {
-	// Open opens the store that belongs to a directory, and makes it if it is not
-	// there. Opened again after Close it has what it had. A backend that keeps
+	// Open opens the store of a directory, and creates it if it does not
+	// exist. After Close it can be opened again with its content. A backend that keeps
 	// nothing in directories takes the path as a name.
 	Open func(ctx context.Context, dir string) (S, error)
-	// Refuse makes the store of a directory refuse data as one of its own rules
+	// Refuse makes the store of a directory refuse data, like one of its own rules
 	// would: in "graph" and "embeddings" a message with this id, in "files" an access of
 	// this path, in "summaries" a conversation of this profile. Undo makes it accept them
 	// again.
 	Refuse func(ctx context.Context, dir, text string) (undo func() error, err error)
-	// Without are the cases to leave out, each with the reason.
+	// Without names the cases to skip, each with the reason.
 	Without map[string]string
 }
 
@@ -79,7 +79,7 @@ func RunEmbeddings(t *testing.T, b Backend[EmbeddingsStore]) {
 }
 
 // RunBranches runs every case for branches: what they show of their ancestors, over
-// the stores of both projections. It leaves out nothing.
+// the stores of both projections. It skips none.
 func RunBranches(t *testing.T, g Backend[GraphStore], f Backend[FilesStore]) {
 	w := branchShop{
 		graphShop{backend: g, projection: graph.Projection()},
@@ -93,13 +93,13 @@ func RunBranches(t *testing.T, g Backend[GraphStore], f Backend[FilesStore]) {
 	}
 }
 
-// namedCase is one case; its name says the behaviour.
+// namedCase is one case; its name states the behavior.
 type namedCase struct {
 	name string
 	run  func(t *testing.T)
 }
 
-// store is what the suite needs of any backend.
+// store is what the suite needs from any backend.
 type store[U projection.Unit] interface {
 	projection.Store[U]
 	io.Closer

@@ -64,7 +64,7 @@ func (b *bench[U, S]) reopen() {
 	b.open()
 }
 
-// apply brings messages in as one batch.
+// apply applies messages as one batch.
 func (b *bench[U, S]) apply(messages []eventlog.Message) {
 	b.t.Helper()
 	cp, err := b.projection.Apply(b.ctx, b.store, b.cp, messages)
@@ -93,8 +93,8 @@ func (b *bench[U, S]) failed() []projection.Failed {
 	return list
 }
 
-// contents is all that a store says of itself through the engine's interface, but
-// for the epoch, which counts its owners.
+// contents is everything that a store reports through the engine's interface, except the
+// epoch, which counts its owners.
 type contents struct {
 	Hashes     []projection.ConversationHash
 	Failed     []projection.Failed

@@ -31,7 +31,7 @@ func (w branchShop) bench(t tester) branchBench {
 	return branchBench{graphBench{w.graph.bench(t)}, w.files.bench(t)}
 }
 
-// with is a bench that holds a history.
+// with returns a bench that holds a history.
 func (w branchShop) with(t tester, h *History) branchBench {
 	t.Helper()
 	b := w.bench(t)
@@ -39,7 +39,7 @@ func (w branchShop) with(t tester, h *History) branchBench {
 	return b
 }
 
-// add applies what is new in a history.
+// add applies the new events of a history.
 func (b branchBench) add(h *History) {
 	b.t.Helper()
 	b.apply(h.Since(b.cp.Seq + 1))
@@ -51,8 +51,8 @@ func (b branchBench) lineage(c string, asOf uint64) *graph.Lineage {
 	return must(graph.LineageOf(b.ctx, b.store, id(c), asOf))(b.t)
 }
 
-// shows writes down the transcript of a conversation with its lineage, oldest first:
-// "m1 t1.0 n1", with the depth of what is inherited.
+// shows returns the transcript of a conversation with its lineage as text, oldest first:
+// "m1 t1.0 n1", with the depth of inherited rows.
 func (b branchBench) shows(c string, asOf uint64) (list []string) {
 	b.t.Helper()
 	reader := b.lineage(c, asOf).Graph(b.store)
@@ -72,13 +72,13 @@ func (b branchBench) accesses(c string, q graph.FileQuery) []graph.FileAccess {
 	return must(b.lineage(c, graph.Latest).Files(b.files.store).Files(b.ctx, id(c), q))(b.t)
 }
 
-// from begins a branch.
+// from starts a branch.
 func from(parent, messageID string) *events.ConversationStarted {
 	return &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: parent, MessageID: messageID}}
 }
 
-// asAlone compares what a branch shows with what one conversation does: all is the
-// same but for what the conversations say of themselves.
+// asAlone compares a branch with a single conversation that has the same events: everything
+// except their descriptions is equal.
 var asAlone = cmp.Options{
 	cmpopts.IgnoreFields(graph.Conversation{}, "ID", "Description", "CreatedAt", "UpdatedAt"),
 	cmpopts.IgnoreFields(graph.Position{}, "Depth"),
@@ -178,7 +178,7 @@ func branchLaws(w branchShop) []namedCase {
 				for n := range rapid.IntRange(1, 25).Draw(r, "events") {
 					name := rapid.SampledFrom(names).Draw(r, "conversation")
 					switch rapid.IntRange(0, 5).Draw(r, "what") {
-					case 0, 1: // of itself, in a circle, of what comes later or never
+					case 0, 1: // a branch of itself, in a circle, or of something that comes later or never
 						h.Add(name, from(rapid.SampledFrom(names).Draw(r, "parent"), fmt.Sprint("m", rapid.IntRange(0, 24).Draw(r, "message"))))
 					default:
 						h.Add(name, message(fmt.Sprint("m", n), "user", "x"))

@@ -10,7 +10,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// branchPointCases are about where a branch leaves its parent, and whether it does.
+// branchPointCases test where a branch leaves its parent, and whether it does.
 func branchPointCases(w branchShop) []namedCase {
 	// parent is a conversation of two turns.
 	parent := func(h *History) {
@@ -140,7 +140,7 @@ func branchPointCases(w branchShop) []namedCase {
 			h.Add("g", message("g1", "user", "one"))
 			h.Add("p", message("p1", "user", "two"))
 			h.Add("x", from("p", "p1"))
-			h.Add("p", from("g", "g1")) // said only now
+			h.Add("p", from("g", "g1")) // published only now
 			h.Add("p", message("p2", "user", "three"))
 			h.Add("y", from("p", "p2"))
 			b := w.with(t, h)

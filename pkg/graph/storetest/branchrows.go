@@ -9,7 +9,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// branchRowCases are about ids and files of a branch.
+// branchRowCases test ids and files of a branch.
 func branchRowCases(w branchShop) []namedCase {
 	return []namedCase{
 		{"a branch has the bags and messages of its ancestors before its own", func(t *testing.T) {
@@ -80,7 +80,7 @@ func branchRowCases(w branchShop) []namedCase {
 				results := must(reader.Results(b.ctx, id(name), []graph.Ref{call.Ref()}, graph.Latest))(t)
 				require.Equal(t, want, results[call.Ref()].Result.Text)
 			}
-			// What the branch says of the call takes back no access of the parent.
+			// The branch's result of the call revokes no access of the parent.
 			require.Len(t, b.accesses("y", graph.FileQuery{}), 1)
 		}},
 		{"a result may come in the parent before the branch calls", func(t *testing.T) {
@@ -107,7 +107,7 @@ func branchRowCases(w branchShop) []namedCase {
 			own := written("s2", 1, 5, 8)
 			own.FirstTurn, own.LastTurn = 1, 1
 			h.Add("x", own)                                     // 9
-			h.Add("x", revision("s1'", written("s1", 1, 1, 2))) // of what it inherits: refused
+			h.Add("x", revision("s1'", written("s1", 1, 1, 2))) // of an inherited summary: refused
 			b := w.with(t, h)
 			require.Len(t, b.failed(), 1)
 			reader := b.lineage("x", graph.Latest).Graph(b.store)

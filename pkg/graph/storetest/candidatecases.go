@@ -12,7 +12,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// candidates are the ids of the conversations of a tenant that are found, the best first.
+// candidates returns the ids of a tenant's conversations that are found, the best first.
 func (b graphBench) candidates(tenant, text, except string) (ids []string) {
 	b.t.Helper()
 	for _, c := range b.found(tenant, text, except) {
@@ -36,7 +36,7 @@ func seqsOf(list []graph.Bag) (seqs []uint64) {
 	return seqs
 }
 
-// candidateCases are about what a search over all conversations of a tenant finds.
+// candidateCases test what a search over all conversations of a tenant finds.
 func candidateCases(w graphShop) []namedCase {
 	return []namedCase{
 		{"conversations are found by what user and assistant said, and by nothing else", func(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"mneme/pkg/graph"
 )
 
-// about is a message that refers to code.
+// about returns a message that refers to code.
 func about(id string, list ...events.Reference) *events.MessageCreated {
 	m := message(id, "user", "x")
 	m.References = list
 	return m
 }
 
-// at is a reference to lines of a file.
+// at returns a reference to lines of a file.
 func at(file string, lines ...int) events.Reference {
 	r := events.Reference{File: file}
 	if len(lines) > 0 {
@@ -28,7 +28,7 @@ func at(file string, lines ...int) events.Reference {
 	return r
 }
 
-// referring writes what refers to code as "c: 3 /a.go 1-9 main, 2 /a.go".
+// referring formats references to code as "c: 3 /a.go 1-9 main, 2 /a.go".
 func (b graphBench) referring(tenant string, q graph.CodeQuery) []string {
 	b.t.Helper()
 	found, err := b.store.Referring(b.ctx, tenant, q)
@@ -167,7 +167,7 @@ func codeOfGraph(w graphShop) []namedCase {
 		{"a file that one conversation refers to again and again", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("old", about("m", at("/a.go")))
-			for i := range 300 { // more than are tried first
+			for i := range 300 { // more than the first attempt reads
 				h.Add("c", about(fmt.Sprint(i), at("/a.go", i+1)))
 			}
 			b := graphBench{w.bench(t)}
@@ -189,7 +189,7 @@ func codeOfGraph(w graphShop) []namedCase {
 	}
 }
 
-// accessing writes what accessed a file as "c: write /a.go (seq 3, 1x)".
+// accessing formats accesses of a file as "c: write /a.go (seq 3, 1x)".
 func accessing(b *filesBench, tenant string, q graph.CodeQuery) []string {
 	b.t.Helper()
 	found, err := b.store.Accessing(b.ctx, tenant, q)
@@ -267,7 +267,7 @@ func codeOfFiles(w filesShop) []namedCase {
 			for i := range 300 { // of one path and kind only the newest counts
 				h.Add("c", read(fmt.Sprint(i), "/a.go"))
 			}
-			for i := range 300 { // more than are tried first
+			for i := range 300 { // more than the first attempt reads
 				h.Add("d", read(fmt.Sprint(i), fmt.Sprintf("/%d/a.go", i)))
 			}
 			b := w.bench(t)

@@ -15,7 +15,7 @@ func (b graphBench) condensed(asOf uint64, calls ...string) map[string]graph.Con
 	return byID(must(b.store.Condensations(b.ctx, id("c"), refs(calls...), asOf))(b.t))
 }
 
-// condensedCases are about shorter texts for the results of calls.
+// condensedCases test shorter texts for the results of calls.
 func condensedCases(w graphShop) []namedCase {
 	// called is a conversation with two results, one of them before its call.
 	called := func() *History {

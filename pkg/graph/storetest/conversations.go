@@ -13,7 +13,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// conversationCases are about the list of conversations.
+// conversationCases test the list of conversations.
 func conversationCases(w graphShop) []namedCase {
 	titles := func(b graphBench, tenant string, q graph.ConversationQuery) (ids []string) {
 		for _, c := range must(b.store.Conversations(b.ctx, tenant, q))(b.t).Rows {
@@ -97,7 +97,7 @@ func conversationCases(w graphShop) []namedCase {
 					if q.Before = page.Next; q.Before == 0 {
 						break
 					}
-					// One that was listed and one that was not yet, if there is one.
+					// One that was listed already, and one that was not, if any.
 					h.Add(page.Rows[0].ID.ID, message(fmt.Sprint(h.Next), "user", "more"))
 					h.Add("5", message(fmt.Sprint(h.Next), "user", "more"))
 					b.apply(h.Messages)
@@ -166,7 +166,7 @@ func conversationCases(w graphShop) []namedCase {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			title := strings.Repeat("x", graph.MaxBodyBytes+1)
-			const n = 150 // more than a page takes of titles of this size
+			const n = 150 // more titles of this size than fit on a page
 			for c := range n {
 				h.Add(fmt.Sprint(c), &events.ConversationStarted{Title: title})
 			}

@@ -14,12 +14,12 @@ import (
 	"mneme/pkg/graph"
 )
 
-// CacheBackend is how the suite reaches a cache of embeddings.
+// CacheBackend tells the suite how to use a cache of embeddings.
 type CacheBackend struct {
-	// Open opens the cache of a directory, and makes it if it is not there. A backend that
+	// Open opens the cache of a directory, and creates it if it does not exist. A backend that
 	// keeps nothing in directories has one cache for all.
 	Open func(ctx context.Context, dir string) (graph.EmbeddingsCache, error)
-	// Prefix begins the keys of all cases. It takes half of a key at most.
+	// Prefix begins the keys of all cases. It may take up to half of a key.
 	Prefix []byte
 }
 
@@ -60,7 +60,7 @@ type cacheBench struct {
 	cache graph.EmbeddingsCache
 }
 
-// keys are the first of those of this bench.
+// keys returns the first n keys of this bench.
 func (b *cacheBench) keys(n int) []graph.EmbeddingKey {
 	list := make([]graph.EmbeddingKey, n)
 	for i := range list {
@@ -140,7 +140,7 @@ func (b *cacheBench) together() {
 	}
 	var programs errgroup.Group
 	for n := range 8 {
-		programs.Go(func() error { // each in another order
+		programs.Go(func() error { // each in a different order
 			keys, values := make([]graph.EmbeddingKey, len(k)), make([][]byte, len(k))
 			for i := range k {
 				from := (i*7 + n*31) % len(k)

@@ -20,8 +20,8 @@ type (
 	embeddingsBench = bench[*graph.EmbeddingsUnit, EmbeddingsStore]
 )
 
-// builtIn is the built-in model behind the interface of those that are far away. It refuses
-// texts that speak of giraffes.
+// builtIn is the built-in model behind the interface of remote ones. It refuses texts that
+// mention giraffes.
 type builtIn struct{}
 
 func (builtIn) Model() string { return static.Model }

@@ -13,13 +13,13 @@ import (
 	"mneme/pkg/projection"
 )
 
-// data are payloads for the cases that both projections share.
+// data holds payloads for the cases that the projections share.
 type data struct {
-	// nth changes the read model, each n in another way.
+	// nth changes the read model, each n in a different way.
 	nth func(n int) events.Payload
-	// refused is what Backend.Refuse refuses for a text.
+	// refused returns the payload that Backend.Refuse refuses for a text.
 	refused func(text string) events.Payload
-	// again is what may come first of a conversation.
+	// again is a payload that may be the first of a conversation.
 	again events.Payload
 }
 
@@ -150,7 +150,7 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			require.EqualValues(t, 100, b.cp.Applied)
 			require.Equal(t, h.Next-1, b.cp.Seq)
 
-			// Once it is accepted a repair of its conversation brings it in.
+			// Once the backend accepts it, a repair of its conversation applies it.
 			require.NoError(t, undo())
 			other := w.bench(t)
 			other.apply(h.Messages)
@@ -215,7 +215,7 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			require.EqualValues(t, 28, b.cp.Applied)
 			require.EqualValues(t, 30, b.cp.Seq)
 
-			// What was not applied holds no identity: it is no duplicate of itself.
+			// An event that was not applied holds no identity, so it is not a duplicate of itself.
 			b.projection = w.projection
 			h.AddAs("c", "fail", d.nth(7))
 			b.apply(h.Messages)

@@ -8,23 +8,23 @@ import (
 	"mneme/events"
 )
 
-// family is a history of a conversation "g", a branch "p" of it and a branch "x" of
-// that, which all go on side by side.
+// family is a history of a conversation "g", a branch "p" of g and a branch "x" of p, all
+// of which continue in parallel.
 type family struct {
 	*History
 	members map[string][]told
 	calls   []string // ids of all calls
 }
 
-// told is an event that a member shows: its own, or one that it inherited.
+// told is an event that a member shows, its own or an inherited one.
 type told struct {
 	seq     uint64
 	payload events.Payload
 	own     bool
 }
 
-// families draws families. Ids are used once; what a branch does to an ancestor's
-// call is to give it a result that says nothing of files.
+// families draws families. Ids are used once. A branch affects an ancestor's call only by a
+// result that names no files.
 var families = rapid.Custom(func(r *rapid.T) *family {
 	f := &family{History: NewHistory(), members: map[string][]told{}}
 	f.tell("g", message("first", "user", "begin"))
@@ -48,7 +48,7 @@ func (f *family) tell(id string, p events.Payload) {
 	f.members[id] = append(f.members[id], told{f.Add(id, p), p, true})
 }
 
-// branch begins a branch at any message that its parent shows.
+// branch starts a branch at any message that its parent shows.
 func (f *family) branch(r *rapid.T, parent, id string) {
 	var at []int
 	for i, e := range f.members[parent] {
@@ -65,7 +65,7 @@ func (f *family) branch(r *rapid.T, parent, id string) {
 	f.tell(id, &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: parent, MessageID: m.MessageID}})
 }
 
-// next draws an event that fits what a member shows.
+// next draws an event that is valid after what a member shows.
 func (f *family) next(r *rapid.T, id string, n int) events.Payload {
 	var messages, pending, early, own []string
 	inherited := map[string]bool{}
@@ -97,7 +97,7 @@ func (f *family) next(r *rapid.T, id string, n int) events.Payload {
 	switch what := rapid.IntRange(0, 9).Draw(r, "what"); {
 	case what < 4:
 		return message(fmt.Sprintf("m%d", n), rapid.SampledFrom([]string{"user", "assistant", "assistant", "system"}).Draw(r, "role"), rapid.SampledFrom(texts).Draw(r, "text"))
-	case what == 4: // the result of a call to come
+	case what == 4: // the result of a later call
 		f.calls = append(f.calls, fresh)
 		return result(fresh, "early", true)
 	case what < 7 && len(pending) > 0:
@@ -114,7 +114,7 @@ func (f *family) next(r *rapid.T, id string, n int) events.Payload {
 	return call
 }
 
-// alone is the history of a single conversation "c" with what a member shows.
+// alone returns the history of a single conversation "c" with the events that a member shows.
 func (f *family) alone(id string) *History {
 	h := NewHistory()
 	for _, e := range f.members[id] {

@@ -17,7 +17,7 @@ type (
 	filesBench = bench[*graph.FilesUnit, FilesStore]
 )
 
-// shown writes accesses as "write /a (Write, turn 1, seq 3, 2x)".
+// shown formats accesses as "write /a (Write, turn 1, seq 3, 2x)".
 func shown(b *filesBench, q graph.FileQuery) (list []string) {
 	b.t.Helper()
 	for _, a := range accesses(b, q) {
@@ -27,8 +27,8 @@ func shown(b *filesBench, q graph.FileQuery) (list []string) {
 }
 
 func filesCases(w filesShop) []namedCase {
-	// told is a case that is a history and what is shown at some of its sequences, then
-	// and when it is asked for later.
+	// told is a case with a history and the files shown at some of its sequences, read then
+	// and read later as of them.
 	told := func(name string, make func(h *History), want map[uint64][]string) namedCase {
 		return namedCase{name, func(t *testing.T) {
 			h := NewHistory()
@@ -225,7 +225,7 @@ func filesCases(w filesShop) []namedCase {
 				want = append(want, h.Add("c", p))
 				h.Add("other", message(fmt.Sprint(h.Next), "user", "x"))
 			}
-			want[2] = want[1] // a title is nothing to this projection
+			want[2] = want[1] // this projection ignores titles
 			b := w.bench(t)
 			at := func() uint64 {
 				seq, _, err := b.store.LastSeq(b.ctx, id("c"))

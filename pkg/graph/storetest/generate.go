@@ -21,8 +21,8 @@ var (
 	texts         = []string{"", "x", "é€😀"}
 )
 
-// generated draws a history over the tenants, with events of all kinds, messages
-// that are no events, repeats and gaps between the sequences.
+// generated draws a history over the tenants, with events of all kinds, messages that are
+// not events, repeats and gaps between the sequences.
 func generated(tenants []string) *rapid.Generator[*History] {
 	return rapid.Custom(func(r *rapid.T) *History {
 		h, known := NewHistory(), mirror{}
@@ -43,7 +43,7 @@ func generated(tenants []string) *rapid.Generator[*History] {
 					m := h.Messages[rapid.IntRange(0, n-1).Draw(r, "repeated")]
 					h.AddRaw(m.Subject, m.Header, m.Data)
 				}
-			case 2, 3, 4: // an id that may be taken, by this content or another
+			case 2, 3, 4: // an id that may be taken, with the same content or another
 				known.add(h, conversation, rapid.SampledFrom(eventIDs).Draw(r, "id"), payload(r, known.of(h, conversation)))
 			default:
 				known.add(h, conversation, fmt.Sprintf("e%d", h.Next), payload(r, known.of(h, conversation)))
@@ -90,8 +90,8 @@ func payload(r *rapid.T, c *mirrored) events.Payload {
 	}
 }
 
-// realistic adds turns to a conversation as agents make them: a user message and some
-// steps, each an assistant message with a call and its result.
+// realistic adds turns as agents make them: a user message and some steps, each an
+// assistant message with a call and its result.
 func realistic(h *History, conversation string, turns int) {
 	for range turns {
 		h.Add(conversation, message(fmt.Sprintf("u%d", h.Next), "user", "Please look into the failing test and fix it."))
@@ -116,7 +116,7 @@ func realistic(h *History, conversation string, turns int) {
 	}
 }
 
-// Realistic is a history of conversations side by side, for benchmarks.
+// Realistic is a history of interleaved conversations, for benchmarks.
 func Realistic(conversations, turns int) *History {
 	h := NewHistory()
 	h.Time = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -17,15 +17,15 @@ import (
 	"mneme/pkg/projection"
 )
 
-// Place is where a backend keeps generations. Nothing is there at first.
+// Place is where a backend keeps generations. It is empty at first.
 type Place struct {
 	Generations projection.Generations
 	OpenGraph   func(ctx context.Context, generation int) (GraphStore, error)
 	OpenFiles   func(ctx context.Context, generation int) (FilesStore, error)
 }
 
-// RunGenerations runs every case for how a backend keeps generations apart, one after the
-// other. Each needs an empty place.
+// RunGenerations runs every case for how a backend keeps generations apart, in sequence.
+// Each needs an empty place.
 func RunGenerations(t *testing.T, open func(t *testing.T) Place) {
 	for _, c := range []struct {
 		name string
@@ -42,7 +42,7 @@ func RunGenerations(t *testing.T, open func(t *testing.T) Place) {
 	}
 }
 
-// RunGenerationsLaw changes generations in any order. It opens hundreds of places.
+// RunGenerationsLaw changes generations in random order. It opens hundreds of places.
 func RunGenerationsLaw(t *testing.T, open func(t *testing.T) Place) {
 	rapid.Check(t, func(rt *rapid.T) { alwaysWhole(rt, place{t, open(t)}) })
 }
@@ -52,7 +52,7 @@ type place struct {
 	Place
 }
 
-// write makes a generation of both projections with one conversation of so many messages.
+// write makes a generation of both projections with one conversation of n messages.
 func (p place) write(generation, messages int) {
 	p.Helper()
 	p.writeGraph(generation, messages)
@@ -86,7 +86,7 @@ func writeTo[U projection.Unit](t *testing.T, s projection.Store[U], p projectio
 	require.NoError(t, err)
 }
 
-// builds are those of a projection.
+// builds returns the builds of a projection.
 func (p place) builds(name string) projection.Builds {
 	p.Helper()
 	b, err := p.Generations.Builds(p.Context(), name)
@@ -97,7 +97,7 @@ func (p place) builds(name string) projection.Builds {
 	return b
 }
 
-// messages counts those of the conversation in a generation.
+// messages counts the conversation's messages in a generation.
 func (p place) messages(generation int) int {
 	p.Helper()
 	g, err := p.OpenGraph(p.Context(), generation)
@@ -188,7 +188,7 @@ func manyChange(t *testing.T, p place) {
 	require.Equal(t, won[0], p.messages(won[0]))
 }
 
-// alwaysWhole compares with a model of what there is, whatever is done in whatever order.
+// alwaysWhole compares the store with a model of it after operations in random order.
 func alwaysWhole(rt *rapid.T, p place) {
 	p.writeGraph(1, 1)
 	serving, last, lost, there := 1, 1, 0, []int{1}

@@ -13,15 +13,15 @@ import (
 // order, with or without gaps between the sequences.
 type History struct {
 	Messages []eventlog.Message
-	Tenant   string    // of the events to come
+	Tenant   string    // of the next events
 	Next     uint64    // sequence of the next event
-	Time     time.Time // of the next event, none if zero; each event moves it on by a second
+	Time     time.Time // of the next event, none if zero; each event advances it by a second
 }
 
-// NewHistory begins a history of the tenant "t" at sequence 1.
+// NewHistory starts a history of the tenant "t" at sequence 1.
 func NewHistory() *History { return &History{Tenant: "t", Next: 1} }
 
-// Add appends an event with an id of its own and returns its sequence.
+// Add appends an event with a new id and returns its sequence.
 func (h *History) Add(conversation string, p events.Payload) uint64 {
 	return h.AddAs(conversation, fmt.Sprintf("e%d", h.Next), p)
 }
@@ -52,7 +52,7 @@ func (h *History) AddRaw(subject string, header map[string][]string, data []byte
 	h.Next++
 }
 
-// Since is the part of the history from a sequence on.
+// Since returns the part of the history from a sequence on.
 func (h *History) Since(seq uint64) []eventlog.Message {
 	for i, m := range h.Messages {
 		if m.Seq >= seq {
@@ -87,21 +87,21 @@ func grep(id, path string) *events.ToolCalled {
 	return call(id, "Grep", fmt.Sprintf(`{"pattern":"x","path":%q}`, path))
 }
 
-// written is a summary of a range of sequences.
+// written returns a summary of a range of sequences.
 func written(id string, level int, first, last uint64, children ...string) *events.SummaryWritten {
 	return &events.SummaryWritten{
 		SummaryID: id, Level: level, FirstSeq: first, LastSeq: last, Children: children, Conversation: "what " + id + " says", Method: "extractive",
 	}
 }
 
-// condensed is a shorter text for the result of a call.
+// condensed returns a shorter text for the result of a call.
 func condensed(callID, text string) *events.ToolCondensed {
 	return &events.ToolCondensed{ToolCallID: callID, Content: text, Model: "model"}
 }
 
 func pointer[T any](v T) *T { return &v }
 
-// id is a conversation of the tenant "t".
+// id returns a conversation of the tenant "t".
 func id(conversation string) events.ConversationID {
 	return events.ConversationID{Tenant: "t", ID: conversation}
 }

@@ -11,7 +11,7 @@ import (
 	"mneme/pkg/projection"
 )
 
-// inOneBatchAndInMany runs a check for both ways to apply a history.
+// inOneBatchAndInMany runs a check with the history applied in one batch and in many.
 func inOneBatchAndInMany[U projection.Unit, S store[U]](t *testing.T, w workshop[U, S], h *History, check func(t *testing.T, b *bench[U, S])) {
 	t.Helper()
 	t.Run("in one batch", func(t *testing.T) {
@@ -82,7 +82,7 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 			h.AddAs("c", "e1", d.nth(2)) // both are taken, by different events
 			for _, batch := range []int{1, 2, 3} {
 				b := w.bench(t)
-				b.apply(h.Messages[:batch-1]) // what the last batch finds stored
+				b.apply(h.Messages[:batch-1]) // stored before the last batch
 				b.apply(h.Messages[batch-1:])
 				failed := b.failed()
 				require.Len(t, failed, 1)

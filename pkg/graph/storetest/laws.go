@@ -10,7 +10,7 @@ import (
 	"mneme/pkg/projection"
 )
 
-// lawCases are what holds for every history.
+// lawCases test laws that hold for every history.
 func lawCases[U projection.Unit, S store[U]](w workshop[U, S]) []namedCase {
 	law := func(name string, check func(r *rapid.T)) namedCase {
 		return namedCase{"law: " + name, func(t *testing.T) { rapid.Check(t, check) }}
@@ -49,7 +49,7 @@ func lawCases[U projection.Unit, S store[U]](w workshop[U, S]) []namedCase {
 			require.Equal(r, through.contents(), resumed.contents())
 		}),
 		law("hashes do not depend on sequences", func(r *rapid.T) {
-			h := withoutSummaries(generated(tenants).Draw(r, "history")) // whose ranges are sequences
+			h := withoutSummaries(generated(tenants).Draw(r, "history")) // because their ranges are sequences
 			moved := &History{Messages: append(h.Messages[:0:0], h.Messages...)}
 			seq := uint64(0)
 			for i := range moved.Messages {
@@ -103,13 +103,13 @@ func lawCases[U projection.Unit, S store[U]](w workshop[U, S]) []namedCase {
 	}
 }
 
-// drop deletes a conversation as a repair begins.
+// drop deletes a conversation, like the start of a repair.
 func (b *bench[U, S]) drop(id events.ConversationID) {
 	b.t.Helper()
 	require.NoError(b.t, b.store.Update(b.ctx, 0, func(tx projection.Tx[U]) error { return tx.Drop(b.ctx, id) }))
 }
 
-// tombstone is the sequence that deleted a conversation, as the engine sees it.
+// tombstone returns the sequence that deleted a conversation, as the engine sees it.
 func (b *bench[U, S]) tombstone(id events.ConversationID) (seq uint64) {
 	b.t.Helper()
 	require.NoError(b.t, b.store.Update(b.ctx, 0, func(tx projection.Tx[U]) error {

@@ -11,7 +11,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// listCases are about reads of many rows: order, filter, cursor.
+// listCases test reads of many rows: order, filter, cursor.
 func listCases(w graphShop) []namedCase {
 	return []namedCase{
 		{"messages are read newest first, by role and from a sequence on", func(t *testing.T) {

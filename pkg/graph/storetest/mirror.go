@@ -11,8 +11,8 @@ import (
 	"mneme/pkg/summary"
 )
 
-// mirror follows what a generated history makes of its conversations, by the rules of the
-// engine: so summaries can be drawn that fit, and it is known which of them are taken.
+// mirror tracks the state of the conversations in a generated history, by the rules of the
+// engine, so that tests can draw valid summaries and know which ones are accepted.
 type mirror map[events.ConversationID]*mirrored
 
 // mirrored is one conversation.
@@ -26,7 +26,7 @@ type mirrored struct {
 	condensed         int
 }
 
-// of is a conversation whose next event is the next of the history.
+// of returns a conversation whose next event is the next of the history.
 func (m mirror) of(h *History, conversation string) *mirrored {
 	id := events.ConversationID{Tenant: h.Tenant, ID: conversation}
 	if m[id] == nil {
@@ -36,7 +36,7 @@ func (m mirror) of(h *History, conversation string) *mirrored {
 	return m[id]
 }
 
-// add adds an event to the history too.
+// add adds an event to both the mirror and the history.
 func (m mirror) add(h *History, conversation, eventID string, p events.Payload) {
 	m.of(h, conversation).take(eventID, p)
 	h.AddAs(conversation, eventID, p)
@@ -73,7 +73,7 @@ func (c *mirrored) take(eventID string, p events.Payload) {
 	c.last = c.next
 }
 
-// summary draws one that fits, or a revision of one that is there, or any.
+// summary draws a valid summary, a revision of an existing one, or any summary.
 func (c *mirrored) summary(r *rapid.T) *events.SummaryWritten {
 	p := written(fmt.Sprint("s", c.next), 1, max(c.ledger.Next(1, c.first), 1), 1)
 	switch what := rapid.IntRange(0, 9).Draw(r, "summary"); {
@@ -97,8 +97,8 @@ func (c *mirrored) summary(r *rapid.T) *events.SummaryWritten {
 	return p
 }
 
-// children draws some that follow each other from the beginning of a summary on, any
-// revision of each, and ends the summary with them.
+// children draws consecutive children from the beginning of a summary on, any revision of
+// each, and sets the summary's end to theirs.
 func (c *mirrored) children(r *rapid.T, p *events.SummaryWritten) (ids []string) {
 	for n := rapid.IntRange(1, 3).Draw(r, "children"); n > 0; n-- {
 		next := p.LastSeq + 1
@@ -120,7 +120,7 @@ func (c *mirrored) children(r *rapid.T, p *events.SummaryWritten) (ids []string)
 	return ids
 }
 
-// summarised draws histories of one conversation "c" that is mostly summarised.
+// summarised draws histories of one conversation "c" that is mostly summarized.
 var summarised = rapid.Custom(func(r *rapid.T) summarisedHistory {
 	h, known := NewHistory(), mirror{}
 	for range rapid.IntRange(1, 60).Draw(r, "events") {
@@ -140,7 +140,7 @@ type summarisedHistory struct {
 	*mirrored
 }
 
-// withoutSummaries is a history without the events that hold sequences.
+// withoutSummaries returns a history without the events that contain sequences.
 func withoutSummaries(h *History) *History {
 	kept := *h
 	kept.Messages = nil

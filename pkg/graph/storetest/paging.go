@@ -12,8 +12,7 @@ import (
 	"mneme/pkg/graph"
 )
 
-// pages reads a list to its end, page by page, and checks that no page holds more
-// than it should.
+// pages reads a list to its end, page by page, and checks that no page is too large.
 func pages[T any](t tester, q graph.ListQuery, read func(graph.ListQuery) (graph.Page[T], error)) (all []T) {
 	t.Helper()
 	for n := 0; ; n++ {
@@ -30,8 +29,8 @@ func pages[T any](t tester, q graph.ListQuery, read func(graph.ListQuery) (graph
 	}
 }
 
-// lists are the lists of a conversation as they should be: made from its whole
-// transcript, oldest first.
+// lists holds the expected lists of a conversation, made from its whole transcript, oldest
+// first.
 type lists struct {
 	messages []graph.MessageWithCalls
 	turns    []graph.Turn
@@ -97,7 +96,7 @@ func listsOf(transcript []graph.Entry, firstSeq uint64) (l lists) {
 	return l
 }
 
-// inOrder turns a list around if it is asked for newest first.
+// inOrder reverses a list if it is requested newest first.
 func inOrder[T any](list []T, oldestFirst bool) []T {
 	if len(list) == 0 {
 		return nil
@@ -109,8 +108,8 @@ func inOrder[T any](list []T, oldestFirst bool) []T {
 	return list
 }
 
-// pagingLaw: pages of any size, in either direction and as of any sequence, make
-// exactly the whole list.
+// pagingLaw checks that pages of any size, in either direction and as of any sequence, add
+// up to exactly the whole list.
 func pagingLaw(w graphShop) namedCase {
 	return namedCase{"law: pages of any size are the whole list, each row once", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
@@ -129,7 +128,7 @@ func pagingLaw(w graphShop) namedCase {
 
 			require.Equal(r, inOrder(want.turns, q.OldestFirst), pages(r, q, func(q graph.ListQuery) (graph.Page[graph.Turn], error) {
 				page, err := graph.Turns(b.ctx, b.store, id("c"), q)
-				for i := range page.Rows { // the transcript does not tell what else happened in a turn
+				for i := range page.Rows { // the transcript does not show other events of a turn
 					c := &page.Rows[i].Counts
 					c.LastSeq, c.SummaryCount, c.CondensedCount = 0, 0, 0
 				}
@@ -168,7 +167,7 @@ func pagingLaw(w graphShop) namedCase {
 	}}
 }
 
-// pagingCases are about what a page may hold.
+// pagingCases test what a page may hold.
 func pagingCases(w graphShop) []namedCase {
 	const many = graph.MaxExamined + 600
 	// giant is a conversation whose second turn has one step with many calls; their
@@ -206,7 +205,7 @@ func pagingCases(w graphShop) []namedCase {
 				require.Equal(t, graph.Counts{MessageCount: 3, TurnCount: 1, StepCount: 2, ToolCallCount: many, ToolResultCount: many, TotalChars: 20, LastSeq: 2*many + 5}, page.Rows[0].Counts)
 				require.Equal(t, graph.Counts{MessageCount: 2, TurnCount: 1, StepCount: 1, TotalChars: 10, LastSeq: 2}, page.Rows[1].Counts)
 			})
-			t.Run("a step that does not fit goes on on the next page", func(t *testing.T) {
+			t.Run("a step that does not fit continues on the next page", func(t *testing.T) {
 				bothOrders(t, func(t *testing.T, oldest bool) { stepsInParts(t, b, many, oldest) })
 			})
 			t.Run("a message with more calls than fit says so", func(t *testing.T) {
@@ -220,7 +219,7 @@ func pagingCases(w graphShop) []namedCase {
 					require.Equal(t, inOrder([]string{"u1 0 false", "a1 0 false", "u2 0 false", fmt.Sprint("a2 ", graph.MaxExamined, " true"), "a3 0 false"}, oldest), got)
 				})
 			})
-			t.Run("a filter that lets little through ends a page early and goes on", func(t *testing.T) {
+			t.Run("a filter with few matches ends a page early", func(t *testing.T) {
 				read := func(q graph.CallQuery) graph.Page[graph.ToolUse] {
 					return must(graph.ToolCalls(b.ctx, b.store, id("c"), q))(t)
 				}
@@ -237,7 +236,7 @@ func pagingCases(w graphShop) []namedCase {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			long := strings.Repeat("x", graph.MaxBodyBytes)
-			const n = 210 // more than a page takes of texts of this size
+			const n = 210 // more texts of this size than fit on a page
 			for i := range n {
 				h.Add("users", message(fmt.Sprint("u", i), "user", long))
 				used := message(fmt.Sprint("a", i), "assistant", "short")

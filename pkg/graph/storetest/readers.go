@@ -17,16 +17,16 @@ import (
 	"mneme/pkg/projection"
 )
 
-// Readers see commits as a whole, however many are made while they read. One writer
-// commits whole turns, and every reader checks that it sees nothing else.
+// Readers see whole commits, however many happen while they read. One writer commits whole
+// turns, and every reader checks that it sees only whole turns.
 
-// commits is how many are made while others read, and readers how many do.
+// commits is the number of commits during the reads, readers the number of readers.
 const (
 	commits = 100
 	readers = 4
 )
 
-// hashedRounds is in how many rounds of reads the hash, which reads all, is read once.
+// hashedRounds is the number of rounds per read of the hash, which reads everything.
 const hashedRounds = 20
 
 // turns are batches of one to twelve turns. Each turn is a title that says its number,
@@ -52,8 +52,8 @@ func turns(h *History) (batches [][]eventlog.Message) {
 
 const rowsOfTurn = 5
 
-// whileReading runs readers while batches are committed. Each reader is made once and
-// called until the writer is done, and before it begins; its first error ends it.
+// whileReading runs readers while batches are committed. Each reader is called before the
+// writer starts and then until it is done; its first error ends it.
 func whileReading[U projection.Unit, S store[U]](t *testing.T, b *bench[U, S], batches [][]eventlog.Message, reader func() func(context.Context) error) {
 	t.Helper()
 	b.apply(batches[0])
@@ -133,7 +133,7 @@ func readersOfGraph(w graphShop) namedCase {
 	}}
 }
 
-// grows checks that a reader comes to see more, never less.
+// grows checks that a reader never sees less than before.
 func grows(what string, seq uint64, last *uint64) error {
 	if seq < *last {
 		return fmt.Errorf("%s: sequence %d after %d", what, seq, *last)
@@ -142,7 +142,7 @@ func grows(what string, seq uint64, last *uint64) error {
 	return nil
 }
 
-// ofTurns checks that counts are those of whole turns.
+// ofTurns checks that counts match whole turns.
 func ofTurns(c graph.Counts) error {
 	n := c.TurnCount
 	want := graph.Counts{
@@ -210,7 +210,7 @@ func seesMessages(ctx context.Context, r graph.Reader, last *uint64) error {
 	return nil
 }
 
-// ofTurn checks where in its turn a row stands.
+// ofTurn checks the position of a row in its turn.
 func ofTurn(what string, seq uint64, row uint64) error {
 	if (seq-row)%rowsOfTurn != 0 {
 		return fmt.Errorf("%s: sequence %d is no end of a turn", what, seq)
@@ -227,7 +227,7 @@ func seesTranscript(ctx context.Context, r graph.Reader, last *uint64) error {
 	if err := errors.Join(ofTurn("newest of the transcript", seq, rowsOfTurn), grows("transcript", seq, last)); err != nil {
 		return err
 	}
-	for i, e := range list { // of each turn all but the title
+	for i, e := range list { // every row of each turn except the title
 		if want := seq - uint64(i+i/(rowsOfTurn-1)); e.Position().Seq != want {
 			return fmt.Errorf("transcript: sequence %d instead of %d", e.Position().Seq, want)
 		}
@@ -283,8 +283,8 @@ func readersOfFiles(w filesShop) namedCase {
 	}}
 }
 
-// retries are batches that each begin with the result of the call before, which often
-// failed, and end with a call that reads one of few files again.
+// retries returns batches that each start with the result of the previous call, which often
+// failed, and end with a call that reads one of a few files again.
 func retries(h *History) (batches [][]eventlog.Message) {
 	for n := range commits {
 		from := len(h.Messages)
@@ -333,7 +333,7 @@ func readersOfRetries(w filesShop) namedCase {
 	}}
 }
 
-// withoutCounts leaves out what a commit in progress may have changed already.
+// withoutCounts drops the counts, which a commit in progress may have changed.
 func withoutCounts(list []graph.FileAccess) []graph.FileAccess {
 	for i := range list {
 		list[i].Count = 0

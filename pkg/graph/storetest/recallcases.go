@@ -12,9 +12,9 @@ import (
 	"mneme/pkg/recall/static"
 )
 
-// recallCases are about what is stored for searches in a conversation.
+// recallCases test the rows stored for searches in a conversation.
 func recallCases(w graphShop) []namedCase {
-	// spoken is a conversation whose third message has no text, and another beside it.
+	// spoken has a conversation whose third message has no text, and a second conversation.
 	spoken := func() *History {
 		h := NewHistory()
 		h.Add("c", &events.MessageCreated{MessageID: "a", Role: "user", Speaker: "Ann", Session: "s1", Content: "The parser fails on paths."}) // 1

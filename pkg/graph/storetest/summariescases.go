@@ -14,12 +14,12 @@ import (
 
 type summariesShop = workshop[*summary.Unit, SummariesStore]
 
-// text is a message of so many characters.
+// text returns a message of n characters.
 func text(id, role string, chars int) *events.MessageCreated {
 	return message(id, role, strings.Repeat("x", chars))
 }
 
-// covering is a summary of a range, with a text of 100 characters.
+// covering returns a summary of a range, with a text of 100 characters.
 func covering(id string, level int, first, last uint64, children ...string) *events.SummaryWritten {
 	return &events.SummaryWritten{
 		SummaryID: id, Level: level, FirstSeq: first, LastSeq: last, Children: children, Conversation: id, Method: "extractive", CharsOut: 100,

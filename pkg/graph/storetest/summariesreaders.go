@@ -15,9 +15,9 @@ import (
 	"mneme/pkg/summary"
 )
 
-// summarisedTurns are batches of one to twelve turns. Every third has a summary of all
-// that no summary covers, but for the batch itself and the one before; every ninth
-// consolidates three of those.
+// summarisedTurns returns batches of one to twelve turns. Every third summarizes everything
+// uncovered except itself and the previous batch; every ninth consolidates three of these
+// summaries.
 func summarisedTurns(h *History) (batches [][]eventlog.Message) {
 	next, turn := uint64(1), 0
 	var ends []uint64
@@ -47,7 +47,7 @@ func summarisedTurns(h *History) (batches [][]eventlog.Message) {
 	return batches
 }
 
-// summarising is what readers may see of a conversation, all of it after one commit.
+// summarising is what readers may see of a conversation after one commit.
 type summarising struct {
 	conversation summary.Conversation
 	marks        []summary.Mark
@@ -55,7 +55,7 @@ type summarising struct {
 	hash         projection.ConversationHash
 }
 
-// summarisedAfter says what there is to see after each batch.
+// summarisedAfter returns what is visible after each batch.
 func summarisedAfter(w summariesShop, t *testing.T, batches [][]eventlog.Message) (list []summarising) {
 	b := w.bench(t)
 	for _, batch := range batches {
@@ -83,7 +83,7 @@ func readersOfSummaries(w summariesShop) namedCase {
 		after := summarisedAfter(w, t, batches)
 		whileReading(t, b, batches, func() func(context.Context) error {
 			seen := 0 // the newest commit
-			// see says which commit something is of, and that none before it is seen any more.
+			// see finds the commit that a read shows, and requires later reads to show none before it.
 			see := func(what string, is func(summarising) bool) error {
 				for n := seen; n < len(after); n++ {
 					if is(after[n]) {

@@ -21,7 +21,7 @@ func (b graphBench) summaries(q graph.SummaryQuery) []graph.Summary {
 	return must(b.store.Summaries(b.ctx, id("c"), q))(b.t)
 }
 
-// summaryIDs are the ids of what a query finds.
+// summaryIDs returns the ids that a query finds.
 func (b graphBench) summaryIDs(q graph.SummaryQuery) (ids []string) {
 	b.t.Helper()
 	for _, s := range b.summaries(q) {
@@ -30,13 +30,13 @@ func (b graphBench) summaryIDs(q graph.SummaryQuery) (ids []string) {
 	return ids
 }
 
-// oldest is the query that selects the same, oldest first.
+// oldest returns the same query, oldest first.
 func oldest(q graph.SummaryQuery) graph.SummaryQuery {
 	q.OldestFirst = true
 	return q
 }
 
-// story is a conversation "c" of eight messages with summaries of three levels.
+// story has a conversation "c" of eight messages with summaries of three levels.
 func story() *History {
 	h := NewHistory()
 	for i := range 8 {
@@ -53,21 +53,21 @@ func story() *History {
 	return h
 }
 
-// revision supersedes another summary.
+// revision returns a summary that supersedes another.
 func revision(id string, of *events.SummaryWritten) *events.SummaryWritten {
 	p := written(id, of.Level, of.FirstSeq, of.LastSeq, of.Children...)
 	p.Supersedes = of.SummaryID
 	return p
 }
 
-// refusal is an event that is refused, with a part of the reason.
+// refusal is an event to be refused, with a part of the reason.
 type refusal struct {
 	payload events.Payload
 	reason  string
 }
 
-// refuses applies a history and then events that are refused, and looks whether that
-// leaves all as it was.
+// refuses applies a history and then events that must be refused, and checks that they
+// change nothing.
 func refuses(t *testing.T, w graphShop, history func() *History, list map[string]refusal) {
 	for name, refused := range list {
 		t.Run(name, func(t *testing.T) {
@@ -149,9 +149,9 @@ func summaryCases(w graphShop) []namedCase {
 			h := story()
 			h.Add("c", revision("s5'", written("s5", 1, 9, 11)))            // 17
 			h.Add("c", revision("s5''", written("s5'", 1, 9, 11)))          // 18
-			h.Add("c", revision("s1'", written("s1", 1, 1, 2)))             // 19, of what is consolidated
-			h.Add("c", revision("s5'''", written("s5", 1, 9, 11)))          // 20, of the first one again
-			h.Add("c", written("p3", 2, 9, 11, "s5'"))                      // 21, by the id of any revision
+			h.Add("c", revision("s1'", written("s1", 1, 1, 2)))             // 19, of a consolidated summary
+			h.Add("c", revision("s5'''", written("s5", 1, 9, 11)))          // 20, of the first revision again
+			h.Add("c", written("p3", 2, 9, 11, "s5'"))                      // 21, naming any revision
 			h.Add("c", revision("s5''''", written("s5'''", 1, 9, 11)))      // 22
 			h.Add("c", revision("t1'", written("t1", 3, 1, 8, "p1", "p2"))) // 23
 			bothWays(t, w, h, func(t *testing.T, b graphBench) {
@@ -209,7 +209,7 @@ func summaryCases(w graphShop) []namedCase {
 				h.Add("c", written(fmt.Sprint("x", i), 1, 1, 1))
 				h.Add("c", message(fmt.Sprint("after", i), "user", "x"))
 			}
-			h.Add("c", written("x0", 1, 12, 18)) // takes the id that the refused one does not hold
+			h.Add("c", written("x0", 1, 12, 18)) // takes the id, which the refused event does not hold
 			h.Add("c", written("p3", 2, 9, 18, "s5", "x0"))
 			reduced := 0
 			p := graph.Projection()
@@ -230,7 +230,7 @@ func summaryCases(w graphShop) []namedCase {
 			h := NewHistory()
 			h.Add("c", written("s", 1, 1, 1))
 			h.Add("c", message("m", "user", "x"))
-			h.Add("c", written("s", 1, 1, 1)) // covers what the conversation does not have
+			h.Add("c", written("s", 1, 1, 1)) // covers events that the conversation does not have
 			h.Add("c", written("s", 1, 2, 2))
 			bothWays(t, w, h, func(t *testing.T, b graphBench) {
 				require.Equal(t, []string{"s"}, b.summaryIDs(graph.SummaryQuery{}))
@@ -410,8 +410,8 @@ func summaryLaws(w graphShop) []namedCase {
 	}
 }
 
-// chosen are the ids of what a query asks for, of all summaries there are, newest first:
-// what it means, word by word.
+// chosen returns the ids that a query selects from all summaries, newest first. It is the
+// specification of a query.
 func chosen(all []graph.Summary, q graph.SummaryQuery) (ids []string) {
 	asOf := q.AsOf
 	if asOf == 0 {

@@ -54,7 +54,7 @@ func (b graphBench) results(c string, ids ...string) map[string]graph.ToolResult
 	return byID(must(b.store.Results(b.ctx, id(c), refs(ids...), graph.Latest))(b.t))
 }
 
-// refs are ids of own rows.
+// refs returns refs to a conversation's own rows.
 func refs(ids ...string) (list []graph.Ref) {
 	for _, one := range ids {
 		list = append(list, graph.Ref{ID: one})
@@ -70,7 +70,7 @@ func byID[T any](rows map[graph.Ref]T) map[string]T {
 	return found
 }
 
-// nameOf is the id of an entry's row.
+// nameOf returns the id of an entry's row.
 func nameOf(e graph.Entry) string {
 	switch {
 	case e.Message != nil:
@@ -82,7 +82,7 @@ func nameOf(e graph.Entry) string {
 	}
 }
 
-// turnCases are about turns, steps, calls and results.
+// turnCases test turns, steps, calls and results.
 func turnCases(w graphShop) []namedCase {
 	return []namedCase{
 		{"a turn has all intermediate messages, calls and results", func(t *testing.T) {
