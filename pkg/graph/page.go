@@ -13,8 +13,8 @@ const (
 	MaxExamined = 2000
 	// MaxPageBytes is about how much text a page holds.
 	MaxPageBytes = 8 << 20
-	// chunk is how many rows are read at once, and so how many texts a page reads in
-	// vain at most.
+	// chunk is how many rows are read at once. A page reads at most this many texts too
+	// many.
 	chunk = 100
 )
 

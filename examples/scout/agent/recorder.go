@@ -29,7 +29,7 @@ type Recorder struct {
 	message string // the assistant message that makes the next calls
 }
 
-// Connect opens the log of the mneme at a NATS address. To close it, close its connection:
+// Connect opens mneme's log at a NATS address. To close it, close its connection:
 // log.Conn().Close().
 func Connect(ctx context.Context, url string) (*eventlog.Log, error) {
 	conn, err := nats.Connect(url, nats.Name("scout"), nats.Timeout(2*time.Second))
