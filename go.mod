@@ -1,4 +1,4 @@
-module mneme
+module mneme.dev/mneme
 
 go 1.26.0
 

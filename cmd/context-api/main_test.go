@@ -18,11 +18,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/events"
-	"mneme/internal/mnemetest/programs"
-	"mneme/pkg/eventlog"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest/programs"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // program is one of mneme's programs while it runs.
@@ -87,7 +87,7 @@ func eventually(t *testing.T, url string, good func(status int, body string) boo
 
 func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	t.Parallel()
-	bin, err := programs.Build("mneme/cmd/ingestor", "mneme/cmd/file-tracker", "mneme/cmd/summarizer", "mneme/cmd/context-api")
+	bin, err := programs.Build("mneme.dev/mneme/cmd/ingestor", "mneme.dev/mneme/cmd/file-tracker", "mneme.dev/mneme/cmd/summarizer", "mneme.dev/mneme/cmd/context-api")
 	require.NoError(t, err)
 	data := t.TempDir()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})
@@ -183,7 +183,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 
 func TestInvalidVariableIsNamed(t *testing.T) {
 	t.Parallel()
-	bin, err := programs.Build("mneme/cmd/ingestor", "mneme/cmd/summarizer", "mneme/cmd/context-api")
+	bin, err := programs.Build("mneme.dev/mneme/cmd/ingestor", "mneme.dev/mneme/cmd/summarizer", "mneme.dev/mneme/cmd/context-api")
 	require.NoError(t, err)
 	for _, c := range []struct{ program, variable, value, says string }{
 		{"ingestor", "MNEME_PARTITIONS", "many", `MNEME_PARTITIONS="many"`},

@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"mneme/internal/service"
+	"mneme.dev/mneme/internal/service"
 )
 
 func main() { os.Exit(service.Program("file-tracker", service.RunFileTracker)) }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // ConversationsAboutCmd finds the conversations about a piece of code.

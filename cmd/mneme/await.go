@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/console"
-	"mneme/internal/doctor"
-	"mneme/internal/httpapi"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/doctor"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // pollApplied is how often a command that waits for the projections asks.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/httpapi"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // waits runs a wait for sequence 9 against a server that says first and, after enough

@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
-	"mneme/internal/bench"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
 // BenchCmd groups the measurements.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"mneme/internal/bench"
-	"mneme/internal/service"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // BenchContextCmd measures contexts, and the program as its operator sees it.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"mneme/internal/bench"
-	"mneme/internal/service"
+	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/internal/service"
 )
 
 // figure is one line of a report.

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"mneme/internal/bench"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // benchEmbeddings says what is ranked with.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"mneme/internal/bench"
-	"mneme/internal/service"
+	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/internal/service"
 )
 
 // BenchRebuildCmd measures rebuilds by the program itself.

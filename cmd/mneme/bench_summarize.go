@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"mneme/internal/bench"
-	"mneme/internal/service"
+	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/internal/service"
 )
 
 // BenchSummarizeCmd measures what it costs to know what is due.

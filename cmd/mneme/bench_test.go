@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/bench"
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/bench"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
 // measure runs a measurement on a small recording, in a temporary directory that must

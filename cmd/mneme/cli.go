@@ -10,9 +10,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/internal/transcript"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/transcript"
 )
 
 const description = `Event-sourced memory for AI agents.

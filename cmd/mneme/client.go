@@ -14,10 +14,10 @@ import (
 	"strings"
 	"syscall"
 
-	"mneme/internal/console"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
 )
 
 // client speaks to the HTTP API.

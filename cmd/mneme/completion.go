@@ -9,9 +9,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/settings"
 )
 
 //go:embed shells

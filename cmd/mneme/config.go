@@ -1,7 +1,7 @@
 package main
 
 import (
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // ConfigCmd groups the programs whose settings can be shown.

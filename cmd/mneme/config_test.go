@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // config runs mneme config and returns each setting as "value from source".

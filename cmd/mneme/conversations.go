@@ -8,7 +8,7 @@ import (
 	"io"
 	"net/http"
 
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // ConversationsListCmd lists conversations.

@@ -5,10 +5,10 @@ import (
 	"os"
 	"strings"
 
-	"mneme/internal/console"
-	"mneme/internal/doctor"
-	"mneme/internal/settings"
-	"mneme/internal/version"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/doctor"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/version"
 )
 
 // DoctorCmd checks an installation.

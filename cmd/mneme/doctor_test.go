@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/doctor"
+	"mneme.dev/mneme/internal/doctor"
 )
 
 func TestDoctorFailsWithThreeAndSaysWhatToDo(t *testing.T) {

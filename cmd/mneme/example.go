@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"mneme/examples/scout/agent"
-	"mneme/internal/service"
+	"mneme.dev/mneme/examples/scout/agent"
+	"mneme.dev/mneme/internal/service"
 )
 
 // The question that the example agent answers about the folder it stands in.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // FailedCmd groups what can be done about failed events.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mneme/events"
-	"mneme/internal/settings"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // conversationArg names the conversation of a command.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/importer"
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestAnImportThatIsInterruptedSaysWhatIsInAndGoesOnLater(t *testing.T) {

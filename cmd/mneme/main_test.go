@@ -19,9 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/importer"
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestImportBringsEveryEventOnceAndVerifyIsEqual(t *testing.T) {

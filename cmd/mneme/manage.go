@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // change sends what should become of a conversation and says at which sequence it

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // MessagesCmd reads a conversation.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // VerifyCmd compares the read models with the log.

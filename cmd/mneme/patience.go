@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // patience is how long a command waits for a server that says nothing. An answer may take

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // hurried is a client with little patience.

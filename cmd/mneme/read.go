@@ -7,7 +7,7 @@ import (
 	"path"
 	"strconv"
 
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // ContextCmd prints the context of a conversation.

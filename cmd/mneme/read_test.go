@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
-	"mneme/internal/importer"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/importer"
 )
 
 // session publishes a conversation of two turns with one tool call, and waits for it.

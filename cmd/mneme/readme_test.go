@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // blocks are the fenced blocks of a language in a page of the repository.
@@ -91,4 +91,30 @@ func TestTheReadmesGoProgramPublishes(t *testing.T) {
 	require.Contains(t, string(out), `{"events":[{"id":"event-2","seq":2,"duplicate":false}],"seq":2}`)
 	require.Contains(t, string(out), "In the same transaction.")
 	require.NotContains(t, string(out), `"detail":`, "a problem")
+}
+
+func TestTheReadmesGoProgramBuildsInItsOwnModule(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(blocks(t, "README.md", "go")[0]), 0o600))
+	// The versions of the project's own go.mod need no look at a registry.
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	own := strings.Replace(string(mod), "module mneme.dev/mneme", "module example.com/agent", 1) +
+		"\nrequire mneme.dev/mneme v0.0.0\n\nreplace mneme.dev/mneme => " + root + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(own), 0o600))
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o600))
+	run := func(args ...string) string {
+		cmd := exec.Command("go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	run("build", "-o", os.DevNull, ".")
+	require.NotContains(t, run("list", "-deps", "."), "nats-server", "a client links no server")
 }

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/rebuild"
 )
 
 // RebuildCmd rebuilds read models.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/importer"
-	"mneme/internal/mnemetest"
-	"mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 // listening starts the program on an address, so that clients find it again.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // ReferenceCmd writes the pages that are made from the code.

@@ -11,15 +11,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"mneme/events"
-	"mneme/internal/indexes"
-	"mneme/internal/transcript"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/projection"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // recordedScout is four questions that the example agent answered about the folder pkg of

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
 // graphPage describes the graph for people who query it with Cypher.

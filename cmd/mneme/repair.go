@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // RepairCmd are the repairs of what has lost something.

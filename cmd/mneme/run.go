@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mneme/internal/service"
-	"mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/telemetry"
 )
 
 // Exit codes.

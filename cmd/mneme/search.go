@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"strings"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
-	"mneme/internal/service"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/service"
 )
 
 // SearchCmd searches conversations, or the messages of one.

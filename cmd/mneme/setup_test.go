@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // server is a running `mneme up`.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/console"
-	"mneme/internal/doctor"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/doctor"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // StatusCmd shows the log, the projections and the processes.

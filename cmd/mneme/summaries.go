@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // SummariesCmd lists summaries.

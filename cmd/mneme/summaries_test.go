@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestSummariesAreAskedForReadAndWrittenAgain(t *testing.T) {

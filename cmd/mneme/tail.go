@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"mneme/events"
-	"mneme/internal/console"
-	"mneme/internal/service"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // TailCmd follows the log.

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // follower is a running `mneme tail`.

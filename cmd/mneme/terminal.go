@@ -14,7 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"mneme/internal/console"
+	"mneme.dev/mneme/internal/console"
 )
 
 // terminal is where a command prints: data to out, everything else to err.

@@ -16,10 +16,10 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
 
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // person runs a command on a terminal and returns what a person sees there, colours

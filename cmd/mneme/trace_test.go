@@ -13,7 +13,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestACommandIsPartOfItsCallersTrace(t *testing.T) {

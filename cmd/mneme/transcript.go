@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/console"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/console"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // excerptLines is how many lines of a tool's result, and of a message where only the

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"mneme/internal/service"
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // UpCmd runs everything in one process.

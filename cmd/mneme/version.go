@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/version"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/version"
 )
 
 // VersionCmd shows versions.

@@ -12,12 +12,12 @@ import (
 	"os"
 	"time"
 
-	"mneme/events"
-	"mneme/internal/importer"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/internal/transcript"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // ImportCmd imports transcripts.

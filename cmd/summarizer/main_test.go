@@ -13,15 +13,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/events"
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/internal/mnemetest/programs"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/internal/mnemetest/programs"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // patience is the time limit for anything on a busy machine.
@@ -87,7 +87,7 @@ func summaries(t *testing.T, log *eventlog.Log) map[string][]*events.SummaryWrit
 // again, and the summary is written once.
 func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 	t.Parallel()
-	bin, err := programs.Build("mneme/cmd/summarizer", "mneme/cmd/ingestor")
+	bin, err := programs.Build("mneme.dev/mneme/cmd/summarizer", "mneme.dev/mneme/cmd/ingestor")
 	require.NoError(t, err)
 	data := t.TempDir()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", MaxBytes: 1 << 30})

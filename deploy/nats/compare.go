@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Names in an IncompatibleError that are not fields of the stream's configuration.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Stream is the name of the log.

@@ -14,8 +14,8 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/internal/mnemetest/neo4jtest"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
 func TestServerKeepsCommitsAfterAKill(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mneme/examples/scout/agent"
+	"mneme.dev/mneme/examples/scout/agent"
 )
 
 // parse reads the command line; ok is false if there is nothing more to do.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/signal"
 
-	"mneme/examples/scout/agent"
+	"mneme.dev/mneme/examples/scout/agent"
 )
 
 type flags struct {

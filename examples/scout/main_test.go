@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/examples/scout/agent"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/examples/scout/agent"
 )
 
 func TestCommandLine(t *testing.T) {

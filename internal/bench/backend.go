@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"mneme/pkg/eventlog"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/neo4jstore"
-	"mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 // Store says where the read models of a measurement were.

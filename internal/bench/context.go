@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // ContextOptions say what [RunContext] measures on.

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"mneme/events"
-	"mneme/internal/transcript"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // LatencyOptions say how [RunLatency] publishes and reads.

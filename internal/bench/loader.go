@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 // loadOnce writes the rows of one file into another and returns how long the writing

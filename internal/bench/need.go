@@ -12,9 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/files"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/files"
 )
 
 // NeedOptions say what [RunNeed] measures on.

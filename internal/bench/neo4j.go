@@ -10,11 +10,11 @@ import (
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 
-	"mneme/pkg/eventlog"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/neo4jstore"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // neo4jBackend keeps read models in generations of its own on a server that others may

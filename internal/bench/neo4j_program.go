@@ -7,8 +7,8 @@ import (
 	"os"
 	"strconv"
 
-	"mneme/pkg/graph/neo4jstore"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // ErrInUse says that the Neo4j server has read models of a mneme: one that is measured

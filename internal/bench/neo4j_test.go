@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/pkg/graph/neo4jstore"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
 func TestTheBareLoaderMakesTheGraphOfTheEngine(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"time"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph/neo4jstore"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
 // RebuildOptions say how [RunRebuild] measures.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph/neo4jstore"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
 // Replay is the result of [RunReplay].

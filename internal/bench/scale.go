@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/neo4jstore"
-	"mneme/pkg/projection"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // scalePartitions is how many partitions several ingestors share.

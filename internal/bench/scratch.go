@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"time"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/internal/importer"
-	"mneme/internal/transcript"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // ErrNoEvents says that there is nothing to measure with.

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"time"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/extractive"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/extractive"
 )
 
 // Summarize is the result of [RunSummarize].

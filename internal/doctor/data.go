@@ -12,13 +12,13 @@ import (
 
 	"github.com/gofrs/flock"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/internal/service"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // leastFree is the least that should be free on a disk, whatever the log's size:

@@ -7,8 +7,8 @@ import (
 	"context"
 	"time"
 
-	"mneme/internal/settings"
-	"mneme/internal/version"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/version"
 )
 
 // Level is how a check ended.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/rebuild"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // http looks at the API, at its clock, and at what it says of the read models.

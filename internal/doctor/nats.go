@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/internal/settings"
-	"mneme/pkg/eventlog"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // nats looks at the server, at JetStream, and at the log.

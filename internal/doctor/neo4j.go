@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"mneme/internal/service"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // neo4j looks at a Neo4j server and at the read models in it.

@@ -13,10 +13,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"mneme/internal/indexes"
-	"mneme/internal/telemetry"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Config is what the API needs.

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
-	"mneme/internal/service"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/service"
 )
 
 // bundle is mneme in one process, on free ports and a directory of its own.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // aboutCode reads an answer and the ids in it.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window"
 )
 
 type contextInput struct {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/events"
-	"mneme/internal/version"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/version"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // Values of Cache-Control. What has an ETag may be kept if it is asked about each

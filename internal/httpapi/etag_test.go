@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // ask sends a GET with If-None-Match and returns the status, the ETag and the body.

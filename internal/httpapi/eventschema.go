@@ -7,7 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // eventSchema is the JSON Schema of a structured CloudEvent of the vocabulary, as a

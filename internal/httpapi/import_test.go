@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
-	"mneme/internal/importer"
-	"mneme/internal/mnemetest"
-	"mneme/internal/service"
-	"mneme/internal/testdata"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // lines are n messages of each of some conversations, as an export has them.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/events"
-	"mneme/internal/importer"
-	"mneme/internal/transcript"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/transcript"
 )
 
 // contentTypeLines is JSON, one value a line.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // all reads a list to its end. path has a query; member names the rows.

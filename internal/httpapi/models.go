@@ -3,10 +3,10 @@ package httpapi
 import (
 	"context"
 
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Models gives the read models, or an error while one is not there yet.

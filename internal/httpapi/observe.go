@@ -11,8 +11,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // Names of the GenAI conventions.
@@ -26,7 +26,7 @@ const (
 
 // span begins a span below that of the request, if that is recorded.
 func span(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	return trace.SpanFromContext(ctx).TracerProvider().Tracer("mneme/internal/httpapi").Start(ctx, name, trace.WithAttributes(attributes...))
+	return trace.SpanFromContext(ctx).TracerProvider().Tracer("mneme.dev/mneme/internal/httpapi").Start(ctx, name, trace.WithAttributes(attributes...))
 }
 
 // fail marks a span by the class of an error. Its text is left out: it can quote what

@@ -8,8 +8,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 const pagesDoc = "A page may hold fewer rows than limit, even none, although there are more: what one request looks at is bounded. Only next_cursor says whether there is more."

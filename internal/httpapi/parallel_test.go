@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // Many clients at once write, wait for what they wrote, and read. A client that is

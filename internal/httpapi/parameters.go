@@ -12,7 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // strict refuses what would otherwise be read as something else: a parameter without a

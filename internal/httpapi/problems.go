@@ -11,11 +11,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // problem maps an error to its problem document. What is nobody's fault but ours

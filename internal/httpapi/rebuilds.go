@@ -9,8 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/internal/rebuild"
-	"mneme/internal/salvage"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/salvage"
 )
 
 // Rebuilds begins rebuilds and tells how far they are.

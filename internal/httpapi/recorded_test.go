@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/importer"
-	"mneme/internal/testdata"
-	"mneme/internal/transcript"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/internal/transcript"
 )
 
 // ofRecording is how many events of a recording are looked at.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/internal/salvage"
+	"mneme.dev/mneme/internal/salvage"
 )
 
 type repairLogInput struct {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // Found is a message that a search has found.

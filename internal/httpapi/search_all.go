@@ -6,8 +6,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // FoundConversation is a conversation that a search has found.

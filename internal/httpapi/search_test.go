@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // foundConversations reads an answer of a search, and the ids in it.

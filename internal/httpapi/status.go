@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"mneme/internal/rebuild"
-	"mneme/internal/version"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/version"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Status is the state of the log and of the projections.

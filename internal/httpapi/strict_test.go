@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 func TestBodiesThatTwoReadersUnderstandDifferentlyAreRefused(t *testing.T) {

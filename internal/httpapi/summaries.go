@@ -10,8 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/internal/summarizer"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/internal/summarizer"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // Summary is a summary as the API shows it.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 func TestTurnsAndStepsOfASession(t *testing.T) {

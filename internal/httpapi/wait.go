@@ -10,11 +10,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme/events"
-	"mneme/internal/indexes"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // How long at_least waits unless wait_ms says otherwise, and how often it looks if

@@ -11,15 +11,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/events"
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/projection"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // slowReader is a read model whose every read takes a while, as on a busy server.

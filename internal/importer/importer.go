@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"mneme/events"
-	"mneme/internal/transcript"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Events are published in batches of this many, or of this many bytes.

@@ -17,10 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/importer"
-	"mneme/internal/service"
-	"mneme/internal/transcript"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/transcript"
 )
 
 const window = 100 * time.Millisecond

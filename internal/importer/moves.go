@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"mneme/events"
-	"mneme/internal/transcript"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/transcript"
 )
 
 // moves are the events of an export that are in this log, by conversation.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
-	"mneme/pkg/recall/static"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall/static"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // OfTenants returns the search over all conversations of a tenant. It ranks by words and by

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/indexes"
-	"mneme/internal/testdata"
-	"mneme/pkg/graph"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // conversations returns the ids that a search over all conversations finds, best first.

@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"sync"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
-	"mneme/pkg/recall/static"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall/static"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // page is how many bags are read at a time.

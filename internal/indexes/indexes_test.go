@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/indexes"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/projection"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // store is a SQLite read model and what was put into it.

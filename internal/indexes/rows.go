@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // Limits for the cached rows of one conversation.

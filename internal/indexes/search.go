@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
-	"mneme/pkg/recall/static"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall/static"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // Embedder embeds queries with the model that the stored vectors come from.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // texts indexes the texts of a conversation that are not messages: its summaries, which are

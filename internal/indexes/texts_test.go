@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/indexes"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // ranked returns the places of texts ranked by a query, after a search of the conversation.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/programs"
+	"mneme.dev/mneme/internal/mnemetest/programs"
 )
 
 // All says that tests may take minutes, as those of `make test-all` may: on more, longer and
@@ -32,7 +32,7 @@ const patience = 2 * time.Minute
 
 // Binary builds the program once for all tests of a package, and returns its path.
 var Binary = sync.OnceValues(func() (string, error) {
-	dir, err := programs.Build("mneme/cmd/mneme")
+	dir, err := programs.Build("mneme.dev/mneme/cmd/mneme")
 	return filepath.Join(dir, "mneme"), err
 })
 

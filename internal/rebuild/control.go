@@ -27,7 +27,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 var (

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
 )
 
 func setup(t *testing.T) (*Control, jetstream.JetStream) {

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // All is the name that means every projection.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // CheckedSource is what [Check] asks.

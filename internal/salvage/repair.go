@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Options say what [Repair] may do.

@@ -13,14 +13,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/importer"
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/internal/testdata"
-	"mneme/internal/transcript"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/internal/transcript"
 )
 
 // instance is mneme in this process.

@@ -15,13 +15,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/events"
-	"mneme/internal/httpapi"
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/internal/service"
-	"mneme/pkg/eventlog"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // cluster is a NATS server with the programs that work on it, all in this process.

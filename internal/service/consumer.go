@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mneme/events"
-	"mneme/internal/rebuild"
-	"mneme/internal/telemetry"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Consumer is a projection with its read model: what ingestor, file-tracker and summarizer run. It
@@ -130,7 +130,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 			}
 		}),
 		projection.Announced(c.explained),
-		projection.WithTracer(c.Telemetry.Tracer("mneme/pkg/projection")))
+		projection.WithTracer(c.Telemetry.Tracer("mneme.dev/mneme/pkg/projection")))
 	if c.Leases != nil {
 		options = append(options, projection.Shared(c.Leases))
 	}

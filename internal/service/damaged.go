@@ -5,8 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // replace begins an empty generation in place of one whose file can't be opened. A read

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 func TestReadersElsewhereNoticeThatADamagedReadModelWasReplaced(t *testing.T) {

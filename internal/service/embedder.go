@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"mneme/internal/indexes"
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/recall/endpoint"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall/endpoint"
 )
 
 // embedBatch is how many events are embedded before their vectors are written: some calls

@@ -12,11 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/internal/service"
-	"mneme/internal/settings"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // embedding is mneme in this process with an endpoint that embeds.

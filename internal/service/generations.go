@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"mneme/pkg/graph/neo4jstore"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // lateGenerations connects to Neo4j when it is first asked, which is as often as it did

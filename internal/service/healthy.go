@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // healthyWithin is how long a program may take to answer whether it is ready.

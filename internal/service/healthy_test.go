@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 func TestTheLongestQueryThatTheDocumentAllowsIsRead(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // asked are hosts with whether they are answered: on loopback, and where the network is

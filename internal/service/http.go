@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // maxHeaderBytes is what a request's first line and headers may take: more than a query of

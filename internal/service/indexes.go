@@ -1,9 +1,9 @@
 package service
 
 import (
-	"mneme/internal/indexes"
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
 )
 
 // searching makes the indexes that contexts are searched with.

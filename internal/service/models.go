@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"mneme/internal/httpapi"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Models are the read models as a reader sees them, each in the generation that serves.

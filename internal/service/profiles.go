@@ -3,11 +3,11 @@ package service
 import (
 	"fmt"
 
-	"mneme/internal/settings"
-	"mneme/internal/summarizer"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/extractive"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/summarizer"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/extractive"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // profiles are those of the settings: the default one, and what the file of profiles

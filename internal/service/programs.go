@@ -15,14 +15,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/internal/httpapi"
-	"mneme/internal/rebuild"
-	"mneme/internal/salvage"
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/salvage"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // retryEvery is how long a program waits before it asks a server again that is not

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"mneme/internal/rebuild"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // A generation that no longer serves is kept, and kept up to date, for a while: a request

@@ -17,11 +17,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/rebuild"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 // crowd publishes to a conversation and reads it while something else happens, with short

@@ -5,9 +5,9 @@ import (
 	"os"
 	"strings"
 
-	"mneme/internal/version"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/version"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // NewLeases is how a process is known to others, and takes leases if it needs some: as its

@@ -4,7 +4,7 @@ import (
 	"io"
 	"sync"
 
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // volume is an open store of one generation. It is closed when its owner has let go of

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"mneme/internal/settings"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/neo4jstore"
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // GraphStore is the read model "graph" in any backend.

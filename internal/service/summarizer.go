@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"mneme/internal/settings"
-	"mneme/internal/summarizer"
-	"mneme/internal/telemetry"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/summarizer"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // Summarizer is the projection "summaries" with the reactor that writes what is due.

@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
-	"mneme/internal/importer"
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/internal/settings"
-	"mneme/internal/testdata"
-	"mneme/internal/transcript"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // covered is what a test knows of a conversation from the log alone.

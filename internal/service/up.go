@@ -15,14 +15,14 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/nats-io/nats.go"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/internal/httpapi"
-	"mneme/internal/rebuild"
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // ErrDataInUse says that another process runs on the same data directory.

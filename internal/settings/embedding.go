@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"mneme/pkg/recall/endpoint"
+	"mneme.dev/mneme/pkg/recall/endpoint"
 )
 
 // Embedding configures how messages are compared by meaning. The program that embeds

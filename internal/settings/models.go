@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // Model configures a language model.

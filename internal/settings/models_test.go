@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 func TestInvalidModelSettingsNameTheirVariable(t *testing.T) {

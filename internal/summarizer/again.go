@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strconv"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // resummarize writes a new revision of each summary that a request selects, lower levels

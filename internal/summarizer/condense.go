@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // Condenser is a model that shortens tool results.

@@ -13,17 +13,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/internal/summarizer"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/extractive"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/summarizer"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/extractive"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // bundle is mneme in this process with its own summarizer switched off, and a reactor that

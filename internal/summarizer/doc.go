@@ -3,7 +3,7 @@
 // read model then takes from the log.
 //
 // It has no queue on disk and no position of its own. What is due is a function of what is
-// recorded ([mneme/pkg/summary.Due]), so nothing is lost when the process ends: the next
+// recorded ([mneme.dev/mneme/pkg/summary.Due]), so nothing is lost when the process ends: the next
 // process to drive the partition finds it due again. A model call that was under way is
 // paid for twice.
 //

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // How many of the newest transcript rows are searched for large results: newestResults when

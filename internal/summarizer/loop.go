@@ -6,8 +6,8 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	"mneme/events"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // run looks for work until ctx ends, then waits for the work under way.

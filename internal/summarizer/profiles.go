@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Model is a language model that writes summaries.

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"time"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // queue holds each waiting conversation once, with the time at which work on it may begin.

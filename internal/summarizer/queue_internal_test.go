@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 func TestQueueHoldsEachConversationOnceOrderedByTime(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Errors that [Ask] returns.

@@ -3,9 +3,9 @@ package summarizer
 import (
 	"context"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // kindUpdated is the kind of the events that give titles.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // The ways of a conversation through the reactor:

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"mneme/internal/settings"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // Command traces a command: in the caller's trace, which the environment variables
@@ -27,7 +27,7 @@ func Command(ctx context.Context, program, command string, logger *slog.Logger) 
 		return ctx, nil, err
 	}
 	name, _, _ := strings.Cut(command, " <") // without its arguments
-	ctx, span := t.Tracer("mneme/cmd").Start(ctx, program+" "+name, trace.WithSpanKind(trace.SpanKindInternal))
+	ctx, span := t.Tracer("mneme.dev/mneme/cmd").Start(ctx, program+" "+name, trace.WithSpanKind(trace.SpanKindInternal))
 	return ctx, func() {
 		span.End()
 		t.Stop()

@@ -17,7 +17,7 @@ import (
 // the caller's trace, which the traceparent header names. Requests are told apart by their
 // route in mux. The query string is never recorded because it can hold what somebody asked.
 func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
-	tracer := t.provider.Tracer("mneme/internal/httpapi")
+	tracer := t.provider.Tracer("mneme.dev/mneme/internal/httpapi")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)
 		method, route := known(r.Method), path(pattern)

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
-	"mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 func TestLogRecordNamesItsTrace(t *testing.T) {

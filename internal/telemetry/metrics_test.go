@@ -17,10 +17,10 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/internal/service"
-	"mneme/internal/settings"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // metrics is what /metrics shows.

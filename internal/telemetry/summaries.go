@@ -3,7 +3,7 @@ package telemetry
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // Summaries counts what a summarizer has done since it started.

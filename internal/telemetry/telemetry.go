@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"mneme/internal/settings"
-	"mneme/internal/version"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/version"
 )
 
 // stopTime limits how long Stop waits for pending spans to leave.

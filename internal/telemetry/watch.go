@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // askTime limits how long the log and the read models may take to answer one scrape.

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // Variable is the environment variable that names the folder of the recordings.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 const sessionID = "11111111-2222-4333-8444-555555555555"

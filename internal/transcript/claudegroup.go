@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // group is the agent's open message. Claude Code writes each block of a message on its own

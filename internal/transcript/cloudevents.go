@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // SequenceExtension is the extension in which an export records the sequence that an event

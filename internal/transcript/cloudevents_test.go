@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 func TestCloudEventIsTakenUnchanged(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Item is one event of a recording, or one refused line: either Event is valid (see

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // neutral reads the neutral form: each line is an event and has its own id.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // message is a neutral line.

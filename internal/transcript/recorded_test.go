@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/testdata"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/testdata"
 )
 
 // kindOfLine returns the event that a line of the neutral form must become.

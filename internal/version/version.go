@@ -10,6 +10,7 @@ import (
 type Info struct {
 	Version string `json:"version" doc:"the module's version, (devel) for a build of a working copy"`
 	Commit  string `json:"commit,omitempty" doc:"the commit it was built from"`
+	Date    string `json:"date,omitempty" doc:"when that commit was made"`
 	Changed bool   `json:"changed,omitempty" doc:"files differed from the commit"`
 	Go      string `json:"go"`
 }
@@ -29,6 +30,8 @@ func Get() Info {
 		switch s.Key {
 		case "vcs.revision":
 			info.Commit = s.Value
+		case "vcs.time":
+			info.Date = s.Value
 		case "vcs.modified":
 			info.Changed = s.Value == "true"
 		}
@@ -58,6 +61,9 @@ func (i Info) String() string {
 		commit := "commit " + i.Commit[:min(12, len(i.Commit))]
 		if i.Changed {
 			commit += " with changes"
+		}
+		if i.Date != "" {
+			commit += " of " + i.Date
 		}
 		parts = append(parts, commit)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // controls are messages that the NATS client takes for those of its protocol.

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // OtherContentError says that the log holds another event under the identity of one that

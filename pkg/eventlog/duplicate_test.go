@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
 )
 
 // forge stores a message that is no event of ours under the message id of an event.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // A slow reader must not make its process hold whatever the log has: 256 events of 8 MiB

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
 )
 
 // Get reads the event at a sequence, about 0.1 ms.

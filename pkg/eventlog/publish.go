@@ -13,8 +13,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
 )
 
 // Limits of one atomic batch. The server allows 1,000 events; the bytes bound

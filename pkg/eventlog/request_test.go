@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 func TestARequestIsAnsweredAndErrorsStayWhatTheyAre(t *testing.T) {

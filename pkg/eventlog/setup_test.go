@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/events"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/events"
 )
 
 // bench is a log on a real server that listens on a port.

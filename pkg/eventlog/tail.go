@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Filter chooses messages of the log. What is empty chooses all.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
 )
 
 // Names of the W3C trace context, as headers of a message and as extensions of an
@@ -31,7 +31,7 @@ const maxLinks = 128
 const maxCarried = 100
 
 // tracer names the instrumentation of this package.
-const tracer = "mneme/pkg/eventlog"
+const tracer = "mneme.dev/mneme/pkg/eventlog"
 
 // startPublish begins the span of a publish with the tracer of the span in ctx; where
 // nobody traces there is none and no event is looked at.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/testdata"
+	"mneme.dev/mneme/internal/testdata"
 )
 
 // The recorded data may be absent. Two small conversations in the same form exercise the

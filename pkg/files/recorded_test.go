@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mneme/internal/testdata"
+	"mneme.dev/mneme/internal/testdata"
 )
 
 // conversation is a recorded conversation as these tests replay it.

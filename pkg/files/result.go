@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // reportedKinds maps the operations of [events.FileOp].

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 func TestResultsNameFiles(t *testing.T) {

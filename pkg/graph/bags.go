@@ -7,10 +7,10 @@ import (
 
 	"github.com/sourcegraph/conc/iter"
 
-	"mneme/events"
-	"mneme/pkg/projection"
-	"mneme/pkg/recall"
-	"mneme/pkg/recall/static"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall/static"
 )
 
 // Bag holds, encoded, what searches need of a message. It is stored with the message, so

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // Limits of a search over all conversations of a tenant.

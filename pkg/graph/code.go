@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Limits of a search for a piece of code.

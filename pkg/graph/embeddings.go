@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"mneme/events"
-	"mneme/pkg/projection"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // Embedder computes vectors of texts with a model, which may be remote. It is safe for

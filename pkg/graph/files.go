@@ -5,9 +5,9 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"mneme/events"
-	"mneme/pkg/files"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // FilesState is a conversation in a unit of work of the projection "files".

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Hasher computes the hash of one conversation from its rows. A backend feeds it the

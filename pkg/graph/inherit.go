@@ -5,7 +5,7 @@ import (
 	"errors"
 	"math"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Graph reads the conversation of this lineage as if it held the rows of its ancestors

@@ -3,7 +3,7 @@ package graph
 import (
 	"context"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Summaries implements Reader. A branch inherits the summaries that its ancestors had at

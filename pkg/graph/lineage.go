@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // MaxAncestors is how many ancestors of a branch are looked up, found or not. More

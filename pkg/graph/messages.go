@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // MessageListQuery selects messages for a list.

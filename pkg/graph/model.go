@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // ErrNotFound means that the conversation is unknown or deleted, or began after the

@@ -3,7 +3,7 @@ package graph
 import (
 	"context"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Limits of the work for one page. A page that reaches one of them ends early; its Next

@@ -1,10 +1,10 @@
 package graph
 
 import (
-	"mneme/events"
-	"mneme/pkg/projection"
-	"mneme/pkg/recall"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Projection declares the read model "graph": conversations, messages, tool calls

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/events"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // SummaryRef names a summary.

@@ -3,7 +3,7 @@ package graph
 import (
 	"context"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Ref is the id of a message or a tool call, and the depth of the row that uses it.

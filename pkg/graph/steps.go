@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Step is an assistant message with the calls that follow it in the log, up to the

@@ -3,8 +3,8 @@ package graph
 import (
 	"context"
 
-	"mneme/events"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Latest is the sequence to read as of for the current state.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Summary is a summary of a range of its conversation. The ranges of one level follow

@@ -3,7 +3,7 @@ package graph
 import (
 	"context"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // ToolUse is a call with its result, nil if there is none.

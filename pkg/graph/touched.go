@@ -1,6 +1,6 @@
 package graph
 
-import "mneme/pkg/files"
+import "mneme.dev/mneme/pkg/files"
 
 // TouchedFile combines all accesses of a path.
 type TouchedFile struct {

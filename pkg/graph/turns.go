@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Turn is a user message with everything up to the next one. Turn 0 is everything before

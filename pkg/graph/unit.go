@@ -3,8 +3,8 @@ package graph
 import (
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // State is a conversation in a unit of work: as loaded, with the reducers' changes.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // CallRef names a tool call.

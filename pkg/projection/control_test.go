@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Some messages look to the NATS client like its own protocol and are not delivered.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Limits of a batch. A projector applies what has arrived and does not wait to fill a

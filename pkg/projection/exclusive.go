@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // Exclusively runs work under a lease of its own, and tells whether it did: false if

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // Member is the value of a process's key in the bucket of leases, updated at each renewal.

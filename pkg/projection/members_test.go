@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // awaitCluster waits until the processes report the wanted state.

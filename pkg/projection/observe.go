@@ -10,9 +10,9 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Option configures a projector, see [NewProjector].

@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 type unit struct{}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 func TestWhatABatchNeedsIsPreparedBeforeItsTransactionAndGivenToItsUnit(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Progress tells where a read model is on each partition of the log, whether or not a

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Errors by which a store steers the engine; see the package comment.

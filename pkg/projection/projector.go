@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // State is the state of a projector on one partition.

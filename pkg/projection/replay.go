@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // repair drops a conversation and applies its events up to the checkpoint again.

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // ErrElsewhere is returned for a request to a projector that does not hold the partition.

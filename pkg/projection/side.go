@@ -3,8 +3,8 @@ package projection
 import (
 	"context"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Side is where the events of a [Difference] are missing.

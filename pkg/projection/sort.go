@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // sortIDs orders conversations by tenant and id, bytewise: the order of strings is

@@ -3,7 +3,7 @@ package projection
 import (
 	"context"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Checkpoint is the position of one partition in a read model, with what the

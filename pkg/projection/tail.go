@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // isHalt tells whether a projector that meets this error stops for good: trying again

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // A projector that yields waits before a batch while others work, so long at most, or

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/sqlitestore"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 func TestAProjectorThatYieldsWaitsForOthersButNotForEver(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/testdata"
-	"mneme/pkg/recall/static"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/pkg/recall/static"
 )
 
 // recordedMessages returns the first n messages of recorded people and agents: LoCoMo's,

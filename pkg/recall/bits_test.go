@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/pkg/recall/static"
+	"mneme.dev/mneme/pkg/recall/static"
 )
 
 // Hits, their order and the bits of their scores are the same on every machine. A change of

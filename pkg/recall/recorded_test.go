@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/testdata"
-	"mneme/pkg/recall/static"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/pkg/recall/static"
 )
 
 // question is a question of a recorded set, with the messages that hold its answer.

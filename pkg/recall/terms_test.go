@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
-	"mneme/internal/testdata"
+	"mneme.dev/mneme/internal/testdata"
 )
 
 func TestTerms(t *testing.T) {

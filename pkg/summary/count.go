@@ -3,7 +3,7 @@ package summary
 import (
 	"unicode/utf8"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Count returns how many characters of an event a summary of level 1 reads: 0 for events

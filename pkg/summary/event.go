@@ -3,7 +3,7 @@ package summary
 import (
 	"fmt"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Source is the CloudEvents source of the events that the summarizer publishes.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Hash returns the hash of a conversation's rows: its marks and summaries in the order of

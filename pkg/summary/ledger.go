@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Range is the range of one summary: it covers its conversation's events with sequences

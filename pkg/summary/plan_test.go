@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // history is a conversation: where its steps begin, and its end.

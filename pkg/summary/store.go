@@ -3,8 +3,8 @@ package summary
 import (
 	"context"
 
-	"mneme/events"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Reader answers which conversations need summaries.

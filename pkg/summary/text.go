@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Limits for files and tools in a summary's text, in characters. The rest is for the

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 func TestTitleIsTheFirstSentenceOfTheUsersMessage(t *testing.T) {

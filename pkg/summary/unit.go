@@ -3,8 +3,8 @@ package summary
 import (
 	"fmt"
 
-	"mneme/events"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Conversation is the row that the read model "summaries" keeps for each conversation. Its

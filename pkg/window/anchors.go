@@ -3,7 +3,7 @@ package window
 import (
 	"context"
 
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // The anchors are the two messages that always survive: the newest user message and the

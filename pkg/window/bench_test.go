@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // Contexts of recorded sessions of coding agents, one after the other, read for the second

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // The budget of a context, in Unicode code points.

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/window"
 )
 
 func TestARequestThatBreaksARuleNamesItsField(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // Limits of what is looked at for the relevant code.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // CodeCache keeps what tools have shown and written of the files of a conversation, and

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // codeText is what a call has shown or written of a file, with what it takes to cut it

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // shortResult is a result as it is shown: condensed if it is large and old, and in

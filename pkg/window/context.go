@@ -1,6 +1,6 @@
 package window
 
-import "mneme/pkg/graph"
+import "mneme.dev/mneme/pkg/graph"
 
 // Context is what an agent should see now. Sections hold it as data, [Context.Markdown]
 // as text.

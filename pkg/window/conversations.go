@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // TenantRecall ranks the conversations of a tenant by what they have to do with a query.

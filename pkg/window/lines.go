@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // unixLines is a text as contexts show it. Every line end that some reader knows becomes LF:

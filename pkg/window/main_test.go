@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestMain(m *testing.M) {

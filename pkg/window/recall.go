@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // Recall ranks what a conversation holds by what it has to do with a query.

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/mnemetest"
-	"mneme/internal/testdata"
-	"mneme/internal/transcript"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // recordings reads every conversation of the recorded data in the neutral form.

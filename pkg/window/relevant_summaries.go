@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // maxRanked is how many summaries are ranked by a query: the newest of the frontier, and

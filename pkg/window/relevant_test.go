@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme/internal/indexes"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // pastTalk has something about Rome long ago, much else since, and nothing of it of late.

@@ -3,9 +3,9 @@ package window
 import (
 	"context"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // SearchQuery asks for messages of one conversation.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // confidenceCode is how sure an agent can be of code that it saw: it may have changed.

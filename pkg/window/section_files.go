@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // fileGroups are the headings of the groups of files by access; fileOrder is their

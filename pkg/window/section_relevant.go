@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // Match says how well something fits what it was searched by.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // How sure an agent can be of what it reads: of the messages themselves, of their

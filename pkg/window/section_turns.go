@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // turn is a message that a user wrote with everything up to the next one, as far as it was

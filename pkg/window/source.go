@@ -3,8 +3,8 @@ package window
 import (
 	"context"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // Graph is what is read of conversations; every [graph.Reader] has it.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // lines draws texts of lines, some of which complain.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // window is the newest end of a conversation, as far as it was read.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/mnemetest"
-	"mneme/internal/testdata"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/testdata"
 )
 
 // grace is the time that Kubernetes gives a program to stop.

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // load is published by agents while servers and programs restart. Each agent has its own

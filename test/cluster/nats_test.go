@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/internal/mnemetest/natstest"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
 // manifest is the NATS container in deploy/k8s.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/programs"
+	"mneme.dev/mneme/internal/mnemetest/programs"
 )
 
 // root is the root of the repository.
@@ -27,7 +27,7 @@ const patience = time.Minute
 
 // build builds mneme, and NATS at the version of go.mod.
 var build = sync.OnceValues(func() (dir string, err error) {
-	return programs.Build("mneme/cmd/...", "github.com/nats-io/nats-server/v2")
+	return programs.Build("mneme.dev/mneme/cmd/...", "github.com/nats-io/nats-server/v2")
 })
 
 func program(t *testing.T, name string) string {

@@ -1,4 +1,4 @@
-module mneme/test/compose
+module mneme.dev/mneme/test/compose
 
 go 1.26.0
 

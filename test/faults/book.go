@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // conversation is one that is being published, or was lately.

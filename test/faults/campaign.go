@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Config says what a campaign is.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/internal/testdata"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/testdata"
 )
 
 // config is a campaign for a test.

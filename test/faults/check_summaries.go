@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sort"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // What the defaults of a summarizer are, as docs/summaries.md says.

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Checked is what was looked at in the end.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	neo4jdeploy "mneme/deploy/neo4j"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
 // Exit codes.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/pkg/eventlog"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // damage copies the log while its server is down, damages the copy, and looks whether

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // resetEvery is how often connections are reset while that lasts.

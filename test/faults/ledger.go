@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // entry is what the ledger knows of one event: that it was acknowledged.

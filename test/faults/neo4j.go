@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	neo4jdeploy "mneme/deploy/neo4j"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
 // neo4jStart is how long the server may take to start behind a crash.

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
-	"mneme/pkg/window"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/window"
 )
 
 // How many readers ask each API, and how long each rests: some times what the answer took,

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/rebuild"
 )
 
 // Rebuilt is a rebuild of a read model, and how it ended.

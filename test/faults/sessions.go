@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 
-	"mneme/events"
-	"mneme/internal/transcript"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // tenant of all events.

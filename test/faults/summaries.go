@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"mneme/internal/service"
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // summarizedWithin is how long the summarizers may take for the next one of what is due,

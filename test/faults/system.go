@@ -19,9 +19,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	natsdeploy "mneme/deploy/nats"
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/internal/mnemetest/netlink"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/internal/mnemetest/netlink"
 )
 
 // memory of Neo4j, in MiB.
@@ -108,7 +108,7 @@ func start(ctx context.Context, dir, jars string, m memory, crashed crash) (_ *s
 func (s *system) build(ctx context.Context) error {
 	args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(s.dir, "bin") + string(filepath.Separator), natsServer}
 	for _, p := range programs {
-		if target := "mneme/cmd/" + p.binary; !slices.Contains(args, target) {
+		if target := "mneme.dev/mneme/cmd/" + p.binary; !slices.Contains(args, target) {
 			args = append(args, target)
 		}
 	}

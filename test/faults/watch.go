@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/httpapi"
 )
 
 // watchEvery is how often an API is asked for the state of its store.

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
-	"mneme/internal/httpapi"
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // recording writes messages as a file to import, and returns its path.

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
 // losses are ways in which a log loses events while nobody looks.

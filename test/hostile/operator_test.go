@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/internal/mnemetest"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // line is a line of a recording.

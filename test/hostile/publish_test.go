@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // raw stores a message as anyone may who reaches the NATS server, and returns its sequence.

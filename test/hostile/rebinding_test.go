@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/programs"
+	"mneme.dev/mneme/internal/mnemetest/programs"
 )
 
 // binaries builds the four programs once, and returns their folder.
 var binaries = sync.OnceValues(func() (string, error) {
-	return programs.Build("mneme/cmd/context-api", "mneme/cmd/ingestor", "mneme/cmd/file-tracker", "mneme/cmd/summarizer")
+	return programs.Build("mneme.dev/mneme/cmd/context-api", "mneme.dev/mneme/cmd/ingestor", "mneme.dev/mneme/cmd/file-tracker", "mneme.dev/mneme/cmd/summarizer")
 })
 
 // rebound is a request of a page whose name was made to resolve to this machine: for the

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // begin opens a connection and writes the beginning of a request, after which the client

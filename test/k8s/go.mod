@@ -1,4 +1,4 @@
-module mneme/test/k8s
+module mneme.dev/mneme/test/k8s
 
 go 1.26.0
 

@@ -16,15 +16,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/internal/httpapi"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/internal/service"
-	"mneme/internal/settings"
-	"mneme/internal/telemetry"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph/storetest"
-	"mneme/pkg/projection"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // patience is what programs may take on a busy machine.

@@ -8,11 +8,11 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/storetest"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // nextMessage returns the sequence of the first message from an index on.

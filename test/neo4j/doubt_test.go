@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
-	"mneme/pkg/graph/storetest"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 func TestACommitInDoubtIsAppliedExactlyOnce(t *testing.T) {

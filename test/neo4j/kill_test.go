@@ -9,15 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/events"
-	"mneme/internal/importer"
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/internal/testdata"
-	"mneme/internal/transcript"
-	"mneme/pkg/eventlog"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // recorded returns the events that an import makes from a recording.

@@ -8,14 +8,14 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/events"
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/neo4jstore"
-	"mneme/pkg/graph/storetest"
-	"mneme/pkg/projection"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 func TestAServerWithLittleMemory(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/mnemetest"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/storetest"
 )
 
 // pause returns a channel that receives after some milliseconds.

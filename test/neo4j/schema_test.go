@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/pkg/graph/neo4jstore"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
 // TestAServerThatDiesWhileTheSchemaIsMade kills an empty server while a program makes the

@@ -15,11 +15,11 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/config"
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
-	"mneme/internal/service"
-	"mneme/internal/settings"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
 )
 
 // refused runs a program that ends at once, and returns its only output.

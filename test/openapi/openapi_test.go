@@ -17,9 +17,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/httpapi"
-	"mneme/internal/mnemetest"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestTheServerKeepsWhatItsDocumentSays(t *testing.T) {

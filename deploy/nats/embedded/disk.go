@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"syscall"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // minStream is the smallest stream worth creating: some of the largest events.

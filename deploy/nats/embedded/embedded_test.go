@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 func TestARestartKeepsTheStreamAndItsSequences(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	natsdeploy "mneme/deploy/nats"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	neo4jdeploy "mneme/deploy/neo4j"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
 func main() {

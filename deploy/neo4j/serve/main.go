@@ -18,7 +18,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	neo4jdeploy "mneme/deploy/neo4j"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }

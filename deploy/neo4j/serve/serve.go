@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	neo4jdeploy "mneme/deploy/neo4j"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
 // serve holds the command line's options.

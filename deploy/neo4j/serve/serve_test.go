@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/internal/mnemetest/neo4jtest"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
 // cached returns a cache folder with the files fetched for this test run.

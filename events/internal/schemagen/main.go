@@ -15,7 +15,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 var payloads = []events.Payload{
@@ -55,7 +55,7 @@ func generate() (map[string][]byte, error) {
 			return nil
 		},
 	}
-	if err := reflector.AddGoComments("mneme/events", ".", jsonschema.WithFullComment()); err != nil {
+	if err := reflector.AddGoComments("mneme.dev/mneme/events", ".", jsonschema.WithFullComment()); err != nil {
 		return nil, err
 	}
 	for key, comment := range reflector.CommentMap {

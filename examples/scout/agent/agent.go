@@ -10,7 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // MaxSteps bounds the loop. The planner needs at most eight steps.

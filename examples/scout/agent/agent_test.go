@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/files"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
 )
 
 func TestAnswersAndRecordsWhatItDid(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 func (p *planner) answer() step {

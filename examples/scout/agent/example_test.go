@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	natsdeploy "mneme/deploy/nats"
-	"mneme/deploy/nats/embedded"
-	"mneme/examples/scout/agent"
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/examples/scout/agent"
 )
 
 // connectYourOwn has, between the marks, the lines that the README shows.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/openai/openai-go/v3"
 
-	"mneme/pkg/recall/static"
+	"mneme.dev/mneme/pkg/recall/static"
 )
 
 // Embedding makes an endpoint with an embedding model behind it: the built-in one, so that

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/netlink"
+	"mneme.dev/mneme/internal/mnemetest/netlink"
 )
 
 // Endpoint is a server of a model's API. What reaches it is answered by the replies it is

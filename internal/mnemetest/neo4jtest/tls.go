@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme/deploy/neo4j"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
 // TLS makes an authority and a certificate by it for 127.0.0.1, both for an hour:

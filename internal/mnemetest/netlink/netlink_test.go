@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/netlink"
+	"mneme.dev/mneme/internal/mnemetest/netlink"
 )
 
 // echo is a link to a server that answers what it is sent.

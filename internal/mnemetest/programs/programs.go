@@ -13,10 +13,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Build builds programs, by the path of their package ("mneme/cmd/mneme"), and returns the
+// Build builds programs, by the path of their package ("mneme.dev/mneme/cmd/mneme"), and returns the
 // folder of the binaries, .cache/programs of this repository.
 func Build(packages ...string) (dir string, err error) {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "mneme").Output()
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "mneme.dev/mneme").Output()
 	if err != nil {
 		return "", fmt.Errorf("go list: %w", err)
 	}

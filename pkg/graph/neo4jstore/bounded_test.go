@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/internal/mnemetest"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // The cost of an append and of a read of the newest N must not depend on the length of the

@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // REFERENCES_CODE has indexed properties: about is the tenant with the last component of

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // conversationProps lists the properties of a conversation's node, which may show a commit

@@ -3,9 +3,9 @@ package neo4jstore
 import (
 	"context"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Embeddings is the read model "embeddings" in Neo4j.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // EmbeddingsCache is a [graph.EmbeddingsCache] in the same Neo4j as the read models. Any

@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/storetest"
-	"mneme/pkg/projection"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 func embeddingsBackend(t *testing.T) storetest.Backend[storetest.EmbeddingsStore] {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // store is what the projections' stores have in common: positions and failed events.

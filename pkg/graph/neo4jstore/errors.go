@@ -8,7 +8,7 @@ import (
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // tooLarge holds the codes of a transaction that needs more memory or time than the server

@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 func scanHead(v *values) (p graph.Position, o graph.Origin) {

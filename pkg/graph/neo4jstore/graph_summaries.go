@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 var (

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // The index words has the terms of messages and titles. Go code makes the terms, so the

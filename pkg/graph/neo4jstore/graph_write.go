@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // The stored properties of each kind, in the order in which they are read.

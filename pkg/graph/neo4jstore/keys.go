@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // maxSeq is the highest sequence that fits Neo4j's integers.

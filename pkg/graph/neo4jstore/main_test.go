@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
 func TestMain(m *testing.M) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	neo4jdeploy "mneme/deploy/neo4j"
-	"mneme/internal/mnemetest/neo4jtest"
+	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
 // released holds the checksums of released migrations. Add one with each migration and never

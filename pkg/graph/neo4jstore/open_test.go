@@ -12,7 +12,7 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 func TestVersionsBefore526AreTooOld(t *testing.T) {

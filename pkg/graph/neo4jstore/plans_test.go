@@ -12,8 +12,8 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j/notifications"
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest"
-	"mneme/internal/mnemetest/neo4jtest"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
 // These tests use everything that the stores can do, and check the server's plans of the

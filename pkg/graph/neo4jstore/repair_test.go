@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // Neo4j shows a commit piece by piece. A reader that was told of a repair while it saw

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"mneme/events"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Summaries is the read model "summaries" in Neo4j.

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"mneme/events"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // The stored properties of each kind, in the order in which they are read.

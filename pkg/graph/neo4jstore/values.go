@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // props lists properties of a node in the order in which they are read. Empty ones are not

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 func TestValuesAreTakenInOrder(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // nobody is a conversation that cannot exist: no event can have this id.

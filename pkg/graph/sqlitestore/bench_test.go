@@ -5,10 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/graph/storetest"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // BenchmarkApply applies realistic events (20 conversations side by side, turns of

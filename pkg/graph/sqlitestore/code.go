@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"errors"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // mentionedBy are the reads of references by a column: those of a tenant, and those of a

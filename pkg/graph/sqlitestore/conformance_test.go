@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/pkg/graph"
-	"mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/storetest"
 )
 
 var (

@@ -15,7 +15,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // ErrLocked says that another process writes to this read model.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Embeddings is the read model "embeddings" in SQLite.

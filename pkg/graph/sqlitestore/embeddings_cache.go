@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // EmbeddingsCache is a [graph.EmbeddingsCache] in SQLite.

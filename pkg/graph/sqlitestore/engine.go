@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // store is what both projections' stores have in common: positions, claims and

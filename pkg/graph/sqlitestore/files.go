@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"encoding/json"
 
-	"mneme/events"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Files is the read model "files" in SQLite.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Generations are the files of a directory. Which one serves is in the files: a row says

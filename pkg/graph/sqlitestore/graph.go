@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Graph is the read model "graph" in SQLite.

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // Columns in the order in which scanConversation reads them.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 const ofBags = " FROM bag INDEXED BY bag_by_conversation WHERE c = ?" + inRange

@@ -6,9 +6,9 @@ import (
 	"database/sql"
 	"slices"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Columns in the order in which the scan functions read them.

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Columns in the order in which the scan functions read them.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // tag is what the terms of a tenant begin with in the index. Two tenants may have the same:

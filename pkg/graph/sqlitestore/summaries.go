@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 
-	"mneme/events"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Summaries is the read model "summaries" in SQLite.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // GraphStore is a backend of the projection "graph".

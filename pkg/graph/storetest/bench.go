@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // tester is a *testing.T or a *rapid.T.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"mneme/events"
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // CacheBackend tells the suite how to use a cache of embeddings.

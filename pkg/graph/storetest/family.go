@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // family is a history of a conversation "g", a branch "p" of g and a branch "x" of p, all

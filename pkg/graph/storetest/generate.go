@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mneme/events"
+	"mneme.dev/mneme/events"
 )
 
 // The alphabet of generated histories. It is small, so that duplicates, conflicts,

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme/events"
-	"mneme/pkg/files"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
 )
 
 // Place is where a backend keeps generations. It is empty at first.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"mneme/events"
-	"mneme/pkg/eventlog"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // History is a list of messages as the log would deliver them: one partition, in

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mneme/events"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // mirror tracks the state of the conversations in a generated history, by the rules of the

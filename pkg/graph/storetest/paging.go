@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // pages reads a list to its end, page by page, and checks that no page is too large.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/events"
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
-	"mneme/pkg/recall/static"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall/static"
 )
 
 // recallCases test the rows stored for searches in a conversation.

@@ -11,9 +11,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/sony/gobreaker/v2"
 
-	"mneme/internal/modelapi"
-	"mneme/pkg/projection"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/internal/modelapi"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // maxBody is how much of an answer is read, in bytes: a thousand vectors of 4,096 dimensions

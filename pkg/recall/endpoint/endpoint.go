@@ -16,9 +16,9 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"github.com/sourcegraph/conc/pool"
 
-	"mneme/internal/modelapi"
-	"mneme/pkg/graph"
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/internal/modelapi"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 const (

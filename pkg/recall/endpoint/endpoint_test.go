@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/pkg/graph"
-	"mneme/pkg/projection"
-	"mneme/pkg/recall"
-	"mneme/pkg/recall/endpoint"
-	"mneme/pkg/recall/static"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall/endpoint"
+	"mneme.dev/mneme/pkg/recall/static"
 )
 
 // key must appear nowhere but in the header of a request.

@@ -4,7 +4,7 @@ import (
 	"container/list"
 	"sync"
 
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // keptQueries is how many queries keep their vectors: the same one is often asked again.

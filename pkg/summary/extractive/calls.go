@@ -9,8 +9,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"mvdan.cc/sh/v3/syntax"
 
-	"mneme/pkg/files"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 var table = files.DefaultTable()

@@ -3,8 +3,8 @@ package extractive
 import (
 	"strings"
 
-	"mneme/pkg/recall"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // fromChildren collects the material for a summary of summaries.

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Speakers of entries without a name.

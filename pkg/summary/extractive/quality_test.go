@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"mneme/pkg/recall"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // firstSentences is the baseline that a summary has to beat: the range's first sentences,

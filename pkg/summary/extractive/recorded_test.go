@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"mneme/internal/testdata"
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // entriesOf turns recorded events into entries as the summarizer reads them: in order, with

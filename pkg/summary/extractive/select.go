@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // maxSentence limits the length of a sentence, in characters, to a quarter of a draft. Only

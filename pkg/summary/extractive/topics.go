@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/recall"
 )
 
 // topicsOf returns phrases of one or two words that recur in several messages, best first.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // MaxChars is the default length of a draft in characters, all parts included.

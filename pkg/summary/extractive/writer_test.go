@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 func message(kind summary.Kind, turn int, text string) summary.Entry {

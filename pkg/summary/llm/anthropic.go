@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"mneme/internal/modelapi"
+	"mneme.dev/mneme/internal/modelapi"
 )
 
 // anthropicVersion is the version of the Messages API that is spoken here.

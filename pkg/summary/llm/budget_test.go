@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // prices that make a canned answer cost 0.25.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // How long the parts of a draft may be, in characters.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 func TestWhatIsCutEndsASentence(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Class is why there was no answer. It is a label of metrics: there are few, and they

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"mneme/internal/modelapi"
+	"mneme.dev/mneme/internal/modelapi"
 )
 
 // maxBody is how much of an answer is read, in bytes.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // real makes a writer that asks the real model by an endpoint that can be told to fail.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 func valid() llm.Profile {

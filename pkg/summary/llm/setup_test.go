@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme/internal/mnemetest/llmtest"
-	"mneme/pkg/summary"
-	"mneme/pkg/summary/llm"
+	"mneme.dev/mneme/internal/mnemetest/llmtest"
+	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary/llm"
 )
 
 // key must appear nowhere but in the header of a request.

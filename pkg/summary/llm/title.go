@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 //go:embed prompts/title.txt

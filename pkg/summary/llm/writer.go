@@ -6,7 +6,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Writer writes summaries, and condenses tool results, by a model. It is safe for
