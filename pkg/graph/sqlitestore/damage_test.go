@@ -42,7 +42,7 @@ func rootOf(t *testing.T, path, table string) (offset int64) {
 	return (offset - 1) * 4096
 }
 
-func TestADamagedFileIsNamedWhoeverOpensIt(t *testing.T) {
+func TestOpeningADamagedFileNamesTheDamageAndTheRemedy(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, path string){
 		"zeroed header": func(t *testing.T, path string) { spoil(t, path, 0, 100) },
