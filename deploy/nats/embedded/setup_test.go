@@ -46,13 +46,6 @@ func subject(t testing.TB, tenant, conversation string) string {
 	return s
 }
 
-func config(t testing.TB, js jetstream.JetStream) jetstream.StreamConfig {
-	t.Helper()
-	stream, err := js.Stream(t.Context(), natsdeploy.Stream)
-	require.NoError(t, err)
-	return stream.CachedInfo().Config
-}
-
 // resize is what an operator does to a full stream: nats stream edit --max-bytes.
 func resize(t *testing.T, js jetstream.JetStream, maxBytes int64) natsdeploy.Info {
 	t.Helper()
