@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
@@ -54,6 +56,10 @@ type entry struct {
 	codeBytes  int // of the code
 	rowBytes   int // of the rows
 
+	// refreshing is held by the search that brings the index up to date. Others wait for it
+	// as long as their clients do, which no mutex allows.
+	refreshing *semaphore.Weighted
+
 	mu    sync.RWMutex
 	index *recall.Index
 	n     int // number of the last message added, see graph.Position
@@ -92,7 +98,7 @@ func (c *Cache) of(k key) *entry {
 		c.figures.Hits++
 		return e.Value.(*entry)
 	}
-	e := &entry{key: k, index: &recall.Index{}}
+	e := &entry{key: k, index: &recall.Index{}, refreshing: semaphore.NewWeighted(1)}
 	e.code = c.code()
 	e.code.Resized = func(bytes int) { c.resize(e, &e.codeBytes, bytes) }
 	c.entries[k] = c.recent.PushFront(e)
@@ -154,8 +160,13 @@ func (c *Cache) forget(e *entry) {
 
 // refresh adds the messages stored since the last search. It also reads the last known
 // message again: if that is gone or has another number, the store was repaired or replaced,
-// and the index is rebuilt.
+// and the index is rebuilt. If ctx ends meanwhile, what was read stays, and the next search
+// goes on from there.
 func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool) error {
+	if err := e.refreshing.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer e.refreshing.Release(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last, Limit: page})

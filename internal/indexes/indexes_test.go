@@ -182,3 +182,71 @@ func TestConcurrentSearchesAgree(t *testing.T) {
 	}
 	wait.Wait()
 }
+
+// pages counts the pages of bags that are read, and ends the client's context after one.
+type pages struct {
+	graph.RecallReader
+	read   []uint64 // first sequence of each page
+	cancel context.CancelFunc
+}
+
+func (p *pages) Bags(ctx context.Context, id events.ConversationID, q graph.BagQuery) ([]graph.Bag, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.read = append(p.read, q.From)
+	list, err := p.RecallReader.Bags(ctx, id, q)
+	p.cancel()
+	return list, err
+}
+
+func TestAClientThatGoesAwayLeavesWhatWasLoaded(t *testing.T) {
+	s, c := newStore(t), indexes.New(64<<20, nil)
+	texts := make([]string, 1500)
+	for i := range texts {
+		texts[i] = fmt.Sprint("message about topic", i)
+	}
+	s.say("c", texts...)
+	ctx, cancel := context.WithCancel(t.Context())
+	reader := &pages{RecallReader: s.model, cancel: cancel}
+	search := c.Of(indexes.Source{Messages: reader})
+	_, err := search.Search(ctx, id("c"), recall.Query{Text: "topic7"})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []uint64{0}, reader.read)
+
+	reader.read = nil
+	_, err = search.Search(t.Context(), id("c"), recall.Query{Text: "topic7"})
+	require.NoError(t, err)
+	require.Equal(t, []uint64{1000}, reader.read[:1], "the first page is not read again")
+	require.Equal(t, 1, c.Figures().Loads)
+	require.Equal(t, found(t, indexes.New(64<<20, nil), s.model, "c", "topic1400", 0), found(t, c, s.model, "c", "topic1400", 0))
+}
+
+func TestASearchThatWaitsForAnotherEndsWithItsClient(t *testing.T) {
+	s, c := newStore(t), indexes.New(1<<20, nil)
+	s.say("c", "The parser fails.")
+	reading, proceed := make(chan struct{}), make(chan struct{})
+	slow := stalled{s.model, reading, proceed}
+	var loading sync.WaitGroup
+	loading.Go(func() { found(t, c, slow, "c", "parser", 0) })
+	<-reading
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := c.Of(indexes.Source{Messages: s.model}).Search(ctx, id("c"), recall.Query{Text: "parser"})
+	require.ErrorIs(t, err, context.Canceled)
+	close(proceed)
+	loading.Wait()
+	require.Equal(t, []uint64{1}, found(t, c, s.model, "c", "parser", 0))
+}
+
+// stalled is a store that does not answer until it may.
+type stalled struct {
+	graph.RecallReader
+	reading, proceed chan struct{}
+}
+
+func (s stalled) Bags(ctx context.Context, id events.ConversationID, q graph.BagQuery) ([]graph.Bag, error) {
+	close(s.reading)
+	<-s.proceed
+	return s.RecallReader.Bags(ctx, id, q)
+}

@@ -61,7 +61,9 @@ type search struct {
 func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.Query) (window.Found, error) {
 	e := s.cache.of(key{id, s.source.Edition})
 	if err := e.refresh(ctx, s.source.Messages, s.cache.builtIn()); err != nil {
-		s.cache.forget(e)
+		if ctx.Err() == nil { // a client that goes away leaves what was loaded for the next one
+			s.cache.forget(e)
+		}
 		return window.Found{}, err
 	}
 	var found window.Found
