@@ -33,7 +33,7 @@ func waits(t *testing.T, first, then httpapi.ProjectionStatus) (said string, err
 	sayWaiting = 2 * pollApplied
 	defer func() { sayWaiting = before }()
 	var out bytes.Buffer
-	err = (&client{base: server.URL}).awaitApplied(t.Context(), newTerminal(&out, &out, "never"), 9)
+	err = newClient(server.URL, "").awaitApplied(t.Context(), newTerminal(&out, &out, "never"), 9)
 	return out.String(), err
 }
 

@@ -17,26 +17,27 @@ type RepairCmd struct {
 // RepairLogCmd writes back to the log what only the read model "graph" holds.
 type RepairLogCmd struct {
 	DryRun bool `help:"Only report."`
-	Accept bool `help:"Record what is still missing afterwards as removed on purpose, so that nothing warns of it any longer."`
+	Accept bool `help:"Give up what is still missing or unreadable afterwards: nothing warns of it any longer."`
 }
 
 // Help implements kong.HelpProvider.
 func (*RepairLogCmd) Help() string {
 	return `When a disk or a purge has taken events out of the log, the read models may be their last copy. First restore the log from a backup, if there is one. This command publishes what is then still missing again: each event with its old identity, at the end of the log.
 
-These cannot be written back, and are listed: texts over 64 KiB, of which the read models hold the beginning; summaries of what is itself written back (the summarizer writes new ones). Events whose form the read models do not keep exactly are counted as inexact.
+Some events cannot be written back and are listed: texts over 64 KiB, of which the read models hold only the beginning, and summaries of events whose order changes (the summarizer writes new ones). --accept gives them up, after which a rebuild is no longer refused. Events whose form the read models do not keep exactly are counted as inexact.
 
 The command can be repeated. Afterwards run mneme rebuild all: an event that is written back stands after the events of its conversation that were never lost, and the read models then show that order.
 
-After you removed events of deleted conversations on purpose, --accept records it.
+--accept also records that you removed events of deleted conversations on purpose.
 
 The exit code is 3 if something could not be written back.
 
 Examples:
 
     mneme repair log --dry-run
-    mneme repair log && mneme rebuild all
-    mneme repair log --accept`
+    mneme repair log
+    mneme repair log --accept
+    mneme rebuild all`
 }
 
 // Run asks for the repair and prints its report.

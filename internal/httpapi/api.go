@@ -70,7 +70,7 @@ func New(c Config) http.Handler {
 	if c.Stall == 0 {
 		c.Stall = defaultStall
 	}
-	a := &api{Config: c, limits: newLimits(), edition: edition(c), same: sameLogs{at: map[string]time.Time{}}}
+	a := &api{Config: c, limits: newLimits(), edition: edition(c)}
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("mneme", "1")
 	config.Info.Description = description

@@ -69,6 +69,12 @@ func (a *api) registerRebuilds(h huma.API) {
 }
 
 func (a *api) rebuild(ctx context.Context, in *rebuildInput) (*rebuildsOutput, error) {
+	if !in.Body.Force { // the check reads the whole log
+		if err := acquire(ctx, a.limits.verifying, 1); err != nil {
+			return nil, a.problem(err)
+		}
+		defer a.limits.verifying.Release(1)
+	}
 	return a.rebuilds(a.Rebuilds.Ask(ctx, in.Body.Projection, in.Body.Force))
 }
 
@@ -85,8 +91,7 @@ func (a *api) rebuilds(list []rebuild.Progress, err error) (*rebuildsOutput, err
 	var loss *salvage.LossError
 	switch {
 	case errors.As(err, &loss):
-		return nil, huma.Error409Conflict(err.Error() + ". Restore the log from a backup, or write them back with mneme repair log; " +
-			"--force (force in the body) rebuilds without them")
+		return nil, huma.Error409Conflict(err.Error() + ". To keep them, " + loss.Remedy() + "; --force (force in the body) rebuilds without them")
 	case errors.As(err, &other):
 		if other.Wish.State == rebuild.Canceled {
 			return nil, huma.Error409Conflict(err.Error() + ": ask again when that is done")

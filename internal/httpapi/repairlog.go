@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,7 +13,7 @@ import (
 type repairLogInput struct {
 	Body struct {
 		DryRun bool `json:"dry_run,omitempty" doc:"only report"`
-		Accept bool `json:"accept,omitempty" doc:"record what is still missing at the end as removed on purpose"`
+		Accept bool `json:"accept,omitempty" doc:"give up what is still missing or unreadable at the end: nothing warns of it any longer"`
 	}
 }
 
@@ -62,6 +63,9 @@ func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*repairLogOutp
 		return nil, a.problem(err)
 	}
 	report, err := salvage.Repair(ctx, a.Log, g, salvage.Options{DryRun: in.Body.DryRun, Accept: in.Body.Accept})
+	if err != nil && report.Events > 0 {
+		return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("%d events were written back, then: %v", report.Restored, err))
+	}
 	if err != nil {
 		return nil, a.problem(err)
 	}

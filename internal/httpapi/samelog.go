@@ -35,22 +35,44 @@ func (a *api) sameLog(ctx context.Context, m model, partition int) error {
 	if recent {
 		return nil
 	}
-	cps, err := m.store.Checkpoints(ctx)
-	if err != nil {
-		return err
-	}
-	for _, cp := range cps {
-		if cp.Partition != partition || cp.Seq == 0 {
-			continue
-		}
-		if err := a.holds(ctx, m.name, cp); err != nil {
+	// A backend may show a checkpoint half written while it commits: only one that is the
+	// same when it is read again says that the logs differ.
+	var before projection.Checkpoint
+	for {
+		cp, err := checkpointOf(ctx, m, partition)
+		if err != nil {
 			return err
 		}
+		if cp.Seq == 0 {
+			break
+		}
+		err = a.holds(ctx, m.name, cp)
+		if err == nil {
+			break
+		}
+		if same := cp == before; same || ctx.Err() != nil {
+			return err
+		}
+		before = cp
 	}
 	a.same.lock.Lock()
+	if a.same.at == nil {
+		a.same.at = map[string]time.Time{}
+	}
 	a.same.at[key] = time.Now()
 	a.same.lock.Unlock()
 	return nil
+}
+
+// checkpointOf is the checkpoint of a partition; the zero value if it has none.
+func checkpointOf(ctx context.Context, m model, partition int) (projection.Checkpoint, error) {
+	cps, err := m.store.Checkpoints(ctx)
+	for _, cp := range cps {
+		if cp.Partition == partition {
+			return cp, err
+		}
+	}
+	return projection.Checkpoint{}, err
 }
 
 // holds is a problem unless the log holds what a checkpoint says was applied, as far as

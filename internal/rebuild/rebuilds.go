@@ -79,14 +79,15 @@ func (r *Rebuilds) Ask(ctx context.Context, name string, force bool) ([]Progress
 			return nil, &UnderWayError{one, before[i]}
 		}
 	}
+	// Before the check: events that vanish during it are more than were missing.
+	state, err := r.log.State(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if !force {
 		if err := r.check(ctx); err != nil {
 			return nil, err
 		}
-	}
-	state, err := r.log.State(ctx)
-	if err != nil {
-		return nil, err
 	}
 	wishes := make([]Wish, len(names))
 	for i, one := range names {

@@ -5,19 +5,12 @@ import (
 	"errors"
 
 	"mneme.dev/mneme/pkg/eventlog"
-	"mneme.dev/mneme/pkg/projection"
 )
-
-// CheckedSource is what [Check] asks.
-type CheckedSource interface {
-	Source
-	Checkpoints(ctx context.Context) ([]projection.Checkpoint, error)
-}
 
 // follows tells whether the log still holds, at each checkpoint of the read model, the
 // event that was applied there: it is not the shorter or another log that a restore from
 // an old backup leaves.
-func follows(ctx context.Context, log *eventlog.Log, source CheckedSource) (bool, error) {
+func follows(ctx context.Context, log *eventlog.Log, source Source) (bool, error) {
 	checkpoints, err := source.Checkpoints(ctx)
 	if err != nil {
 		return false, err

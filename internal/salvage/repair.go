@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
-	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -14,7 +12,7 @@ import (
 // Options say what [Repair] may do.
 type Options struct {
 	DryRun bool // only report
-	// Accept records whatever is still missing at the end as removed on purpose: it is
+	// Accept records whatever is still missing or unreadable at the end as given up: it is
 	// no longer reported, and old generations of read models may be removed again.
 	Accept bool
 }
@@ -37,15 +35,20 @@ type ConversationReport struct {
 	Unrestorable []Unrestorable
 }
 
-// Repair writes back to the log what only the read model holds. It can be repeated: what
-// is in the log again is not written twice. The read models know the events by their
-// identity; a rebuild afterwards gives their rows the new sequences.
+// Repair writes back to the log what only the read model holds. It can be repeated, also
+// after a failure: what is in the log again is not written twice. The read models know the
+// events by their identity; a rebuild afterwards gives their rows the new sequences.
 func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (Report, error) {
 	state, err := log.State(ctx)
 	if err != nil {
 		return Report{}, err
 	}
+	unreadable, err := log.Unreadable(ctx)
+	if err != nil {
+		return Report{}, err
+	}
 	report := Report{Missing: state.Missing, Left: state.Missing}
+	replaced := uint64(0) // sequences up to the head whose events are in the log again
 	err = Find(ctx, log, source, func(loss Loss) error {
 		id := loss.Conversation
 		if !o.DryRun {
@@ -53,54 +56,73 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 				return fmt.Errorf("write back conversation %q of tenant %q (run the repair again to go on): %w", id.ID, id.Tenant, err)
 			}
 		}
+		for _, e := range loss.events {
+			if e.seq > 0 && e.seq <= state.Head {
+				replaced++
+			}
+		}
+		replaced += uint64(len(loss.summaries))
 		report.Events += loss.Count()
 		report.Restored += loss.Restorable()
-		report.Inexact += loss.Inexact
+		report.Inexact += loss.inexact
 		report.Conversations = append(report.Conversations, ConversationReport{
-			Conversation: id, Restored: loss.Restorable(), Inexact: loss.Inexact, Unrestorable: loss.Unrestorable,
+			Conversation: id, Restored: loss.Restorable(), Inexact: loss.inexact, Unrestorable: loss.Unrestorable,
 		})
 		return nil
 	})
 	if err != nil || o.DryRun {
 		return report, err
 	}
-	known := uint64(report.Restored)
+	// Of the sequences that were replaced some may belong to unreadable messages.
+	gone := replaced - min(replaced, unreadable)
 	if o.Accept {
-		known = math.MaxUint64
+		gone = math.MaxUint64
 	}
-	report.Left, err = log.RecordRemoved(ctx, known)
+	if report.Left, err = log.RecordRemoved(ctx, gone); err != nil {
+		return report, err
+	}
+	if unreadable > 0 && (o.Accept || report.Restored == report.Events) {
+		err = log.RecordDamaged(ctx, unreadable)
+	}
 	return report, err
 }
 
 // writeBack publishes events, and then the summaries over their new sequences.
 func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 	tenant := loss.Conversation.Tenant
-	acks, err := log.PublishAll(ctx, tenant, loss.Events)
+	list := make([]events.Event, len(loss.events))
+	for i, e := range loss.events {
+		list[i] = e.event
+	}
+	acks, err := log.PublishAll(ctx, tenant, list)
 	if err != nil {
 		return err
 	}
+	now := map[uint64]uint64{}
+	for i, ack := range acks {
+		now[loss.events[i].seq] = ack.Seq
+	}
+	begins := loss.begins
+	if begins == 0 && len(acks) > 0 {
+		begins = acks[0].Seq
+	}
+	for i := range loss.places {
+		if p := &loss.places[i]; p.now == 0 {
+			p.now = now[p.was]
+		}
+	}
 	var summaries []events.Event
-	for _, m := range loss.Summaries {
+	for _, m := range loss.summaries {
 		p := written(m)
-		first, _ := slices.BinarySearch(loss.Seqs, m.FirstSeq)
-		behind, _ := slices.BinarySearch(loss.Seqs, m.LastSeq+1)
-		if first >= behind {
-			continue // nothing of what it covers was whole
+		if moved(loss.places, m) {
+			p.FirstSeq, p.LastSeq = movedRange(loss.places, begins, p.FirstSeq, p.LastSeq)
 		}
-		// Ranges leave no gap: one begins right after the event before it, the first one
-		// with the conversation.
-		p.FirstSeq, p.LastSeq = acks[0].Seq, acks[behind-1].Seq
-		if first > 0 && loss.Seqs[first-1] > 0 {
-			p.FirstSeq = acks[first-1].Seq + 1
+		if p.LastSeq == 0 {
+			continue // nothing that it covers could be written back
 		}
-		e, err := events.New(loss.Conversation.ID, m.Source, m.EventID, p)
+		e, err := event(loss.Conversation, m.Origin, p)
 		if err != nil {
 			return err
-		}
-		if m.Time != "" {
-			if e.Time, err = time.Parse(time.RFC3339Nano, m.Time); err != nil {
-				return err
-			}
 		}
 		summaries = append(summaries, e)
 	}
@@ -108,46 +130,79 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 	return err
 }
 
+// movedRange is the range of a summary after its rows have moved. Ranges leave no gap: one
+// begins right after the row before it, the first one with the conversation. A row that
+// could not be written back counts for none.
+func movedRange(places []place, begins, first, last uint64) (from, to uint64) {
+	from = begins
+	for _, p := range places {
+		switch {
+		case p.now == 0:
+		case p.was < first:
+			from = p.now + 1
+		case p.was <= last:
+			to = p.now
+		}
+	}
+	return from, to
+}
+
 // LossError says that the log holds less of living conversations than the read model.
 type LossError struct {
 	Missing       uint64 // events that left the log unknown to anybody
 	Conversations int    // that would lose events
-	Events        int    // that they would lose
+	Restorable    int    // events that can be written back
+	Unrestorable  int    // events that cannot
 }
 
 func (e *LossError) Error() string {
-	return fmt.Sprintf("the log has lost events: %d events of %d conversations are only in the read model graph, which may be their last copy", e.Events, e.Conversations)
+	return fmt.Sprintf("the log has lost events: %d events of %d conversations are only in the read model graph, which may be their last copy", e.Restorable+e.Unrestorable, e.Conversations)
+}
+
+// Remedy says what to do about it.
+func (e *LossError) Remedy() string {
+	if e.Restorable > 0 {
+		return "restore the log from a backup, or write them back with mneme repair log"
+	}
+	return "restore the log from a backup; none of them can be written back, and mneme repair log --accept records that they are given up"
 }
 
 // Check returns a [*LossError] if the log holds less of a living conversation than the
 // read model. It reads the log once, about 6 s a million events, and compares only if
-// that shows that something is gone.
-func Check(ctx context.Context, log *eventlog.Log, source CheckedSource) error {
+// that shows that something is gone. suspect says whether it does, also beside another
+// error.
+func Check(ctx context.Context, log *eventlog.Log, source Source) (suspect bool, err error) {
 	state, err := log.State(ctx)
 	if err != nil {
-		return err
+		return true, err
 	}
-	suspect := state.Missing > 0
+	suspect = state.Missing > 0
+	if !suspect {
+		unreadable, err := log.Unreadable(ctx)
+		if err != nil {
+			return true, err
+		}
+		suspect = unreadable > 0
+	}
 	if !suspect {
 		same, err := follows(ctx, log, source)
 		if err != nil {
-			return err
+			return false, err
 		}
 		suspect = !same
 	}
 	if !suspect {
-		if unreadable, err := log.Unreadable(ctx); err != nil || unreadable == 0 {
-			return err
-		}
+		return false, nil
 	}
 	loss := LossError{Missing: state.Missing}
 	err = Find(ctx, log, source, func(l Loss) error {
 		loss.Conversations++
-		loss.Events += l.Count()
+		loss.Restorable += l.Restorable()
+		loss.Unrestorable += len(l.Unrestorable)
 		return nil
 	})
 	if err == nil && loss.Conversations > 0 {
-		return &loss
+		return true, &loss
 	}
-	return err
+	return true, err
 }

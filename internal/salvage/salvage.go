@@ -3,25 +3,23 @@
 //
 // The log is the truth, but a disk can lose a part of it, and then the read models are
 // the last copy. What is found here decides whether a rebuild may throw a generation
-// away. A conversation that is deleted has nothing to lose, so it is left out.
+// away. A deleted conversation has nothing to lose, so it is left out.
 //
 // A row becomes an event with its old identity (source and id), so the read models know
 // it: they drop it as a duplicate and count it. Three things cannot come back:
 //
 //   - a body of which the read model holds only the first 64 KiB,
 //   - members of the data that the read model does not keep (the event then has the same
-//     identity and other content, which is counted as Inexact), and the extensions,
-//   - the old sequence: the event stands at the end of the log, after events of its
-//     conversation that were not lost. Ranges of summaries move along if the whole
-//     conversation was lost.
+//     identity and other content, which is counted as inexact), and the extensions,
+//   - the old sequence: the event stands at the end of the log. Where that changes the
+//     order of a conversation, summaries of the moved events cannot come back either;
+//     where it does not, their ranges move along.
 package salvage
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -31,6 +29,7 @@ import (
 
 // Source is what is asked of the read model "graph".
 type Source interface {
+	Checkpoints(ctx context.Context) ([]projection.Checkpoint, error)
 	Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error
 	Holders(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error)
 	Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error)
@@ -41,7 +40,7 @@ type Source interface {
 
 // Unrestorable is an event that cannot be written back.
 type Unrestorable struct {
-	Seq    uint64 // it had in the log
+	Seq    uint64 // that it had in the log
 	Kind   string // see [events.Kind]
 	ID     string // of the event
 	Reason string
@@ -50,58 +49,79 @@ type Unrestorable struct {
 // Loss is what the log lacks of a living conversation.
 type Loss struct {
 	Conversation events.ConversationID
-	Events       []events.Event  // whole, in the order of their old sequences
-	Seqs         []uint64        // of Events, 0 for one that had none
-	Inexact      int             // of Events: those whose content is not exactly what was published
-	Summaries    []graph.Summary // of a conversation that is lost as a whole: their ranges move with it
 	Unrestorable []Unrestorable
+
+	events    []restored      // in the order of their old sequences
+	summaries []graph.Summary // of events that keep their order: their ranges move along
+	places    []place         // of all rows of the transcript
+	begins    uint64          // first sequence that the log holds of the conversation, 0 if none
+	inexact   int             // of events: those whose content is not exactly what was published
+}
+
+// restored is an event to publish, with the sequence that it had; 0 for one that
+// describes the conversation and stands for several.
+type restored struct {
+	seq   uint64
+	event events.Event
 }
 
 // Restorable is how many events can be written back.
-func (l *Loss) Restorable() int { return len(l.Events) + len(l.Summaries) }
+func (l *Loss) Restorable() int { return len(l.events) + len(l.summaries) }
 
 // Count is how many events of the conversation only the read model holds.
 func (l *Loss) Count() int { return l.Restorable() + len(l.Unrestorable) }
 
 // Find calls yield for each living conversation of which the read model holds events that
-// the log does not, by tenant and id. It reads the whole log once and the whole read
-// model, so its duration is that of a verification without the writing.
+// the log does not. It reads the whole log and the whole read model, one partition after
+// the other, and keeps the identities of one partition's events in memory.
 func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss) error) error {
 	state, err := log.State(ctx)
 	if err != nil {
 		return err
 	}
-	held := inventory{identities: map[events.Digest]struct{}{}, conversations: map[events.ConversationID]bool{}}
-	if err := log.Scan(ctx, state.Head, held.add); err != nil {
-		return err
-	}
 	// Conversations are listed first: a store may hold a snapshot while it lists.
-	var all []events.ConversationID
+	all := make([][]events.ConversationID, log.Partitions())
 	err = source.Hashes(ctx, func(h projection.ConversationHash) error {
-		all = append(all, h.Conversation)
+		n := log.PartitionOf(h.Conversation.Tenant, h.Conversation.ID)
+		all[n] = append(all[n], h.Conversation)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, id := range all {
-		loss, err := find(ctx, source, &held, id)
-		if err != nil {
-			return fmt.Errorf("conversation %q of tenant %q: %w", id.ID, id.Tenant, err)
+	for partition, ids := range all {
+		if len(ids) == 0 {
+			continue
 		}
-		if loss.Count() > 0 {
-			if err := yield(loss); err != nil {
-				return err
+		held := inventory{identities: map[events.Digest]uint64{}, conversations: map[events.ConversationID]*known{}}
+		if err := log.Scan(ctx, partition, state.Head, held.add); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			loss, err := find(ctx, source, &held, id)
+			if err != nil {
+				return fmt.Errorf("conversation %q of tenant %q: %w", id.ID, id.Tenant, err)
+			}
+			if loss.Count() > 0 {
+				if err := yield(loss); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// inventory is what the log holds.
+// inventory is what the log holds of a partition.
 type inventory struct {
-	identities    map[events.Digest]struct{}
-	conversations map[events.ConversationID]bool // true if an event describes it
+	identities    map[events.Digest]uint64 // sequence of the first event with this identity
+	conversations map[events.ConversationID]*known
+}
+
+// known is what the log says of a conversation.
+type known struct {
+	first       uint64
+	description graph.Description
 }
 
 func (i *inventory) add(m eventlog.Message) error {
@@ -109,232 +129,49 @@ func (i *inventory) add(m eventlog.Message) error {
 	if err != nil {
 		return nil // no read model holds it either
 	}
-	i.identities[r.Identity(r.Tenant)] = struct{}{}
-	describes := r.Type == events.TypeConversationStarted || r.Type == events.TypeConversationUpdated
-	i.conversations[r.Conversation()] = i.conversations[r.Conversation()] || describes
+	identity := r.Identity(r.Tenant)
+	if _, repeated := i.identities[identity]; repeated {
+		return nil
+	}
+	i.identities[identity] = m.Seq
+	c := i.conversations[r.Conversation()]
+	if c == nil {
+		c = &known{first: m.Seq}
+		i.conversations[r.Conversation()] = c
+	}
+	switch p := r.Payload.(type) {
+	case *events.ConversationStarted:
+		c.description.Started(p)
+	case *events.ConversationUpdated:
+		c.description.Updated(p)
+	}
 	return nil
 }
 
-func (i *inventory) has(id events.ConversationID, o graph.Origin) bool {
+// seq is where the log holds the event of a row, 0 if nowhere.
+func (i *inventory) seq(id events.ConversationID, o graph.Origin) uint64 {
 	e := events.Event{Subject: id.ID, Source: o.Source, ID: o.EventID}
-	_, ok := i.identities[e.Identity(id.Tenant)]
-	return ok
+	return i.identities[e.Identity(id.Tenant)]
 }
 
-// pageRows is how many rows are read at once.
-const pageRows = 500
-
-func find(ctx context.Context, source Source, held *inventory, id events.ConversationID) (loss Loss, err error) {
-	loss.Conversation = id
+func find(ctx context.Context, source Source, held *inventory, id events.ConversationID) (Loss, error) {
+	s := salvager{source: source, held: held, Loss: Loss{Conversation: id}}
 	c, err := source.Conversation(ctx, id, graph.Latest)
 	if errors.Is(err, graph.ErrNotFound) { // deleted, perhaps a moment ago
-		return loss, nil
+		return s.Loss, nil
 	}
 	if err != nil {
-		return loss, err
+		return s.Loss, err
 	}
-	if e, ok := description(c); ok && !held.conversations[id] {
-		loss.Events, loss.Seqs = append(loss.Events, e), append(loss.Seqs, 0)
-		loss.Inexact++
+	var described graph.Description
+	if k := held.conversations[id]; k != nil {
+		s.begins, described = k.first, k.description
 	}
-	s := salvager{source: source, held: held, loss: &loss}
-	if err := s.transcript(ctx); err != nil {
-		return loss, err
-	}
-	if err := s.summaries(ctx); err != nil {
-		return loss, err
-	}
-	return loss, s.compare(ctx)
-}
-
-// descriptionSource is the source of the event that brings a description back: which
-// events made it the read model does not know.
-const descriptionSource = "mneme/repair"
-
-func description(c graph.Conversation) (events.Event, bool) {
-	p := &events.ConversationStarted{
-		Title: c.Title, Tags: c.Tags, Agent: c.Agent, Model: c.Model, Cwd: c.Cwd, Project: c.Project, Profile: c.Profile,
-		MaxContextChars: c.MaxContextChars, BranchedFrom: c.BranchedFrom,
-	}
-	if c.Title+c.Agent+c.Model+c.Cwd+c.Project+c.Profile == "" && len(c.Tags) == 0 && c.MaxContextChars == 0 && c.BranchedFrom == nil {
-		return events.Event{}, false
-	}
-	e, err := events.New(c.ID.ID, descriptionSource, "description", p)
-	return e, err == nil
-}
-
-// salvager makes events of the rows of one conversation.
-type salvager struct {
-	source Source
-	held   *inventory
-	loss   *Loss
-	lost   []uint64 // sequences that are gone, in order
-	calls  []graph.Ref
-}
-
-// take notes an event that only the read model has.
-func (s *salvager) take(p graph.Position, o graph.Origin, payload events.Payload, whole bool) {
-	s.lost = append(s.lost, p.Seq)
-	if !whole {
-		s.refuse(p, o, payload, "the read model holds only the beginning of its text")
-		return
-	}
-	e, err := events.New(s.loss.Conversation.ID, o.Source, o.EventID, payload)
-	if err != nil {
-		s.refuse(p, o, payload, err.Error())
-		return
-	}
-	if o.Time != "" {
-		if e.Time, err = time.Parse(time.RFC3339Nano, o.Time); err != nil {
-			s.refuse(p, o, payload, "its time cannot be read: "+err.Error())
-			return
+	for _, step := range []func(context.Context) error{s.transcript, s.condensations, s.summarized, s.compare} {
+		if err := step(ctx); err != nil {
+			return s.Loss, err
 		}
 	}
-	s.loss.Events, s.loss.Seqs = append(s.loss.Events, e), append(s.loss.Seqs, p.Seq)
-}
-
-func (s *salvager) refuse(p graph.Position, o graph.Origin, payload events.Payload, reason string) {
-	s.loss.Unrestorable = append(s.loss.Unrestorable, Unrestorable{Seq: p.Seq, Kind: events.Kind(payload.EventType()), ID: o.EventID, Reason: reason})
-}
-
-func (s *salvager) transcript(ctx context.Context) error {
-	for from := uint64(0); ; {
-		page, err := s.source.Transcript(ctx, s.loss.Conversation, graph.TranscriptQuery{From: from, Limit: pageRows, OldestFirst: true})
-		if err != nil {
-			return err
-		}
-		for _, entry := range page {
-			s.entry(entry)
-			from = entry.Position().Seq + 1
-		}
-		if len(page) == 0 {
-			return nil
-		}
-	}
-}
-
-func (s *salvager) entry(entry graph.Entry) {
-	id := s.loss.Conversation
-	switch m, c, r := entry.Message, entry.Call, entry.Result; {
-	case m != nil && !s.held.has(id, m.Origin):
-		p := &events.MessageCreated{
-			MessageID: m.MessageID, Role: m.Role, Content: m.Content.Text, Reasoning: m.Reasoning.Text, Speaker: m.Speaker, Session: m.Session,
-			Model: m.Model, Usage: []byte(m.Usage), References: m.References, Origin: m.Via,
-		}
-		s.take(m.Position, m.Origin, p, m.Content.Whole() && m.Reasoning.Whole())
-	case c != nil && !s.held.has(id, c.Origin):
-		p := &events.ToolCalled{ToolCallID: c.ToolCallID, MessageID: c.MessageID, ToolName: c.ToolName, Arguments: []byte(c.Arguments.Text), Iteration: c.Iteration}
-		s.take(c.Position, c.Origin, p, c.Arguments.Whole())
-	case r != nil:
-		s.calls = append(s.calls, graph.Ref{ID: r.ToolCallID})
-		if !s.held.has(id, r.Origin) {
-			p := &events.ToolReturned{ToolCallID: r.ToolCallID, Success: r.Success, Result: events.TextResult(r.Result.Text), Error: r.Error, DurationMS: r.DurationMS}
-			s.take(r.Position, r.Origin, p, r.Result.Whole())
-		}
-	}
-}
-
-// summaries takes summaries and condensed results. The range of a summary is made of
-// sequences, and an event that is written back gets a new one. Where the conversation is
-// lost as a whole its order stays, so the range can move; otherwise it cannot.
-func (s *salvager) summaries(ctx context.Context) error {
-	id := s.loss.Conversation
-	for from := uint64(0); ; {
-		page, err := s.source.Summaries(ctx, id, graph.SummaryQuery{From: from, Superseded: true, Limit: pageRows, OldestFirst: true})
-		if err != nil {
-			return err
-		}
-		for _, m := range page {
-			from = m.Seq + 1
-			if s.held.has(id, m.Origin) {
-				continue
-			}
-			if _, some := s.held.conversations[id]; !some {
-				s.loss.Summaries = append(s.loss.Summaries, m)
-				continue
-			}
-			p := written(m)
-			if s.lostWithin(m.FirstSeq, m.LastSeq) {
-				s.refuse(m.Position, m.Origin, p, "a part of what it summarizes is lost too and gets new sequences; the summarizer writes a new one")
-				continue
-			}
-			s.take(m.Position, m.Origin, p, true)
-		}
-		if len(page) == 0 {
-			break
-		}
-	}
-	for len(s.calls) > 0 {
-		n := min(len(s.calls), pageRows)
-		found, err := s.source.Condensations(ctx, id, s.calls[:n], graph.Latest)
-		if err != nil {
-			return err
-		}
-		for _, call := range s.calls[:n] {
-			if c, ok := found[call]; ok && !s.held.has(id, c.Origin) {
-				p := &events.ToolCondensed{ToolCallID: c.ToolCallID, Content: c.Content.Text, Model: c.Model, PromptHash: c.PromptHash, CharsIn: c.CharsIn, CharsOut: c.CharsOut}
-				s.take(c.Position, c.Origin, p, c.Content.Whole())
-			}
-		}
-		s.calls = s.calls[n:]
-	}
-	return nil
-}
-
-// written is the payload that made a summary.
-func written(m graph.Summary) *events.SummaryWritten {
-	return &events.SummaryWritten{
-		SummaryID: m.SummaryID, Level: m.Level, FirstSeq: m.FirstSeq, LastSeq: m.LastSeq, FirstTurn: m.FirstTurn, LastTurn: m.LastTurn,
-		Children: m.Children, Supersedes: m.Supersedes, Conversation: m.Conversation, Actions: m.Actions, Findings: m.Findings,
-		Topics: m.Topics, Files: m.Files, Tools: m.Tools, TurnCount: m.TurnCount, Method: m.Method, FallbackReason: m.FallbackReason,
-		Model: m.Model, PromptHash: m.PromptHash, CharsIn: m.CharsIn, CharsOut: m.CharsOut,
-	}
-}
-
-func (s *salvager) lostWithin(first, last uint64) bool {
-	i, _ := slices.BinarySearch(s.lost, first)
-	return i < len(s.lost) && s.lost[i] <= last
-}
-
-// compare counts the events whose content is not what the read model has noted, after
-// another form was tried for results: a text and other JSON may read the same.
-func (s *salvager) compare(ctx context.Context) error {
-	id := s.loss.Conversation
-	claims := make([]projection.Claim, len(s.loss.Events))
-	for i := range s.loss.Events {
-		claims[i] = projection.Claim{Conversation: id, Key: s.loss.Events[i].Identity(id.Tenant)}
-	}
-	held, err := s.source.Holders(ctx, claims)
-	if err != nil {
-		return err
-	}
-	for i := range s.loss.Events {
-		e := &s.loss.Events[i]
-		holder, ok := held[i]
-		if !ok || e.Content() == holder.Content {
-			continue
-		}
-		if other, ok := asJSON(*e); ok && other.Content() == holder.Content {
-			*e = other
-			continue
-		}
-		s.loss.Inexact++
-	}
-	return nil
-}
-
-// asJSON is a result whose text is read as JSON.
-func asJSON(e events.Event) (events.Event, bool) {
-	r, err := events.Record(e)
-	if err != nil {
-		return e, false
-	}
-	p, ok := r.Payload.(*events.ToolReturned)
-	if !ok {
-		return e, false
-	}
-	p.Result = events.JSONResult([]byte(p.Text()))
-	other, err := events.New(e.Subject, e.Source, e.ID, p)
-	other.Time = e.Time
-	return other, err == nil
+	s.describe(c.Description, described)
+	return s.Loss, nil
 }

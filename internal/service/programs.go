@@ -253,19 +253,22 @@ func rebuilds(control *rebuild.Control, stores Stores, models *Models, log *even
 		if err != nil {
 			return err
 		}
+		suspect := state.Missing > 0
 		pinned, err := models.Graph()
 		if err == nil {
 			defer pinned.Release()
-			err = salvage.Check(ctx, log, pinned.Model)
+			suspect, err = salvage.Check(ctx, log, pinned.Model)
 		}
 		var loss *salvage.LossError
 		switch {
 		case err == nil, errors.As(err, &loss), ctx.Err() != nil:
 			return err
-		case state.Missing == 0 && (errors.Is(err, projection.ErrDamaged) || errors.Is(err, ErrNotThere) || errors.Is(err, projection.ErrRebuild)):
+		case !suspect && (errors.Is(err, projection.ErrDamaged) || errors.Is(err, ErrNotThere) || errors.Is(err, projection.ErrRebuild)):
 			return nil // nothing to compare with, and nothing is known to be lost
+		case suspect:
+			return fmt.Errorf("the log has lost events, and the read model graph cannot be asked which: %w", err)
 		}
-		return fmt.Errorf("the read model graph cannot be asked whether the log holds as much as it does (%d events are missing there): %w", state.Missing, err)
+		return fmt.Errorf("the read model graph cannot be asked whether the log holds as much as it does: %w", err)
 	}
 	return rebuild.New(control, stores.Generations(), log, check, projections...)
 }

@@ -234,7 +234,7 @@ func TestOfManyWhoAskAtOnceOneIsHeard(t *testing.T) {
 				accepted.Add(1)
 			case http.StatusConflict:
 				refused.Add(1)
-				if !strings.Contains(body, "a rebuild of files into generation 2 is") {
+				if !strings.Contains(body, "a rebuild of files into generation 2 ") {
 					t.Errorf("%s", body)
 				}
 			default:

@@ -356,24 +356,29 @@ func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yie
 	for from <= upTo {
 		m, ok, err := f.next(ctx)
 		if errors.Is(err, errIdle) {
-			if _, err = l.next(ctx, filters, from); err == nil {
-				continue // the server is slow
+			ok, err = true, nil
+		} else if ok && err == nil {
+			if m.Seq <= upTo {
+				if err := yield(m); err != nil {
+					return from, err
+				}
 			}
-			if errors.Is(err, ErrNotFound) {
-				return upTo + 1, nil
+			from = m.Seq + 1
+			if m.Pending > 0 {
+				continue
 			}
 		}
 		if !ok || err != nil {
 			return from, err
 		}
-		if m.Seq <= upTo {
-			if err := yield(m); err != nil {
-				return from, err
-			}
+		// The consumer has no more, or is silent. It may be behind the stream's leader, and
+		// messages that it counts may have left the log or be damaged: the leader knows.
+		first, err := l.next(ctx, filters, from)
+		if errors.Is(err, ErrNotFound) || err == nil && first.Seq > upTo {
+			return upTo + 1, nil
 		}
-		from = m.Seq + 1
-		if m.Pending == 0 {
-			return upTo + 1, nil // what there was above it has left the log
+		if err != nil {
+			return from, err
 		}
 	}
 	return from, nil

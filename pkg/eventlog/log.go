@@ -93,6 +93,8 @@ type State struct {
 	Missing     uint64 // events that left the log unknown to anybody: a disk lost them, or a purge was not recorded
 	Bytes       uint64
 	MaxBytes    int64 // at which the log is full
+
+	damaged uint64 // messages known to be unreadable
 }
 
 // State asks the server for the extent of the log.
@@ -102,7 +104,7 @@ func (l *Log) State(ctx context.Context) (State, error) {
 		return State{}, fmt.Errorf("state of the log: %w", err)
 	}
 	s := info.State
-	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes}, nil
+	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, damaged: natsdeploy.Damaged(info.Config)}, nil
 }
 
 // RecordRemoved notes that so many of the missing events are known to be gone, because
@@ -112,31 +114,45 @@ func (l *Log) RecordRemoved(ctx context.Context, events uint64) (missing uint64,
 	return natsdeploy.RecordRemoved(ctx, l.js, events)
 }
 
-// Scan reads every message that the log holds up to a sequence, in order: about 6 µs a
-// message. It is for operators' questions, never for a reader's.
-func (l *Log) Scan(ctx context.Context, upTo uint64, yield func(Message) error) error {
+// Scan reads every message that a partition holds up to a sequence, in order: about 6 µs a
+// message of the log. It is for operators' questions, never for a reader's.
+func (l *Log) Scan(ctx context.Context, partition int, upTo uint64, yield func(Message) error) error {
+	filters := []string{events.PartitionFilter(partition)}
 	for from := uint64(1); from <= upTo; {
 		var err error
-		if from, err = l.scan(ctx, nil, from, upTo, yield); err != nil {
-			return fmt.Errorf("scan the log: %w", err)
+		if from, err = l.scan(ctx, filters, from, upTo, yield); err != nil {
+			return fmt.Errorf("scan partition %d of the log: %w", partition, err)
 		}
 	}
 	return nil
 }
 
-// Unreadable counts the messages up to the head that the server believes to hold and does
-// not deliver, because their bytes are damaged. Only reading the whole log shows that.
+// Unreadable counts the messages that the server believes to hold and does not deliver,
+// because their bytes are damaged. Only reading the whole log shows that. Those that were
+// recorded by [Log.RecordDamaged] are left out.
 func (l *Log) Unreadable(ctx context.Context) (uint64, error) {
 	state, err := l.State(ctx)
 	if err != nil {
 		return 0, err
 	}
 	read := uint64(0)
-	err = l.Scan(ctx, state.Head, func(Message) error {
-		read++
-		return nil
-	})
-	return state.Messages - min(read, state.Messages), err
+	for partition := range l.partitions {
+		err := l.Scan(ctx, partition, state.Head, func(Message) error {
+			read++
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	damaged := state.Messages - min(read, state.Messages)
+	return damaged - min(damaged, state.damaged), nil
+}
+
+// RecordDamaged notes that so many more messages cannot be read, and that nothing is to be
+// done about them any longer.
+func (l *Log) RecordDamaged(ctx context.Context, messages uint64) error {
+	return natsdeploy.RecordDamaged(ctx, l.js, messages)
 }
 
 // Message is one message of the stream as it is stored.

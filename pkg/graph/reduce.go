@@ -32,9 +32,14 @@ func Projection() projection.Projection[*Unit] {
 }
 
 func reduceStarted(u *Unit, e *events.Recorded) error {
-	p := e.Payload.(*events.ConversationStarted)
 	s := u.touch(e)
-	d := &s.Description
+	s.Description.Started(e.Payload.(*events.ConversationStarted))
+	u.describe(s, e)
+	return nil
+}
+
+// Started changes the description as the event does: what the event leaves out stays.
+func (d *Description) Started(p *events.ConversationStarted) {
 	set(&d.Title, cut(p.Title, MaxBodyBytes))
 	set(&d.Agent, name(p.Agent))
 	set(&d.Model, name(p.Model))
@@ -48,22 +53,24 @@ func reduceStarted(u *Unit, e *events.Recorded) error {
 	if p.BranchedFrom != nil {
 		d.BranchedFrom = p.BranchedFrom
 	}
+}
+
+func reduceUpdated(u *Unit, e *events.Recorded) error {
+	s := u.touch(e)
+	s.Description.Updated(e.Payload.(*events.ConversationUpdated))
 	u.describe(s, e)
 	return nil
 }
 
-func reduceUpdated(u *Unit, e *events.Recorded) error {
-	p := e.Payload.(*events.ConversationUpdated)
-	s := u.touch(e)
+// Updated changes the description as the event does: what the event leaves out stays.
+func (d *Description) Updated(p *events.ConversationUpdated) {
 	if p.Title != nil {
-		s.Title = cut(*p.Title, MaxBodyBytes)
+		d.Title = cut(*p.Title, MaxBodyBytes)
 	}
 	if p.Tags != nil {
-		s.Tags = beginningOfTexts(*p.Tags)
+		d.Tags = beginningOfTexts(*p.Tags)
 	}
-	set(&s.Status, p.Status)
-	u.describe(s, e)
-	return nil
+	set(&d.Status, p.Status)
 }
 
 func reduceDeleted(u *Unit, e *events.Recorded) error {

@@ -44,7 +44,7 @@ func (e *DamagedError) Summary() string {
 	if e.Projection == "" {
 		return "a cache of the read models is damaged; restart the program that writes it, which makes an empty one"
 	}
-	return fmt.Sprintf("the read model %s is damaged; nothing is lost, mneme rebuild %s makes it again from the log", e.Projection, e.Projection)
+	return fmt.Sprintf("the read model %s is damaged; mneme rebuild %s makes it again from the log", e.Projection, e.Projection)
 }
 
 // Is makes the error ErrDamaged.

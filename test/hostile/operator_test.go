@@ -49,7 +49,7 @@ func TestAnImportFailsUnlessEverythingIsIn(t *testing.T) {
 	}{
 		{"whole.jsonl", []byte(whole), 0, ""},
 		{"packed.gz", packed, 0, ""},
-		{"cut.gz", packed[:len(packed)-20], 1, "the packed data is cut off or damaged here"},
+		{"cut.gz", packed[:len(packed)-20], 1, "the compressed data is truncated or damaged here"},
 		{"latin1.jsonl", []byte(whole + "{\"kind\":\"\xff\"}\n"), 1, "1 line rejected"},
 		{"ends.jsonl", []byte(whole + line("5", "e")[:30]), 1, "the recording ends inside this line"},
 		{"passwd", []byte("root:x:0:0\n"), 1, "line 1: is not JSON"},
@@ -72,7 +72,7 @@ func TestAnImportedFolderReadsNothingOutsideOfIt(t *testing.T) {
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "pw.jsonl")))
 	out, stderr, code := s.Run("import", dir, "--json")
 	require.Equal(t, 1, code, "the link is not in")
-	require.Contains(t, stderr, "pw.jsonl: is a link to a file out of ")
+	require.Contains(t, stderr, "pw.jsonl: is a link to a file outside ")
 	require.NotContains(t, stderr, "root")
 	require.Contains(t, out, `"published":1`)
 }

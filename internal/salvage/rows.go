@@ -1,0 +1,270 @@
+package salvage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// pageRows is how many rows are read at once.
+const pageRows = 500
+
+// salvager makes events of the rows of one conversation.
+type salvager struct {
+	Loss
+	source Source
+	held   *inventory
+	calls  []graph.Ref
+}
+
+// place is where a row of the transcript was in the log, and where it is now, 0 for nowhere.
+type place struct{ was, now uint64 }
+
+// take notes an event that only the read model has.
+func (s *salvager) take(p graph.Position, o graph.Origin, payload events.Payload, whole bool) {
+	if !whole {
+		s.refuse(p, o, payload, "the read model holds only the beginning of its text")
+		return
+	}
+	e, err := event(s.Conversation, o, payload)
+	if err != nil {
+		s.refuse(p, o, payload, err.Error())
+		return
+	}
+	s.events = append(s.events, restored{p.Seq, e})
+}
+
+func (s *salvager) refuse(p graph.Position, o graph.Origin, payload events.Payload, reason string) {
+	s.Unrestorable = append(s.Unrestorable, Unrestorable{Seq: p.Seq, Kind: events.Kind(payload.EventType()), ID: o.EventID, Reason: reason})
+}
+
+// event is the event that made a row.
+func event(id events.ConversationID, o graph.Origin, payload events.Payload) (events.Event, error) {
+	e, err := events.New(id.ID, o.Source, o.EventID, payload)
+	if err == nil && o.Time != "" {
+		e.Time, err = time.Parse(time.RFC3339Nano, o.Time)
+	}
+	return e, err
+}
+
+func (s *salvager) transcript(ctx context.Context) error {
+	for from := uint64(0); ; {
+		page, err := s.source.Transcript(ctx, s.Conversation, graph.TranscriptQuery{From: from, Limit: pageRows, OldestFirst: true})
+		if err != nil {
+			return err
+		}
+		for _, entry := range page {
+			s.entry(entry)
+			from = entry.Position().Seq + 1
+		}
+		if len(page) == 0 {
+			return nil
+		}
+	}
+}
+
+func (s *salvager) entry(entry graph.Entry) {
+	placed := func(p graph.Position, o graph.Origin) (lost bool) {
+		now := s.held.seq(s.Conversation, o)
+		s.places = append(s.places, place{p.Seq, now})
+		return now == 0
+	}
+	switch m, c, r := entry.Message, entry.Call, entry.Result; {
+	case m != nil:
+		if placed(m.Position, m.Origin) {
+			p := &events.MessageCreated{
+				MessageID: m.MessageID, Role: m.Role, Content: m.Content.Text, Reasoning: m.Reasoning.Text, Speaker: m.Speaker, Session: m.Session,
+				Model: m.Model, Usage: []byte(m.Usage), References: m.References, Origin: m.Via,
+			}
+			s.take(m.Position, m.Origin, p, m.Content.Whole() && m.Reasoning.Whole())
+		}
+	case c != nil:
+		if placed(c.Position, c.Origin) {
+			p := &events.ToolCalled{ToolCallID: c.ToolCallID, MessageID: c.MessageID, ToolName: c.ToolName, Arguments: []byte(c.Arguments.Text), Iteration: c.Iteration}
+			s.take(c.Position, c.Origin, p, c.Arguments.Whole())
+		}
+	case r != nil:
+		s.calls = append(s.calls, graph.Ref{ID: r.ToolCallID})
+		if placed(r.Position, r.Origin) {
+			p := &events.ToolReturned{ToolCallID: r.ToolCallID, Success: r.Success, Result: events.TextResult(r.Result.Text), Error: r.Error, DurationMS: r.DurationMS}
+			s.take(r.Position, r.Origin, p, r.Result.Whole())
+		}
+	}
+}
+
+// condensations takes the newest condensed text of each result.
+func (s *salvager) condensations(ctx context.Context) error {
+	for len(s.calls) > 0 {
+		n := min(len(s.calls), pageRows)
+		found, err := s.source.Condensations(ctx, s.Conversation, s.calls[:n], graph.Latest)
+		if err != nil {
+			return err
+		}
+		for _, call := range s.calls[:n] {
+			if c, ok := found[call]; ok && s.held.seq(s.Conversation, c.Origin) == 0 {
+				p := &events.ToolCondensed{ToolCallID: c.ToolCallID, Content: c.Content.Text, Model: c.Model, PromptHash: c.PromptHash, CharsIn: c.CharsIn, CharsOut: c.CharsOut}
+				s.take(c.Position, c.Origin, p, c.Content.Whole())
+			}
+		}
+		s.calls = s.calls[n:]
+	}
+	slices.SortStableFunc(s.events, func(a, b restored) int { return cmp.Compare(a.seq, b.seq) })
+	return nil
+}
+
+// summarized takes summaries. Their ranges are made of sequences, and what is written back
+// gets new ones.
+func (s *salvager) summarized(ctx context.Context) error {
+	ordered := keepsOrder(s.places)
+	for from := uint64(0); ; {
+		page, err := s.source.Summaries(ctx, s.Conversation, graph.SummaryQuery{From: from, Superseded: true, Limit: pageRows, OldestFirst: true})
+		if err != nil {
+			return err
+		}
+		for _, m := range page {
+			from = m.Seq + 1
+			switch {
+			case s.held.seq(s.Conversation, m.Origin) != 0:
+			case moved(s.places, m) && !ordered:
+				s.refuse(m.Position, m.Origin, written(m), "what it summarizes gets new sequences, after events that came later; the summarizer writes a new one")
+			case len(within(s.places, m)) == 0:
+				s.refuse(m.Position, m.Origin, written(m), "nothing of what it summarizes is left")
+			default:
+				s.summaries = append(s.summaries, m)
+			}
+		}
+		if len(page) == 0 {
+			return nil
+		}
+	}
+}
+
+// keepsOrder tells whether the rows of a transcript are in their old order once those that
+// the log lacks stand at its end.
+func keepsOrder(places []place) bool {
+	last, lost := uint64(0), false
+	for _, p := range places {
+		switch {
+		case p.now == 0:
+			lost = true
+		case lost || p.now < last:
+			return false
+		default:
+			last = p.now
+		}
+	}
+	return true
+}
+
+// within are the places of the rows that a summary covers.
+func within(places []place, m graph.Summary) []place {
+	before := func(p place, seq uint64) int { return cmp.Compare(p.was, seq) }
+	first, _ := slices.BinarySearchFunc(places, m.FirstSeq, before)
+	behind, _ := slices.BinarySearchFunc(places, m.LastSeq+1, before)
+	return places[first:behind]
+}
+
+// moved tells whether something that a summary covers is no longer where it was.
+func moved(places []place, m graph.Summary) bool {
+	return slices.ContainsFunc(within(places, m), func(p place) bool { return p.was != p.now })
+}
+
+// written is the payload that made a summary.
+func written(m graph.Summary) *events.SummaryWritten {
+	return &events.SummaryWritten{
+		SummaryID: m.SummaryID, Level: m.Level, FirstSeq: m.FirstSeq, LastSeq: m.LastSeq, FirstTurn: m.FirstTurn, LastTurn: m.LastTurn,
+		Children: m.Children, Supersedes: m.Supersedes, Conversation: m.Conversation, Actions: m.Actions, Findings: m.Findings,
+		Topics: m.Topics, Files: m.Files, Tools: m.Tools, TurnCount: m.TurnCount, Method: m.Method, FallbackReason: m.FallbackReason,
+		Model: m.Model, PromptHash: m.PromptHash, CharsIn: m.CharsIn, CharsOut: m.CharsOut,
+	}
+}
+
+// compare counts the events whose content is not what the read model has noted, after
+// another form was tried for results: a text and other JSON may read the same.
+func (s *salvager) compare(ctx context.Context) error {
+	claims := make([]projection.Claim, len(s.events))
+	for i := range s.events {
+		claims[i] = projection.Claim{Conversation: s.Conversation, Key: s.events[i].event.Identity(s.Conversation.Tenant)}
+	}
+	held, err := s.source.Holders(ctx, claims)
+	if err != nil {
+		return err
+	}
+	for i := range s.events {
+		e := &s.events[i].event
+		holder, ok := held[i]
+		if !ok || e.Content() == holder.Content {
+			continue
+		}
+		if other, ok := asJSON(*e); ok && other.Content() == holder.Content {
+			*e = other
+			continue
+		}
+		s.inexact++
+	}
+	return nil
+}
+
+// asJSON is a result whose text is read as JSON.
+func asJSON(e events.Event) (events.Event, bool) {
+	r, err := events.Record(e)
+	if err != nil {
+		return e, false
+	}
+	p, ok := r.Payload.(*events.ToolReturned)
+	if !ok {
+		return e, false
+	}
+	p.Result = events.JSONResult([]byte(p.Text()))
+	other, err := events.New(e.Subject, e.Source, e.ID, p)
+	other.Time = e.Time
+	return other, err == nil
+}
+
+// descriptionSource is the source of events that bring a description back: which events
+// made it, the read model does not know.
+const descriptionSource = "mneme/repair"
+
+// describe takes what the read model says of the conversation and the log does not.
+func (s *salvager) describe(have, described graph.Description) {
+	var list []restored
+	add := func(p events.Payload) {
+		e, err := events.New(s.Conversation.ID, descriptionSource, "description", p)
+		if err != nil {
+			return // the log has taken what it was made of, so it is valid
+		}
+		e.ID += "/" + events.DigestOf(string(e.Data)).String() // the same in each repair
+		list = append(list, restored{0, e})
+	}
+	started := &events.ConversationStarted{
+		Title: have.Title, Tags: have.Tags, Agent: have.Agent, Model: have.Model, Cwd: have.Cwd, Project: have.Project, Profile: have.Profile,
+		MaxContextChars: have.MaxContextChars, BranchedFrom: have.BranchedFrom,
+	}
+	if have.Agent != described.Agent || have.Model != described.Model || have.Cwd != described.Cwd || have.Project != described.Project ||
+		have.Profile != described.Profile || have.MaxContextChars != described.MaxContextChars || (have.BranchedFrom != nil && described.BranchedFrom == nil) {
+		add(started)
+		described.Started(started)
+	}
+	updated := &events.ConversationUpdated{}
+	if have.Title != described.Title {
+		updated.Title = &have.Title
+	}
+	if !slices.Equal(have.Tags, described.Tags) {
+		tags := slices.Clone(have.Tags)
+		updated.Tags = &tags
+	}
+	const active = "active"
+	if cmp.Or(have.Status, active) != cmp.Or(described.Status, active) {
+		updated.Status = cmp.Or(have.Status, active)
+	}
+	if updated.Title != nil || updated.Tags != nil || updated.Status != "" {
+		add(updated)
+	}
+	s.inexact += len(list)
+	s.events = append(list, s.events...)
+}

@@ -1,0 +1,308 @@
+package salvage_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/salvage"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// bench is a log and the read model "graph" that was made from it.
+type bench struct {
+	t     *testing.T
+	js    jetstream.JetStream
+	log   *eventlog.Log
+	model *sqlitestore.Graph
+}
+
+var conversation = events.ConversationID{Tenant: "t", ID: "c"}
+
+func setup(t *testing.T) *bench {
+	t.Parallel()
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	_, err = server.Apply(t.Context(), natsdeploy.Settings{Partitions: 2})
+	require.NoError(t, err)
+	conn, err := nats.Connect("", server.InProcess())
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	b := &bench{t: t}
+	b.js, err = jetstream.New(conn)
+	require.NoError(t, err)
+	b.log, err = eventlog.Open(t.Context(), conn)
+	require.NoError(t, err)
+	b.model = b.build()
+	return b
+}
+
+// build makes a read model of what the log holds.
+func (b *bench) build() *sqlitestore.Graph {
+	b.t.Helper()
+	model, err := sqlitestore.OpenGraph(b.t.Context(), filepath.Join(b.t.TempDir(), "graph-1.db"))
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = model.Close() })
+	projector, err := projection.NewProjector(graph.Projection(), b.log, model, slog.New(slog.DiscardHandler))
+	require.NoError(b.t, err)
+	projector.Start()
+	b.t.Cleanup(projector.Stop)
+	b.applied(model)
+	return model
+}
+
+// applied waits until a read model has everything of the log.
+func (b *bench) applied(model *sqlitestore.Graph) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		at := map[int]uint64{}
+		cps, err := model.Checkpoints(b.t.Context())
+		require.NoError(b.t, err)
+		for _, cp := range cps {
+			at[cp.Partition] = cp.Seq
+		}
+		for partition := range b.log.Partitions() {
+			last, err := b.log.LastOf(b.t.Context(), partition)
+			require.NoError(b.t, err)
+			if at[partition] < last {
+				return false
+			}
+		}
+		return true
+	}, 30*time.Second, time.Millisecond)
+}
+
+func (b *bench) publish(id string, p events.Payload) uint64 {
+	b.t.Helper()
+	e, err := events.New("c", "agent", id, p)
+	require.NoError(b.t, err)
+	e.Time = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ack, err := b.log.Publish(b.t.Context(), "t", e)
+	require.NoError(b.t, err)
+	return ack.Seq
+}
+
+// talk publishes so many turns of a message, a call and its result.
+func (b *bench) talk(from, to int) {
+	for i := from; i < to; i++ {
+		b.publish(fmt.Sprint("u", i), &events.MessageCreated{MessageID: fmt.Sprint("u", i), Role: "user", Content: fmt.Sprint("question ", i)})
+		b.publish(fmt.Sprint("t", i), &events.ToolCalled{ToolCallID: fmt.Sprint("t", i), ToolName: "Read", Arguments: []byte(`{"n":1}`)})
+		b.publish(fmt.Sprint("r", i), &events.ToolReturned{ToolCallID: fmt.Sprint("t", i), Result: events.JSONResult([]byte(`{"lines":[1,2]}`))})
+	}
+}
+
+// condense publishes shorter texts for results, between the turns and after them.
+func (b *bench) condense(calls ...int) {
+	for _, i := range calls {
+		b.publish(fmt.Sprint("k", i), &events.ToolCondensed{ToolCallID: fmt.Sprint("t", i), Content: "short", Model: "m"})
+	}
+}
+
+func (b *bench) summarize(id string, first, last uint64) uint64 {
+	return b.publish(id, &events.SummaryWritten{SummaryID: id, Level: 1, FirstSeq: first, LastSeq: last, Conversation: "said", Method: "llm", Model: "m"})
+}
+
+// lose deletes messages from the stream as a disk would, without a record.
+func (b *bench) lose(seqs ...uint64) {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), natsdeploy.Stream)
+	require.NoError(b.t, err)
+	for _, seq := range seqs {
+		require.NoError(b.t, stream.DeleteMsg(b.t.Context(), seq))
+	}
+}
+
+func span(first, last uint64) (list []uint64) {
+	for ; first <= last; first++ {
+		list = append(list, first)
+	}
+	return list
+}
+
+func (b *bench) head() uint64 {
+	state, err := b.log.State(b.t.Context())
+	require.NoError(b.t, err)
+	return state.Head
+}
+
+func (b *bench) repair(o salvage.Options) salvage.Report {
+	b.t.Helper()
+	report, err := salvage.Repair(b.t.Context(), b.log, b.model, o)
+	require.NoError(b.t, err)
+	b.applied(b.model)
+	return report
+}
+
+// hash is that of the conversation in a read model: it depends on identities, contents and
+// order, not on sequences.
+func hash(t *testing.T, model *sqlitestore.Graph) events.Digest {
+	h, err := model.Hash(t.Context(), conversation)
+	require.NoError(t, err)
+	return h.Hash
+}
+
+func TestNothingIsFoundInAWholeLog(t *testing.T) {
+	b := setup(t)
+	b.publish("s", &events.ConversationStarted{Title: "T", Tags: []string{"x"}, Cwd: "/src"})
+	b.talk(0, 5)
+	b.publish("a", &events.ConversationUpdated{Status: "archived"})
+	b.applied(b.model)
+	suspect, err := salvage.Check(t.Context(), b.log, b.model)
+	require.NoError(t, err)
+	require.False(t, suspect)
+	require.Equal(t, salvage.Report{}, b.repair(salvage.Options{}))
+}
+
+func TestALostConversationComesBackWithItsSummariesAndCondensedResults(t *testing.T) {
+	b := setup(t)
+	b.publish("s", &events.ConversationStarted{Title: "T", Cwd: "/src"})
+	b.talk(0, 3)
+	b.condense(1, 0)
+	first := b.summarize("L1-a", 1, 7)
+	b.talk(3, 5)
+	b.condense(3, 4)
+	b.summarize("L1-b", 8, b.head())
+	b.publish("a", &events.ConversationUpdated{Status: "archived"})
+	require.Positive(t, first)
+	b.applied(b.model)
+	before, head := hash(t, b.model), b.head()
+	failed, err := b.model.CountFailed(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, failed)
+	b.lose(span(1, head)...)
+
+	suspect, err := salvage.Check(t.Context(), b.log, b.model)
+	var loss *salvage.LossError
+	require.ErrorAs(t, err, &loss)
+	require.True(t, suspect)
+	require.Zero(t, loss.Unrestorable)
+	report := b.repair(salvage.Options{})
+	require.Equal(t, head, report.Missing)
+	require.Equal(t, report.Events, report.Restored)
+	_, err = salvage.Check(t.Context(), b.log, b.model)
+	require.NoError(t, err)
+
+	again := b.build()
+	failed, err = again.CountFailed(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, failed, "ranges leave no gap")
+	c, err := again.Conversation(t.Context(), conversation, graph.Latest)
+	require.NoError(t, err)
+	require.Equal(t, 2, c.SummaryCount)
+	require.Equal(t, 4, c.CondensedCount)
+	require.Equal(t, "archived", c.Status)
+	require.Equal(t, "/src", c.Cwd)
+	require.NotEqual(t, before, hash(t, again), "the description has events of its own")
+
+	require.Zero(t, b.repair(salvage.Options{}).Events, "a second repair finds nothing")
+}
+
+func TestTheLostEndOfAConversationComesBackInItsOrder(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 4)
+	b.summarize("L1-a", 1, 6)
+	b.summarize("L1-b", 7, 12)
+	b.applied(b.model)
+	before := hash(t, b.model)
+	b.lose(span(8, 14)...)
+	report := b.repair(salvage.Options{})
+	require.Equal(t, 7, report.Restored)
+	require.Zero(t, report.Left)
+	require.Equal(t, before, hash(t, b.build()))
+	require.Zero(t, b.repair(salvage.Options{}).Events)
+}
+
+func TestASummaryWhoseEventsChangeTheirOrderIsListedInEveryRepair(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 4)
+	b.summarize("L1-a", 1, 12)
+	b.applied(b.model)
+	b.lose(3, 4, 5, 6, 13)
+	for n, want := range []int{5, 1} {
+		report := b.repair(salvage.Options{})
+		require.Equal(t, want, report.Events, n)
+		require.Len(t, report.Conversations[0].Unrestorable, 1, n)
+		require.Equal(t, "L1-a", report.Conversations[0].Unrestorable[0].ID)
+	}
+	var loss *salvage.LossError
+	_, err := salvage.Check(t.Context(), b.log, b.model)
+	require.ErrorAs(t, err, &loss)
+	require.Contains(t, loss.Remedy(), "--accept")
+	require.Zero(t, b.repair(salvage.Options{Accept: true}).Left)
+	_, err = salvage.Check(t.Context(), b.log, b.model)
+	require.NoError(t, err)
+}
+
+func TestARepairGoesOnWhereItFailed(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 3)
+	b.summarize("L1-a", 1, 9)
+	b.applied(b.model)
+	before := hash(t, b.model)
+	b.lose(span(1, 10)...)
+	report := b.repair(salvage.Options{})
+	require.Equal(t, 10, report.Restored)
+	b.lose(b.head()) // as if it had ended before the summary
+	report = b.repair(salvage.Options{})
+	require.Equal(t, 1, report.Restored)
+	require.Equal(t, before, hash(t, b.build()))
+}
+
+func TestALostDescriptionComesBack(t *testing.T) {
+	b := setup(t)
+	b.publish("s", &events.ConversationStarted{Title: "First", Cwd: "/src", Agent: "a", Tags: []string{"x"}})
+	b.talk(0, 2)
+	title, tags := "Better", []string{"y"}
+	updated := b.publish("p", &events.ConversationUpdated{Title: &title, Tags: &tags})
+	b.applied(b.model)
+	for _, lost := range []uint64{updated, 1} {
+		b.lose(lost)
+		require.Equal(t, 1, b.repair(salvage.Options{}).Restored, lost)
+		c, err := b.build().Conversation(t.Context(), conversation, graph.Latest)
+		require.NoError(t, err)
+		require.Equal(t, "Better", c.Title)
+		require.Equal(t, []string{"y"}, c.Tags)
+		require.Equal(t, "/src", c.Cwd)
+	}
+}
+
+func TestATextThatIsNotWholeIsListed(t *testing.T) {
+	b := setup(t)
+	b.publish("long", &events.MessageCreated{MessageID: "long", Role: "user", Content: strings.Repeat("x", graph.MaxBodyBytes+1)})
+	b.talk(0, 1)
+	b.applied(b.model)
+	b.lose(1, 2)
+	report := b.repair(salvage.Options{DryRun: true})
+	require.EqualValues(t, 2, report.Left)
+	require.EqualValues(t, 4, b.head(), "nothing is published")
+	report = b.repair(salvage.Options{})
+	require.Equal(t, 1, report.Restored)
+	require.EqualValues(t, 1, report.Left)
+	require.Equal(t, []salvage.Unrestorable{{Seq: 1, Kind: "message_created", ID: "long", Reason: "the read model holds only the beginning of its text"}}, report.Conversations[0].Unrestorable)
+}
+
+func TestARepairEndsWithItsContext(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 2)
+	b.applied(b.model)
+	b.lose(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := salvage.Repair(ctx, b.log, b.model, salvage.Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
