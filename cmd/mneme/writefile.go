@@ -58,9 +58,10 @@ func followed(path string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d links in a row", path, maxLinks)
 }
 
-// writeInto writes to what is there.
+// writeInto writes to what is there. Appending makes no difference to a device or a FIFO;
+// a regular file that /dev/fd names keeps what was written to it before.
 func writeInto(path string, content io.Reader) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}

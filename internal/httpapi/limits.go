@@ -28,7 +28,7 @@ const exportPatience = 2 * time.Second
 
 // limits bound what all requests together take.
 type limits struct {
-	reads, exports, imports, bodies, smallBodies, verifying *semaphore.Weighted
+	reads, exports, imports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
 
 	answers, exporting outgoing
 }
@@ -37,7 +37,7 @@ func newLimits() *limits {
 	return &limits{
 		reads: semaphore.NewWeighted(maxReads), exports: semaphore.NewWeighted(maxTransfers),
 		imports: semaphore.NewWeighted(maxTransfers),
-		bodies:  semaphore.NewWeighted(maxBodyBytes), smallBodies: semaphore.NewWeighted(maxSmallBytes),
+		bodies:  semaphore.NewWeighted(maxBodyBytes), beyond: semaphore.NewWeighted(1), smallBodies: semaphore.NewWeighted(maxSmallBytes),
 		verifying: semaphore.NewWeighted(maxVerifying),
 		answers:   outgoing{max: maxAnswerBytes},
 	}
@@ -52,6 +52,9 @@ func busy() error {
 
 // acquire waits for room.
 func acquire(ctx context.Context, room *semaphore.Weighted, n int64) error {
+	if room.TryAcquire(n) {
+		return nil
+	}
 	queued, cancel := context.WithTimeout(ctx, maxQueued)
 	defer cancel()
 	if err := room.Acquire(queued, n); err != nil {
@@ -117,15 +120,26 @@ type bodyRoom struct {
 	limits *limits
 	held   int64
 	large  bool
+	beyond bool // what comes now is beyond the room for large bodies
 }
 
 // take waits for room for n bytes more.
 func (b *bodyRoom) take(n int64) error {
 	ctx := b.huma.Context()
 	switch {
+	case b.beyond:
+		return nil
 	case b.large:
-		if err := acquire(ctx, b.limits.bodies, n); err != nil {
-			return err
+		if !b.limits.bodies.TryAcquire(n) {
+			// Large bodies that grow together could fill the room so that none of them can
+			// end. One may go beyond it: it ends, and leaves its room to the others.
+			if b.limits.beyond.TryAcquire(1) {
+				b.beyond = true
+				return nil
+			}
+			if err := acquire(ctx, b.limits.bodies, n); err != nil {
+				return err
+			}
 		}
 	case b.held+n <= smallBody:
 		if err := acquire(ctx, b.limits.smallBodies, n); err != nil {
@@ -147,5 +161,8 @@ func (b *bodyRoom) release() {
 		b.limits.bodies.Release(b.held)
 	} else {
 		b.limits.smallBodies.Release(b.held)
+	}
+	if b.beyond {
+		b.limits.beyond.Release(1)
 	}
 }

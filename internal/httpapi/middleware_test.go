@@ -13,9 +13,11 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
@@ -194,6 +196,41 @@ func TestABodyTakesTheRoomOfWhatHasArrivedAndASmallOneHasItsOwn(t *testing.T) {
 	require.NoError(t, large.SetReadDeadline(time.Now().Add(time.Minute)))
 	response, text = answer(t, large, http.MethodPost)
 	require.Equal(t, http.StatusCreated, response.StatusCode, text)
+}
+
+func TestLargeBodiesThatArriveTogetherDoNotBlockEachOther(t *testing.T) {
+	f := setupFront(t, func(*httpapi.Config) {})
+	var all sync.WaitGroup
+	var stored, refused atomic.Int64
+	for n := range 6 { // more than there is room for
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, err := fmt.Fprintf(w, "[%s%s]", structured("c1", fmt.Sprint(n), message(fmt.Sprint("m", n), "user", "hello")), strings.Repeat(" ", 60<<20))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		all.Go(func() {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.HTTPURL()+"/v1/events", &packed)
+			if !assert.NoError(t, err) {
+				return
+			}
+			request.Header.Set("Content-Type", events.ContentTypeBatch)
+			request.Header.Set("Content-Encoding", "gzip")
+			response, err := http.DefaultClient.Do(request)
+			if !assert.NoError(t, err) {
+				return
+			}
+			_ = response.Body.Close()
+			switch response.StatusCode {
+			case http.StatusCreated:
+				stored.Add(1)
+			case http.StatusServiceUnavailable:
+				refused.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.Positive(t, stored.Load())
+	require.EqualValues(t, 6, stored.Load()+refused.Load())
 }
 
 func TestABodyThatIsCutOffPublishesNothing(t *testing.T) {

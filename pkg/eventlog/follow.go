@@ -315,16 +315,16 @@ func (l *Log) conversation(ctx context.Context, tenant, conversation string, upT
 	return nil
 }
 
-// idleScan is how long a scan waits for a message before it asks whether there is one: a
+// idleScan is how often a scan that waits for a message asks whether there is one: a
 // message whose bytes are damaged is counted by the server and never delivered.
 const idleScan = time.Second
 
-// errIdle says that no message came for [idleScan].
+// errIdle says that no message came before a tick.
 var errIdle = errors.New("no message came")
 
 // next takes a message; what has arrived goes before an interruption. ok is false if
-// the follower is interrupted. After a while without a message it returns errIdle.
-func (f *Follower) next(ctx context.Context) (m Message, ok bool, err error) {
+// the follower is interrupted. When idle ticks before a message comes it returns errIdle.
+func (f *Follower) next(ctx context.Context, idle <-chan time.Time) (m Message, ok bool, err error) {
 	select {
 	case m = <-f.c:
 		return m, true, nil
@@ -335,7 +335,7 @@ func (f *Follower) next(ctx context.Context) (m Message, ok bool, err error) {
 		return m, true, nil
 	case <-f.interrupted:
 		return m, false, nil
-	case <-time.After(idleScan):
+	case <-idle:
 		return m, true, errIdle
 	case <-ctx.Done():
 		return m, false, ctx.Err()
@@ -353,8 +353,10 @@ func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yie
 	if f.Pending() == 0 {
 		return upTo + 1, nil // purged meanwhile
 	}
+	idle := time.NewTicker(idleScan)
+	defer idle.Stop()
 	for from <= upTo {
-		m, ok, err := f.next(ctx)
+		m, ok, err := f.next(ctx, idle.C)
 		if errors.Is(err, errIdle) {
 			ok, err = true, nil
 		} else if ok && err == nil {

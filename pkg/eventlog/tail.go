@@ -151,7 +151,7 @@ func (t *tail) run(ctx context.Context) (done bool, err error) {
 		return true, nil
 	}
 	for {
-		m, ok, err := f.next(ctx)
+		m, ok, err := f.next(ctx, nil) // nothing may be published for long
 		if !ok || err != nil {
 			return err != nil, err
 		}

@@ -170,11 +170,9 @@ func between(rnd *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rnd.Int64N(int64(high-low)+1))
 }
 
-// seldom are the kinds that come up in every fourth round only: rebuilds last while many other
-// faults come and go, and a damaged copy of the log teaches the same each time.
-var seldom = map[Kind]bool{Rebuild: true, Cancel: true, LogRemoved: true, LogCut: true, LogFlipped: true}
-
-const seldomEvery = 4
+// seldom says for some kinds in which rounds they come up: in every fourth or eighth. Rebuilds
+// last while many other faults come and go, and a damaged copy of the log teaches the same each time.
+var seldom = map[Kind]int{Rebuild: 4, Cancel: 4, LogRemoved: 8, LogCut: 8, LogFlipped: 8}
 
 // deal gives n faults of all kinds in turns, each kind with all of its targets in turns.
 func deal(rnd *rand.Rand, n int) []Fault {
@@ -189,7 +187,7 @@ func deal(rnd *rand.Rand, n int) []Fault {
 	for turn := 0; len(list) < n; turn++ {
 		rnd.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 		for _, kind := range kinds {
-			if seldom[kind] && turn%seldomEvery != 0 {
+			if every, ok := seldom[kind]; ok && turn%every != 0 {
 				continue
 			}
 			if len(decks[kind]) == 0 {
