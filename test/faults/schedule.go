@@ -170,9 +170,9 @@ func between(rnd *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rnd.Int64N(int64(high-low)+1))
 }
 
-// seldom says for some kinds in which rounds they come up: in every fourth or eighth. Rebuilds
+// seldom says for some kinds in which rounds they come up: in every fourth, or much more seldom. Rebuilds
 // last while many other faults come and go, and a damaged copy of the log teaches the same each time.
-var seldom = map[Kind]int{Rebuild: 4, Cancel: 4, LogRemoved: 8, LogCut: 8, LogFlipped: 8}
+var seldom = map[Kind]int{Rebuild: 4, Cancel: 4, LogRemoved: 24, LogCut: 24, LogFlipped: 24}
 
 // deal gives n faults of all kinds in turns, each kind with all of its targets in turns.
 func deal(rnd *rand.Rand, n int) []Fault {
