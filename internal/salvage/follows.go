@@ -8,15 +8,15 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// CheckedSource is what [Check] asks.
+// CheckedSource is what [Check] reads.
 type CheckedSource interface {
 	Source
 	Checkpoints(ctx context.Context) ([]projection.Checkpoint, error)
 }
 
-// follows tells whether the log still holds, at each checkpoint of the read model, the
-// event that was applied there: it is not the shorter or another log that a restore from
-// an old backup leaves.
+// follows reports whether the log still holds, at each checkpoint of the read model, the event
+// applied there. It does not after a restore from an old backup, which leaves a shorter log or
+// another one.
 func follows(ctx context.Context, log *eventlog.Log, source CheckedSource) (bool, error) {
 	checkpoints, err := source.Checkpoints(ctx)
 	if err != nil {

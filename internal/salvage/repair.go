@@ -11,20 +11,20 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Options say what [Repair] may do.
+// Options control [Repair].
 type Options struct {
 	DryRun bool // only report
-	// Accept records whatever is still missing at the end as removed on purpose: it is
-	// no longer reported, and old generations of read models may be removed again.
+	// Accept records whatever is still missing at the end as removed on purpose: it is no longer
+	// reported, and old generations of read models may be removed again.
 	Accept bool
 }
 
-// Report is what a repair found and did.
+// Report says what a repair found and did.
 type Report struct {
-	Missing       uint64 // events that had left the log unknown to anybody when the repair began
-	Left          uint64 // of them, those that are still missing
+	Missing       uint64 // events missing from the log without a record when the repair began
+	Left          uint64 // of those, the ones still missing
 	Events        int    // that only the read model holds
-	Restored      int    // of Events: written back, or restorable if it was a dry run
+	Restored      int    // of Events: written back, or restorable in a dry run
 	Inexact       int    // of Restored: content is not exactly what was published
 	Conversations []ConversationReport
 }
@@ -37,9 +37,9 @@ type ConversationReport struct {
 	Unrestorable []Unrestorable
 }
 
-// Repair writes back to the log what only the read model holds. It can be repeated: what
-// is in the log again is not written twice. The read models know the events by their
-// identity; a rebuild afterwards gives their rows the new sequences.
+// Repair writes back to the log what only the read model holds. It can be repeated: events that are
+// in the log again are not written twice. The read models know the events by their identity; a
+// later rebuild gives their rows the new sequences.
 func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (Report, error) {
 	state, err := log.State(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 		id := loss.Conversation
 		if !o.DryRun {
 			if err := writeBack(ctx, log, &loss); err != nil {
-				return fmt.Errorf("write back conversation %q of tenant %q (run the repair again to go on): %w", id.ID, id.Tenant, err)
+				return fmt.Errorf("write back conversation %q of tenant %q (run the repair again to continue): %w", id.ID, id.Tenant, err)
 			}
 		}
 		report.Events += loss.Count()
@@ -85,10 +85,10 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 		first, _ := slices.BinarySearch(loss.Seqs, m.FirstSeq)
 		behind, _ := slices.BinarySearch(loss.Seqs, m.LastSeq+1)
 		if first >= behind {
-			continue // nothing of what it covers was whole
+			continue // no part of its range was restorable
 		}
-		// Ranges leave no gap: one begins right after the event before it, the first one
-		// with the conversation.
+		// Ranges leave no gap: each begins right after the event before it, the first one at the
+		// beginning of the conversation.
 		p.FirstSeq, p.LastSeq = acks[0].Seq, acks[behind-1].Seq
 		if first > 0 && loss.Seqs[first-1] > 0 {
 			p.FirstSeq = acks[first-1].Seq + 1
@@ -108,20 +108,19 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 	return err
 }
 
-// LossError says that the log holds less of living conversations than the read model.
+// LossError means that the log holds less of living conversations than the read model.
 type LossError struct {
-	Missing       uint64 // events that left the log unknown to anybody
+	Missing       uint64 // events missing from the log without a record
 	Conversations int    // that would lose events
-	Events        int    // that they would lose
+	Events        int    // events that they would lose
 }
 
 func (e *LossError) Error() string {
 	return fmt.Sprintf("the log has lost events: %d events of %d conversations are only in the read model graph, which may be their last copy", e.Events, e.Conversations)
 }
 
-// Check returns a [*LossError] if the log holds less of a living conversation than the
-// read model. It reads the log once, about 6 s a million events, and compares only if
-// that shows that something is gone.
+// Check returns a [*LossError] if the log holds less of a living conversation than the read model.
+// It reads the log once, at about 6 s per million events, and compares only if that shows a loss.
 func Check(ctx context.Context, log *eventlog.Log, source CheckedSource) error {
 	state, err := log.State(ctx)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package salvage compares the log with the read model "graph" when the log has lost
-// events: it finds what only the read model still holds, and writes that back.
+// Package salvage compares the log with the read model "graph" when the log has lost events: it
+// finds the events that only the read model still holds, and writes them back.
 //
-// The log is the truth, but a disk can lose a part of it, and then the read models are
-// the last copy. What is found here decides whether a rebuild may throw a generation
-// away. A conversation that is deleted has nothing to lose, so it is left out.
+// The log is the truth, but a disk can lose a part of it, and then the read models are the last
+// copy. The result decides whether a rebuild may delete a generation. A deleted conversation has
+// nothing to lose, so it is left out.
 //
-// A row becomes an event with its old identity (source and id), so the read models know
-// it: they drop it as a duplicate and count it. Three things cannot come back:
+// A row becomes an event with its old identity (source and id), so the read models recognize it,
+// drop it as a duplicate and count it. Three things cannot come back:
 //
 //   - a body of which the read model holds only the first 64 KiB,
 //   - members of the data that the read model does not keep (the event then has the same
@@ -29,7 +29,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Source is what is asked of the read model "graph".
+// Source is what this package reads of the read model "graph".
 type Source interface {
 	Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error
 	Holders(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error)
@@ -41,7 +41,7 @@ type Source interface {
 
 // Unrestorable is an event that cannot be written back.
 type Unrestorable struct {
-	Seq    uint64 // it had in the log
+	Seq    uint64 // its old sequence
 	Kind   string // see [events.Kind]
 	ID     string // of the event
 	Reason string
@@ -50,22 +50,22 @@ type Unrestorable struct {
 // Loss is what the log lacks of a living conversation.
 type Loss struct {
 	Conversation events.ConversationID
-	Events       []events.Event  // whole, in the order of their old sequences
-	Seqs         []uint64        // of Events, 0 for one that had none
+	Events       []events.Event  // complete events, in the order of their old sequences
+	Seqs         []uint64        // of Events, 0 for one without
 	Inexact      int             // of Events: those whose content is not exactly what was published
 	Summaries    []graph.Summary // of a conversation that is lost as a whole: their ranges move with it
 	Unrestorable []Unrestorable
 }
 
-// Restorable is how many events can be written back.
+// Restorable returns how many events can be written back.
 func (l *Loss) Restorable() int { return len(l.Events) + len(l.Summaries) }
 
-// Count is how many events of the conversation only the read model holds.
+// Count returns how many events of the conversation only the read model holds.
 func (l *Loss) Count() int { return l.Restorable() + len(l.Unrestorable) }
 
-// Find calls yield for each living conversation of which the read model holds events that
-// the log does not, by tenant and id. It reads the whole log once and the whole read
-// model, so its duration is that of a verification without the writing.
+// Find calls yield, by tenant and id, for each living conversation with events that only the read
+// model holds. It reads the whole log and the whole read model once, so it takes as long as a
+// verification without its writes.
 func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss) error) error {
 	state, err := log.State(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss
 	return nil
 }
 
-// inventory is what the log holds.
+// inventory is the content of the log.
 type inventory struct {
 	identities    map[events.Digest]struct{}
 	conversations map[events.ConversationID]bool // true if an event describes it
@@ -127,7 +127,7 @@ const pageRows = 500
 func find(ctx context.Context, source Source, held *inventory, id events.ConversationID) (loss Loss, err error) {
 	loss.Conversation = id
 	c, err := source.Conversation(ctx, id, graph.Latest)
-	if errors.Is(err, graph.ErrNotFound) { // deleted, perhaps a moment ago
+	if errors.Is(err, graph.ErrNotFound) { // deleted, perhaps just now
 		return loss, nil
 	}
 	if err != nil {
@@ -147,8 +147,8 @@ func find(ctx context.Context, source Source, held *inventory, id events.Convers
 	return loss, s.compare(ctx)
 }
 
-// descriptionSource is the source of the event that brings a description back: which
-// events made it the read model does not know.
+// descriptionSource is the source of the event that restores a description, because the read model
+// does not know which events made it.
 const descriptionSource = "mneme/repair"
 
 func description(c graph.Conversation) (events.Event, bool) {
@@ -168,7 +168,7 @@ type salvager struct {
 	source Source
 	held   *inventory
 	loss   *Loss
-	lost   []uint64 // sequences that are gone, in order
+	lost   []uint64 // missing sequences, in order
 	calls  []graph.Ref
 }
 
@@ -234,9 +234,9 @@ func (s *salvager) entry(entry graph.Entry) {
 	}
 }
 
-// summaries takes summaries and condensed results. The range of a summary is made of
-// sequences, and an event that is written back gets a new one. Where the conversation is
-// lost as a whole its order stays, so the range can move; otherwise it cannot.
+// summaries takes summaries and condensed results. The range of a summary consists of sequences,
+// and a restored event gets a new one. If the whole conversation is lost, its order stays, so the
+// range can move; otherwise it cannot.
 func (s *salvager) summaries(ctx context.Context) error {
 	id := s.loss.Conversation
 	for from := uint64(0); ; {
@@ -281,7 +281,7 @@ func (s *salvager) summaries(ctx context.Context) error {
 	return nil
 }
 
-// written is the payload that made a summary.
+// written returns the payload that made a summary.
 func written(m graph.Summary) *events.SummaryWritten {
 	return &events.SummaryWritten{
 		SummaryID: m.SummaryID, Level: m.Level, FirstSeq: m.FirstSeq, LastSeq: m.LastSeq, FirstTurn: m.FirstTurn, LastTurn: m.LastTurn,
@@ -296,8 +296,8 @@ func (s *salvager) lostWithin(first, last uint64) bool {
 	return i < len(s.lost) && s.lost[i] <= last
 }
 
-// compare counts the events whose content is not what the read model has noted, after
-// another form was tried for results: a text and other JSON may read the same.
+// compare counts the events whose content differs from what the read model recorded. For results it
+// first tries another form, because a text and other JSON may read the same.
 func (s *salvager) compare(ctx context.Context) error {
 	id := s.loss.Conversation
 	claims := make([]projection.Claim, len(s.loss.Events))
@@ -323,7 +323,7 @@ func (s *salvager) compare(ctx context.Context) error {
 	return nil
 }
 
-// asJSON is a result whose text is read as JSON.
+// asJSON returns a result with its text read as JSON.
 func asJSON(e events.Event) (events.Event, bool) {
 	r, err := events.Record(e)
 	if err != nil {
