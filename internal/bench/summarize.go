@@ -164,7 +164,7 @@ func (o SummarizeOptions) live(ctx context.Context, paths []string, out *Summari
 	if out.Without, err = once(); err != nil {
 		return err
 	}
-	// A small threshold: much is due, and the summarizer always waits for the model.
+	// A small context budget makes much due, so the summarizer always waits for the model.
 	out.With, err = once("--summary-writer", "openai", "--llm-url", model.url, "--llm-model", "slow", "--max-context-chars", "30000", "--llm-max-calls-per-hour", "0")
 	out.Calls = model.calls.Load()
 	if err == nil {
