@@ -16,7 +16,7 @@ func realistic(b *testing.B) Event {
 		`,"model":"claude-sonnet-4","usage":{"input_tokens":1834,"output_tokens":97}}`)
 }
 
-// realisticResult is a tool.returned with 1.5 KiB of data, as a grep gives it.
+// realisticResult is a tool.returned with 1.5 KiB of data, such as a grep returns.
 func realisticResult(b *testing.B) Event {
 	return measured(b, TypeToolReturned, `{"tool_call_id":"toolu_01A9","success":true,"result":`+
 		quoted(strings.Repeat("upload/server_test.go:41:\tlistener, err := net.Listen(\"tcp\", \":8080\")\n", 18))+
@@ -62,7 +62,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkIngest is all that ingest asks of this package for one result.
+// BenchmarkIngest does all the work that ingest needs from this package for one result.
 func BenchmarkIngest(b *testing.B) {
 	header, body := EncodeMessage(realisticResult(b))
 	for b.Loop() {

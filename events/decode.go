@@ -13,9 +13,8 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// decoding says how data is read. It is what encoding/json/v2 does (names count
-// with their case, no member of the payload may be given twice) apart from two
-// habits of version 1:
+// decoding holds the options for reading data: those of encoding/json/v2 (case-sensitive names, no
+// duplicate members of the payload) except for two habits of version 1:
 //   - half of a surrogate pair, as an agent in JavaScript writes it when it cuts a
 //     text ("\ud83d"), becomes U+FFFD, but not in an identifier, see [wholeIDs]; bytes
 //     that are not UTF-8 are refused before,
@@ -23,7 +22,7 @@ import (
 //     missing and not "".
 var decoding = jsonv2.JoinOptions(jsontext.AllowInvalidUTF8(true), jsonv1.MergeWithLegacySemantics(true))
 
-// decode reads data, UTF-8, into an empty payload and validates it.
+// decode reads data, which must be UTF-8, into an empty payload and validates it.
 func decode(data []byte, p Payload) error {
 	err := jsonv2.Unmarshal(data, p, decoding)
 	if err != nil && insideTwice(err) {
@@ -39,29 +38,29 @@ func decode(data []byte, p Payload) error {
 	if err != nil {
 		return refused(err)
 	}
-	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // which Unmarshal takes for any struct
+	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // which Unmarshal accepts for any struct
 		return invalid("data", "is null, not an object")
 	}
 	return p.Validate()
 }
 
-// insideTwice tells whether a name is given twice below the payload's own members.
-// What a model wrote as arguments, or a tool gave back, is a fact and kept as it is.
+// insideTwice reports whether a name occurs twice below the payload's own members. Arguments that a
+// model wrote, and results of a tool, are facts and kept as they are.
 func insideTwice(err error) bool {
 	var syntax *jsontext.SyntacticError
 	return errors.As(err, &syntax) && errors.Is(syntax.Err, jsontext.ErrDuplicateName) && strings.Count(string(syntax.JSONPointer), "/") > 1
 }
 
-// halved is why a name of something is refused.
+// halved is the reason for refusing an identifier.
 const halved = "holds half of a surrogate pair, which is no character: it was cut in the middle of one"
 
-// identifiers are the members of a payload by which events find each other.
+// identifiers are the members of a payload that refer to other events or identify it.
 var identifiers = []jsontext.Pointer{
 	"/message_id", "/tool_call_id", "/tool_name", "/summary_id", "/supersedes", "/branched_from/conversation_id", "/branched_from/message_id",
 }
 
-// wholeIDs refuses half of a surrogate pair in an identifier: each half would become
-// U+FFFD, and two that differ the same identifier.
+// wholeIDs refuses half of a surrogate pair in an identifier. Otherwise each half would become
+// U+FFFD, and two different identifiers would become the same.
 func wholeIDs(data []byte) error {
 	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
 		return nil
@@ -69,7 +68,7 @@ func wholeIDs(data []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	for {
 		if d.PeekKind() != jsontext.KindString {
-			if _, err := d.ReadToken(); err != nil { // the end: all of it was read before
+			if _, err := d.ReadToken(); err != nil { // the end: everything was read before
 				return nil
 			}
 			continue
@@ -84,7 +83,7 @@ func wholeIDs(data []byte) error {
 	}
 }
 
-// refused turns an error of the JSON package into the words of a producer.
+// refused translates an error of the JSON package into terms that a producer knows.
 func refused(err error) error {
 	var syntax *jsontext.SyntacticError
 	var typed *jsonv2.SemanticError
@@ -99,10 +98,11 @@ func refused(err error) error {
 	return invalid("data", "is not JSON: %v", err)
 }
 
-// maxPathBytes is where the path of a refusal is cut: names come from the producer.
+// maxPathBytes is the length at which the path of a refusal is cut, because names come from the
+// producer.
 const maxPathBytes = 256
 
-// dataPath is a JSON pointer as a path into the data: "/references/0/file" becomes
+// dataPath turns a JSON pointer into a path into the data: "/references/0/file" becomes
 // "data.references[0].file".
 func dataPath(pointer jsontext.Pointer) string {
 	var path strings.Builder
@@ -124,7 +124,7 @@ func dataPath(pointer jsontext.Pointer) string {
 	return path.String()
 }
 
-// given names the JSON that stands where something else is wanted.
+// given names the JSON type that was found.
 func given(e *jsonv2.SemanticError) string {
 	switch e.JSONKind {
 	case jsontext.KindString:
@@ -144,7 +144,7 @@ func given(e *jsonv2.SemanticError) string {
 	return "a JSON " + e.JSONKind.String()
 }
 
-// wanted names what can become a Go value of this type.
+// wanted names the JSON that can become a Go value of this type.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

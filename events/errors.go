@@ -8,14 +8,14 @@ import (
 // ErrInvalid is the class of every refusal of this package.
 var ErrInvalid = errors.New("invalid event")
 
-// Invalid says which field of an event was refused and why.
-// Field is a CloudEvents attribute ("id"), a path into the data
-// ("data.message_id"), or "subject token", "body" for what lies outside of both.
+// Invalid says which field of an event was refused and why. Field is a CloudEvents attribute
+// ("id"), a path into the data ("data.message_id"), or, for anything outside of both, "subject
+// token" or "body".
 type Invalid struct {
 	Field  string
 	Reason string
-	// TooLarge is set if the event is over [MaxEventBytes] as a whole; a field that is too
-	// long is only invalid.
+	// TooLarge is set if the whole event is over [MaxEventBytes]; a single field that is too long
+	// is only invalid.
 	TooLarge bool
 }
 
@@ -28,7 +28,7 @@ func invalid(field, format string, args ...any) error {
 	return &Invalid{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// tooLarge refuses an event of a size over [MaxEventBytes].
+// tooLarge refuses an event whose size is over [MaxEventBytes].
 func tooLarge(size int) error {
 	return &Invalid{Field: "body", Reason: fmt.Sprintf("is %d bytes long, the limit is %d", size, MaxEventBytes), TooLarge: true}
 }

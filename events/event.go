@@ -26,10 +26,9 @@ type Event struct {
 	Data            []byte
 }
 
-// New makes an event of the vocabulary from its payload. It sets the
-// partitionkey extension to the conversation, as the CloudEvents partitioning
-// extension asks. The caller may set Time and further extensions, and DataContentType if
-// the data of a [Foreign] payload is not JSON.
+// New makes an event of the vocabulary from its payload. It sets the partitionkey extension to the
+// conversation, as the CloudEvents partitioning extension requires. The caller may set Time and
+// further extensions, and DataContentType if the data of a [Foreign] payload is not JSON.
 //
 // It returns an [*Invalid] if the payload or an id breaks a rule.
 func New(conversation, source, id string, payload Payload) (Event, error) {
@@ -60,9 +59,8 @@ func (e *Event) Extension(name string) string {
 	return s
 }
 
-// Recorded is a valid event of the vocabulary with its typed payload. Tenant and
-// Seq are known once the log holds it: the subject names the one, the stream
-// gives the other.
+// Recorded is a valid event of the vocabulary with its typed payload. Tenant and Seq are known once
+// the log holds the event: Tenant comes from the subject, Seq from the stream.
 type Recorded struct {
 	Event
 	Tenant  string
@@ -83,8 +81,8 @@ func Record(e Event) (Recorded, error) {
 	return record(e)
 }
 
-// RecordMessage is [DecodeMessage] and [Record] in one. Beside an error it returns
-// what could be read of the envelope, for whoever lists the refused event.
+// RecordMessage is [DecodeMessage] followed by [Record]. With an error it also returns the readable
+// part of the envelope, so that callers can list the refused event.
 func RecordMessage(header map[string][]string, body []byte) (Recorded, error) {
 	e, err := DecodeMessage(header, body)
 	if err != nil {
@@ -93,7 +91,7 @@ func RecordMessage(header map[string][]string, body []byte) (Recorded, error) {
 	return record(e)
 }
 
-// record checks an event whose envelope is valid against the vocabulary.
+// record checks an event with a valid envelope against the vocabulary.
 func record(e Event) (Recorded, error) {
 	if e.SpecVersion != "1.0" {
 		return Recorded{Event: e}, invalid("specversion", "%q is not accepted, send 1.0", e.SpecVersion)
@@ -121,7 +119,7 @@ func record(e Event) (Recorded, error) {
 	return Recorded{Event: e, Payload: p}, nil
 }
 
-// check holds the rules of CloudEvents and the limits that every event has.
+// check applies the rules of CloudEvents and the limits for every event.
 func (e *Event) check() error {
 	switch e.SpecVersion {
 	case "1.0", "0.3":
@@ -182,8 +180,8 @@ func isAttributeName(s string) bool {
 	return s != ""
 }
 
-// isJSON tells whether data of this content type is JSON. No content type means
-// JSON, as the CloudEvents JSON format says.
+// isJSON reports whether data of this content type is JSON. No content type means JSON, as in the
+// CloudEvents JSON format.
 func isJSON(contentType string) bool {
 	if contentType == "" || contentType == "application/json" {
 		return true
@@ -197,14 +195,14 @@ type Digest [16]byte
 
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// IsZero tells whether the digest was never set.
+// IsZero reports whether the digest was never set.
 func (d Digest) IsZero() bool { return d == Digest{} }
 
-// DigestOf hashes parts with SHA-256, each after its length, so that no two
-// different lists of parts have the same bytes.
+// DigestOf hashes parts with SHA-256, each preceded by its length, so that different lists of parts
+// never hash the same bytes.
 func DigestOf(parts ...string) Digest {
 	h := sha256.New()
-	var room [512]byte // a long part goes through in pieces: it is not copied as a whole
+	var room [512]byte // hash a long part in pieces, so that it is not copied as a whole
 	for _, p := range parts {
 		piece := binary.BigEndian.AppendUint64(room[:0], uint64(len(p)))
 		for {
@@ -220,16 +218,16 @@ func DigestOf(parts ...string) Digest {
 	return Digest(h.Sum(sum[:0])[:16])
 }
 
-// Identity is what makes an event itself: tenant, conversation, source and id.
-// As text it is the event's Nats-Msg-Id. JetStream's message ids are global to a
-// stream; without the tenant one tenant's event would swallow another's.
+// Identity returns the digest that identifies an event: of tenant, conversation, source and id. As
+// text it is the event's Nats-Msg-Id. JetStream's message ids are global to a stream, so without
+// the tenant one tenant's event could suppress another's.
 func (e *Event) Identity(tenant string) Digest {
 	return DigestOf(tenant, e.Subject, e.Source, e.ID)
 }
 
-// Content is the fingerprint of what an event says: its type and its data
-// without insignificant white space and escaped letters. A repeat has the same content, whatever
-// mode or time it was sent with.
+// Content returns the fingerprint of an event's content: its type, and its data without
+// insignificant white space and escaped letters. A repeat has the same content, whatever its mode
+// or time.
 func (e *Event) Content() Digest {
 	data := e.Data
 	if isJSON(e.DataContentType) {
@@ -251,10 +249,10 @@ func (e *Event) Equal(o *Event) bool {
 		e.DataSchema == o.DataSchema && maps.Equal(e.Extensions, o.Extensions) && slices.Equal(e.Data, o.Data)
 }
 
-// ConversationID names a conversation: ids are unique within their tenant only.
+// ConversationID names a conversation: ids are unique only within their tenant.
 type ConversationID struct{ Tenant, ID string }
 
-// Conversation is the conversation that a recorded event belongs to.
+// Conversation returns the conversation that a recorded event belongs to.
 func (r *Recorded) Conversation() ConversationID {
 	return ConversationID{Tenant: r.Tenant, ID: r.Subject}
 }

@@ -4,8 +4,8 @@ import "strings"
 
 // Foreign is the payload of an event whose type another project defined, such as
 // com.example.build.finished. The log keeps it like any other event of its conversation;
-// projections that have no reducer for its type skip it. Only the rules of CloudEvents
-// and the limits of this package apply to it: Data may be of any content type, or empty.
+// projections without a reducer for its type skip it. Only the rules of CloudEvents and the limits
+// of this package apply to it: Data may have any content type, or be empty.
 type Foreign struct {
 	Type string
 	Data []byte // as published; a reducer decodes it
@@ -25,9 +25,9 @@ func (f *Foreign) Validate() error {
 // Key implements [Payload]. It is empty: only the event's own identity counts.
 func (*Foreign) Key() string { return "" }
 
-// IsForeign reports whether a type belongs to another project: a reverse domain name of
-// at least three labels (letters, digits, "-" and "_"), outside of dev.mneme. A shorter
-// name, or a misspelled one of ours, would be skipped without anybody noticing.
+// IsForeign reports whether a type belongs to another project: a reverse domain name of at least
+// three labels (letters, digits, "-" and "_"), outside of dev.mneme. Other names are refused,
+// because a short name, or a misspelled one of ours, would otherwise be skipped unnoticed.
 func IsForeign(eventType string) bool {
 	labels := strings.Split(eventType, ".")
 	if len(labels) < 3 || strings.EqualFold(labels[0]+"."+labels[1]+".", typePrefix) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzDecodeMessage reads header lines ("name: value") and a body. Whatever is
-// accepted must come through both modes; whatever is not must say why.
+// FuzzDecodeMessage reads header lines ("name: value") and a body. Accepted input must survive both
+// modes; refused input must have a reason.
 func FuzzDecodeMessage(f *testing.F) {
 	for _, eventType := range Types() {
 		full, minimal := golden(f, eventType)

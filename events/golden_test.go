@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A published version of a type never changes: these files may gain lines for new
-// optional fields, and lose none.
+// A published version of a type never changes: these files may gain lines for new optional fields,
+// but never lose any.
 func TestGoldenEventsComeOutOfBothModesByteForByte(t *testing.T) {
 	for _, eventType := range Types() {
 		t.Run(eventType, func(t *testing.T) {
@@ -83,7 +83,7 @@ func normalPayload(t *testing.T, p Payload) (normal any) {
 	return normal
 }
 
-// writeMessage is a NATS message as text: its headers, sorted, and its body.
+// writeMessage returns a NATS message as text: its headers, sorted, and its body.
 func writeMessage(out *bytes.Buffer, header map[string][]string, body []byte) {
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		fmt.Fprintf(out, "%s: %s\n", name, strings.Join(header[name], ", "))

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// requireSame compares two events as far as every mode keeps them: an extension's
-// value as text (headers have no types) and JSON data without its white space.
+// requireSame compares the parts of two events that every mode keeps: an extension's value as text
+// (headers have no types) and JSON data without its white space.
 func requireSame(t require.TestingT, want, got Event) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
@@ -52,7 +52,7 @@ func requireRoundTrips(t require.TestingT, e Event) {
 	require.Equal(t, e.Identity("t"), back.Identity("t"))
 }
 
-// requireInvalid returns the *Invalid of an error that must be one.
+// requireInvalid returns the *Invalid of an error, which must be one.
 func requireInvalid(t require.TestingT, err error) *Invalid {
 	require.ErrorIs(t, err, ErrInvalid)
 	var refusal *Invalid
@@ -62,7 +62,8 @@ func requireInvalid(t require.TestingT, err error) *Invalid {
 	return refusal
 }
 
-// golden is one event type's two examples: all fields, and only what must be.
+// golden holds two examples of one event type: one with all fields, one with only the required
+// ones.
 func golden(t testing.TB, eventType string) (full, minimal Event) {
 	t.Helper()
 	batch, err := os.ReadFile(filepath.Join("testdata", "golden", eventType+".json"))

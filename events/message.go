@@ -13,13 +13,13 @@ const (
 	ContentTypeBatch = "application/cloudevents-batch+json"
 )
 
-// Header names that are not attributes.
+// Headers that are not attributes.
 const (
 	headerPrefix      = "ce-"
 	headerContentType = "content-type"
 
-	// HeaderMsgID carries the event's identity; JetStream drops a repeat that
-	// comes within its duplicate window.
+	// HeaderMsgID carries the event's identity; JetStream drops a repeat within its duplicate
+	// window.
 	HeaderMsgID = "Nats-Msg-Id"
 )
 
@@ -32,7 +32,7 @@ const (
 func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 	var e Event
 	var contentType string
-	var broken error // of binary mode: structured mode pays no heed to attributes in the header
+	var broken error // of binary mode: structured mode ignores attributes in headers
 	seen := make([]string, 0, 16)
 	for name, values := range header {
 		switch attribute, ours := attributeName(name); {
@@ -68,7 +68,7 @@ func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 	return e, e.check()
 }
 
-// attributeName is the attribute that a ce- header carries; false if it is none.
+// attributeName returns the attribute that a ce- header carries; false if it carries none.
 func attributeName(header string) (string, bool) {
 	if len(header) <= len(headerPrefix) || !strings.EqualFold(header[:len(headerPrefix)], headerPrefix) {
 		return "", false
@@ -76,8 +76,7 @@ func attributeName(header string) (string, bool) {
 	return strings.ToLower(header[len(headerPrefix):]), true
 }
 
-// setHeader stores an attribute that came as a header, unless it was seen before
-// ("ce-id" and "CE-ID").
+// setHeader stores an attribute from a header, unless it was seen before ("ce-id" and "CE-ID").
 func (e *Event) setHeader(attribute string, values, seen []string) error {
 	if len(values) > 1 {
 		return invalid(attribute, "is given %d times", len(values))
@@ -92,9 +91,9 @@ func (e *Event) setHeader(attribute string, values, seen []string) error {
 	return e.set(attribute, value)
 }
 
-// EncodeMessage writes an event in binary mode, as the NATS protocol binding
-// says. The event must be valid, as [New], [Record] and the decoders make it. An
-// extension that is a bool or an integer becomes text: header values have no type.
+// EncodeMessage writes an event in binary mode, following the NATS protocol binding. The event must
+// be valid, as [New], [Record] and the decoders return it. An extension that is a bool or an
+// integer becomes text, because header values have no type.
 func EncodeMessage(e Event) (header map[string][]string, body []byte) {
 	header = make(map[string][]string, 8+len(e.Extensions))
 	put := func(name, value string) {
@@ -122,7 +121,7 @@ func EncodeMessage(e Event) (header map[string][]string, body []byte) {
 	return header, e.Data
 }
 
-// set stores an attribute that came as text.
+// set stores an attribute given as text.
 func (e *Event) set(attribute, value string) error {
 	switch attribute {
 	case "specversion":
@@ -154,8 +153,8 @@ func (e *Event) set(attribute, value string) error {
 	return nil
 }
 
-// finish gives the attribute that CloudEvents 0.3 called schemaurl its name of 1.0.
-// In 1.0 an extension may have that name.
+// finish renames the attribute that CloudEvents 0.3 called schemaurl to its name in 1.0. In 1.0 an
+// extension may have the old name.
 func (e *Event) finish() {
 	if url := e.Extension("schemaurl"); e.SpecVersion == "0.3" && url != "" {
 		e.DataSchema = url
@@ -168,8 +167,8 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// encodeHeader percent-encodes what a header value can't hold: space, double
-// quote, percent and all outside of printable ASCII.
+// encodeHeader percent-encodes what a header value can't hold: space, double quote, percent, and
+// everything outside of printable ASCII.
 func encodeHeader(s string) string {
 	clean := true
 	for i := 0; i < len(s) && clean; i++ {
@@ -192,8 +191,8 @@ func encodeHeader(s string) string {
 
 func isHeaderByte(c byte) bool { return 0x21 <= c && c <= 0x7E && c != '"' && c != '%' }
 
-// decodeHeader undoes encodeHeader; as the binding asks it also takes quoted
-// values, lower-case hex and needless escapes.
+// decodeHeader undoes encodeHeader. As the binding requires, it also takes quoted values,
+// lower-case hex and unnecessary escapes.
 func decodeHeader(attribute, s string) (string, error) {
 	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
 		s = unquote(s[1 : len(s)-1])

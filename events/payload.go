@@ -8,18 +8,17 @@ type Payload interface {
 	EventType() string
 	// Validate returns an [*Invalid] that names the first field that breaks a rule.
 	Validate() error
-	// Key is the id by which the payload is unique within its conversation, with
-	// its noun ("message/m1"), or "" if only the event's own identity counts.
+	// Key is the id by which the payload is unique within its conversation, with its noun
+	// ("message/m1"), or "" if only the event's own identity counts.
 	Key() string
 }
 
-// absent marks a required string that the JSON did not have; "" is a legal
-// content. Decoded JSON is UTF-8 and never holds this byte.
+// absent marks a required string that the JSON did not have, because "" is valid content. Decoded
+// JSON is UTF-8 and never holds this byte.
 const absent = "\xffabsent"
 
-// The comments and jsonschema tags below become the schemas in schemas/ (run go
-// generate after a change). What Validate checks and the tags say is the same, as
-// a test proves.
+// The comments and jsonschema tags below become the schemas in schemas/ (run go generate after a
+// change). Validate and the tags have the same rules; a test checks this.
 //
 //go:generate go run ./internal/schemagen
 
@@ -28,7 +27,7 @@ const absent = "\xffabsent"
 type ConversationStarted struct {
 	Title   string   `json:"title,omitempty"`
 	Tags    []string `json:"tags,omitempty"`
-	Agent   string   `json:"agent,omitempty"` // The program that converses, such as claude-code.
+	Agent   string   `json:"agent,omitempty"` // The agent's program, such as claude-code.
 	Model   string   `json:"model,omitempty"`
 	Cwd     string   `json:"cwd,omitempty"` // The directory that relative paths of tool calls start from.
 	Project string   `json:"project,omitempty"`
@@ -44,15 +43,14 @@ type BranchedAt struct {
 	MessageID      string `json:"message_id" jsonschema:"required,minLength=1,maxLength=512"`
 }
 
-// ConversationUpdated changes what it names; what it leaves out stays.
+// ConversationUpdated changes the fields that it has; the others stay as they are.
 type ConversationUpdated struct {
 	Title  *string   `json:"title,omitempty"`
 	Tags   *[]string `json:"tags,omitempty"`
 	Status string    `json:"status,omitempty" jsonschema:"enum=active,enum=archived"`
 }
 
-// ConversationDeleted makes every projection drop the conversation and refuse
-// what comes later.
+// ConversationDeleted makes every projection drop the conversation and refuse its later events.
 type ConversationDeleted struct {
 	Reason string `json:"reason,omitempty"`
 }
@@ -63,16 +61,15 @@ type MessageCreated struct {
 	Role       string          `json:"role" jsonschema:"required,enum=user,enum=assistant,enum=system"`
 	Content    string          `json:"content" jsonschema:"required"`
 	Reasoning  string          `json:"reasoning,omitempty"` // What the model thought before it answered.
-	Speaker    string          `json:"speaker,omitempty"`   // The name of who speaks, where a role has several.
+	Speaker    string          `json:"speaker,omitempty"`   // The speaker's name, if several share a role.
 	Session    string          `json:"session,omitempty"`   // The run of the agent that the message belongs to.
 	Model      string          `json:"model,omitempty"`
 	Usage      json.RawMessage `json:"usage,omitempty"` // Token counts as the model's provider gives them, any JSON.
 	References []Reference     `json:"references,omitempty"`
-	Origin     string          `json:"origin,omitempty"` // Where a message comes from that nobody wrote, such as compaction.
+	Origin     string          `json:"origin,omitempty"` // The origin of a message that no user or model wrote, such as compaction.
 }
 
-// Reference is a piece of code that a message speaks of. Lines count from 1, 0 is
-// unknown.
+// Reference is a piece of code that a message refers to. Lines count from 1; 0 means unknown.
 type Reference struct {
 	File      string `json:"file" jsonschema:"required,minLength=1"`
 	StartLine int    `json:"start_line,omitempty" jsonschema:"minimum=0"`
@@ -86,7 +83,7 @@ type ToolCalled struct {
 	ToolCallID string          `json:"tool_call_id" jsonschema:"required,minLength=1,maxLength=512"` // Unique in the conversation.
 	MessageID  string          `json:"message_id,omitempty" jsonschema:"maxLength=512"`
 	ToolName   string          `json:"tool_name" jsonschema:"required,minLength=1,maxLength=512"`
-	Arguments  json.RawMessage `json:"arguments" jsonschema:"required"` // Any JSON, as a rule an object.
+	Arguments  json.RawMessage `json:"arguments" jsonschema:"required"` // Any JSON, usually an object.
 	Iteration  int             `json:"iteration,omitempty" jsonschema:"minimum=0"`
 }
 
@@ -101,17 +98,16 @@ type ToolReturned struct {
 	Files      []FileOp `json:"files,omitempty"` // The files that the call touched, if the runtime knows.
 }
 
-// FileOp is a file that a tool touched, as the runtime itself knows it.
+// FileOp is a file that a tool touched, as reported by the runtime.
 type FileOp struct {
 	Path string `json:"path" jsonschema:"required,minLength=1"`
 	Op   string `json:"op" jsonschema:"required,enum=read,enum=write,enum=edit,enum=search,enum=list"`
 }
 
-// SummaryWritten is a summary of a range of the conversation. Sequences are those
-// of the log.
+// SummaryWritten is a summary of a range of the conversation. Sequences are those of the log.
 type SummaryWritten struct {
 	SummaryID string `json:"summary_id" jsonschema:"required,minLength=1,maxLength=512"`
-	// 1 summarises turns, each higher level the summaries of the one below.
+	// 1 summarizes turns; each higher level summarizes the summaries of the level below.
 	Level          int      `json:"level" jsonschema:"required,minimum=1"`
 	FirstSeq       uint64   `json:"first_seq" jsonschema:"required,minimum=1"`
 	LastSeq        uint64   `json:"last_seq" jsonschema:"required,minimum=1"` // Not below first_seq.
@@ -127,7 +123,7 @@ type SummaryWritten struct {
 	Tools          []string `json:"tools"`
 	TurnCount      int      `json:"turn_count" jsonschema:"minimum=0"`
 	Method         string   `json:"method" jsonschema:"required,enum=llm,enum=extractive"`
-	FallbackReason string   `json:"fallback_reason,omitempty"` // Why a model was configured and did not write it.
+	FallbackReason string   `json:"fallback_reason,omitempty"` // Why the configured model did not write it.
 	Model          string   `json:"model,omitempty"`
 	PromptHash     string   `json:"prompt_hash,omitempty"`
 	CharsIn        int      `json:"chars_in" jsonschema:"minimum=0"`
@@ -162,17 +158,15 @@ func (p *ToolReturned) Key() string      { return ToolResultKey(p.ToolCallID) }
 func (p *SummaryWritten) Key() string    { return SummaryKey(p.SummaryID) }
 func (*ToolCondensed) Key() string       { return "" }
 
-// MessageKey, ToolCallKey, ToolResultKey and SummaryKey are the payload keys by which
-// a message, a call, the result of a call and a summary are looked up in their
-// conversation.
+// MessageKey, ToolCallKey, ToolResultKey and SummaryKey return the payload keys for looking up a
+// message, a call, the result of a call and a summary in their conversation.
 func MessageKey(id string) string        { return "message/" + id }
 func ToolCallKey(id string) string       { return "tool_call/" + id }
 func ToolResultKey(callID string) string { return "tool_result/" + callID }
 func SummaryKey(id string) string        { return "summary/" + id }
 
-// Text is the arguments as the agent wrote them: JSON without white space and escaped
-// letters.
+// Text returns the arguments as the agent wrote them: JSON without white space and escaped letters.
 func (p *ToolCalled) Text() string { return string(compact(p.Arguments)) }
 
-// Text is the result as the agent read it, see [Result.Text].
+// Text returns the result as the agent read it, see [Result.Text].
 func (p *ToolReturned) Text() string { return p.Result.Text() }

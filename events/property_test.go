@@ -50,7 +50,7 @@ func TestIdsOfEveryKindAreOneToken(t *testing.T) {
 	}
 }
 
-// requirePublishable checks the server's rules of a subject one may publish to.
+// requirePublishable checks the server's rules for a subject to publish to.
 func requirePublishable(t require.TestingT, subject string) {
 	require.Len(t, strings.Split(subject, "."), 4)
 	for _, token := range strings.Split(subject, ".") {
@@ -70,9 +70,9 @@ func TestUnescapeUndoesEscape(t *testing.T) {
 	})
 }
 
-func TestIdentityTellsApartWhereOnePartEndsAndTheNextBegins(t *testing.T) {
+func TestIdentityDependsOnWhereItsPartsEnd(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		// Two ways to cut the same text into four parts.
+		// Two ways to split the same text into four parts.
 		text := genText(4, 80).Draw(r, "text")
 		parts := func(label string) [4]string {
 			var p [4]string
@@ -93,7 +93,7 @@ func TestIdentityTellsApartWhereOnePartEndsAndTheNextBegins(t *testing.T) {
 	})
 }
 
-func TestIdentityIsNotTouchedByWhatAnEventSays(t *testing.T) {
+func TestIdentityDoesNotDependOnContent(t *testing.T) {
 	e, _ := golden(t, TypeMessageCreated)
 	other := e
 	other.Type, other.Data, other.Extensions, other.Time = TypeToolCalled, []byte("1"), nil, e.Time.Add(1)
@@ -117,7 +117,7 @@ func TestContentIsTheSameWhateverTheModeAndWhiteSpace(t *testing.T) {
 	})
 }
 
-func TestContentIgnoresWhiteSpaceOutsideOfStringsAndEscapedLetters(t *testing.T) {
+func TestContentIgnoresWhiteSpaceAndEscapedLetters(t *testing.T) {
 	content := func(data string) Digest { return (&Event{Type: "t", Data: []byte(data)}).Content() }
 	require.Equal(t, content(`{"a":"x y","b":[1,2]}`), content("{ \"a\" :\t\"x y\",\r\n\"b\": [1, 2] }\n"))
 	require.Equal(t, content(`{"a":"café/\n"}`), content(`{"a":"caf\u00e9\/\n"}`), "encoders differ in what they escape")
@@ -132,7 +132,7 @@ func TestContentIgnoresWhiteSpaceOutsideOfStringsAndEscapedLetters(t *testing.T)
 	require.NotEqual(t, text("1 2"), text("12"))
 }
 
-func TestContentTellsDifferentDataApart(t *testing.T) {
+func TestDifferentDataHasDifferentContent(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := genJSON("").Draw(r, "a"), genJSON("").Draw(r, "b")
 		x, y := Event{Type: "t", Data: a}, Event{Type: "t", Data: b}

@@ -45,7 +45,7 @@ func TestARefusalOfStructuredModeNamesTheFieldAndTheReason(t *testing.T) {
 	}
 }
 
-func TestStructuredModePaysNoHeedToAttributesInTheHeader(t *testing.T) {
+func TestStructuredModeIgnoresAttributesInHeaders(t *testing.T) {
 	header := map[string][]string{
 		"content-type": {ContentTypeEvent + "; charset=utf-8"}, "ce-id": {"1", "2"}, "CE-Time": {"yesterday"}, "ce-source": {"%ff"},
 	}
@@ -57,14 +57,14 @@ func TestStructuredModePaysNoHeedToAttributesInTheHeader(t *testing.T) {
 	require.Equal(t, `{"a":1}`, string(e.Data), "it does not alias the body")
 }
 
-func TestSplitBatchRefusesWhatIsNoArray(t *testing.T) {
+func TestSplitBatchRefusesAnythingButAnArray(t *testing.T) {
 	for body, reason := range map[string]string{``: "is no JSON array", `{}`: "is no JSON array", `null`: "is null", `[1`: "is no JSON array"} {
 		_, err := SplitBatch([]byte(body))
 		requireRefused(t, "body", reason, err)
 	}
 }
 
-func TestEncodeStructuredRefusesWhatNobodyCouldRead(t *testing.T) {
+func TestEncodeStructuredRefusesUnreadableEvents(t *testing.T) {
 	valid := Event{SpecVersion: "1.0", ID: "1", Source: "s", Type: "t"}
 	for field, change := range map[string]func(*Event){
 		"id":    func(e *Event) { e.ID = "" },

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refusal is what a producer reads: the field, and words of the reason.
+// refusal is what a producer sees: the field, and words of the reason.
 type refusal struct {
 	name   string
 	change func(*message)
@@ -16,7 +16,7 @@ type refusal struct {
 	reason string
 }
 
-// message is a binary message before it is broken.
+// message is a valid binary message, which each case then breaks.
 type message struct {
 	header map[string][]string
 	body   string

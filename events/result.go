@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Result is what a tool gave back: a text, or any other JSON. The zero Result is
-// none at all, which [ToolReturned] refuses.
+// Result is what a tool returned: a text, or any other JSON. The zero Result means none, which
+// [ToolReturned] refuses.
 type Result struct {
 	form resultForm
 	text string // as the agent read it
@@ -24,11 +24,11 @@ const (
 	jsonResult
 )
 
-// TextResult is a result that is a text.
+// TextResult returns a result that is a text.
 func TextResult(text string) Result { return Result{textResult, text} }
 
-// JSONResult is a result of any JSON; a JSON string is the same as its
-// [TextResult]. No bytes are no result; [New] refuses what is not JSON.
+// JSONResult returns a result of any JSON; a JSON string gives the same as [TextResult]. Without
+// bytes there is no result; [New] refuses bytes that are not JSON.
 func JSONResult(raw []byte) Result {
 	var r Result
 	if len(raw) > 0 && r.UnmarshalJSON(raw) != nil {
@@ -37,14 +37,14 @@ func JSONResult(raw []byte) Result {
 	return r
 }
 
-// Text is the result as the agent read it: a JSON string without its quotes, any
-// other JSON without its white space and escaped letters. It costs nothing.
+// Text returns the result as the agent read it: a JSON string without its quotes, any other JSON
+// without its white space and escaped letters. It costs nothing.
 func (r Result) Text() string { return r.text }
 
-// IsZero tells whether there is no result. A text that is empty is one.
+// IsZero reports whether there is no result. An empty text is a result.
 func (r Result) IsZero() bool { return r.form == noResult }
 
-// UnmarshalJSONFrom is how Record reads a result.
+// UnmarshalJSONFrom lets Record read a result.
 func (r *Result) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	value, err := d.ReadValue()
 	if err != nil {
@@ -56,8 +56,8 @@ func (r *Result) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	case bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value):
 		*r = TextResult(string(value[1 : len(value)-1]))
 	default:
-		// The value was checked when it was read. All that is left to report is half
-		// of a surrogate pair, which has become U+FFFD.
+		// The value was checked when it was read. Only half of a surrogate pair can still be an
+		// error, and it has become U+FFFD.
 		text, _ := jsontext.AppendUnquote(nil, value)
 		*r = TextResult(string(text))
 	}
@@ -67,7 +67,7 @@ func (r *Result) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // UnmarshalJSON is for encoding/json.
 func (r *Result) UnmarshalJSON(raw []byte) error { return jsonv2.Unmarshal(raw, r, decoding) }
 
-// MarshalJSON writes a text as [New] writes every other: without escapes for HTML.
+// MarshalJSON writes a text as [New] writes all others: without escapes for HTML.
 func (r Result) MarshalJSON() ([]byte, error) {
 	switch r.form {
 	case textResult:
@@ -78,7 +78,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// marshal writes JSON without a line break at its end, and "<" as it is: it is
+// marshal writes JSON without a line break at its end, and leaves "<" as it is, because it is
 // common in code and would take six bytes.
 func marshal(value any) ([]byte, error) {
 	var out bytes.Buffer
@@ -90,9 +90,9 @@ func marshal(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// compact is JSON without insignificant white space, and with letters instead of
-// the escapes that some encoders write for them (é and /, not \u00e9 and \/): the same
-// bytes if it has neither, or if it is no JSON.
+// compact returns JSON without insignificant white space, and with letters instead of the escapes
+// that some encoders write for them (é and /, not \u00e9 and \/). It returns the same bytes if
+// there is nothing to change, or if they are not JSON.
 func compact(text []byte) []byte {
 	if !hasSpace(text) && !bytes.Contains(text, []byte(`\u`)) && !bytes.Contains(text, []byte(`\/`)) {
 		return text
@@ -104,8 +104,8 @@ func compact(text []byte) []byte {
 	return shorter
 }
 
-// hasSpace tells whether JSON text has white space outside of its strings. Most
-// data has none, and then needs no compact copy.
+// hasSpace reports whether JSON text has white space outside of its strings. Most data has none,
+// and then needs no compact copy.
 func hasSpace(text []byte) bool {
 	for len(text) > 0 {
 		outside, rest, quoted := bytes.Cut(text, []byte{'"'})
@@ -122,7 +122,7 @@ func hasSpace(text []byte) bool {
 	return false
 }
 
-// afterString is what follows the quote that ends a JSON string, nil if none does.
+// afterString returns what follows the quote that ends a JSON string, nil if no quote does.
 func afterString(text []byte) []byte {
 	for {
 		quote := bytes.IndexByte(text, '"')

@@ -40,7 +40,7 @@ func TestAResultIsWhatTheAgentRead(t *testing.T) {
 	}
 }
 
-func TestAResultThatIsMissingOrNoJSONIsRefused(t *testing.T) {
+func TestAMissingOrMalformedResultIsRefused(t *testing.T) {
 	for _, none := range []Result{{}, JSONResult(nil)} {
 		require.True(t, none.IsZero())
 		_, err := New("c", "s", "1", &ToolReturned{ToolCallID: "t", Result: none})
@@ -82,7 +82,7 @@ func TestEveryJSONComesBackAsAResultWithoutItsWhiteSpace(t *testing.T) {
 	})
 }
 
-// Models do write a name twice; what they wrote is a fact.
+// Models do write a name twice, and what they wrote is a fact.
 func TestANameGivenTwiceInsideArgumentsIsKeptAsItIs(t *testing.T) {
 	for _, c := range []struct{ eventType, data string }{
 		{TypeToolCalled, `{"tool_call_id":"t","tool_name":"x","arguments":{"path":"a","path":"b"}}`},
@@ -100,7 +100,7 @@ func TestANameGivenTwiceInsideArgumentsIsKeptAsItIs(t *testing.T) {
 	}
 }
 
-func TestArgumentsAreTheSameTextWhateverTheProducersEncoder(t *testing.T) {
+func TestTheEncoderDoesNotChangeTheTextOfArguments(t *testing.T) {
 	python := &ToolCalled{Arguments: json.RawMessage(`{"pattern": "caf\u00e9", "path": "a\/b"}`)}
 	require.Equal(t, `{"pattern":"café","path":"a/b"}`, python.Text())
 }

@@ -38,14 +38,14 @@ func TestGoldenDataFitsItsSchema(t *testing.T) {
 	}
 }
 
-// edges are values to put in the place of any field.
+// edges are values to try in the place of any field.
 var edges = []any{
 	nil, true, 0, 1, -1, 1.5, "", "x", "active", "llm", "read", "user", "User", "robot",
 	strings.Repeat("i", MaxIDBytes), strings.Repeat("i", MaxIDBytes+1),
 	[]any{}, []any{"x"}, []any{1}, []any{map[string]any{}}, map[string]any{}, map[string]any{"new": 1},
 }
 
-// removed in the place of a value means that the member is left out.
+// removed, used as a value, means that the member is left out.
 type removed struct{}
 
 func TestValidateAndTheSchemaAgreeOnEachChangeOfOneField(t *testing.T) {
@@ -101,11 +101,11 @@ func TestUnknownFieldsAreAccepted(t *testing.T) {
 	}
 }
 
-// The differences that the comment of Schema lists; a new one must be listed too.
+// The differences listed in the comment of Schema; a new one must be added there.
 func TestWhatASchemaCannotSay(t *testing.T) {
 	for _, c := range []struct {
 		name, eventType, data string
-		valid                 bool // for Record; the schema says the opposite
+		valid                 bool // for Record; the schema has the opposite result
 	}{
 		{"last below first", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":2,"last_seq":1,"method":"llm","conversation":""}`, false},
 		{"last turn below first", TypeSummaryWritten, `{"summary_id":"s","level":1,"first_seq":1,"last_seq":1,"first_turn":2,"last_turn":1,"method":"llm","conversation":""}`, false},
@@ -126,8 +126,8 @@ func TestWhatASchemaCannotSay(t *testing.T) {
 	}
 }
 
-// requireAgreement fails unless Record and the schema both accept or both refuse,
-// apart from what a schema can't say and what Record forgives.
+// requireAgreement fails unless Record and the schema both accept or both refuse, except for rules
+// that a schema can't express and values that Record forgives.
 func requireAgreement(t require.TestingT, schema *judge.Schema, e Event, data any) {
 	raw, err := json.Marshal(data)
 	require.NoError(t, err)
@@ -142,15 +142,15 @@ func requireAgreement(t require.TestingT, schema *judge.Schema, e Event, data an
 	}
 }
 
-// beyondSchema tells whether a refusal is by one of the rules that compare two
-// fields. (Three more can't occur here: ids over the limit in bytes but not in
-// characters, integers written as 1.0 or beyond 64 bits, and members given twice.)
+// beyondSchema reports whether a refusal comes from one of the rules that compare two fields.
+// (Three other differences can't occur here: ids over the limit in bytes but not in characters,
+// integers written as 1.0 or beyond 64 bits, and members that occur twice.)
 func beyondSchema(err error) bool {
 	var refusal *Invalid
 	return errors.As(err, &refusal) && strings.Contains(refusal.Reason, "is no range of")
 }
 
-// hasNullInList finds what Record reads as "" and the schema refuses.
+// hasNullInList finds nulls that Record reads as "" and the schema refuses.
 func hasNullInList(data any) bool {
 	switch v := data.(type) {
 	case []any:
@@ -175,7 +175,7 @@ func instance(t testing.TB, data []byte) any {
 	return v
 }
 
-// paths lists the ways to every value inside of JSON data.
+// paths lists the paths to every value inside JSON data.
 func paths(data any, from []string) (all [][]string) {
 	step := func(name string, value any) {
 		path := append(append([]string(nil), from...), name)
@@ -194,7 +194,7 @@ func paths(data any, from []string) (all [][]string) {
 	return all
 }
 
-// change is a copy of the data with another value at the path.
+// change returns a copy of the data with another value at the path.
 func change(data any, path []string, value any) any {
 	switch v := data.(type) {
 	case map[string]any:

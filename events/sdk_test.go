@@ -18,10 +18,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The SDK is the judge. Some of its habits are taken into account: it prints a
-// source as Go's net/url does ("a b" becomes "a%20b"), it reads the data of
-// "+json" types as text, its setters trim ids, and its HTTP binding does not
-// percent-decode.
+// The SDK is the judge. These tests allow for some of its habits: it prints a source as Go's
+// net/url does ("a b" becomes "a%20b"), it reads the data of "+json" types as text, its setters
+// trim ids, and its HTTP binding does not percent-decode.
 
 // genSDKEvent draws events whose ids the SDK's setters leave as they are.
 func genSDKEvent() *rapid.Generator[Event] {
@@ -133,8 +132,8 @@ func TestWeReadTheSDKsStructuredModeAsItMeansIt(t *testing.T) {
 	})
 }
 
-// undoHTMLEscapes takes back what json.Marshal does to "<", ">" and "&", U+2028 and
-// U+2029 in the output of the SDK's own MarshalJSON.
+// undoHTMLEscapes undoes what json.Marshal does to "<", ">" and "&", U+2028 and U+2029 in the
+// output of the SDK's own MarshalJSON.
 func undoHTMLEscapes(data []byte) []byte {
 	for escaped, plain := range map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&", `\u2028`: "\u2028", `\u2029`: "\u2029"} {
 		data = bytes.ReplaceAll(data, []byte(escaped), []byte(plain))

@@ -19,14 +19,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeStructured reads one event in the CloudEvents JSON format. An attribute
-// that is null is not set.
+// DecodeStructured reads one event in the CloudEvents JSON format. An attribute that is null counts
+// as not set.
 //
 // It returns an [*Invalid]: not JSON, a missing, repeated or broken attribute, an
 // extension that is an object, both data and data_base64, over [MaxEventBytes].
 //
-// It is not the SDK's decoder, because that one rewrites sources ("HTTP://a b"),
-// reads the data of "+json" types as text, and panics on a data_base64 that is a number.
+// It does not use the SDK's decoder, because that one rewrites sources ("HTTP://a b"), reads the
+// data of "+json" types as text, and panics on a data_base64 that is a number.
 func DecodeStructured(body []byte) (Event, error) {
 	if len(body) > MaxEventBytes {
 		return Event{}, tooLarge(len(body))
@@ -67,9 +67,9 @@ func DecodeStructured(body []byte) (Event, error) {
 	return e, e.check()
 }
 
-// splitObject is one JSON object as its members, which alias body. It refuses a
-// name that comes twice, which two readers could understand differently. What is
-// inside of the data is not its business: Record has a path for it.
+// splitObject splits one JSON object into its members, which alias body. It refuses a duplicate
+// name, because two readers could understand it differently. It does not look inside the data;
+// Record can report a path there.
 func splitObject(body []byte) (map[string]jsontext.Value, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	switch d.PeekKind() {
@@ -117,7 +117,7 @@ func brokenObject(err error) error {
 	return invalid("body", "is no JSON object: %v", io.ErrUnexpectedEOF) // nothing at all
 }
 
-// setMember stores an attribute that came as JSON.
+// setMember stores an attribute given as JSON.
 func (e *Event) setMember(name string, raw jsontext.Value) error {
 	var text string
 	switch c := raw[0]; {
@@ -152,8 +152,7 @@ func (e *Event) setMember(name string, raw jsontext.Value) error {
 	return nil
 }
 
-// setData stores the data member: JSON as it is, any other type as the text of a
-// JSON string.
+// setData stores the data member: JSON as it is, any other type as the text of a JSON string.
 func (e *Event) setData(raw jsontext.Value) error {
 	if raw == nil || isJSON(e.DataContentType) {
 		e.Data = bytes.Clone(raw)
@@ -188,9 +187,9 @@ func (e *Event) setBase64(raw jsontext.Value) error {
 	return nil
 }
 
-// EncodeStructured writes an event in the CloudEvents JSON format. JSON data is
-// embedded, text becomes a string, anything else data_base64 (so does the data of
-// "+json" types, which the SDK would otherwise take for text).
+// EncodeStructured writes an event in the CloudEvents JSON format. JSON data is embedded, text
+// becomes a string, and anything else becomes data_base64. So does the data of "+json" types, which
+// the SDK would otherwise read as text.
 //
 // It returns an [*Invalid] if the event breaks a rule of CloudEvents.
 func EncodeStructured(e Event) ([]byte, error) {
@@ -229,7 +228,7 @@ func EncodeStructured(e Event) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// exactly is a URL that is written as this text, byte for byte.
+// exactly returns a URL that prints as this text, byte for byte.
 func exactly(s string) url.URL { return url.URL{Opaque: s} }
 
 func optional(s string) *string {
@@ -246,7 +245,7 @@ func timestamp(t time.Time) *types.Timestamp {
 	return &types.Timestamp{Time: t}
 }
 
-// needsBase64 tells whether the SDK's encoder could not write the data as a value.
+// needsBase64 reports whether the SDK's encoder could not write the data as a value.
 func needsBase64(e *Event) bool {
 	if len(e.Data) == 0 {
 		return false
@@ -262,8 +261,8 @@ func needsBase64(e *Event) bool {
 	}
 }
 
-// SplitBatch cuts a batch in the CloudEvents JSON batch format into its events,
-// each for [DecodeStructured].
+// SplitBatch splits a batch in the CloudEvents JSON batch format into its events, each for
+// [DecodeStructured].
 func SplitBatch(body []byte) ([]json.RawMessage, error) {
 	var batch []json.RawMessage
 	if err := json.Unmarshal(body, &batch); err != nil {
@@ -275,7 +274,7 @@ func SplitBatch(body []byte) ([]json.RawMessage, error) {
 	return batch, nil
 }
 
-// extensionText is an extension's value as a header carries it.
+// extensionText returns an extension's value as a header carries it.
 func extensionText(value any) string {
 	if s, ok := value.(string); ok {
 		return s

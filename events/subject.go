@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// The two forms of a subject. An agent publishes to the first; the stream maps
-// the conversation to a partition and stores under the second.
+// The two forms of a subject. An agent publishes to the first; the stream maps the conversation to
+// a partition and stores the event under the second.
 //
 //	mneme.<tenant>.<conversation>.<kind>
 //	ev.<partition>.<tenant>.<conversation>.<kind>
@@ -16,11 +16,11 @@ const (
 	publishPrefix = "mneme."
 	storedPrefix  = "ev."
 
-	// PublishFilter matches every subject an agent publishes to.
+	// PublishFilter matches every subject that an agent can publish to.
 	PublishFilter = "mneme.*.*.*"
 )
 
-// Address is where an event lives: the tokens of its subject, unescaped.
+// Address is the address of an event: the tokens of its subject, unescaped.
 type Address struct {
 	Partition    int // only in the stored form
 	Tenant       string
@@ -28,8 +28,8 @@ type Address struct {
 	Kind         string
 }
 
-// Subject is the NATS subject to publish an event of this address to. Ids are
-// escaped reversibly, see [Escape].
+// Subject returns the NATS subject for publishing an event to this address. Ids are escaped
+// reversibly, see [Escape].
 //
 // It returns an [*Invalid] if a part is empty, too long or not UTF-8.
 func (a Address) Subject() (string, error) {
@@ -42,7 +42,7 @@ func (a Address) Subject() (string, error) {
 	return publishPrefix + Escape(a.Tenant) + "." + Escape(a.Conversation) + "." + Escape(a.Kind), nil
 }
 
-// token checks what is to become one token of a subject, or must be there as one.
+// token checks a part that will become, or already is, a required token of a subject.
 func token(field, value string, limit int) error {
 	if value == "" {
 		return invalid(field, "is missing")
@@ -50,7 +50,7 @@ func token(field, value string, limit int) error {
 	return bounded(field, value, limit)
 }
 
-// bounded checks what may be empty.
+// bounded checks a part that may be empty.
 func bounded(field, value string, limit int) error {
 	switch {
 	case len(value) > limit:
@@ -61,13 +61,14 @@ func bounded(field, value string, limit int) error {
 	return nil
 }
 
-// StoredDestination is the destination of the stream's subject transform for
-// this number of partitions.
+// StoredDestination returns the destination of the stream's subject transform for this number of
+// partitions.
 func StoredDestination(partitions int) string {
 	return storedPrefix + "{{partition(" + strconv.Itoa(partitions) + ",1,2)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}"
 }
 
-// PartitionOf is the partition of so many to which that transform maps a conversation.
+// PartitionOf returns the partition, out of this number, to which that transform maps a
+// conversation.
 func PartitionOf(tenant, conversation string, partitions int) int {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(Escape(tenant) + Escape(conversation)))
@@ -89,8 +90,8 @@ func KindFilter(tenant, conversation, kind string) string {
 	return storedPrefix + "*." + Escape(tenant) + "." + Escape(conversation) + "." + kind
 }
 
-// StoredFilter matches the stored events of a tenant, of a conversation, and of a
-// kind, whatever their partition. What is empty matches everything.
+// StoredFilter matches the stored events of a tenant, a conversation and a kind, whatever their
+// partition. An empty part matches everything.
 func StoredFilter(tenant, conversation, kind string) string {
 	filter := storedPrefix + "*"
 	for _, part := range []string{tenant, conversation, kind} {
@@ -103,9 +104,9 @@ func StoredFilter(tenant, conversation, kind string) string {
 	return filter
 }
 
-// ParseSubject reads a stored or published subject. It accepts only what
-// [Address.Subject] and the stream's transform make: each subject has exactly one
-// address and the other way round.
+// ParseSubject reads a stored or published subject. It accepts only subjects that [Address.Subject]
+// and the stream's transform make: each subject has exactly one address, and each address one
+// subject.
 //
 // It returns an [*Invalid] with the field "subject token".
 func ParseSubject(subject string) (Address, error) {
@@ -141,8 +142,8 @@ func ParseSubject(subject string) (Address, error) {
 	return a, nil
 }
 
-// Escape makes any text one subject token. Letters, digits and - _ : / @ = + ~
-// stand for themselves; every other byte becomes % and two upper-case hex digits.
+// Escape turns any text into one subject token. Letters, digits and - _ : / @ = + ~ stay; every
+// other byte becomes % and two upper-case hex digits.
 func Escape(s string) string {
 	if isPlain(s) {
 		return s
@@ -159,8 +160,8 @@ func Escape(s string) string {
 	return string(out)
 }
 
-// Unescape is the inverse of [Escape]. It refuses tokens that Escape would not
-// have written, so that no two tokens mean the same text.
+// Unescape is the inverse of [Escape]. It refuses tokens that Escape would not have written, so
+// that no two tokens mean the same text.
 func Unescape(token string) (string, error) {
 	if token == "" {
 		return "", invalid("subject token", "is empty")
@@ -193,7 +194,7 @@ func Unescape(token string) (string, error) {
 	return string(out), nil
 }
 
-// isPlain tells whether a text is a token as it is, as almost every id is.
+// isPlain reports whether a text needs no escaping, as nearly every id does.
 func isPlain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if !isTokenByte(s[i]) {
@@ -205,8 +206,8 @@ func isPlain(s string) bool {
 
 func isTokenByte(c byte) bool { return tokenBytes[c] }
 
-// tokenBytes tells of each byte whether it stands for itself: it is asked for all of
-// every subject.
+// tokenBytes says of each byte whether Escape leaves it as it is. It is a table because it is read
+// for every byte of every subject.
 var tokenBytes = func() (plain [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_:/@=+~") {
 		plain[c] = true

@@ -8,11 +8,11 @@ import (
 
 var errTime = errors.New("is not RFC 3339, such as 2026-01-31T15:04:05Z")
 
-// ParseTime reads a time as RFC 3339 has it, in all that it allows: "t" and "z" may be
-// small letters, and a minute in which a month ends in UTC can have a second 60.
+// ParseTime reads a time in any form that RFC 3339 allows: "t" and "z" may be lower case, and the
+// last minute of a month in UTC can have a second 60.
 //
-// No Go time has a leap second. It becomes the last nanosecond of the second before: the
-// same for every fraction of it, on the same day, and not after any time that follows.
+// A Go time cannot be a leap second. It becomes the last nanosecond of the previous second,
+// whatever its fraction, so that it stays on the same day and is not after any later time.
 func ParseTime(text string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return t, nil

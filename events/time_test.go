@@ -39,7 +39,7 @@ func TestTimesAreReadAsRFC3339AllowsThem(t *testing.T) {
 	}
 }
 
-func TestALeapSecondIsStoredTheSameEachTime(t *testing.T) {
+func TestALeapSecondAlwaysBecomesTheSameTime(t *testing.T) {
 	t.Parallel()
 	e, err := events.DecodeStructured([]byte(`{"specversion":"1.0","id":"1","source":"s","type":"t","time":"2016-12-31t23:59:60.25z"}`))
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestAnIdentifierHoldsNoHalfOfASurrogatePair(t *testing.T) {
 		require.Contains(t, invalid.Reason, "half of a surrogate pair")
 	}
 
-	// What somebody wrote is kept, cut as it is.
+	// Other text is kept as it was written, even if cut.
 	e, err := events.DecodeStructured(event("", "", `{"message_id":"m😀","role":"user","content":"cut \ud83d","usage":{"id":"\ud83d","id":1}}`))
 	require.NoError(t, err)
 	r, err := events.Record(e)

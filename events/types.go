@@ -18,7 +18,7 @@ const (
 	TypeToolCondensed       = "dev.mneme.tool.condensed.v1"
 )
 
-// Limits of one event. More is refused, with the limit in the reason.
+// Limits of one event. Anything over a limit is refused, and the reason names the limit.
 const (
 	MaxEventBytes  = 8 << 20 // the body of one event
 	MaxIDBytes     = 512     // a conversation, event, message, tool call or summary id
@@ -52,10 +52,9 @@ func Types() []string {
 
 const typePrefix = "dev.mneme."
 
-// Kind is the last token of an event's subject: the type without its prefix and
-// version, "dev.mneme.message.created.v1" → "message_created". A later version of
-// a type keeps its kind. Every type outside the vocabulary, a foreign
-// one too (see [IsForeign]), has the kind "other".
+// Kind returns the last token of an event's subject: the type without its prefix and version,
+// "dev.mneme.message.created.v1" → "message_created". A later version of a type keeps its kind.
+// Every type outside of the vocabulary, even a foreign one (see [IsForeign]), has the kind "other".
 func Kind(eventType string) string {
 	rest, ours := strings.CutPrefix(eventType, typePrefix)
 	noun, rest, ok := strings.Cut(rest, ".")

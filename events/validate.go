@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The values that a role, a status, a file operation and a method can take.
+// The allowed values of a role, a status, a file operation and a method.
 var (
 	roles    = []string{"user", "assistant", "system"}
 	statuses = []string{"active", "archived"}
@@ -118,7 +118,7 @@ func id(field, value string) error {
 	return first(nonEmpty(field, value), optionalID(field, value))
 }
 
-// nonEmpty refuses a text that is empty.
+// nonEmpty refuses an empty text.
 func nonEmpty(field, value string) error {
 	if value == "" {
 		return invalid(field, "is missing")
@@ -133,7 +133,7 @@ func optionalID(field, value string) error {
 	return nil
 }
 
-// present refuses a text that is not there; it may be empty.
+// present refuses a missing text; it may be empty.
 func present(field, value string) error {
 	if value == absent {
 		return invalid(field, "is missing")

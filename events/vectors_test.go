@@ -29,8 +29,8 @@ type vector struct {
 	Value, Encoded   string
 }
 
-// refusedField says what the recorded vectors leave out: the field that the
-// refusal of an invalid event names.
+// refusedField adds what the recorded vectors lack: the field that the refusal of an invalid event
+// names.
 var refusedField = map[string]string{
 	"invalid-missing-id": "id", "invalid-missing-source": "source", "invalid-missing-type": "type",
 	"invalid-missing-specversion": "specversion", "invalid-empty-id": "id", "invalid-empty-type": "type",
@@ -39,9 +39,8 @@ var refusedField = map[string]string{
 	"nats-header-decode-overlong": "attribute",
 }
 
-// placeholder stands in examples of the specification where base64 would be. It
-// is no base64, so the event as printed is refused; with real base64 in its place
-// it is the valid event that the vector means.
+// placeholder stands for base64 in examples of the specification. It is not base64, so the event as
+// printed is refused; with real base64 in its place it is the valid event that the vector means.
 const placeholder = `"... base64 encoded string ..."`
 
 func TestRecordedCloudEventsVectors(t *testing.T) {
@@ -106,8 +105,8 @@ func (v *vector) checkAttributes(t *testing.T) {
 		header["ce-"+name] = []string{encodeHeader(value)}
 	}
 	for name, value := range v.Extensions {
-		// From the YAML section "TransportExtensions": user-agent is a header of the
-		// transport (its name could not be an attribute's) and no part of the event.
+		// From the YAML section "TransportExtensions": user-agent is a header of the transport (its
+		// name could not be an attribute's) and not part of the event.
 		header[name] = []string{value}
 	}
 	e, err := DecodeMessage(header, []byte(*v.Data))
@@ -139,8 +138,8 @@ func (v *vector) checkEvent(t *testing.T, event []byte) {
 	require.JSONEq(t, canonical(t, event), canonical(t, again))
 }
 
-// canonical is an event without what has two spellings: null for an attribute
-// that is not set, and base64 for JSON data.
+// canonical returns an event without alternative spellings: null for an attribute that is not set,
+// and base64 for JSON data.
 func canonical(t *testing.T, event []byte) string {
 	var members map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(event, &members))

@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
-// Store says where the read models of a measurement were.
+// Store describes where the read models of a measurement were.
 type Store struct {
 	Name    string `json:"name"` // sqlite or neo4j
 	Version string `json:"version"`
@@ -22,23 +22,23 @@ type Store struct {
 
 func (s Store) String() string { return s.Name + " " + s.Version }
 
-// backend is a place for read models. Whatever it writes goes into an empty one.
+// backend stores read models. It always writes into an empty one.
 type backend interface {
 	store() Store
-	// graph applies the whole log by the engine, and tells with which sequences the
-	// engine's transactions ended.
+	// graph applies the whole log with the engine, and returns the sequences at which the engine's
+	// transactions ended.
 	graph(ctx context.Context, log *eventlog.Log, head uint64) (took time.Duration, ends []uint64, err error)
-	// files is the same for the file tracker.
+	// files does the same for the file tracker.
 	files(ctx context.Context, log *eventlog.Log, head uint64) (time.Duration, error)
-	// load writes the rows that graph has written last, without an engine.
+	// load writes the rows of the last graph call, without an engine.
 	load(ctx context.Context, ends []uint64) (time.Duration, error)
-	// clear removes what was written.
+	// clear removes everything written.
 	clear(ctx context.Context) error
 	// close ends connections.
 	close()
 }
 
-// newBackend is Neo4j, or SQLite below a directory.
+// newBackend returns Neo4j, or SQLite in a directory.
 func newBackend(ctx context.Context, dir string, on *neo4jstore.Config) (backend, error) {
 	if on != nil {
 		return newNeo4jBackend(ctx, *on)
@@ -53,7 +53,7 @@ func (b *sqliteBackend) path(name string) string { return filepath.Join(b.dir, n
 
 func (b *sqliteBackend) store() Store { return Store{"sqlite", sqliteVersion()} }
 
-// sqliteVersion is that of the library in this program.
+// sqliteVersion returns the version of this program's SQLite library.
 func sqliteVersion() (version string) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {

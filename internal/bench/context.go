@@ -18,33 +18,33 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// ContextOptions say what [RunContext] measures on.
+// ContextOptions are the options of [RunContext].
 type ContextOptions struct {
 	Program    Program   // to import into
 	Paths      []string  // transcripts to import; none: the server at URL as it is
 	URL        string    // of a running server
 	Tenant     string    // of a running server
 	MaxChars   int       // budget of a context
-	Most       int       // conversations to read at most
-	WarmUp     int       // how often each is read before
-	Rounds     int       // how often each is read
-	ShortTurns int       // how long the copy is that a long conversation is compared with
-	Progress   io.Writer // where the import shows how far it is
+	Most       int       // most conversations to read
+	WarmUp     int       // warm-up reads of each
+	Rounds     int       // counted reads of each
+	ShortTurns int       // length of the copy that a long conversation is compared with
+	Progress   io.Writer // receives the progress of the import
 }
 
 // Context is the result of [RunContext].
 type Context struct {
 	Machine       Machine   `json:"machine"`
-	Store         *Store    `json:"store"` // nil of a server that was running already
+	Store         *Store    `json:"store"` // nil for a server that was already running
 	MaxChars      int       `json:"max_chars"`
-	Conversations int       `json:"conversations"` // read, of all
+	Conversations int       `json:"conversations"` // read, out of all
 	Of            int       `json:"conversations_stored"`
 	Warm          Latencies `json:"context"`
 	KB            float64   `json:"kb"` // of an answer; median
 	MaxKB         float64   `json:"max_kb"`
 
-	Long    *LongContext    `json:"long"`    // nil if there is no long conversation
-	Program *ProgramFigures `json:"program"` // nil of a server that was running already
+	Long    *LongContext    `json:"long"`    // nil without a long conversation
+	Program *ProgramFigures `json:"program"` // nil for a server that was already running
 }
 
 // LongContext compares a long conversation with a copy of its last turns.
@@ -59,8 +59,7 @@ type LongContext struct {
 	ShortKB      float64   `json:"short_kb"`
 }
 
-// ProgramFigures are those of `mneme up` itself; memory is nil where the system does
-// not tell.
+// ProgramFigures are figures of `mneme up` itself; memory is nil if the system does not report it.
 type ProgramFigures struct {
 	Events        int      `json:"events"`
 	LogGB         float64  `json:"log_gb"`
@@ -75,18 +74,17 @@ type ProgramFigures struct {
 	ReadMB        *float64 `json:"resident_after_reads_mb"` // of a new process, after the contexts were read
 }
 
-// RunContext imports transcripts into the program on an empty directory, kills it,
-// stops it, and measures how soon it answers again and how much memory it has. Then
-// it reads the contexts of conversations, spread evenly over all that there are, one
-// after the other: some rounds to warm up, then those that count. A conversation of ten times
-// ShortTurns, if there is one, is compared with a copy of its last turns, which has
-// the same newest content, in turns.
+// RunContext imports transcripts into the program in an empty directory, kills it, stops it, and
+// measures how soon it answers again and how much memory it has. Then it reads the contexts of
+// conversations, spread evenly over all, one at a time: first warm-up rounds, then the rounds that
+// count. If a conversation has ten times ShortTurns, RunContext compares it with a copy of its last
+// turns, which has the same newest content; reads of the two alternate.
 //
-// What it imported is removed, in Neo4j too, which has to be without read models of a
-// mneme; it returns [ErrInUse] otherwise.
+// It removes what it imported, in Neo4j too. Neo4j must not hold the read models of another mneme;
+// otherwise it returns [ErrInUse].
 //
-// Without paths it reads only, from a running server. Without conversations it
-// returns [ErrNoEvents].
+// Without paths it only reads, from a running server. Without conversations it returns
+// [ErrNoEvents].
 func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, err error) {
 	out.Machine, out.MaxChars = ThisMachine(), o.MaxChars
 	if len(o.Paths) == 0 {
@@ -119,7 +117,7 @@ func RunContext(ctx context.Context, o ContextOptions, say Say) (out Context, er
 	return out, nil
 }
 
-// life takes the program through an import, a stop and a kill, and returns it running.
+// life takes the program through an import, a kill and a stop, and returns it running.
 func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say Say) (server *program, err error) {
 	defer func() {
 		if err != nil {
@@ -142,7 +140,7 @@ func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say 
 		return server, err
 	}
 	say("killing and starting again")
-	server.kill() // before it was ever stopped: a stop writes down what a start would have to find out
+	server.kill() // before the first stop, because a stop writes down what a start would have to compute
 	if server, err = o.Program.up(ctx, dir); err != nil {
 		return nil, err
 	}
@@ -171,7 +169,7 @@ func importInto(ctx context.Context, server *program, o ContextOptions) (int, er
 	raw, err := cmd.Output()
 	var report struct{ Published int }
 	if json.Unmarshal(raw, &report) == nil && report.Published > 0 && ctx.Err() == nil {
-		return report.Published, nil // not everything could be read, perhaps
+		return report.Published, nil // perhaps some of the input was unreadable
 	}
 	if err != nil {
 		return 0, errors.Join(ctx.Err(), ErrNoEvents, errors.New(strings.TrimSpace(said.String())))
@@ -219,7 +217,7 @@ func (out *Context) read(ctx context.Context, a *api, o ContextOptions, say Say)
 	return nil
 }
 
-// spread picks n of a list at even distances.
+// spread picks n elements of a list at even distances.
 func spread[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list
@@ -281,7 +279,7 @@ func (out *Context) compareLong(ctx context.Context, a *api, server *program, o 
 	return nil
 }
 
-// copyLastTurns publishes the last turns of a conversation as one of its own.
+// copyLastTurns publishes the last turns of a conversation as a new conversation.
 func copyLastTurns(ctx context.Context, natsURL string, c listed, turns int) (id string, seq uint64, err error) {
 	conn, err := eventlog.Connect(natsURL, "bench", quiet)
 	if err != nil {

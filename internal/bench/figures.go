@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Latencies are how long one thing took, many times, in milliseconds.
+// Latencies are repeated measurements of one thing, in milliseconds.
 type Latencies struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50_ms"`
@@ -29,7 +29,7 @@ func latencies(took []time.Duration) Latencies {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-// median of at least one value.
+// median returns the median of at least one value.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	if n := len(sorted); n%2 == 0 {

@@ -18,30 +18,30 @@ type Find struct {
 	Machine       Machine   `json:"machine"`
 	Store         Store     `json:"store"`
 	Embedding     string    `json:"embedding_model"` // "" without
-	Conversations int       `json:"conversations"`   // that were imported
-	Untitled      int       `json:"untitled"`        // of which the title was taken away
+	Conversations int       `json:"conversations"`   // conversations imported
+	Untitled      int       `json:"untitled"`        // conversations whose title was removed
 	Questions     int       `json:"questions"`
-	Left          int       `json:"left_out"` // questions about no conversation that was imported
+	Left          int       `json:"left_out"` // questions about a conversation that was not imported
 	Hit1          float64   `json:"hit@1"`
 	Hit5          float64   `json:"hit@5"`
 	MRR           float64   `json:"mrr"`
 	Query         Latencies `json:"query"`
 }
 
-// found is how many conversations a question is answered with.
+// found is how many conversations answer a question.
 const found = 50
 
-// RunFind imports transcripts into the program on an empty directory, takes their titles
-// away from the conversations, and searches all of them for each question: which one is it
-// about? Questions are mostly titles that conversations were given, so titles must not be
-// found. Without events it returns [ErrNoEvents].
+// RunFind imports transcripts into the program in an empty directory, removes the conversations'
+// titles, and searches all conversations for each question to find the one it is about. Questions
+// are mostly former titles of conversations, so titles must not be findable. Without events it
+// returns [ErrNoEvents].
 func RunFind(ctx context.Context, o RecallOptions, say Say) (out Find, err error) {
 	out.Machine = ThisMachine()
 	questions, err := readQuestions(o.Questions)
 	if err != nil {
 		return out, err
 	}
-	// No summarizer, which would give them titles anew.
+	// No summarizer, because it would write new titles.
 	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, "off", o.Progress, func(server *program) error {
 		return out.ask(ctx, newAPI(server.http, tenant, 1), questions, o, say)
 	})
@@ -77,7 +77,7 @@ func (out *Find) ask(ctx context.Context, a *api, questions []Question, o Recall
 			continue
 		}
 		query := url.Values{"query": {q.Question}, "limit": {strconv.Itoa(found)}, "messages": {"1"}}
-		if last > 0 { // once: then it is all there
+		if last > 0 { // once: then everything is in memory
 			query.Set("at_least", strconv.FormatUint(last, 10))
 			last = 0
 		}
@@ -116,7 +116,7 @@ func (out *Find) ask(ctx context.Context, a *api, questions []Question, o Recall
 	return nil
 }
 
-// untitle takes its title away from a conversation, and returns the sequence of the event.
+// untitle removes a conversation's title, and returns the sequence of the event.
 func (a *api) untitle(ctx context.Context, id string) (seq uint64, err error) {
 	path := conversationPath(id, "")
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, a.base+path+"?"+url.Values{"tenant": {a.tenant}}.Encode(), bytes.NewReader([]byte(`{"title":""}`)))

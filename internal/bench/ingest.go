@@ -1,5 +1,5 @@
-// Package bench measures mneme: against something that does the same work without
-// it, in the same run on the same machine, or as its user would, on the real program.
+// Package bench measures mneme: either against something that does the same work without it, in the
+// same run on the same machine, or as its users run it, with the real program.
 package bench
 
 import (
@@ -27,15 +27,14 @@ type Ingest struct {
 	ComparedTo string    `json:"compared_to"`
 }
 
-// RunIngest publishes transcripts to a log of its own and measures how fast the
-// projection "graph" applies them, against a bare loader: it writes the very rows
-// that the projection wrote, read into memory before, into the same store with the
-// same indexes and settings in the same transactions, but reads no log, decodes
-// nothing and knows no engine. Both run rounds times, one at least, in turns. Without
-// events it returns [ErrNoEvents].
+// RunIngest publishes transcripts to a separate log and measures how fast the projection "graph"
+// applies them, against a bare loader. The loader has no log, no decoding and no engine: it writes
+// exactly the rows that the projection wrote, from memory, into the same store with the same
+// indexes and settings in the same transactions. The two alternate for max(1, rounds) rounds.
+// Without events it returns [ErrNoEvents].
 //
-// The store is SQLite in a temporary directory, or a Neo4j server. There it writes into
-// a generation of its own, which it removes, and runs once to warm up.
+// The store is SQLite in a temporary directory, or a Neo4j server. In Neo4j, RunIngest writes into
+// a separate generation, which it removes, and runs once to warm up.
 func RunIngest(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Ingest, err error) {
 	out.Machine = ThisMachine()
 	s, publish, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
@@ -69,7 +68,7 @@ func RunIngest(ctx context.Context, paths []string, rounds int, on *neo4jstore.C
 	return out, nil
 }
 
-// warmUps is how many rounds are not counted: Neo4j compiles itself while it runs.
+// warmUps is how many rounds do not count, because Neo4j compiles its code while it runs.
 func warmUps(on *neo4jstore.Config) int {
 	if on == nil {
 		return 0

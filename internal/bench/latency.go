@@ -15,41 +15,40 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// LatencyOptions say how [RunLatency] publishes and reads.
+// LatencyOptions are the options of [RunLatency].
 type LatencyOptions struct {
 	Program Program
-	Rate    int           // events a second
-	Reads   int           // of them, how many a second are read back
+	Rate    int           // events per second
+	Reads   int           // how many of them per second are read back
 	WarmUp  time.Duration // not measured
 	For     time.Duration // measured
 }
 
-// Latency is the result of [RunLatency]. Every time begins when an event was due,
-// whether or not its publisher was ready for it by then.
+// Latency is the result of [RunLatency]. Every time starts when an event was due, whether or not
+// its publisher was ready by then.
 type Latency struct {
 	Machine       Machine   `json:"machine"`
 	Store         Store     `json:"store"`
 	Rate          int       `json:"rate_events_per_s"`
-	Pace          float64   `json:"pace_events_per_s"` // what was reached
+	Pace          float64   `json:"pace_events_per_s"` // rate achieved
 	Events        int       `json:"events"`
 	Conversations int       `json:"conversations"`
-	Late          Latencies `json:"late"`         // until the event was handed to the client
-	Acknowledged  Latencies `json:"acknowledged"` // until the log had it on the disk
+	Late          Latencies `json:"late"`         // until the event was passed to the client
+	Acknowledged  Latencies `json:"acknowledged"` // until the log had it on disk
 	Readable      Latencies `json:"readable"`     // until GET …/{id}?at_least=seq had answered
 	Context       Latencies `json:"context"`      // until GET …/{id}/context?at_least=seq had answered
-	ResidentMB    *float64  `json:"resident_mb"`  // of the server in the end
+	ResidentMB    *float64  `json:"resident_mb"`  // of the server at the end
 }
 
-// sessions is how many conversations are written side by side, each by a publisher
-// of its own, as parallel agents do.
+// sessions is how many conversations are written at the same time, each by its own publisher, like
+// parallel agents.
 const sessions = 16
 
-// RunLatency starts the program on an empty directory and publishes transcripts to it
-// over NATS, one event at a time and each waiting for its acknowledgement, at an even
-// rate that does not slow down when the server does. Of some events it reads the
-// conversation, or its context, with at_least. Without events it returns
-// [ErrNoEvents]. What it wrote is removed, in Neo4j too, which has to be without read
-// models of a mneme; it returns [ErrInUse] otherwise.
+// RunLatency starts the program in an empty directory and publishes transcripts to it over NATS at
+// an even rate that does not slow down when the server does. Each publish is one event and waits
+// for its acknowledgement. For some events it reads the conversation, or its context, with
+// at_least. Without events it returns [ErrNoEvents]. It removes what it wrote, in Neo4j too. Neo4j
+// must not hold the read models of another mneme; otherwise it returns [ErrInUse].
 func RunLatency(ctx context.Context, paths []string, o LatencyOptions, say Say) (out Latency, err error) {
 	out.Machine, out.Rate = ThisMachine(), o.Rate
 	list, err := take(ctx, paths, int(float64(o.Rate)*(o.WarmUp+o.For).Seconds()))
@@ -133,8 +132,8 @@ func take(ctx context.Context, paths []string, n int) (list []events.Event, err 
 	return list, nil
 }
 
-// interleave makes width conversations go on side by side, whatever order they come
-// in. The order within a conversation stays.
+// interleave makes width conversations run in parallel, whatever order they come in. The order
+// within a conversation stays.
 func interleave(list []events.Event, width int) []events.Event {
 	var order []string
 	left := map[string][]events.Event{}
@@ -172,7 +171,7 @@ type pacer struct {
 	api      *api
 	tenant   string
 	interval time.Duration
-	every    int // each so manyth event is read back
+	every    int // read back every n-th event
 	warmUp   int // events that are not measured
 
 	mu           sync.Mutex
@@ -184,18 +183,17 @@ type pacer struct {
 	took         time.Duration // what is measured
 }
 
-// newPacer is for so many events: rate of them a second are published, and reads of those
-// read back.
+// newPacer is for n events: it publishes rate of them per second and reads back reads of them.
 func newPacer(log *eventlog.Log, server *program, tenant string, rate, reads int, warmUp time.Duration, events int) *pacer {
 	return &pacer{
 		log: log, api: newAPI(server.http, tenant, 4*sessions), tenant: tenant,
 		interval: time.Second / time.Duration(rate), every: max(rate/reads, 1),
-		// A short recording is measured whole but for a tenth.
+		// Of a short recording only a tenth goes unmeasured.
 		warmUp: min(int(float64(rate)*warmUp.Seconds()), events/10),
 	}
 }
 
-// due is an event and when it is to be published.
+// due is an event and its time of publishing.
 type due struct {
 	event events.Event
 	n     int
@@ -254,7 +252,7 @@ func (p *pacer) fail(err error, cancel func()) {
 	cancel()
 }
 
-// publish publishes one event and, if it is one to read back, begins to read.
+// publish publishes one event and starts the read, if the event is to be read back.
 func (p *pacer) publish(ctx context.Context, d due, reading *sync.WaitGroup) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -276,13 +274,13 @@ func (p *pacer) publish(ctx context.Context, d due, reading *sync.WaitGroup) err
 	return nil
 }
 
-// read reads the conversation and its context by turns.
+// read reads the conversation and its context alternately.
 func (p *pacer) read(ctx context.Context, d due, seq uint64) {
 	below, to := "", &p.readable
 	if d.n/p.every%2 == 1 {
 		below, to = "/context", &p.context
 	}
-	// However long it takes it is counted: a server that has just started takes seconds.
+	// Count it however long it takes, because a server that has just started takes seconds.
 	_, err := p.api.get(ctx, conversationPath(d.event.Subject, below), url.Values{"at_least": {fmt.Sprint(seq)}, "wait_ms": {"60000"}})
 	took := time.Since(d.at)
 	p.mu.Lock()

@@ -12,9 +12,8 @@ import (
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
-// loadOnce writes the rows of one file into another and returns how long the writing
-// took. The rows are let go afterwards: a heap that holds them would slow down
-// whatever is measured next.
+// loadOnce writes the rows of one file into another and returns how long the writing took. It then
+// releases the rows, because a heap that holds them would slow down the next measurement.
 func loadOnce(ctx context.Context, ends []uint64, from, to string) (time.Duration, error) {
 	defer runtime.GC()
 	rows, err := readRows(ctx, from)
@@ -27,7 +26,7 @@ func loadOnce(ctx context.Context, ends []uint64, from, to string) (time.Duratio
 	return rows.load(ctx, ends, to)
 }
 
-// readModel is the content of a read model: for each table its rows, by sequence.
+// readModel is the content of a read model: the rows of each table, by sequence.
 type readModel struct {
 	names   []string
 	inserts map[string]string // table → INSERT without VALUES
@@ -35,7 +34,7 @@ type readModel struct {
 	rows    map[string][]row
 }
 
-// seqOf is the column that tells with which event a row was written.
+// seqOf is the column with the sequence of the event that wrote a row.
 var seqOf = map[string]string{"conversation": "first_seq"}
 
 func readRows(ctx context.Context, path string) (*readModel, error) {
@@ -57,10 +56,10 @@ func readRows(ctx context.Context, path string) (*readModel, error) {
 	return m, m.readWords(ctx, db)
 }
 
-// readWords reads what the full-text indexes were given, which keep no texts: the terms of
-// each row, in their order. That of a title is loaded with its conversation.
+// readWords reads what the full-text indexes were given: the terms of each row, in order, because
+// the indexes store no texts. A title's terms are loaded with its conversation.
 func (m *readModel) readWords(ctx context.Context, db *sql.DB) error {
-	conn, err := db.Conn(ctx) // the tables that show terms are its own
+	conn, err := db.Conn(ctx) // FTS5's own tables for listing terms
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,7 @@ func (m *readModel) read(ctx context.Context, db *sql.DB, name, by string) error
 	return m.take(name, columns[1:], found)
 }
 
-// take takes the rows of a table: the sequence of each, and the values of its columns.
+// take reads the rows of a table: the sequence and the column values of each.
 func (m *readModel) take(name string, columns []string, found *sql.Rows) error {
 	defer func() { _ = found.Close() }()
 	m.names = append(m.names, name)
@@ -113,8 +112,8 @@ func (m *readModel) take(name string, columns []string, found *sql.Rows) error {
 	return found.Err()
 }
 
-// load writes all rows into a new file, in transactions that end with the sequences
-// given, and returns how long it took.
+// load writes all rows into a new file, in transactions that end at the given sequences, and
+// returns how long it took.
 func (m *readModel) load(ctx context.Context, ends []uint64, path string) (time.Duration, error) {
 	empty, err := sqlitestore.OpenGraph(ctx, path) // makes the tables
 	if err != nil {
@@ -176,7 +175,7 @@ func (l *bareLoader) exec(query string, args ...any) (sql.Result, error) {
 	return s.ExecContext(l.ctx, args...)
 }
 
-// insert writes rows as many a statement as the store does.
+// insert writes rows, as many per statement as the store does.
 func (l *bareLoader) insert(into string, width int, rows []row) error {
 	one := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
 	many := into + strings.TrimSuffix(strings.Repeat(one+",", sqlitestore.RowsPerStatement), ",")

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Machine says where a figure comes from.
+// Machine describes where a figure was measured.
 type Machine struct {
 	OS    string `json:"os"`
 	Arch  string `json:"arch"`
 	Cores int    `json:"cores"`
 	CPU   string `json:"cpu,omitempty"`
 	Go    string `json:"go"`
-	// Load is how many processes wanted a core in the minute before the measurement
-	// (load average); nil where the system does not tell.
+	// Load is the load average of the minute before the measurement: how many processes wanted a
+	// core. Nil if the system does not report it.
 	Load *float64 `json:"load_average"`
 }
 
@@ -32,8 +32,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// procField is the value of the first line "name : value" of a file, "" if there is
-// none.
+// procField returns the value of the first line "name : value" of a file, "" if there is none.
 func procField(path, field string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -47,8 +46,8 @@ func procField(path, field string) string {
 	return ""
 }
 
-// memory is a field of a process's status in MB, such as VmRSS, what it has resident;
-// nil where the system does not tell.
+// memory returns a field of a process's status in MB, such as VmRSS for resident memory; nil if the
+// system does not report it.
 func memory(pid int, field string) *float64 {
 	var kb float64
 	if _, err := fmt.Sscan(procField(fmt.Sprintf("/proc/%d/status", pid), field), &kb); err != nil {

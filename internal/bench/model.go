@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// slowModel is a server with the chat completions of OpenAI that answers each call with
-// the same summary, after a while: what a model of that speed is for whoever waits for it.
+// slowModel is a server with OpenAI's chat completions that answers each call with the same summary
+// after a delay. To its clients it is a model of that speed.
 type slowModel struct {
 	url   string
 	calls atomic.Int64

@@ -17,13 +17,13 @@ import (
 	"mneme.dev/mneme/pkg/files"
 )
 
-// NeedOptions say what [RunNeed] measures on.
+// NeedOptions are the options of [RunNeed].
 type NeedOptions struct {
 	Program    Program
 	Events     []string // transcripts to import, of coding agents
 	Embeddings Embeddings
 	MaxChars   int       // budget of a context
-	Progress   io.Writer // where the import shows how far it is
+	Progress   io.Writer // receives the progress of the import
 }
 
 // Need is the result of [RunNeed].
@@ -31,45 +31,44 @@ type Need struct {
 	Machine  Machine                `json:"machine"`
 	Store    Store                  `json:"store"`
 	MaxChars int                    `json:"max_chars"`
-	Sessions int                    `json:"sessions"` // in which something was needed
+	Sessions int                    `json:"sessions"` // at which something was needed
 	All      NeedFigures            `json:"all"`
 	At       map[string]NeedFigures `json:"at"`         // by percent of the session
-	Ratio    float64                `json:"text_ratio"` // of what the contexts hold to what the ends of the transcripts do; 0 if these hold nothing
+	Ratio    float64                `json:"text_ratio"` // ratio of the contexts' share to that of the transcripts' ends; 0 if those hold nothing
 	Context  Latencies              `json:"context"`
 }
 
-// NeedFigures are shares of what the next calls needed, means over points in sessions.
+// NeedFigures are shares of what the next calls needed, averaged over points in sessions.
 type NeedFigures struct {
 	Points int     `json:"points"`
 	Files  float64 `json:"files"` // needed at a point
 
-	Named      float64 `json:"named"`       // by the context
-	NamedByEnd float64 `json:"named_floor"` // by as many characters from the end of the transcript
+	Named      float64 `json:"named"`       // held by the context
+	NamedByEnd float64 `json:"named_floor"` // held by the same number of characters at the end of the transcript
 	Texts      int     `json:"text_points"` // points where a text was needed
 	Held       float64 `json:"held"`
 	HeldByEnd  float64 `json:"held_floor"`
 }
 
-// nextCalls is how far ahead it is looked for what an agent needs.
+// nextCalls is how many calls ahead RunNeed looks for what an agent needs.
 const nextCalls = 10
 
-// minLine is how long a line of a file must be to be told from others.
+// minLine is the least length of a line that counts as distinctive.
 const minLine = 20
 
-// RunNeed imports sessions of coding agents into the program on an empty directory and
-// asks at 25, 50 and 75 % of each what its context was then. Of the files that the next
-// ten calls touched and that had been touched before it measures how many the context
-// names by their whole path; and of the lines that these calls then read or replaced in
-// them, and that stood in the transcript before, how many it holds. The same number of
-// characters from the end of the transcript is what that is compared with. Without events
-// it returns [ErrNoEvents].
+// RunNeed imports sessions of coding agents into the program in an empty directory and reads the
+// context at 25, 50 and 75 % of each session. It takes the files that the next ten calls touched
+// and earlier ones had touched, and measures how many the context names by full path. It also takes
+// the lines of those files that these calls then read or replaced and that were in the transcript
+// before, and measures how many the context holds. The baseline is the same number of characters
+// from the end of the transcript. Without events it returns [ErrNoEvents].
 func RunNeed(ctx context.Context, o NeedOptions, say Say) (out Need, err error) {
 	out.Machine, out.MaxChars, out.At = ThisMachine(), o.MaxChars, map[string]NeedFigures{}
 	out.Store, err = o.Program.imported(ctx, o.Events, o.Embeddings, "extractive", o.Progress, func(server *program) error { return out.look(ctx, server, o, say) })
 	return out, err
 }
 
-// look looks at all sessions.
+// look goes through all sessions.
 func (out *Need) look(ctx context.Context, server *program, o NeedOptions, say Say) error {
 	conn, err := eventlog.Connect(server.nats, "bench", quiet)
 	if err != nil {
@@ -131,18 +130,18 @@ func (out *Need) look(ctx context.Context, server *program, o NeedOptions, say S
 	return nil
 }
 
-// session is a conversation as it was published.
+// session is a conversation as published.
 type session struct {
 	rows []sessionRow
 }
 
-// sessionRow is what one event says.
+// sessionRow is the content of one event.
 type sessionRow struct {
 	seq     uint64
 	text    string // as a transcript shows it
 	call    bool
 	touched []string // files that the call names
-	lines   []string // of them, that the call or its result shows
+	lines   []string // those shown by the call or its result
 }
 
 func readSession(ctx context.Context, log *eventlog.Log, id string) (s session, err error) {
@@ -152,7 +151,7 @@ func readSession(ctx context.Context, log *eventlog.Log, id string) (s session, 
 	err = log.Conversation(ctx, tenant, id, ^uint64(0), func(m eventlog.Message) error {
 		e, err := events.RecordMessage(m.Header, m.Data)
 		if err != nil {
-			return nil // nobody shows it
+			return nil // shown by no call
 		}
 		row := sessionRow{seq: m.Seq}
 		switch p := e.Payload.(type) {
@@ -190,8 +189,7 @@ func readSession(ctx context.Context, log *eventlog.Log, id string) (s session, 
 	return s, err
 }
 
-// longLines are the lines of a text that can be told from others, without the numbers that
-// tools put before them.
+// longLines returns the distinctive lines of a text, without the line numbers that tools add.
 func longLines(text string) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if number, rest, ok := strings.Cut(line, "→"); ok && strings.Trim(number, " 0123456789") == "" {
@@ -204,15 +202,15 @@ func longLines(text string) (lines []string) {
 	return lines
 }
 
-// need is what the agent needs behind a point of a session.
+// need is what the agent needs after a point of a session.
 type need struct {
 	seq    uint64   // of the point
 	before string   // the transcript up to it
-	files  []string // that the next calls touch and others touched before
-	lines  []string // that they show of these, and that the transcript has
+	files  []string // touched by the next calls, and by earlier ones
+	lines  []string // shown by the next calls from these files, and present in the transcript
 }
 
-// at is what is needed behind the first n rows.
+// at returns what is needed after the first n rows.
 func (s *session) at(n int) (p need) {
 	if n == 0 {
 		return p
@@ -251,7 +249,7 @@ func (s *session) at(n int) (p need) {
 	return p
 }
 
-// lastChars is the end of a text.
+// lastChars returns the end of a text.
 func lastChars(text string, chars int) string {
 	for i := len(text); i > 0; chars-- {
 		if chars == 0 {
@@ -263,7 +261,7 @@ func lastChars(text string, chars int) string {
 	return text
 }
 
-// add counts what a context and the end of a transcript have of what is needed.
+// add counts how much of the need a context and the end of a transcript hold.
 func (f *NeedFigures) add(p need, shown, end string) {
 	share := func(text string, of []string) float64 {
 		n := 0

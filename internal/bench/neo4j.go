@@ -17,8 +17,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// neo4jBackend keeps read models in generations of its own on a server that others may
-// use too.
+// neo4jBackend keeps read models in separate generations on a server that others may use too.
 type neo4jBackend struct {
 	config     neo4jstore.Config
 	driver     neo4j.DriverWithContext
@@ -40,7 +39,7 @@ func newNeo4jBackend(ctx context.Context, c neo4jstore.Config) (*neo4jBackend, e
 	return b, err
 }
 
-// ownGeneration is one that nobody else has: those of programs are small numbers.
+// ownGeneration returns a generation that nobody else has: programs use small numbers.
 func ownGeneration() int { return 1<<40 + int(rand.Int32()) }
 
 func (b *neo4jBackend) store() Store { return Store{"neo4j", b.version} }
@@ -64,8 +63,8 @@ func (b *neo4jBackend) files(ctx context.Context, log *eventlog.Log, head uint64
 	return took, err
 }
 
-// load reads the rows of the engine's generation, removes them, and writes them again.
-// The rows are let go afterwards, as those of SQLite are.
+// load reads the rows of the engine's generation, removes them, and writes them again. It then
+// releases the rows, as the SQLite loader does.
 func (b *neo4jBackend) load(ctx context.Context, ends []uint64) (time.Duration, error) {
 	defer runtime.GC()
 	rows, err := b.read(ctx)
@@ -88,10 +87,10 @@ func (b *neo4jBackend) clear(ctx context.Context) error {
 	return remove(ctx, b.config, b.generation)
 }
 
-// remove removes a generation, also if the measurement was interrupted.
+// remove removes a generation, even if the measurement was interrupted.
 func remove(ctx context.Context, c neo4jstore.Config, generation int) error {
 	if err := neo4jstore.Remove(context.WithoutCancel(ctx), c, generation); err != nil {
-		return fmt.Errorf("generation %d, which was measured with, is still in %s: %w", generation, c.URI, err)
+		return fmt.Errorf("generation %d of the measurement is still in %s: %w", generation, c.URI, err)
 	}
 	return nil
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 )
 
-// nodeKind is a label with the relationship that ties its nodes to their parents.
+// nodeKind is a label and the relationship between its nodes and their parents.
 type nodeKind struct {
-	labels string // the first is its own
+	labels string // the first belongs to this kind alone
 	key    string // the property that begins with the generation
-	seq    string // that of the event which has made the node
+	seq    string // the sequence of the event that made the node
 
-	tie, of, ofKey, ofSeq string // the relationship, the parent's label, by which it is found, its event
+	tie, of, ofKey, ofSeq string // the relationship, the parent's label and lookup key, and its event
 }
 
-// own is the label that no other kind has.
+// own returns the label that no other kind has.
 func (k nodeKind) own() string {
 	label, _, _ := strings.Cut(k.labels, ":")
 	return label
@@ -38,7 +38,7 @@ var nodeKinds = []nodeKind{
 	{"Condensed:GraphEvent", "conversation", "seq", "CONDENSED_TO", "ToolResult", "payload_key", "seq"},
 }
 
-// bulk is what one statement writes: rows by sequence, which it gets as lists.
+// bulk holds the writes of one statement: rows by sequence, which the statement gets as lists.
 type bulk struct {
 	statement   string
 	rows        []row
@@ -48,7 +48,7 @@ type bulk struct {
 // graphRows is the content of a generation, in the order in which a transaction writes it.
 type graphRows []*bulk
 
-// Scopes, what refers to them and what consolidates have no sequence of their own.
+// Scopes, references to them and consolidations have no sequence themselves.
 const (
 	readScopes = `MATCH (s:Scope)<-[:REFERENCES_CODE]-(m:Message) WHERE s.key STARTS WITH $prefix WITH s, min(m.seq) AS seq
 		RETURN seq, s.key, s.tenant, s.file, s.start_line, s.end_line, s.name ORDER BY seq`
@@ -102,8 +102,8 @@ func (k nodeKind) read() string {
 		" RETURN n.%[3]s AS seq, n.%[2]s, p.%[6]s, p.%[7]s, properties(n) ORDER BY seq", k.own(), k.key, k.seq, k.of, k.tie, k.ofKey, k.ofSeq)
 }
 
-// bulks are those of nodes, tied to the parents that are there by then, and those of
-// ties to parents that come later.
+// bulks returns the bulks for nodes with ties to existing parents, and those for ties to later
+// parents.
 func (k nodeKind) bulks(found []*neo4j.Record) (nodes, ties *bulk, err error) {
 	has := map[string]any{}
 	for _, record := range found {
@@ -158,20 +158,20 @@ func (k nodeKind) create(names []string) string {
 		properties[i] = fmt.Sprintf("%s: r[%d]", name, i+1)
 	}
 	statement := fmt.Sprintf("UNWIND $rows AS r CREATE (n:%s {%s})", k.labels, strings.Join(properties, ", "))
-	if k.own() == k.of { // which could not be created and matched at once
+	if k.own() == k.of { // cannot be created and matched in one clause
 		return statement
 	}
 	return statement + fmt.Sprintf(" WITH n, r MATCH (p:%s {%s: r[0]}) CREATE (p)-[:%s]->(n)", k.of, k.ofKey, k.tie)
 }
 
-// link ties nodes that are there to parents that have come.
+// link ties existing nodes to parents that came later.
 func (k nodeKind) link() string {
 	return fmt.Sprintf("UNWIND $rows AS r MATCH (n:%s {%s: r[1], %s: r[2]}) MATCH (p:%s {%s: r[0]}) CREATE (p)-[:%s]->(n)",
 		k.own(), k.key, k.seq, k.of, k.ofKey, k.tie)
 }
 
-// load writes all rows in transactions that end with the sequences given, and returns
-// how long it took.
+// load writes all rows in transactions that end at the given sequences, and returns how long it
+// took.
 func (g graphRows) load(ctx context.Context, session neo4j.SessionWithContext, ends []uint64) (time.Duration, error) {
 	began := time.Now()
 	next, nodes, ties := make([]int, len(g)), 0, 0

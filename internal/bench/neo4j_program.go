@@ -11,18 +11,18 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// ErrInUse says that the Neo4j server has read models of a mneme: one that is measured
-// would go on with them.
-var ErrInUse = errors.New("the Neo4j server has the read models of a mneme; measure on another one, or on an empty one")
+// ErrInUse means that the Neo4j server holds the read models of another mneme; the measured one
+// would continue with them.
+var ErrInUse = errors.New("the Neo4j server holds the read models of another mneme; measure on an empty server")
 
-// Program is the program mneme, and where it is to keep its read models.
+// Program is the program mneme and the store for its read models.
 type Program struct {
 	Executable string
 	Neo4j      *neo4jstore.Config // nil for SQLite below its data directory
 }
 
-// take makes sure that nobody else's read models are where the program will write.
-// Whoever takes must [Program.giveBack].
+// take makes sure that nobody else's read models are where the program will write. The caller must
+// then call [Program.giveBack].
 func (p Program) take(ctx context.Context) (store Store, err error) {
 	if p.Neo4j == nil {
 		return Store{"sqlite", sqliteVersion()}, nil
@@ -65,7 +65,7 @@ func (p Program) take(ctx context.Context) (store Store, err error) {
 	return Store{"neo4j", graph.ServerVersion()}, nil
 }
 
-// giveBack removes what the program has written; it has ended. Files go with their
+// giveBack removes what the program has written; the program must have ended. Files go with their
 // directory. It joins its error to the one given.
 func (p Program) giveBack(ctx context.Context, err error) error {
 	if p.Neo4j == nil {
@@ -74,7 +74,7 @@ func (p Program) giveBack(ctx context.Context, err error) error {
 	return errors.Join(err, neo4jstore.Reset(context.WithoutCancel(ctx), *p.Neo4j))
 }
 
-// environment are the settings of the program's store.
+// environment returns the settings for the program's store.
 func (p Program) environment() []string {
 	n := p.Neo4j
 	if n == nil {

@@ -74,10 +74,10 @@ func TestTheBareLoaderMakesTheGraphOfTheEngine(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, b.left(t))
 	require.NoError(t, b.clear(ctx))
-	require.Zero(t, b.left(t), "nodes of either projection")
+	require.Zero(t, b.left(t), "nodes of both projections")
 }
 
-// left is how many nodes there are of the generation.
+// left counts the nodes left in the generation.
 func (b *neo4jBackend) left(t *testing.T) int64 {
 	found, err := b.query(t.Context(), "MATCH (n) WHERE n.key STARTS WITH $prefix OR n.conversation STARTS WITH $prefix OR n.generation = $generation RETURN count(n)",
 		map[string]any{"prefix": fmt.Sprint(b.generation, "/"), "generation": b.generation})

@@ -19,20 +19,19 @@ import (
 // stopTime is how long the program may take to end after an interrupt.
 const stopTime = time.Minute
 
-// program is the real one, `mneme up`, in a process and on a directory of its own.
+// program is the real program, `mneme up`, as a separate process in a separate directory.
 type program struct {
 	cmd   *exec.Cmd
 	err   strings.Builder // its standard error
 	http  string
 	nats  string
-	ready time.Duration // from starting the process to the line that says where it answers
+	ready time.Duration // from starting the process to the line with its address
 }
 
-// up starts the program on a data directory and returns once it answers. It ends
-// with ctx.
+// up starts the program on a data directory and returns once it answers. The program ends with ctx.
 //
-// It writes no summaries, which would be events that nobody counts, unless flags say who
-// does.
+// It writes no summaries unless flags select a writer, because they would be events that nobody
+// counts.
 func (what Program) up(ctx context.Context, data string, flags ...string) (*program, error) {
 	p := &program{}
 	if len(flags) == 0 {
@@ -65,9 +64,9 @@ func (what Program) up(ctx context.Context, data string, flags ...string) (*prog
 	return p, nil
 }
 
-// imported runs do on the program, with its settings of what embeds and of who writes
-// summaries, with transcripts imported on an empty directory, which is gone afterwards, and
-// so are its read models.
+// imported imports transcripts into the program in an empty directory and runs do on it, with the
+// program's settings for embeddings and summaries. It then removes the directory and the read
+// models.
 func (what Program) imported(ctx context.Context, paths []string, embeddings Embeddings, summaries string, progress io.Writer, do func(*program) error) (store Store, err error) {
 	if store, err = what.take(ctx); err != nil {
 		return store, err
@@ -94,8 +93,8 @@ func (what Program) imported(ctx context.Context, paths []string, embeddings Emb
 	return store, do(server)
 }
 
-// Embeddings are what the program compares messages by, as MNEME_EMBEDDINGS and the others
-// say; a key is taken from the environment.
+// Embeddings are the program's settings for comparing messages, such as MNEME_EMBEDDINGS; a key is
+// taken from the environment.
 type Embeddings struct {
 	Kind  string // builtin, openai, off
 	URL   string // of openai; "" for the program's default
@@ -113,7 +112,7 @@ func (e Embeddings) flags() []string {
 	return list
 }
 
-// stop ends the program as Ctrl-C does and waits for it. It is legal on nil.
+// stop ends the program like Ctrl-C and waits for it. It is legal on nil.
 func (p *program) stop() {
 	if p == nil {
 		return
@@ -122,29 +121,29 @@ func (p *program) stop() {
 	_ = p.cmd.Wait()
 }
 
-// kill ends it as a power cut would.
+// kill ends it like a power cut.
 func (p *program) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// api reads from the HTTP API over connections that it keeps.
+// api reads from the HTTP API over persistent connections.
 type api struct {
 	client *http.Client
 	base   string
 	tenant string
 }
 
-// newAPI is a client for so many requests at once. It asks for answers that are not
-// packed: what is measured is the answer, not gzip.
+// newAPI returns a client for this many concurrent requests. It asks for uncompressed answers, to
+// measure the answers and not gzip.
 func newAPI(base, tenant string, atOnce int) *api {
 	return &api{base: strings.TrimRight(base, "/"), tenant: tenant, client: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: atOnce, DisableCompression: true},
 	}}
 }
 
-// get reads a whole answer. Without a query the tenant is not named either: the
-// state of the whole has none. A server that has too much to do is asked again when it says.
+// get reads a whole answer. Without a query it sends no tenant either, because the overall status
+// has none. If the server is overloaded, it retries when the server says.
 func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	if query != nil {
 		query.Set("tenant", a.tenant)
@@ -162,10 +161,10 @@ func (a *api) get(ctx context.Context, path string, query url.Values) ([]byte, e
 	}
 }
 
-// busyFor is how long a server may have too much to do.
+// busyFor is how long a server may stay overloaded.
 const busyFor = 2 * time.Minute
 
-// getOnce tells after which time to ask again a server that has too much to do.
+// getOnce returns after which time to retry with an overloaded server.
 func (a *api) getOnce(ctx context.Context, path string, query url.Values) (body []byte, later time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"?"+query.Encode(), nil)
 	if err != nil {
@@ -186,23 +185,23 @@ func (a *api) getOnce(ctx context.Context, path string, query url.Values) (body 
 	return body, later, err
 }
 
-// conversationPath is where a conversation is read, or what lies below it.
+// conversationPath returns the path of a conversation, or of something below it.
 func conversationPath(id, below string) string {
 	escaped := url.PathEscape(id)
-	if id == "." || id == ".." { // in a path they would mean folders
+	if id == "." || id == ".." { // in a path they would separate folders
 		escaped = strings.ReplaceAll(id, ".", "%2E")
 	}
 	return "/v1/conversations/" + escaped + below
 }
 
-// listed is what is needed of a conversation.
+// listed is the needed part of a conversation.
 type listed struct {
 	ID        string `json:"id"`
 	Title     string `json:"title"`
 	TurnCount int    `json:"turn_count"`
 }
 
-// conversations lists all of the tenant's.
+// conversations lists all conversations of the tenant.
 func (a *api) conversations(ctx context.Context) (list []listed, err error) {
 	query := url.Values{"limit": {"1000"}}
 	for {

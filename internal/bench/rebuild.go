@@ -19,11 +19,11 @@ import (
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
-// RebuildOptions say how [RunRebuild] measures.
+// RebuildOptions are the options of [RunRebuild].
 type RebuildOptions struct {
 	Program Program
-	Rounds  int           // of what is measured while nothing else runs
-	Rate    int           // events a second that are published beside a rebuild; a fourth of them is read back
+	Rounds  int           // of the measurements without other load
+	Rate    int           // events published per second during a rebuild; a fourth of them is read back
 	WarmUp  time.Duration // of publishing, not measured
 	For     time.Duration // of publishing, with a rebuild and without
 }
@@ -34,15 +34,15 @@ type Rebuild struct {
 	Store     Store     `json:"store"`
 	Events    uint64    `json:"events"`
 	MB        float64   `json:"mb"`
-	IngestPS  float64   `json:"ingest_events_per_s"`  // median: into empty read models, by a program that starts
-	RebuildPS float64   `json:"rebuild_events_per_s"` // median: beside those that serve, until it serves
+	IngestPS  float64   `json:"ingest_events_per_s"`  // median: into empty read models, at the start of a program
+	RebuildPS float64   `json:"rebuild_events_per_s"` // median: next to the serving read models, until it serves
 	Ratio     float64   `json:"ratio"`                // median of the rounds
 	Ratios    []float64 `json:"ratios"`
-	Rate      int       `json:"rate_events_per_s"` // of what is published meanwhile
+	Rate      int       `json:"rate_events_per_s"` // of the events published meanwhile
 	Without   Live      `json:"without"`
 	With      Live      `json:"with"`
-	Rebuilds  int       `json:"rebuilds"`  // that ended while With was measured
-	P99Ratio  float64   `json:"p99_ratio"` // With to Without, of Readable
+	Rebuilds  int       `json:"rebuilds"`  // completed while With was measured
+	P99Ratio  float64   `json:"p99_ratio"` // ratio of With to Without, for Readable
 }
 
 // Live is what publishers and readers see.
@@ -53,13 +53,12 @@ type Live struct {
 	Context      Latencies `json:"context"`
 }
 
-// RunRebuild measures rebuilds of all read models by the program itself. In each round
-// it starts on a log that holds the transcripts, and on empty read models, which it
-// fills; then it is asked for a rebuild of them. The program of the last round is then
-// published to at an even rate and read from, as [RunLatency] does, without a rebuild and
-// with one under way all the time. Without events it returns [ErrNoEvents]. What it
-// wrote is removed, in Neo4j too, which has to be without read models of a mneme; it
-// returns [ErrInUse] otherwise.
+// RunRebuild measures rebuilds of all read models by the program itself. In each round the program
+// starts with a log of the transcripts and empty read models, which it fills; then it rebuilds them
+// on request. In the last round RunRebuild also publishes at an even rate and reads, as
+// [RunLatency] does, first without a rebuild and then with one running all the time. Without events
+// it returns [ErrNoEvents]. It removes what it wrote, in Neo4j too. Neo4j must not hold the read
+// models of another mneme; otherwise it returns [ErrInUse].
 func RunRebuild(ctx context.Context, paths []string, o RebuildOptions, say Say) (out Rebuild, err error) {
 	out.Machine, out.Rate = ThisMachine(), o.Rate
 	live, err := take(ctx, paths, int(float64(o.Rate)*(o.WarmUp+o.For).Seconds()))
@@ -76,7 +75,7 @@ func RunRebuild(ctx context.Context, paths []string, o RebuildOptions, say Say) 
 	}
 	defer s.close()
 	out.Events, out.MB = state.Messages, float64(state.Bytes)/1e6
-	s.end() // the program has it from here on
+	s.end() // the program owns it from here on
 	var server *program
 	defer func() { server.stop() }()
 	var ingest, rebuild []float64
@@ -107,7 +106,7 @@ func RunRebuild(ctx context.Context, paths []string, o RebuildOptions, say Say) 
 	}
 	out.IngestPS, out.RebuildPS, out.Ratio = median(ingest), median(rebuild), median(out.Ratios)
 
-	// A new process leaves what was superseded alone until it removes it.
+	// A new process does not touch a superseded generation until it is time to remove it.
 	server.stop()
 	if server, err = o.Program.up(ctx, s.dir); err != nil {
 		return out, err
@@ -151,7 +150,7 @@ func (o RebuildOptions) live(ctx context.Context, server *program, tenant string
 	return out, nil
 }
 
-// forget removes the program's read models; it has ended.
+// forget removes the program's read models; the program must have ended.
 func (p Program) forget(ctx context.Context, dir string) error {
 	if p.Neo4j == nil {
 		return os.RemoveAll(filepath.Join(dir, "models"))
@@ -159,10 +158,10 @@ func (p Program) forget(ctx context.Context, dir string) error {
 	return neo4jstore.Reset(ctx, *p.Neo4j)
 }
 
-// poll is how often the program is asked how far it is.
+// poll is how often the program is asked for its progress.
 const poll = 20 * time.Millisecond
 
-// await asks the program until done says so of its status. It returns how long that took.
+// await polls the program's status until done accepts it. It returns how long that took.
 func (a *api) await(ctx context.Context, path string, done func(raw []byte) (bool, error)) (time.Duration, error) {
 	began := time.Now()
 	for {
@@ -182,7 +181,7 @@ func (a *api) await(ctx context.Context, path string, done func(raw []byte) (boo
 	}
 }
 
-// awaitApplied waits until all that the log holds is applied.
+// awaitApplied waits until the whole log is applied.
 func (a *api) awaitApplied(ctx context.Context) (time.Duration, error) {
 	return a.await(ctx, "/v1/status", func(raw []byte) (bool, error) {
 		var status struct {
@@ -203,7 +202,7 @@ func (a *api) awaitApplied(ctx context.Context) (time.Duration, error) {
 	})
 }
 
-// rebuildAll asks for a rebuild of everything and waits until it serves.
+// rebuildAll requests a rebuild of everything and waits until it serves.
 func (a *api) rebuildAll(ctx context.Context) (time.Duration, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/v1/rebuilds", bytes.NewReader([]byte(`{"projection":"all"}`)))
 	if err != nil {
@@ -239,8 +238,7 @@ func (a *api) rebuildAll(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// keepRebuilding lets one rebuild follow the other until ctx ends, and counts those that
-// came to their end.
+// keepRebuilding runs one rebuild after another until ctx ends, and counts the completed ones.
 func (a *api) keepRebuilding(ctx context.Context, ended *int) error {
 	for {
 		_, err := a.rebuildAll(ctx)

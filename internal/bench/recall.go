@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// RecallOptions say what [RunRecall] measures on.
+// RecallOptions are the options of [RunRecall].
 type RecallOptions struct {
 	Program    Program
 	Events     []string // transcripts to import
-	Questions  string   // JSON lines, packed by gzip if the name ends in .gz, see [Question]
+	Questions  string   // JSON lines, gzipped if the name ends in .gz, see [Question]
 	Embeddings Embeddings
 	Strategy   string    // of the contexts
 	MaxChars   int       // budget of the contexts
-	Progress   io.Writer // where the import shows how far it is
+	Progress   io.Writer // receives the progress of the import
 }
 
 // Question is one line of a file of questions.
@@ -33,9 +33,9 @@ type Question struct {
 	Conversation string   `json:"conversation_id"`
 	Question     string   `json:"question"`
 	Category     string   `json:"category"`
-	Evidence     []string `json:"evidence"` // message_ids; a question without is left out
+	Evidence     []string `json:"evidence"` // message_ids; a question without any is skipped
 
-	Conversations []string `json:"evidence_conversations"` // for [RunFind]: which it is about
+	Conversations []string `json:"evidence_conversations"` // for [RunFind]: the conversation it is about
 }
 
 // Recall is the result of [RunRecall].
@@ -43,7 +43,7 @@ type Recall struct {
 	Machine    Machine                  `json:"machine"`
 	Store      Store                    `json:"store"`
 	Embedding  string                   `json:"embedding_model"` // "" without
-	Left       int                      `json:"left_out"`        // questions without evidence, or of an unknown conversation
+	Left       int                      `json:"left_out"`        // questions without evidence, or about an unknown conversation
 	Strategy   string                   `json:"strategy"`
 	MaxChars   int                      `json:"max_chars"`
 	All        RecallFigures            `json:"all"`
@@ -52,9 +52,9 @@ type Recall struct {
 	Context    Latencies                `json:"context"` // of a context
 }
 
-// RecallFigures are means over questions. Recall@K is the share of a question's evidence
-// among the first K messages, NDCG that of discounted gains, and AnyIn and AllIn are the
-// shares of questions of which a context shows some or all evidence.
+// RecallFigures are means over questions. Recall@K is the share of a question's evidence among the
+// first K messages, NDCG the normalized discounted gain. AnyIn and AllIn are the shares of
+// questions for which a context shows some or all of the evidence.
 type RecallFigures struct {
 	Questions int     `json:"questions"`
 	At1       float64 `json:"recall@1"`
@@ -67,9 +67,9 @@ type RecallFigures struct {
 	AllIn     float64 `json:"all_in_context"`
 }
 
-// RunRecall imports transcripts into the program on an empty directory, and asks it each
-// question twice over HTTP: as a search in the conversation, and as the query of a
-// context. Without events it returns [ErrNoEvents].
+// RunRecall imports transcripts into the program in an empty directory, and asks it each question
+// twice over HTTP: as a search in the conversation, and as the query of a context. Without events
+// it returns [ErrNoEvents].
 func RunRecall(ctx context.Context, o RecallOptions, say Say) (out Recall, err error) {
 	out.Machine, out.Strategy, out.MaxChars, out.Categories = ThisMachine(), o.Strategy, o.MaxChars, map[string]RecallFigures{}
 	questions, err := readQuestions(o.Questions)
@@ -155,7 +155,7 @@ func readQuestions(path string) (list []Question, err error) {
 	return list, lines.Err()
 }
 
-// search asks a question as a search, and returns the message_ids that were found.
+// search asks a question as a search, and returns the message_ids found.
 func (a *api) search(ctx context.Context, q Question) (ids []string, took time.Duration, model string, err error) {
 	began := time.Now()
 	raw, err := a.get(ctx, conversationPath(q.Conversation, "/search"), url.Values{"query": {q.Question}, "limit": {"50"}})
@@ -175,8 +175,8 @@ func (a *api) search(ctx context.Context, q Question) (ids []string, took time.D
 	return ids, took, found.Model, err
 }
 
-// shownFor asks a question as the query of a context, and returns the message_ids of what
-// it shows of the conversation.
+// shownFor asks a question as the query of a context, and returns the message_ids that it shows of
+// the conversation.
 func (a *api) shownFor(ctx context.Context, q Question, strategy string, maxChars int) (shown map[string]bool, took time.Duration, err error) {
 	began := time.Now()
 	raw, err := a.get(ctx, conversationPath(q.Conversation, "/context"), url.Values{"query": {q.Question}, "strategy": {strategy}, "max_chars": {strconv.Itoa(maxChars)}})
@@ -200,8 +200,8 @@ func (a *api) shownFor(ctx context.Context, q Question, strategy string, maxChar
 	return shown, took, err
 }
 
-// add counts a question: what of its evidence was found, the best first, and what of it a
-// context showed.
+// add counts a question: how much of its evidence was found, best first, and how much a context
+// showed.
 func (f *RecallFigures) add(evidence, found []string, shown map[string]bool) {
 	var dcg, ideal float64
 	each := 1 / float64(len(evidence))

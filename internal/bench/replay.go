@@ -28,12 +28,11 @@ type Replay struct {
 	ComparedTo  string    `json:"compared_to"`
 }
 
-// RunReplay publishes transcripts to a log of its own and rebuilds the read models
-// "files" and "graph" from it, each into a new store, against a bare ordered
-// consumer: it takes the same messages from the same stream over the same
-// connection, and does nothing with them. All three run rounds times, one at least,
-// in turns, after the consumer has run once, and with Neo4j all three. Without events
-// it returns [ErrNoEvents]. The store is one as that of [RunIngest].
+// RunReplay publishes transcripts to a separate log and rebuilds the read models "files" and
+// "graph" from it, each into a new store. The baseline is a bare ordered consumer, which takes the
+// same messages from the same stream over the same connection and does nothing with them. The three
+// alternate for max(1, rounds) rounds after a warm-up of the consumer (with Neo4j: of all three).
+// Without events it returns [ErrNoEvents]. The store is chosen as for [RunIngest].
 func RunReplay(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Replay, err error) {
 	out.Machine = ThisMachine()
 	out.ComparedTo = "a bare ordered consumer that reads the same stream and decodes nothing"
@@ -85,8 +84,8 @@ func consumeAndRebuild(ctx context.Context, b backend, log *eventlog.Log, head u
 	return consumed, files, graph, err
 }
 
-// bareAhead is how many messages the server may send ahead of the bare consumer: with
-// more it gets no faster.
+// bareAhead is how many messages the server may send ahead of the bare consumer; more do not make
+// it faster.
 const bareAhead = 5000
 
 // consumeOnce reads the whole stream and returns how long that took.

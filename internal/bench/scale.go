@@ -30,20 +30,20 @@ type Scale struct {
 	Ingestors  []Ingestors `json:"ingestors"`
 }
 
-// Ingestors are so many that share a log.
+// Ingestors are the figures for a number of ingestors that share a log.
 type Ingestors struct {
 	Count    int       `json:"count"`
 	IngestPS float64   `json:"ingest_events_per_s"` // median
-	Ratio    float64   `json:"ratio"`               // to the first count; median of the rounds
+	Ratio    float64   `json:"ratio"`               // ratio to the first number of ingestors; median of the rounds
 	Ratios   []float64 `json:"ratios"`
 }
 
-// RunScale publishes transcripts to a log of its own and measures how fast some
-// ingestors bring it into an empty generation of a Neo4j server, each with connections
-// of its own to the log and to the server, sharing the partitions by leases. The time is
-// from their start, finding each other included, until everything is applied. All counts
-// run rounds times, one at least, in turns, after one round that is not counted. Without
-// events it returns [ErrNoEvents].
+// RunScale publishes transcripts to a separate log and measures how fast a number of ingestors
+// apply it to an empty generation of a Neo4j server. Each ingestor has its own connections to the
+// log and to the server; leases divide the partitions. The time runs from their start until
+// everything is applied, so it includes the time to find each other. The numbers of ingestors
+// alternate for max(1, rounds) rounds after one round that does not count. Without events it
+// returns [ErrNoEvents].
 func RunScale(ctx context.Context, paths []string, counts []int, rounds int, on neo4jstore.Config, say Say) (out Scale, err error) {
 	out.Machine, out.Partitions = ThisMachine(), scalePartitions
 	s, _, state, err := newFilled(ctx, natsdeploy.Settings{Partitions: scalePartitions}, paths, say)
@@ -82,7 +82,7 @@ func RunScale(ctx context.Context, paths []string, counts []int, rounds int, on 
 	return out, nil
 }
 
-// share lets so many ingestors apply the whole log.
+// share lets this many ingestors apply the whole log.
 func (s *scratch) share(ctx context.Context, on neo4jstore.Config, generation, count int) (time.Duration, error) {
 	var trouble strings.Builder
 	logger := slog.New(slog.NewTextHandler(&trouble, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -166,7 +166,7 @@ func (s *scratch) share(ctx context.Context, on neo4jstore.Config, generation, c
 	}
 }
 
-// goals are the last sequences of the partitions that have any.
+// goals returns the last sequences of the partitions that have any.
 func (s *scratch) goals(ctx context.Context) (map[int]uint64, error) {
 	goals := map[int]uint64{}
 	for partition := range s.log.Partitions() {

@@ -19,18 +19,18 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// ErrNoEvents says that there is nothing to measure with.
+// ErrNoEvents means that there is nothing to measure with.
 var ErrNoEvents = errors.New("no events found there")
 
-// tenant is the one that all events measured with belong to.
+// tenant owns all events of a measurement.
 const tenant = "bench"
 
-// Say is told how far a measurement is.
+// Say receives the progress of a measurement.
 type Say func(format string, args ...any)
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// scratch is a log of its own in a temporary directory, on a server in this process.
+// scratch is a temporary log on a server in this process.
 type scratch struct {
 	dir    string
 	server *embedded.Server
@@ -79,7 +79,7 @@ func (s *scratch) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// newFilled is a scratch with the events of transcripts, see [scratch.fill].
+// newFilled returns a scratch with the events of transcripts, see [scratch.fill].
 func newFilled(ctx context.Context, settings natsdeploy.Settings, paths []string, say Say) (s *scratch, perSecond float64, state eventlog.State, err error) {
 	if s, err = newScratch(ctx, settings); err != nil {
 		return nil, 0, state, err
@@ -91,8 +91,8 @@ func newFilled(ctx context.Context, settings natsdeploy.Settings, paths []string
 	return s, perSecond, state, nil
 }
 
-// fill publishes transcripts and returns how many events a second went in, and what
-// the log is afterwards. Without events it returns [ErrNoEvents].
+// fill publishes transcripts and returns the rate in events per second and the state of the log
+// afterwards. Without events it returns [ErrNoEvents].
 func (s *scratch) fill(ctx context.Context, paths []string, say Say) (perSecond float64, state eventlog.State, err error) {
 	files, err := transcript.Find(paths)
 	if len(files) == 0 {
@@ -116,9 +116,9 @@ func (s *scratch) fill(ctx context.Context, paths []string, say Say) (perSecond 
 	return perSecond, state, err
 }
 
-// apply brings the whole log into an empty store, by the engine. It returns how long
-// that took and with which sequences the engine's transactions ended. A store that was
-// in trouble meanwhile is an error: what was waited for is no measure.
+// apply applies the whole log to an empty store with the engine. It returns how long that took and
+// the sequences at which the engine's transactions ended. Trouble with the store meanwhile is an
+// error, because the time would include the waits.
 func apply[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store projection.Store[U], head uint64, options ...projection.Option) (took time.Duration, ends []uint64, err error) {
 	var trouble bytes.Buffer
 	projector, err := projection.NewProjector(p, log, store, slog.New(slog.NewTextHandler(&trouble, &slog.HandlerOptions{Level: slog.LevelWarn})), options...)

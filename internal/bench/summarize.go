@@ -21,29 +21,29 @@ type Summarize struct {
 	Conversations int      `json:"conversations"`
 	Early         Decision `json:"early"` // while the read model has few events
 	Late          Decision `json:"late"`  // at the end
-	Ratio         float64  `json:"ratio"` // of what Late costs to Early
-	Due           int      `json:"due"`   // conversations in which something is due at the end
+	Ratio         float64  `json:"ratio"` // ratio of Late to Early
+	Due           int      `json:"due"`   // conversations with something due at the end
 	WriterMBps    float64  `json:"writer_mb_per_s"`
-	Rate          int      `json:"rate_events_per_s"` // of what is published to the program
+	Rate          int      `json:"rate_events_per_s"` // of the events published to the program
 	Without       Live     `json:"without"`           // a summarizer
-	With          Live     `json:"with"`              // one whose model takes its time
+	With          Live     `json:"with"`              // one with a slow model
 	Calls         int64    `json:"model_calls"`       // while With was measured
-	P99Ratio      float64  `json:"p99_ratio"`         // With to Without, of Readable
+	P99Ratio      float64  `json:"p99_ratio"`         // ratio of With to Without, for Readable
 }
 
-// SummarizeOptions say how [RunSummarize] measures.
+// SummarizeOptions are the options of [RunSummarize].
 type SummarizeOptions struct {
 	Program Program
-	Rate    int           // events a second that are published to the program
+	Rate    int           // events published to the program per second
 	WarmUp  time.Duration // of publishing, not measured
 	For     time.Duration // of publishing, with a summarizer and without
 	Delay   time.Duration // of the model
 }
 
-// Decision is what one event costs until it is known what is due, in microseconds: the
-// medians of batches.
+// Decision is the cost of one event until it is known what is due, in microseconds: the medians of
+// batches.
 type Decision struct {
-	Events  int     `json:"events"` // that the read model had
+	Events  int     `json:"events"` // in the read model
 	Apply   float64 `json:"apply_us"`
 	Decide  float64 `json:"decide_us"`
 	Batches int     `json:"batches"`
@@ -51,20 +51,20 @@ type Decision struct {
 
 func (d Decision) total() float64 { return d.Apply + d.Decide }
 
-// How the log is gone through: in batches of so many events, of which those behind the
-// first ones and the last ones are measured.
+// How the log is processed: in batches of this many events, of which the first ones and the last
+// ones are measured.
 const (
 	summarizeBatch = 1_000
 	warmBatches    = 10
 	measureBatches = 30
 )
 
-// RunSummarize publishes transcripts to a log of its own and brings them into an empty
-// read model "summaries" in SQLite. After each batch it asks of each conversation that the
-// batch touched what is due, as the summarizer does. Nothing is written, so more and more
-// waits: that is the worst that can be. Then the writer that needs no model writes
-// summaries of what is due. At last the program is published to at an even rate, without
-// a summarizer and with one whose model is slow. Without events it returns [ErrNoEvents].
+// RunSummarize publishes transcripts to a separate log and applies them to an empty read model
+// "summaries" in SQLite. After each batch it finds what is due in each conversation of the batch,
+// as the summarizer does. It writes no summaries meanwhile, so more and more is due: the worst
+// case. Then the writer that needs no model writes the summaries that are due. Finally it publishes
+// to the program at an even rate, without a summarizer and with one whose model is slow. Without
+// events it returns [ErrNoEvents].
 func RunSummarize(ctx context.Context, paths []string, o SummarizeOptions, say Say) (out Summarize, err error) {
 	out.Machine, out.Rate = ThisMachine(), o.Rate
 	s, _, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
@@ -136,8 +136,7 @@ func RunSummarize(ctx context.Context, paths []string, o SummarizeOptions, say S
 	return out, o.live(ctx, paths, &out, say)
 }
 
-// live measures the program without a summarizer and with one, each on a directory of its
-// own.
+// live measures the program without and with a summarizer, each in a separate directory.
 func (o SummarizeOptions) live(ctx context.Context, paths []string, out *Summarize, say Say) error {
 	list, err := take(ctx, paths, int(float64(o.Rate)*(o.WarmUp+o.For).Seconds()))
 	if err != nil {
@@ -165,7 +164,7 @@ func (o SummarizeOptions) live(ctx context.Context, paths []string, out *Summari
 	if out.Without, err = once(); err != nil {
 		return err
 	}
-	// A small budget: much is due, and the summarizer always waits for the model.
+	// A small context budget makes much due, so the summarizer always waits for the model.
 	out.With, err = once("--summary-writer", "openai", "--llm-url", model.url, "--llm-model", "slow", "--max-context-chars", "30000", "--llm-max-calls-per-hour", "0")
 	out.Calls = model.calls.Load()
 	if err == nil {
@@ -182,11 +181,11 @@ func medianOf(list []Decision) (d Decision) {
 	return Decision{Events: list[0].Events, Apply: median(apply), Decide: median(decide), Batches: len(list)}
 }
 
-// writerEvents is how many events the writer is measured with at most.
+// writerEvents is the most events for measuring the writer.
 const writerEvents = 20_000
 
-// writerSpeed has the first events of the log summarised, in inputs of about a threshold
-// each, and returns how many megabytes of input a second that is.
+// writerSpeed summarizes the first events of the log, in inputs of about a threshold each, and
+// returns the megabytes of input per second.
 func writerSpeed(ctx context.Context, s *scratch, head uint64) (float64, error) {
 	follower, err := s.log.Follow(ctx, 0, 1)
 	if err != nil {
@@ -233,7 +232,7 @@ func writerSpeed(ctx context.Context, s *scratch, head uint64) (float64, error) 
 	return float64(bytes) / 1e6 / took.Seconds(), nil
 }
 
-// entryOf is what a writer reads of an event.
+// entryOf returns what a writer reads of an event.
 func entryOf(e events.Recorded) (entry summary.Entry, ok bool) {
 	entry.Seq = e.Seq
 	switch p := e.Payload.(type) {

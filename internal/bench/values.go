@@ -11,8 +11,8 @@ type row struct {
 	values []value
 }
 
-// value is one decoded column. Like a loader of typed rows, this one makes the
-// driver's arguments of them when it writes.
+// value is one decoded column. Like a loader of typed rows, this one turns it into the driver's
+// argument when it writes.
 type value struct {
 	kind byte // i, f, s, b, t (i is 0 or 1), l, or 0 for NULL
 	i    int64

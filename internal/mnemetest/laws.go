@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TryLaws sets with how many cases rapid tries each law of a package, unless
-// -rapid.checks says it: usually, with -short, and with [All]. It is for TestMain and
-// reads the flags.
+// TryLaws sets how many cases rapid tries for each law of a package, unless -rapid.checks does: one
+// number normally, one with -short, one with [All]. Call it from TestMain. It reads the flags.
 func TryLaws(usually, short, all int) {
 	flag.Parse()
 	chosen := false

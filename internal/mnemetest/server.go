@@ -1,5 +1,5 @@
-// Package mnemetest runs the real program for tests: built once, as a process of its
-// own on free ports, ended with the test. It also says how much tests may take.
+// Package mnemetest runs the real program for tests: built once, run as a separate process on free
+// ports, ended with the test. It also says how long tests may take.
 package mnemetest
 
 import (
@@ -22,12 +22,12 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/programs"
 )
 
-// All says that tests may take minutes, as those of `make test-all` may: on more, longer and
-// whole recordings.
+// All says that tests may take minutes and use more, longer and complete recordings, as under `make
+// test-all`.
 var All = os.Getenv("MNEME_TEST_ALL") == "1"
 
-// How long the program may take to be ready and to end: on a busy machine, on a Neo4j that
-// plans each statement for the first time.
+// How long the program may take to be ready and to end, even on a busy machine and with a Neo4j
+// that plans each statement for the first time.
 const patience = 2 * time.Minute
 
 // Binary builds the program once for all tests of a package, and returns its path.
@@ -54,14 +54,14 @@ func Up(t *testing.T, data string) *Server {
 	return UpOn(t, data, "127.0.0.1:0")
 }
 
-// UpOn is [Up] with NATS on a certain address.
+// UpOn is [Up] with NATS on a given address.
 func UpOn(t *testing.T, data, natsListen string) *Server {
 	t.Helper()
 	return UpWith(t, "--data", data, "--nats-listen", natsListen)
 }
 
-// UpWith is [Up] with flags; they name the directory too. Tests count events: it writes
-// no summaries and no titles, unless a flag says who does.
+// UpWith is [Up] with flags, which must name the directory too. Because tests count events, the
+// program writes no summaries and no titles unless a flag selects a writer.
 func UpWith(t *testing.T, flags ...string) *Server {
 	t.Helper()
 	return start(t, nil, flags)
@@ -73,7 +73,7 @@ func UpUnder(t *testing.T, limits string, flags ...string) *Server {
 	return start(t, []string{"bash", "-c", limits + `; exec "$0" "$@"`}, flags)
 }
 
-// start starts the program by the words before it, if there are any.
+// start starts the program, preceded by the words before, if any.
 func start(t *testing.T, by, flags []string) *Server {
 	t.Helper()
 	path, err := Binary()
@@ -106,7 +106,7 @@ func start(t *testing.T, by, flags []string) *Server {
 	return s
 }
 
-// withWriter adds the flag that nobody writes summaries, unless there is another one.
+// withWriter adds the flag for no summaries, unless the flags select a writer.
 func withWriter(flags []string) []string {
 	const flag = "--summary-writer"
 	if slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, flag) }) {
@@ -115,13 +115,13 @@ func withWriter(flags []string) []string {
 	return append(flags[:len(flags):len(flags)], flag, "off")
 }
 
-// Kill is kill -9.
+// Kill ends the program like kill -9.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.ended
 }
 
-// Stop is Ctrl-C; it returns the exit code.
+// Stop ends the program like Ctrl-C and returns its exit code.
 func (s *Server) Stop() int {
 	require.NoError(s.t, s.cmd.Process.Signal(os.Interrupt))
 	select {
@@ -133,7 +133,7 @@ func (s *Server) Stop() int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// Stderr is what an ended program wrote there.
+// Stderr returns what an ended program wrote to stderr.
 func (s *Server) Stderr() string {
 	<-s.ended
 	return s.stderr.String()

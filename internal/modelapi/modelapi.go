@@ -1,7 +1,7 @@
-// Package modelapi posts JSON to the HTTP API of a model. It is what the clients for chat
-// completions, messages and embeddings have in common: one request, one answer, nothing
-// taken from the environment and no redirect followed, so that a key reaches only the host
-// that was configured. It does not retry; what a status means is up to the caller.
+// Package modelapi posts JSON to the HTTP API of a model. It is the common part of the clients for
+// chat completions, messages and embeddings: one request, one answer, nothing taken from the
+// environment and no redirect followed, so that a key reaches only the host that was configured. It
+// does not retry; what a status means is up to the caller.
 package modelapi
 
 import (
@@ -123,8 +123,8 @@ func failed(ctx context.Context, err error, broken bool) error {
 	return &NetworkError{cause: err, broken: broken}
 }
 
-// RetryAfter is when the server wants to be asked again, at most [MaxRetryAfter] from now. It
-// is zero if the server does not say, or says something that is not a time to come.
+// RetryAfter returns when the server wants to be asked again, at most [MaxRetryAfter] from now. It
+// is zero if the server does not say, or does not name a future time.
 func (a Answer) RetryAfter() time.Time {
 	value, now := strings.TrimSpace(a.Header.Get("Retry-After")), time.Now()
 	at, err := http.ParseTime(value)

@@ -45,7 +45,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, status, got.Status)
 	}
-	require.Zero(t, elsewhere, "nobody but the configured host sees the key")
+	require.Zero(t, elsewhere, "only the configured host sees the key")
 }
 
 func TestTheSizeOfAnAnswerIsBounded(t *testing.T) {
@@ -61,7 +61,7 @@ func TestTheSizeOfAnAnswerIsBounded(t *testing.T) {
 	})
 	got, err := e.Post(t.Context(), "x", nil)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusBadGateway, got.Status, "a failure is told by its status, however long its page is")
+	require.Equal(t, http.StatusBadGateway, got.Status, "the status reports a failure, however long its page is")
 }
 
 func TestErrorsNameNeitherTheURLNorTheKey(t *testing.T) {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// firstAttempt is how long a server may take for a question before it is asked again. The
-// time doubles with each attempt: in a long log it takes seconds to make a consumer.
+// firstAttempt is how long the server has to answer before ask repeats the question. The time
+// doubles with each attempt, because making a consumer takes seconds in a long log.
 const firstAttempt = time.Second
 
-// askTime is for all attempts, where the context does not say.
+// askTime limits all attempts together if the context has no deadline.
 const askTime = 8 * time.Second
 
-// ask asks a server, again and again until ctx ends. A question that was on its way to a
-// server that died is never answered, and the others of its cluster are there. It must
-// be one that may be asked twice.
+// ask repeats a question to the server until it is answered or ctx ends. A question on its way to a
+// server that dies is never answered, although the rest of its cluster could. The question must be
+// safe to repeat.
 func ask[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

@@ -16,7 +16,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 )
 
-// clustered opens the log of a cluster of three servers that all have it.
+// clustered opens a log with three replicas in a cluster of three servers.
 func clustered(t *testing.T) (*natstest.Cluster, *nats.Conn, *Log) {
 	t.Helper()
 	cluster := natstest.Start(t)
@@ -36,9 +36,9 @@ func clustered(t *testing.T) (*natstest.Cluster, *nats.Conn, *Log) {
 	return cluster, conn, log
 }
 
-// TestWhatIsAskedOfAServerThatDiesIsAskedAgain keeps asking while the server that leads
-// the stream is stopped: what is under way then is never answered.
-func TestWhatIsAskedOfAServerThatDiesIsAskedAgain(t *testing.T) {
+// TestARequestToADyingServerIsRepeated asks all the time while the server that leads the stream
+// stops, so that some requests are never answered.
+func TestARequestToADyingServerIsRepeated(t *testing.T) {
 	t.Parallel()
 	cluster, conn, log := clustered(t)
 	list := (&bench{t: t, log: log}).events("c", 100, "hello")
@@ -90,9 +90,9 @@ func TestWhatIsAskedOfAServerThatDiesIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A leader refuses an event while another one with its id, or of its subject, is on the way to
-// the other servers: who publishes is told when it has arrived.
-func TestWhoPublishesAtTheSameTimeIsToldWhatWasStored(t *testing.T) {
+// A leader refuses an event while one with the same id or subject is still being replicated. The
+// publisher gets the outcome once replication is done.
+func TestConcurrentPublishersLearnWhatWasStored(t *testing.T) {
 	t.Parallel()
 	_, _, log := clustered(t)
 	const rounds, publishers = 30, 8
@@ -141,7 +141,7 @@ func TestWhoPublishesAtTheSameTimeIsToldWhatWasStored(t *testing.T) {
 			return Ack{Seq: newest}, err
 		})
 		for i := range publishers {
-			require.Greater(t, acks[i].Seq, last, "who lost sees who won")
+			require.Greater(t, acks[i].Seq, last, "the loser sees the winner")
 			if errs[i] == nil {
 				won++
 			} else {

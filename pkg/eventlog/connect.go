@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Connect connects to a NATS server and keeps the connection for ever: a server
-// that is away comes back. The first connection must succeed, or the error says why not.
+// Connect connects to a NATS server and reconnects forever if the server goes away. The first
+// connection must succeed; otherwise the error says why it failed.
 func Connect(url, name string, logger *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
 	options = append([]nats.Option{
 		nats.Name("mneme " + name),
@@ -20,7 +20,7 @@ func Connect(url, name string, logger *slog.Logger, options ...nats.Option) (*na
 				logger.Warn("connection to NATS lost", "error", err)
 			}
 		}),
-		nats.ReconnectHandler(func(c *nats.Conn) { logger.Info("connected to NATS again", "url", c.ConnectedUrlRedacted()) }),
+		nats.ReconnectHandler(func(c *nats.Conn) { logger.Info("reconnected to NATS", "url", c.ConnectedUrlRedacted()) }),
 	}, options...)
 	return nats.Connect(url, options...)
 }

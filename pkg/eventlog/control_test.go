@@ -14,7 +14,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
-// controls are messages that the NATS client takes for those of its protocol.
+// controls are messages that the NATS client mistakes for its own protocol.
 var controls = map[string]string{"100": "Idle Heartbeat", "404": "No Messages", "408": "Request Timeout", "409": "Consumer Deleted", "503": ""}
 
 func (b *bench) control(conversation, status string) uint64 {
@@ -95,7 +95,7 @@ func TestAMessageThatLooksLikeTheProtocolIsReadLikeAnyOther(t *testing.T) {
 	}
 }
 
-func TestASilentFollowerSaysThatAMessageIsWithheld(t *testing.T) {
+func TestASilentFollowerReportsAWithheldMessage(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 1)

@@ -11,9 +11,9 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// OtherContentError says that the log holds another event under the identity of one that
-// was to be published: the same tenant, conversation, source and id, but another type or
-// other data. The event in the log counts; this one was not stored.
+// OtherContentError says that the log already holds a different event with the identity of the one
+// to publish: the same tenant, conversation, source and id, but another type or other data. The
+// event in the log counts; the new one was not stored.
 type OtherContentError struct {
 	ID  string // of both events
 	Seq uint64 // of the event in the log
@@ -26,14 +26,14 @@ func (e *OtherContentError) Error() string {
 // Is makes errors.Is(err, ErrOtherContent) true.
 func (e *OtherContentError) Is(target error) bool { return target == ErrOtherContent }
 
-// confirm looks at the message that the server took msg for a repeat of. The server
-// compares only the Nats-Msg-Id, and anyone who may publish can send a message under any
-// subject with the id of an event that somebody else will publish.
+// confirm checks the stored message that the server considers msg a repeat of. The server compares
+// only the Nats-Msg-Id, and anyone who may publish can send a message under any subject with the id
+// of somebody else's future event.
 //
-// If the stored message is the same event, it is a duplicate. If it is an event of the same
-// identity with other content, the error is an [*OtherContentError]. If it is anything
-// else, or was removed from the log, msg is stored without a Nats-Msg-Id: nobody can take
-// that away, and the read models drop repeats by the event's own identity.
+// If the stored message is the same event, msg is a duplicate. If it is an event with the same
+// identity but other content, the error is an [*OtherContentError]. If it is anything else, or was
+// removed from the log, msg is stored without a Nats-Msg-Id, which nobody can block; the read
+// models drop repeats by the event's own identity.
 func (l *Log) confirm(ctx context.Context, msg *nats.Msg, ack Ack, options []jetstream.PublishOpt) (Ack, error) {
 	stored, err := l.Get(ctx, ack.Seq)
 	if err != nil && !errors.Is(err, ErrNotFound) {

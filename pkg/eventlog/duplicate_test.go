@@ -10,7 +10,7 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// forge stores a message that is no event of ours under the message id of an event.
+// forge stores a message that is not an event of ours, under the message id of an event.
 func (b *bench) forge(subject string, e events.Event) uint64 {
 	b.t.Helper()
 	msg := nats.NewMsg(subject)
@@ -118,7 +118,7 @@ func TestAForgedMessageIDHindersNoPublishAfter(t *testing.T) {
 	b.holds(ack.Seq, e)
 }
 
-func TestTheLastOfAConversationIsKnownThoughItsSubjectCannotBeRead(t *testing.T) {
+func TestTheLastEventIsFoundThoughItsSubjectIsInvalid(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{Partitions: 4})
 	b.publish("c", 1)

@@ -10,9 +10,9 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
-// A slow reader must not make its process hold whatever the log has: 256 events of 8 MiB
+// A slow reader must not make its process hold an unbounded amount of the log: 256 events of 8 MiB
 // would be 2 GiB for each partition and projection.
-func TestWhatAFollowerHoldsAheadOfASlowReaderIsBoundedInBytes(t *testing.T) {
+func TestAFollowerOfASlowReaderHoldsBoundedBytes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	const count, size = 100, 1 << 20

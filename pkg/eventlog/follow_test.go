@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-func TestGetOfWhatIsNotThere(t *testing.T) {
+func TestGetOfAMissingEvent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 2)
@@ -69,7 +69,7 @@ func TestAFollowerDeliversItsPartitionInOrder(t *testing.T) {
 			require.Equal(t, pending, m.Pending)
 			got, err := b.log.Get(t.Context(), m.Seq)
 			require.NoError(t, err)
-			require.Equal(t, got.Digest(), m.Digest(), "however it was read")
+			require.Equal(t, got.Digest(), m.Digest(), "regardless of how it was read")
 		}
 		require.Zero(t, pending)
 		f.Stop()
@@ -95,7 +95,7 @@ func TestTheDigestTellsMessagesApart(t *testing.T) {
 	require.Equal(t, m.Digest(), same.Digest())
 }
 
-func TestAfterAServerRestartAFollowerSaysThatItLostItsPlace(t *testing.T) {
+func TestAServerRestartInterruptsAFollower(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 100)
@@ -123,7 +123,7 @@ func TestAfterAServerRestartAFollowerSaysThatItLostItsPlace(t *testing.T) {
 			return err == nil
 		}, 30*time.Second, time.Millisecond)
 		b.publish("c", 100)
-		for lost := false; !lost; { // what was on its way still comes, in order
+		for lost := false; !lost; { // messages on their way still arrive, in order
 			select {
 			case m := <-f.C():
 				require.Equal(t, next, m.Seq)
@@ -165,7 +165,7 @@ func TestConversationReadsUpToASequence(t *testing.T) {
 		b.publish("c", 1)
 		b.publish("d", 2)
 	}
-	for _, few := range []int{0, 5, fewEvents} { // as many are read one by one
+	for _, few := range []int{0, 5, fewEvents} { // this many are read one by one
 		read := func(conversation string, upTo uint64) (n int) {
 			t.Helper()
 			last := uint64(0)
@@ -221,7 +221,7 @@ func TestAwaitProgressWakesAtAnAnnouncement(t *testing.T) {
 			return n == 3, nil
 		})
 	}()
-	require.Equal(t, 1, <-asked, "only then it has subscribed")
+	require.Equal(t, 1, <-asked, "only then has it subscribed")
 	require.NoError(t, b.log.Announce("files", 0, 1))
 	require.NoError(t, b.log.Announce("graph", 1, 1))
 	require.NoError(t, b.log.Announce("graph", 0, 1))

@@ -15,8 +15,8 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// Get reads the event at a sequence, about 0.1 ms.
-// It returns [ErrNotFound] if there is none.
+// Get reads the event at a sequence; it takes about 0.1 ms. It returns [ErrNotFound] if there is
+// none.
 func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
 	if seq == 0 { // which the server would take for an empty request
 		return Message{}, fmt.Errorf("sequence 0: %w", ErrNotFound)
@@ -28,8 +28,8 @@ func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
 	return m, nil
 }
 
-// Last is the sequence of the newest message of a conversation, valid or not, 0 if it
-// has none, and its partition, which it has in any case.
+// Last returns the sequence of the newest message of a conversation, valid or not (0 if it has
+// none), and the conversation's partition, which it always has.
 func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64, partition int, err error) {
 	partition = l.PartitionOf(tenant, conversation)
 	m, err := l.get(ctx, getRequest{LastFor: events.ConversationFilter(tenant, conversation)})
@@ -43,8 +43,8 @@ func (l *Log) Last(ctx context.Context, tenant, conversation string) (seq uint64
 	return m.Seq, partition, nil
 }
 
-// LastOfKind reads the newest event of a conversation that has this kind (see
-// [events.Kind]). It returns [ErrNotFound] if there is none.
+// LastOfKind reads the newest event of a conversation with this kind (see [events.Kind]). It
+// returns [ErrNotFound] if there is none.
 func (l *Log) LastOfKind(ctx context.Context, tenant, conversation, kind string) (Message, error) {
 	m, err := l.get(ctx, getRequest{LastFor: events.KindFilter(tenant, conversation, kind)})
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *Log) LastOfKind(ctx context.Context, tenant, conversation, kind string)
 	return m, nil
 }
 
-// LastOf is the sequence of the newest event of a partition, 0 if it has none.
+// LastOf returns the sequence of the newest event of a partition, 0 if it has none.
 func (l *Log) LastOf(ctx context.Context, partition int) (uint64, error) {
 	m, err := l.get(ctx, getRequest{LastFor: events.PartitionFilter(partition)})
 	if errors.Is(err, ErrNotFound) {
@@ -65,8 +65,8 @@ func (l *Log) LastOf(ctx context.Context, partition int) (uint64, error) {
 	return m.Seq, nil
 }
 
-// next reads the first message at or after a sequence that one of the filters
-// matches; no filter matches everything. It returns [ErrNotFound] if there is none.
+// next reads the first message at or after a sequence that matches one of the filters; no filter
+// matches everything. It returns [ErrNotFound] if there is none.
 func (l *Log) next(ctx context.Context, filters []string, fromSeq uint64) (first Message, err error) {
 	if len(filters) == 0 {
 		filters = []string{">"}
@@ -102,9 +102,9 @@ type getResponse struct {
 	} `json:"message"`
 }
 
-// get asks for one message in the JSON form of the API. A direct get and a consumer
-// hand a message over as it is, and the client takes one that looks like its
-// protocol (see [Message.control]) for an answer of the server.
+// get reads one message in the JSON form of the API. A direct get and a consumer deliver a message
+// as it is, and the client would mistake one that looks like its protocol (see [Message.control])
+// for an answer of the server.
 func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -131,7 +131,7 @@ func (l *Log) get(ctx context.Context, request getRequest) (Message, error) {
 	stored := response.Message
 	m := Message{Seq: stored.Seq, Subject: stored.Subject, Data: stored.Data}
 	if len(stored.Header) > 0 {
-		// Headers that can't be decoded are none, as for a consumer.
+		// Headers that can't be decoded count as missing, as with a consumer.
 		m.Header, _ = nats.DecodeHeadersMsg(stored.Header)
 	}
 	return m, nil
@@ -147,9 +147,9 @@ func apiPrefix(options jetstream.JetStreamOptions) string {
 	return jetstream.DefaultAPIPrefix
 }
 
-// control tells whether the client takes the message for one of the protocol, as a
-// heartbeat is, when it is delivered as it is. No event is such a message, but
-// anyone who may publish can store one.
+// control reports whether the client mistakes the message for its own protocol, such as a
+// heartbeat, if it is delivered as it is. No event is such a message, but anyone who may publish
+// can store one.
 func (m *Message) control() bool { return len(m.Data) == 0 && m.Header.Get("Status") != "" }
 
 // CountAfter counts the events of a partition with a sequence above seq.
@@ -165,8 +165,8 @@ func (l *Log) CountAfter(ctx context.Context, partition int, seq uint64) (uint64
 	return n, nil
 }
 
-// countFrom counts the messages at or after a sequence that one of the filters
-// matches. The sequence must not lie beyond the end of the log.
+// countFrom counts the messages at or after a sequence that match one of the filters. The sequence
+// must not be beyond the end of the log.
 func (l *Log) countFrom(ctx context.Context, filters []string, seq uint64) (uint64, error) {
 	config := jetstream.ConsumerConfig{
 		FilterSubjects:    filters,
@@ -186,10 +186,10 @@ func (l *Log) countFrom(ctx context.Context, filters []string, seq uint64) (uint
 	return info.NumPending, nil
 }
 
-// Consumers that are not deleted are dropped by the server after this time.
+// The server drops consumers that were not deleted after this time.
 const inactiveThreshold = 15 * time.Second
 
-// deleteTimeout bounds an attempt to delete a consumer. The server drops it anyway.
+// deleteTimeout limits an attempt to delete a consumer. The server drops it later anyway.
 const deleteTimeout = 2 * time.Second
 
 func (l *Log) deleteConsumer(name string) {

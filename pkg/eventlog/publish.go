@@ -17,8 +17,8 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// Limits of one atomic batch. The server allows 1,000 events; the bytes bound
-// what it has to stage.
+// Limits of one atomic batch. The server allows 1,000 events; the limit in bytes bounds what it has
+// to stage.
 const (
 	maxBatchEvents = 1000
 	maxBatchBytes  = 16 << 20
@@ -28,26 +28,25 @@ const (
 // from all of its clients.
 const maxBatches = 16
 
-// How long to wait before what the server had no room for, or no answer to yet, is tried
-// again; and for how long to wait for that answer.
+// How long to wait before a retry if the server had no room or has not answered yet, and how long
+// to wait for that answer in total.
 const (
 	minWait    = 5 * time.Millisecond
 	maxWait    = 500 * time.Millisecond
 	maxProcess = 3 * time.Second
 )
 
-// Ack says where the log holds an event. Duplicate means that the server's
-// duplicate window knew it, and that the stored event has the same content: nothing new
-// was stored.
+// Ack says where the log holds an event. Duplicate means that the server knew the event from its
+// duplicate window and that the stored event has the same content: nothing new was stored.
 type Ack struct {
 	Seq       uint64
 	Duplicate bool
 }
 
-// Publication is one call of [Log.Publish] or [Log.PublishAll], for metrics.
+// Publication describes one call of [Log.Publish] or [Log.PublishAll], for metrics.
 type Publication struct {
-	Events     int // that were to be published
-	Stored     int // that were acknowledged, duplicates included
+	Events     int // events to publish
+	Stored     int // events acknowledged, duplicates included
 	Duplicates int
 	Took       time.Duration
 	Err        error
@@ -82,26 +81,23 @@ func (l *Log) publishOne(ctx context.Context, tenant string, e events.Event, opt
 	return l.publish(ctx, msg, options...)
 }
 
-// PublishAfter stores an event only if the newest event of its conversation that
-// has this kind (see [events.Kind]; "*" is any kind) stands at the sequence last, 0
-// for none. The server looks and stores in one step, so of several publishers who
-// expect the same one succeeds.
+// PublishAfter stores an event only if the newest event of its conversation with this kind (see
+// [events.Kind]; "*" is any kind) is at the sequence last, 0 for none. The server checks and stores
+// in one step, so of several publishers that expect the same event only one succeeds.
 //
-// It returns [ErrConflict] if another event is stored and is the newest, even if that is
-// this event itself: a repeat is told apart by reading it. Its other errors are those of Publish.
+// It returns [ErrConflict] if another event is the newest, even if that is this very event: read it
+// to recognize a repeat. Its other errors are those of Publish.
 func (l *Log) PublishAfter(ctx context.Context, tenant string, e events.Event, kind string, last uint64) (Ack, error) {
 	return l.publishOne(ctx, tenant, e, jetstream.WithExpectLastSequenceForSubject(last, events.KindFilter(tenant, e.Subject, kind)))
 }
 
-// PublishAll stores events in their order, in atomic batches of up to 1,000: of
-// each batch all is stored or nothing. It is the fastest durable way (one sync of
-// the disk a batch). A batch that holds an event which the duplicate window knows
-// is refused whole by the server; its events are then published one by one, up to the
-// first that has other content than the event the log knows.
+// PublishAll stores events in order, in atomic batches of up to 1,000: each batch is stored whole
+// or not at all. It is the fastest durable way, with one disk sync per batch. The server refuses a
+// whole batch that holds an event from its duplicate window; that batch's events are then published
+// one by one, up to the first that has other content than the log's event with its identity.
 //
-// The acks are those of the events stored before an error; the event at that index is the
-// one an [*OtherContentError] is about. Other errors are those of [Log.Publish], and
-// [ErrNotStored].
+// The acks are those of the events stored before an error. An [*OtherContentError] is about the
+// event at the index after them. Other errors are those of [Log.Publish], and [ErrNotStored].
 func (l *Log) PublishAll(ctx context.Context, tenant string, list []events.Event) ([]Ack, error) {
 	if len(list) == 0 {
 		return []Ack{}, nil
@@ -113,7 +109,7 @@ func (l *Log) PublishAll(ctx context.Context, tenant string, list []events.Event
 	return acks, err
 }
 
-// publishedSome ends the span of a publish and tells about it.
+// publishedSome ends the span of a publish and reports the publish.
 func (l *Log) publishedSome(span trace.Span, began time.Time, asked int, acks []Ack, err error) {
 	endPublish(span, acks, err)
 	if l.published != nil {
@@ -157,8 +153,8 @@ func (l *Log) publishAll(ctx context.Context, tenant string, list []events.Event
 	return acks, nil
 }
 
-// NewMsg is the NATS message that carries an event: binary mode, with the subject
-// of its conversation and its identity as Nats-Msg-Id.
+// NewMsg returns the NATS message that carries an event: binary mode, with the subject of its
+// conversation and its identity as Nats-Msg-Id.
 func NewMsg(tenant string, e events.Event) (*nats.Msg, error) {
 	if _, err := events.Record(e); err != nil {
 		return nil, err
@@ -172,7 +168,7 @@ func NewMsg(tenant string, e events.Event) (*nats.Msg, error) {
 	return &nats.Msg{Subject: subject, Header: header, Data: data}, nil
 }
 
-// publish stores one message. If the server knows its id, what is stored is looked at.
+// publish stores one message. If the server knows its id, publish compares the stored message.
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, options ...jetstream.PublishOpt) (Ack, error) {
 	ack, err := l.send(ctx, msg, options)
 	if err == nil && ack.Duplicate {
@@ -197,7 +193,7 @@ func (l *Log) send(ctx context.Context, msg *nats.Msg, options []jetstream.Publi
 	return Ack{Seq: ack.Sequence, Duplicate: ack.Duplicate}, nil
 }
 
-// askAgain asks until there is no need to, each time after a longer wait.
+// askAgain repeats ask until it needs no retry, each time after a longer wait.
 func askAgain(ctx context.Context, ask func() (again bool, err error)) error {
 	for wait := minWait; ; wait = min(2*wait, maxWait) {
 		again, err := ask()
@@ -243,7 +239,7 @@ func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error)
 	return acks, nil
 }
 
-// publishAtomic publishes one atomic batch. When too many are in flight it waits.
+// publishAtomic publishes one atomic batch. It waits while too many are in flight.
 func (l *Log) publishAtomic(ctx context.Context, msgs []*nats.Msg) (ack *jetstreamext.BatchAck, err error) {
 	select {
 	case l.batches <- struct{}{}:
@@ -264,7 +260,7 @@ func isTooManyBatches(err error) bool {
 		(api.ErrorCode == jetstreamext.JSErrCodeAtomicPublishTooManyInflight || api.ErrorCode == jetstreamext.JSErrCodeBatchPublishTooManyInflight)
 }
 
-// isDuplicateBatch tells whether the server knows an event of a batch.
+// isDuplicateBatch reports whether the server refused a batch because it knows one of its events.
 func isDuplicateBatch(err error) bool {
 	var api *jetstream.APIError
 	return natsdeploy.IsInProcess(err) || errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishDuplicateMsgID
@@ -281,13 +277,13 @@ func isTooLarge(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode == codeMessageTooLarge || api.ErrorCode == codeHeaderTooLarge)
 }
 
-// isTimeout tells whether a server did not answer.
+// isTimeout reports whether a server did not answer.
 func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// isAbandoned tells whether the server gave up a batch that was sent to it whole: it
-// keeps one in a file until its end has come, and could not write it.
+// isAbandoned reports whether the server gave up a batch that it received completely: it stages a
+// batch in a file, and could not write that file.
 func isAbandoned(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishIncomplete
@@ -298,7 +294,7 @@ func publishError(err error) error {
 	case isAbandoned(err):
 		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor says more: %w", ErrNotStored, err)
 	case natsdeploy.IsInProcess(err):
-		return fmt.Errorf("the server has not finished with what was published before; try again: %w", err)
+		return fmt.Errorf("the server is still storing an earlier publish; try again: %w", err)
 	case natsdeploy.IsConflict(err):
 		return fmt.Errorf("%w: %w", ErrConflict, err)
 	case natsdeploy.IsFull(err):

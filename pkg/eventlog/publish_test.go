@@ -180,7 +180,7 @@ func TestAFullLogSaysSoAndStoresNothing(t *testing.T) {
 	require.Equal(t, stored, state.Head)
 }
 
-func TestOfThoseWhoExpectTheSameNewestEventOneIsStored(t *testing.T) {
+func TestOfPublishersThatExpectTheSameEventOneWins(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{Partitions: 4})
 	conversation := "a.b c*>"
@@ -209,7 +209,7 @@ func TestOfThoseWhoExpectTheSameNewestEventOneIsStored(t *testing.T) {
 	_, err = b.log.PublishAfter(t.Context(), "t", list[1], events.Kind(events.TypeMessageCreated), 2)
 	require.NoError(t, err)
 	_, err = b.log.PublishAfter(t.Context(), "u", list[2], "*", 0)
-	require.NoError(t, err, "another tenant's conversation is another one")
+	require.NoError(t, err, "another tenant's conversation is a different one")
 
 	m, err := b.log.LastOfKind(t.Context(), "t", conversation, events.Kind(events.TypeMessageCreated))
 	require.NoError(t, err)

@@ -12,14 +12,14 @@ import (
 // ErrNoAnswer is returned for a request on a subject that no process answers.
 var ErrNoAnswer = errors.New("no process answers")
 
-// Class is an error that stays what it is on its way between processes: what errors.Is
-// it here is it there too. The text travels whole in any case.
+// Class is an error that keeps its identity between processes: errors.Is gives the same result on
+// both sides. The error's text is always sent in full.
 type Class struct {
 	Name string // as it is sent
 	Err  error
 }
 
-// reply is what is sent for a request.
+// reply is the answer to a request.
 type reply[A any] struct {
 	Answer A      `json:"answer"`
 	Error  string `json:"error,omitempty"`
@@ -35,9 +35,9 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.of }
 
-// Serve takes the requests on a subject, which lies outside of the stream's, until stop is
-// called. They come one at a time; whoever takes long responds later, from another
-// goroutine. What is no request of this kind is not answered.
+// Serve answers requests on a subject, which must be outside of the stream's subjects, until stop
+// is called. Requests come one at a time; a handler that takes long should respond later, from
+// another goroutine. Messages that are not requests of this kind get no answer.
 func Serve[Q, A any](conn *nats.Conn, subject string, classes []Class, take func(q Q, respond func(a A, err error))) (stop func(), err error) {
 	sub, err := conn.Subscribe(subject, func(m *nats.Msg) {
 		var q Q
@@ -56,7 +56,7 @@ func Serve[Q, A any](conn *nats.Conn, subject string, classes []Class, take func
 				}
 			}
 			if raw, err := json.Marshal(out); err == nil {
-				_ = m.Respond(raw) // who does not get it asks again
+				_ = m.Respond(raw) // a client that misses it asks again
 			}
 		})
 	})
@@ -66,9 +66,9 @@ func Serve[Q, A any](conn *nats.Conn, subject string, classes []Class, take func
 	return func() { _ = sub.Unsubscribe() }, nil
 }
 
-// Ask asks whoever serves a subject and waits as long as ctx allows. It returns
-// [ErrNoAnswer], the other process's error as its class says, or one of the connection;
-// with the other process's error comes what it answered beside it.
+// Ask sends a request to the process that serves a subject and waits as long as ctx allows. It
+// returns [ErrNoAnswer], the other process's error (with its class), or an error of the connection.
+// The other process's error may come with an answer.
 func Ask[Q, A any](ctx context.Context, conn *nats.Conn, subject string, classes []Class, q Q) (a A, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {

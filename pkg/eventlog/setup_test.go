@@ -74,7 +74,7 @@ func (b *bench) publish(conversation string, n int) {
 	require.NoError(b.t, err)
 }
 
-// next is the next message of a follower.
+// next returns the next message of a follower.
 func (b *bench) next(f *Follower) Message {
 	b.t.Helper()
 	select {

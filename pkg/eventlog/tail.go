@@ -8,13 +8,13 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// Filter chooses messages of the log. What is empty chooses all.
+// Filter selects messages of the log. An empty field selects all.
 type Filter struct {
 	Tenant, Conversation string
 	Kinds                []string // as [events.Kind] names them
 }
 
-// subjects are the filters of a consumer, none for everything.
+// subjects returns the filters for a consumer, none for everything.
 func (f Filter) subjects() []string {
 	if f.Tenant == "" && f.Conversation == "" && len(f.Kinds) == 0 {
 		return nil
@@ -31,26 +31,25 @@ func (f Filter) subjects() []string {
 
 // TailOptions say where a tail begins and when it ends.
 type TailOptions struct {
-	// From is the sequence to begin at; 0 begins with the newest Last messages, and
-	// without Last with what comes next.
+	// From is the sequence to begin at. 0 begins with the newest Last messages or, without Last,
+	// with the next new message.
 	From uint64
 	Last int
-	// ToEnd ends at what was the end of the log at the beginning; with Last after as
-	// many messages at most, also while others publish.
+	// ToEnd stops at the end that the log had when the tail began; with Last it stops after that
+	// many messages at most, even while others publish.
 	ToEnd bool
-	// Trouble is told why there is a break. The tail tries again by itself.
+	// Trouble is called with the reason for an interruption. The tail retries by itself.
 	Trouble func(error)
 }
 
-// tailRetry is how long a tail waits before it asks a server again that is away.
+// tailRetry is how long a tail waits before it asks an unavailable server again.
 const tailRetry = 500 * time.Millisecond
 
-// Tail reads the messages that a filter chooses, in order and each once, and goes on
-// when a server that was away is back. It ends when ctx does or yield returns an error,
-// with that error.
+// Tail reads the messages that a filter selects, in order and each once, and continues after the
+// server was away. It ends when ctx does, or with the error that yield returns.
 //
-// It returns [ErrBeyondEnd] if the log ends before From. If the log loses its end to a
-// power cut meanwhile that is told as trouble, and it is read on from where it ends.
+// It returns [ErrBeyondEnd] if the log ends before From. If the log loses its end to a power cut
+// meanwhile, the tail reports that as trouble and continues from the new end.
 func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func(Message) error) error {
 	state, err := l.State(ctx)
 	if err != nil {
@@ -67,7 +66,7 @@ func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func
 		if t.next, t.skip, err = l.newest(ctx, t.filters, state.Head, n); err != nil {
 			return err
 		}
-		if o.ToEnd { // what was counted may have come after the state was read
+		if o.ToEnd { // the counted messages may have come after the state was read
 			t.most = n
 			if state, err = l.State(ctx); err != nil {
 				return err
@@ -98,9 +97,9 @@ func (l *Log) Tail(ctx context.Context, filter Filter, o TailOptions, yield func
 	}
 }
 
-// newest finds where the newest n messages begin, and how many more than n lie from
-// there on. It looks at ever longer ends of the log, so it costs little if they are
-// new, and at most as much as a scan.
+// newest finds where the newest n messages begin, and how many more than n follow from there. It
+// looks at ever longer ends of the log, so it costs little if they are new, and at most as much as
+// a scan.
 func (l *Log) newest(ctx context.Context, filters []string, head, n uint64) (from, more uint64, err error) {
 	for reach := n; ; reach *= 4 {
 		from = 1
@@ -124,14 +123,14 @@ func (l *Log) newest(ctx context.Context, filters []string, head, n uint64) (fro
 type tail struct {
 	log     *Log
 	filters []string
-	next    uint64 // sequence to go on at
-	skip    uint64 // messages to leave out
+	next    uint64 // sequence to continue at
+	skip    uint64 // messages to skip
 	end     uint64 // last sequence to read, 0 for none
 	most    uint64 // messages still to yield at most, 0 for no limit
 	yield   func(Message) error
 }
 
-// run reads until it is interrupted. done tells that this was all.
+// run reads until it is interrupted. done reports that nothing is left to read.
 func (t *tail) run(ctx context.Context) (done bool, err error) {
 	state, err := t.log.State(ctx)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestATailToTheEndShowsTheNewestWhileOthersPublish(t *testing.T) {
 	}
 }
 
-func TestATailGoesOnAfterAServerRestart(t *testing.T) {
+func TestATailContinuesAfterAServerRestart(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 3)
@@ -109,7 +109,7 @@ func TestATailGoesOnAfterAServerRestart(t *testing.T) {
 		case seq := <-read:
 			require.Equal(t, want, seq)
 		case <-ctx.Done():
-			t.Fatal("the tail did not go on")
+			t.Fatal("the tail did not continue")
 		}
 	}
 	require.ErrorIs(t, <-ended, enough)

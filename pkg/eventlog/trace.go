@@ -26,19 +26,19 @@ const (
 // maxLinks bounds the producers that the span of a batch names.
 const maxLinks = 128
 
-// maxCarried is how many events published together may get the trace of their
-// publishing. More are an import: one trace with every event of it helps nobody.
+// maxCarried is how many events published together may carry the trace of their publishing. A
+// larger publish is an import, and a trace that includes every event of an import helps nobody.
 const maxCarried = 100
 
 // tracer names the instrumentation of this package.
 const tracer = "mneme.dev/mneme/pkg/eventlog"
 
-// startPublish begins the span of a publish with the tracer of the span in ctx; where
-// nobody traces there is none and no event is looked at.
+// startPublish begins the span of a publish with the tracer of the span in ctx. Without tracing it
+// begins none and looks at no event.
 //
-// The span lies in the producer's trace: if all events that name a trace name the same
-// one, and it is not the caller's, the span goes there and is linked to the caller's.
-// Events of several traces are linked.
+// The span belongs to the producer's trace: if all events that name a trace name the same one, and
+// it is not the caller's, the span goes there and is linked to the caller's. Events of several
+// traces are linked.
 func startPublish(ctx context.Context, list []events.Event, what attribute.KeyValue) (context.Context, trace.Span) {
 	caller := trace.SpanFromContext(ctx)
 	if !caller.SpanContext().IsValid() {
@@ -63,8 +63,8 @@ func startPublish(ctx context.Context, list []events.Event, what attribute.KeyVa
 	return caller.TracerProvider().Tracer(tracer).Start(ctx, "publish "+natsdeploy.Stream, options...)
 }
 
-// endPublish ends it. What went wrong is told by its class alone: the text of an
-// error can quote what was published.
+// endPublish ends the span. It records only the class of an error, because the text can quote what
+// was published.
 func endPublish(span trace.Span, acks []Ack, err error) {
 	if !span.IsRecording() {
 		return
@@ -79,7 +79,7 @@ func endPublish(span trace.Span, acks []Ack, err error) {
 	span.End()
 }
 
-// origins are the different trace contexts that events name, maxLinks at most.
+// origins returns the distinct trace contexts that events name, at most maxLinks.
 func origins(list []events.Event) (found []trace.SpanContext) {
 	seen := map[string]bool{}
 	for i := range list {
@@ -97,7 +97,7 @@ func origins(list []events.Event) (found []trace.SpanContext) {
 	return found
 }
 
-// conversation is the one that all events belong to.
+// conversation returns the conversation that all events belong to.
 func conversation(list []events.Event) (string, bool) {
 	for i := range list {
 		if list[i].Subject != list[0].Subject {
@@ -107,9 +107,9 @@ func conversation(list []events.Event) (string, bool) {
 	return list[0].Subject, len(list) > 0
 }
 
-// carry puts the trace context of ctx into the headers of messages, so that what
-// happens to their events is found in the trace of their publishing. An event that
-// names another trace keeps to that one: it is its producer's.
+// carry puts the trace context of ctx into the headers of messages, so that later processing of
+// their events appears in the trace of their publishing. An event that names another trace keeps
+// that one, because it is its producer's.
 func carry(ctx context.Context, list []events.Event, msgs []*nats.Msg) {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() || len(msgs) > maxCarried {
@@ -127,9 +127,8 @@ func carry(ctx context.Context, list []events.Event, msgs []*nats.Msg) {
 	}
 }
 
-// TraceContext is the trace that a message's event belongs to: that of its publishing,
-// from the headers, or else the one that the event names itself. It is not valid if
-// there is none.
+// TraceContext returns the trace that a message's event belongs to: that of its publishing, from
+// the headers, or else the one that the event names. It is not valid if there is none.
 func (m *Message) TraceContext(e *events.Event) trace.SpanContext {
 	for _, names := range [][2]string{{traceparent, tracestate}, {"Traceparent", "Tracestate"}} {
 		if sc := spanContext(m.Header.Get(names[0]), m.Header.Get(names[1])); sc.IsValid() {
@@ -148,7 +147,7 @@ func spanContext(parent, state string) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }
 
-// ErrorType is the class of an error of this package, for metrics and spans: invalid,
+// ErrorType returns the class of an error of this package, for metrics and spans: invalid,
 // conflict, full, too_large, canceled, timeout or unavailable.
 func ErrorType(err error) string {
 	switch {

@@ -15,7 +15,7 @@ import (
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func TestWhereNobodyTracesAPublishCostsNothing(t *testing.T) {
+func TestWithoutTracingAPublishCostsNothing(t *testing.T) {
 	list := []events.Event{{ID: "1", Subject: "c", Extensions: map[string]any{"traceparent": parent}}}
 	msgs := []*nats.Msg{{Header: nats.Header{}}}
 	ctx := context.Background()
@@ -34,13 +34,13 @@ func TestTheTraceOfAnEventIsInItsHeadersOrItsOwn(t *testing.T) {
 		own    string
 		span   string
 	}{
-		"none":                            {nil, "", "0000000000000000"},
-		"its own":                         {nil, parent, "b7ad6b7169203331"},
-		"the header":                      {nats.Header{"traceparent": {other}}, "", "00f067aa0ba902b7"},
-		"the header comes first":          {nats.Header{"traceparent": {other}}, parent, "00f067aa0ba902b7"},
-		"a header in the spelling of Go":  {nats.Header{"Traceparent": {other}}, parent, "00f067aa0ba902b7"},
-		"a header that is no traceparent": {nats.Header{"traceparent": {"00-xyz"}}, parent, "b7ad6b7169203331"},
-		"nothing that can be read":        {nats.Header{"traceparent": {"00-xyz"}}, "01", "0000000000000000"},
+		"none":                               {nil, "", "0000000000000000"},
+		"its own":                            {nil, parent, "b7ad6b7169203331"},
+		"the header":                         {nats.Header{"traceparent": {other}}, "", "00f067aa0ba902b7"},
+		"the header comes first":             {nats.Header{"traceparent": {other}}, parent, "00f067aa0ba902b7"},
+		"a header in the spelling of Go":     {nats.Header{"Traceparent": {other}}, parent, "00f067aa0ba902b7"},
+		"a header that is not a traceparent": {nats.Header{"traceparent": {"00-xyz"}}, parent, "b7ad6b7169203331"},
+		"nothing readable":                   {nats.Header{"traceparent": {"00-xyz"}}, "01", "0000000000000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +50,7 @@ func TestTheTraceOfAnEventIsInItsHeadersOrItsOwn(t *testing.T) {
 	}
 }
 
-func TestATraceIsHandedOnThoughNobodyRecordsIt(t *testing.T) {
+func TestAnUnrecordedTraceIsPassedOn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), spanContext(parent, "vendor=1"))
@@ -69,7 +69,7 @@ func TestATraceIsHandedOnThoughNobodyRecordsIt(t *testing.T) {
 	require.False(t, m.TraceContext(&events.Event{}).IsValid(), "an import is not one trace with every event of it")
 }
 
-func TestAPublishIsTold(t *testing.T) {
+func TestAPublishIsReported(t *testing.T) {
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	var told []Publication

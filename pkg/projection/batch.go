@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// entry is one message of the log, decoded away from the writer.
+// entry is one message of the log, decoded outside of the writer.
 type entry struct {
 	seq     uint64
 	pending uint64
@@ -27,12 +27,12 @@ type entry struct {
 	keys    [2]events.Digest // identity, payload key
 	nkeys   int
 
-	result   result             // what the last attempt made of it
+	result   result             // the outcome of the last attempt
 	decoding time.Duration      // if an observer wants to know
-	origin   *trace.SpanContext // of its producer's trace, if that is sampled and an observer traces
+	origin   *trace.SpanContext // of its producer's trace, if it is sampled and an observer traces
 }
 
-// result is what became of an event: one of these, or the [Class] of its failure.
+// result is the outcome of an event: one of these, or the [Class] of its failure.
 type result string
 
 const (
@@ -41,7 +41,7 @@ const (
 	resultDuplicate result = "duplicate"
 )
 
-// decode does per event what needs no store: decoding, validation and hashing.
+// decode does the work on an event that needs no store: decoding, validation and hashing.
 func (p *Projection[U]) decode(m eventlog.Message) *entry {
 	e := &entry{seq: m.Seq, pending: m.Pending, message: m}
 	var address events.Address
@@ -61,14 +61,14 @@ func (p *Projection[U]) decode(m eventlog.Message) *entry {
 	return e
 }
 
-// PayloadKey is the claim key of a payload that is unique within its conversation
-// (see [events.Payload]).
+// PayloadKey returns the claim key of a payload that must be unique within its conversation (see
+// [events.Payload]).
 func PayloadKey(id events.ConversationID, key string) events.Digest {
 	return events.DigestOf("payload", id.Tenant, id.ID, key)
 }
 
-// maxFailedText is how much of each text of a failed event is listed: what could not be
-// read has no limits of its own, and a reason quotes from it.
+// maxFailedText limits each text of a failed event's record. An unreadable event has no size limits
+// of its own, and the reason quotes from it.
 const maxFailedText = 1 << 10
 
 func short(text string) string {
@@ -78,8 +78,8 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:maxFailedText], "") + "…"
 }
 
-// poison are events whose reducers failed, by sequence. What was made of the batch is
-// unusable: they hold claims.
+// poison is the set of events whose reducers failed, by sequence. The batch's work so far is
+// unusable, because these events hold claims.
 type poison map[uint64]error
 
 func (p poison) Error() string { return fmt.Sprintf("reducers failed: %v", map[uint64]error(p)) }
@@ -94,7 +94,7 @@ type outcome struct {
 	apply, commit time.Duration // inside of the transaction, and to end it
 }
 
-// reducible are the events of entries that there are reducers for.
+// reducible returns the events of entries that have a reducer.
 func reducible(entries []*entry, skip map[uint64]error) (list []*events.Recorded) {
 	for _, e := range entries {
 		if e.invalid == nil && e.reduced && skip[e.seq] == nil {
@@ -104,7 +104,7 @@ func reducible(entries []*entry, skip map[uint64]error) (list []*events.Recorded
 	return list
 }
 
-// prepare does what a transaction must not wait for.
+// prepare does the work that a transaction must not wait for.
 func (p *Projection[U]) prepare(ctx context.Context, entries []*entry, skip map[uint64]error) (give func(U), err error) {
 	list := reducible(entries, skip)
 	if p.Prepare == nil || len(list) == 0 {
@@ -113,8 +113,8 @@ func (p *Projection[U]) prepare(ctx context.Context, entries []*entry, skip map[
 	return p.Prepare(ctx, list)
 }
 
-// reduceIn runs a batch in one transaction that is already fenced: everything
-// between the checkpoint and the commit. skip holds events that failed before.
+// reduceIn runs a batch in one transaction that is already fenced: everything between reading the
+// checkpoint and the commit. skip holds events that failed before.
 func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry, skip map[uint64]error, give func(U)) (out outcome, err error) {
 	var failed []Failed
 	fail := func(e *entry, class Class, reason string) {
@@ -166,14 +166,14 @@ func (p *Projection[U]) reduceIn(ctx context.Context, tx Tx[U], entries []*entry
 		switch deleted := u.Tombstone(e.conv); {
 		case deleted != 0:
 			fail(e, ClassInvalid, fmt.Sprintf("the conversation was deleted at sequence %d", deleted))
-		case bad[holder.Seq] != nil: // whose claim is none, so what follows may be otherwise
+		case bad[holder.Seq] != nil: // its claims are void, so later events may get another result
 			return out, bad
 		case holder.Seq == 0:
 			if err := p.reduce(u, &e.event); err != nil {
 				if bad[e.seq] = err; !errors.Is(err, ErrInvalid) {
 					return out, bad
 				}
-				continue // the unit is as it was
+				continue // the unit is unchanged
 			}
 			e.result = resultApplied
 			out.applied++
@@ -221,9 +221,9 @@ func (p *Projection[U]) reduce(u U, e *events.Recorded) (err error) {
 	return p.Reducers[e.Type](u, e)
 }
 
-// Apply brings messages of one partition, in their order, into a store that was
-// acquired with cp, as a projector would, and returns the new checkpoint. It is
-// for replays into stores that no projector drives.
+// Apply applies messages of one partition, in order, to a store that was acquired with cp, as a
+// projector would, and returns the new checkpoint. It is for replays into stores that no projector
+// drives.
 func (p *Projection[U]) Apply(ctx context.Context, s Store[U], cp Checkpoint, messages []eventlog.Message) (Checkpoint, error) {
 	for len(messages) > 0 {
 		n := min(len(messages), maxBatchEvents)
@@ -240,8 +240,8 @@ func (p *Projection[U]) Apply(ctx context.Context, s Store[U], cp Checkpoint, me
 	return cp, nil
 }
 
-// apply brings a batch into the store in one transaction, or, where the data is
-// refused or too much, in several. entries are in order of their sequences, at least one.
+// apply applies a batch in one transaction or, if the store refuses the data or it is too much, in
+// several. entries are in sequence order and must not be empty.
 func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, entries []*entry, skip map[uint64]error) (outcome, error) {
 	if skip == nil {
 		skip = map[uint64]error{}
@@ -262,7 +262,7 @@ func (p *Projection[U]) apply(ctx context.Context, s Store[U], cp Checkpoint, en
 			if err != nil {
 				return first, err
 			}
-			// What was invalid behind events that the store has refused may not be.
+			// An event may have been invalid only because of one that the store has refused.
 			maps.DeleteFunc(skip, func(seq uint64, err error) bool { return seq >= entries[middle].seq && errors.Is(err, ErrInvalid) })
 			second, err := p.apply(ctx, s, cp, entries[middle:], skip)
 			second.applied += first.applied
@@ -305,7 +305,7 @@ func (p *Projection[U]) applyOnce(ctx context.Context, s Store[U], mine Checkpoi
 		}
 		last := rest[len(rest)-1]
 		cp.Seq, cp.Event = last.seq, last.message.Digest()
-		cp.Halted = "" // whatever an older build has noted there that could not take over
+		cp.Halted = "" // clear a halt that an older build recorded when it could not take over
 		cp.Applied += uint64(out.applied)
 		cp.Duplicates += uint64(out.duplicates)
 		out.checkpoint = cp

@@ -90,6 +90,6 @@ func TestLeasesInAClusterOfServers(t *testing.T) {
 		}
 		return false
 	}, 30*time.Second, time.Millisecond)
-	t.Logf("applied %s behind the loss of a server", time.Since(began))
+	t.Logf("applied %s after the loss of a server", time.Since(began))
 	awaitShared(t, workers...)
 }

@@ -11,7 +11,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-func TestAProjectorStopsAtADamagedReadModelAndSaysWhatHelps(t *testing.T) {
+func TestAProjectorHaltsAtADamagedReadModelAndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.many(100, 3)

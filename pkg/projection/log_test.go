@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-func TestWhatIsNoValidEventIsListedAndTheRestGoesOn(t *testing.T) {
+func TestInvalidEventsAreListedAndTheRestIsApplied(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	header := func(change map[string]string) map[string]string {
@@ -99,12 +99,12 @@ func TestALogThatLostItsTailHaltsTheProjector(t *testing.T) {
 			for _, words := range c.words {
 				require.Contains(t, pr.Status()[0].Error, words)
 			}
-			require.Equal(t, before, b.checkpoint(), "the store may be that of another process, whose log is right")
+			require.Equal(t, before, b.checkpoint(), "the store may belong to another process, whose log is right")
 		})
 	}
 }
 
-func TestALogThatLosesItsTailUnderARunningProjectorHaltsIt(t *testing.T) {
+func TestLosingTheTailOfTheLogHaltsARunningProjector(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	for range 3 {
@@ -120,10 +120,10 @@ func TestALogThatLosesItsTailUnderARunningProjectorHaltsIt(t *testing.T) {
 	require.Contains(t, pr.Status()[0].Error, "another event")
 	require.EqualValues(t, 3, b.checkpoint().Seq)
 	require.EqualValues(t, 3, b.checkpoint().Applied)
-	require.Equal(t, pr.Status()[0].Error, b.checkpoint().Halted, "for whoever asks the store, which is still this projector's")
+	require.Equal(t, pr.Status()[0].Error, b.checkpoint().Halted, "recorded in the store, which this projector still owns")
 }
 
-func TestAProjectorOfAnotherLogHaltsAndTheOneThatRunsGoesOn(t *testing.T) {
+func TestAProjectorOfAnotherLogHaltsAndLeavesTheRunningOne(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(b, other *bench) (running, newcomer *projector){
 		"alone": func(b, other *bench) (running, newcomer *projector) {
@@ -135,7 +135,7 @@ func TestAProjectorOfAnotherLogHaltsAndTheOneThatRunsGoesOn(t *testing.T) {
 			first := b.worker("first")
 			b.awaitApplied()
 			awaitShared(b.t, first)
-			return first.projector, other.worker("second").projector // of another server: each has all leases
+			return first.projector, other.worker("second").projector // of another server, so each holds all leases
 		},
 	} {
 		for log, n := range map[string]int{"an empty log": 0, "a shorter log": 1, "a longer log": 6} {
@@ -155,7 +155,7 @@ func TestAProjectorOfAnotherLogHaltsAndTheOneThatRunsGoesOn(t *testing.T) {
 				require.Contains(t, newcomer.Status()[0].Error, "another log")
 				before := b.checkpoint()
 				require.Empty(t, before.Halted)
-				require.EqualValues(t, 1, before.Epoch, "it did not take the partition over")
+				require.EqualValues(t, 1, before.Epoch, "it did not take over the partition")
 				seq := b.message("c")
 				b.awaitSeq(running, 0, seq)
 				await(t, running, "is live", isLive)
@@ -234,11 +234,11 @@ func TestRepairTriesAFailedEventAgain(t *testing.T) {
 
 	_, partition, err := b.log.Last(t.Context(), "t", "c")
 	require.NoError(t, err)
-	b.awaitSeq(pr, partition, b.message("c")) // and it goes on
+	b.awaitSeq(pr, partition, b.message("c")) // and it continues
 	require.EqualValues(t, 4, must(b.store.Conversation(t.Context(), c, graph.Latest)).MessageCount)
 }
 
-func TestRepairLeavesOutWhatTheStoreRefuses(t *testing.T) {
+func TestRepairLeavesOutAnEventThatTheStoreRefuses(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.message("c")
@@ -279,7 +279,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
+func TestVerifyFindsManualChanges(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"a text":         "UPDATE message SET content = 'tampered' WHERE seq = 3",
@@ -314,7 +314,7 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 	}
 }
 
-func TestVerifyCopesWithAReadModelThatMovesMeanwhile(t *testing.T) {
+func TestVerifyCopesWithAReadModelThatMoves(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
 	b.many(500, 4)

@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestARateIsThatOfTheLastSeconds(t *testing.T) {
+func TestARateCoversTheLastSeconds(t *testing.T) {
 	t.Parallel()
 	now := time.Duration(0)
 	m := newMeterOf(func() time.Duration { return now })
 	require.Zero(t, m.rate())
 	m.add(100)
-	require.EqualValues(t, 100, m.rate(), "what comes at once counts as a second's")
+	require.EqualValues(t, 100, m.rate(), "a burst counts as one second's events")
 	now = 2 * time.Second
 	require.EqualValues(t, 50, m.rate())
 	for ; now < 20*time.Second; now += time.Second / 4 {
@@ -29,9 +29,8 @@ func TestARateIsThatOfTheLastSeconds(t *testing.T) {
 	require.InDelta(t, 12, m.rate(), 2.5)
 }
 
-// A wall clock that jumps must not end a lease, nor keep one: what is measured is
-// measured by the monotonic clock, which a time keeps through sums and not through
-// rounding or a change of zone.
+// A wall clock that jumps must neither end a lease nor extend one. Leases use the monotonic clock,
+// whose reading survives additions to a time but not rounding or a change of zone.
 func TestTheEndOfALeaseIsAMonotonicTime(t *testing.T) {
 	t.Parallel()
 	l := &lease{ttl: 2 * time.Second}

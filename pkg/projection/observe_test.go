@@ -13,7 +13,7 @@ type unit struct{}
 
 func (unit) Tombstone(events.ConversationID) uint64 { return 0 }
 
-func TestObservingDoesNotMakeDecodingDearer(t *testing.T) {
+func TestObservingDoesNotSlowDownDecoding(t *testing.T) {
 	e, err := events.New("c", "test", "1", &events.MessageCreated{MessageID: "1", Role: "user", Content: "hello"})
 	require.NoError(t, err)
 	e.Extensions["traceparent"] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -13,13 +13,13 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-func TestWhatABatchNeedsIsPreparedBeforeItsTransactionAndGivenToItsUnit(t *testing.T) {
+func TestPreparationRunsBeforeTheTransactionAndReachesTheUnit(t *testing.T) {
 	b := setup(t, 1)
 	b.many(20, 3)
 	var given atomic.Int64
 	p := graph.Projection()
 	p.Prepare = func(ctx context.Context, list []*events.Recorded) (func(*graph.Unit), error) {
-		// Somebody else can write meanwhile.
+		// Another writer can write meanwhile.
 		if err := b.store.Update(ctx, 7, func(projection.Tx[*graph.Unit]) error { return nil }); err != nil {
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func TestWhatABatchNeedsIsPreparedBeforeItsTransactionAndGivenToItsUnit(t *testi
 	require.EqualValues(t, 20, given.Load())
 }
 
-func TestAPreparationThatFailsIsWaitedForAndNothingIsSkipped(t *testing.T) {
+func TestAFailedPreparationIsRetriedAndNothingIsSkipped(t *testing.T) {
 	b := setup(t, 1)
 	b.many(5, 1)
 	var down atomic.Bool
@@ -54,7 +54,7 @@ func TestAPreparationThatFailsIsWaitedForAndNothingIsSkipped(t *testing.T) {
 	require.EqualValues(t, 5, pr.Status()[0].Checkpoint.Applied)
 }
 
-func TestWhatCanNotBePreparedOfOneEventFailsAlone(t *testing.T) {
+func TestAnEventThatCannotBePreparedFailsAlone(t *testing.T) {
 	b := setup(t, 1)
 	b.many(30, 2)
 	p := graph.Projection()

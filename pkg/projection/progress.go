@@ -7,13 +7,13 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Progress tells where a read model is on each partition of the log, whether or not a
-// projector ever had it: what it has applied, against what the log holds now.
-// running is what projectors say, of this process or of all of them (see
-// [Cluster.Statuses]); without one the state comes from the positions.
+// Progress returns the position of a read model on each partition of the log, whether or not a
+// projector ever had it: what it has applied, against what the log holds now. running is the status
+// of projectors, of this process or of all (see [Cluster.Statuses]); without it the state is
+// derived from the positions.
 //
-// The lag is at most what it says: of a log with several partitions it can count events
-// of others, until the server says how many of this one there are.
+// The true lag is at most the returned one: with several partitions it can include events of others
+// until the server has counted those of this one.
 func Progress(ctx context.Context, of Build, log *eventlog.Log, model ReadStore, running []Status) ([]Status, error) {
 	cps, err := model.Checkpoints(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func Progress(ctx context.Context, of Build, log *eventlog.Log, model ReadStore,
 	return list, nil
 }
 
-// say takes over what a projector says of itself.
+// say takes over what a projector reports of itself.
 func (s *Status) say(r Status) {
 	s.State, s.Rate, s.Retries, s.Holder = r.State, r.Rate, r.Retries, r.Holder
 	if r.Error != "" || r.State == StateLive {

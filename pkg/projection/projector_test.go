@@ -119,7 +119,7 @@ func TestStoreClosedMidwayLosesNothing(t *testing.T) {
 	await(t, pr, "has begun", func(s projection.Status) bool { return s.Checkpoint.Seq > 0 })
 	require.NoError(t, b.store.Close())
 	b.many(10, 5)
-	await(t, pr, "has trouble and goes on trying", func(s projection.Status) bool { return s.Error != "" && s.State == projection.StateCatchingUp })
+	await(t, pr, "reports trouble and retries", func(s projection.Status) bool { return s.Error != "" && s.State == projection.StateCatchingUp })
 	pr.Stop()
 	b.openStore()
 	pr = b.start(graph.Projection())

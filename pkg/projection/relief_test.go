@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAStoreIsLeftAloneAfterSmallTransactionsThatAreDearAndSlowOneAfterTheOther(t *testing.T) {
+func TestAStoreRestsAfterSlowSmallCostlyTransactions(t *testing.T) {
 	t.Parallel()
 	const slow = 120 * time.Millisecond
 	for _, c := range []struct {
@@ -19,18 +19,18 @@ func TestAStoreIsLeftAloneAfterSmallTransactionsThatAreDearAndSlowOneAfterTheOth
 		took    time.Duration
 		want    time.Duration
 	}{
-		{"as it should be", 1500, true, 1, 0, 80 * time.Millisecond, 0},
+		{"normal", 1500, true, 1, 0, 80 * time.Millisecond, 0},
 		{"burdened", 1500, true, 1, 40, slow, 480 * time.Millisecond},
-		{"for no longer than that", 1500, true, 1, 0, 2 * time.Second, maxRelief},
+		{"the rest has a limit", 1500, true, 1, 0, 2 * time.Second, maxRelief},
 		{"many events share it", 1500, true, 400, 0, slow, 0},
 		{"a whole batch, of a small size", 256, true, 256, 0, slow, 0},
 		{"there is more to catch up with", 1500, true, 100, 1500, slow, 0},
-		{"a store of cheap ones", maxBatchEvents, false, 1, 0, slow, 0},
-		{"a store of cheap ones, in small batches", 256, false, 1, 0, slow, 0},
-		{"a store of dear ones, in the largest batches", maxBatchEvents, true, 1, 0, slow, 480 * time.Millisecond},
+		{"a store of cheap transactions", maxBatchEvents, false, 1, 0, slow, 0},
+		{"a store of cheap transactions, in small batches", 256, false, 1, 0, slow, 0},
+		{"a store of costly transactions, in the largest batches", maxBatchEvents, true, 1, 0, slow, 480 * time.Millisecond},
 	} {
 		turn := newTurns(nil, c.batch, c.costly)
-		require.Zero(t, turn.relief(c.events, c.pending, c.took), "%s: once can be chance", c.name)
+		require.Zero(t, turn.relief(c.events, c.pending, c.took), "%s: one alone may be chance", c.name)
 		for range 2 {
 			require.Equal(t, c.want, turn.relief(c.events, c.pending, c.took), c.name)
 		}

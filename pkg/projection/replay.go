@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// repair drops a conversation and applies its events up to the checkpoint again.
+// repair drops a conversation and reapplies its events up to the checkpoint.
 func (p *Projection[U]) repair(ctx context.Context, log *eventlog.Log, s Store[U], mine Checkpoint, id events.ConversationID) (outcome, error) {
 	var messages []eventlog.Message
 	err := log.Conversation(ctx, id.Tenant, id.ID, mine.Seq, func(m eventlog.Message) error {
@@ -25,13 +25,13 @@ func (p *Projection[U]) repair(ctx context.Context, log *eventlog.Log, s Store[U
 	return p.reapply(ctx, s, mine, id, messages)
 }
 
-// Reapply makes one conversation anew in one transaction of a store that was acquired
-// with cp: its rows are deleted and its messages, all of them up to the checkpoint, are
-// applied in their order. It returns how many were applied and how many failed. Like
+// Reapply rebuilds one conversation in one transaction of a store that was acquired with cp: it
+// deletes the conversation's rows and applies messages, which must be all of its messages up to the
+// checkpoint, in order. It returns how many were applied and how many failed. Like
 // [Projection.Apply] it is for stores that no projector drives.
 //
-// It returns [ErrTooLarge] and changes nothing if the store cannot take the conversation in
-// one transaction: only a rebuild repairs it then.
+// If the store cannot take the conversation in one transaction, it returns [ErrTooLarge] and
+// changes nothing; then only a rebuild repairs the conversation.
 func (p *Projection[U]) Reapply(ctx context.Context, s Store[U], cp Checkpoint, id events.ConversationID, messages []eventlog.Message) (applied, failed int, err error) {
 	out, err := p.reapply(ctx, s, cp, id, messages)
 	return out.applied, out.failed, err
@@ -53,7 +53,7 @@ func (p *Projection[U]) reapply(ctx context.Context, s Store[U], mine Checkpoint
 		case errors.Is(err, ErrRejected) && size > 1:
 			size = 1 // one by one, to see which event is refused
 		case errors.Is(err, ErrTooLarge):
-			// Readers would see what is deleted before it is written again, so it is not split.
+			// Readers would see the rows deleted before they are written again, so it is not split.
 			return out, fmt.Errorf("repair %q: its %d events are too much for one transaction of the store, nothing was changed; raise the server's limit of memory or time for a transaction and try again, or run mneme rebuild %s, which has no such limit: %w", id.ID, len(messages), p.Name, ErrTooLarge)
 		default:
 			return out, err
@@ -61,7 +61,7 @@ func (p *Projection[U]) reapply(ctx context.Context, s Store[U], mine Checkpoint
 	}
 }
 
-// repairOnce is one attempt, in one transaction, size events at a time.
+// repairOnce is one attempt: one transaction, size events at a time.
 func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpoint, id events.ConversationID, entries []*entry, size int, skip map[uint64]error) (total outcome, err error) {
 	var prepared []func(U)
 	for chunk := range slices.Chunk(entries, size) {
@@ -105,35 +105,34 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 	return total, err
 }
 
-// Difference is a conversation whose rows are not what its events make.
+// Difference is a conversation whose rows differ from what its events make.
 type Difference struct {
 	Conversation events.ConversationID
-	Stored       events.Digest // zero: the read model does not have it
-	Replayed     events.Digest // zero: the log does not have it
+	Stored       events.Digest // zero: the read model has no such conversation
+	Replayed     events.Digest // zero: the log has no such conversation
 	MissingIn    Side
 }
 
 // Verification is the result of [Verify].
 type Verification struct {
 	Projection    string
-	Hash          events.Digest // over the replayed conversations' hashes, in order
+	Hash          events.Digest // of the hashes of all replayed conversations, in order
 	Conversations int
 	Events        uint64 // events replayed
-	UpTo          uint64 // the last sequence replayed: what the read model had applied
+	UpTo          uint64 // the last sequence replayed: the read model's position
 	Behind        uint64 // events of the log above the read model's checkpoints at the end: not applied yet, so not compared
 	Differences   []Difference
 }
 
-// Equal tells whether the read model is what the log makes.
+// Equal reports whether the read model matches the log.
 func (v *Verification) Equal() bool { return len(v.Differences) == 0 }
 
-// Verify replays the log into an empty scratch store, up to the checkpoints of
-// the read model, and compares conversation by conversation. Events that the read
-// model lists with class error are left out of the replay too. Conversations that
-// moved meanwhile are read again, each at the position that it has by then. A
-// repair that runs at the same time can show as a difference: verify again.
+// Verify replays the log into an empty scratch store, up to the checkpoints of the read model, and
+// compares conversation by conversation. The replay leaves out events that the read model lists as
+// failed with class error. Conversations that change meanwhile are read again, each at its new
+// position. A repair that runs at the same time can show as a difference: if so, verify again.
 //
-// progress, if not nil, is told how many sequences of how many are replayed.
+// progress, if not nil, is called with the number of sequences replayed and the total.
 func Verify[U Unit](ctx context.Context, p Projection[U], log *eventlog.Log, model ReadStore, scratch Store[U], progress func(done, total uint64)) (Verification, error) {
 	v := Verification{Projection: p.Name}
 	replays := make([]*replay[U], log.Partitions())
@@ -205,9 +204,9 @@ func behind(ctx context.Context, log *eventlog.Log, model ReadStore) (uint64, er
 	return total, nil
 }
 
-// compareOne compares a conversation at the position that it has in the read model.
-// A hash covers the conversation up to its LastSeq, so two hashes with the same one
-// can be compared, however far each store has come.
+// compareOne compares a conversation at its position in the read model. A hash covers the
+// conversation up to its LastSeq, so two hashes with the same LastSeq can be compared even if the
+// stores are at different positions.
 func compareOne[U Unit](ctx context.Context, id events.ConversationID, model ReadStore, r *replay[U]) (Difference, error) {
 	for again := false; ; again = true {
 		stored, err := model.Hash(ctx, id)
@@ -221,8 +220,9 @@ func compareOne[U Unit](ctx context.Context, id events.ConversationID, model Rea
 		if err != nil {
 			return Difference{}, err
 		}
-		// A replay that is ahead has only been where the read model was before it.
-		// Read once more, the read model is there too, or it is wrong.
+		// The replay is ahead, but only of what was read: it never passes the read model. After
+		// The replay is ahead of the row just read, but never of the read model. So the second read
+		// finds the read model there too, or the read model is wrong.
 		if again || replayed.LastSeq <= stored.LastSeq {
 			return Difference{Conversation: id, Stored: stored.Hash, Replayed: replayed.Hash}, nil
 		}
@@ -252,7 +252,7 @@ func (r *replay[U]) upTo(ctx context.Context, goal uint64, model ReadStore, prog
 		if err != nil {
 			return err
 		}
-		goal = min(goal, last) // what lay behind it was purged
+		goal = min(goal, last) // the events after it were purged
 		if r.cp.Seq >= goal {
 			return nil
 		}
@@ -308,7 +308,7 @@ func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]err
 	return nil
 }
 
-// skipped are the events that the read model could not take.
+// skipped returns the events that the read model could not apply.
 func skipped(ctx context.Context, model ReadStore) (map[uint64]error, error) {
 	skip := map[uint64]error{}
 	for after := uint64(0); ; {

@@ -13,20 +13,20 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// ErrUnheld says that no process answers for a partition.
+// ErrUnheld means that no process answers for a partition.
 var ErrUnheld = errors.New("no process drives the partition")
 
-// requestTimeout is how long the process that drives a partition may take for a request:
-// many times what the longest conversation needs.
+// requestTimeout is how long the process that drives a partition may take to answer: many times
+// what the longest conversation needs.
 const requestTimeout = time.Minute
 
-// requestSubject is where the process that drives a partition takes requests of others.
-// It lies outside of the stream's subjects.
+// requestSubject is where the process that drives a partition takes requests from others. It is
+// outside of the stream's subjects.
 func requestSubject(b Build, partition int) string {
 	return "mneme-request." + b.names() + strconv.Itoa(partition)
 }
 
-// repairRequest asks for a repair, the only thing that can be asked for.
+// repairRequest requests a repair; there is no other request.
 type repairRequest struct {
 	Tenant       string `json:"tenant"`
 	Conversation string `json:"conversation"`
@@ -54,17 +54,17 @@ func (p *Projector[U]) answer(partition int) (stop func()) {
 		respond(repairAnswer{applied, failed}, err)
 	})
 	if err != nil {
-		p.slog.Warn("other processes can't ask for repairs", "partition", partition, "error", err)
+		p.slog.Warn("other processes cannot request repairs", "partition", partition, "error", err)
 		return func() {}
 	}
 	return stop
 }
 
-// RequestRepair asks the process that drives a conversation's partition for a
-// [Projector.Repair]; it may be this one. It returns [ErrUnheld] if there is none,
-// [ErrElsewhere] if the partition moves just now, [ErrNotRunning] with the reason if its
-// projector is halted, [ErrTooLarge] if the conversation is too large for one transaction of
-// the store, which then is as it was, and context.DeadlineExceeded after a minute.
+// RequestRepair asks the process that drives a conversation's partition, which may be this one, for
+// a [Projector.Repair]. It returns [ErrUnheld] if there is no such process, [ErrElsewhere] if the
+// partition is moving, [ErrNotRunning] with the reason if its projector is halted, [ErrTooLarge] if
+// the conversation is too large for one transaction of the store (it is then unchanged), and
+// context.DeadlineExceeded after a minute.
 func RequestRepair(ctx context.Context, conn *nats.Conn, b Build, partition int, id events.ConversationID) (applied, failed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -132,7 +132,7 @@ func (b *bench) start(p projection.Projection[*graph.Unit], options ...projectio
 	return pr
 }
 
-// await polls until a projector's partitions are as wanted.
+// await polls until a projector's partitions have the wanted state.
 func await(t *testing.T, pr *projector, what string, ok func(s projection.Status) bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -172,7 +172,7 @@ func (b *bench) awaitAll(pr *projector) {
 	}
 }
 
-// verify replays the log into a store of its own and compares.
+// verify replays the log into a separate store and compares.
 func (b *bench) verify(p projection.Projection[*graph.Unit]) projection.Verification {
 	b.t.Helper()
 	scratch, err := sqlitestore.OpenGraph(b.t.Context(), sqlitestore.Path(b.t.TempDir(), "graph", 1))

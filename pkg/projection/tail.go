@@ -9,20 +9,19 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// isHalt tells whether a projector that meets this error stops for good: trying again
-// would not help.
+// isHalt reports whether a projector must halt at this error because a retry would not help.
 func isHalt(err error) bool {
 	var halt *haltError
 	return errors.As(err, &halt) || errors.Is(err, ErrRebuild) || errors.Is(err, ErrSuperseded) || errors.Is(err, ErrDamaged)
 }
 
-// haltError is a reason to stop for good: the log and the read model do not belong together.
+// haltError is a reason to halt: the log and the read model do not belong together.
 type haltError struct{ reason string }
 
 func (e *haltError) Error() string { return e.reason }
 
-// position reads a partition's checkpoint and leaves the partition to its owner. That of
-// readers won't do: it may lag behind the commit, and not fit the event beside it.
+// position reads a partition's checkpoint without taking over the partition. A reader's checkpoint
+// will not do: it may lag behind the commit, and not match the event read with it.
 func (p *Projector[U]) position(ctx context.Context, partition int) (cp Checkpoint, err error) {
 	list, err := p.store.Checkpoints(ctx)
 	if err != nil || !slices.ContainsFunc(list, func(cp Checkpoint) bool { return cp.Partition == partition }) {
@@ -35,8 +34,8 @@ func (p *Projector[U]) position(ctx context.Context, partition int) (cp Checkpoi
 	return cp, err
 }
 
-// checkTail makes sure that the log still holds what the checkpoint says was
-// applied. After a power loss sequences can be used again for other events.
+// checkTail makes sure that the log still holds what the checkpoint has as applied. After a power
+// loss, other events can get the same sequences.
 func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 	if cp.Seq == 0 {
 		return nil
@@ -46,7 +45,7 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 		return err
 	}
 	if cp.Seq > state.Head {
-		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Name the right NATS server, or restore the log; or make %s anew from this log: mneme rebuild %s",
+		return &haltError{fmt.Sprintf("the log ends at sequence %d but %s has applied %d: the log lost its tail, or this is another log. Name the right NATS server, or restore the log; or rebuild %s from this log: mneme rebuild %s",
 			state.Head, p.projection.Name, cp.Seq, p.projection.Name, p.projection.Name)}
 	}
 	message, err := p.log.Get(ctx, cp.Seq)
@@ -57,7 +56,7 @@ func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {
 		return err
 	}
 	if message.Digest() != cp.Event {
-		return &haltError{fmt.Sprintf("sequence %d holds another event than the one that %s has applied: the log lost its tail and was written again, or this is another log. Name the right NATS server, or make %s anew from this log: mneme rebuild %s",
+		return &haltError{fmt.Sprintf("sequence %d holds another event than the one that %s has applied: the log lost its tail and was written again, or this is another log. Name the right NATS server, or rebuild %s from this log: mneme rebuild %s",
 			cp.Seq, p.projection.Name, p.projection.Name, p.projection.Name)}
 	}
 	return nil

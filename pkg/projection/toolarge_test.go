@@ -11,7 +11,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// cramped is a store whose transactions have room for a few events, as those of a server
+// cramped is a store whose transactions have room for only a few events, like those of a server
 // with little memory.
 type cramped struct {
 	projection.Store[*graph.Unit]
@@ -34,11 +34,11 @@ func (t *crampedTx) Load(ctx context.Context, list []*events.Recorded) (*graph.U
 	return t.Tx.Load(ctx, list)
 }
 
-func TestARepairThatIsTooLargeChangesNothingAndSaysWhatToDo(t *testing.T) {
+func TestATooLargeRepairChangesNothingAndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.many(300, 1)
-	b.many(20, 2) // 10 of them in a conversation of their own
+	b.many(20, 2) // 10 of them in a separate conversation
 	w := b.workerOf("a", graph.Projection(), cramped{b.store, 100})
 	awaitShared(t, w)
 	b.awaitApplied() // batches are halved
@@ -56,7 +56,7 @@ func TestARepairThatIsTooLargeChangesNothingAndSaysWhatToDo(t *testing.T) {
 
 	id.ID = "c1"
 	applied, failed, err := projection.RequestRepair(t.Context(), b.conn, build(1), 0, id)
-	require.NoError(t, err, "one that fits is repaired")
+	require.NoError(t, err, "a conversation that fits is repaired")
 	require.Equal(t, []int{10, 0}, []int{applied, failed})
 	b.message("c0")
 	b.awaitApplied()

@@ -9,56 +9,55 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// A projector that yields waits before a batch while others work, so long at most, or
-// so many times as long as its last batch took.
+// Before a batch, a yielding projector waits while others work: at most this long, or this many
+// times as long as its last batch took.
 const (
 	minYield   = 200 * time.Millisecond
 	yieldRatio = 4
 )
 
-// Others that have worked a moment ago will again. Then what a projector that yields
-// does between two looks at them is short, and it rests a while after it: the others
-// find a processor that is free, and a server that has little to send before it comes to
-// them. Else its batches are whole, and so they are always in a store to which each
-// transaction is dear (see [CostlyTransactions]): there others do not wait for its end.
+// Projectors that worked a moment ago will soon work again. So a yielding projector keeps its
+// batches short and rests after each: the others find a free processor, and a server with little
+// left to send before it turns to them. Otherwise its batches have full size; and always in a store
+// with [CostlyTransactions], where the others do not wait for a transaction to end.
 const (
 	recently     = 250 * time.Millisecond
-	shortBatch   = 2 * time.Millisecond // what one takes, about
+	shortBatch   = 2 * time.Millisecond // how long one takes, approximately
 	minBatch     = 8                    // events
-	maxYielding  = 1000                 // events, of a whole one
+	maxYielding  = 1000                 // events of a full one
 	restRatio    = 8
 	maxRest      = 100 * time.Millisecond
-	yieldingRead = 50 // events that it lets the log send ahead
+	yieldingRead = 50 // events that the log may send ahead
 )
 
-// A store to which each transaction is dear (see [CostlyTransactions]) is burdened when small ones
-// take long, one after the other. Then the projector rests after each: more events share
-// the next one, and fewer transactions are under way at once. A store that answers as it
-// should is never left to rest, nor is one that has batches to catch up with.
+// For a store with [CostlyTransactions], several slow small transactions in a row mean overload.
+// The projector then rests after each: more events share the next one, and fewer transactions run
+// at once. It never rests while the store responds normally or while it has whole batches to catch
+// up with.
 const (
-	smallShare    = 4 // of a whole batch
+	smallShare    = 4 // of a full batch
 	burdened      = 100 * time.Millisecond
 	burdenedRatio = 4
 	maxRelief     = time.Second
 )
 
-// yieldPoll is how often it looks whether the others are done.
+// yieldPoll is how often it checks whether the others are done.
 const yieldPoll = time.Millisecond
 
-// Yield makes a projector wait before each batch while others work, for a bounded time:
-// it is slowed down, but not kept from ending. idle says for how long they had nothing to
-// do, 0 while they have. Near the end of the log, where no batch would be full, it waits no
-// more: it could not keep up with the others. What the log holds when it begins is history,
-// wherever it goes on from, and is not traced.
+// Yield makes a projector wait before each batch while others work, for a bounded time, so it slows
+// down but still finishes. idle returns for how long they have had nothing to do, 0 while they
+// work. Near the end of the log, where no batch would be full, it stops waiting, because it could
+// not keep up with the others. Events that the log holds at the start count as history, wherever
+// the projector continues, and are not traced.
 func Yield(idle func() time.Duration) Option {
 	return func(o *options) { o.idle = idle }
 }
 
-// Forever is how long nothing was done by who has done nothing yet.
+// Forever is the idle time of a projector that has never worked.
 const Forever = time.Duration(math.MaxInt64)
 
-// Idle is for how long the projector had nothing to do: 0 while it applies a batch, or lags,
-// or tries again. One that is halted does nothing.
+// Idle returns for how long the projector has had nothing to do: 0 while it applies a batch, lags
+// or retries. A halted projector is idle.
 func (p *Projector[U]) Idle() time.Duration {
 	if p.applying.Load() > 0 {
 		return 0
@@ -76,7 +75,7 @@ func (p *Projector[U]) Idle() time.Duration {
 	return time.Since(p.worked)
 }
 
-// follow follows the log as its projector may.
+// follow follows the log with the limits of its projector.
 func (p *Projector[U]) follow(ctx context.Context, partition int, from uint64) (*eventlog.Follower, error) {
 	if p.idle != nil {
 		return p.log.FollowAhead(ctx, partition, from, yieldingRead)
@@ -84,15 +83,15 @@ func (p *Projector[U]) follow(ctx context.Context, partition int, from uint64) (
 	return p.log.Follow(ctx, partition, from)
 }
 
-// turns says when a projector may go on, and with how much.
+// turns decides when a projector may continue, and with how many events.
 type turns struct {
 	idle  func() time.Duration // nil: it yields to nobody
 	size  atomic.Int64         // of a batch, in events
-	whole int64                // of a whole one
-	short bool                 // its batches are short while others work
-	dear  bool                 // each transaction of its store is
-	slow  bool                 // the last one was small and took long
-	last  time.Duration        // what the last one took
+	whole int64                // of a full one
+	short bool                 // keep batches short while others work
+	dear  bool                 // the store has [CostlyTransactions]
+	slow  bool                 // the last one was small and slow
+	last  time.Duration        // how long the last one took
 }
 
 func newTurns(idle func() time.Duration, batch int, costly bool) *turns {
@@ -107,7 +106,7 @@ func newTurns(idle func() time.Duration, batch int, costly bool) *turns {
 	return t
 }
 
-// limit is how many events a batch may have.
+// limit returns how many events a batch may have.
 func (t *turns) limit() int { return int(t.size.Load()) }
 
 // took notes how long a batch took.
@@ -123,8 +122,8 @@ func (t *turns) took(events int, took time.Duration) {
 	t.size.Store(size)
 }
 
-// relief is how long the store is left alone after a transaction of so many events, of
-// which so many are pending.
+// relief returns how long to leave the store alone after a transaction of this many events with
+// this many pending.
 func (t *turns) relief(events int, pending uint64, took time.Duration) time.Duration {
 	before := t.slow
 	t.slow = t.dear && int64(events) <= t.whole/smallShare && pending < uint64(t.whole) && took >= burdened

@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-func TestAProjectorThatYieldsWaitsForOthersButNotForEver(t *testing.T) {
+func TestAYieldingProjectorWaitsForOthersButNotForever(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.many(100, 5)
@@ -33,20 +33,20 @@ func TestAProjectorThatYieldsWaitsForOthersButNotForEver(t *testing.T) {
 	require.NoError(t, err)
 	pr.Start()
 	t.Cleanup(pr.Stop)
-	b.awaitAll(pr) // though the others never end
-	require.Greater(t, asked.Load(), int64(20), "it has looked again and again, before each of ten batches")
+	b.awaitAll(pr) // although the others never stop
+	require.Greater(t, asked.Load(), int64(20), "it has checked repeatedly before each of ten batches")
 
 	b.many(100, 5)
 	busy.Store(false)
 	b.awaitAll(pr)
 	busy.Store(true)
 	b.message("c1")
-	pr.Stop() // which does not wait for others either
+	pr.Stop() // and it does not wait for others
 	verified := b.verify(graph.Projection())
 	require.True(t, verified.Equal())
 }
 
-func TestAProjectorIsIdleSinceItHadNothingToDo(t *testing.T) {
+func TestIdleTimeStartsWhenAProjectorRunsOutOfWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	pr := b.start(graph.Projection())
@@ -57,7 +57,8 @@ func TestAProjectorIsIdleSinceItHadNothingToDo(t *testing.T) {
 	await(t, pr, "is live", func(s projection.Status) bool { return s.State == projection.StateLive && pr.Idle() > 0 })
 	require.Less(t, pr.Idle(), time.Minute)
 
-	// Somebody holds the write lock of its store: it is in the middle of a batch.
+	// Another writer holds the write lock of its store, so the projector is in the middle of a
+	// batch.
 	release := b.lockStore()
 	seq := b.message("c1")
 	await(t, pr, "is busy", func(projection.Status) bool { return pr.Idle() == 0 })

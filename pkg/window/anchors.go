@@ -6,11 +6,11 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// The anchors are the two messages that always survive: the newest user message and the
-// first instruction. Both are such as a user wrote. A program's message in the role of the
-// user (its origin says so, such as meta for the text of a skill) is neither.
+// The anchors are the two messages that every context keeps: the newest user message and the first
+// instruction. Only messages that a user wrote count. A message that a program put into the user's
+// role has an origin, such as meta for the text of a skill, and is never an anchor.
 
-// findAnchors reads the newest and the first message that a user wrote.
+// findAnchors reads the first and the newest message that a user wrote.
 func (b *builder) findAnchors(ctx context.Context) (err error) {
 	b.newest, err = b.written(ctx, graph.MessageQuery{Before: b.end})
 	if err != nil || b.newest == nil {
@@ -27,12 +27,12 @@ func (b *builder) findAnchors(ctx context.Context) (err error) {
 	return err
 }
 
-// maxUnwritten is how many messages in the role of the user are looked at for one that a
-// user wrote.
+// maxUnwritten is how many messages in the user's role findAnchors reads to find one that a user
+// wrote.
 const maxUnwritten = 1_000
 
-// written is the first of the messages that q selects which a user wrote, nil if there is
-// none among the first maxUnwritten in the role of the user. The first one nearly always is.
+// written returns the first message selected by q that a user wrote, or nil if the first
+// maxUnwritten in the user's role have none. Nearly always the first one will do.
 func (b *builder) written(ctx context.Context, q graph.MessageQuery) (*graph.Message, error) {
 	q.Role, q.Limit = "user", 1
 	for read := 0; read < maxUnwritten; {
@@ -58,14 +58,14 @@ func (b *builder) written(ctx context.Context, q graph.MessageQuery) (*graph.Mes
 	return nil, nil
 }
 
-// isWritten tells whether a user wrote a message.
+// isWritten reports whether a user wrote a message.
 func isWritten(m *graph.Message) bool { return m.Role == "user" && m.Via == "" }
 
-// oneAnchor tells whether the newest user message is also the first.
+// oneAnchor reports whether the newest user message is also the first.
 func (b *builder) oneAnchor() bool { return b.first == nil || b.first == b.newest }
 
-// cutAnchors gives the texts of both anchors for room characters: whole if they
-// fit, otherwise cut, but the shorter one only if it takes more than half.
+// cutAnchors returns the texts of both anchors for room characters: whole if they fit, otherwise
+// cut. The shorter one is cut only if it takes more than half.
 func (b *builder) cutAnchors(room int) (newest, first string) {
 	room = max(0, room)
 	if b.oneAnchor() {
@@ -84,8 +84,7 @@ func (b *builder) cutAnchors(room int) (newest, first string) {
 	return cut(b.newest.Content, n, b.newest.Seq), cut(b.first.Content, f, b.first.Seq)
 }
 
-// messageText is a message's text, at most piece characters long unless it is an
-// anchor.
+// messageText returns a message's text, cut to piece characters unless it is an anchor.
 func (b *builder) messageText(m *graph.Message, piece int) string {
 	if b.newest != nil && (m.Seq == b.newest.Seq || m.Seq == b.first.Seq) {
 		piece = bodyCost(m.Content)
@@ -93,8 +92,8 @@ func (b *builder) messageText(m *graph.Message, piece int) string {
 	return cut(m.Content, piece, m.Seq)
 }
 
-// bodyCost is what a body takes that is not cut. Of one that the read model holds
-// in part only, the mark is counted too.
+// bodyCost is the cost of an uncut body. If the read model holds only part of it, the mark counts
+// too.
 func bodyCost(body graph.Body) int {
 	n := textCost(body.Text)
 	if !body.Whole() {
@@ -103,8 +102,7 @@ func bodyCost(body graph.Body) int {
 	return n
 }
 
-// setAnchors makes the items of both anchors as the queries and the recent turns
-// show them.
+// setAnchors makes the items of both anchors for the queries and the recent turns.
 func (b *builder) setAnchors() {
 	if b.newest == nil || b.newestItem.Kind != "" {
 		return
@@ -120,12 +118,12 @@ func (b *builder) setAnchors() {
 	}
 }
 
-// markCost is what the mark for left out steps of the newest turn can take.
+// markCost is the most that the mark for steps left out of the newest turn can take.
 func (b *builder) markCost() int {
 	return leftOutCost(b.newest.Turn, b.conversation.StepCount-b.newest.Step)
 }
 
-// reserveNewest is what the recent turns need for the newest user message.
+// reserveNewest is the room that the recent turns need for the newest user message.
 func reserveNewest(b *builder) int {
 	if b.newest == nil {
 		return 0
@@ -134,7 +132,7 @@ func reserveNewest(b *builder) int {
 	return headingCost(turnsHeading) + b.newestItem.Chars + b.markCost()
 }
 
-// reserveFirst is what the queries need for the first instruction.
+// reserveFirst is the room that the queries need for the first instruction.
 func reserveFirst(b *builder) int {
 	if b.newest == nil || b.oneAnchor() {
 		return 0

@@ -2,8 +2,8 @@ package window
 
 import "encoding/json"
 
-// AnthropicChat is a context as Anthropic's Messages API takes it. System is [ChatSystem],
-// and empty if there are no messages.
+// AnthropicChat is a context for Anthropic's Messages API. System is [ChatSystem], or empty if
+// there are no messages.
 type AnthropicChat struct {
 	System   string             `json:"system,omitempty"`
 	Messages []AnthropicMessage `json:"messages"`
@@ -11,14 +11,14 @@ type AnthropicChat struct {
 	Manifest *Manifest          `json:"manifest,omitempty"`
 }
 
-// AnthropicMessage is one message. Results of tools come first in the user's message
-// behind the calls.
+// AnthropicMessage is one message. Tool results come first in the user's message that follows the
+// calls.
 type AnthropicMessage struct {
 	Role    string           `json:"role" enum:"user,assistant"`
 	Content []AnthropicBlock `json:"content"`
 }
 
-// AnthropicBlock is a text, a call, or a result, which has one block of text.
+// AnthropicBlock is a text, a tool call, or a tool result (which has one text block).
 type AnthropicBlock struct {
 	Type      string           `json:"type" enum:"text,tool_use,tool_result"`
 	Text      string           `json:"text,omitempty"`
@@ -30,16 +30,16 @@ type AnthropicBlock struct {
 	IsError   bool             `json:"is_error,omitempty"`
 }
 
-// Anthropic gives the context as Anthropic's API takes it. It is made and counted as
-// [Context.OpenAI] is: user and assistant take turns, the user begins and ends. Each text
-// between marks is a block of its own.
+// Anthropic returns the context for Anthropic's API, made and counted like [Context.OpenAI]: user
+// and assistant alternate, and the user begins and ends. Each text between marks is a block of its
+// own.
 func (c *Context) Anthropic(memory ChatMemory) AnthropicChat {
 	made := c.asChat(memory)
 	out := AnthropicChat{System: made.system, Memory: made.memory, Messages: []AnthropicMessage{}, Manifest: c.Manifest}
 	add := func(role string, content []AnthropicBlock) {
 		out.Messages = append(out.Messages, AnthropicMessage{Role: role, Content: content})
 	}
-	var results []AnthropicBlock // of the calls of the message before
+	var results []AnthropicBlock // of the calls in the previous message
 	for _, m := range made.messages {
 		var content []AnthropicBlock
 		if m.role == "user" {

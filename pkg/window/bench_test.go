@@ -9,8 +9,8 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// Contexts of recorded sessions of coding agents, one after the other, read for the second
-// time: what a context costs beside the API.
+// Contexts of recorded sessions of coding agents, one at a time, in the second read: the cost of a
+// context apart from the API.
 func BenchmarkContext(b *testing.B) {
 	all := recordings(b)
 	s := newStore(b)

@@ -36,15 +36,15 @@ func renamed(e events.Event, id string) events.Event {
 	return e
 }
 
-// mark is what differs in a text because the same events stand elsewhere in the log.
+// mark matches what differs in a text because the same events have other sequences.
 var mark = regexp.MustCompile(`sequence \d+ in the log`)
 
-// TestABranchShowsWhatOneConversationWould cuts conversations in two, at one of their
-// messages: what a branch shows of them is the same text. Files are left out: a result
-// that comes in the branch says nothing of the files of its parent's call.
+// TestABranchShowsWhatOneConversationWould splits conversations at one of their messages: the
+// branch must show the same text. Files are left out, because a result that comes in the branch
+// does not count for the files of its parent's call.
 func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 	s := newStore(t)
-	s.seq = 1_000_000 // all sequences take as much room in a text
+	s.seq = 1_000_000 // all sequences take the same room in a text
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
@@ -65,7 +65,7 @@ func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 		at := r.Payload.(*events.MessageCreated).MessageID
 		started := &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: parent, MessageID: at}}
 		if begins, err := events.Record(whole[0]); err == nil && whole[0].Type == events.TypeConversationStarted {
-			started.Cwd = begins.Payload.(*events.ConversationStarted).Cwd // that of a branch is its own
+			started.Cwd = begins.Payload.(*events.ConversationStarted).Cwd // the branch has its own sequences
 		}
 		first, err := events.New(branch, "test", "started", started)
 		require.NoError(rt, err)
@@ -76,7 +76,7 @@ func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 		apart = append(apart, first)
 		for i, e := range whole[cut+1:] {
 			apart = append(apart, renamed(e, branch))
-			if i%3 == 0 { // the parent goes on as well
+			if i%3 == 0 { // the parent continues too
 				apart = append(apart, renamed(e, parent))
 			}
 		}

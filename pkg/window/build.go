@@ -16,7 +16,7 @@ import (
 // The budget of a context, in Unicode code points.
 const (
 	DefaultMaxChars = 100_000
-	MinMaxChars     = 500 // below, two cut messages with their headings and marks would not fit
+	MinMaxChars     = 500 // below this, two cut messages with their headings and marks would not fit
 	MaxMaxChars     = 10_000_000
 )
 
@@ -32,27 +32,26 @@ const (
 // Request says which context to build.
 type Request struct {
 	Conversation events.ConversationID
-	Query        string   // what the past is searched for; "" means what the user said last
+	Query        string   // search text for the past; "" means the newest user message
 	MaxChars     int      // Unicode code points, headings and marks included; 0 means DefaultMaxChars
 	Strategy     string   // "" means hybrid
 	AsOf         uint64   // a sequence; 0 means latest
 	EmbeddedUpTo uint64   // see recall.Query; 0 means all
-	Condense     string   // how large old results are shown; "" means extractive
+	Condense     string   // how to show large old results; "" means extractive
 	Exclude      []string // patterns of files to leave out; nil means files.DefaultExclusions
 }
 
-// How results of tools are shown that are over 1,000 characters and older than the last
-// 3 messages.
+// How to show tool results that are over 1,000 characters and older than the last 3 messages.
 const (
-	CondenseOff        = "off"        // as others are
+	CondenseOff        = "off"        // like any other result
 	CondenseClear      = "clear"      // as a placeholder
-	CondenseExtractive = "extractive" // first and last lines, and those that speak of errors
-	CondenseLLM        = "llm"        // as a model has condensed them; extractive if none has
+	CondenseExtractive = "extractive" // the first and last lines, and lines that mention errors
+	CondenseLLM        = "llm"        // a model's condensed text; extractive if there is none
 )
 
 var condenseModes = []string{CondenseOff, CondenseClear, CondenseExtractive, CondenseLLM}
 
-// InvalidError says which field of a request was refused and why.
+// InvalidError names the field of a request that was refused, and why.
 type InvalidError struct {
 	Field  string
 	Reason string
@@ -115,7 +114,7 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 	return b.assemble(list, filled), nil
 }
 
-// remembered asks about each path once: the same few files are touched again and again.
+// remembered asks about each path only once: tools touch the same few files again and again.
 func remembered(excluded func(path string) bool) func(path string) bool {
 	known := map[string]bool{}
 	return func(path string) bool {
@@ -136,25 +135,25 @@ type builder struct {
 	req          Request // with its defaults
 	conversation graph.Conversation
 	excluded     func(path string) bool // files to leave out
-	end          uint64                 // everything below this sequence is seen
+	end          uint64                 // the context sees everything below this sequence
 
-	// The two messages that survive, see anchors.go. Nil if no user wrote one, the same
-	// if there is one alone.
+	// The two anchors, see anchors.go. Both are nil if no user wrote a message; they are equal if a
+	// user wrote only one.
 	newest, first         *graph.Message
 	newestItem, firstItem Item
 
 	frontier []Item // summaries, oldest range first
-	rawFrom  uint64 // from this sequence on the recent turns show everything
+	rawFrom  uint64 // the recent turns show everything from this sequence on
 
 	used       int             // by the frame and the sections collected so far
-	whole      bool            // the recent turns show all there is as it is
-	code       *code           // nil before it is looked for, or if it can't be
-	turns      []Item          // that the recent turns show
+	whole      bool            // the recent turns show everything uncut
+	code       *code           // nil before the search, or if search is not possible
+	turns      []Item          // shown by the recent turns
 	recent     []step          // the newest end of the conversation, as far as it was read
-	spoken     float64         // the share of messages in the text of recent
-	pastRoom   int             // what the relevant past needs at least
-	past       *past           // nil before it is searched, or if it can't be
-	shown      map[uint64]bool // sequences of the queries that are shown
+	spoken     float64         // the share of messages in the recent text
+	pastRoom   int             // the least that the relevant past needs
+	past       *past           // nil before the code is read, or if that is not possible
+	shown      map[uint64]bool // sequences of the queries shown
 	queriesEnd uint64          // user messages below this sequence are not in the recent turns
 }
 
@@ -183,7 +182,7 @@ func (b *builder) fill(ctx context.Context, list []section) ([]filled, error) {
 			}
 			room = max(0, room)
 		}
-		// left is negative if an earlier section had no need of this one's reserve
+		// left is negative if an earlier section did not need this section's reserve
 		room = max(0, min(room, left)+reserved[i])
 		f, err := s.collect(ctx, b, s, room)
 		if err != nil {

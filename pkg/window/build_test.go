@@ -121,7 +121,7 @@ func TestFilesAreListedOnceAndModifiedOutranksRead(t *testing.T) {
 	assert.NotContains(t, without.Markdown(), "## Recently Accessed Files")
 }
 
-// What comes after as_of changes nothing: the context is the one of then.
+// Events after as_of change nothing: the context is the one of that time.
 func TestAsOfIsWhatABuildThenWouldHaveGiven(t *testing.T) {
 	c := newTalk(t, "c")
 	for i := range 30 {
@@ -175,8 +175,7 @@ func TestAPrunedContextWithAStoryAndLargeAnchorsKeepsItsBudget(t *testing.T) {
 	}
 }
 
-// A summary that does not fit is shown as far as it does, and the manifest says what is
-// missing.
+// A summary that does not fit is cut, and the manifest says what is missing.
 func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
 	c := newTalk(t, "c")
 	manyTurns(c)
@@ -201,7 +200,7 @@ func TestASmallBudgetTellsTheBeginningOfTheStory(t *testing.T) {
 	}
 }
 
-// Whoever can publish can write a summary: the manifest names those of other sources.
+// Anyone who can publish can write a summary: the manifest names those of other sources.
 func TestTheManifestNamesTheSummariesOfAnotherSource(t *testing.T) {
 	c := newTalk(t, "c")
 	manyTurns(c)

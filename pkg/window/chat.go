@@ -11,26 +11,25 @@ import (
 	"strings"
 )
 
-// chat is a context as model APIs take it: the recent turns, or the conversation of the
-// strategy pruned, as messages in which user and assistant take turns, and the Markdown of
-// the other sections, between marks, before them. It is made from Sections alone.
+// chat is a context in the form that model APIs take: messages in which user and assistant
+// alternate, made from the recent turns (or, with the strategy pruned, from the whole
+// conversation). The other sections come first, as Markdown between marks. It is made from Sections
+// alone.
 //
-// It is never over the budget. Each item takes at most what it takes in the Markdown, and
-// the marks that are counted with it: the labels and tabs that messages have no need of are
-// more than what else is added here. What is counted are the texts, the names of tools,
-// their arguments as JSON, and results.
+// It never exceeds the budget. An item takes no more here than in the Markdown plus its marks:
+// messages need no labels or tabs, and that saves more than anything added here costs. Texts, tool
+// names, arguments as JSON, and results count.
 type chat struct {
-	system   string // ChatSystem, or nothing if there is nothing
-	memory   string // unless it stands in the messages
+	system   string // ChatSystem, or empty without messages
+	memory   string // unless it is in the messages
 	messages []chatMessage
 }
 
-// chatMessage is a message of the user or the assistant. Behind one with calls comes what
-// they gave, before anything else: so two messages of the assistant follow each other only
-// if the first one has calls.
+// chatMessage is a message of the user or the assistant. The results of its calls follow it before
+// anything else, so two assistant messages are adjacent only if the first one has calls.
 type chatMessage struct {
 	role  string
-	texts []string // never blank: APIs refuse that
+	texts []string // never blank: APIs refuse blank texts
 	calls []chatCall
 }
 
@@ -40,32 +39,31 @@ type chatCall struct {
 	name      string
 	arguments json.RawMessage // an object
 	failed    bool
-	result    string // never blank; it says so if there is none yet
+	result    string // never blank; says so if there is none yet
 }
 
-// What stands where an API wants something and nothing was said. None is longer than what
-// the Markdown has in that place: a heading, or the label of a message.
+// Placeholders for where an API requires a text and nothing was said. None is longer than what the
+// Markdown has in its place, a heading or a message's label.
 const (
-	chatBeginning = "[the beginning]" // the user's, before a message of the assistant: the first one must be the user's
-	chatEnd       = "[no answer yet]" // the user's, after the assistant's last: newer models continue no message of theirs
+	chatBeginning = "[the beginning]" // the user's, before an assistant message: the first message must be the user's
+	chatEnd       = "[no answer yet]" // the user's, after the assistant's last: newer models do not continue their own message
 	chatEmpty     = "(empty)"         // a message of the user, or a result
 	chatNoResult  = "No result."      // of a call: APIs refuse calls without results
 )
 
-// ChatMemory says where messages for models have the memory: every section but the
+// ChatMemory says where the memory goes in messages for models. The memory is every section but the
 // recent turns.
 type ChatMemory string
 
 // Places of the memory.
 const (
 	MemoryInline   ChatMemory = "inline"   // the first text of the first message, which is the user's
-	MemorySeparate ChatMemory = "separate" // the member memory alone, for callers who place it
+	MemorySeparate ChatMemory = "separate" // only the member memory; the caller places it
 )
 
-// asChat makes messages. What is neither the user's nor the assistant's is text between
-// marks in a message of the user, written as in the Markdown: see marks.go. Messages of the
-// system are among it, since they are recorded and so must not stand in the system prompt,
-// and results that never had a call, which APIs refuse as results.
+// asChat makes messages. What neither the user nor the assistant said becomes Markdown between
+// marks in a user message, see marks.go. That includes system messages, because recorded text must
+// not reach the system prompt, and results without a call, because APIs refuse them as results.
 func (c *Context) asChat(place ChatMemory) chat {
 	var out chat
 	mark := c.mark
@@ -90,8 +88,8 @@ func (c *Context) asChat(place ChatMemory) chat {
 		if s.Name != SectionTurns && s.Name != SectionPruned {
 			continue
 		}
-		var records []string // that follow each other
-		inStep := false      // the item before is a call of the same step
+		var records []string // adjacent
+		inStep := false      // the previous item is a call of the same step
 		for i := range s.Items {
 			it := &s.Items[i]
 			if it.recorded() || it.Kind == KindSummary {
@@ -132,7 +130,7 @@ func (c *Context) asChat(place ChatMemory) chat {
 	return out
 }
 
-// record adds texts that follow each other between marks. None are left then.
+// record adds adjacent texts between marks and empties the list.
 func (c *chat) record(mark string, texts []string) []string {
 	if len(texts) > 0 {
 		c.say("user", marked(mark, strings.Join(texts, "\n\n")))
@@ -140,7 +138,8 @@ func (c *chat) record(mark string, texts []string) []string {
 	return nil
 }
 
-// say adds a text to the newest message, or in a new one if that is another's or has calls.
+// say adds a text to the newest message, or starts a message if that one has another role or has
+// calls.
 func (c *chat) say(role, text string) {
 	n := len(c.messages)
 	if n == 0 || c.messages[n-1].role != role || len(c.messages[n-1].calls) > 0 {
@@ -150,8 +149,8 @@ func (c *chat) say(role, text string) {
 	c.messages[n-1].texts = append(c.messages[n-1].texts, text)
 }
 
-// call adds a call to the newest message if it can: if that is the assistant's and the call
-// is of the same step, or the message has none.
+// call adds a call to the newest message if that is the assistant's and either the call belongs to
+// the same step or the message has no calls.
 func (c *chat) call(it *Item, ids callIDs, inStep bool) {
 	n := len(c.messages)
 	if n == 0 || c.messages[n-1].role != "assistant" || len(c.messages[n-1].calls) > 0 && !inStep {
@@ -171,8 +170,8 @@ func (c *chat) call(it *Item, ids callIDs, inStep bool) {
 	c.messages[n-1].calls = append(c.messages[n-1].calls, one)
 }
 
-// said is the text of a message after the names that the Markdown has in brackets. It is
-// empty for a blank one that is not the user's.
+// said returns the text of a message, after the names that the Markdown has in brackets. It is
+// empty for a blank message that is not the user's.
 func (it *Item) said() string {
 	text := plain(it.Text)
 	if blank(text) {
@@ -194,7 +193,7 @@ func (it *Item) said() string {
 	return strings.Join(names, " ") + ": " + text
 }
 
-// returned is the text of a result, with its error.
+// returned returns the text of a result, with its error.
 func (it *Item) returned() string {
 	text := plain(*it.Result)
 	if blank(text) {
@@ -212,15 +211,14 @@ func (it *Item) returned() string {
 	return text
 }
 
-// failedMark stands before the result of a call that failed where an API has no field
-// for that.
+// failedMark precedes the result of a failed call where an API has no field for failure.
 const failedMark = "(failed) "
 
-// blank tells whether a text has nothing that can be read.
+// blank reports whether a text has nothing to read.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// What APIs take as the id of a call and as the name of a tool: OpenAI 40 and 64
-// characters, Anthropic the same characters and more of them.
+// The limits of APIs for call ids and tool names: OpenAI allows 40 and 64 characters, Anthropic the
+// same characters and longer names.
 var (
 	acceptedID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
 	refusedChars = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
@@ -231,12 +229,12 @@ const (
 	maxToolChars = 64
 )
 
-// callIDs are the ids of the calls of one answer, which must not be the same.
+// callIDs makes the call ids of one answer unique.
 type callIDs map[string]bool
 
-// of is the id of a call as APIs take it: its own if they do, else a part of it and of its
-// hash, the same in every answer. A second call of the same id, of another branch of the
-// conversation, has its sequence hashed in.
+// of returns the id of a call in a form that APIs take: its own if valid, else part of it plus part
+// of its hash, the same in every answer. If a call of another branch has the same id, the second
+// one's sequence is hashed in too.
 func (ids callIDs) of(it *Item) string {
 	id := it.ToolCallID
 	if !acceptedID.MatchString(id) {
@@ -255,14 +253,14 @@ func shortID(id, hashed string) string {
 	return prefix(refusedChars.ReplaceAllString(id, "_"), maxIDChars-digits-1) + "-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// chatName is the name of a tool as APIs take it.
+// chatName returns a tool's name in a form that APIs take.
 func chatName(name string) string {
 	return prefix(refusedChars.ReplaceAllString(name, "_"), maxToolChars)
 }
 
-// chatArguments are the arguments of a call as an object, as Anthropic wants them, in at
-// most room characters: what is another value is the member "arguments" of one; what was
-// shortened, and so is no JSON any more, the member "cut".
+// chatArguments returns the arguments of a call as an object in at most room characters, because
+// Anthropic requires one. Any other value becomes the member "arguments"; arguments that were
+// shortened, and so are no longer JSON, become the member "cut".
 func (it *Item) chatArguments(room int) json.RawMessage {
 	text := plain(it.Arguments)
 	if json.Valid([]byte(text)) {
@@ -275,7 +273,7 @@ func (it *Item) chatArguments(room int) json.RawMessage {
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		kept, mark = text[:i], text[i+1:]
 	}
-	// A quote takes two characters now, so less may fit, and the mark counts anew.
+	// A quote now takes two characters, so less may fit, and the mark needs a new count.
 	for {
 		if mark != "" && mark != shortMark {
 			mark = longMark(it.WholeChars-length(kept), it.WholeChars, it.Seq)
@@ -289,11 +287,11 @@ func (it *Item) chatArguments(room int) json.RawMessage {
 	}
 }
 
-// unescaped is a value as JSON on one line, in which <, > and & stand for themselves.
+// unescaped returns a value as JSON on one line, without escaping <, > and &.
 func unescaped(v any) []byte {
 	var w bytes.Buffer
 	e := json.NewEncoder(&w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // only what has no text for itself can fail
+	_ = e.Encode(v) // only a type without a text form can fail
 	return bytes.TrimSuffix(w.Bytes(), []byte("\n"))
 }

@@ -20,7 +20,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// part is one thing in a list of messages, whatever API it is for.
+// part is one element of a list of messages, whatever the API.
 type part struct {
 	role   string // system, user, assistant; tool for a result
 	text   string
@@ -29,15 +29,14 @@ type part struct {
 	failed bool
 }
 
-// openAIParts reads messages with the published types of OpenAI's API, and checks what
-// the API checks.
+// openAIParts reads messages with the published types of OpenAI's API, and makes the API's checks.
 func openAIParts(c *window.Context) ([]part, error) {
 	var params openai.ChatCompletionNewParams
 	if err := roundTrip(map[string]any{"model": "m", "messages": c.OpenAI(window.MemoryInline).Messages}, &params); err != nil {
 		return nil, err
 	}
 	var list []part
-	var open []string // calls of the message before that have no result yet
+	var open []string // calls of the previous message that have no result yet
 	before := "system"
 	for i, m := range params.Messages {
 		role := *m.GetRole()
@@ -135,7 +134,8 @@ func anthropicParts(c *window.Context) ([]part, error) {
 	return list, nil
 }
 
-// roundTrip reads a value's JSON into one of the published types, which must know all of it.
+// roundTrip reads a value's JSON into one of the published types, which must know all of its
+// members.
 func roundTrip(v, into any) error {
 	sent, err := json.Marshal(v)
 	if err != nil {
@@ -163,8 +163,8 @@ var (
 	nameOfTool = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
-// checkChat: both lists of messages are what the APIs take, hold the same, and everything
-// that is shown, within the budget.
+// checkChat: the APIs accept both lists of messages, and both hold the same and everything that is
+// shown, within the budget.
 func checkChat(c *window.Context, _ truth) error {
 	openAI, err := openAIParts(c)
 	if err != nil {
@@ -198,7 +198,7 @@ func checkChat(c *window.Context, _ truth) error {
 	return checkShown(c, openAI)
 }
 
-// samePartsAs: what OpenAI has in one text Anthropic may have in several.
+// samePartsAs: Anthropic may split into several texts what OpenAI has in one.
 func samePartsAs(openAI, anthropic []part) error {
 	flat := func(list []part) (out []string) {
 		for i, p := range list {
@@ -222,9 +222,9 @@ func samePartsAs(openAI, anthropic []part) error {
 	return nil
 }
 
-// checkShown: texts and calls of the conversation stand in messages of their roles, in
-// their order; each call has the arguments and the result that the item has. The other
-// sections stand before them, and the system message is the fixed sentence.
+// checkShown: texts and calls of the conversation are in messages of their roles, in order; each
+// call has the arguments and the result of its item. The other sections come before them, and the
+// system message is the fixed sentence.
 func checkShown(c *window.Context, list []part) error {
 	calls, results := []part{}, map[string]part{}
 	for _, p := range list {
@@ -322,7 +322,7 @@ func TestGoldenChats(t *testing.T) {
 	}
 }
 
-// partsOf are those of both formats, without the system's.
+// partsOf returns the parts of both formats, without the system's.
 func partsOf(t *testing.T, c *talk, req window.Request) []part {
 	t.Helper()
 	got := c.build(req)

@@ -9,64 +9,64 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// Limits of what is looked at for the relevant code.
+// Limits of the search for relevant code.
 const (
 	maxCodePassages = 100     // the newest ones
 	maxCodeCalls    = 300     // the newest ones
 	codePage        = 50      // calls read at once
-	maxCodeChars    = 500_000 // about, of their texts
+	maxCodeChars    = 500_000 // approximate, of their texts
 	codePassage     = 500     // characters
-	leastCodeLine   = 20      // characters of a line that is told from others
-	leastRepeat     = 3       // such lines, to be left out where they are repeated
-	leastFresh      = 30      // characters of a passage that were not seen
-	maxCodeQuery    = 1_000   // characters of what was asked, and about of what was said last
+	leastCodeLine   = 20      // characters that make a line distinctive
+	leastRepeat     = 3       // such lines; repeats of at least this many are left out
+	leastFresh      = 30      // unseen characters of a passage
+	maxCodeQuery    = 1_000   // characters of the query, and approximately of what was said last
 
-	codeQueryCalls   = 20    // the last ones, that code is ranked by
+	codeQueryCalls   = 20    // the last ones; code is ranked by them
 	maxCodeArguments = 3_000 // characters of each
 )
 
-// code are the passages of what tools have shown and written of files, of those that the
-// recent turns do not show.
+// code holds the passages of files that tools showed or wrote and the recent turns do not show.
 type code struct {
 	seen   seenCode
-	from   *seenCode           // what seen was made of
-	fresh  bool                // seen has what came up to the end of the context
-	anew   bool                // from can't be used
-	ranked map[span]rankedText // passages, and what they are ranked for
-	query  *recall.Text        // what they are ranked by; nil before that
-	joined map[span]int        // what passages cost that were joined
-	model  string              // of the embeddings that took part, "" for none
+	from   *seenCode           // what seen was copied from
+	fresh  bool                // seen reaches the end of the context
+	anew   bool                // from is unusable
+	ranked map[span]rankedText // passages, and the texts they are ranked by
+	query  *recall.Text        // the ranking query; nil until it is made
+	joined map[span]int        // costs of joined passages
+	model  string              // name of the embeddings used, "" for none
 
 	beside   []shownItem // what the recent turns show
-	passages []passage   // the best first
+	passages []passage   // best first
 }
 
-// shownItem is what the recent turns show of an event: in more characters more of it.
+// shownItem is an event in the recent turns. The more characters they have, the more of it they
+// show.
 type shownItem struct {
 	seq   uint64
 	chars int
 }
 
-// passage is a piece of a file: lines that follow each other.
+// passage is a run of adjacent lines of a file.
 type passage struct {
 	path    string
-	tool    string // that showed or wrote it
+	tool    string // the call that showed or wrote it
 	of      *codeText
-	from    int // lines of the text, to not included
+	from    int // lines of the text, to excluded
 	to      int
 	eventID string
 	seq     uint64
 	turn    int
-	said    recall.Parts // what it says of the query
+	said    recall.Parts // how well it matches the query
 	score   float64
-	cost    int // in characters, alone; 0 if it was not measured
-	place   int // of its file, among those that are shown
+	cost    int // characters on its own; 0 if not measured yet
+	place   int // of its file, among the files shown
 }
 
-// text are the lines of a passage.
+// text returns the lines of a passage.
 func (p *passage) text() string { return p.of.between(p.from, p.to) }
 
-// costOf is what a passage takes without a label.
+// costOf is the cost of a passage without a label.
 func (c *code) costOf(p *passage) int {
 	if p.cost > 0 {
 		return p.cost
@@ -81,7 +81,7 @@ func (c *code) costOf(p *passage) int {
 
 func (p *passage) span() span { return span{p.seq, p.turn, p.from, p.to} }
 
-// start is the number of its first line in the file, 0 if that is not known.
+// start returns the number of its first line in the file, 0 if unknown.
 func (p *passage) start() int {
 	if p.of.first == 0 {
 		return 0
@@ -89,7 +89,7 @@ func (p *passage) start() int {
 	return p.of.first + p.from
 }
 
-// end is the number of its last line.
+// end returns the number of its last line.
 func (p *passage) end() int {
 	if p.of.first == 0 {
 		return 0
@@ -97,16 +97,15 @@ func (p *passage) end() int {
 	return p.of.first + p.to - 1
 }
 
-// cutCode makes the passages: of a line that several texts have the newest counts, what
-// was replaced is gone, and what is shown already is left out. It reads as many calls as
-// that takes.
+// cutCode makes the passages. If several texts have a line, the newest counts; replaced lines and
+// lines already shown are left out. It reads as many calls as it needs.
 func (b *builder) cutCode(ctx context.Context, shown []Item) error {
 	c := b.code
-	if _, err := b.codeCall(ctx, 0); err != nil { // reads what is new
+	if _, err := b.codeCall(ctx, 0); err != nil { // reads the new calls
 		return err
 	}
 	known := knownLines{state: map[uint64]lineState{}}
-	whole := map[uint64]bool{} // what is shown as it is
+	whole := map[uint64]bool{} // shown uncut
 	for i := range shown {
 		it := &shown[i]
 		whole[it.Seq] = whole[it.Seq] || it.WholeChars == 0
@@ -140,34 +139,34 @@ func (b *builder) cutCode(ctx context.Context, shown []Item) error {
 	return nil
 }
 
-// knownLines says what is known of lines, by their hashes.
+// knownLines holds what is known of lines, by their hashes.
 type knownLines struct {
 	state map[uint64]lineState
-	marks []lineMark // of the text at hand
+	marks []lineMark // of the current text
 }
 
-// lineState is what newer passages say of a line.
+// lineState says how newer passages treat a line.
 type lineState uint8
 
 const (
 	lineNew  lineState = iota
 	lineGone           // it was replaced
-	lineSeen           // one of them has it, or it is shown
+	lineSeen           // a newer passage has it, or it is already shown
 )
 
-// lineMark is what becomes of a line of a text.
+// lineMark says what happens to a line of a text.
 type lineMark uint8
 
 const (
-	markShort    lineMark = iota // told from no other
+	markShort    lineMark = iota // too short to be distinctive
 	markFresh                    // not seen yet
-	markSeen                     // seen, but too few beside it are
-	markRepeated                 // left out with those around it
-	markGone                     // left out: it was replaced
+	markSeen                     // seen, but too few of its neighbors are
+	markRepeated                 // left out with its neighbors
+	markGone                     // left out: replaced
 )
 
-// seeItem notes the lines of what is shown. call is what is known of it, nil for nothing:
-// it spares reading the same texts again.
+// seeItem notes the lines of what is shown. call, which may be nil, is the known call and saves
+// reading the same texts again.
 func (k *knownLines) seeItem(it *Item, call *codeCall) {
 	k.see(it.Text)
 	if call == nil {
@@ -202,7 +201,7 @@ func (k *knownLines) see(text string) {
 	}
 }
 
-// seeLines notes lines that are cut already.
+// seeLines notes lines that are already cut.
 func (k *knownLines) seeLines(all []codeLine) {
 	for i := range all {
 		if all[i].told >= leastCodeLine {
@@ -211,12 +210,12 @@ func (k *knownLines) seeLines(all []codeLine) {
 	}
 }
 
-// add cuts the text of a passage into passages of what was not seen yet. A scrap of a
-// larger text, of which little is new, is none.
+// add cuts a text into passages of unseen lines. It drops a small rest of a larger text in which
+// little is new.
 func (c *code) add(whole passage, known *knownLines) {
 	all := whole.of.lines
 	marks := known.mark(all)
-	from, chars, fresh := 0, 0, 0 // of the passage; fresh are characters that were not seen
+	from, chars, fresh := 0, 0, 0 // of the passage; fresh counts its unseen characters
 	end := func(to int) {
 		if scrap := to-from < len(all) && fresh < leastFresh; fresh > 0 && !scrap && len(c.passages) < maxCodePassages {
 			p := whole
@@ -249,12 +248,12 @@ func (c *code) add(whole passage, known *knownLines) {
 	}
 }
 
-// mark marks the lines of a text, until the next one. Left out are those that were
-// replaced, and where leastRepeat or more follow each other that were seen. Less is left,
-// so that what stands around it can be read.
+// mark marks the lines of a text; the result is valid until the next call. It leaves out replaced
+// lines and runs of at least leastRepeat seen lines. Shorter runs stay, so that the lines around
+// them remain readable.
 func (k *knownLines) mark(all []codeLine) []lineMark {
 	k.marks = slices.Grow(k.marks[:0], len(all))[:len(all)]
-	from, last, seen := 0, 0, 0 // of the lines at hand that were seen, with short ones between
+	from, last, seen := 0, 0, 0 // of the current run of seen lines, with short lines between
 	end := func() {
 		if seen >= leastRepeat {
 			for i := from; i <= last; i++ {
@@ -287,9 +286,10 @@ func (k *knownLines) mark(all []codeLine) []lineMark {
 	return k.marks
 }
 
-// rank scores the passages by what they say of the query, in its words and, unless embed is
-// nil, by its meaning, by how lately their file was touched, and by how lately they were
-// shown, each up to 1; late is how much the last two count. It tells whether meaning took part.
+// rank scores the passages by four measures, each up to 1: how well their words match the query,
+// how well their meaning does (unless embed is nil), how recently their file was touched, and how
+// recently they were shown. late is the weight of the last two. It reports whether meaning took
+// part.
 func (c *code) rank(embed func(text string) recall.Vector, late float64) (byMeaning bool) {
 	said, byMeaning := recall.Rank(*c.query, c.codeTexts(embed))
 	filesRank, callRank := map[string]int{}, map[uint64]int{}

@@ -13,44 +13,42 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// CodeCache keeps what tools have shown and written of the files of a conversation, and
-// what ranking made of it, from one context to the next: only the calls that are new are
-// read, and the results that were missing. What it keeps is made of rows that don't change
-// as long as the store has the newest call that it knows; else it begins anew. What a
-// context shows does not depend on it.
+// CodeCache keeps the code that tools have shown and written in a conversation, and its ranking
+// data, from one context to the next. A context then reads only new calls and results that were
+// missing. The cached rows don't change as long as the store still has the newest cached call;
+// otherwise the cache starts over. The cache never changes what a context shows.
 //
-// The zero value is empty and can be used. It is for one conversation, or for one lineage
-// of a branch (see graph.Lineage.Descent), and several contexts may be built with it at
-// once: each works on its own copy, and the newest is kept.
+// The zero value is an empty cache, ready to use. A cache serves one conversation, or one lineage
+// of a branch (see graph.Lineage.Descent). Several contexts may use it at once: each works on its
+// own copy, and the newest copy is kept.
 type CodeCache struct {
-	// Embed makes the vectors that code is ranked by where a request asks for something,
-	// always with the same model; nil ranks it by words alone.
+	// Embed makes the vectors that rank code if a request has a query, always with the same model.
+	// Nil ranks by words alone.
 	Embed func(text string) recall.Vector
 	// Model names that model in manifests.
 	Model string
 
-	// Resized is told about how many bytes are kept whenever that changes; nil for nobody.
-	// It must not use the cache.
+	// Resized, if not nil, receives the approximate number of bytes kept whenever it changes. It
+	// must not use the cache.
 	Resized func(bytes int)
 
 	mu   sync.Mutex
 	kept *seenCode // never changed; nil for nothing
 }
 
-// maxCodeBytes is how much is kept, about: of more the newest calls.
+// maxCodeBytes limits what is kept, approximately; the newest calls stay.
 const maxCodeBytes = 4 * maxCodeChars
 
-// seenCode are the calls of a conversation below some sequence, as far back as they were
-// read.
+// seenCode holds the calls of a conversation below some sequence, as far back as they were read.
 type seenCode struct {
-	cwd   string              // of the conversation, to which paths are relative
-	calls []*codeCall         // the oldest first, and no call between them is missing; each is never changed
-	whole bool                // there is no call before them
-	texts map[span]rankedText // of passages, and of what was asked for
+	cwd   string              // of the conversation; paths are relative to it
+	calls []*codeCall         // oldest first, without gaps; never changed
+	whole bool                // nothing was called before them
+	texts map[span]rankedText // of passages, and of the query
 }
 
-// codeCall is a call, with what it has shown or written if it has to do with one file
-// alone.
+// codeCall is a call. It has the code that the call showed or wrote if the call concerns exactly
+// one file.
 type codeCall struct {
 	graph.Position
 	ref     graph.Ref
@@ -60,35 +58,35 @@ type codeCall struct {
 	tool     string
 	kind     files.Kind // read or write
 	written  *codeText
-	replaced []uint64 // hashes of the lines that it was written in place of
+	replaced []uint64 // hashes of the lines that it replaced
 	result   codeResult
 }
 
-// codeResult is the result of a call; its sequence is 0 if there is none yet.
+// codeResult is the result of a call; its sequence is 0 if there is no result yet.
 type codeResult struct {
 	seq     uint64
 	eventID string
 	failed  bool
-	lent    bool      // by a branch to a call that it inherited, until it has such a call itself
+	lent    bool      // lent by a branch to an inherited call, until the branch has such a call itself
 	text    *codeText // of a file that was read
 }
 
-// rankedText is what a passage is ranked by, or what it is ranked for, and what it costs alone.
+// rankedText is the ranking data of a passage or of a query, and its cost on its own.
 type rankedText struct {
 	recall.Text
 	cost int
 }
 
-// span is a passage: lines of what an event has shown or written.
+// span identifies a passage: lines that an event showed or wrote.
 type span struct {
 	seq      uint64
-	turn     int // of the call: a result that a branch has lent may become another one's
+	turn     int // of the call: a result lent by a branch may later belong to another call
 	from, to int
 }
 
 var fileTools = files.DefaultTable()
 
-// load is a copy of what is kept of calls below a sequence, and what it was made of.
+// load copies the cached calls below a sequence, and returns what it copied from.
 func (k *CodeCache) load(end uint64, cwd string) (s seenCode, from *seenCode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,7 +110,7 @@ func (s *seenCode) below(end uint64) int {
 	return n
 }
 
-// at is the call of a sequence, nil if there is none or it was not read.
+// at returns the call at a sequence, nil if there is none or it was not read.
 func (s *seenCode) at(seq uint64) *codeCall {
 	if i := s.below(seq); i < len(s.calls) && s.calls[i].Seq == seq {
 		return s.calls[i]
@@ -120,9 +118,8 @@ func (s *seenCode) at(seq uint64) *codeCall {
 	return nil
 }
 
-// store keeps the newest calls that a context had, with what it ranked the passages by,
-// unless those of a newer context are kept: others than it began with, or such as go on
-// behind its end.
+// store keeps the newest calls of a context and the ranking data of its passages, unless the cache
+// meanwhile holds newer ones: replaced by another context, or reaching further.
 func (k *CodeCache) store(c *code) {
 	s := &seenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), texts: maps.Clone(c.ranked)}
 	if more := len(s.calls) - maxCodeCalls; more > 0 {
@@ -143,7 +140,7 @@ func (k *CodeCache) store(c *code) {
 	}
 }
 
-// newest is the sequence of the last call, 0 if there is none.
+// newest returns the sequence of the last call, 0 if there is none.
 func (s *seenCode) newest() uint64 {
 	if s == nil || len(s.calls) == 0 {
 		return 0
@@ -151,7 +148,7 @@ func (s *seenCode) newest() uint64 {
 	return s.calls[len(s.calls)-1].Seq
 }
 
-// bytes is about what it takes in memory.
+// bytes estimates the memory used.
 func (s *seenCode) bytes() (n int) {
 	for _, c := range s.calls {
 		n += 256 + len(c.path) + len(c.tool) + 8*len(c.replaced) + c.written.bytes() + c.result.text.bytes()
@@ -162,8 +159,8 @@ func (s *seenCode) bytes() (n int) {
 	return n
 }
 
-// codeCall is the call that has i others behind it, below the end of the context; nil if there
-// are not as many.
+// codeCall returns the call before the last i ones below the end of the context, or nil if there
+// are not that many.
 func (b *builder) codeCall(ctx context.Context, i int) (*codeCall, error) {
 	s := &b.code.seen
 	if !b.code.fresh {
@@ -183,9 +180,9 @@ func (b *builder) codeCall(ctx context.Context, i int) (*codeCall, error) {
 	return nil, nil
 }
 
-// refreshCode reads the calls that came since and the results that were missing. It reads
-// the newest call that is known once more: if that is gone or another one, or so many are
-// new that a page does not reach it, it begins anew.
+// refreshCode reads the new calls, and the results that were missing. It first rereads the newest
+// cached call. If that call is gone or different, or if one page cannot reach from it to the newest
+// call, it starts over.
 func (b *builder) refreshCode(ctx context.Context) error {
 	s := &b.code.seen
 	if len(s.calls) == 0 {
@@ -223,7 +220,7 @@ func (b *builder) readOlderCode(ctx context.Context) error {
 	return nil
 }
 
-// readCode reads a page of calls, the oldest first.
+// readCode reads a page of calls, oldest first.
 func (b *builder) readCode(ctx context.Context, q graph.TranscriptQuery) ([]*codeCall, error) {
 	q.Limit, q.CallsOnly = codePage, true
 	entries, err := b.src.Graph.Transcript(ctx, b.req.Conversation, q)
@@ -237,8 +234,8 @@ func (b *builder) readCode(ctx context.Context, q graph.TranscriptQuery) ([]*cod
 	return list, nil
 }
 
-// resolveCode reads the results of those of some calls that have none. What is left out
-// of the context has no need of one.
+// resolveCode reads the missing results of the given calls, except results that the context leaves
+// out.
 func (b *builder) resolveCode(ctx context.Context, list []*codeCall) error {
 	open := func(c *codeCall) bool {
 		return c.path != "" && (c.result.seq == 0 || c.result.lent) && !b.excluded(c.path)
@@ -270,8 +267,8 @@ func (b *builder) resolveCode(ctx context.Context, list []*codeCall) error {
 	return nil
 }
 
-// asked are the terms of what a call was asked for, which are kept as those of passages:
-// none of these has no lines.
+// asked returns the terms of a call's arguments. They are cached like those of passages, under an
+// empty span, which no passage has.
 func (c *code) asked(call *graph.ToolCall) []uint64 {
 	at := span{seq: call.Seq, turn: call.Turn}
 	text, ok := c.seen.texts[at]
@@ -284,7 +281,7 @@ func (c *code) asked(call *graph.ToolCall) []uint64 {
 	return text.Terms
 }
 
-// codeTexts are what passages are ranked by, which is kept for the next time.
+// codeTexts returns the ranking data of the passages and caches it for the next context.
 func (c *code) codeTexts(embed func(text string) recall.Vector) []recall.Text {
 	out := make([]recall.Text, len(c.passages))
 	for i := range c.passages {
@@ -316,7 +313,7 @@ func newCodeCall(c *graph.ToolCall, cwd string) *codeCall {
 	if len(list) != 1 {
 		return out
 	}
-	// a copy, for the path may be a part of a long command
+	// a copy, because the path may be part of a long command
 	out.tool = strings.Clone(c.ToolName)
 	if out.path, out.kind = strings.Clone(list[0].Path), list[0].Kind; out.kind == files.KindWrite {
 		out.written, out.replaced = writtenText(c.Arguments)
@@ -334,8 +331,8 @@ func newCodeResult(r *graph.ToolResult, c *codeCall) codeResult {
 	return out
 }
 
-// shown is what a call has shown or written as one passage, below the end of a context,
-// and the lines that it replaced. It fails if there is nothing.
+// shown returns what a call showed or wrote as one passage, below the end of a context, and the
+// lines that it replaced. It fails if there is nothing to show.
 func (c *codeCall) shown(b *builder) (p passage, replaced []uint64, ok bool) {
 	if c.path == "" || b.excluded(c.path) {
 		return p, nil, false

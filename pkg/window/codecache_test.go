@@ -18,13 +18,13 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// fresh is a source that keeps nothing from one context to the next.
+// fresh is a source without a cache from earlier contexts.
 func (s *store) fresh() window.Source {
 	return window.Source{Graph: s.graph, Files: s.files, Recall: indexes.New(64<<20, indexes.BuiltIn{}).Of(indexes.Source{Messages: s.graph})}
 }
 
-// coding draws what comes next in a conversation in which files are read and written:
-// some results come late or never, some calls fail, and the directory is known later.
+// coding draws the next events of a conversation in which files are read and written: some results
+// come late or never, some calls fail, and the directory becomes known later.
 func coding(t *rapid.T, c *talk, open *[]string, started *bool) {
 	for range rapid.IntRange(1, 40).Draw(t, "events") {
 		switch rapid.IntRange(0, 9).Draw(t, "what") {
@@ -59,7 +59,7 @@ func coding(t *rapid.T, c *talk, open *[]string, started *bool) {
 	}
 }
 
-func TestWhatIsKeptOfCodeChangesNoContext(t *testing.T) {
+func TestTheCodeCacheChangesNoContext(t *testing.T) {
 	s := newStore(t)
 	n, shown := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -93,8 +93,8 @@ func TestWhatIsKeptOfCodeChangesNoContext(t *testing.T) {
 	assert.Positive(t, shown, "code was shown at all")
 }
 
-// A store that was made anew may number what it has otherwise, and have other calls.
-func TestWhatIsKeptOfCodeIsForgottenWithAnotherStore(t *testing.T) {
+// A rebuilt store may number its events differently, and have other calls.
+func TestTheCodeCacheStartsOverWithAnotherStore(t *testing.T) {
 	talkOf := func(name string, before int) *talk {
 		c := newTalk(t, "c")
 		for range before {
@@ -131,9 +131,9 @@ func TestWhatIsKeptOfCodeIsForgottenWithAnotherStore(t *testing.T) {
 	}
 }
 
-// A branch can have the result of a call that it inherits, until it has a call of that id
-// itself: then the result is that one's.
-func TestAResultThatABranchLendsItsParentsCallIsNotKept(t *testing.T) {
+// A branch can have the result of a call that it inherits, until it has a call of that id itself:
+// then the result belongs to that call.
+func TestAResultLentToAParentsCallIsNotCached(t *testing.T) {
 	s := newStore(t)
 	parent := newTalk(t, "parent").user("Look.").assistant("I read.").call("k1", "Read", args{"file_path": "/repo/inherited.go"}).user("Branch here.")
 	branch := newTalk(t, "branch").add(&events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "parent", MessageID: fmt.Sprintf("m%d", parent.n)}})
@@ -167,7 +167,7 @@ func TestAResultThatABranchLendsItsParentsCallIsNotKept(t *testing.T) {
 	require.Empty(t, code())
 }
 
-func TestOnlyCallsThatAreNewAreReadForCode(t *testing.T) {
+func TestOnlyNewCallsAreReadForCode(t *testing.T) {
 	s := newStore(t)
 	c := newTalk(t, "c").user("Look.").assistant("I read.")
 	read := func(i int) {
@@ -214,7 +214,7 @@ func jobs(t testing.TB, id string, calls int) []events.Event {
 	return c.events
 }
 
-func TestContextsOfAnyTimeShareWhatIsKeptOfCode(t *testing.T) {
+func TestContextsOfAnyTimeShareTheCodeCache(t *testing.T) {
 	s := newStore(t)
 	last := s.apply(jobs(t, "c", 700)) + uint64(len(jobs(t, "c", 700))) - 1
 	build := func(t testing.TB, src window.Source, asOf uint64) *window.Context {
@@ -270,7 +270,7 @@ func (f *failing) Results(ctx context.Context, id events.ConversationID, calls [
 	return f.Graph.Results(ctx, id, calls, asOf)
 }
 
-func TestAReadThatFailsLeavesNoGapInWhatIsKeptOfCode(t *testing.T) {
+func TestAFailedReadLeavesNoGapInTheCodeCache(t *testing.T) {
 	s := newStore(t)
 	all := jobs(t, "c", 400)
 	req := window.Request{Conversation: idOf("c"), MaxChars: 4_000}
@@ -279,7 +279,7 @@ func TestAReadThatFailsLeavesNoGapInWhatIsKeptOfCode(t *testing.T) {
 	failed := 0
 	for n := 1; n < 8; n++ {
 		s.indexes = indexes.New(64<<20, indexes.BuiltIn{})
-		for range 2 { // begins, and goes on
+		for range 2 { // starts, and continues
 			src := s.source()
 			src.Graph = &failing{src.Graph, n}
 			if _, err := window.Build(t.Context(), src, req); err != nil {

@@ -10,21 +10,21 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// codeText is what a call has shown or written of a file, with what it takes to cut it
-// into passages. Of a line that is longer than a passage it has the beginning.
+// codeText is code that a call showed or wrote, prepared for cutting into passages. A line longer
+// than a passage keeps only its beginning.
 type codeText struct {
 	lines []codeLine
 	text  string
-	first int // number of its first line in the file, 0 if that is not known
-	chars int // of the result that it is from, or of the arguments
+	first int // number of its first line in the file, 0 if unknown
+	chars int // of the result or the arguments that it comes from
 }
 
 // codeLine is a line of a text.
 type codeLine struct {
-	hash  uint64 // of what it is told from others by
+	hash  uint64 // of the text that identifies it, see told
 	begin uint32 // in the text, in bytes
 	chars uint16
-	told  uint16 // characters of what it is told from others by
+	told  uint16 // characters of the text that identifies it
 }
 
 // newCodeText prepares a text whose line ends are LF.
@@ -44,7 +44,7 @@ func newCodeText(text string, first, chars int) *codeText {
 	return t
 }
 
-// between are lines, the last one not included.
+// between returns lines from..to, to excluded.
 func (t *codeText) between(from, to int) string {
 	end := len(t.text)
 	if to < len(t.lines) {
@@ -53,7 +53,7 @@ func (t *codeText) between(from, to int) string {
 	return t.text[t.lines[from].begin:end]
 }
 
-// writtenText is what the arguments of a call write, and the hashes of the lines that it
+// writtenText returns the text that a call's arguments write, and the hashes of the lines that it
 // replaces.
 func writtenText(arguments graph.Body) (text *codeText, gone []uint64) {
 	written, replaced := changes(arguments.Text)
@@ -65,7 +65,7 @@ func writtenText(arguments graph.Body) (text *codeText, gone []uint64) {
 	return newCodeText(strings.Join(written, "\n"), 0, arguments.Chars), gone
 }
 
-// bytes is about what it takes in memory.
+// bytes estimates the memory used.
 func (t *codeText) bytes() int {
 	if t == nil {
 		return 0
@@ -73,14 +73,13 @@ func (t *codeText) bytes() int {
 	return len(t.text) + 16*len(t.lines) + 64
 }
 
-// told is what a line is told from others by: as much of it as is shown, wherever it is
-// indented.
+// told returns what identifies a line: as much of it as is shown, without its indentation.
 func told(line string) string { return strings.TrimSpace(clip(line, codePassage)) }
 
-// hashOf stands for a line where lines are compared.
+// hashOf identifies a line in comparisons.
 func hashOf(text string) uint64 { return xxhash.Sum64String(text) }
 
-// numberOf is the number that a tool has put before a line, and the line without it.
+// numberOf returns the number that a tool put before a line, and the line without it.
 func numberOf(line string) (n int, rest string, ok bool) {
 	trimmed := strings.TrimLeft(line, " ")
 	digits := 0
@@ -99,8 +98,8 @@ func numberOf(line string) (n int, rest string, ok bool) {
 	return 0, line, false
 }
 
-// unnumbered is the text of a file without the numbers that a tool has put before its
-// lines, and the number of the first line, 0 if there are none.
+// unnumbered returns the text of a file without the line numbers that a tool added, and the number
+// of the first line, 0 if there are none.
 func unnumbered(text string) (plain string, first int) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {
@@ -109,7 +108,7 @@ func unnumbered(text string) (plain string, first int) {
 		case !ok && first == 0:
 			return text, 0
 		case !ok:
-			return strings.Join(lines[:i], "\n"), first // what a tool adds below
+			return strings.Join(lines[:i], "\n"), first // added below by a tool
 		case i > 0 && n != first+i:
 			return text, 0
 		case i == 0:
@@ -120,13 +119,13 @@ func unnumbered(text string) (plain string, first int) {
 	return strings.Join(lines, "\n"), first
 }
 
-// How tools name what they write and what they replace.
+// The names that tools use for what they write and what they replace.
 var (
 	writtenNames  = []string{"content", "contents", "file_text", "new_string", "new_str", "newText", "new_text", "text", "code_edit"}
 	replacedNames = []string{"old_string", "old_str", "oldText", "old_text"}
 )
 
-// changes are the texts that the arguments of a call write, and those that they replace.
+// changes returns the texts that a call's arguments write, and those that they replace.
 func changes(arguments string) (written, replaced []string) {
 	var object map[string]any
 	if json.Unmarshal([]byte(arguments), &object) != nil {

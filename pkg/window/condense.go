@@ -9,8 +9,8 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// shortResult is a result as it is shown: condensed if it is large and old, and in
-// any case at most about piece characters long.
+// shortResult returns a result as shown: condensed if it is large and old, and always cut to about
+// piece characters.
 func (w *window) shortResult(r *graph.ToolResult, piece int) string {
 	if w.isCondensed(r.Result, r.Seq) && w.mode == CondenseLLM {
 		if c, ok := w.condensed[r.Ref()]; ok {
@@ -33,19 +33,19 @@ func (w *window) shortResult(r *graph.ToolResult, piece int) string {
 	return text
 }
 
-// shortening is which result was shortened and to how many characters: the turns are tried
-// with several rooms, and most results are as short in all of them.
+// shortening caches a shortened result by its length, because turns are tried with several rooms
+// and most results come out the same in all of them.
 type shortening struct {
 	seq   uint64
 	limit int
 }
 
-// isCondensed tells whether a text is shown condensed.
+// isCondensed reports whether a text is shown condensed.
 func (w *window) isCondensed(b graph.Body, seq uint64) bool {
 	return w.mode != CondenseOff && w.old(seq) && b.Chars > summary.CondenseAbove
 }
 
-// short is the text of a result, shortened without a model.
+// short returns the text of a result, shortened without a model.
 func (w *window) short(b graph.Body, piece int, seq uint64) string {
 	switch {
 	case w.isCondensed(b, seq) && w.mode == CondenseClear:
@@ -58,13 +58,13 @@ func (w *window) short(b graph.Body, piece int, seq uint64) string {
 	return plain(b.Text)
 }
 
-// condensedNote says how much a text was shortened, and where the whole is.
+// condensedNote says how much a text was shortened, and where the whole text is.
 func condensedNote(b graph.Body, kept int, seq uint64) string {
 	return fmt.Sprintf("[condensed from %d to %d characters; whole: sequence %d in the log]", b.Chars, kept, seq)
 }
 
-// complaints are the words of lines that are worth keeping, by their first letter. To look
-// for them letter by letter is far faster than one regular expression.
+// complaints lists the words that make a line worth keeping, by first letter. Searching letter by
+// letter is far faster than a regular expression.
 var complaints = func() (by [utf8.RuneSelf][]string) {
 	for _, word := range []string{
 		"error", "Error", "ERROR", "fail", "Fail", "FAIL", "panic", "fatal", "Fatal", "FATAL",
@@ -75,8 +75,8 @@ var complaints = func() (by [utf8.RuneSelf][]string) {
 	return by
 }()
 
-// complains tells whether a line speaks of an error. Of a very long line only the
-// beginning is looked at.
+// complains reports whether a line mentions an error. It reads only the beginning of a very long
+// line.
 func complains(line string) bool {
 	line = line[:min(len(line), 1_000)]
 	for i := range len(line) {
@@ -92,9 +92,8 @@ func complains(line string) bool {
 	return false
 }
 
-// condense keeps of a result its first lines, the lines in between that speak of
-// an error, and its last lines, in at most limit characters. It is the one place
-// that decides how results are condensed.
+// condense keeps a result's first lines, lines in between that mention an error, and last lines, in
+// at most limit characters. No other code condenses results.
 func condense(b graph.Body, limit int, seq uint64) string {
 	if b.Chars <= limit && b.Whole() {
 		return plain(b.Text)
@@ -110,7 +109,7 @@ func condense(b graph.Body, limit int, seq uint64) string {
 	rest := text[len(head):]
 	tail := lastLines(rest, room/4)
 	if !b.Whole() {
-		tail = "" // the end is not here
+		tail = "" // the read model lacks the end
 	}
 	middle := complaintsIn(rest[:len(rest)-len(tail)], room-length(head)-length(tail))
 	if middle == "" && tail != "" {
@@ -127,7 +126,7 @@ func condense(b graph.Body, limit int, seq uint64) string {
 	return strings.Join(append(parts, note(kept)), "\n")
 }
 
-// wholeLines cuts a text after its last line end, if that lies in its second half.
+// wholeLines cuts a text after its last line end, if that is in its second half.
 func wholeLines(text string) string {
 	if i := strings.LastIndexByte(text, '\n'); i > len(text)/2 {
 		return text[:i]
@@ -135,8 +134,8 @@ func wholeLines(text string) string {
 	return text
 }
 
-// lastLines is the end of a text from a line's beginning on, if one lies in the
-// first half of its last n characters.
+// lastLines returns about the last n characters of a text, from the beginning of a line if one is
+// in the first half of them.
 func lastLines(text string, n int) string {
 	text = suffix(text, n)
 	if i := strings.IndexByte(text, '\n'); i >= 0 && i < len(text)/2 {
@@ -145,8 +144,8 @@ func lastLines(text string, n int) string {
 	return text
 }
 
-// complaintsIn collects lines that speak of an error, in at most room characters;
-// of a long line its beginning.
+// complaintsIn collects lines that mention an error in at most room characters. It takes only the
+// beginning of a long line.
 func complaintsIn(text string, room int) string {
 	var lines []string
 	for line := range strings.Lines(text) {

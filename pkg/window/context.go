@@ -7,11 +7,11 @@ import "mneme.dev/mneme/pkg/graph"
 type Context struct {
 	Tenant       string    `json:"tenant"`
 	Conversation string    `json:"conversation_id"`
-	Title        string    `json:"title,omitempty"` // cut to what other formats have around the sections
+	Title        string    `json:"title,omitempty"` // cut to the room that other formats use around the sections
 	Strategy     string    `json:"strategy"`
 	MaxChars     int       `json:"max_chars"`
 	Chars        int       `json:"chars"` // of the Markdown, in Unicode code points
-	AsOf         uint64    `json:"as_of"` // the sequence that it was read as of
+	AsOf         uint64    `json:"as_of"` // read as of this sequence
 	Sections     []Section `json:"sections"`
 	Manifest     *Manifest `json:"manifest,omitempty"`
 
@@ -35,12 +35,11 @@ const (
 	KindFile       = "file"        // a file with its access
 	KindRelevant   = "relevant"    // a message that a search has found
 	KindCode       = "code"        // a piece of a file that a tool showed or wrote
-	KindSummary    = "summary"     // a summary of what is not shown itself
+	KindSummary    = "summary"     // a summary of messages not shown themselves
 )
 
-// Item is one thing that a section shows. Which fields are set depends on Kind.
-// A shortened text holds a mark that says so, and WholeChars or ResultWholeChars is
-// its length before.
+// Item is one thing that a section shows. Kind determines which fields are set. A shortened text
+// contains a mark that says so; WholeChars or ResultWholeChars is then its original length.
 type Item struct {
 	Kind    string `json:"kind"`
 	Turn    int    `json:"turn"`
@@ -50,12 +49,12 @@ type Item struct {
 
 	MessageID string `json:"message_id,omitempty"` // of a message
 
-	Label string `json:"label,omitempty"` // a line above the item and those that follow it without one
-	Match *Match `json:"match,omitempty"` // of what a search has found, summaries too
+	Label string `json:"label,omitempty"` // a line above this item and the following items without a label
+	Match *Match `json:"match,omitempty"` // of anything found by search, summaries included
 
 	Role    string `json:"role,omitempty"`
 	Speaker string `json:"speaker,omitempty"`
-	Origin  string `json:"origin,omitempty"` // where a message comes from that nobody wrote
+	Origin  string `json:"origin,omitempty"` // the origin of a message that no user wrote
 	Text    string `json:"text,omitempty"`
 
 	ToolCallID       string  `json:"tool_call_id,omitempty"`
@@ -71,21 +70,21 @@ type Item struct {
 	Summary *SummaryItem `json:"summary,omitempty"`
 
 	Path      string `json:"path,omitempty"`
-	StartLine int    `json:"start_line,omitempty"` // of a piece of a file; absent if it is not known
+	StartLine int    `json:"start_line,omitempty"` // of a piece of a file; absent if unknown
 	EndLine   int    `json:"end_line,omitempty"`
 	Access    string `json:"access,omitempty"` // read, write, search, list
 
 	WholeChars int `json:"whole_chars,omitempty"`
-	Chars      int `json:"chars"` // that the item takes in the Markdown
+	Chars      int `json:"chars"` // what the item takes in the Markdown
 
-	marks int // more that it takes in messages, see marks.go
+	marks int // what it takes on top of that in messages, see marks.go
 }
 
-// minCharsForNames is the budget below which speakers are not shown: they would take the
-// room of what was said.
+// minCharsForNames is the budget below which speakers are not shown, to leave the room to what was
+// said.
 const minCharsForNames = 600
 
-// messageItem shows a message with a text that may be shortened.
+// messageItem shows a message, shortened if needed.
 func (b *builder) messageItem(m *graph.Message, text string) Item {
 	it := Item{
 		Kind: KindMessage, Turn: m.Turn, Step: m.Step, Seq: m.Seq, EventID: m.EventID, MessageID: m.MessageID,
@@ -104,8 +103,8 @@ func (b *builder) queryItem(m *graph.Message, text string) Item {
 	return it.measured()
 }
 
-// callItem shows a call with its result, each text at most piece characters long;
-// a result over summary.CondenseAbove that is old is condensed.
+// callItem shows a call with its result, each text at most piece characters long. It condenses an
+// old result over summary.CondenseAbove.
 func callItem(c *call, piece int, w *window) Item {
 	arguments := onOneLine(c.Arguments)
 	it := Item{
@@ -139,7 +138,7 @@ func (it *Item) setResult(r *graph.ToolResult, piece int, w *window) {
 	}
 }
 
-// wholeChars is the length of a text that was shortened, 0 if it was not.
+// wholeChars returns the original length of a shortened text, 0 if it was not shortened.
 func wholeChars(b graph.Body, shown string) int {
 	if b.Whole() && shown == plain(b.Text) {
 		return 0
@@ -155,5 +154,5 @@ func (it Item) measured() Item {
 	return it
 }
 
-// takes is what an item takes of the budget.
+// takes returns the part of the budget that an item uses.
 func (it *Item) takes() int { return it.Chars + it.marks }

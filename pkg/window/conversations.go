@@ -9,38 +9,38 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// TenantRecall ranks the conversations of a tenant by what they have to do with a query.
+// TenantRecall ranks the conversations of a tenant by how well they match a query.
 type TenantRecall interface {
-	// Conversations ranks those that the read model has found for the terms of a text.
+	// Conversations ranks the conversations that the read model found for the terms of a text.
 	Conversations(ctx context.Context, tenant string, q ConversationQuery) (FoundConversations, error)
 }
 
 // ConversationQuery asks for conversations of a tenant.
 type ConversationQuery struct {
 	Text   string
-	Except string // the id of a conversation that is left out
+	Except string // id of a conversation to leave out
 	Fresh  bool   // see [graph.CandidateQuery]
-	Limit  int    // of conversations; 0 stands for all that are ranked
+	Limit  int    // number of conversations; 0 means all that were ranked
 }
 
-// FoundConversations is what a search over all conversations has found.
+// FoundConversations is the result of a search over all conversations.
 type FoundConversations struct {
-	Hits  []recall.ConversationHit // the best first
-	Among []graph.Candidate        // that Hits count from 0
-	Model string                   // of the embeddings that took part, "" for none
+	Hits  []recall.ConversationHit // best first
+	Among []graph.Candidate        // Hits count from 0 in it
+	Model string                   // name of the embeddings used, "" for none
 }
 
-// TenantSource is what is read for a search over all conversations.
+// TenantSource is what a search over all conversations reads.
 type TenantSource struct {
 	Graph  Graph
 	Recall TenantRecall
 }
 
-// TenantQuery asks for conversations of a tenant with their best messages.
+// TenantQuery searches a tenant's conversations and their best messages.
 type TenantQuery struct {
 	Tenant string
 	ConversationQuery
-	Messages int // of each conversation at most
+	Messages int // at most, for each conversation
 	MaxChars int // of the text of each message
 }
 
@@ -48,19 +48,18 @@ type TenantQuery struct {
 type ConversationFound struct {
 	graph.Conversation
 	Match    ConversationMatch
-	Messages []Hit // the best first
+	Messages []Hit // best first
 }
 
-// ConversationMatch says how well a conversation fits what it was searched by.
+// ConversationMatch says how well a conversation matches the query.
 type ConversationMatch struct {
-	Relevance float64                  `json:"relevance"` // the score in relation to the best one's, 0 to 1
+	Relevance float64                  `json:"relevance"` // the score relative to the best one's, 0 to 1
 	Score     float64                  `json:"score"`     // the sum of Parts
 	Parts     recall.ConversationParts `json:"parts"`
 }
 
-// SearchAll finds the conversations of a tenant that a text is about, the best first, with
-// the messages of each that fit best: model names the embeddings that took part, "" for
-// none.
+// SearchAll finds the conversations of a tenant that match a text, best first, each with its best
+// messages. model names the embeddings used, "" for none.
 func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []ConversationFound, model string, err error) {
 	q.Text = prefix(q.Text, maxQueryChars)
 	found, err := src.Recall.Conversations(ctx, q.Tenant, q.ConversationQuery)
@@ -89,17 +88,17 @@ func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []Con
 	return list, found.Model, nil
 }
 
-// How much of a conversation others are found by that are like it, in characters: its
-// title, what the user asked for first, and what it has come to.
+// How many characters of a conversation make up the query for similar ones: its title, the user's
+// first message, and its newest state.
 const (
 	similarTitle = 200
 	similarFirst = 600
 	similarNow   = 600 // of each of two messages, or of both for a summary
 )
 
-// AboutConversation is what others are searched for by that are like a conversation: its
-// title, the first message of the user, and the newest summary or else the last two
-// messages of the user. It returns graph.ErrNotFound as Build does.
+// AboutConversation returns the query that finds conversations like this one: its title, the first
+// user message, and the newest summary, or else the last two user messages. It returns
+// graph.ErrNotFound as Build does.
 func AboutConversation(ctx context.Context, g Graph, id events.ConversationID) (string, error) {
 	c, err := g.Conversation(ctx, id, graph.Latest)
 	if err != nil {

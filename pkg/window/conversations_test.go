@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// found are the conversations of a store that a search finds, the best first.
+// found returns the conversations of a store that a search finds, best first.
 func (s *store) found(q window.TenantQuery) []window.ConversationFound {
 	s.t.Helper()
 	q.Tenant = tenant
@@ -30,7 +30,7 @@ func about(text string) window.TenantQuery {
 	return window.TenantQuery{ConversationQuery: window.ConversationQuery{Text: text}, Messages: 2}
 }
 
-func TestAllConversationsAreSearchedForWhatTheyAreAbout(t *testing.T) {
+func TestAllConversationsAreSearched(t *testing.T) {
 	s := newStore(t)
 	filler := strings.Repeat("Nothing of interest happens in this sentence at all. ", 20)
 	s.apply(newTalk(t, "rome").user("Where is the hotel in Rome?").assistant(filler + "The hotel is near the Tiber. " + filler).user("And the hotel's garden?").events)
@@ -77,7 +77,7 @@ func TestATitleIsFoundToo(t *testing.T) {
 	assert.Equal(t, "Journey to Rome", list[0].Title)
 }
 
-func TestWhatAConversationIsAboutIsItsTitleItsBeginningAndWhatItHasComeTo(t *testing.T) {
+func TestSimilarConversationsAreSoughtByTitleBeginningAndEnd(t *testing.T) {
 	s := newStore(t)
 	c := newTalk(t, "c").add(&events.ConversationStarted{Title: "A journey"}).user("Where do we go? " + strings.Repeat("Far away. ", 200)).assistant("To Rome.")
 	c.user("By train?").assistant("Yes.").user("And when?")

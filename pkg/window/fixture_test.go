@@ -19,7 +19,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// store holds real read models in SQLite and what was put into them.
+// store holds real read models in SQLite and the events that were put into them.
 type store struct {
 	t      testing.TB
 	graph  *sqlitestore.Graph
@@ -58,7 +58,7 @@ func (s *store) source() window.Source {
 	return window.Source{Graph: s.indexes.Graph(s.graph, ""), Files: s.files, Recall: s.indexes.Of(indexes.Source{Messages: s.graph})}
 }
 
-// apply brings events into both read models, in order, and tells their sequences.
+// apply applies events to both read models, in order, and returns their sequences.
 func (s *store) apply(list []events.Event) (first uint64) {
 	s.t.Helper()
 	first = s.seq + 1
@@ -84,7 +84,7 @@ func idOf(conversation string) events.ConversationID {
 	return events.ConversationID{Tenant: tenant, ID: conversation}
 }
 
-// talk writes a conversation down.
+// talk writes the events of a conversation.
 type talk struct {
 	t      testing.TB
 	id     string
@@ -136,7 +136,7 @@ func quoted(t testing.TB, v any) json.RawMessage {
 
 type args map[string]any
 
-// build builds a context of a conversation alone in a store.
+// build builds a context from one conversation of a store.
 func (c *talk) build(req window.Request) *window.Context {
 	c.t.Helper()
 	s := newStore(c.t)

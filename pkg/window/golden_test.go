@@ -103,7 +103,7 @@ func refactoring(c *talk) {
 	c.user("And now run the tests.")
 }
 
-// longTurn is the work of many steps on one user message, after another turn.
+// longTurn is a turn of many steps, after another turn.
 func longTurn(c *talk) {
 	c.user("Here is the plan: port the parser, then the printer.")
 	c.assistant("Understood.")
@@ -115,7 +115,7 @@ func longTurn(c *talk) {
 	}
 }
 
-// odd has what a lossy producer sends.
+// odd is what a lossy producer sends.
 func odd(c *talk) {
 	c.say("system", "You are helpful.")
 	c.result("early", true, "came before its call")
@@ -169,8 +169,8 @@ func manyTurns(c *talk) {
 	}
 }
 
-// summarised is a conversation of 30 turns with summaries of two levels. It is alone in
-// its store, so its first event is at sequence 1.
+// summarised is a conversation of 30 turns with summaries on two levels. It is alone in its store,
+// so its first event is at sequence 1.
 func summarised(c *talk) {
 	manyTurns(c)
 	write := func(id string, level int, first, last uint64, children ...string) {

@@ -9,13 +9,12 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// unixLines is a text as contexts show it. Every line end that some reader knows becomes LF:
-// CR, CR LF, VT, FF, FS, GS and RS, U+0085, U+2028 and U+2029 (Python's str.splitlines and
-// JavaScript's /^/m). So the line that follows gets its tab. Of the other control
-// characters only TAB stays, and the sequences by which terminals change color are left out.
-// No character becomes more than one.
+// unixLines returns a text as contexts show it. Every line end that some reader knows becomes LF,
+// so that the next line gets its tab: CR, CR LF, VT, FF, FS, GS and RS, U+0085, U+2028 and U+2029
+// (from Python's str.splitlines and JavaScript's /^/m). TAB is the only other control character
+// that stays; terminal color sequences are removed. No character becomes more than one.
 func unixLines(text string) string {
-	if settled(text) { // as almost always: a look costs far less
+	if settled(text) { // nearly always true, and far cheaper to check
 		return text
 	}
 	if strings.IndexByte(text, '\x1b') >= 0 {
@@ -35,10 +34,10 @@ func unixLines(text string) string {
 	}, text)
 }
 
-// terminalSequence is a control sequence of a terminal, such as the one for red.
+// terminalSequence matches a terminal's control sequence, such as the one for red.
 var terminalSequence = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
 
-// endsLine tells whether some reader takes a character for the end of a line.
+// endsLine reports whether some reader takes a character for the end of a line.
 func endsLine(r rune) bool {
 	switch r {
 	case '\n', '\r', '\v', '\f', '\x1c', '\x1d', '\x1e', '\u0085', '\u2028', '\u2029':
@@ -47,8 +46,8 @@ func endsLine(r rune) bool {
 	return false
 }
 
-// settled tells whether unixLines would change nothing. Eight bytes without a control
-// character, all of them ASCII, are looked at in one step.
+// settled reports whether unixLines would change nothing. It checks eight ASCII bytes without
+// control characters in one step.
 func settled(text string) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for len(text) >= 8 {
@@ -62,7 +61,7 @@ func settled(text string) bool {
 	return settledBytes(text, len(text))
 }
 
-// settledBytes looks at the characters that begin in the first n bytes.
+// settledBytes checks the characters that begin in the first n bytes.
 func settledBytes(text string, n int) bool {
 	for i := range n {
 		switch c := text[i]; {
@@ -85,11 +84,11 @@ func settledBytes(text string, n int) bool {
 	return true
 }
 
-// plain is a text with LF as its only line end, and none before or after it.
+// plain returns a text whose only line end is LF, with none at its beginning or end.
 func plain(text string) string { return strings.Trim(unixLines(text), "\n") }
 
-// onOneLine are arguments, which are JSON, with escapes for what unixLines would change in
-// a string: they stay the same value.
+// onOneLine escapes what unixLines would change in the strings of arguments. Arguments are JSON, so
+// their value stays the same.
 func onOneLine(arguments graph.Body) graph.Body {
 	if settled(arguments.Text) {
 		return arguments
@@ -108,7 +107,7 @@ func onOneLine(arguments graph.Body) graph.Body {
 	return arguments
 }
 
-// What is shown of a name: of a tool or file, of a speaker or an origin.
+// The most that is shown of a name: of a tool, a file, a speaker or an origin.
 const (
 	maxNameChars    = 512
 	maxSpeakerChars = 60

@@ -26,7 +26,7 @@ func TestEveryLineEndBecomesLFAndOtherControlCharactersGo(t *testing.T) {
 	assert.Equal(t, `a\n**User**: b`, oneLine("a\u2028**User**: b"))
 }
 
-// strange is text in which the characters that unixLines looks for are frequent.
+// strange is text full of the characters that unixLines looks for.
 var strange = rapid.StringOf(rapid.OneOf(rapid.RuneFrom([]rune("ab \t\n\r\v\f\x1b\x1c\x1d\x1e\x1f\x7f\u0080\u0085\u009b\u00a0\u2027\u2028\u2029é日🎉[m")), rapid.Rune()))
 
 func TestATextIsSettledIfNothingInItChanges(t *testing.T) {
@@ -45,7 +45,7 @@ func TestArgumentsKeepTheirValueOnOneLine(t *testing.T) {
 		value := strange.Draw(t, "value")
 		raw, err := json.Marshal(value)
 		assert.NoError(t, err)
-		// json.Marshal escapes some of what JSON allows as it is
+		// json.Marshal escapes some characters that JSON allows unescaped
 		text := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(raw))
 		if strings.Contains(text, `\\`) {
 			text = string(raw)

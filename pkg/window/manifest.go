@@ -5,51 +5,51 @@ import (
 	"encoding/hex"
 )
 
-// Manifest says how a context came about.
+// Manifest explains how a context came about.
 type Manifest struct {
 	Strategy string            `json:"strategy"`
 	AsOf     uint64            `json:"as_of"`
 	Budget   int               `json:"budget"`
 	Used     int               `json:"used"`             // of the Markdown, in Unicode code points
 	Hash     string            `json:"hash"`             // SHA-256 of the Markdown, hex
-	Mark     string            `json:"mark,omitempty"`   // the id of the marks in messages for models; absent if nothing is shown
+	Mark     string            `json:"mark,omitempty"`   // id of the marks in messages for models; absent if nothing is shown
 	Frame    int               `json:"frame"`            // of the Markdown's first line and its line end
-	Search   *SearchManifest   `json:"search,omitempty"` // absent if nothing was searched for
+	Search   *SearchManifest   `json:"search,omitempty"` // absent if nothing was searched
 	Sections []SectionManifest `json:"sections"`
 }
 
-// SearchManifest says what the past was searched for.
+// SearchManifest describes the search of the past.
 type SearchManifest struct {
 	Query     string `json:"query"`
-	Embedding string `json:"embedding_model,omitempty"`   // that took part in the ranking; absent if words alone did
-	Missing   string `json:"embedding_missing,omitempty"` // what of the meaning did not take part in the ranking, and why
-	// EmbeddedUpTo is the sequence of the last message whose vectors took part; absent with
+	Embedding string `json:"embedding_model,omitempty"`   // used in the ranking; absent if it ranked by words alone
+	Missing   string `json:"embedding_missing,omitempty"` // which part of the ranking by meaning was missing, and why
+	// EmbeddedUpTo is the sequence of the last message whose vectors were used; absent with
 	// built-in embeddings, which all messages have.
 	EmbeddedUpTo uint64  `json:"embedded_up_to,omitempty"`
-	PastShare    float64 `json:"past_share"` // of what past and code divide: that of messages in the text of late, within limits
+	PastShare    float64 `json:"past_share"` // the past's part of the room that it shares with code: the share of messages in recent text, within limits
 }
 
-// SectionManifest says what a section could have and what it took in the Markdown. The
-// Used of all sections and the frame add up to the Used of the manifest.
+// SectionManifest says how much room a section had and how much it used in the Markdown. The Used
+// of all sections and the frame add up to the Used of the manifest.
 type SectionManifest struct {
 	Name     string    `json:"name"`
 	Share    int       `json:"share"`  // percent of the budget
-	Budget   int       `json:"budget"` // characters it could have: its share, what others left, and what was set aside for it
+	Budget   int       `json:"budget"` // characters available: its share, what others left, and what was set aside for it
 	Used     int       `json:"used"`
 	Items    int       `json:"items"`
 	Dropped  []Dropped `json:"dropped"`
-	EventIDs []string  `json:"event_ids"` // of the events that it shows, in the order of the page
-	// Foreign are the event ids of those of its summaries whose source is not the
-	// summarizer's: another program published them, or they were imported. It is no proof of
-	// who wrote the others: whoever can publish can name any source.
+	EventIDs []string  `json:"event_ids"` // of the events shown, in page order
+	// Foreign lists the event ids of its summaries whose source is not the summarizer's: another
+	// program published them, or they were imported. The rest are not proven to be the
+	// summarizer's, because anyone who can publish can name any source.
 	Foreign []string `json:"foreign_summaries,omitempty"`
-	// Embedding is the model by which code was ranked beside words, which is not that of the
-	// messages where these have an endpoint's; absent in all other sections.
+	// Embedding is the model that ranked code, in addition to words. It differs from the messages'
+	// model if theirs is an endpoint's. Absent in all other sections.
 	Embedding string `json:"embedding_model,omitempty"`
 }
 
-// Dropped says what a section left out and why. The parts of a turn that is left
-// out are not counted once more.
+// Dropped says what a section left out and why. The parts of a turn that is left out are not
+// counted separately.
 type Dropped struct {
 	What   string `json:"what"` // steps, turns, messages, queries, files, accesses, summaries, parts of summaries
 	Count  int    `json:"count"`
@@ -58,7 +58,7 @@ type Dropped struct {
 
 const reasonBudget = "over the budget"
 
-// drop notes what was left out; the same twice is added up.
+// drop notes what was left out, and adds up equal entries.
 func (f *filled) drop(what string, count int, reason string) {
 	if count <= 0 {
 		return
@@ -72,14 +72,14 @@ func (f *filled) drop(what string, count int, reason string) {
 	f.dropped = append(f.dropped, Dropped{what, count, reason})
 }
 
-// markOf makes the id of the marks of a context that was not built here.
+// markOf makes the id of the marks of a context that another process built.
 func (c *Context) markOf() string {
 	text := c.Markdown()
 	hash := sha256.Sum256([]byte(text))
 	return markOf(text, hex.EncodeToString(hash[:]))
 }
 
-// assemble puts the sections on the page and writes the manifest.
+// assemble orders the sections for the page and writes the manifest.
 func (b *builder) assemble(list []section, all []filled) *Context {
 	c := &Context{
 		Tenant: b.req.Conversation.Tenant, Conversation: b.req.Conversation.ID, Title: clip(oneLine(b.conversation.Title), frameCost),

@@ -13,8 +13,8 @@ const FirstLine = "Text after a label and in lines that begin with a tab is a re
 // firstLineCost is what the first line takes, with its line end.
 const firstLineCost = len(FirstLine) + 1
 
-// Markdown writes the context as an agent reads it. It is made from Sections
-// alone, and empty if there are none.
+// Markdown returns the context as an agent reads it. It is made from Sections alone, and empty if
+// there are none.
 func (c *Context) Markdown() string {
 	if len(c.Sections) == 0 {
 		return ""
@@ -22,7 +22,7 @@ func (c *Context) Markdown() string {
 	return markdown(FirstLine+"\n\n", c.Sections)
 }
 
-// markdown writes sections after a line that may be empty.
+// markdown writes sections after a first line, which may be empty.
 func markdown(first string, sections []Section) string {
 	chars := len(first)
 	for i := range sections {
@@ -40,7 +40,7 @@ func markdown(first string, sections []Section) string {
 	return w.String()
 }
 
-// output takes what is written: the Markdown, or a counter.
+// output receives the Markdown: a buffer, or a counter.
 type output interface {
 	io.StringWriter
 	io.ByteWriter
@@ -61,8 +61,8 @@ func (n *counter) WriteByte(byte) error {
 	return nil
 }
 
-// write writes the heading and the items, each after a blank line; files stand in
-// groups, a line each.
+// write writes the heading and the items, each after a blank line. Files are grouped, one to a
+// line.
 func (s *Section) write(w output) {
 	w.WriteString(s.Heading)
 	w.WriteByte('\n')
@@ -83,9 +83,8 @@ func (s *Section) write(w output) {
 // groupHeading opens a group of files, after a blank line.
 func groupHeading(access string) string { return "\n**" + fileGroups[access] + ":**\n" }
 
-// sectionCost is what a section takes of the budget: its Markdown, with the newline that
-// parts it from what stands before, and the marks of its items. A section without items is
-// not shown.
+// sectionCost is a section's part of the budget: its Markdown, the newline before it, and the marks
+// of its items. A section without items is not shown.
 func sectionCost(heading string, items []Item) int {
 	if len(items) == 0 {
 		return 0
@@ -114,7 +113,7 @@ func (it *Item) cost() int {
 	return int(n) + 2
 }
 
-// write writes an item without the line end behind it.
+// write writes an item without its final line end.
 func (it *Item) write(w output) {
 	switch it.Kind {
 	case KindQuery:
@@ -164,7 +163,7 @@ func (it *Item) write(w output) {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// decimal is a number with one digit behind the point.
+// decimal formats a number with one decimal.
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 var roleNames = map[string]string{"user": "User", "assistant": "Assistant", "system": "System"}
@@ -184,7 +183,7 @@ func (it *Item) writeResult(w output, label string) {
 	}
 }
 
-// writeSpaced writes a text after a space, unless there is none.
+// writeSpaced writes a space and a text, or nothing if the text is empty.
 func writeSpaced(w output, text string) {
 	if plain(text) != "" {
 		w.WriteByte(' ')
@@ -192,8 +191,7 @@ func writeSpaced(w output, text string) {
 	}
 }
 
-// writeText writes a text whose lines after the first begin with a tab, see the
-// package comment.
+// writeText writes a text with a tab before every line but the first, see the package comment.
 func writeText(w output, text string) {
 	if n, counts := w.(*counter); counts {
 		*n += counter(textCost(text))
@@ -214,7 +212,7 @@ func writeText(w output, text string) {
 	}
 }
 
-// clip cuts a text to n characters, the last of which then is "…".
+// clip cuts a text to n characters and makes the last one "…".
 func clip(s string, n int) string {
 	if length(s) <= n {
 		return s
@@ -222,8 +220,8 @@ func clip(s string, n int) string {
 	return prefix(s, n-1) + "…"
 }
 
-// length is how many characters a text has. Most texts begin with much ASCII, which is
-// counted by eights.
+// length counts the characters of a text, eight bytes at a time while it is ASCII, as most texts
+// begin.
 func length(s string) (n int) {
 	for ; len(s) >= 8; s, n = s[8:], n+8 {
 		eight := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56

@@ -2,21 +2,21 @@ package window
 
 import "strings"
 
-// OpenAIChat is a context as the Chat Completions API takes it, of OpenAI and of the many
-// servers that speak like it: [ChatSystem] as the system message, a message of the user with
-// the memory between marks, then what was said and done last.
+// OpenAIChat is a context for the Chat Completions API of OpenAI and of the many compatible
+// servers: [ChatSystem] as the system message, a user message with the memory between marks, then
+// what was said and done last.
 type OpenAIChat struct {
 	Messages []OpenAIMessage `json:"messages"`
 	Memory   string          `json:"memory,omitempty"` // with memory=separate, for the caller to place; between its marks
 	Manifest *Manifest       `json:"manifest,omitempty"`
 }
 
-// OpenAIMessage is one message. Every result of a tool is one.
+// OpenAIMessage is one message. Every tool result is a message.
 type OpenAIMessage struct {
 	Role       string           `json:"role" enum:"system,user,assistant,tool"`
 	Content    string           `json:"content,omitempty"` // absent in a message that only has calls
 	ToolCalls  []OpenAIToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string           `json:"tool_call_id,omitempty"` // of a result
+	ToolCallID string           `json:"tool_call_id,omitempty"` // of a tool result
 }
 
 // OpenAIToolCall is a call of a tool.
@@ -32,13 +32,12 @@ type OpenAIFunction struct {
 	Arguments string `json:"arguments"` // JSON, an object
 }
 
-// OpenAI gives the context as OpenAI's API takes it. It is made from Sections and the
-// manifest alone, and is never over the budget; ids and the names of roles and members are
-// not counted.
+// OpenAI returns the context for OpenAI's API. It is made from Sections and the manifest alone, and
+// never exceeds the budget; ids and the names of roles and members do not count.
 //
-// After the system message user and assistant take turns, and the results of all calls
-// stand behind the message that has them: templates of open models want it so as well.
-// Without messages it is empty.
+// After the system message user and assistant alternate. The results of all calls follow the
+// message that has the calls, as templates of open models require too. A context without messages
+// is empty.
 func (c *Context) OpenAI(memory ChatMemory) OpenAIChat {
 	made := c.asChat(memory)
 	out := OpenAIChat{Messages: []OpenAIMessage{}, Memory: made.memory, Manifest: c.Manifest}

@@ -18,7 +18,7 @@ var words = rapid.SampledFrom([]string{
 	"Tool used: x", "é日本🎉", "\u2028", "\u2029", "\u0085", "\v", "\f", "\x1e", "\x1b[31m", "\x00", "No result.", "error: it broke", "src/a.go", " ", "<!--", "- list",
 })
 
-// texts are short, long or empty, and full of what could be taken for structure.
+// texts are short, long or empty, and full of what could be mistaken for structure.
 var texts = rapid.Custom(func(t *rapid.T) string {
 	text := strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "words"), rapid.SampledFrom([]string{" ", "", "\n"}).Draw(t, "between"))
 	switch rapid.IntRange(0, 19).Draw(t, "length") {
@@ -30,14 +30,14 @@ var texts = rapid.Custom(func(t *rapid.T) string {
 	return text
 })
 
-// callID is the nth id of a call: many are such that no API takes them.
+// callID returns the nth id of a call: many of a form that no API takes.
 func callID(n int) string {
 	return fmt.Sprintf([]string{"c%d", "functions.run:%d", "é %d", strings.Repeat("long", 10) + "%d"}[n%4], n)
 }
 
-// conversations draws a conversation with calls before their messages, results
-// before their calls, results without calls and calls without results, and with
-// summaries on levels, unless first is 0: it is the sequence of its first event.
+// conversations draws a conversation with calls before their messages, results before their calls,
+// results without calls and calls without results. It has summaries on levels, unless first is 0;
+// first is the sequence of its first event.
 func conversations(t *rapid.T, id string, first uint64) []events.Event {
 	var list []events.Event
 	var told summaries
@@ -106,7 +106,7 @@ func conversations(t *rapid.T, id string, first uint64) []events.Event {
 			}
 			open = append(open, call)
 			add(p)
-		case 9: // now and then of a call that comes later
+		case 9: // now and then of a later call
 			if rapid.IntRange(0, 4).Draw(t, "early") == 0 {
 				result(callID(len(list) + rapid.IntRange(1, 60).Draw(t, "how early")))
 				continue
@@ -119,15 +119,15 @@ func conversations(t *rapid.T, id string, first uint64) []events.Event {
 	return list
 }
 
-// summaries are those of a conversation so far, by level, and how many of each are
+// summaries tracks the summaries of a conversation by level, and how many of each level are
 // consolidated.
 type summaries struct {
 	levels       [][]*events.SummaryWritten
 	consolidated []int
 }
 
-// next is one more: of the highest level that has two to consolidate, or of what none
-// covers before a sequence.
+// next returns one more: of the highest level that has two to consolidate, or of an uncovered range
+// before a sequence.
 func (s *summaries) next(t *rapid.T, first, end uint64) *events.SummaryWritten {
 	p := &events.SummaryWritten{
 		Level: 1, FirstSeq: first, LastSeq: end - 1, Conversation: "It was said: " + texts.Draw(t, "summary"), Actions: texts.Draw(t, "actions"),

@@ -10,7 +10,7 @@ import (
 // What pruning keeps, in messages.
 const (
 	prunedWhole  = 10 // a conversation up to this long is shown whole
-	prunedNewest = 9  // of a longer one the newest, beside the first
+	prunedNewest = 9  // of a longer one, the first and this many of the newest
 )
 
 // kept is a message that pruning keeps, with the calls of its step.
@@ -20,10 +20,9 @@ type kept struct {
 	items []Item
 }
 
-// collectPruned shows a conversation whole if it has up to 10 messages and they
-// fit, else the first message, the bridge, and the newest 9 or as many as fit. The
-// first instruction and the newest user message are kept in any case, and each gap
-// has its bridge. A message comes with its calls and their results, but for a first
+// collectPruned shows a conversation whole if it has up to 10 messages and they fit. Otherwise it
+// shows the first message, the bridge, and as many as fit of the newest 9. The anchors always stay,
+// and each gap has its bridge. A message comes with its calls and their results, except a first
 // message that is the assistant's.
 func collectPruned(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	room -= headingCost(s.heading)
@@ -46,8 +45,8 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 	if err != nil {
 		return f, err
 	}
-	// The frontier tells what the largest gap leaves out, which is behind the first message.
-	// What must survive goes first.
+	// The story fills the largest gap, the one after the first message. The anchors have priority
+	// over it.
 	left := room
 	for _, k := range list {
 		left -= cost(k.items)
@@ -78,8 +77,7 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 	return f, nil
 }
 
-// toldBefore are those of the summaries that tell of something that is not shown, if
-// there is a gap.
+// toldBefore returns the summaries that cover a message not shown, if there is a gap.
 func (b *builder) toldBefore(told []Item, list []kept) (left []Item) {
 	widest := widestGap(list)
 	last := 0
@@ -97,7 +95,7 @@ func (b *builder) toldBefore(told []Item, list []kept) (left []Item) {
 	return nil
 }
 
-// widestGap is the greatest number of messages that are missing in a row.
+// widestGap returns the largest number of adjacent messages that are missing.
 func widestGap(list []kept) (widest int) {
 	last := 0
 	for _, k := range list {
@@ -108,8 +106,8 @@ func widestGap(list []kept) (widest int) {
 	return widest
 }
 
-// gaps is how many gaps there can be: before the first instruction, between it and
-// the newest user message, behind that.
+// gaps returns how many gaps there can be: before the first instruction, between it and the newest
+// user message, and after that.
 func (b *builder) gaps() int {
 	if b.newest == nil {
 		return 1
@@ -127,12 +125,12 @@ func (b *builder) gaps() int {
 	return n
 }
 
-// leadShown tells whether there is room for what comes before the first
-// instruction, as a message or as a bridge.
+// leadShown reports whether there is room for what precedes the first instruction, as a message or
+// as a bridge.
 func (b *builder) leadShown() bool { return b.newest == nil || b.req.MaxChars >= minCharsForNames }
 
-// heads are the messages that are kept wherever they stand: the anchors, and the
-// first message, if it is another one and fits.
+// heads returns the messages that stay wherever they are: the anchors, and the first message if it
+// is not an anchor and fits.
 func (b *builder) heads(ctx context.Context, room, piece int) (heads []kept, err error) {
 	if b.newest != nil {
 		texts := room - b.messageItem(b.newest, "").Chars - 1
@@ -161,8 +159,7 @@ func (b *builder) heads(ctx context.Context, room, piece int) (heads []kept, err
 	return heads, nil
 }
 
-// newestWithin adds the newest messages that fit to those that are kept already,
-// and gives them all in order.
+// newestWithin adds the newest messages that fit to those already kept, and returns all in order.
 func (b *builder) newestWithin(w *window, list []kept, room, piece int) []kept {
 	for _, k := range list {
 		room -= cost(k.items)
@@ -179,7 +176,7 @@ func (b *builder) newestWithin(w *window, list []kept, room, piece int) []kept {
 		if at >= 0 && len(s.calls) == 0 {
 			continue
 		}
-		before := 0 // what it takes already
+		before := 0 // room already used
 		if at >= 0 {
 			before = cost(list[at].items)
 		}

@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// counting is a source that counts the rows it gives.
+// counting is a source that counts the rows it returns.
 type counting struct {
 	window.Graph
 	files  window.Files
@@ -61,7 +61,7 @@ func (s *counting) Files(ctx context.Context, id events.ConversationID, q graph.
 	return list, err
 }
 
-// steady is a conversation of turns that are all alike: 10 rows each.
+// steady is a conversation of identical turns with 10 rows each.
 func steady(t testing.TB, id string, turns int) []events.Event {
 	c := newTalk(t, id)
 	for i := range turns {
@@ -114,7 +114,7 @@ func TestALongConversationReadsNoMoreRowsThanAShortOne(t *testing.T) {
 						rows[i], reads[i] = src.rows, src.reads
 					}
 					t.Logf("rows %v, reads %v", rows, reads)
-					if strategy == window.StrategyHybrid || strategy == window.StrategyRelevant { // how long what is found is, shows when it is read
+					if strategy == window.StrategyHybrid || strategy == window.StrategyRelevant { // the length of what is found only shows when it is read
 						rows[0], reads[0] = rows[0]*3/2, reads[0]+4
 					}
 					assert.LessOrEqual(t, rows[1], rows[0])
@@ -125,8 +125,8 @@ func TestALongConversationReadsNoMoreRowsThanAShortOne(t *testing.T) {
 	}
 }
 
-// The first instruction is found where other conversations' events lie between,
-// and behind any number of messages of other roles.
+// The first instruction is found even between other conversations' events, and after any number of
+// messages of other roles.
 func TestTheFirstInstructionIsFoundWithFewReads(t *testing.T) {
 	s := newStore(t)
 	c := newTalk(t, "wanted")

@@ -11,37 +11,35 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// Recall ranks what a conversation holds by what it has to do with a query.
+// Recall ranks the content of a conversation by how well it matches a query.
 type Recall interface {
-	// Search ranks the messages up to a sequence. It sets the vector of the query itself.
+	// Search ranks the messages up to a sequence. It sets the query's vector itself.
 	Search(ctx context.Context, id events.ConversationID, q recall.Query) (Found, error)
-	// Rank ranks texts that are no messages, after a search in their conversation. It needs
-	// no server: by meaning it compares with built-in embeddings, if at all. A hit has the
-	// place of its text, from 1 on, for a sequence. Which texts there are should change
-	// seldom: what is made of them is kept.
+	// Rank ranks texts that are not messages, after a search in their conversation. It needs no
+	// server: if it compares by meaning, it uses built-in embeddings. A hit has the number of its
+	// text, from 1 on, as its sequence. The texts should seldom change, because their ranking data
+	// is cached.
 	Rank(id events.ConversationID, q recall.Query, texts []string) Found
-	// Code is what is kept of the code that tools have shown there, in this conversation
-	// or lineage, from one context to the next. It is never nil.
+	// Code returns the cache of code for this conversation or lineage. It is never nil.
 	Code(id events.ConversationID) *CodeCache
 }
 
-// Found is what a search has found.
+// Found is the result of a search.
 type Found struct {
-	Hits    []recall.Hit // the best first
-	Model   string       // of the embeddings that took part, "" for none
-	Missing string       // what should have taken part and did not, and why; "" for nothing
-	// EmbeddedUpTo is the sequence of the last message whose vectors took part, where
-	// these come late; else 0.
+	Hits    []recall.Hit // best first
+	Model   string       // name of the embeddings used, "" for none
+	Missing string       // which embeddings should have been used, and why they were not; "" for nothing
+	// EmbeddedUpTo is the sequence of the last message whose vectors were used, if vectors can lag;
+	// else 0.
 	EmbeddedUpTo uint64
-	MinCosine    float64 // what unrelated texts seldom reach with that model
+	MinCosine    float64 // a similarity that unrelated texts seldom reach with this model
 }
 
-// maxQueryChars is how much of a query counts: its beginning says what it is about, and
-// a dump behind it would be searched for.
+// maxQueryChars is how much of a query counts. Its beginning says what it is about; a dump after it
+// would only distort the search.
 const maxQueryChars = 2_000
 
-// query is what the past is searched for: what was asked for, or else what the user said
-// last.
+// query returns the search text for the past: the request's query, or else the newest user message.
 func (b *builder) query() string {
 	text := b.req.Query
 	if text == "" && b.newest != nil {
@@ -50,27 +48,27 @@ func (b *builder) query() string {
 	return prefix(text, maxQueryChars)
 }
 
-// past is what a search has found, as far as it was read.
+// past is a search result, as far as it was read.
 type past struct {
 	Found
-	unread  []recall.Hit // the best first; of those from below on nothing is read any more
+	unread  []recall.Hit // best first; nothing further down is read
 	below   uint64
-	read    []candidate // the best first
+	read    []candidate // best first
 	excerpt int         // how many characters of a message are shown
 	chars   int         // of read
-	repeats int         // characters of what says again what one of read says
+	repeats int         // characters that repeat what a read message says
 	retold  int         // summaries that are shown
 }
 
-// candidate is a message that a search has found.
+// candidate is a message that a search found.
 type candidate struct {
 	hit     recall.Hit
 	message *graph.Message
-	text    string // that is shown of it
+	text    string // the part of it that is shown
 	cost    int    // with its text, but without a label
 }
 
-// search ranks the past, once.
+// search ranks the past, only once.
 func (b *builder) search(ctx context.Context) error {
 	if b.src.Recall == nil || b.past != nil {
 		return nil
@@ -85,8 +83,8 @@ func (b *builder) search(ctx context.Context) error {
 	return err
 }
 
-// leastMessage is about half of what a message takes at least, in characters: so many hits
-// may be needed where a context is full of such, and the recent turns show the best of them.
+// leastMessage is about half the smallest cost of a message, in characters. It bounds how many hits
+// a context full of short messages may need when the recent turns already show the best of them.
 const leastMessage = 6
 
 // How much of a message is shown: a sixteenth of the room, within these limits.
@@ -102,8 +100,8 @@ const (
 	maxFoundPage = 512
 )
 
-// fillPast reads the best of what was found below a sequence, until it fills a room. What
-// stands behind that is left out for good: the recent turns show it.
+// fillPast reads the best hits below a sequence until they fill a room. Hits from that sequence on
+// are dropped, because the recent turns show them.
 func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 	p := b.past
 	if p == nil || len(p.Hits) == 0 {
@@ -146,7 +144,7 @@ func (b *builder) fillPast(ctx context.Context, before uint64, room int) error {
 	return nil
 }
 
-// next takes up to n hits from those that are unread.
+// next takes up to n unread hits.
 func (p *past) next(n int) (page []recall.Hit) {
 	for len(page) < n && len(p.unread) > 0 {
 		if h := p.unread[0]; h.Seq < p.below {
@@ -167,7 +165,7 @@ func (p *past) left() (n int) {
 	return n
 }
 
-// repeats tells whether a message says again what another one says.
+// repeats reports whether a message says the same as another one.
 func (c *candidate) repeats(o candidate) bool {
 	return o.message.Role == c.message.Role && o.message.Content == c.message.Content
 }
@@ -193,8 +191,8 @@ func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []rec
 	return list, nil
 }
 
-// excerptOf shows a text as far as so many characters go: whole, or what stands around its
-// bytes from start to end, with a mark where something is left out.
+// excerptOf returns at most this many characters of a text: all of it, or the part around its bytes
+// from start to end, with a mark where something is left out.
 func excerptOf(body graph.Body, start, end, room int) string {
 	text := body.Text
 	if body.Whole() && textCost(text) <= room {
@@ -222,8 +220,8 @@ func excerptOf(body graph.Body, start, end, room int) string {
 	return shown
 }
 
-// endWithin is the end of a text that takes at most room characters in the Markdown, from
-// the beginning of a word on.
+// endWithin returns the end of a text, from the beginning of a word, in at most room characters of
+// Markdown.
 func endWithin(text string, room int) string {
 	for n := room; n > 0; n /= 2 {
 		part := suffix(text, n)

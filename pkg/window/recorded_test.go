@@ -54,7 +54,7 @@ func TestRulesHoldForRecordedConversations(t *testing.T) {
 	type figures struct {
 		built int
 		full  int // contexts that use 90 % of the budget
-		least int // percent of the budget that a context uses that leaves out turns or steps
+		least int // percent of the budget used by a context that leaves out turns or steps
 		took  []time.Duration
 	}
 	for _, strategy := range window.Strategies() {
@@ -94,7 +94,7 @@ func sorted(all map[string][]events.Event) (ids []string) {
 	return ids
 }
 
-// leavesOut tells whether recent turns or steps were left out.
+// leavesOut reports whether recent turns or steps were left out.
 func leavesOut(c *window.Context) bool {
 	for _, s := range c.Manifest.Sections {
 		if s.Name == window.SectionTurns && len(s.Dropped) > 0 {

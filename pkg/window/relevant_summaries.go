@@ -12,15 +12,15 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// maxRanked is how many summaries are ranked by a query: the newest of the frontier, and
-// of the others as many of the newest as make up this number.
+// maxRanked is how many summaries are ranked by a query: the newest of the frontier, then the
+// newest of the others.
 const maxRanked = 64
 
-// retold is a summary that has to do with the query.
+// retold is a summary that matches the query.
 type retold struct {
 	item Item       // whole
 	hit  recall.Hit // of its text, see storyText
-	rank float64    // its score, by how sure one can be of it: comparable with a message's
+	rank float64    // its score times its confidence: comparable with a message's
 }
 
 // storyText joins the parts of a summary, each after a newline.
@@ -32,7 +32,7 @@ func storyText(parts []summary.Part) string {
 	return w.String()
 }
 
-// rankSummaries ranks summaries by what they say, as messages are ranked, the best first.
+// rankSummaries ranks summaries by their text as messages are ranked, best first.
 func (b *builder) rankSummaries(ctx context.Context) (out []retold, err error) {
 	if len(b.frontier) == 0 {
 		return nil, nil
@@ -58,7 +58,7 @@ func (b *builder) rankSummaries(ctx context.Context) (out []retold, err error) {
 	found := b.src.Recall.Rank(b.req.Conversation, recall.Query{Text: b.query(), AsOf: b.end - 1}, texts)
 	hits := found.Hits
 	most := bestBM25(b.past.Hits)
-	lexical := 1.0 // of few texts one is always the best: it counts by what the best message has
+	lexical := 1.0 // among few texts one is always the best, so compare with the best message
 	if here := bestBM25(hits); here < most {
 		lexical = here / most
 	}
@@ -71,7 +71,7 @@ func (b *builder) rankSummaries(ctx context.Context) (out []retold, err error) {
 		worded := h.BM25 > 0 && h.BM25 >= most/2
 		h.Parts = recall.Parts{Lexical: float64(lexical * h.Parts.Lexical), Dense: h.Parts.Dense}
 		if h.Score = h.Parts.Sum(); h.Score <= 0 || !meant && !worded {
-			continue // no better than what happens to be there
+			continue // no better than a chance match
 		}
 		it := list[h.Seq-1]
 		best = max(best, h.Score)
@@ -94,8 +94,8 @@ func bestBM25(hits []recall.Hit) (most float64) {
 	return most
 }
 
-// above tells whether a summary ranks above a message: by that part of its score which a
-// summary can have too, what is said there and what was asked for.
+// above reports whether a summary ranks above a message. It compares only the part of the message's
+// score that a summary can have too.
 func (t *retold) above(c *candidate) bool {
 	return t.rank > c.hit.Score-c.hit.Parts.Role-c.hit.Parts.Session
 }
@@ -110,8 +110,8 @@ func (t *retold) notAbove(list []candidate) (n int) {
 	return n
 }
 
-// within shows a summary in room characters: whole, or of the parts that its best passage
-// is of what stands around that. It fails if hardly anything would fit.
+// within shows a summary in room characters: whole, or an excerpt around its best passage. It fails
+// if hardly anything would fit.
 func (t *retold) within(room int) (Item, bool) {
 	it := t.item.measured()
 	if it.Chars <= room {
@@ -120,7 +120,7 @@ func (t *retold) within(room int) (Item, bool) {
 	var parts []summary.Part
 	at := 0
 	for _, part := range it.Summary.Parts {
-		start := at + 1 // behind the newline
+		start := at + 1 // after the newline
 		at = start + len(part.Text)
 		if t.hit.Start >= at || t.hit.End <= start {
 			continue
@@ -136,11 +136,10 @@ func (t *retold) within(room int) (Item, bool) {
 	return it, len(parts) > 0 && it.Chars <= room
 }
 
-// addSummaries adds to the messages that are shown in room characters the summaries that
-// rank with them, in the order of the log. A summary takes what they leave, and the room of
-// messages that rank below it. It has a place only if none of what it covers stands there
-// already or in the recent turns, it would part no run of messages, and it is not told as
-// the story so far.
+// addSummaries adds the summaries that rank with the messages shown in room characters, in the
+// order of the log. A summary takes room that messages leave, or that of messages ranked below it.
+// It is shown only if none of what it covers is already there or in the recent turns, if it splits
+// no run of messages, and if the story so far does not tell it.
 func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	ranked, err := b.rankSummaries(ctx)
 	if err != nil || len(ranked) == 0 {
@@ -179,7 +178,7 @@ func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	return nil
 }
 
-// shownOf are those of the candidates that items show.
+// shownOf returns the candidates that items show.
 func shownOf(list []candidate, items []Item) (out []candidate) {
 	shown := map[uint64]bool{}
 	for i := range items {
@@ -193,14 +192,15 @@ func shownOf(list []candidate, items []Item) (out []candidate) {
 	return out
 }
 
-// covered tells whether a summary covers any of the messages, or what another one does.
+// covered reports whether a summary covers any of the messages, or anything that another summary
+// covers.
 func covered(s *SummaryItem, messages []candidate, others []Item) bool {
 	return slices.ContainsFunc(messages, func(c candidate) bool { return s.FirstSeq <= c.message.Seq && c.message.Seq <= s.LastSeq }) ||
 		slices.ContainsFunc(others, func(o Item) bool { return s.FirstSeq <= o.Summary.LastSeq && o.Summary.FirstSeq <= s.LastSeq })
 }
 
-// partsRun tells whether a summary that covers none of the messages lies between two that
-// follow each other: it tells what tools did there.
+// partsRun reports whether a summary that covers none of the messages falls between two adjacent
+// ones. Such a summary tells what tools did there.
 func partsRun(s *SummaryItem, messages []candidate) bool {
 	before, behind := math.MinInt, math.MaxInt // numbers of the messages next to it
 	for i := range messages {
@@ -213,8 +213,8 @@ func partsRun(s *SummaryItem, messages []candidate) bool {
 	return before == behind-1
 }
 
-// interleaved puts summaries among runs of messages, both in the order of the log: before
-// the first run that begins behind it.
+// interleaved puts summaries among runs of messages in the order of the log: before the first run
+// that begins after them.
 func interleaved(messages, summaries []Item) (out []Item) {
 	for _, it := range messages {
 		for it.Label != "" && len(summaries) > 0 && summaries[0].Summary.FirstSeq < it.Seq {

@@ -14,9 +14,9 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// checkFoundSummaries: a summary among the relevant past says how well it fits and how
-// sure it is, covers nothing that stands there or whole in the recent turns, and stands in
-// the order of the log. checkOnce sees that it is no part of the story so far.
+// checkFoundSummaries: a summary in the relevant past has its relevance and confidence, covers
+// nothing that is there or whole in the recent turns, and is in the order of the log. checkOnce
+// checks that it is not part of the story so far.
 func checkFoundSummaries(c *window.Context, _ truth) error {
 	place := uint64(0)
 	list := sectionOf(c, window.SectionRelevant)
@@ -54,8 +54,8 @@ func checkFoundSummaries(c *window.Context, _ truth) error {
 	return nil
 }
 
-// summarise writes a summary of the events from first to last, which are alone in their
-// store. One of level 1 begins behind the one before.
+// summarise writes a summary of the events from first to last, which are alone in their store. One
+// of level 1 begins after the previous one.
 func (c *talk) summarise(id string, level int, first, last uint64, text string, findings ...string) *talk {
 	c.t.Helper()
 	return c.add(&events.SummaryWritten{
@@ -64,8 +64,8 @@ func (c *talk) summarise(id string, level int, first, last uint64, text string, 
 	})
 }
 
-// billing has a long run of steps without words, which a summary tells of, and much else
-// since, which others do.
+// billing has a long run of steps without words, which one summary covers, and much else since,
+// which others cover.
 func billing(c *talk) {
 	c.user("Plan the week.").assistant("Gladly.").user("Go.").summarise("begin", 1, 1, 3, "User: Plan the week.")
 	for i := range 10 {
@@ -75,7 +75,7 @@ func billing(c *talk) {
 	end := uint64(len(c.events))
 	c.summarise("billing", 1, 4, end, "The billing database was moved to another server. "+strings.Repeat("It went step by step. ", 40), "The invoices of March were lost in the migration.")
 	for i := range 4 {
-		first := uint64(len(c.events)) // with the summary before
+		first := uint64(len(c.events)) // with the previous summary
 		for j := range 15 {
 			c.user(fmt.Sprintf("Now item %d of list %d for the garden.", j, i)).assistant("Done, the garden grows.")
 		}
@@ -104,7 +104,7 @@ func TestASummaryIsFoundWhereNoneOfItsTurnsIs(t *testing.T) {
 	}
 }
 
-func TestWhatTheStoryTellsIsNotFoundOnceMore(t *testing.T) {
+func TestSearchLeavesOutWhatTheStoryTells(t *testing.T) {
 	c := newTalk(t, "c").user("Plan the week.").summarise("begin", 1, 1, 1, "The week was planned.")
 	for i := range 10 {
 		call := fmt.Sprint("t", i)
@@ -122,7 +122,7 @@ func TestWhatTheStoryTellsIsNotFoundOnceMore(t *testing.T) {
 	}
 }
 
-func TestASummaryOfToolsPartsNoMessagesThatFollowEachOther(t *testing.T) {
+func TestASummaryOfToolsSplitsNoAdjacentMessages(t *testing.T) {
 	c := newTalk(t, "c").user("Plan the week.").assistant("Gladly.").user("Move the billing database to another server.")
 	for i := range 10 {
 		call := fmt.Sprint("t", i)
@@ -143,7 +143,7 @@ func TestASummaryOfToolsPartsNoMessagesThatFollowEachOther(t *testing.T) {
 	assert.Contains(t, got.Markdown(), "**User**: Move the billing database to another server.\n\n**Assistant**: The billing database is on another server.")
 }
 
-// What the story tells in short is found at more length.
+// A search finds the detail of what the story only summarizes.
 func TestASummaryThatIsConsolidatedIsFound(t *testing.T) {
 	c := newTalk(t, "c")
 	billing(c)
@@ -172,12 +172,12 @@ func TestASummaryIsNotFoundBeforeItWasWritten(t *testing.T) {
 	}
 }
 
-// summarisedTalk draws a conversation about a few subjects, in words or not, with summaries
-// on two levels, many of which are written late. Before its first event lies a sequence.
+// summarisedTalk draws a conversation about a few subjects, in words or not, with summaries on two
+// levels, many of which are written late. There is one sequence before its first event.
 func summarisedTalk(rt *rapid.T, t *testing.T, id string, before uint64) *talk {
 	c := newTalk(t, id).user("Begin.")
 	subject := rapid.SampledFrom(subjects)
-	var ends []uint64 // of what is summarised, and of what is not yet
+	var ends []uint64 // of summarized events, and of events not summarized yet
 	written := 0
 	for block := range rapid.IntRange(1, 12).Draw(rt, "blocks") {
 		about := subject.Draw(rt, "about")
@@ -215,8 +215,8 @@ func summarisedTalk(rt *rapid.T, t *testing.T, id string, before uint64) *talk {
 
 var subjects = []string{"the billing database", "a garden of roses", "the parser of dates", "trains to Rome", "a cache of shards"}
 
-// Whatever was said and summarised: a context with summaries keeps the rules, and one as
-// of a sequence is what one was then.
+// Whatever was said and summarized, a context with summaries keeps the rules, and one as of a
+// sequence equals the one of that time.
 func TestSummariesAmongTheRelevantPastKeepTheRules(t *testing.T) {
 	levels := map[int]int{} // of those that were found
 	s := newStore(t)

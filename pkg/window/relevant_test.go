@@ -16,7 +16,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// pastTalk has something about Rome long ago, much else since, and nothing of it of late.
+// pastTalk mentions Rome long ago, has much else since, and nothing about Rome recently.
 func pastTalk(t *testing.T) *talk {
 	c := newTalk(t, "c").user("Plan the week.")
 	c.assistant("Gladly.").user("The hotel in Rome is booked for the third of May.").assistant("I noted the hotel in Rome.")
@@ -53,7 +53,7 @@ func TestWithoutAQueryTheNewestUserMessageIsOne(t *testing.T) {
 	assert.Contains(t, got.Markdown(), "**User**: The hotel in Rome is booked for the third of May.")
 }
 
-func TestAQueryThatFindsNothingLeavesItsRoomToTheRecentTurns(t *testing.T) {
+func TestAFruitlessQueryLeavesItsRoomToTheRecentTurns(t *testing.T) {
 	c := pastTalk(t)
 	for _, query := range []string{"🎉", "the of and", strings.Repeat("zzyzx ", 20_000)} {
 		got := c.build(window.Request{MaxChars: 3_000, Query: query})
@@ -62,7 +62,7 @@ func TestAQueryThatFindsNothingLeavesItsRoomToTheRecentTurns(t *testing.T) {
 	}
 }
 
-func TestOfALongMessageWhatStandsAroundTheBestPassageIsShown(t *testing.T) {
+func TestALongMessageIsShownAroundItsBestPassage(t *testing.T) {
 	c := newTalk(t, "c").user("Begin.")
 	filler := strings.Repeat("Nothing of interest happens in this sentence at all. ", 200)
 	c.assistant(filler + "The password of the staging server is kept in the vault. " + filler)
@@ -83,7 +83,7 @@ func TestOfALongMessageWhatStandsAroundTheBestPassageIsShown(t *testing.T) {
 	assert.Equal(t, utf8.RuneCountInString(filler)*2+57, shown.WholeChars)
 }
 
-// file is a text of numbered lines, each told from others.
+// file returns numbered lines, all different.
 func file(name string, from, to int) string {
 	var w strings.Builder
 	for i := from; i <= to; i++ {
@@ -125,7 +125,7 @@ func TestCodeIsShownInItsNewestVersion(t *testing.T) {
 	}
 }
 
-func TestCodeThatTheRecentTurnsComeToShowWholeIsNotRepeated(t *testing.T) {
+func TestCodeShownWholeInTheRecentTurnsIsNotRepeated(t *testing.T) {
 	c := newTalk(t, "c").user("Look at them.")
 	for i := range 4 {
 		call := fmt.Sprint("k", i)
@@ -142,8 +142,8 @@ func TestCodeThatTheRecentTurnsComeToShowWholeIsNotRepeated(t *testing.T) {
 	require.Equal(t, 3, whole, "and the oldest is condensed")
 }
 
-// readsOfFourFiles is a conversation that has read four files about different things, one
-// after the other.
+// readsOfFourFiles is a conversation that has read four files on different subjects, one after
+// another.
 func readsOfFourFiles(t *testing.T) *talk {
 	c := newTalk(t, "c").user("Read everything.").assistant("I read.")
 	for i, body := range []string{
@@ -158,7 +158,7 @@ func readsOfFourFiles(t *testing.T) *talk {
 	return c
 }
 
-// tests has the conversation run its tests again and again.
+// tests makes the agent run its tests repeatedly.
 func (c *talk) tests(command string, times int) {
 	for i := range times {
 		call := fmt.Sprint("t", len(c.events))
@@ -197,8 +197,8 @@ func TestCodeThatIsAskedForInOtherWordsIsFound(t *testing.T) {
 	}
 }
 
-// Whatever a tool has shown: nothing of it stands twice, the numbers of lines are those of
-// the file, and no replaced line comes back.
+// Whatever a tool has shown, no line appears twice, line numbers are those of the file, and no
+// replaced line comes back.
 func TestPassagesOfAFileKeepItsLines(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newTalk(t, "c").user("Look.").assistant("I read.")
@@ -222,7 +222,7 @@ func TestPassagesOfAFileKeepItsLines(t *testing.T) {
 	})
 }
 
-func TestWhatWasSaidTwiceIsFoundOnce(t *testing.T) {
+func TestARepeatedMessageIsFoundOnce(t *testing.T) {
 	c := newTalk(t, "c").user("Good morning.").assistant("Good morning.")
 	for range 3 {
 		c.user("The storm has torn the roof off the boat house.").assistant("I see.")
@@ -240,7 +240,7 @@ func TestWhatWasSaidTwiceIsFoundOnce(t *testing.T) {
 	assert.Equal(t, 1, found, got.Markdown())
 }
 
-func TestWhatIsAskedForHasRoomBesideTools(t *testing.T) {
+func TestAQueryGetsRoomEvenIfToolsDoTheWork(t *testing.T) {
 	c := newTalk(t, "c").user("Where is the boat house?").assistant("The boat house stands behind the old mill, at the bend of the river.")
 	for i := range 20 {
 		call := fmt.Sprint("k", i)

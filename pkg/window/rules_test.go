@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// truth is what a conversation holds as of a sequence, told from its events alone.
+// truth is the content of a conversation as of a sequence, derived from its events alone.
 type truth struct {
 	messages []said
 	calls    map[string]uint64 // sequence by tool_call_id
@@ -66,17 +66,17 @@ func (tr truth) role(role string) (list []said) {
 	return list
 }
 
-// lineEnds are what Python's str.splitlines and JavaScript's /^/m take for the end of a line.
+// lineEnds are the line ends of Python's str.splitlines and JavaScript's /^/m.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\x1c", "\n", "\x1d", "\n", "\x1e", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// cleaned is a text without what no context shows, written down once more.
+// cleaned returns a text without what no context shows, in an independent implementation.
 func cleaned(text string) string {
 	text = regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(text, "")
 	text = regexp.MustCompile(`[\x00-\x08\x0e-\x1b\x1f\x7f\x{80}-\x{84}\x{86}-\x{9f}]`).ReplaceAllString(lineEnds.Replace(text), "")
 	return strings.Trim(text, "\n")
 }
 
-// asShown is a text as the Markdown shows it, written down once more.
+// asShown returns a text as the Markdown shows it, in an independent implementation.
 func asShown(text string) string {
 	lines := strings.Split(cleaned(text), "\n")
 	for i := range lines[1:] {
@@ -87,11 +87,10 @@ func asShown(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// ours is what a line without a tab may begin with.
+// ours matches the allowed beginnings of a line without a tab.
 var ours = regexp.MustCompile(`^(## (Last User Queries|Recent Conversation \(Raw\)|Recently Accessed Files|Relevant Code Context \(confidence: 0\.5\)|Story So Far|Relevant Past Context \(relevance in %, confidence: 1\.0\)|Conversation)$|\[Turns? \d+(-\d+)?, level \d+(, \d+%)?, confidence: 0\.\d\]$|\*\*(Conversation|Actions|Key findings|Topics|Files|Tools)\*\*: |\[Turns? \d+(-\d+)?(, \d{4}-\d\d-\d\d)?, \d+%\]$|### .*$|(Lines \d+-\d+|Turn \d+) \(via .*\):$|\[Turn \d+\]( |$)|\*\*(User|Assistant|System)\*\*( \(.*\))?:|Tool used: |Result(:| \(failed\):)|No result\.$|Result without a call|Error: |\[… |\*\*(Read|Modified|Found in searches|Listed):\*\*$|- )`)
 
-// checkRules checks every rule of the package comment on one context. It returns
-// what is wrong.
+// checkRules checks every rule of the package comment on one context. It returns the violations.
 func checkRules(c *window.Context, tr truth) error {
 	text := c.Markdown()
 	if n := utf8.RuneCountInString(text); n > c.MaxChars || n != c.Manifest.Used || n != c.Chars {
@@ -125,15 +124,15 @@ func checkRules(c *window.Context, tr truth) error {
 	return nil
 }
 
-// checkAnchors: the first instruction and the newest user message are there, whole
-// unless they alone exceed the budget.
+// checkAnchors: the first instruction and the newest user message are there, uncut unless they
+// alone exceed the budget.
 func checkAnchors(c *window.Context, tr truth) error {
 	users := slices.DeleteFunc(tr.role("user"), func(m said) bool { return m.Origin != "" })
 	if len(users) == 0 {
 		return nil
 	}
 	first, newest := users[0], users[len(users)-1]
-	// headings, labels and marks around them, and what stands around the sections
+	// their headings, labels and marks, and the frame of the sections
 	alone := utf8.RuneCountInString(asShown(newest.Content)) + 600
 	if first.seq != newest.seq {
 		alone += utf8.RuneCountInString(asShown(first.Content))
@@ -154,8 +153,8 @@ func checkAnchors(c *window.Context, tr truth) error {
 	return nil
 }
 
-// checkOnce: no event and no file is shown twice, no code of an event that is shown as it is,
-// nor are three lines of code that follow each other shown of two sources.
+// checkOnce: no event and no file is shown twice, no code of an event that is shown uncut, and no
+// three adjacent lines of code from two sources.
 func checkOnce(c *window.Context, _ truth) error {
 	seen, whole := map[string]bool{}, map[string]bool{}
 	sources := map[[3]string]uint64{}
@@ -213,8 +212,8 @@ func checkPairs(c *window.Context, tr truth) error {
 	return nil
 }
 
-// checkSteps: a message in recent turns has all its calls, and a call has the
-// message that it names or the one before it in its turn.
+// checkSteps: a message in recent turns has all its calls, and a call has the message that it names
+// or the previous one in its turn.
 func checkSteps(c *window.Context, tr truth) error {
 	shown := map[uint64]bool{}
 	for _, it := range sectionOf(c, window.SectionTurns) {
@@ -247,8 +246,8 @@ func checkSteps(c *window.Context, tr truth) error {
 	return nil
 }
 
-// checkGapless: recent turns end with the newest message, follow each other in
-// order, and leave out nothing in between.
+// checkGapless: recent turns end with the newest message, are in order, and leave out nothing in
+// between.
 func checkGapless(c *window.Context, tr truth) error {
 	var shown []uint64
 	for _, it := range sectionOf(c, window.SectionTurns) {
@@ -267,7 +266,7 @@ func checkGapless(c *window.Context, tr truth) error {
 			from = i + 1
 		}
 	}
-	if from == len(list) { // nothing but the newest user message and a mark
+	if from == len(list) { // only the newest user message and a mark
 		return nil
 	}
 	i := slices.IndexFunc(list[from:], func(it window.Item) bool { return it.Kind == window.KindMessage })
@@ -285,7 +284,7 @@ func checkGapless(c *window.Context, tr truth) error {
 
 var leftOut = regexp.MustCompile(`\[… (\d+) earlier steps? of this turn left out\]`)
 
-// checkLeftOut: a turn's mark counts the steps that are missing.
+// checkLeftOut: a turn's mark states the number of missing steps.
 func checkLeftOut(c *window.Context, tr truth) error {
 	shown, turn, count := map[uint64]bool{}, -1, ""
 	for _, it := range sectionOf(c, window.SectionTurns) {
@@ -339,7 +338,7 @@ func sectionOf(c *window.Context, name string) []window.Item {
 	return nil
 }
 
-// manifestOf is what the manifest says of a section.
+// manifestOf returns the manifest of a section.
 func manifestOf(c *window.Context, name string) window.SectionManifest {
 	for _, s := range c.Manifest.Sections {
 		if s.Name == name {

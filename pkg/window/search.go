@@ -15,18 +15,18 @@ type SearchQuery struct {
 	AsOf         uint64 // a sequence; 0 means latest
 	EmbeddedUpTo uint64 // see recall.Query; 0 means all
 	Limit        int    // hits at most
-	MaxChars     int    // of the text of each
+	MaxChars     int    // of each hit's text
 }
 
-// Hit is a message that was found.
+// Hit is a message found by a search.
 type Hit struct {
 	graph.Message
-	Text  string // what is shown of its content: whole, or what stands around the best passage
+	Text  string // its content as shown: whole, or the part around the best passage
 	Match Match
 }
 
-// Search finds the messages that have to do with a text, the best first, as a context
-// does, and tells how. It returns graph.ErrNotFound as Build does.
+// Search finds the messages that match a text, best first, in the way a context does, and says how
+// it ranked them. It returns graph.ErrNotFound as Build does.
 func Search(ctx context.Context, src Source, q SearchQuery) (hits []Hit, found Found, err error) {
 	found, err = src.Recall.Search(ctx, q.Conversation, recall.Query{Text: q.Text, AsOf: q.AsOf, EmbeddedUpTo: q.EmbeddedUpTo, Limit: q.Limit})
 	if err != nil || len(found.Hits) == 0 {

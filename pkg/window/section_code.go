@@ -8,10 +8,10 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// confidenceCode is how sure an agent can be of code that it saw: it may have changed.
+// confidenceCode is how far an agent can rely on code that it saw: the code may have changed since.
 const confidenceCode = 0.5
 
-// codeItem shows a passage; it is not measured yet.
+// codeItem shows a passage, not measured yet.
 func codeItem(p *passage, best float64) Item {
 	return Item{
 		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, ToolName: p.tool, StartLine: p.start(), EndLine: p.end(), Text: p.text(),
@@ -19,8 +19,8 @@ func codeItem(p *passage, best float64) Item {
 	}
 }
 
-// writeCode writes a passage, below the name of its file if that has changed: its lines
-// are an indented block.
+// writeCode writes a passage as an indented block, below the name of its file if that differs from
+// the last one.
 func (it *Item) writeCode(w output) {
 	if it.Label != "" {
 		w.WriteString(it.Label + "\n\n")
@@ -34,13 +34,13 @@ func (it *Item) writeCode(w output) {
 	writeText(w, it.Text)
 }
 
-// codeLabel names the file of the passages below it.
+// codeLabel names the file of the following passages.
 func codeLabel(path string) string { return "### " + oneLine(path) }
 
-// labelCost is what a label above a passage takes in the Markdown.
+// labelCost is the cost of a label above a passage in the Markdown.
 func labelCost(label string) int { return length(label) + 2 }
 
-// needCode is the section's share, if tools were called at all and some lines fit.
+// needCode returns the section's share if a tool was ever called and some lines fit.
 func needCode(b *builder) int {
 	room := share(b.req.MaxChars, codeShare)
 	if b.conversation.ToolCallCount == 0 || b.src.Recall == nil || room < leastCode {
@@ -49,15 +49,15 @@ func needCode(b *builder) int {
 	return room
 }
 
-// codeShare is the least that the relevant code can have, in percent of the budget; where
-// that is less than leastCode characters there is none.
+// codeShare is the smallest share of the relevant code, in percent of the budget. If that is less
+// than leastCode characters, the section is left out.
 const (
 	codeShare = 10
 	leastCode = 300
 )
 
-// collectCode shows pieces of files that tools showed or wrote and the recent turns do
-// not show: the most relevant ones while there is room, by file.
+// collectCode shows pieces of files that tools showed or wrote and the recent turns do not show:
+// the most relevant ones while there is room, by file.
 func collectCode(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	if err := b.findCode(ctx, b.turns); err != nil || b.code == nil {
 		return f, err
@@ -67,7 +67,7 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 	return f, nil
 }
 
-// findCode ranks the code beside what the recent turns show.
+// findCode ranks the code that the recent turns do not show.
 func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || b.whole {
 		return nil
@@ -88,7 +88,7 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if err := b.cutCode(ctx, turns); err != nil {
 		return err
 	}
-	embed, late := cache.Embed, askedLate // it need not be about what is being done, nor in the words of the code
+	embed, late := cache.Embed, askedLate // it need not be about the current work, nor use the words of the code
 	if b.req.Query == "" {
 		embed, late = nil, doneLate
 	}
@@ -102,15 +102,15 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	return nil
 }
 
-// How much it counts how lately code was touched, against what it says of the query, if the
-// request asks for nothing and if it asks for something.
+// The weight of how recently code was touched, against how well it matches the query: without a
+// query in the request, and with one.
 const (
 	doneLate  = 0.5
 	askedLate = 0.1
 )
 
-// codeQuery is what the request asks for; if it asks for nothing, what the user said last,
-// what was said since, and what the last calls were about.
+// codeQuery returns the request's query. Without one, it is the newest user message, what was said
+// since, and the subject of the last calls.
 func (b *builder) codeQuery(embed func(text string) recall.Vector) *recall.Text {
 	asked := prefix(b.query(), maxCodeQuery)
 	query := recall.NewText(asked)
@@ -135,7 +135,7 @@ func (b *builder) codeQuery(embed func(text string) recall.Vector) *recall.Text 
 	return &query
 }
 
-// showCode shows what fitCode has chosen.
+// showCode shows what fitCode chose.
 func (b *builder) showCode(room int) []Item {
 	list, _ := b.fitCode(room)
 	items := make([]Item, len(list))
@@ -150,15 +150,14 @@ func (b *builder) showCode(room int) []Item {
 	return items
 }
 
-// fitCode chooses the best passages that fit into room characters, the files in the order
-// of their best one, and the passages of a file in that of its lines; chars is what they
-// take.
+// fitCode chooses the best passages that fit into room characters. Files come in the order of their
+// best passage, passages of a file in line order; chars is their cost.
 func (b *builder) fitCode(room int) (list []*passage, chars int) {
 	if b.code == nil || len(b.code.passages) == 0 {
 		return nil, 0
 	}
 	allowed := room
-	for range labelRounds { // those that follow each other take less than each alone
+	for range labelRounds { // adjacent passages take less together than each alone
 		more, taken := b.code.choose(allowed)
 		if taken > room {
 			break
@@ -168,8 +167,7 @@ func (b *builder) fitCode(room int) (list []*passage, chars int) {
 	return list, chars
 }
 
-// choose chooses the best passages of which each alone takes what is left of a room, and
-// joins them.
+// choose takes the best passages that each fit into the remaining room, and joins adjacent ones.
 func (c *code) choose(room int) (list []*passage, chars int) {
 	place := map[string]int{}
 	var chosen []*passage
@@ -203,7 +201,7 @@ func (c *code) choose(room int) (list []*passage, chars int) {
 	return list, chars
 }
 
-// joined makes one passage of those that follow each other in what one call showed.
+// joined merges passages that are adjacent in what one call showed.
 func joined(list []*passage) (out []*passage) {
 	for _, p := range list {
 		if n := len(out) - 1; n >= 0 && out[n].seq == p.seq && out[n].path == p.path && out[n].to == p.from {

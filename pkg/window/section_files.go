@@ -8,21 +8,20 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// fileGroups are the headings of the groups of files by access; fileOrder is their
-// order on the page.
+// fileGroups are the headings of the file groups by access; fileOrder is their order on the page.
 var (
 	fileGroups = map[string]string{"read": "Read", "write": "Modified", "search": "Found in searches", "list": "Listed"}
 	fileOrder  = []string{"read", "write", "search", "list"}
 )
 
-// collectFiles lists the files that tools touched, each once, as what tells most of
-// it: modified before read, read before found, which has the room first. Within a group the file with the
-// latest access comes first.
+// collectFiles lists each file that tools touched once, by its strongest access: modified, then
+// read, then found. Stronger accesses get the room first. Within a group, the latest access comes
+// first.
 func collectFiles(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	if b.src.Files == nil || room <= headingCost(s.heading) {
 		return f, nil
 	}
-	// a line takes more than 20 characters as a rule; some rows fall away below
+	// a line usually takes more than 20 characters; some rows are dropped below
 	found, err := b.src.Files.Files(ctx, b.req.Conversation, graph.FileQuery{AsOf: b.req.AsOf, Limit: min(50+room/20, 5_000)})
 	if err != nil {
 		return f, err
@@ -67,6 +66,6 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 	return f, nil
 }
 
-// minFileLine is a line with hardly a name on it: with less room the rest of the
-// files is not looked at.
+// minFileLine is the length of a line with hardly a name on it. With less room the remaining files
+// are not read.
 const minFileLine = 8

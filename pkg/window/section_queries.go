@@ -2,13 +2,12 @@ package window
 
 import "context"
 
-// queryRowChars is how many characters of room allow one more row to be read:
-// user messages that are no queries must not make the read unbounded.
+// queryRowChars is how much room allows one more row to be read. It bounds the read even if many
+// user messages are not queries.
 const queryRowChars = 50
 
-// collectQueries lists the user messages before the recent turns: the first
-// instruction, and the newest others that fit. The recent turns show theirs
-// themselves.
+// collectQueries lists user messages before the recent turns: the first instruction, and the newest
+// others that fit. The recent turns show their own.
 func collectQueries(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	if b.oneAnchor() || b.queriesEnd <= b.first.Seq {
 		return f, nil

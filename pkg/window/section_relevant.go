@@ -10,11 +10,11 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// Match says how well something fits what it was searched by.
+// Match says how well something matches the query.
 type Match struct {
-	Relevance  float64      `json:"relevance"`  // the score in relation to the best one's, 0 to 1
-	Confidence float64      `json:"confidence"` // how sure an agent can be of what it reads: 1 for what was said
-	Score      float64      `json:"score"`      // the sum of Parts; of code also of how lately it was touched
+	Relevance  float64      `json:"relevance"`  // the score relative to the best one's, 0 to 1
+	Confidence float64      `json:"confidence"` // how far an agent can rely on it: 1 for what was said
+	Score      float64      `json:"score"`      // the sum of Parts; for code, also of how recently it was touched
 	Parts      recall.Parts `json:"parts"`
 	BM25       float64      `json:"bm25"`   // of its best passage
 	Cosine     float64      `json:"cosine"` // of its best passage; 0 without embeddings
@@ -31,7 +31,7 @@ func (b *builder) relevantItem(c *candidate, label string) Item {
 
 func (f *Found) match(h recall.Hit) *Match { return match(h, f.Hits[0].Score) }
 
-// match is how well a message fits where the best score is known.
+// match says how well a message matches, once the best score is known.
 func match(h recall.Hit, best float64) *Match {
 	return &Match{
 		Relevance: relevance(h.Score, best), Confidence: confidenceL0, Score: h.Score, Parts: h.Parts, BM25: h.BM25, Cosine: h.Cosine,
@@ -45,17 +45,17 @@ func relevance(score, best float64) float64 {
 	return hundredth(max(0, score/best))
 }
 
-// hundredth rounds to what a label shows.
+// hundredth rounds to the precision of a label.
 func hundredth(v float64) float64 { return math.Round(100*v) / 100 }
 
-// maxLabel is the most that a label takes, with the line end behind it.
+// maxLabel is the longest label, with its line end.
 func (b *builder) maxLabel() int {
 	turns := 2 * length(itoa(b.conversation.TurnCount))
 	return length("[Turns -, 0000-00-00, 100%]\n") + turns
 }
 
-// label stands above messages that follow each other: whose they are, from which day if
-// that is another than above, and how relevant the best one is.
+// label precedes adjacent messages. It has their turns, their day if it differs from the previous
+// label's, and the relevance of the best one.
 func (b *builder) label(run []candidate, day *string) string {
 	first, last := run[0].message, run[len(run)-1].message
 	text := "[Turn " + itoa(first.Turn)
@@ -72,7 +72,7 @@ func (b *builder) label(run []candidate, day *string) string {
 // percent is the relevance as a label shows it.
 func (m *Match) percent() string { return itoa(int(math.Round(100*m.Relevance))) + "%" }
 
-// follows tells whether a message comes right behind another.
+// follows reports whether a message comes right after another one.
 func (c *candidate) follows(o *candidate) bool { return c.message.N == o.message.N+1 }
 
 // showRelevant shows the best candidates that fit into room characters.
@@ -91,11 +91,11 @@ func (b *builder) showRelevant(list []candidate, room int) (items []Item) {
 	return items
 }
 
-// labelRounds is how often it is tried to fill what labels did not need.
+// labelRounds is how often the room that labels did not need is offered again.
 const labelRounds = 3
 
-// chooseRelevant takes the best candidates that fit into room characters, in the order of
-// the log. One that does not fit does not keep a shorter one out.
+// chooseRelevant takes the best candidates that fit into room characters, in the order of the log.
+// A candidate that is too long does not keep out a shorter one.
 func (b *builder) chooseRelevant(list []candidate, room int) []candidate {
 	label := b.maxLabel()
 	chosen := map[int]*candidate{} // by the number of the message
@@ -123,8 +123,8 @@ func (b *builder) chooseRelevant(list []candidate, room int) []candidate {
 	return out
 }
 
-// collectRelevant shows what was found before the recent turns and is not shown already:
-// the best first while there is room, in the order of the log, and summaries among it.
+// collectRelevant shows what was found before the recent turns and is not shown already: the best
+// first while there is room, in the order of the log, with summaries among it.
 func collectRelevant(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
 	if err := b.search(ctx); err != nil {
 		return f, err
@@ -147,8 +147,8 @@ func collectRelevant(ctx context.Context, b *builder, s section, room int) (f fi
 	return f, nil
 }
 
-// relevantItems shows what was chosen, in the order of the log, each run of messages that
-// follow each other under a label.
+// relevantItems shows the chosen messages in the order of the log, with a label above each run of
+// adjacent ones.
 func (b *builder) relevantItems(chosen []candidate) (items []Item) {
 	day := ""
 	for len(chosen) > 0 {
@@ -167,12 +167,11 @@ func (b *builder) relevantItems(chosen []candidate) (items []Item) {
 	return items
 }
 
-// turnsBeside is how much of a room the recent turns have if the relevant past and code
-// get what they can use of it: their share at least. The past may use as much of it as
-// messages make up of what was said and done of late (see pastShare), the code the rest: where tools do
-// the work, what they showed is what is needed, and steps are long: there the turns have
-// some more, so that what was said last is not cut. shown tells what the turns show in so
-// much room.
+// turnsBeside returns how much of a room the recent turns get after the relevant past and code take
+// what they can use; never less than their share. The past may use a part proportional to the
+// messages in recent work (see pastShare), the code the rest. Where tools do most of the work,
+// their output is what the agent needs, and steps are long: the turns then get some more, so that
+// what was said last is not cut. shown says what the turns show in a given room.
 func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown func(room int) []Item) (int, error) {
 	long := int((1 - b.spoken) * float64(min(longSteps, b.req.MaxChars/5)))
 	turns := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b)+long)
@@ -188,7 +187,7 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 			need = sectionCost(relevant.heading, b.showRelevant(b.past.read, forPast-headingCost(relevant.heading)))
 		}
 		b.pastRoom = need
-		if round == 0 { // with more turns there is hardly less of it
+		if round == 0 { // with more turns hardly less of it is left
 			if err := b.findCode(ctx, items); err != nil {
 				return room, err
 			}
@@ -210,7 +209,7 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 	return turns, nil
 }
 
-// pastShare is the share of the relevant past in what it and the code divide.
+// pastShare is the past's part of the room that it shares with the code.
 func (b *builder) pastShare() float64 {
 	if b.req.Query != "" {
 		return max(b.spoken, askedPast)
@@ -218,17 +217,16 @@ func (b *builder) pastShare() float64 {
 	return max(b.spoken, leastPast)
 }
 
-// The least that the past has: where tools do all the work, and if the request asks for
-// something.
+// The smallest share of the past: if tools do all the work, and if the request has a query.
 const (
 	leastPast = 0.1
 	askedPast = 0.5
 )
 
-// longSteps is how much more that is, in characters, where tools do all the work; at most
-// a fifth of the budget.
+// longSteps is the extra room, in characters, where tools do all the work; at most a fifth of the
+// budget.
 const longSteps = 2_000
 
-// besideRounds is how often the recent turns get what the past has no more need of, since
-// they show it.
+// besideRounds is how often the recent turns get room that the past no longer needs because they
+// now show its messages.
 const besideRounds = 2

@@ -10,19 +10,19 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// How sure an agent can be of what it reads: of the messages themselves, of their
-// summaries, of summaries of summaries.
+// How far an agent can rely on what it reads: on the messages themselves, on their summaries, on
+// summaries of summaries.
 const (
 	confidenceL0 = 1.0
 	confidenceL1 = 0.7
 	confidenceL2 = 0.5 // and above
 )
 
-// maxFrontier is how many summaries are looked at: of each level those that make up a
-// threshold, and the last one.
+// maxFrontier is how many summaries are read: of each level as many as make up a threshold, and the
+// last one.
 const maxFrontier = 500
 
-// findFrontier reads the summaries that no other one consolidates, oldest range first.
+// findFrontier reads the summaries that no other summary consolidates, oldest range first.
 func (b *builder) findFrontier(ctx context.Context) error {
 	list, err := b.src.Graph.Summaries(ctx, b.req.Conversation, graph.SummaryQuery{AsOf: b.end - 1, Frontier: true, Limit: maxFrontier})
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *builder) findFrontier(ctx context.Context) error {
 	return nil
 }
 
-// wantStory is what the whole frontier takes.
+// wantStory is the cost of the whole frontier.
 func wantStory(b *builder, heading string) int {
 	if len(b.frontier) == 0 {
 		return 0
@@ -43,9 +43,9 @@ func wantStory(b *builder, heading string) int {
 	return headingCost(heading) + cost(b.frontier)
 }
 
-// collectStory tells what came before the recent turns: the frontier, oldest first. Over
-// its room the highest level goes first, then the newest; of the one that does not fit
-// any more its beginning is shown.
+// collectStory tells what came before the recent turns: the frontier, oldest first. If it exceeds
+// its room, the highest level goes first, then the newest; the first summary that does not fit is
+// cut.
 func collectStory(_ context.Context, b *builder, s section, room int) (f filled, err error) {
 	list := b.before(b.rawFrom)
 	f.drop("summaries", len(b.frontier)-len(list), "shown raw")
@@ -58,7 +58,7 @@ func collectStory(_ context.Context, b *builder, s section, room int) (f filled,
 	return f, nil
 }
 
-// dropParts notes which parts of the summaries that are shown are not there, or not whole.
+// dropParts notes which parts of the shown summaries are missing or cut.
 func (f *filled) dropParts(list []Item) {
 	whole := map[string][]summary.Part{}
 	for _, it := range list {
@@ -76,7 +76,7 @@ func (f *filled) dropParts(list []Item) {
 	}
 }
 
-// before are the summaries that cover something below a sequence.
+// before returns the summaries that cover something below a sequence.
 func (b *builder) before(seq uint64) (list []Item) {
 	for _, it := range b.frontier {
 		if it.Summary.FirstSeq < seq {
@@ -86,8 +86,8 @@ func (b *builder) before(seq uint64) (list []Item) {
 	return list
 }
 
-// storyWithin chooses from summaries what fits in room characters, and leaves it in its
-// order. At most one of them is shortened.
+// storyWithin chooses the summaries that fit in room characters and keeps their order. It shortens
+// at most one of them.
 func storyWithin(list []Item, room int) (items []Item) {
 	order := make([]int, len(list))
 	for i := range order {
@@ -115,15 +115,15 @@ func storyWithin(list []Item, room int) (items []Item) {
 	return items
 }
 
-// How much of a summary's first part is worth a place, and of another one, in characters.
+// The fewest characters worth showing of a summary's first part, and of any other.
 const (
 	leastStory = 60
 	leastPart  = 20
 )
 
-// shortSummary shows the beginning of a summary in room characters: its parts in their
-// order while they fit, and the beginning of the next one. It fails if little more than
-// the line above them would fit.
+// shortSummary shows the beginning of a summary in room characters: its parts in order while they
+// fit, then the beginning of the next one. It fails if little more than the line above them would
+// fit.
 func shortSummary(it Item, room int) (Item, bool) {
 	whole := it.Summary
 	for n := len(whole.Parts) - 1; n >= 0; n-- {
@@ -139,7 +139,7 @@ func shortSummary(it Item, room int) (Item, bool) {
 	return it, false
 }
 
-// withParts is the item of a summary that shows other parts of it.
+// withParts returns the item of a summary with other parts.
 func (it Item) withParts(parts []summary.Part) Item {
 	short := *it.Summary
 	short.Parts = parts
@@ -147,10 +147,10 @@ func (it Item) withParts(parts []summary.Part) Item {
 	return it.measured()
 }
 
-// cutMark ends a part that is not shown to its end.
+// cutMark ends a part that was cut.
 const cutMark = " […]"
 
-// wholeWords is a text that was cut up to the end of a word, if that is near.
+// wholeWords cuts a text at the end of a word, if one is near.
 func wholeWords(text string) string {
 	if i := strings.LastIndexAny(text, " \n"); i > len(text)-40 && i > 0 {
 		text = text[:i]
@@ -158,8 +158,7 @@ func wholeWords(text string) string {
 	return strings.TrimRight(text, " \n")
 }
 
-// maxPart is how much of one part of a summary is shown. Those that mneme writes are
-// shorter.
+// maxPart limits one part of a summary as shown. Summaries that mneme writes stay below it.
 const maxPart = summary.MaxText
 
 // summaryItem shows a summary.
@@ -187,7 +186,7 @@ func summaryItem(s *graph.Summary) Item {
 // SummaryItem is a summary as a section shows it.
 type SummaryItem struct {
 	SummaryID string `json:"summary_id"`
-	// Source is that of the event, if it is not the summarizer's: somebody else wrote it.
+	// Source is the event's source if another program than the summarizer wrote it.
 	Source     string         `json:"source,omitempty"`
 	Level      int            `json:"level"`
 	FirstSeq   uint64         `json:"first_seq"`
@@ -198,8 +197,7 @@ type SummaryItem struct {
 	Parts      []summary.Part `json:"parts"`
 }
 
-// write writes a summary under a line that says what it covers, and, if it was searched
-// for, how well it fits.
+// write writes a summary under a line with its range and, if a search found it, its relevance.
 func (s *SummaryItem) write(w output, match *Match) {
 	w.WriteString("[" + s.turns() + ", level " + itoa(s.Level))
 	if match != nil {

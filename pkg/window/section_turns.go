@@ -8,11 +8,11 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// turn is a message that a user wrote with everything up to the next one, as far as it was
-// read. What a program said in the role of the user is a step of it.
+// turn is a message that a user wrote and everything up to the next one, as far as it was read.
+// What a program said in the user's role is one of its steps.
 type turn struct {
-	number int            // of its user message, 0 for what comes before the first
-	user   *graph.Message // nil in what comes before the first
+	number int            // of its user message, 0 before the first one
+	user   *graph.Message // nil before the first one
 	steps  []step         // oldest first, without the user message
 	whole  bool           // all its steps are here
 	before int            // steps of the conversation before this turn
@@ -26,7 +26,7 @@ type recentTurns struct {
 	steps  int   // left out of the oldest turn
 }
 
-// users counts the messages in the role of the user, as a conversation counts its turns.
+// users counts the messages in the user's role; a conversation counts its turns the same way.
 func (r *recentTurns) users() (n int) {
 	for i := range r.items {
 		if r.items[i].Kind == KindMessage && r.items[i].Role == "user" {
@@ -36,14 +36,14 @@ func (r *recentTurns) users() (n int) {
 	return n
 }
 
-// collectTurns shows the newest turns raw: whole ones, and of the oldest its user
-// message and its newest whole steps.
+// collectTurns shows the newest turns uncondensed: whole ones, and of the oldest its user message
+// and newest whole steps.
 func collectTurns(ctx context.Context, b *builder, s section, room int) (filled, error) {
 	return b.collectTurns(ctx, s, room, nil)
 }
 
-// collectTurnsBesideRelevant shows the newest turns in the share of the section, and in
-// what the relevant past has no need of.
+// collectTurnsBesideRelevant shows the newest turns in the section's share plus the room that the
+// relevant past does not need.
 func collectTurnsBesideRelevant(ctx context.Context, b *builder, s section, room int) (filled, error) {
 	if err := b.search(ctx); err != nil {
 		return filled{}, err
@@ -51,9 +51,8 @@ func collectTurnsBesideRelevant(ctx context.Context, b *builder, s section, room
 	return b.collectTurns(ctx, s, room, func(shown func(room int) []Item) (int, error) { return b.turnsBeside(ctx, s, room, shown) })
 }
 
-// collectTurns shows the newest turns in room characters, or in as many of them as beside
-// gives, unless all turns have room anyway. beside can ask what is shown in a
-// room.
+// collectTurns shows the newest turns in room characters, or in the room that beside returns,
+// unless all turns fit anyway. beside can ask what the turns show in a given room.
 func (b *builder) collectTurns(ctx context.Context, s section, room int, beside func(shown func(room int) []Item) (int, error)) (filled, error) {
 	unused := b.req.MaxChars - b.used
 	w, err := b.load(ctx, extent{chars: unused + unused/8, piece: pieceOf(unused)})
@@ -69,10 +68,10 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 	shown := recentTurns{}
 	all := false
 	if first := b.firstTurn(); list[0].number <= first {
-		// if the first turn is shown, there are no other queries and no reserve is needed
+		// if the first turn is shown, there are no other queries, and no reserve is needed
 		shown = b.fitTurns(w, list, unused-headingCost(s.heading))
 		all = shown.oldest != nil && shown.oldest.number <= first
-		if beside != nil && all { // what is left out or shortened may be found by the others
+		if beside != nil && all { // other sections may find what is left out or shortened
 			all = shown.steps == 0 && !slices.ContainsFunc(shown.items, func(it Item) bool { return it.WholeChars > 0 || it.ResultWholeChars > 0 })
 		}
 	}
@@ -104,8 +103,9 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 	return f, nil
 }
 
-// rawBegins is the first sequence from which on everything is shown: behind the last mark
-// of what is left out. It is the end if nothing is.
+// rawBegins returns the first sequence from which everything is shown: the one after the last mark
+// rawBegins returns the first sequence from which everything is shown: the one after the last mark
+// for something left out, or b.end if no item follows it.
 func (b *builder) rawBegins(items []Item) uint64 {
 	from := b.end
 	for i := len(items) - 1; i >= 0 && items[i].Kind != KindLeftOut; i-- {
@@ -133,7 +133,7 @@ func (b *builder) turnsOf(ctx context.Context, w *window) ([]turn, error) {
 			list[i].last = next.Step
 		}
 	}
-	if len(list) == 0 && b.newest != nil { // nothing read but a part of one large step
+	if len(list) == 0 && b.newest != nil { // only a part of one large step was read
 		list = []turn{{last: b.conversation.StepCount}}
 	}
 	if len(list) > 0 && list[0].user == nil && !w.complete {
@@ -153,7 +153,7 @@ func (b *builder) turnsOf(ctx context.Context, w *window) ([]turn, error) {
 	return list, nil
 }
 
-// firstTurn is that of the first instruction, 0 if there is none.
+// firstTurn returns the turn of the first instruction, 0 if there is none.
 func (b *builder) firstTurn() int {
 	if b.first == nil {
 		return 0
@@ -182,19 +182,18 @@ func (b *builder) fitTurns(w *window, list []turn, room int) (out recentTurns) {
 	return out
 }
 
-// oldestFirst joins lists of items that stand newest list first.
+// oldestFirst joins lists of items that are ordered newest list first.
 func oldestFirst(lists [][]Item) []Item {
 	slices.Reverse(lists)
 	return slices.Concat(lists...)
 }
 
-// fitTurn shows a turn in room characters: whole, or its user message, a mark and
-// its newest whole steps; left is how many steps are left out, -1 if it is only
-// something that is no step. The newest turn is shown in any case, an older one
-// only with a step.
+// fitTurn shows a turn in room characters: whole, or its user message, a mark and its newest whole
+// steps. left is how many steps are left out, or -1 if only something that is not a step is. The
+// newest turn is always shown, an older one only with a step.
 //
-// A step that does not fit is tried with shorter texts, rather than left out, if it
-// is the newest of all or if much room, an eighth of the section's, is left.
+// If a step does not fit, it is tried with shorter texts instead of being left out, provided that
+// it is the newest of all or much room (an eighth of the section's) is left.
 func (b *builder) fitTurn(w *window, t *turn, room, piece int) (items []Item, left int, ok bool) {
 	newest := b.newest == nil || t.number == b.newest.Turn
 	var head []Item
@@ -259,7 +258,7 @@ func leftOutCost(turn, n int) int {
 	return it.takes()
 }
 
-// leftOutSteps marks where earlier steps of a turn are left out.
+// leftOutSteps is the mark for earlier steps left out of a turn.
 func leftOutSteps(turn, n int) Item {
 	text := fmt.Sprintf("[… %d earlier steps of this turn left out]", n)
 	switch n {

@@ -24,20 +24,19 @@ type section struct {
 	name      string
 	heading   string
 	share     int  // percent of the budget
-	rest      bool // takes what the others leave beside its share
-	collected int  // its turn in collection; its place in the list is its place on the page
-	// reserve is what the section needs for the messages that must survive, on top
-	// of its share; nil for nothing.
+	rest      bool // also takes what the others leave
+	collected int  // its position in collection; its position in the list is that on the page
+	// reserve is what the section needs for the anchors on top of its share; nil for nothing.
 	reserve func(b *builder) int
-	// need is its room instead of the share; nil for the share.
+	// need replaces the share, if not nil.
 	need func(b *builder) int
-	// want is what the section can use at most, its heading included; nil for any room.
+	// want is the most that the section can use, heading included; nil for any room.
 	want func(b *builder, heading string) int
-	// collect fills the section in room characters, its heading included.
+	// collect fills the section in room characters, heading included.
 	collect func(ctx context.Context, b *builder, s section, room int) (filled, error)
 }
 
-// filled is what a section has collected, in the order of the page.
+// filled is a collected section, in page order.
 type filled struct {
 	items   []Item
 	dropped []Dropped
@@ -90,7 +89,7 @@ var (
 	}
 )
 
-// strategies lists the sections of each strategy as they stand on the page.
+// strategies lists the sections of each strategy in page order.
 var strategies = map[string][]section{
 	StrategyHybrid:   {fewQueries.in(4), besideRelevant.in(2), relevant.in(6), relevantCode.in(5), story.in(3), accessed.in(1)},
 	StrategyRelevant: {fewQueries.in(2), besideRelevant.in(1), relevant.in(3)},
@@ -99,14 +98,14 @@ var strategies = map[string][]section{
 	StrategyPruned:   {pruned.in(1)},
 }
 
-// in gives a section its turn in collection. The queries come after the turns
-// because they leave out what the turns show.
+// in sets a section's turn in collection. The queries come after the turns because they leave out
+// what the turns show.
 func (s section) in(turn int) section {
 	s.collected = turn
 	return s
 }
 
-// room is the share of a section, or what it can use of it.
+// room returns a section's share, or less if it cannot use all of it.
 func (s section) room(b *builder) int {
 	room := share(b.req.MaxChars, s.share)
 	if s.need != nil {

@@ -7,7 +7,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// Graph is what is read of conversations; every [graph.Reader] has it.
+// Graph is what a context reads of conversations; every [graph.Reader] has it.
 type Graph interface {
 	Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error)
 	Messages(ctx context.Context, id events.ConversationID, q graph.MessageQuery) ([]graph.Message, error)
@@ -19,13 +19,13 @@ type Graph interface {
 	Condensations(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.Condensed, error)
 }
 
-// Files is what is read of touched files; every [graph.FilesReader] has it.
+// Files is what a context reads of touched files; every [graph.FilesReader] has it.
 type Files interface {
 	Files(ctx context.Context, id events.ConversationID, q graph.FileQuery) ([]graph.FileAccess, error)
 }
 
-// Source is what a context is built from. Files may be nil: then there is no
-// section of files. Recall may be nil: then nothing is searched for.
+// Source is what a context is built from. With nil Files there is no section of files; with nil
+// Recall there is no search.
 type Source struct {
 	Graph Graph
 	Files Files
@@ -38,7 +38,7 @@ func (b *builder) messages(ctx context.Context, role string, before uint64, limi
 	return b.src.Graph.Messages(ctx, b.req.Conversation, graph.MessageQuery{Before: before, Limit: limit, Role: role})
 }
 
-// oldest reads the first message of a role, or of any for ""; nil if there is none.
+// oldest reads the first message of a role, or of any role for ""; nil if there is none.
 func (b *builder) oldest(ctx context.Context, role string) (*graph.Message, error) {
 	q := graph.MessageQuery{Before: b.end, Limit: 1, Role: role, OldestFirst: true}
 	list, err := b.src.Graph.Messages(ctx, b.req.Conversation, q)

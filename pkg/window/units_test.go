@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// lines draws texts of lines, some of which complain.
+// lines draws texts of lines, some of which mention errors.
 var lines = rapid.Custom(func(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
 		"", "a line", "é日本🎉", "\r", "Error: it broke", strings.Repeat("long ", 300), "x",

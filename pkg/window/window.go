@@ -13,21 +13,21 @@ import (
 // window is the newest end of a conversation, as far as it was read.
 type window struct {
 	steps    []step // oldest first
-	complete bool   // it begins where the conversation begins
-	mode     string // of condensing
+	complete bool   // it reaches back to the conversation's beginning
+	mode     string // how to condense
 	oldFrom  uint64 // results below this sequence are older than the last summary.FreshMessages messages
 
-	condensed map[graph.Ref]graph.Condensed // by a model
-	shortened map[shortening]string         // without one
+	condensed map[graph.Ref]graph.Condensed // condensed by a model
+	shortened map[shortening]string         // condensed without a model
 }
 
-// step is what is shown or left out together: an assistant message with its calls
-// and their results. A message of another role is a step alone, and so are calls
-// and results that follow one without an assistant message of their turn.
+// step is the unit that is shown or left out: an assistant message with its calls and their
+// results. A message of another role is a step alone, and so are calls and results without an
+// assistant message before them in their turn.
 type step struct {
 	message *graph.Message // nil if there is none
 	calls   []call
-	results []graph.ToolResult // that never had a call
+	results []graph.ToolResult // results that never had a call
 	turn    int
 	step    int // assistant messages up to here
 	seq     uint64
@@ -40,17 +40,17 @@ type call struct {
 	result *graph.ToolResult // nil if there is none
 }
 
-// old tells whether a result is old enough to be condensed.
+// old reports whether a result is old enough to be condensed.
 func (w *window) old(seq uint64) bool { return seq < w.oldFrom }
 
 // extent says how much of the transcript to read.
 type extent struct {
-	chars    int // about so many characters in the Markdown
-	messages int // or so many messages; 0 means any number
-	piece    int // what one text takes at most
+	chars    int // approximate characters in the Markdown
+	messages int // or this many messages; 0 means any number
+	piece    int // the most that one text takes
 }
 
-// load reads the newest end of the transcript, page by page.
+// load reads the newest end of the transcript page by page.
 func (b *builder) load(ctx context.Context, want extent) (*window, error) {
 	w := &window{mode: b.req.Condense}
 	var entries []graph.Entry // newest first
@@ -87,9 +87,8 @@ const (
 	maxPage = 256
 )
 
-// page is how many entries to read next, after so many that take so many
-// characters: as many as are still needed if they are like those. An agent's entry
-// takes some 400 characters.
+// page returns how many entries to read next. It assumes that they are as long as those read so
+// far; an agent's entry takes about 400 characters.
 func (x extent) page(entries, chars int) int {
 	if x.messages > 0 {
 		return 3 * x.messages
@@ -101,7 +100,7 @@ func (x extent) page(entries, chars int) int {
 	return min(max((x.chars-chars)/average+4, minPage), maxPage)
 }
 
-// estimate is about what an entry takes in the Markdown, rather less than more.
+// estimate guesses what an entry takes in the Markdown, rather low than high.
 func estimate(e graph.Entry, piece int, old bool) int {
 	switch {
 	case e.Message != nil:
@@ -117,13 +116,11 @@ func estimate(e graph.Entry, piece int, old bool) int {
 // joint is a place in the conversation: a turn, and a step within it.
 type joint struct{ turn, step int }
 
-// join makes steps of entries, which are oldest first. A call belongs to the
-// assistant message that it names, otherwise to the one before it; a result to its
-// call.
+// join makes steps of entries, which are oldest first. A call belongs to the assistant message that
+// it names, otherwise to the one before it; a result belongs to its call.
 //
-// What comes before the oldest message of a user or assistant that was read is a
-// part of a step that was not, so it is left out; a result whose call was not read
-// goes with its call.
+// Whatever precedes the oldest user or assistant message read is part of a step that was not read,
+// so it is left out. A result whose call was not read is left out with it.
 func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) error {
 	steps := map[joint]*step{}
 	byID := map[graph.Ref]*step{}
@@ -184,7 +181,7 @@ func (b *builder) join(ctx context.Context, w *window, entries []graph.Entry) er
 	return nil
 }
 
-// begin is the sequence from which on the entries, oldest first, make whole steps.
+// begin returns the sequence from which the entries, oldest first, make whole steps.
 func (w *window) begin(entries []graph.Entry) uint64 {
 	if w.complete {
 		return 0
@@ -202,15 +199,15 @@ func (w *window) begin(entries []graph.Entry) uint64 {
 	return first
 }
 
-// resultsOfCalls are the results by the ids of their calls.
+// resultsOfCalls holds results by the ids of their calls.
 type resultsOfCalls struct {
 	of    map[graph.Ref]*graph.ToolResult
 	alone map[graph.Ref]bool // results that never had a call
 }
 
-// resultsOf finds the results of calls: among the entries, or, if a result came
-// before its call, further back. Of results without a call among the entries it
-// finds out whether they have one further back.
+// resultsOf finds the results of calls among the entries or, for a result that came before its
+// call, further back. It also finds whether results without a call among the entries have one
+// further back.
 func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls map[graph.Ref]*graph.ToolCall) (resultsOfCalls, error) {
 	out := resultsOfCalls{map[graph.Ref]*graph.ToolResult{}, map[graph.Ref]bool{}}
 	var without, early []graph.Ref
@@ -250,7 +247,7 @@ func (b *builder) resultsOf(ctx context.Context, entries []graph.Entry, calls ma
 	return out, nil
 }
 
-// findCondensed reads what a model has condensed of the results that were read.
+// findCondensed reads what a model condensed of the results that were read.
 func (b *builder) findCondensed(ctx context.Context, w *window) (err error) {
 	if w.mode != CondenseLLM {
 		return nil
@@ -269,7 +266,7 @@ func (b *builder) findCondensed(ctx context.Context, w *window) (err error) {
 	return err
 }
 
-// spoken is the share that messages have of the text of the window, 1 if it has none.
+// spoken returns the share of messages in the text of the window, 1 if it has no text.
 func (w *window) spoken() float64 {
 	messages, all := 0, 0
 	for _, s := range w.steps {
@@ -289,8 +286,8 @@ func (w *window) spoken() float64 {
 	return float64(messages) / float64(all)
 }
 
-// items shows a step, each text at most piece characters long. Turns are tried with several
-// rooms: what looks the same with any larger piece is made once.
+// items shows a step, each text at most piece characters long. Turns are tried with several rooms,
+// so items that look the same for any larger piece are made once.
 func (b *builder) items(w *window, s *step, piece int) []Item {
 	if piece < w.settled(s) {
 		return b.itemsOf(w, s, piece)
@@ -347,8 +344,8 @@ func (b *builder) itemsOf(w *window, s *step, piece int) []Item {
 	return items
 }
 
-// itemsWithin shows a step in room characters: each text at most piece characters
-// long, or as short as it must be. It gives nil if it does not fit in any way.
+// itemsWithin shows a step in room characters, with each text at most piece characters long, or
+// shorter if need be. It returns nil if nothing fits.
 func (b *builder) itemsWithin(w *window, s *step, piece, room int) []Item {
 	for ; piece >= shortestPiece; piece /= 2 {
 		if items := b.items(w, s, piece); cost(items) <= room {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// answerWithin is how long an API may take to answer at all: longer than it waits for
-// at_least, its queue, and a store that does not answer.
+// answerWithin is how long an API may take to answer at all: longer than its wait for at_least, its
+// queue, and the time-out for a store that does not answer.
 const answerWithin = 75 * time.Second
 
 // api is a context-api.
@@ -25,12 +25,11 @@ type api struct {
 	client *http.Client
 
 	mu   sync.Mutex
-	down int // faults that its process has not recovered from
-	hits int // all of them
+	down int // faults from which its process has not recovered
+	hits int // all faults so far
 }
 
-// hit tells that something is done to the process; the function that it returns, that
-// it is over.
+// hit records that a fault hits the process; the returned function records its end.
 func (a *api) hit() (over func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,8 +42,8 @@ func (a *api) hit() (over func()) {
 	}
 }
 
-// calm returns a function that tells whether nothing was done to the process since: a
-// request that fails although is a violation.
+// calm returns a function that reports whether no fault has hit the process since. A request that
+// fails nevertheless is a violation.
 func (a *api) calm() (still func() bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +65,7 @@ func newAPI(name, address string) *api {
 	}}
 }
 
-// answerError is an answer that is no success.
+// answerError is an answer with a status other than success.
 type answerError struct {
 	status int
 	body   string
@@ -74,7 +73,7 @@ type answerError struct {
 
 func (e *answerError) Error() string { return fmt.Sprintf("HTTP %d: %.500s", e.status, e.body) }
 
-// call sends a request and decodes the answer. An answer of 300 or more is an
+// call sends a request and decodes the answer. An answer with status 300 or more is an
 // [*answerError].
 func (a *api) call(ctx context.Context, method, path string, query url.Values, contentType string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, a.base+path+"?"+query.Encode(), bytes.NewReader(body))
@@ -103,7 +102,7 @@ func (a *api) get(ctx context.Context, path string, query url.Values, into any) 
 	return a.call(ctx, http.MethodGet, path, query, "", nil, into)
 }
 
-// conversationPath is where a conversation is read, or what lies below it.
+// conversationPath returns the path of a conversation, or of something below it.
 func conversationPath(id, below string) string {
 	return "/v1/conversations/" + url.PathEscape(id) + below
 }

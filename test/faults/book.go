@@ -7,24 +7,24 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// conversation is one that is being published, or was lately.
+// conversation is one that is being published, or was published recently.
 type conversation struct {
 	n      int
 	id     string
-	events session // all that will be published of it, in order
+	events session // everything that will be published, in order
 	*index
 
 	mu      sync.Mutex
 	acked   int    // of events, from the first on
-	seq     uint64 // by which all of them are in the log
-	deleted bool   // or about to be
+	seq     uint64 // all of them are in the log up to this sequence
+	deleted bool   // or about to be deleted
 }
 
-// index says where things are in the events of a conversation.
+// index tells the positions of things in the events of a conversation.
 type index struct {
 	at       map[string]int // the events, by id
 	messages []string       // the ids of messages, in order
-	counted  []int          // how many messages there are among the first n events
+	counted  []int          // number of messages among the first n events
 	results  map[string]int // the results of calls, by the ids of the calls' events
 }
 
@@ -52,8 +52,8 @@ func newConversation(n int, list session) (*conversation, error) {
 	return &conversation{n: n, id: list[0].Subject, events: list, index: x}, nil
 }
 
-// position is how many of its events are acknowledged, and the sequence by which they
-// are in the log.
+// position returns how many of its events are acknowledged, and the sequence of the last one in the
+// log.
 func (c *conversation) position() (acked int, seq uint64, deleted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,10 +73,10 @@ func (c *conversation) delete() {
 	c.deleted = true
 }
 
-// bookSize is how many conversations readers look at.
+// bookSize is how many conversations readers choose from.
 const bookSize = 400
 
-// book holds the conversations that were begun last.
+// book holds the conversations that began last.
 type book struct {
 	mu   sync.Mutex
 	list []*conversation
@@ -94,7 +94,7 @@ func (b *book) add(c *conversation) {
 	b.next = (b.next + 1) % bookSize
 }
 
-// any is one of them, nil if there is none.
+// any returns one of them, nil if there is none.
 func (b *book) any() *conversation {
 	b.mu.Lock()
 	defer b.mu.Unlock()

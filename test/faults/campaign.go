@@ -16,15 +16,15 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Config says what a campaign is.
+// Config configures a campaign.
 type Config struct {
 	Plan
 	Events   int
-	Dir      string // of everything it stores; must not exist
+	Dir      string // for all stored data; must not exist
 	Sessions string // folder of recorded sessions
 	Jars     string // folder of Neo4j's jars
 	Recovery time.Duration
-	Report   func(*Report) error // told every few seconds, and at the end
+	Report   func(*Report) error // receives the progress every few seconds, and at the end
 	Say      func(format string, args ...any)
 }
 
@@ -34,7 +34,7 @@ const connections = 4
 // reportEvery is how often the report is written.
 const reportEvery = 10 * time.Second
 
-// campaign is a run.
+// campaign is one run.
 type campaign struct {
 	Config
 	dir      string
@@ -50,19 +50,19 @@ type campaign struct {
 
 	began  time.Time
 	first  atomic.Pointer[time.Time] // when the schedule began
-	hits   atomic.Int64              // faults that have begun
-	active atomic.Int64              // faults that are not recovered from
-	ending atomic.Bool               // what ends now is meant to
+	hits   atomic.Int64              // faults begun
+	active atomic.Int64              // faults without recovery so far
+	ending atomic.Bool               // programs now end on purpose
 
 	mu         sync.Mutex
 	outcomes   []Outcome
 	violations []string
-	violating  int // how many, listed or not
+	violating  int // the total, listed or not
 	checked    Checked
-	summarized time.Duration // the time that summarizers took for what was due in the end
+	summarized time.Duration // how long summarizers took for what was due at the end
 }
 
-// maxViolations bounds the list of violations; the others are counted.
+// maxViolations limits the list of violations; further ones are only counted.
 const maxViolations = 200
 
 func (c *campaign) violated(format string, args ...any) {
@@ -79,7 +79,7 @@ func (c *campaign) violated(format string, args ...any) {
 	}
 }
 
-// clock is the time of the schedule, 0 before the first fault.
+// clock returns the time since the start of the schedule, 0 before the first fault.
 func (c *campaign) clock() time.Duration {
 	if first := c.first.Load(); first != nil {
 		return time.Since(*first)
@@ -87,11 +87,11 @@ func (c *campaign) clock() time.Duration {
 	return 0
 }
 
-// aheadOfFaults is how many faults the events may be ahead of the schedule. Faults are
-// late when they wait for what an earlier one has hit.
+// aheadOfFaults is how many faults the events may be ahead of the schedule. Faults run late when
+// they wait for something that an earlier fault has hit.
 const aheadOfFaults = 3
 
-// share is how much of the campaign is over, below 0 before the first fault.
+// share returns how much of the campaign is over, below 0 before the first fault.
 func (c *campaign) share(duration time.Duration) float64 {
 	if c.first.Load() == nil {
 		return -1
@@ -99,7 +99,7 @@ func (c *campaign) share(duration time.Duration) float64 {
 	return min(float64(c.clock())/float64(duration), float64(c.hits.Load()+aheadOfFaults)/float64(c.Plan.Faults))
 }
 
-// behind is how far behind the store is that lags most, as far as one says so.
+// behind returns how far the slowest store is behind, if a store reports it.
 func (c *campaign) behind() (events uint64) {
 	for _, w := range c.watchers {
 		if v := w.view(); time.Since(v.asked) < freshView {
@@ -109,8 +109,8 @@ func (c *campaign) behind() (events uint64) {
 	return events
 }
 
-// Run runs a campaign. The report says what was found; the error, why it could not be
-// run to its end.
+// Run runs a campaign. The report holds the findings; the error says why the campaign did not
+// finish.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	c := &campaign{Config: cfg, dir: cfg.Dir, book: &book{}, tally: newTally(), reads: newTally(), readers: map[string]*reader{}, watchers: map[string]*watcher{}}
 	err := c.run(ctx)
@@ -153,12 +153,12 @@ func (c *campaign) run(ctx context.Context) (err error) {
 	if err := c.hitAndPublish(ctx, load); err != nil {
 		return err
 	}
-	c.Say("everything is published and hit: healing, and waiting until it is applied")
+	c.Say("all events are published and all faults are over: healing, and waiting until everything is applied")
 	_, last := c.ledger.acknowledged()
 	if err := c.settle(ctx, last); err != nil {
 		return err
 	}
-	c.Say("waiting for the rebuilds that are under way")
+	c.Say("waiting for the running rebuilds")
 	if err := c.awaitRebuilds(ctx); err != nil {
 		return err
 	}
@@ -181,13 +181,12 @@ func (c *campaign) run(ctx context.Context) (err error) {
 
 const ledgerName = "acknowledged.txt"
 
-// crashed is told when something ends by itself. It is started again, as whoever
-// supervises it would do.
+// crashed records that a program exited by itself, and starts it again, as a supervisor would.
 func (c *campaign) crashed(name string, err error, output string) {
 	if c.ending.Load() {
 		return
 	}
-	c.violated("%s ended by itself (%v); it printed:\n%s", name, err, output)
+	c.violated("%s exited by itself (%v); it printed:\n%s", name, err, output)
 	time.Sleep(time.Second)
 	if err := c.system.machines[name].start(); err != nil {
 		c.violated("%v", err)
@@ -281,8 +280,8 @@ func (c *campaign) connect(ctx context.Context) (logs []*eventlog.Log, done func
 	return logs, done, nil
 }
 
-// warmUp waits until something is in every partition of both stores, and copies the
-// read models on SQLite.
+// warmUp waits until both stores have applied something in every partition, and copies the read
+// models on SQLite.
 func (c *campaign) warmUp(ctx context.Context) error {
 	ready := func() bool {
 		for _, w := range c.watchers {
@@ -308,7 +307,7 @@ func (c *campaign) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// hitAll runs the schedule and returns when the last fault is recovered from.
+// hitAll runs the schedule and returns after the recovery from the last fault.
 func (c *campaign) hitAll(ctx context.Context, schedule []Fault) error {
 	busy := map[string]chan struct{}{}
 	for _, f := range schedule {
@@ -346,8 +345,8 @@ func (c *campaign) hitAll(ctx context.Context, schedule []Fault) error {
 	return nil
 }
 
-// hit is one fault from its beginning to the recovery from it. free lets the next one
-// have what this one takes for itself.
+// hit runs one fault from its beginning to the recovery. free releases the fault's domains for the
+// next one.
 func (c *campaign) hit(ctx context.Context, f Fault, free func()) {
 	o := Outcome{Fault: f, Began: c.clock(), Amid: int(c.active.Add(1)) - 1}
 	defer c.active.Add(-1)
@@ -372,15 +371,15 @@ func (c *campaign) hit(ctx context.Context, f Fault, free func()) {
 		end()
 	}
 	if !ok && ctx.Err() == nil {
-		c.violated("fault %s: not recovered after %s", f, c.Recovery)
+		c.violated("fault %s: no recovery after %s", f, c.Recovery)
 	}
 	o.Recovered, o.Recovery, o.Stall = ok, time.Since(healed), stall()
 	o.Publish, o.Read = c.tally.since(publishing), c.reads.since(reading)
 	c.note(o)
 }
 
-// recover waits until something is acknowledged again, or nothing is due, and everything that was by then
-// is applied in both stores.
+// recover waits until an event is acknowledged again, or none is due, and both stores have applied
+// everything acknowledged by then.
 func (c *campaign) recover(ctx context.Context, healed time.Time, last uint64) bool {
 	recovered := func() bool {
 		for _, w := range c.watchers {
@@ -399,11 +398,11 @@ func (c *campaign) recover(ctx context.Context, healed time.Time, last uint64) b
 	return true
 }
 
-// settleWithin is how long both stores may take to apply all that is left.
+// settleWithin is how long both stores may take to apply the rest.
 const settleWithin = 5 * time.Minute
 
-// settle heals everything and waits until both stores have applied everything up to a
-// sequence. Summaries may be written meanwhile, so there need be no moment without a lag.
+// settle heals everything and waits until both stores have applied everything up to a sequence.
+// Summaries may be written meanwhile, so a moment without lag may never come.
 func (c *campaign) settle(ctx context.Context, last uint64) error {
 	if err := c.system.heal(ctx); err != nil {
 		return err
@@ -411,7 +410,7 @@ func (c *campaign) settle(ctx context.Context, last uint64) error {
 	return c.await(ctx, func(w *watcher, since time.Time) bool { return w.applied(since, last) })
 }
 
-// await waits until an API says of each store, from now on, what it should.
+// await waits until the API of each store, asked from now on, reports the wanted state.
 func (c *campaign) await(ctx context.Context, settled func(w *watcher, since time.Time) bool) error {
 	began := time.Now()
 	for _, w := range c.watchers {
@@ -420,7 +419,7 @@ func (c *campaign) await(ctx context.Context, settled func(w *watcher, since tim
 				return context.Cause(ctx)
 			}
 			if time.Since(began) > settleWithin {
-				c.violated("%s: the lag is still %d, %s after everything is healed", w.api.name, w.view().lag, time.Since(began).Round(time.Second))
+				c.violated("%s: the lag is still %d, %s after everything was healed", w.api.name, w.view().lag, time.Since(began).Round(time.Second))
 				return nil
 			}
 			w.look(ctx)
@@ -430,11 +429,11 @@ func (c *campaign) await(ctx context.Context, settled func(w *watcher, since tim
 	return nil
 }
 
-// Check starts what a campaign has left in a directory, lets it catch up, checks it, and
-// completes the report of the campaign if that did not come to its end.
+// Check starts the programs on the directory of an earlier campaign, lets them catch up, checks the
+// result, and completes the campaign's report if the campaign was interrupted.
 func Check(ctx context.Context, dir, jars string, report *Report, say func(string, ...any)) (violations int, err error) {
 	if _, err := os.Stat(filepath.Join(dir, ledgerName)); err != nil {
-		return 0, fmt.Errorf("%s is no directory of a campaign: %w", dir, err)
+		return 0, fmt.Errorf("%s is not the directory of a campaign: %w", dir, err)
 	}
 	c := &campaign{Config: Config{Say: say}, dir: dir, tally: newTally(), watchers: map[string]*watcher{}}
 	if c.system, err = start(ctx, dir, jars, much, c.crashed); err != nil {

@@ -17,7 +17,7 @@ import (
 	"mneme.dev/mneme/internal/testdata"
 )
 
-// config is a campaign for a test.
+// config returns a campaign for a test.
 func config(t *testing.T, p Plan, events int) Config {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func config(t *testing.T, p Plan, events int) Config {
 	}
 }
 
-// timed logs what is said, and when.
+// timed logs the progress with its time.
 func timed(t *testing.T) func(format string, args ...any) {
 	began := time.Now()
 	return func(format string, args ...any) {
@@ -44,7 +44,7 @@ func timed(t *testing.T) func(format string, args ...any) {
 	}
 }
 
-// written is the report as it was written.
+// written returns the report that was written.
 func written(t *testing.T, c Config) *Report {
 	t.Helper()
 	r, err := readReport(filepath.Join(filepath.Dir(c.Dir), reportName))
@@ -52,7 +52,7 @@ func written(t *testing.T, c Config) *Report {
 	return r
 }
 
-// processesOf are those whose command line names a directory.
+// processesOf returns the processes whose command line names a directory.
 func processesOf(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -99,8 +99,8 @@ func TestAShortCampaign(t *testing.T) {
 	require.Empty(t, processesOf(t, c.Dir))
 }
 
-// What an interrupted campaign has left ends with it, and can be checked.
-func TestACampaignThatIsInterruptedCanBeChecked(t *testing.T) {
+// An interrupted campaign must leave no processes, and its data can be checked.
+func TestAnInterruptedCampaignCanBeChecked(t *testing.T) {
 	if !mnemetest.All {
 		t.Skip("takes a minute: make test-all runs it")
 	}
@@ -122,8 +122,8 @@ func TestACampaignThatIsInterruptedCanBeChecked(t *testing.T) {
 	require.Positive(t, report.Acknowledged)
 	require.Contains(t, report.Markdown(), "Not complete")
 
-	// One more line in the ledger, of an event that nobody has ever seen: nothing else
-	// must be found.
+	// Add a line to the ledger for an event that was never published: the check must find this and
+	// nothing else.
 	ledger, err := os.OpenFile(filepath.Join(c.Dir, ledgerName), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = ledger.WriteString("e 1000000 0 3 " + strings.Repeat("0", 32) + " " + strings.Repeat("0", 32) + "\n")

@@ -13,8 +13,8 @@ import (
 type findings func(format string, args ...any)
 
 // checkLedger checks that every acknowledged event is in the log as it was sent, that a
-// conversation's events are there in the order in which they were published, and that
-// they are to be applied. It returns how many events were checked.
+// conversation's events are there in the order of publishing, and that none of them must be
+// refused. It returns how many events it checked.
 func (o *oracle) checkLedger(entries func(func(entry) error) error, found findings) (n int, err error) {
 	type place struct {
 		index int
@@ -31,18 +31,18 @@ func (o *oracle) checkLedger(entries func(func(entry) error) error, found findin
 			found("lost: the event %s (number %d of conversation %d) was acknowledged at sequence %d, where the log has %s", e.identity, e.index, e.conversation, e.seq, m.identity)
 			return nil
 		case m.message != e.message:
-			found("changed: the event %s at sequence %d is not as it was sent", e.identity, e.seq)
+			found("changed: the event %s at sequence %d differs from what was sent", e.identity, e.seq)
 		}
 		if e.trap {
 			if !o.graph.failed[e.seq] {
-				found("the event %s at sequence %d breaks a rule, and nothing refuses it", e.identity, e.seq)
+				found("the event %s at sequence %d is invalid, but would not be refused", e.identity, e.seq)
 			}
 			return nil
 		}
 		n++
 		first, applied := o.first[e.identity]
 		if !applied {
-			found("lost: the event %s at sequence %d is refused, although nothing is wrong with it", e.identity, e.seq)
+			found("lost: the event %s at sequence %d would be refused, but is valid", e.identity, e.seq)
 			return nil
 		}
 		before := last[e.conversation]
@@ -102,7 +102,7 @@ func readRows(ctx context.Context, g graph.Reader, id events.ConversationID) (ro
 	}
 }
 
-// compareRows names what is lost, doubled, foreign or out of order.
+// compareRows names the lost, doubled, foreign and misplaced events.
 func compareRows(want, got []row, found findings) {
 	there, times := map[events.Digest]row{}, map[events.Digest]int{}
 	for _, r := range got {
@@ -125,13 +125,13 @@ func compareRows(want, got []row, found findings) {
 			found("foreign: the event %s at sequence %d, which the log does not have", g.identity, g.seq)
 		}
 		if i > 0 && g.seq <= got[i-1].seq {
-			found("out of order: sequence %d behind %d", g.seq, got[i-1].seq)
+			found("out of order: sequence %d after %d", g.seq, got[i-1].seq)
 		}
 	}
 }
 
-// checkModel checks what the engine keeps: how many events were applied and how many
-// dropped, each once, and which are listed as failed.
+// checkModel checks the engine's records: how many events were applied, how many were dropped (each
+// once), and which are listed as failed.
 func (want *expected) checkModel(ctx context.Context, store string, model projection.ReadStore, found findings) error {
 	checkpoints, err := model.Checkpoints(ctx)
 	if err != nil {
@@ -165,13 +165,13 @@ func (want *expected) checkModel(ctx context.Context, store string, model projec
 	}
 	for seq := range want.failed {
 		if !seen[seq] {
-			found("%s: %s: sequence %d breaks a rule and is not listed as failed", store, want.name, seq)
+			found("%s: %s: sequence %d is invalid but is not listed as failed", store, want.name, seq)
 		}
 	}
 	return nil
 }
 
-// hashes are those of all conversations of a read model.
+// hashes returns the hashes of all conversations of a read model.
 func hashes(ctx context.Context, model projection.ReadStore) (map[string]events.Digest, error) {
 	list := map[string]events.Digest{}
 	err := model.Hashes(ctx, func(h projection.ConversationHash) error {
@@ -181,8 +181,8 @@ func hashes(ctx context.Context, model projection.ReadStore) (map[string]events.
 	return list, err
 }
 
-// checkHashes checks that two stores have the same conversations with the same hashes,
-// and those of the log.
+// checkHashes checks that two stores have the same conversations with the same hashes, and that the
+// log has these conversations.
 func (o *oracle) checkHashes(name string, one, other map[string]events.Digest, found findings) {
 	for id, hash := range one {
 		switch second, there := other[id]; {
@@ -198,7 +198,7 @@ func (o *oracle) checkHashes(name string, one, other map[string]events.Digest, f
 		}
 	}
 	if name == o.files.name {
-		return // not every conversation has some
+		return // not every conversation has rows there
 	}
 	for id := range o.rows {
 		if _, there := one[id]; !there {

@@ -11,24 +11,24 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// What the defaults of a summarizer are, as docs/summaries.md says.
+// The defaults of a summarizer, from docs/summaries.md.
 const (
 	thresholdShare = 10    // percent of a budget, of every level
 	leastThreshold = 3_000 // characters
-	rawShare       = 5     // percent of a budget that stays out at most
+	rawShare       = 5     // percent of a budget that may stay uncovered
 	mostOfSummary  = 1_500 // characters
 )
 
-// Told is how much the summarizers wrote.
+// Told says how much the summarizers wrote.
 type Told struct {
-	Summaries []int `json:"summaries"` // of each level, from 1 on
+	Summaries []int `json:"summaries"` // on each level, from 1 on
 	Titles    int   `json:"titles"`
 }
 
-// checkStories checks the summaries and titles of the log: no event of a summarizer is
-// there twice; on each level ranges begin with the conversation and follow each other
-// without overlap and gap; each says rightly what it was made of; and nothing is missing
-// that is due. It returns how much there is.
+// checkStories checks the summaries and titles of the log: no event of a summarizer is there twice;
+// on each level ranges start at the beginning of the conversation and follow each other without
+// overlap or gap; each summary states its sources correctly; and none that is due is missing. It
+// returns the totals.
 func (o *oracle) checkStories(found findings) (done Told) {
 	for identity, times := range o.written {
 		if times > 1 {
@@ -63,16 +63,16 @@ func (s *story) check(found findings) {
 		}
 		switch {
 		case t.first < next:
-			found("doubled: the summary %s covers what level %d covers already, up to sequence %d", t.id, t.level, next-1)
+			found("doubled: the summary %s covers a range that level %d already covers, up to sequence %d", t.id, t.level, next-1)
 		case t.first > next:
-			found("lost: nothing of level %d covers sequences %d to %d in front of the summary %s", t.level, next, t.first-1, t.id)
+			found("lost: nothing of level %d covers sequences %d to %d before the summary %s", t.level, next, t.first-1, t.id)
 		}
 		if t.last >= t.seq || t.last < t.first {
 			found("the summary %s of sequence %d covers %d to %d", t.id, t.seq, t.first, t.last)
 			continue
 		}
 		if t.how != "" || t.charsOut < 1 || t.charsOut > mostOfSummary {
-			found("the summary %s is of %d characters and written so: %q", t.id, t.charsOut, t.how)
+			found("the summary %s has %d characters and is written like this: %q", t.id, t.charsOut, t.how)
 		}
 		if t.level == 1 {
 			s.checkRange(t, found)
@@ -92,13 +92,13 @@ func (s *story) check(found findings) {
 	}
 }
 
-// from is the place of the first line at a sequence or behind it.
+// from returns the index of the first line at or after a sequence.
 func (s *story) from(seq uint64) int {
 	return sort.Search(len(s.lines), func(i int) bool { return s.lines[i].seq >= seq })
 }
 
-// checkRange checks what a summary of level 1 says of its range, which ends in front of a
-// step.
+// checkRange checks the sources that a summary of level 1 states for its range, which must end
+// before a step.
 func (s *story) checkRange(t told, found findings) {
 	begin, end := s.from(t.first), s.from(t.last+1)
 	if end == len(s.lines) || s.lines[end].seq != t.last+1 || !s.lines[end].step {
@@ -120,8 +120,8 @@ func (s *story) checkRange(t told, found findings) {
 	}
 }
 
-// checkChildren checks that a summary consolidates summaries of the level below, which
-// make up its range.
+// checkChildren checks that a summary consolidates exactly the summaries of the level below in its
+// range.
 func checkChildren(t told, below []told, found findings) {
 	i := slices.IndexFunc(below, func(b told) bool { return b.first == t.first })
 	chars := 0
@@ -139,8 +139,8 @@ func checkChildren(t told, below []told, found findings) {
 	}
 }
 
-// checkNothingIsDue checks that no summary is missing: of level 1 one that is due
-// whatever the steps are, of the levels above any.
+// checkNothingIsDue checks that no summary is missing: on level 1 none that is due regardless of
+// how steps are cut, on higher levels none at all.
 func (s *story) checkNothingIsDue(levels [][]told, found findings) {
 	threshold := max(leastThreshold, s.budget*thresholdShare/100)
 	covered := uint64(0)
@@ -156,7 +156,7 @@ func (s *story) checkNothingIsDue(levels [][]told, found findings) {
 		longest = max(longest, step)
 	}
 	if chars >= threshold+s.budget*rawShare/100+2*longest {
-		found("lost: %d characters behind sequence %d wait for a summary, which was due", chars, covered)
+		found("lost: %d characters after sequence %d wait for a summary, which was due", chars, covered)
 	}
 	for n, level := range levels {
 		open, above := 0, uint64(0)
@@ -164,7 +164,7 @@ func (s *story) checkNothingIsDue(levels [][]told, found findings) {
 			above = levels[n+1][len(levels[n+1])-1].last
 		}
 		list := slices.DeleteFunc(slices.Clone(level), func(t told) bool { return t.last <= above })
-		for _, t := range list[:max(0, len(list)-1)] { // the last of a level stays out
+		for _, t := range list[:max(0, len(list)-1)] { // the last one of a level is not consolidated
 			open += t.charsOut
 		}
 		if len(list) > 2 && open >= threshold {
@@ -173,8 +173,8 @@ func (s *story) checkNothingIsDue(levels [][]told, found findings) {
 	}
 }
 
-// checkSummaries checks that both read models which have summaries have each of the log
-// exactly once, as it is there, and nothing else.
+// checkSummaries checks that both read models with summaries have each summary of the log exactly
+// once and unchanged, and nothing else.
 func (o *oracle) checkSummaries(ctx context.Context, name string, g graph.Reader, state summary.Reader, found findings) error {
 	for id, s := range o.stories {
 		if o.graph.deleted[id] {
@@ -203,7 +203,7 @@ func (o *oracle) checkSummaries(ctx context.Context, name string, g graph.Reader
 	return nil
 }
 
-// summariesOf are those of the read model "graph".
+// summariesOf returns the summaries of the read model "graph".
 func summariesOf(ctx context.Context, g graph.Reader, id events.ConversationID) (got []covering, err error) {
 	for from := uint64(0); ; {
 		list, err := g.Summaries(ctx, id, graph.SummaryQuery{From: from, Superseded: true, Limit: maxRows, OldestFirst: true})
@@ -220,7 +220,7 @@ func summariesOf(ctx context.Context, g graph.Reader, id events.ConversationID) 
 	}
 }
 
-// rangesOf are those of the first levels of the read model "summaries".
+// rangesOf returns the ranges of the first levels in the read model "summaries".
 func rangesOf(ctx context.Context, state summary.Reader, id events.ConversationID, levels int) (got []covering, err error) {
 	for level := 1; level <= levels; level++ {
 		for after := uint64(0); ; {
@@ -240,7 +240,7 @@ func rangesOf(ctx context.Context, state summary.Reader, id events.ConversationI
 	return got, nil
 }
 
-// compareSummaries names what is lost, doubled or foreign.
+// compareSummaries names the lost, doubled and foreign summaries.
 func compareSummaries(want, got []covering, found findings) {
 	times := map[covering]int{}
 	for _, c := range got {
@@ -248,7 +248,7 @@ func compareSummaries(want, got []covering, found findings) {
 			found("doubled: the summary %s", c.id)
 		}
 		if !slices.Contains(want, c) {
-			found("foreign: the summary %s of sequence %d, which the log does not have so", c.id, c.seq)
+			found("foreign: the summary %s of sequence %d, which differs from the log or is not in it", c.id, c.seq)
 		}
 	}
 	for _, c := range want {

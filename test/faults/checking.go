@@ -17,21 +17,22 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Checked is what was looked at in the end.
+// Checked says what was checked at the end.
 type Checked struct {
 	Acknowledged  int    `json:"acknowledged"` // events, each checked in the log and in both stores
 	Messages      int    `json:"messages"`     // of the log
 	Duplicates    uint64 `json:"duplicates"`   // copies in the log that read models dropped
-	Refused       int    `json:"refused"`      // events that break a rule
+	Refused       int    `json:"refused"`      // invalid events
 	Conversations int    `json:"conversations"`
 	LogBytes      uint64 `json:"log_bytes"`
 	Told
-	// Hashes are of what the log makes, as both stores have it, by projection.
+	// Hashes holds the hash of each projection's read model, made from the log and equal in both
+	// stores.
 	Hashes map[string]string `json:"hashes"`
 	Took   time.Duration     `json:"took"`
 }
 
-// checking compares what was acknowledged with the log, and the log with both stores.
+// checking compares the acknowledged events with the log, and the log with both stores.
 type checking struct {
 	dir    string
 	system *system
@@ -45,7 +46,7 @@ func (c *checking) run(ctx context.Context) (done Checked, err error) {
 	if err != nil {
 		return done, err
 	}
-	c.say("checking what was acknowledged against the log")
+	c.say("checking the acknowledged events against the log")
 	done.Acknowledged, err = o.checkLedger(func(yield func(entry) error) error { return readLedger(filepath.Join(c.dir, ledgerName), yield) }, c.found)
 	if err != nil {
 		return done, err
@@ -81,7 +82,7 @@ func (c *checking) readLog(ctx context.Context, done *Checked) (*oracle, error) 
 		return nil, err
 	}
 	if done.Messages, done.LogBytes = len(o.log), state.Bytes; uint64(done.Messages) != state.Messages {
-		c.found("the log says that it holds %d messages, and delivers %d", state.Messages, done.Messages)
+		c.found("the log claims to hold %d messages, but delivers %d", state.Messages, done.Messages)
 	}
 	return o, nil
 }
@@ -110,8 +111,7 @@ func (c *checking) checkStores(ctx context.Context, o *oracle) error {
 	return nil
 }
 
-// checkStore checks the read models of one store, and tells the hashes of their
-// conversations.
+// checkStore checks the read models of one store, and returns the hashes of their conversations.
 func (c *checking) checkStore(ctx context.Context, o *oracle, store string, models *service.Models, tell func(projection string, list map[string]events.Digest)) error {
 	graph, err := models.Graph()
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *checking) checkStore(ctx context.Context, o *oracle, store string, mode
 	return nil
 }
 
-// verify lets each API replay the log, and compares what they say.
+// verify lets each API replay the log, and compares the results.
 func (c *checking) verify(ctx context.Context, done *Checked) error {
 	said := map[string]string{}
 	for name, a := range c.system.apis {
@@ -171,7 +171,7 @@ func (c *checking) verify(ctx context.Context, done *Checked) error {
 	}
 	for _, name := range projections {
 		if said[name] == "" {
-			c.found("verify says nothing of %s", name)
+			c.found("verify does not report on %s", name)
 		}
 	}
 	done.Hashes = said

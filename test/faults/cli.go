@@ -26,41 +26,41 @@ const (
 // CLI is the command line.
 type CLI struct {
 	Run   RunCmd   `cmd:"" help:"Run a campaign."`
-	Check CheckCmd `cmd:"" help:"Check what a campaign has left in its directory, one that was interrupted too."`
+	Check CheckCmd `cmd:"" help:"Check the directory of a campaign, even of an interrupted one."`
 
-	Jars string `env:"MNEME_TEST_NEO4J_JARS" help:"Folder of Neo4j's jars; without one they are fetched into ${cache}." placeholder:"DIR"`
+	Jars string `env:"MNEME_TEST_NEO4J_JARS" help:"Folder of Neo4j's jars; by default they are downloaded into ${cache}." placeholder:"DIR"`
 }
 
 // RunCmd runs a campaign.
 type RunCmd struct {
-	Seed     uint64        `help:"Decides the schedule and the events." default:"1"`
+	Seed     uint64        `help:"Seed of the schedule and the events." default:"1"`
 	Faults   int           `help:"How many." default:"300"`
-	Events   int           `help:"How many are published; what is published twice counts once. A million take about 12 GB of disk while it runs." default:"1000000"`
-	Duration time.Duration `help:"About how long it takes, without the checks in the end; 12 s for each fault without one." placeholder:"TIME"`
-	Dir      string        `help:"Directory of everything that it stores, which must not be there." default:".faults" placeholder:"DIR"`
-	Keep     bool          `help:"Keep the directory although nothing was found."`
-	Sessions string        `env:"MNEME_TEST_DATA" help:"Folder of recorded sessions; without one those of the tests of internal/transcript are used, again and again." placeholder:"DIR"`
-	Markdown string        `help:"File of the report; DIR/report.md without one." placeholder:"FILE"`
-	Recovery time.Duration `help:"Within which it must recover from a fault." default:"5m"`
+	Events   int           `help:"How many events to publish; repeats do not count. A million take about 12 GB of disk during the run." default:"1000000"`
+	Duration time.Duration `help:"Approximate duration without the final checks; by default 12 s for each fault." placeholder:"TIME"`
+	Dir      string        `help:"Directory for all stored data, which must not exist yet." default:".faults" placeholder:"DIR"`
+	Keep     bool          `help:"Keep the directory even without a violation."`
+	Sessions string        `env:"MNEME_TEST_DATA" help:"Folder of recorded sessions; by default the sessions from the tests of internal/transcript, repeated." placeholder:"DIR"`
+	Markdown string        `help:"File of the report; by default DIR/report.md." placeholder:"FILE"`
+	Recovery time.Duration `help:"Longest time allowed for recovery from a fault." default:"5m"`
 }
 
 // CheckCmd checks a directory.
 type CheckCmd struct {
 	Dir      string `arg:"" help:"Directory of the campaign."`
-	Markdown string `help:"File of the report, which is completed if the campaign was interrupted; report.md beside DIR without one." placeholder:"FILE"`
+	Markdown string `help:"File of the report, which is completed if the campaign was interrupted; by default report.md next to DIR." placeholder:"FILE"`
 }
 
-// eachFault is the time of a fault unless another one is asked for.
+// eachFault is the default time for one fault.
 const eachFault = 12 * time.Second
 
-// fixtures are sessions that the repository has.
+// fixtures are the sessions in this repository.
 const fixtures = "internal/transcript/testdata"
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var cli CLI
 	exited := -1
-	parser, err := kong.New(&cli, kong.Name("faults"), kong.Description("Runs mneme while everything that it runs on fails, and looks whether anything is lost, doubled or out of order.\n\n"+
-		"Exit codes: 0 nothing was found, 1 failed, 2 wrong usage, 3 something was lost, doubled, out of order or wrong."),
+	parser, err := kong.New(&cli, kong.Name("faults"), kong.Description("Runs mneme while the systems it depends on fail, and checks whether anything is lost, doubled or out of order.\n\n"+
+		"Exit codes: 0 no violation, 1 failed, 2 wrong usage, 3 something was lost, doubled, out of order or wrong."),
 		kong.Vars{"cache": neo4jdeploy.DefaultCache}, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)))
 	if err != nil {
@@ -87,10 +87,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-// errViolated says that something was found.
+// errViolated means that a violation was found.
 var errViolated = errors.New("something was found")
 
-// jars finds Neo4j, or fetches it.
+// jars finds Neo4j, or downloads it.
 func (cli *CLI) jars(ctx context.Context, log io.Writer) (string, error) {
 	if cli.Jars != "" {
 		return filepath.Abs(cli.Jars)
@@ -140,7 +140,7 @@ func (cmd *RunCmd) Run(ctx context.Context, cli *CLI, out io.Writer) error {
 	case report.Violating > 0:
 		err = errors.Join(errViolated, err)
 	}
-	fmt.Fprintf(out, "what it stored: %s\n", dir)
+	fmt.Fprintf(out, "stored data: %s\n", dir)
 	return err
 }
 

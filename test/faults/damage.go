@@ -14,9 +14,9 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// damage copies the log while its server is down, damages the copy, and looks whether
-// mneme says that events are missing. The log itself stays whole, so that what was
-// acknowledged can still be held against it.
+// damage copies the log while its server is down, damages the copy, and checks that mneme reports
+// missing events. The log itself stays intact, so the acknowledged events can still be compared
+// with it.
 func (c *campaign) damage(ctx context.Context, f Fault) (err error) {
 	server := c.system.machines[targetNATS]
 	if err := server.terminate(); err != nil {
@@ -36,7 +36,7 @@ func (c *campaign) damage(ctx context.Context, f Fault) (err error) {
 		return err
 	}
 	if before.Missing > 0 || unreadable > 0 {
-		c.violated("a whole log of %d events is said to miss %d, and %d to be unreadable", before.Messages, before.Missing, unreadable)
+		c.violated("an intact log of %d events is reported with %d missing and %d unreadable", before.Messages, before.Missing, unreadable)
 	}
 	if err := damageBlock(f.Kind, filepath.Join(dir, "jetstream", "$G", "streams", natsdeploy.Stream, "msgs")); err != nil {
 		return err
@@ -45,9 +45,9 @@ func (c *campaign) damage(ctx context.Context, f Fault) (err error) {
 	if err != nil {
 		return err
 	}
-	// A log that ends earlier is seen by the projections, which halt.
+	// Projections notice a log that ends earlier, and halt.
 	if after.Missing == 0 && unreadable == 0 && after.Head >= before.Head {
-		c.violated("%s: nothing is said to be missing of a log that had %d events, %+v", f, before.Messages, after)
+		c.violated("%s: no event is reported missing from a log that had %d events, %+v", f, before.Messages, after)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func damageBlock(kind Kind, dir string) error {
 	return os.WriteFile(largest, raw, 0o600)
 }
 
-// lookAt opens the log of a directory that no server uses.
+// lookAt opens the log in a directory that no server uses.
 func lookAt(ctx context.Context, dir string) (state eventlog.State, unreadable uint64, err error) {
 	server, err := embedded.Start(ctx, embedded.Config{Dir: dir})
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// resetEvery is how often connections are reset while that lasts.
+// resetEvery is how often connections are reset while that fault lasts.
 const resetEvery = 400 * time.Millisecond
 
-// inflict does what a fault is and undoes it; when it returns only the recovery is left.
+// inflict causes a fault and undoes it; when it returns, only the recovery is left.
 func (c *campaign) inflict(ctx context.Context, f Fault) error {
 	switch f.Kind {
 	case Kill, Terminate, FreezeShort, FreezeLong:
@@ -103,11 +103,11 @@ func (c *campaign) fill(ctx context.Context, f Fault) error {
 	return c.system.insistOnSize(ctx, logBytes)
 }
 
-// models is the folder of the SQLite read models, copied that of a copy.
+// models is the folder of the SQLite read models; copied is that of a copy.
 func (c *campaign) models() string { return filepath.Join(c.system.sqliteDir(), "models") }
 func (c *campaign) copied() string { return filepath.Join(c.dir, "copy") }
 
-// withoutSQLite does something while no program has the SQLite read models open.
+// withoutSQLite runs a function while no program has the SQLite read models open.
 func (c *campaign) withoutSQLite(kill bool, do func() error) error {
 	var errs []error
 	for _, name := range sqlitePrograms() {
@@ -131,8 +131,7 @@ func (c *campaign) copyModels() error {
 	return c.withoutSQLite(false, func() error { return os.CopyFS(c.copied(), os.DirFS(c.models())) })
 }
 
-// restore puts the copy in the place of the read models, and keeps what they were as
-// the next copy.
+// restore replaces the read models with the copy, and keeps the replaced ones as the next copy.
 func (c *campaign) restore(f Fault) error {
 	return c.withoutSQLite(f.N%2 == 0, func() error {
 		spare := c.copied() + "-next"
@@ -146,7 +145,7 @@ func (c *campaign) restore(f Fault) error {
 	})
 }
 
-// withLog is a connection of its own, without a link.
+// withLog runs a function on a separate connection, without a link.
 func (c *campaign) withLog(ctx context.Context, do func(js jetstream.JetStream) error) error {
 	return c.system.withJetStream(do)
 }
@@ -166,7 +165,7 @@ func insistRaw(ctx context.Context, js jetstream.JetStream, m *nats.Msg) (seq ui
 	}
 }
 
-// someEvent is an event that is acknowledged, of a conversation that stays.
+// someEvent returns an acknowledged event of a conversation that will not be deleted.
 func (c *campaign) someEvent() (*conversation, events.Event, bool) {
 	for range 100 {
 		if v := c.book.any(); v != nil {
@@ -178,8 +177,8 @@ func (c *campaign) someEvent() (*conversation, events.Event, bool) {
 	return nil, events.Event{}, false
 }
 
-// duplicate publishes events again, every other one without the id by which the log's
-// server would know it.
+// duplicate publishes events again, every other one without the id that the log's server would
+// recognize.
 func (c *campaign) duplicate(ctx context.Context, f Fault) error {
 	return c.withLog(ctx, func(js jetstream.JetStream) error {
 		for i := range f.Amount {
@@ -202,8 +201,8 @@ func (c *campaign) duplicate(ctx context.Context, f Fault) error {
 	})
 }
 
-// publishInvalid publishes what read models must refuse: an event with the id of
-// another and other content, and what is no JSON.
+// publishInvalid publishes messages that read models must refuse: an event with the id of another
+// one and other content, and one that is not JSON.
 func (c *campaign) publishInvalid(ctx context.Context, f Fault) error {
 	return c.withLog(ctx, func(js jetstream.JetStream) error {
 		for i := range f.Amount {

@@ -15,18 +15,18 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// entry is what the ledger knows of one event: that it was acknowledged.
+// entry is an acknowledged event in the ledger.
 type entry struct {
-	trap         bool // it breaks a rule: a read model must list it as failed
+	trap         bool // it is invalid: a read model must list it as failed
 	conversation int
-	index        int // of the event in its conversation; of a trap anything
+	index        int // number of the event in its conversation; undefined for a trap
 	seq          uint64
 	identity     events.Digest
 	message      events.Digest // as it was sent, see [eventlog.Message.Digest]
 }
 
-// ledger is the file of what was acknowledged. It is written and synced a few times a
-// second: what an interrupted campaign leaves can be checked.
+// ledger is the file of acknowledged events. It is written and synced a few times a second, so that
+// the data of an interrupted campaign can be checked.
 type ledger struct {
 	mu    sync.Mutex
 	file  *os.File
@@ -83,7 +83,7 @@ func (l *ledger) close() error {
 	return errors.Join(l.err, l.file.Close())
 }
 
-// add notes an event that was acknowledged.
+// add notes an acknowledged event.
 func (l *ledger) add(e entry) {
 	kind := 'e'
 	if e.trap {
@@ -98,7 +98,7 @@ func (l *ledger) add(e entry) {
 	l.last = max(l.last, e.seq)
 }
 
-// acknowledged is how many events were, and the highest of their sequences.
+// acknowledged returns the number of acknowledged events and their highest sequence.
 func (l *ledger) acknowledged() (events int, last uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,14 +142,14 @@ func parseEntry(line string) (e entry, err error) {
 		into *events.Digest
 	}{{identity, &e.identity}, {message, &e.message}} {
 		if n, err := hex.Decode(d.into[:], []byte(d.text)); err != nil || n != len(d.into) {
-			return e, fmt.Errorf("%q is no digest", d.text)
+			return e, fmt.Errorf("%q is not a digest", d.text)
 		}
 	}
 	return e, nil
 }
 
-// digest is the fingerprint of a message whatever the subject is that the stream
-// stores it under.
+// digest returns the fingerprint of a message, regardless of the subject under which the stream
+// stores it.
 func digest(m eventlog.Message) events.Digest {
 	m.Subject = ""
 	return m.Digest()

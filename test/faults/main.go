@@ -1,11 +1,11 @@
-// Command faults lets mneme run while everything that it runs on fails, by a schedule
-// that a seed decides, and looks whether anything is lost, doubled or out of order:
+// Command faults runs mneme while the systems it depends on fail, on a schedule made from a seed,
+// and checks whether anything is lost, doubled or out of order:
 //
 //	make faults SEED=1
 //	go run ./test/faults run --seed 1 --faults 20 --events 20000 --duration 2m
 //	go run ./test/faults check .faults/1
 //
-// Everything is real and in processes of its own: nats-server, Neo4j, the programs.
+// Everything is real and runs in separate processes: nats-server, Neo4j, the programs.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
-// neo4jStart is how long the server may take to start behind a crash.
+// neo4jStart is how long the server may take to start after a crash.
 const neo4jStart = 5 * time.Minute
 
 // neo4jServer is a real Neo4j that can be started again.
@@ -34,7 +34,7 @@ func startNeo4j(ctx context.Context, cfg neo4jdeploy.Config, crashed crash) (*ne
 	return n, nil
 }
 
-// watch tells when a server has ended by itself.
+// watch reports when a server has ended by itself.
 func (n *neo4jServer) watch(server *neo4jdeploy.Server) {
 	<-server.Ended()
 	n.mu.Lock()
@@ -45,7 +45,7 @@ func (n *neo4jServer) watch(server *neo4jdeploy.Server) {
 	}
 }
 
-// address is where it listens.
+// address returns the server's address.
 func (n *neo4jServer) address() string { return strings.TrimPrefix(n.uri, "bolt://") }
 
 func (n *neo4jServer) start() error {

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// kind of a row in the graph.
+// kind is the kind of a row in the graph.
 type kind byte
 
 const (
@@ -22,7 +22,7 @@ const (
 	kindResult  kind = 'r'
 )
 
-// row is an event of a conversation as the read model "graph" has it.
+// row is an event of a conversation in the form that the read model "graph" has it.
 type row struct {
 	seq      uint64
 	kind     kind
@@ -32,23 +32,23 @@ type row struct {
 // logged is a message as the log holds it.
 type logged struct {
 	seq      uint64
-	identity events.Digest // zero if it can't be read
+	identity events.Digest // zero if it is unreadable
 	message  events.Digest
 }
 
-// expected is what a projection must make of the log. It knows the rules for itself: the
-// first event of an identity, or of a payload's id, counts; the same again is a
-// duplicate, another one is refused; nothing comes behind a deletion.
+// expected is what a projection must make of the log. It has its own implementation of the rules:
+// the first event of an identity, or of a payload's id, counts; a repeat is a duplicate, and other
+// content is refused; nothing follows a deletion.
 type expected struct {
 	name                string
-	reduced             map[string]bool // types of events that it takes
+	reduced             map[string]bool // types of events that it reduces
 	applied, duplicates uint64
 	failed              map[uint64]bool // sequences
 	deleted             map[string]bool // conversations
 	claims              map[events.Digest]claim
 }
 
-// claim is which event has a key, and what it says.
+// claim is the event that holds a key, and its content.
 type claim struct {
 	seq     uint64
 	content events.Digest
@@ -62,7 +62,7 @@ func newExpected(name string, types []string) *expected {
 	return x
 }
 
-// event takes a valid event with its keys, and tells whether it is applied.
+// event takes a valid event with its keys, and reports whether it is applied.
 func (x *expected) event(r events.Recorded, content events.Digest, keys []events.Digest) bool {
 	if !x.reduced[r.Type] {
 		return false
@@ -90,12 +90,12 @@ func (x *expected) event(r events.Recorded, content events.Digest, keys []events
 	return true
 }
 
-// oracle reads the log and says what must be in the read models.
+// oracle reads the log and determines what must be in the read models.
 type oracle struct {
 	graph, files, summaries *expected
 
 	log     []logged
-	first   map[events.Digest]uint64 // where the event of an identity is that was applied
+	first   map[events.Digest]uint64 // position of the applied event of an identity
 	rows    map[string][]row         // by conversation
 	stories map[string]*story        // likewise
 	written map[events.Digest]int    // how often the log has each event of the summarizers
@@ -112,7 +112,7 @@ func newOracle() *oracle {
 // message takes the next message of the log.
 func (o *oracle) message(m eventlog.Message) error {
 	if n := len(o.log); n > 0 && m.Seq <= o.log[n-1].seq {
-		return fmt.Errorf("the log delivers sequence %d behind %d", m.Seq, o.log[n-1].seq)
+		return fmt.Errorf("the log delivers sequence %d after %d", m.Seq, o.log[n-1].seq)
 	}
 	entry := logged{seq: m.Seq, message: digest(m)}
 	r, address, err := m.Decode()
@@ -162,7 +162,7 @@ func (o *oracle) apply(r events.Recorded, identity events.Digest) {
 	o.rows[id] = list
 }
 
-// at is the message at a sequence.
+// at returns the message at a sequence.
 func (o *oracle) at(seq uint64) (logged, bool) {
 	i, there := slices.BinarySearchFunc(o.log, seq, func(m logged, seq uint64) int { return cmp.Compare(m.seq, seq) })
 	if !there {

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// check returns what is found when a ledger is checked against a log.
+// check returns the findings when a ledger is checked against a log.
 func check(t *testing.T, log []eventlog.Message, ledger []entry) (found []string) {
 	t.Helper()
 	n, err := oracleOf(t, log).checkLedger(func(yield func(entry) error) error {
@@ -29,12 +29,12 @@ func check(t *testing.T, log []eventlog.Message, ledger []entry) (found []string
 	return found
 }
 
-func TestNothingIsFoundInALogThatIsRight(t *testing.T) {
+func TestACorrectLogHasNoFindings(t *testing.T) {
 	t.Parallel()
 	r := record(t)
 	require.Empty(t, check(t, r.log, r.ledger))
 
-	// Copies that the log's server did not drop, and what was never acknowledged.
+	// Copies that the log's server did not drop, and events that were never acknowledged.
 	r.log = append(r.log, r.log[5], r.log[6], r.log[5])
 	require.Empty(t, check(t, renumber(r.log), r.ledger))
 	// A repeat whose first copy was not acknowledged has the sequence of the second.
@@ -42,7 +42,7 @@ func TestNothingIsFoundInALogThatIsRight(t *testing.T) {
 	require.Empty(t, check(t, renumber(r.log), r.ledger))
 }
 
-func TestWhatIsWrongWithALogIsFound(t *testing.T) {
+func TestErrorsInALogAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		doctor func(log []eventlog.Message) []eventlog.Message
@@ -50,7 +50,7 @@ func TestWhatIsWrongWithALogIsFound(t *testing.T) {
 	}{
 		"the last event is gone": {func(log []eventlog.Message) []eventlog.Message { return log[:len(log)-1] }, "lost: "},
 		"an event is gone":       {func(log []eventlog.Message) []eventlog.Message { return slices.Delete(slices.Clone(log), 10, 11) }, "lost: "},
-		"all that follow moved up": {func(log []eventlog.Message) []eventlog.Message {
+		"all later events moved up": {func(log []eventlog.Message) []eventlog.Message {
 			return renumber(slices.Delete(slices.Clone(log), 10, 11))
 		}, "lost: "},
 		"an event has other data": {func(log []eventlog.Message) []eventlog.Message {
@@ -81,7 +81,8 @@ func TestWhatIsWrongWithALogIsFound(t *testing.T) {
 func TestEventsOutOfOrderAreFound(t *testing.T) {
 	t.Parallel()
 	r := record(t)
-	// Two neighbours of one conversation change places; each was acknowledged where it is.
+	// Two adjacent events of one conversation change places; each was acknowledged at its new
+	// place.
 	a, b := 9, 12
 	r.log[a], r.log[b] = r.log[b], r.log[a]
 	r.ledger[a].seq, r.ledger[b].seq = r.ledger[b].seq, r.ledger[a].seq
@@ -104,13 +105,13 @@ func TestEventsAgainstTheRulesMustBeRefused(t *testing.T) {
 	require.Empty(t, check(t, r.log, append(r.ledger, trap)))
 	require.True(t, oracleOf(t, r.log).graph.failed[m.Seq])
 
-	// The same as an event that nothing should be wrong with, and a trap that is none.
+	// An event that is marked as valid but is a copy, and a trap that is valid.
 	right := trap
 	right.trap, right.index = false, minEvents
 	// (its identity is that of the first event, which was applied)
 	require.Contains(t, strings.Join(check(t, r.log, append(r.ledger, right)), "\n"), "out of order: ")
 	trap.seq, trap.identity, trap.message = r.ledger[1].seq, r.ledger[1].identity, r.ledger[1].message
-	require.Contains(t, strings.Join(check(t, r.log, append(r.ledger, trap)), "\n"), "nothing refuses it")
+	require.Contains(t, strings.Join(check(t, r.log, append(r.ledger, trap)), "\n"), "would not be refused")
 }
 
 func TestALedgerIsReadAsItWasWritten(t *testing.T) {

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// pace lets events go so that they end with the faults. What an outage has held up is
-// made up for at once, but not while a store is far behind: on a machine that is too small
-// for all of it the publishers would be what it never recovers from.
+// pace releases events so that they end together with the faults. Events delayed by an outage are
+// made up for at once, but not while a store is far behind: on a machine too small for the load,
+// the stores would never recover from the publishers.
 type pace struct {
 	total int
-	// behind is how many events a store has not applied, nil if nobody looks.
+	// behind returns how many events a store has not applied, nil if that is not watched.
 	behind func() uint64
-	// share is how much of the campaign is over, from 0 to 1; below 0 before the first
-	// fault.
+	// share returns how much of the campaign is over, from 0 to 1; below 0 before the first fault.
 	share func() float64
 
-	turn sync.Mutex // whoever has it is next
+	turn sync.Mutex // its holder publishes next
 
 	mu    sync.Mutex
 	begun int
@@ -26,15 +25,15 @@ type pace struct {
 	start time.Time // of the first event
 }
 
-// warmUpRate is how many events a second there are before the first fault, warmUpShare
-// how many of all at most.
+// warmUpRate is how many events per second are published before the first fault; warmUpShare limits
+// their share of all events.
 const (
 	warmUpRate  = 100
 	warmUpShare = 0.2
 )
 
-// maxBehind is how far behind the publishers let a store be, in events of all partitions of
-// all its projections.
+// maxBehind is how far publishers let a store fall behind, in events of all partitions of all its
+// projections.
 const maxBehind = 15_000
 
 // take takes up to n events, and returns how many: 0 when all are taken or ctx ends.
@@ -62,21 +61,21 @@ func (p *pace) try(n int) (taken int, ok bool) {
 	return n, true
 }
 
-// acknowledged is told of each event that is acknowledged.
+// acknowledged records acknowledged events.
 func (p *pace) acknowledged() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.acked++
 }
 
-// idle tells whether everything that has begun is acknowledged.
+// idle reports whether every event begun is acknowledged.
 func (p *pace) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.acked == p.begun
 }
 
-// due is how many events may have begun by now.
+// due returns how many events may have begun by now.
 func (p *pace) due() int {
 	if p.start.IsZero() {
 		p.start = time.Now()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestThereAreSomeEventsBeforeTheFirstFault(t *testing.T) {
+func TestSomeEventsPrecedeTheFirstFault(t *testing.T) {
 	t.Parallel()
 	p := &pace{total: 1000, share: func() float64 { return -1 }, start: time.Now().Add(-time.Hour)}
 	require.Equal(t, 200, p.take(t.Context(), 200))
@@ -21,24 +21,24 @@ func TestThereAreSomeEventsBeforeTheFirstFault(t *testing.T) {
 	require.Equal(t, 400, p.take(t.Context(), 400), "half of what is left")
 }
 
-func TestEventsGoOnAsFarAsTheCampaignIs(t *testing.T) {
+func TestEventsKeepPaceWithTheCampaign(t *testing.T) {
 	t.Parallel()
 	share := 0.0
 	p := &pace{total: 100, share: func() float64 { return share }}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Equal(t, 1, p.take(t.Context(), 1), "the first one")
-	require.Zero(t, p.take(over, 1), "no other is due")
+	require.Zero(t, p.take(over, 1), "no further one is due")
 	share = 0.5
 	require.Equal(t, 40, p.take(t.Context(), 40))
-	require.Zero(t, p.take(over, 20), "not as many are due")
+	require.Zero(t, p.take(over, 20), "fewer are due")
 	require.Equal(t, 10, p.take(t.Context(), 10))
 	share = 7
 	require.Equal(t, 49, p.take(t.Context(), 60), "what is left")
 	require.Zero(t, p.take(t.Context(), 1))
 }
 
-func TestNobodyPublishesWhileAStoreIsFarBehind(t *testing.T) {
+func TestPublishingPausesWhileAStoreIsFarBehind(t *testing.T) {
 	t.Parallel()
 	behind := uint64(maxBehind + 1)
 	p := &pace{total: 100, share: func() float64 { return 1 }, behind: func() uint64 { return behind }}

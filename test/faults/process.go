@@ -16,11 +16,10 @@ import (
 // endPatience is how long a process may take to end after a SIGTERM.
 const endPatience = 90 * time.Second
 
-// maxOutput is how much of what a process prints is kept, in bytes: twice as much.
+// maxOutput is how much of a process's output is kept, in bytes: up to twice as much.
 const maxOutput = 16 << 20
 
-// process is a program that can be started again and again, with what it prints in a
-// file.
+// process is a program that can be restarted, with its output in a file.
 type process struct {
 	name   string
 	path   string
@@ -28,11 +27,11 @@ type process struct {
 	env    []string
 	output string // file
 
-	// crashed is told when it ends and nobody wanted that.
+	// crashed is called when the process ends unexpectedly.
 	crashed func(name string, err error, output string)
-	over    *atomic.Bool // it must not start any more
+	over    *atomic.Bool // it must not start again
 
-	life sync.Mutex // who starts or ends it
+	life sync.Mutex // held while starting or ending it
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -40,8 +39,8 @@ type process struct {
 	ended  chan struct{}
 }
 
-// start starts it, unless it runs or all is over. It ends with this program, on Linux however this one
-// ends.
+// start starts the process, unless it runs or everything is over. The process ends with this
+// program; on Linux however this one ends.
 func (p *process) start() error {
 	p.life.Lock()
 	defer p.life.Unlock()
@@ -103,14 +102,14 @@ func (p *process) running() bool {
 	return p.wanted
 }
 
-// unwant says that it is to end.
+// unwant marks the process as ending on purpose.
 func (p *process) unwant() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted = false
 }
 
-// signal sends a signal; a process that has ended gets none.
+// signal sends a signal, unless the process has ended.
 func (p *process) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +118,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// kill is kill -9. It returns when it has ended.
+// kill ends the process with SIGKILL and returns when it has ended.
 func (p *process) kill() {
 	p.life.Lock()
 	defer p.life.Unlock()
@@ -136,7 +135,7 @@ func (p *process) killed() {
 
 var errSlowEnd = errors.New("did not end after a SIGTERM")
 
-// terminate ends it with SIGTERM, and with kill -9 if that takes too long. It returns
+// terminate ends the process with SIGTERM, or with SIGKILL if that takes too long. It returns
 // [errSlowEnd], or an error if the exit code is not 0.
 func (p *process) terminate() error {
 	p.life.Lock()
@@ -144,7 +143,7 @@ func (p *process) terminate() error {
 	if p.ended == nil {
 		return nil
 	}
-	if !p.running() { // it has crashed, which is told elsewhere
+	if !p.running() { // it has crashed, which crashed reports
 		return nil
 	}
 	p.unwant()
@@ -163,7 +162,7 @@ func (p *process) terminate() error {
 	return nil
 }
 
-// tail is the end of what it has printed.
+// tail returns the end of its output.
 func (p *process) tail(bytes int64) string {
 	file, err := os.Open(p.output)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// tie makes a process end with this one, and keeps a Ctrl-C in the terminal from it.
+// tie makes a process end with this one, and shields it from a Ctrl-C in the terminal.
 func tie(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// tie keeps a Ctrl-C in the terminal from a process.
+// tie shields a process from a Ctrl-C in the terminal.
 func tie(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

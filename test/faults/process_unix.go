@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// Signals that stop a process in its tracks and let it go on.
+// Signals that suspend a process and let it continue.
 const (
 	sigFreeze = syscall.SIGSTOP
 	sigThaw   = syscall.SIGCONT

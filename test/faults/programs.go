@@ -2,21 +2,21 @@ package main
 
 import "strings"
 
-// projections are those that each store has a read model of.
+// projections are those with a read model in each store.
 var projections = []string{"graph", "files", "summaries"}
 
-// partitions of the log: so many consumers of each projection, for two stores, are about
-// as many as a stream should have.
+// partitions of the log: with a consumer for each projection and two stores, about as many as a
+// stream should have.
 const partitions = 5
 
-// program is one that runs in a process of its own.
+// program is one that runs as a separate process.
 type program struct {
 	name   string // unique
 	binary string
 	neo4j  bool // its store; else SQLite
 }
 
-// programs are all of ours: two of a kind share the partitions on Neo4j, one alone has
+// programs lists all of our programs: two of a kind share the partitions on Neo4j, a single one has
 // all of them on SQLite.
 var programs = []program{
 	{"ingestor-neo4j-1", "ingestor", true},
@@ -32,11 +32,12 @@ var programs = []program{
 	{apiSQLite, "context-api", false},
 }
 
-// contextChars is the budget of a context in characters, of which summaries are due when a
-// tenth is not covered: conversations of some 80 events have summaries on two levels.
+// contextChars is the budget of a context in characters. Summaries are due when a tenth of it is
+// not covered, so conversations of about 80 events have summaries on two levels.
 const contextChars = 50_000
 
-// writer is who writes the summaries of a summarizer: those on Neo4j do, the one on SQLite only follows the log.
+// writer returns the flag for the writer of a summarizer's summaries: the ones on Neo4j write, the
+// one on SQLite only follows the log.
 func (p program) writer() string {
 	if p.neo4j {
 		return "extractive"
@@ -52,27 +53,27 @@ const (
 	summarizerSQLite  = "summarizer-sqlite"
 )
 
-// sqlitePrograms are those that have files of the SQLite read models open.
+// sqlitePrograms are those that open the files of the SQLite read models.
 func sqlitePrograms() []string {
 	return []string{ingestorSQLite, fileTrackerSQLite, summarizerSQLite, apiSQLite}
 }
 
-// everybody, as who a link is from, is all who have one to the server.
+// everybody, as the origin of a link, means all that have a link to the server.
 const everybody = "everybody"
 
-// publishers are who a link of the campaign's own publishers is from.
+// publishers is the origin of the link of the campaign's own publishers.
 const publishers = "publishers"
 
-// link names what connects somebody to a server.
+// link names the link from a program to a server.
 func link(server, from string) string { return server + " from " + from }
 
-// linkServer is the server that a link leads to.
+// linkServer returns the server that a link leads to.
 func linkServer(name string) string {
 	server, _, _ := strings.Cut(name, " from ")
 	return server
 }
 
-// linkFrom is who a link is from.
+// linkFrom returns the origin of a link.
 func linkFrom(name string) string {
 	_, from, _ := strings.Cut(name, " from ")
 	return from

@@ -16,26 +16,26 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// How publishing goes.
+// Parameters of publishing.
 const (
 	publisherCount = 48              // at most
 	publishWithin  = 5 * time.Second // for one attempt
 	maxRetryWait   = 400 * time.Millisecond
 
-	// duplicateWindow of the stream. A repeat that comes later reaches the log.
+	// duplicateWindow of the stream. A later repeat reaches the log.
 	duplicateWindow = 5 * time.Second
 )
 
-// Shares of what publishers do on purpose.
+// Shares of intentional special cases.
 const (
 	shareBatches   = 0.20  // of conversations, published in atomic batches
 	shareHTTP      = 0.15  // of conversations, published over HTTP
 	shareDeleted   = 0.02  // of conversations, deleted at the end
 	shareRepeated  = 0.01  // of events, published twice at once
-	shareMuchLater = 0.005 // of events, published again when the log's server has forgotten them
+	shareMuchLater = 0.005 // of events, published again after the log's server has forgotten them
 )
 
-// publisher publishes conversations, many at once, each in its order.
+// publisher publishes conversations, many at once, each in its own order.
 type publisher struct {
 	load   *load
 	pace   *pace
@@ -55,7 +55,7 @@ type repeat struct {
 	due   time.Time
 }
 
-// run publishes until everything is acknowledged or ctx ends.
+// run publishes until every event is acknowledged or ctx ends.
 func (p *publisher) run(ctx context.Context) error {
 	p.later = make(chan repeat, 100_000)
 	repeating, stop := context.WithCancel(ctx)
@@ -71,7 +71,7 @@ func (p *publisher) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// publish publishes one conversation after the other.
+// publish publishes one conversation after another.
 func (p *publisher) publish(ctx context.Context) error {
 	for {
 		n := int(p.next.Add(1))
@@ -129,8 +129,8 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// send publishes events once, and returns the sequences of those that were
-// acknowledged, from the first on.
+// send publishes events once, and returns the sequences of the acknowledged ones, from the first
+// on.
 type send func(ctx context.Context, list []events.Event) ([]uint64, error)
 
 // insist publishes events of a conversation until each is acknowledged.
@@ -181,7 +181,7 @@ func (p *publisher) acknowledged(c *conversation, e events.Event, seq uint64) {
 	}
 }
 
-// publishTrouble names what became of an attempt.
+// publishTrouble names the outcome of an attempt.
 func publishTrouble(err error) string {
 	var answer *answerError
 	switch {
@@ -265,12 +265,12 @@ func (p *publisher) repeat(ctx context.Context, rnd *rand.Rand, e events.Event) 
 	case share < shareRepeated+shareMuchLater:
 		select {
 		case p.later <- repeat{e, time.Now().Add(2 * duplicateWindow)}:
-		default: // there are many
+		default: // the list is long
 		}
 	}
 }
 
-// again publishes what the log has once more; whether that succeeds is all the same.
+// again publishes an event that the log already has; whether that succeeds does not matter.
 func (p *publisher) again(ctx context.Context, e events.Event) {
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
@@ -285,7 +285,7 @@ func (p *publisher) again(ctx context.Context, e events.Event) {
 	}
 }
 
-// repeatLater publishes again what is due.
+// repeatLater publishes the repeats that are due.
 func (p *publisher) repeatLater(ctx context.Context) {
 	for {
 		select {

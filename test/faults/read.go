@@ -17,15 +17,15 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// How many readers ask each API, and how long each rests: some times what the answer took,
-// or readers would take what there is of the processors, and nothing could catch up.
+// How many readers ask each API, and how long each rests: a multiple of the time for the answer,
+// because otherwise readers would use all processors and nothing could catch up.
 const (
 	readersEach = 3
 	minRest     = 20 * time.Millisecond
 	restsAsTook = 10
 )
 
-// reader asks an API all the time and looks whether the answers can be right.
+// reader asks an API continually and checks whether the answers can be right.
 type reader struct {
 	api    *api
 	book   *book
@@ -33,21 +33,21 @@ type reader struct {
 	report func(violation string)
 
 	mu        sync.Mutex
-	marks     map[string]int // message counts that were seen
-	unsettled int            // rebuilds that are under way
-	unsettles int            // all of them
+	marks     map[string]int // message counts seen
+	unsettled int            // running rebuilds
+	unsettles int            // all rebuilds so far
 }
 
-// forget forgets what was seen: the read model is an earlier one.
+// forget drops the counts seen, because the read model is now an earlier one.
 func (r *reader) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.marks)
 }
 
-// unsettle tells that another generation may come to serve, which can be a little behind;
-// the function that it returns, that none does any more. Counts that were seen meanwhile
-// are compared with none that were seen before or after.
+// unsettle records that another generation may begin to serve, which can be slightly behind; the
+// returned function records the end of that. Counts seen meanwhile are not compared with earlier or
+// later ones.
 func (r *reader) unsettle() (settled func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,8 +61,8 @@ func (r *reader) unsettle() (settled func()) {
 	}
 }
 
-// compare returns a function that tells, of a message count that was read since then,
-// which one was seen before, and notes it.
+// compare returns a function that takes a message count read since then, notes it, and returns the
+// count seen before.
 func (r *reader) compare(id string) (seen func(messages int) (mark int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *reader) run(ctx context.Context) {
 type question struct {
 	conversation *conversation
 	acked        int    // events that the answer must have, 0 if it need not have any
-	atLeast      uint64 // by which they are in the log
+	atLeast      uint64 // all of them are in the log up to this sequence
 	seen         func(messages int) (mark int)
 }
 
@@ -150,7 +150,7 @@ func (r *reader) read(ctx context.Context, c *conversation) {
 	}
 }
 
-// ask sends a question of some kind. wrong says what is wrong with the answer.
+// ask sends a question of some kind. wrong describes an error in the answer.
 func (r *reader) ask(ctx context.Context, q question) (what, wrong string, err error) {
 	query := url.Values{}
 	if q.atLeast > 0 {
@@ -195,7 +195,7 @@ func (r *reader) ask(ctx context.Context, q question) (what, wrong string, err e
 		var page struct{ Conversations []httpapi.Conversation }
 		query.Set("limit", "50")
 		err = r.api.get(ctx, "/v1/conversations", query, &page)
-		if err == nil && r.api.name == apiSQLite { // a list of Neo4j may show one in the middle of a commit
+		if err == nil && r.api.name == apiSQLite { // a list from Neo4j may show one in the middle of a commit
 			wrong = listed(page.Conversations)
 		}
 		return "the list", wrong, err
@@ -214,13 +214,13 @@ func (q question) counts(found httpapi.Conversation) string {
 	return ""
 }
 
-// messages checks the newest messages of a conversation: a run of what was published,
-// up to what was acknowledged at least.
+// messages checks the newest messages of a conversation: an unbroken run of the published ones, at
+// least up to the last acknowledged one.
 func (q question) messages(page []httpapi.Message) string {
 	published, least := q.conversation.messages, q.conversation.counted[q.acked]
 	if len(page) == 0 {
 		if least > 0 {
-			return fmt.Sprintf("are none, not %d", least)
+			return fmt.Sprintf("are 0, not %d", least)
 		}
 		return ""
 	}
@@ -231,25 +231,24 @@ func (q question) messages(page []httpapi.Message) string {
 		case n < 0:
 			return fmt.Sprintf("have %s, which was never published", m.EventID)
 		case i > 0 && n != newest-1:
-			return fmt.Sprintf("have %s behind %s", published[newest], m.EventID)
+			return fmt.Sprintf("have %s after %s", published[newest], m.EventID)
 		case i == 0 && n < least-1:
-			return fmt.Sprintf("end with number %d, not with %d at least", n+1, least)
+			return fmt.Sprintf("end with number %d, but must reach at least %d", n+1, least)
 		}
 		newest = n
 	}
 	return ""
 }
 
-// context checks a context: in each section what was published, in its order, each once
-// (but for code, which stands by file),
-// no call without the result that is acknowledged.
+// context checks a context: each section has only published events, in order and each once (code,
+// which is ordered by file, may differ), and no call lacks its acknowledged result.
 func (q question) context(made window.Context) string {
 	for _, section := range made.Sections {
 		last, leftOut, told := -1, false, uint64(0)
 		for _, item := range section.Items {
 			if s := item.Summary; s != nil {
 				if s.FirstSeq <= told {
-					return fmt.Sprintf("tells sequence %d twice", s.FirstSeq)
+					return fmt.Sprintf("has sequence %d twice", s.FirstSeq)
 				}
 				told = s.LastSeq
 				continue
@@ -261,10 +260,10 @@ func (q question) context(made window.Context) string {
 			switch {
 			case !known:
 				return fmt.Sprintf("has %s, which was never published", item.EventID)
-			case item.Kind == window.KindCode: // by file, and several pieces of what one event shows
+			case item.Kind == window.KindCode: // by file, and possibly several pieces from one event
 				continue
 			case n <= last:
-				return fmt.Sprintf("has %s in front of %s", q.conversation.events[last].ID, item.EventID)
+				return fmt.Sprintf("has %s before %s", q.conversation.events[last].ID, item.EventID)
 			}
 			last = n
 			result, returned := q.conversation.results[item.EventID]
@@ -272,25 +271,25 @@ func (q question) context(made window.Context) string {
 				return fmt.Sprintf("has the call %s without its result, which is acknowledged", item.EventID)
 			}
 		}
-		if section.Name == window.SectionTurns && last < q.acked-1 && !leftOut { // what does not fit is marked
+		if section.Name == window.SectionTurns && last < q.acked-1 && !leftOut { // something left out is marked
 			if missing := q.conversation.events.shownAfter(last, q.acked); missing != "" {
-				return fmt.Sprintf("ends in front of %s, which is acknowledged", missing)
+				return fmt.Sprintf("ends before %s, which is acknowledged", missing)
 			}
 		}
 	}
 	return ""
 }
 
-// summarised checks the summaries of a conversation, the oldest first: those of a level
-// follow each other.
+// summarised checks the summaries of a conversation, oldest first: those of a level follow each
+// other.
 func summarised(page []httpapi.Summary) string {
 	next := map[int]uint64{}
 	for _, s := range page {
 		if want, known := next[s.Level]; known && s.FirstSeq != want {
-			return fmt.Sprintf("have %s of level %d behind sequence %d", s.SummaryID, s.Level, want-1)
+			return fmt.Sprintf("have %s of level %d after sequence %d", s.SummaryID, s.Level, want-1)
 		}
 		if next[s.Level] = s.LastSeq + 1; s.FirstSeq > s.LastSeq || s.LastSeq >= s.Seq {
-			return fmt.Sprintf("have %s, which covers what is not before it", s.SummaryID)
+			return fmt.Sprintf("have %s, which covers sequences that are not before it", s.SummaryID)
 		}
 	}
 	return ""
@@ -304,15 +303,15 @@ func listed(page []httpapi.Conversation) string {
 		case seen[c.ID]:
 			return "has " + c.ID + " twice"
 		case i > 0 && c.LastSeq > page[i-1].LastSeq:
-			return "has " + c.ID + " behind one with older events"
+			return "has " + c.ID + " after one with older events"
 		}
 		seen[c.ID] = true
 	}
 	return ""
 }
 
-// shownAfter is the id of a message or call that stands between two events, "" if there
-// is none: other events are not shown by themselves.
+// shownAfter returns the id of a message or call between two events, "" if there is none. Other
+// events are not shown on their own.
 func (s session) shownAfter(last, acked int) string {
 	for _, e := range s[last+1 : acked] {
 		if e.Type == events.TypeMessageCreated || e.Type == events.TypeToolCalled {

@@ -11,7 +11,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// asked is a question about a conversation of which everything is acknowledged.
+// asked returns a question about a conversation whose events are all acknowledged.
 func asked(t *testing.T) question {
 	t.Helper()
 	s, err := fixture(t, 1).conversation(1)
@@ -21,19 +21,19 @@ func asked(t *testing.T) question {
 	return question{conversation: c, acked: len(s), seen: func(int) int { return 0 }}
 }
 
-func TestCountsThatCannotBeRightAreFound(t *testing.T) {
+func TestImpossibleCountsAreFound(t *testing.T) {
 	t.Parallel()
 	q := asked(t)
 	all := len(q.conversation.messages)
 	require.Empty(t, q.counts(httpapi.Conversation{MessageCount: all}))
 	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: all - 1}), "one is missing")
-	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: all + 1}), "one is there twice")
+	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: all + 1}), "a duplicate")
 	q.acked, q.seen = 0, func(int) int { return 3 }
 	require.Empty(t, q.counts(httpapi.Conversation{MessageCount: 3}))
 	require.NotEmpty(t, q.counts(httpapi.Conversation{MessageCount: 2}), "it had three")
 }
 
-func TestCountsAreComparedUnlessAnotherGenerationMayServeMeanwhile(t *testing.T) {
+func TestCountsAreComparedUnlessGenerationsMaySwitch(t *testing.T) {
 	t.Parallel()
 	r := &reader{marks: map[string]int{}}
 	require.Zero(t, r.compare("c")(5))
@@ -46,11 +46,11 @@ func TestCountsAreComparedUnlessAnotherGenerationMayServeMeanwhile(t *testing.T)
 	settled()
 	require.Zero(t, amid(2), "it began in it")
 	require.Zero(t, before(2))
-	require.Zero(t, r.compare("c")(3), "what was seen before it counts no more")
+	require.Zero(t, r.compare("c")(3), "counts seen before it no longer matter")
 	require.Equal(t, 3, r.compare("c")(3))
 }
 
-func TestMessagesThatCannotBeRightAreFound(t *testing.T) {
+func TestImpossibleMessagesAreFound(t *testing.T) {
 	t.Parallel()
 	q := asked(t)
 	var right []httpapi.Message
@@ -62,7 +62,7 @@ func TestMessagesThatCannotBeRightAreFound(t *testing.T) {
 	require.Empty(t, q.messages(right[:3]))
 	require.NotEmpty(t, q.messages(right[1:]), "the newest is missing")
 	require.NotEmpty(t, q.messages(slices.Delete(slices.Clone(right), 2, 3)), "one is missing")
-	require.NotEmpty(t, q.messages(slices.Insert(slices.Clone(right), 2, right[2])), "one is there twice")
+	require.NotEmpty(t, q.messages(slices.Insert(slices.Clone(right), 2, right[2])), "a duplicate")
 	require.NotEmpty(t, q.messages(append(slices.Clone(right), httpapi.Message{})), "one is nobody's")
 	require.NotEmpty(t, q.messages(nil))
 	swapped := slices.Clone(right)
@@ -73,7 +73,7 @@ func TestMessagesThatCannotBeRightAreFound(t *testing.T) {
 	require.Empty(t, q.messages(right[1:]))
 }
 
-// shown is the end of a context that has all messages and calls.
+// shown is the end of a context with all messages and calls.
 func shown(t *testing.T, s session) []window.Item {
 	t.Helper()
 	var items []window.Item
@@ -90,7 +90,7 @@ func shown(t *testing.T, s session) []window.Item {
 	return items
 }
 
-func TestContextsThatCannotBeRightAreFound(t *testing.T) {
+func TestImpossibleContextsAreFound(t *testing.T) {
 	t.Parallel()
 	q := asked(t)
 	says := func(items []window.Item) string {
@@ -100,17 +100,17 @@ func TestContextsThatCannotBeRightAreFound(t *testing.T) {
 	require.Empty(t, says(right))
 	require.Empty(t, says(right[5:]))
 	require.NotEmpty(t, says(right[:len(right)-1]), "the newest is missing")
-	require.Empty(t, says(append(slices.Clone(right[:5]), window.Item{Kind: window.KindLeftOut})), "it says that the newest is left out")
-	require.NotEmpty(t, says(slices.Insert(slices.Clone(right), 2, right[2])), "one is there twice")
+	require.Empty(t, says(append(slices.Clone(right[:5]), window.Item{Kind: window.KindLeftOut})), "it marks the newest as left out")
+	require.NotEmpty(t, says(slices.Insert(slices.Clone(right), 2, right[2])), "a duplicate")
 	require.NotEmpty(t, says(append(slices.Clone(right), window.Item{EventID: "nobody's"})))
 	call := slices.IndexFunc(right, func(i window.Item) bool { return i.Kind == window.KindToolCall })
 	right[call].Result = nil
 	require.NotEmpty(t, says(right), "a call has lost its result")
 	q.acked = 0
-	require.Empty(t, says(right), "nobody knows whether it has one")
+	require.Empty(t, says(right), "it may have none")
 }
 
-func TestSummariesThatCannotBeRightAreFound(t *testing.T) {
+func TestImpossibleSummariesAreFound(t *testing.T) {
 	t.Parallel()
 	written := func(seq uint64, level int, first, last uint64) httpapi.Summary {
 		return httpapi.Summary{Row: httpapi.Row{Seq: seq}, Level: level, FirstSeq: first, LastSeq: last}
@@ -118,7 +118,7 @@ func TestSummariesThatCannotBeRightAreFound(t *testing.T) {
 	right := []httpapi.Summary{written(20, 1, 1, 9), written(30, 1, 10, 19), written(40, 1, 20, 29), written(41, 2, 1, 19)}
 	require.Empty(t, summarised(right))
 	require.NotEmpty(t, summarised(slices.Delete(slices.Clone(right), 1, 2)), "one is missing")
-	require.NotEmpty(t, summarised(slices.Insert(slices.Clone(right), 1, right[1])), "one is there twice")
+	require.NotEmpty(t, summarised(slices.Insert(slices.Clone(right), 1, right[1])), "a duplicate")
 	require.NotEmpty(t, summarised([]httpapi.Summary{written(20, 1, 1, 20)}), "it covers itself")
 
 	q := asked(t)
@@ -130,11 +130,11 @@ func TestSummariesThatCannotBeRightAreFound(t *testing.T) {
 		return q.context(window.Context{Sections: []window.Section{{Items: items}}})
 	}
 	require.Empty(t, says(right[3], right[2]))
-	require.NotEmpty(t, says(right[3], right[1], right[2]), "what is consolidated is told again")
+	require.NotEmpty(t, says(right[3], right[1], right[2]), "a consolidated summary is told again")
 	require.NotEmpty(t, says(right[2], right[3]), "the end is told first")
 }
 
-func TestListsThatCannotBeRightAreFound(t *testing.T) {
+func TestImpossibleListsAreFound(t *testing.T) {
 	t.Parallel()
 	right := []httpapi.Conversation{{ID: "c", LastSeq: 3}, {ID: "b", LastSeq: 2}, {ID: "a", LastSeq: 1}}
 	require.Empty(t, listed(right))

@@ -20,26 +20,26 @@ type Rebuilt struct {
 	Model  string        `json:"model"`
 	End    string        `json:"end"`
 	Took   time.Duration `json:"took"`
-	Events int           `json:"events"` // acknowledged by its end
+	Events int           `json:"events"` // events acknowledged by its end
 }
 
 // Ends of a rebuild.
 const (
 	endServes    = "serves"
 	endCanceled  = "canceled"
-	endOvertaken = "overtaken by a restored copy" // in which another generation serves
+	endOvertaken = "overtaken by a restored copy" // during which a restored copy made another generation serve
 )
 
-// rebuilds are those that are under way, or were.
+// rebuilds holds the running and the ended rebuilds.
 type rebuilds struct {
 	mu       sync.Mutex
 	underWay map[string]bool // by model
-	canceled map[string]bool // by model: somebody has asked for it
+	canceled map[string]bool // by model: requested by someone
 	done     []Rebuilt
 	all      sync.WaitGroup
 }
 
-// enter notes that the rebuild of a model is followed, unless it is already.
+// enter records that a rebuild of the model is being followed, unless one already is.
 func (r *rebuilds) enter(model string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *rebuilds) enter(model string) bool {
 	return true
 }
 
-// cancel notes that the rebuild of a model may end so.
+// cancel records that the rebuild of a model may be canceled.
 func (r *rebuilds) cancel(model string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +79,8 @@ func (r *rebuilds) list() []Rebuilt {
 	return slices.Clone(r.done)
 }
 
-// insist sends a request until it is answered, by something else than that the store or
-// the log is away.
+// insist sends a request until it gets an answer other than that the store or the log is
+// unavailable.
 func insist(ctx context.Context, a *api, method, path string, body []byte) (err error) {
 	for ctx.Err() == nil {
 		var into json.RawMessage
@@ -94,14 +94,15 @@ func insist(ctx context.Context, a *api, method, path string, body []byte) (err 
 	return err
 }
 
-// answered tells whether an error is an answer with a status.
+// answered reports whether an error is an answer with a status.
 func answered(err error, status int) bool {
 	var answer *answerError
 	return errors.As(err, &answer) && answer.status == status
 }
 
-// rebuild asks for a rebuild, and cancels it if that is the fault. It goes on while other
-// faults come over it; awaitRebuilds is for its end. Where one is under way it is refused.
+// rebuild requests a rebuild, and cancels it if that is the fault. The rebuild continues through
+// later faults; awaitRebuilds waits for its end. The request is refused while another rebuild of
+// the model runs.
 func (c *campaign) rebuild(ctx context.Context, f Fault) error {
 	projection, store, _ := strings.Cut(f.Target, " in ")
 	a := c.system.apis["context-api-"+store]
@@ -111,7 +112,7 @@ func (c *campaign) rebuild(ctx context.Context, f Fault) error {
 		steady = c.readers[a.name].unsettle()
 	}
 	err := insist(ctx, a, http.MethodPost, "/v1/rebuilds", fmt.Appendf(nil, `{"projection":%q}`, projection))
-	// Of a request whose answer was lost the next one is told that it is under way.
+	// If the answer to a request was lost, the repeat is told that the rebuild is already running.
 	if err != nil && !answered(err, http.StatusConflict) {
 		return err
 	}
@@ -135,7 +136,7 @@ func (c *campaign) rebuild(ctx context.Context, f Fault) error {
 	return nil
 }
 
-// follow waits for the end of a rebuild and says how it ended.
+// follow waits for the end of a rebuild and records the result.
 func (c *campaign) follow(ctx context.Context, a *api, projection string, f Fault) string {
 	for ; ctx.Err() == nil; pause(ctx, 500*time.Millisecond) {
 		var list struct{ Rebuilds []httpapi.Rebuild }
@@ -163,7 +164,7 @@ func (c *campaign) follow(ctx context.Context, a *api, projection string, f Faul
 	return "unknown"
 }
 
-// rebuiltWithin is how long the rebuilds may go on when everything is healed.
+// rebuiltWithin is how long rebuilds may run after everything is healed.
 const rebuiltWithin = 15 * time.Minute
 
 // awaitRebuilds waits for the end of all of them.
@@ -178,7 +179,7 @@ func (c *campaign) awaitRebuilds(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(rebuiltWithin):
-		c.violated("rebuilds go on %s after everything is healed", rebuiltWithin)
+		c.violated("rebuilds still run %s after everything was healed", rebuiltWithin)
 	}
 	return nil
 }

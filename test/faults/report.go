@@ -15,35 +15,35 @@ import (
 	"time"
 )
 
-// Outcome is what became of a fault.
+// Outcome is the result of a fault.
 type Outcome struct {
 	Fault
 	Began     time.Duration  `json:"began"`    // by the schedule's clock
-	Amid      int            `json:"amid"`     // faults that were not recovered from by then
+	Amid      int            `json:"amid"`     // unrecovered faults at that time
 	Recovery  time.Duration  `json:"recovery"` // from the end of the fault
 	Recovered bool           `json:"recovered"`
-	Stall     time.Duration  `json:"stall"`   // for how long at most nothing was acknowledged
-	Publish   map[string]int `json:"publish"` // what publishers saw
-	Read      map[string]int `json:"read"`    // what readers saw
+	Stall     time.Duration  `json:"stall"`   // the longest time without an acknowledgement
+	Publish   map[string]int `json:"publish"` // errors that publishers saw
+	Read      map[string]int `json:"read"`    // errors that readers saw
 }
 
-// Report is what a campaign found.
+// Report holds the findings of a campaign.
 type Report struct {
 	Seed         uint64         `json:"seed"`
 	Command      string         `json:"command"`
-	Complete     bool           `json:"complete"` // it came to its end
+	Complete     bool           `json:"complete"` // it ran to its end
 	Error        string         `json:"error,omitempty"`
 	Faults       int            `json:"faults"` // of the schedule
-	Events       int            `json:"events"` // that were to be published
+	Events       int            `json:"events"` // planned
 	Acknowledged int            `json:"acknowledged"`
 	Took         time.Duration  `json:"took"`
-	Outcomes     []Outcome      `json:"outcomes"` // in the order in which they were recovered from
+	Outcomes     []Outcome      `json:"outcomes"` // in the order of recovery
 	Publish      map[string]int `json:"publish"`
 	Read         map[string]int `json:"read"`
 	Rebuilt      []Rebuilt      `json:"rebuilt"`
 	Checked      Checked        `json:"checked"`
-	Later        bool           `json:"checked_later"` // it was checked after it had been interrupted
-	Summarized   time.Duration  `json:"summarized"`    // the time that summarizers took for what was due in the end
+	Later        bool           `json:"checked_later"` // checked later, after an interruption
+	Summarized   time.Duration  `json:"summarized"`    // how long summarizers took for what was due at the end
 	Violating    int            `json:"violating"`     // how many violations there are
 	Violations   []string       `json:"violations"`
 }
@@ -77,8 +77,7 @@ func (c *campaign) report() *Report {
 	return r
 }
 
-// checkedLater completes the report of a campaign that was interrupted with what a check
-// has found.
+// checkedLater completes the report of an interrupted campaign with the findings of a check.
 func (r *Report) checkedLater(c *campaign) {
 	if r.Complete {
 		return

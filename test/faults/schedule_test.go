@@ -25,12 +25,12 @@ func TestAScheduleDependsOnItsPlanAlone(t *testing.T) {
 		other := p
 		other.Seed++
 		if p.Faults > 5 {
-			require.NotEqual(t, Schedule(p), Schedule(other), "the seed does not count")
+			require.NotEqual(t, Schedule(p), Schedule(other), "the seed has no effect")
 		}
 	})
 }
 
-func TestAScheduleIsOneThatCanBeKept(t *testing.T) {
+func TestAScheduleIsFeasible(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := plans(t)
@@ -48,7 +48,7 @@ func TestAScheduleIsOneThatCanBeKept(t *testing.T) {
 				busy[domain] = f.At + f.Length
 			}
 		}
-		require.Less(t, End(list), p.Duration*3/2+time.Minute, "it takes much longer than it was to")
+		require.Less(t, End(list), p.Duration*3/2+time.Minute, "it takes much longer than planned")
 	})
 }
 
@@ -76,8 +76,8 @@ func TestAScheduleHasEveryKindAndEveryTarget(t *testing.T) {
 	require.Empty(t, want, "300 faults leave something out")
 }
 
-// Some faults come while others last, and after some there is time to recover.
-func TestAScheduleHasPausesAndHasNone(t *testing.T) {
+// Some faults overlap, and after some there is time to recover.
+func TestAScheduleHasPausesAndOverlaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := plans(t)

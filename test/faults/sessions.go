@@ -18,14 +18,13 @@ import (
 // tenant of all events.
 const tenant = "default"
 
-// agents are the recordings of agents at work, by the names of their files.
+// agents are the recordings of working agents, by file name.
 var agents = []string{"claude_code", "codex", "gemini_cli", "openhands", "pi", "swe_agent"}
 
 // session is a recorded conversation.
 type session []events.Event
 
-// sessions reads what is below a folder: the recordings of agents if it has them, else
-// all that there is.
+// sessions reads a folder: the recordings of agents if it has them, else all of it.
 func sessions(ctx context.Context, dir string) ([]session, error) {
 	var paths []string
 	for _, agent := range agents {
@@ -82,8 +81,8 @@ func readSessions(ctx context.Context, file transcript.File) (list []session, er
 	return slices.DeleteFunc(list, func(s session) bool { return len(s) == 0 }), err
 }
 
-// clean leaves out what a read model would refuse or drop: events with an identity or a
-// payload id that was there before.
+// clean leaves out events that a read model would refuse or drop: those with an identity or a
+// payload id that occurred before.
 func (s session) clean() session {
 	seen := map[events.Digest]bool{}
 	return slices.DeleteFunc(s, func(e events.Event) bool {
@@ -107,15 +106,14 @@ func (s session) clean() session {
 	})
 }
 
-// A session of which others are made has so many events at least, and so many characters
-// in a message if it is made longer: that is enough for summaries of two levels.
+// A session used for making others has at least this many events, and this many characters in a
+// message if it is lengthened: enough for summaries of two levels.
 const (
 	minEvents  = 80
 	minMessage = 1_000
 )
 
-// lengthen repeats a short session, with new ids and longer messages, until it has enough
-// events.
+// lengthen repeats a short session, with new ids and longer messages, until it has enough events.
 func lengthen(s session) (long session, err error) {
 	for round := 0; len(long) < minEvents; round++ {
 		again, err := s.copy(s[0].Subject, strconv.Itoa(round)+"-", 0, func(p events.Payload) {
@@ -131,7 +129,7 @@ func lengthen(s session) (long session, err error) {
 	return long, nil
 }
 
-// lengthenText adds sentences, each another one.
+// lengthenText adds sentences, all different.
 func lengthenText(text string, round int) string {
 	for n := 0; len(text) < minMessage; n++ {
 		text += fmt.Sprintf("\nIn round %d the measurement %d of host-%d was compared with that of host-%d, and shard %d had to be moved.", round, n, n*7%10, round*3%10, (n+round)*13%50)
@@ -139,7 +137,7 @@ func lengthenText(text string, round int) string {
 	return text
 }
 
-// load makes conversations out of sessions: each is a copy of a session with new ids.
+// load makes conversations from sessions: each is a copy of a session with new ids.
 type load struct {
 	seed     uint64
 	sessions []session
@@ -159,11 +157,11 @@ func newLoad(seed uint64, list []session) (*load, error) {
 	return &load{seed: seed, sessions: long}, nil
 }
 
-// random is what is drawn for a conversation: the same for the same seed.
+// random draws the random values of a conversation: the same for the same seed.
 func (l *load) random(n int) *rand.Rand { return rand.New(rand.NewPCG(l.seed, uint64(n))) }
 
-// conversation makes the events of the nth conversation, in their order. Every other one
-// begins without a title, for the summarizers to give it one.
+// conversation makes the events of the nth conversation, in order. Every other one begins without a
+// title, so that the summarizers give it one.
 func (l *load) conversation(n int) (session, error) {
 	rnd := l.random(n)
 	s := l.sessions[rnd.IntN(len(l.sessions))]
@@ -175,7 +173,7 @@ func (l *load) conversation(n int) (session, error) {
 	})
 }
 
-// copy makes a session anew, with other ids, later, and with payloads that are changed.
+// copy copies a session with other ids, later times and changed payloads.
 func (s session) copy(conversation, prefix string, later time.Duration, change func(events.Payload)) (session, error) {
 	list := make(session, len(s))
 	for i, e := range s {

@@ -11,7 +11,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// fixture is a load of the sessions that the repository has.
+// fixture is a load of the sessions in this repository.
 func fixture(t *testing.T, seed uint64) *load {
 	t.Helper()
 	list, err := sessions(t.Context(), filepath.Join("..", "..", fixtures))
@@ -21,7 +21,7 @@ func fixture(t *testing.T, seed uint64) *load {
 	return l
 }
 
-// recording is a log with what was acknowledged of it.
+// recording is a log and its acknowledged events.
 type recording struct {
 	log    []eventlog.Message
 	ledger []entry
@@ -34,7 +34,7 @@ func (r *recording) publish(t *testing.T, conversation, index int, e events.Even
 	r.ledger = append(r.ledger, entry{conversation: conversation, index: index, seq: m.Seq, identity: e.Identity(tenant), message: digest(m)})
 }
 
-// store adds an event to the log alone.
+// store adds an event only to the log.
 func (r *recording) store(t *testing.T, e events.Event) eventlog.Message {
 	t.Helper()
 	sent, err := eventlog.NewMsg(tenant, e)
@@ -44,7 +44,7 @@ func (r *recording) store(t *testing.T, e events.Event) eventlog.Message {
 	return m
 }
 
-// renumber gives messages sequences without a gap, in their order.
+// renumber gives messages consecutive sequences, in order.
 func renumber(log []eventlog.Message) []eventlog.Message {
 	log = slices.Clone(log)
 	for i := range log {

@@ -37,7 +37,7 @@ func fill[U projection.Unit](t *testing.T, declared projection.Projection[U], st
 	require.NoError(t, err)
 }
 
-// checkFile returns what is found when a read model is checked against a log.
+// checkFile returns the findings when a read model is checked against a log.
 func checkFile(t *testing.T, log []eventlog.Message, path string) string {
 	t.Helper()
 	store, err := sqlitestore.OpenGraphReader(path)
@@ -59,9 +59,8 @@ func checkFile(t *testing.T, log []eventlog.Message, path string) string {
 	return strings.Join(all, "\n")
 }
 
-// withTrouble is a log with everything that a campaign puts into it: copies, an event
-// with the id of another, one that is no JSON, a conversation that is deleted and an
-// event behind that.
+// withTrouble is a log with everything that a campaign puts into it: copies, an event with the id
+// of another one, one that is not JSON, a deleted conversation, and an event after the deletion.
 func withTrouble(t *testing.T) []eventlog.Message {
 	t.Helper()
 	r := record(t)
@@ -82,7 +81,7 @@ func withTrouble(t *testing.T) []eventlog.Message {
 	return renumber(r.log)
 }
 
-func TestNothingIsFoundInAReadModelThatIsRight(t *testing.T) {
+func TestACorrectReadModelHasNoFindings(t *testing.T) {
 	t.Parallel()
 	log := withTrouble(t)
 	require.Empty(t, checkFile(t, log, graphOf(t, log)))
@@ -97,13 +96,13 @@ func TestAReadModelOfAnotherLogIsFound(t *testing.T) {
 	swapped := slices.Clone(log)
 	swapped[9], swapped[12] = swapped[12], swapped[9]
 	require.Contains(t, checkFile(t, log, graphOf(t, renumber(swapped))), "changed: ")
-	// Nothing but the order of two conversations: the rows are where they should not be.
+	// Only the order of two conversations differs: their rows are at the wrong sequences.
 	swapped = slices.Clone(log)
 	swapped[9], swapped[10] = swapped[10], swapped[9]
 	require.Contains(t, checkFile(t, log, graphOf(t, renumber(swapped))), "changed: ")
 }
 
-// doctor makes rows worse behind the engine's back.
+// doctor damages rows without the engine's knowledge.
 func doctor(t *testing.T, path, statement string) {
 	t.Helper()
 	if statement == "" {
@@ -119,7 +118,7 @@ func doctor(t *testing.T, path, statement string) {
 	require.NoError(t, db.Close())
 }
 
-func TestWhatIsWrongWithAReadModelIsFound(t *testing.T) {
+func TestErrorsInAReadModelAreFound(t *testing.T) {
 	t.Parallel()
 	for statement, says := range map[string]string{
 		"DELETE FROM message WHERE seq = (SELECT max(seq) FROM message)":             "lost: ",

@@ -9,37 +9,37 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// story is what the log has of a conversation that matters to its summaries and to its
-// title. It knows for itself what a summary must cover.
+// story is the part of a conversation in the log that matters to its summaries and its title. It
+// determines independently what a summary must cover.
 type story struct {
 	first  uint64 // sequence of the first event
 	budget int    // of its contexts, in characters
 	turn   int    // user messages so far
-	lines  []line // messages, calls and results, in their order
+	lines  []line // messages, calls and results, in order
 	told   []told // summaries, in the order of the log
 
-	asked    string // the first message of a user
-	answered bool   // by an assistant, later
-	named    bool   // by somebody else than a summarizer
-	titles   int    // that summarizers gave it
-	renamed  int    // likewise, although it had one
+	asked    string // the first user message
+	answered bool   // from an assistant, later
+	named    bool   // from another source than a summarizer
+	titles   int    // from summarizers
+	renamed  int    // from summarizers, although it had one
 }
 
 // line is a message, a call or a result.
 type line struct {
 	seq   uint64
 	turn  int
-	chars int  // that a summary reads
+	chars int  // as far as a summary reads them
 	step  bool // it begins a step or a turn
 }
 
-// told is a summary as the log has it.
+// told is a summary in the log.
 type told struct {
 	covering
 	children            []string
 	firstTurn, lastTurn int
 	charsIn             int
-	how                 string // in one word or two, if it is not how the campaign's summaries are written
+	how                 string // what is unusual about how it was written, in one word or two; "" if nothing
 }
 
 // covering is a summary as every read model has it.
@@ -51,7 +51,7 @@ type covering struct {
 	charsOut    int
 }
 
-// How many characters of a message, and of a call or a result, a summary reads at most.
+// How many characters a summary reads of a message, and of a call or a result, at most.
 const (
 	mostOfMessage = 20_000
 	mostOfTool    = 2_000
@@ -120,8 +120,8 @@ func (s *story) summary(seq uint64, p *events.SummaryWritten) {
 
 func atMost(text string, most int) int { return min(utf8.RuneCountInString(text), most) }
 
-// nameless tells whether the conversation should have a title and has none. What markup
-// leaves of a message is not known here.
+// nameless reports whether the conversation should have a title and has none. It does not know what
+// markup leaves of a message.
 func (s *story) nameless() bool {
 	words := strings.IndexFunc(s.asked, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) >= 0
 	return s.answered && !s.named && s.titles == 0 && words && !strings.Contains(s.asked, "<")

@@ -16,8 +16,8 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// summarized is a conversation with the summaries that are due in it, written as they
-// became due, and a title.
+// summarized is a conversation with the summaries due in it, written as they became due, and a
+// title.
 func summarized(t *testing.T) []eventlog.Message {
 	t.Helper()
 	r, declared := &recording{}, summary.Projection()
@@ -67,7 +67,7 @@ func summarized(t *testing.T) []eventlog.Message {
 	return r.log
 }
 
-// stories returns what is found in the summaries and titles of a log.
+// stories returns the findings in the summaries and titles of a log.
 func stories(t *testing.T, log []eventlog.Message) (done Told, found string) {
 	t.Helper()
 	var all []string
@@ -75,13 +75,13 @@ func stories(t *testing.T, log []eventlog.Message) (done Told, found string) {
 	return done, strings.Join(all, "\n")
 }
 
-func TestNothingIsFoundInSummariesThatAreRight(t *testing.T) {
+func TestCorrectSummariesHaveNoFindings(t *testing.T) {
 	t.Parallel()
 	log := summarized(t)
 	done, found := stories(t, log)
 	require.Empty(t, found)
 	require.Equal(t, Told{Summaries: []int{9, 1}, Titles: 1}, done)
-	// Of a conversation that is deleted nothing is expected.
+	// Nothing is expected of a deleted conversation.
 	r := &recording{log: log[:40]}
 	deleted, err := events.New("c", "test", "deleted", &events.ConversationDeleted{})
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestNothingIsFoundInSummariesThatAreRight(t *testing.T) {
 	require.Zero(t, done.Titles)
 }
 
-// places are where the summaries of a log are, by level, and its title at level 0.
+// places returns the positions of a log's summaries, by level, with its title at level 0.
 func places(t *testing.T, log []eventlog.Message) map[int][]int {
 	t.Helper()
 	at := map[int][]int{}
@@ -107,7 +107,7 @@ func places(t *testing.T, log []eventlog.Message) map[int][]int {
 	return at
 }
 
-// changed is a log in which a message is another one, with the same sequence.
+// changed returns a log in which one message is replaced at the same sequence.
 func changed(t *testing.T, log []eventlog.Message, i int, change func(e *events.Event, p events.Payload) events.Payload) []eventlog.Message {
 	t.Helper()
 	log = slices.Clone(log)
@@ -124,7 +124,7 @@ func changed(t *testing.T, log []eventlog.Message, i int, change func(e *events.
 	return log
 }
 
-func TestWhatIsWrongWithSummariesOfALogIsFound(t *testing.T) {
+func TestErrorsInSummariesOfALogAreFound(t *testing.T) {
 	t.Parallel()
 	right := summarized(t)
 	last, at := right[len(right)-1].Seq, places(t, right)
@@ -152,15 +152,15 @@ func TestWhatIsWrongWithSummariesOfALogIsFound(t *testing.T) {
 			e.ID = "other"
 			p.(*events.SummaryWritten).SummaryID = "other"
 			return p
-		}), "covers what level 1 covers already"},
+		}), "covers a range that level 1 already covers"},
 		"a gap":                    {without(one[len(one)-2]), "lost: nothing of level 1 covers"},
-		"an overlap":               {changed(t, right, one[2], written(func(p *events.SummaryWritten) { p.FirstSeq-- })), "covers what level 1 covers already"},
+		"an overlap":               {changed(t, right, one[2], written(func(p *events.SummaryWritten) { p.FirstSeq-- })), "covers a range that level 1 already covers"},
 		"half a step":              {changed(t, right, newest, written(func(p *events.SummaryWritten) { p.LastSeq-- })), "within a step"},
 		"the future":               {changed(t, right, one[0], written(func(p *events.SummaryWritten) { p.LastSeq = last })), fmt.Sprintf("covers 1 to %d", last)},
 		"other input":              {changed(t, right, newest, written(func(p *events.SummaryWritten) { p.CharsIn++ })), "was made of"},
 		"other turns":              {changed(t, right, newest, written(func(p *events.SummaryWritten) { p.LastTurn++ })), "was made of"},
-		"too long":                 {changed(t, right, newest, written(func(p *events.SummaryWritten) { p.CharsOut = 1_501 })), "is of 1501 characters"},
-		"a model":                  {changed(t, right, newest, written(func(p *events.SummaryWritten) { p.Method = "llm" })), `written so: "llm"`},
+		"too long":                 {changed(t, right, newest, written(func(p *events.SummaryWritten) { p.CharsOut = 1_501 })), "has 1501 characters"},
+		"a model":                  {changed(t, right, newest, written(func(p *events.SummaryWritten) { p.Method = "llm" })), `is written like this: "llm"`},
 		"children":                 {changed(t, right, newest, written(func(p *events.SummaryWritten) { p.Children = []string{"x"} })), "has children"},
 		"a lost child":             {changed(t, right, above, written(func(p *events.SummaryWritten) { p.Children = p.Children[1:] })), "consolidates"},
 		"longer than its children": {changed(t, right, above, written(func(p *events.SummaryWritten) { p.LastSeq++ })), "consolidates"},
@@ -196,7 +196,7 @@ func stateOf(t *testing.T, log []eventlog.Message) string {
 	return path
 }
 
-func TestWhatIsWrongWithSummariesOfAReadModelIsFound(t *testing.T) {
+func TestErrorsInSummariesOfAReadModelAreFound(t *testing.T) {
 	t.Parallel()
 	log := summarized(t)
 	const one = "(SELECT seq FROM summary WHERE level = 1 ORDER BY seq LIMIT 1 OFFSET 3)"

@@ -10,13 +10,13 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// summarizedWithin is how long the summarizers may take for the next one of what is due,
-// when everything is healed: a conversation that had trouble waits for up to a minute. For
-// all of it they take as long as it takes, since they may be far behind.
+// summarizedWithin is how long the summarizers may take for the next due summary after everything
+// is healed, because a conversation with an error waits up to a minute. There is no limit for all
+// of them together, because they may be far behind.
 const summarizedWithin = 5 * time.Minute
 
-// awaitSummaries waits until summarizers have nothing more to write and that is applied:
-// from then on nobody publishes.
+// awaitSummaries waits until the summarizers have nothing more to write and everything is applied.
+// After that nobody publishes.
 func (c *campaign) awaitSummaries(ctx context.Context) (err error) {
 	c.Say("waiting for the summaries that are due")
 	models := c.system.openModels(targetNeo4j)
@@ -42,7 +42,7 @@ func (c *campaign) awaitSummaries(ctx context.Context) (err error) {
 	}
 }
 
-// head is the end of the log, as the stores' APIs say.
+// head returns the end of the log, as the stores' APIs report it.
 func (c *campaign) head(ctx context.Context) (seq uint64) {
 	for _, w := range c.watchers {
 		w.look(ctx)
@@ -54,8 +54,8 @@ func (c *campaign) head(ctx context.Context) (seq uint64) {
 // waitingPage is how many conversations are listed at once.
 const waitingPage = 200
 
-// waiting is a conversation in which a summarizer has something to write, "" if there is
-// none. It asks what summarizers ask; what should be written is checked without that.
+// waiting returns a conversation in which a summarizer has something to write, "" if there is none.
+// It asks what summarizers ask; a separate check finds what they should have written.
 func waiting(ctx context.Context, models *service.Models) (conversation string, err error) {
 	state, err := models.Summaries()
 	if err != nil {

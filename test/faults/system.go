@@ -27,14 +27,14 @@ import (
 // memory of Neo4j, in MiB.
 type memory struct{ heap, pageCache int }
 
-// Below 1024 Neo4j is made to start fast, which counts in a short campaign: it is started
-// again and again. In a long one it is made to be fast for long (see [neo4jdeploy.Config]).
+// Below 1024 Neo4j is configured to start fast, because a short campaign starts it often. In a long
+// campaign it is configured for throughput (see [neo4jdeploy.Config]).
 var (
 	little = memory{heap: 512, pageCache: 128}
 	much   = memory{heap: 2000, pageCache: 2000}
 )
 
-// memoryFor is what so many events need.
+// memoryFor returns the memory for this many events.
 func memoryFor(events int) memory {
 	if events <= 50_000 {
 		return little
@@ -45,7 +45,7 @@ func memoryFor(events int) memory {
 // natsServer is the module of the real server.
 const natsServer = "github.com/nats-io/nats-server/v2"
 
-// machine is what can be killed, ended, frozen and started again.
+// machine can be killed, ended, frozen and restarted.
 type machine interface {
 	start() error
 	kill()
@@ -53,7 +53,7 @@ type machine interface {
 	signal(syscall.Signal)
 }
 
-// system is everything that runs, each in a process of its own, and the links between.
+// system is everything that runs, each in a separate process, and the links in between.
 type system struct {
 	dir      string
 	natsAddr string
@@ -61,14 +61,14 @@ type system struct {
 	machines map[string]machine
 	links    map[string]*netlink.Link
 	apis     map[string]*api
-	over     atomic.Bool // nothing must start any more
+	over     atomic.Bool // nothing may start any more
 }
 
-// crash is told of what ended by itself.
+// crash is called for a process that ended by itself.
 type crash func(name string, err error, output string)
 
-// start builds the programs and starts everything in a directory. What an earlier run
-// has stored there is there again.
+// start builds the programs and starts everything in a directory. Data of an earlier run is used
+// again.
 func start(ctx context.Context, dir, jars string, m memory, crashed crash) (_ *system, err error) {
 	s := &system{dir: dir, machines: map[string]machine{}, links: map[string]*netlink.Link{}, apis: map[string]*api{}}
 	defer func() {
@@ -170,7 +170,7 @@ func (s *system) linkAll() error {
 	return nil
 }
 
-// linked are the links that a name stands for.
+// linked returns the links that a name stands for.
 func (s *system) linked(name string) (list []*netlink.Link) {
 	if linkFrom(name) != everybody {
 		return []*netlink.Link{s.links[name]}
@@ -183,13 +183,13 @@ func (s *system) linked(name string) (list []*netlink.Link) {
 	return list
 }
 
-// natsURL is where the server is without a link between.
+// natsURL returns the server's address without a link.
 func (s *system) natsURL() string { return "nats://" + s.natsAddr }
 
-// logBytes is the size of the log: it is never full unless a fault makes it so.
+// logBytes is the size of the log: it is full only when a fault makes it so.
 const logBytes = 60 << 30
 
-// natsStart is how long the server may take until it answers.
+// natsStart is how long the server may take to answer.
 const natsStart = time.Minute
 
 // applyStream makes the log before any program does, with a short duplicate window.
@@ -208,8 +208,8 @@ func (s *system) applyStream(ctx context.Context) error {
 	}
 }
 
-// withJetStream runs something on a connection of its own, without a link. The server may
-// be away just now: what do then asks for fails or waits, and it tries again.
+// withJetStream runs do on a separate connection, without a link. The server may be unavailable:
+// what do asks for then fails or waits, and withJetStream tries again.
 func (s *system) withJetStream(do func(jetstream.JetStream) error) error {
 	conn, err := nats.Connect(s.natsURL(), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *system) withJetStream(do func(jetstream.JetStream) error) error {
 	return do(js)
 }
 
-// resize sets how large the log may become; 0 is what it holds by now.
+// resize sets the largest size of the log; 0 means its present size.
 func (s *system) resize(ctx context.Context, bytes int64) error {
 	return s.withJetStream(func(js jetstream.JetStream) error {
 		stream, err := js.Stream(ctx, natsdeploy.Stream)
@@ -239,7 +239,7 @@ func (s *system) resize(ctx context.Context, bytes int64) error {
 	})
 }
 
-// insistOnSize sets it even if the server was just started and does not answer yet.
+// insistOnSize sets the size even if the server was just started and does not answer yet.
 func (s *system) insistOnSize(ctx context.Context, bytes int64) error {
 	for {
 		err := s.resize(ctx, bytes)
@@ -280,7 +280,7 @@ func (s *system) startProgram(program program, crashed crash) error {
 	return p.start()
 }
 
-// heal undoes whatever was done: everything runs, every link is good, the log has room.
+// heal undoes all faults: everything runs, every link works, the log has room.
 func (s *system) heal(ctx context.Context) error {
 	for _, l := range s.links {
 		l.Heal()
@@ -293,7 +293,7 @@ func (s *system) heal(ctx context.Context) error {
 	return errors.Join(append(errs, s.insistOnSize(ctx, logBytes))...)
 }
 
-// stop ends everything in good order, programs first.
+// stop ends everything gracefully, programs first.
 func (s *system) stop() error {
 	s.over.Store(true)
 	var mu sync.Mutex

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// tally counts what publishers and readers see, by a short text.
+// tally counts what publishers and readers see, by short texts.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int
-	ackAt  time.Time // of the newest acknowledgement
+	ackAt  time.Time // time of the newest acknowledgement
 	stalls map[*time.Duration]bool
 }
 
@@ -18,8 +18,8 @@ func newTally() *tally {
 	return &tally{counts: map[string]int{}, ackAt: time.Now(), stalls: map[*time.Duration]bool{}}
 }
 
-// stall returns a function that tells, once, for how long at most nothing was
-// acknowledged since.
+// stall returns a function that returns, once, the longest time without an acknowledgement since
+// then.
 func (t *tally) stall() (longest func() time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +50,7 @@ func (t *tally) acked() {
 	t.ackAt = time.Now()
 }
 
-// lastAck is when something was acknowledged last.
+// lastAck returns the time of the last acknowledgement.
 func (t *tally) lastAck() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +63,7 @@ func (t *tally) snapshot() map[string]int {
 	return maps.Clone(t.counts)
 }
 
-// since is what was counted after a snapshot.
+// since returns what was counted after a snapshot.
 func (t *tally) since(before map[string]int) map[string]int {
 	now := t.snapshot()
 	for what, n := range before {

@@ -12,19 +12,19 @@ import (
 // watchEvery is how often an API is asked for the state of its store.
 const watchEvery = 150 * time.Millisecond
 
-// freshView is how long an answer about the state of a store says how it is.
+// freshView is how long an API's answer about its store counts as current.
 const freshView = 5 * time.Second
 
-// view is what an API said last of its projections.
+// view is the last answer of an API about its projections.
 type view struct {
-	asked time.Time // when that was
-	upTo  uint64    // every partition of every projection has applied what it has up to here
+	asked time.Time // when it answered
+	upTo  uint64    // every partition of every projection has applied everything up to this sequence
 	lag   uint64    // of all partitions
 	head  uint64    // of the log
 	parts int       // partitions of all projections
 }
 
-// watcher asks an API for the state of its store all the time.
+// watcher asks an API for the state of its store continually.
 type watcher struct {
 	api    *api
 	halted func(reason string)
@@ -73,10 +73,10 @@ func (w *watcher) view() view {
 	return w.last
 }
 
-// parts is how many partitions all projections of a store have.
+// parts returns how many partitions all projections of a store have.
 var parts = len(projections) * partitions
 
-// applied tells whether the API has said, after a time, that everything up to a
+// applied reports whether the API, asked after a given time, has reported that everything up to a
 // sequence is applied.
 func (w *watcher) applied(after time.Time, seq uint64) bool {
 	v := w.view()

@@ -42,8 +42,8 @@ func recording(t *testing.T, name string, messages, size int) string {
 	return path
 }
 
-// diagnosis is what doctor finds on the server and in its directory: by check, the first
-// finding that is not well. code is its exit code.
+// diagnosis returns what doctor finds on the server and in its directory: for each check, the first
+// finding that is not ok. code is its exit code.
 func diagnosis(t *testing.T, s *mnemetest.Server, data string) (bad map[string]string, code int) {
 	t.Helper()
 	out, stderr, code := s.Run("doctor", "--json", "--data", data)
@@ -60,14 +60,14 @@ func diagnosis(t *testing.T, s *mnemetest.Server, data string) (bad map[string]s
 	return bad, code
 }
 
-// requireEqual makes sure that the read models are what the log makes of them.
+// requireEqual checks that the read models match the log.
 func requireEqual(t *testing.T, s *mnemetest.Server) {
 	t.Helper()
 	out, stderr, code := s.Run("verify")
 	require.Zero(t, code, "%s%s", out, stderr)
 }
 
-// status is what the server says of itself.
+// status returns the server's status.
 func status(t *testing.T, s *mnemetest.Server) (status httpapi.Status) {
 	t.Helper()
 	a := do(t, http.MethodGet, s.HTTP+"/v1/status", nil, nil)
@@ -140,7 +140,7 @@ func TestUpLeavesAReadModelOfAnotherVersionWhereItIs(t *testing.T) {
 	require.NoFileExists(t, file+".damaged-1")
 }
 
-// page is where a table of a file begins.
+// page returns the offset at which a table of a file begins.
 func page(t *testing.T, path, table string) (offset int64) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -190,7 +190,7 @@ func TestARebuildReplacesAReadModelThatIsDamagedWithin(t *testing.T) {
 			require.Contains(t, bad["read model graph"], "failed the read model graph is damaged")
 			require.Contains(t, bad["read model graph"], "→ mneme rebuild graph")
 			if c.state != "" {
-				// A writer that meets the damage stops, and says what helps.
+				// A writer that meets the damage halts, and says what to do.
 				require.Equal(t, http.StatusCreated, publish(t, s, "talk-0", "later", "message.created", map[string]any{"message_id": "later", "role": "user", "content": "later"}).Status)
 				require.Eventually(t, func() bool { return status(t, s).Projections[0].State == c.state }, patience, tick)
 				require.Contains(t, status(t, s).Projections[0].Error, "mneme rebuild graph")
@@ -199,7 +199,7 @@ func TestARebuildReplacesAReadModelThatIsDamagedWithin(t *testing.T) {
 				require.Contains(t, stderr, "the read model graph is damaged")
 				require.Contains(t, stderr, "mneme rebuild graph")
 				a := do(t, http.MethodGet, s.HTTP+"/v1/conversations/talk-0/messages", nil, nil)
-				if a.Status != http.StatusOK { // it may be on a page that is whole
+				if a.Status != http.StatusOK { // it may be on an intact page
 					require.Equal(t, http.StatusServiceUnavailable, a.Status)
 					require.Contains(t, string(a.Body), "mneme rebuild graph")
 				}
@@ -297,7 +297,7 @@ func TestAFullDiskIsToldAndLosesNothing(t *testing.T) {
 	}
 	s.Kill()
 
-	// On a larger disk all is there that was acknowledged.
+	// On a larger disk, everything acknowledged is there.
 	large := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, os.CopyFS(large, os.DirFS(data)))
 	s = mnemetest.Up(t, large)

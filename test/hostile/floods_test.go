@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// repeated is a text again and again, a size in bytes.
+// repeated returns a text repeated up to a size in bytes.
 type repeated struct {
 	text string
 	left int
@@ -27,7 +27,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// packed is the gzip of a text that is repeated up to a size.
+// packed returns the gzip of a text repeated up to a size.
 func packed(t *testing.T, text string, size int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -39,7 +39,7 @@ func packed(t *testing.T, text string, size int) []byte {
 	return out.Bytes()
 }
 
-// What a client sends in a moment does not take the server a minute.
+// An upload that takes a client a moment must not occupy the server for a minute.
 func TestAnImportOfWorthlessLinesIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	s := up(t)
@@ -62,7 +62,7 @@ func TestAnImportOfWorthlessLinesIsBrokenOff(t *testing.T) {
 			})
 			require.Equal(t, http.StatusUnprocessableEntity, got.Status, "%s: %s", name, got.Body)
 			require.Contains(t, string(got.Body), c.says)
-			require.Less(t, time.Since(began), 5*time.Second, name) // as it is, tens of milliseconds
+			require.Less(t, time.Since(began), 5*time.Second, name) // normally tens of milliseconds
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 )
 
-// losses are ways in which a log loses events while nobody looks.
+// losses are the ways in which a log can lose events unnoticed.
 var losses = []struct {
 	name   string
 	seen   bool // by the log's own count, without reading it
@@ -84,8 +84,8 @@ func TestEventsThatVanishFromTheLogComeBackFromNeo4j(t *testing.T) {
 	}
 }
 
-// lose publishes a conversation, damages the log, and looks at what an operator is told
-// and at what comes back.
+// lose publishes a conversation, damages the log, and checks what an operator is told and what is
+// restored.
 func lose(t *testing.T, seen, whole bool, damage func(*testing.T, *mnemetest.Server, string), flags ...string) {
 	data := t.TempDir()
 	flags = append([]string{"--data", data}, flags...)
@@ -139,7 +139,7 @@ func lose(t *testing.T, seen, whole bool, damage func(*testing.T, *mnemetest.Ser
 	require.Contains(t, stderr, "last copy")
 	require.Contains(t, transcript(), "Question 0")
 
-	// Of the message of 100,000 characters the read model has only the beginning.
+	// The read model has only the beginning of the message of 100,000 characters.
 	var repair struct {
 		Missing, Left, Events, Restored uint64
 		Conversations                   []struct {
@@ -159,14 +159,14 @@ func lose(t *testing.T, seen, whole bool, damage func(*testing.T, *mnemetest.Ser
 	read()
 	require.Equal(t, before, status.Stream.Head, "a dry run publishes nothing")
 
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // a second repair finds nothing to do
 		_, stderr, code = s.Run("repair", "log", "--accept")
 		require.Contains(t, []int{0, 3}, code, stderr)
 	}
 	read()
 	require.EqualValues(t, before+repair.Restored, status.Stream.Head)
 	require.Zero(t, status.Stream.Missing)
-	_, stderr, code = s.Run("rebuild", "all", "--force") // what was accepted as lost goes
+	_, stderr, code = s.Run("rebuild", "all", "--force") // losses that were accepted disappear
 	require.Zero(t, code, stderr)
 	out, stderr, code = s.Run("verify")
 	require.Zero(t, code, out+stderr)

@@ -92,7 +92,7 @@ func TestALineThatAnAgentStillWritesIsLeftForLater(t *testing.T) {
 	require.Contains(t, stderr, "line 2: the recording ends inside this line")
 }
 
-// control is the bucket in which rebuilds are asked for.
+// control is the bucket with the requests for rebuilds.
 func control(t *testing.T, s *mnemetest.Server) jetstream.KeyValue {
 	t.Helper()
 	conn, err := nats.Connect(s.NATS)
@@ -130,7 +130,7 @@ func TestARecordNobodyCanReadStopsNeitherStatusNorRebuild(t *testing.T) {
 		require.Contains(t, out, "rebuilt")
 	}
 
-	// One that can be read, and that no rebuild can be.
+	// A record that can be read, but cannot be rebuilt.
 	_, err := bucket.PutString(t.Context(), "rebuild.sqlite.graph", `{"generation":900000,"from":5,"state":"building"}`)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-// The sequences of another log name other events: a read model that has applied more of
-// the old log than the new one holds has not applied the new one.
+// In another log the same sequences are other events. A read model that has applied more of the old
+// log than the new one holds has not applied the new one.
 func TestAReadOfOnesOwnWriteIsNotAnsweredFromAnotherLog(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

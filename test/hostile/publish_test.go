@@ -16,7 +16,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-// raw stores a message as anyone may who reaches the NATS server, and returns its sequence.
+// raw stores a message, as anyone may who can reach the NATS server, and returns its sequence.
 func raw(t *testing.T, s *mnemetest.Server, subject, id, body string) uint64 {
 	t.Helper()
 	conn, err := nats.Connect(s.NATS)

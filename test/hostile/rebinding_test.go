@@ -21,8 +21,8 @@ var binaries = sync.OnceValues(func() (string, error) {
 	return programs.Build("mneme.dev/mneme/cmd/context-api", "mneme.dev/mneme/cmd/ingestor", "mneme.dev/mneme/cmd/file-tracker", "mneme.dev/mneme/cmd/summarizer")
 })
 
-// rebound is a request of a page whose name was made to resolve to this machine: for the
-// browser it is of the same origin.
+// rebound is a request from a page whose host name was made to resolve to this machine, so that the
+// browser considers it same-origin.
 func rebound(host string) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Host = host
@@ -97,7 +97,7 @@ func TestTheCommandLineRefusesSequenceZero(t *testing.T) {
 	require.Zero(t, code, stderr)
 }
 
-// free is a loopback address that nobody listens on.
+// free returns a loopback address on which nobody listens.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,7 +106,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// program starts one of the four programs, and returns where it answers.
+// program starts one of the four programs, and returns its address.
 func program(t *testing.T, name string, env ...string) string {
 	t.Helper()
 	dir, err := binaries()
@@ -129,7 +129,7 @@ func program(t *testing.T, name string, env ...string) string {
 	return url
 }
 
-// statusOf asks with GET; 0 is no answer.
+// statusOf returns the status of a GET; 0 if there is no answer.
 func statusOf(url string) int {
 	response, err := http.Get(url)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package hostile attacks a running mneme as a web page, a tool's result, an agent, an
-// operator's mistake or a failing disk would. Each test states what must hold and fails
-// without its defense. docs/security.md says what is promised, and names these tests.
+// Package hostile attacks a running mneme as a web page, a tool's result, an agent, an operator's
+// mistake or a failing disk would. Each test states what must hold and fails without its defense.
+// docs/security.md lists the promises and names these tests.
 package hostile
 
 import (
@@ -17,7 +17,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-// How long something may take on a busy machine, and how often it is looked at.
+// How long something may take on a busy machine, and how often it is checked.
 const (
 	patience = time.Minute
 	tick     = 20 * time.Millisecond
@@ -29,7 +29,7 @@ func up(t *testing.T, flags ...string) *mnemetest.Server {
 	return mnemetest.UpWith(t, append([]string{"--data", t.TempDir()}, flags...)...)
 }
 
-// answer is what the API answered.
+// answer is an answer of the API.
 type answer struct {
 	Status int
 	Header http.Header
@@ -53,8 +53,8 @@ func do(t *testing.T, method, url string, body []byte, edit func(*http.Request))
 	return answer{response.StatusCode, response.Header, raw}
 }
 
-// publish posts one event over HTTP. kind is the type without its prefix and version, such
-// as "message.created".
+// publish posts one event over HTTP. kind is the type without its prefix and version, such as
+// "message.created".
 func publish(t *testing.T, s *mnemetest.Server, conversation, id, kind string, data map[string]any) answer {
 	t.Helper()
 	event, err := json.Marshal(map[string]any{

@@ -14,8 +14,8 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-// begin opens a connection and writes the beginning of a request, after which the client
-// neither sends nor takes anything.
+// begin opens a connection and writes the beginning of a request. After that the client neither
+// sends nor reads anything.
 func begin(t *testing.T, s *mnemetest.Server, request string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.HTTP, "http://"))
@@ -26,8 +26,8 @@ func begin(t *testing.T, s *mnemetest.Server, request string) {
 	require.NoError(t, err)
 }
 
-// quick is how long an answer may take that nothing holds up: far less than the 10 s for
-// which a request is kept waiting, however busy the machine.
+// quick is how long an undelayed answer may take, even on a busy machine: far less than the 10 s
+// for which a request is kept waiting.
 const quick = 5 * time.Second
 
 func TestIdleBytesDoNotKeepOthersFromPublishing(t *testing.T) {
@@ -37,7 +37,7 @@ func TestIdleBytesDoNotKeepOthersFromPublishing(t *testing.T) {
 		begin(t, s, "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/cloudevents+json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n")
 		begin(t, s, "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/cloudevents-batch+json\r\nContent-Length: 67000000\r\n\r\n[")
 	}
-	// And where the room for large bodies is full, since their bytes have come.
+	// The room for large bodies is also full, because their bytes have arrived.
 	half := strings.Repeat(" ", 48<<20)
 	for range 6 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.HTTP, "http://"))
@@ -71,7 +71,7 @@ func TestClientsThatDoNotReadKeepNobodyFromReading(t *testing.T) {
 	for range 8 {
 		begin(t, s, "GET /v1/conversations/big/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
-	time.Sleep(time.Second) // they have their places
+	time.Sleep(time.Second) // until they hold their places
 	for _, path := range []string{"small/messages", "big/context?max_chars=1000", "small/export", "big/messages?limit=1", "small/export"} {
 		began := time.Now()
 		got := do(t, http.MethodGet, s.HTTP+"/v1/conversations/"+path, nil, nil)

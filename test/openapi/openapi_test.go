@@ -1,6 +1,6 @@
-// Package openapi tests the running program against the description it gives of
-// itself, with schemathesis: requests made from the document, right ones and wrong
-// ones, and what answers hold used in further requests. `make test-all` runs it.
+// Package openapi tests the running program against its own OpenAPI document with schemathesis. It
+// makes valid and invalid requests from the document, and uses values from answers in further
+// requests. `make test-all` runs it.
 package openapi
 
 import (
@@ -22,7 +22,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-func TestTheServerKeepsWhatItsDocumentSays(t *testing.T) {
+func TestTheServerMatchesItsDocument(t *testing.T) {
 	if !mnemetest.All {
 		t.Skip("takes minutes: make test-all")
 	}
@@ -42,7 +42,7 @@ func TestTheServerKeepsWhatItsDocumentSays(t *testing.T) {
 	}
 	t.Logf("%s", out)
 
-	// Whatever it sent, the read models are what the log makes.
+	// Whatever was sent, the read models must match the log.
 	var verified httpapi.Verification
 	require.NoError(t, json.Unmarshal(post(t, s.HTTP+"/v1/verify", "", nil), &verified))
 	require.True(t, verified.Equal)
@@ -58,8 +58,8 @@ func abs(t *testing.T, path string) string {
 	return path
 }
 
-// fill gives the server conversations to answer about: transcripts, and a result so
-// long that the read model keeps a part of it.
+// fill gives the server conversations to answer about: transcripts, and a result so long that the
+// read model keeps only part of it.
 func fill(t *testing.T, s *mnemetest.Server) {
 	t.Helper()
 	program, err := mnemetest.Binary()

@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// store is what the projections' stores have in common: positions and failed events.
+// store is the common part of the projections' stores: positions and failed events.
 type store struct {
 	*db
 	dialect
@@ -20,19 +20,19 @@ type store struct {
 	reader     bool // it can't write
 }
 
-// dialect is what a projection's store says in Cypher.
+// dialect holds the Cypher of a projection's store.
 type dialect struct {
 	projection   string // graph
-	prefixed     string // Graph, the beginning of the engine's labels
+	prefixed     string // Graph, the prefix of the engine's labels
 	conversation string // the label of its conversations
 	holders      string // looks up $in.keys, and which of $in.conversations were deleted
 
-	others []string // what a batch sends beside its pieces, with lists in $in
-	writes []piece  // the writing of a batch, in order
-	link   string   // after the commit, with what other partitions may have made meanwhile; before the settling
-	tidy   []piece  // after that
-	mend   []string // as link, for all that is there
-	sweeps []string // each deletes up to $limit nodes of the conversation $key and tells how many
+	others []string // parameters of a batch in addition to its pieces, with lists in $in
+	writes []piece  // the writes of a batch, in order
+	link   string   // run after the commit and before settling, for what other partitions may have made meanwhile
+	tidy   []piece  // run after settling
+	mend   []string // link, for everything that exists
+	sweeps []string // each deletes up to $limit nodes of the conversation $key and returns how many
 }
 
 // Close ends the connections. The store can't be used afterwards.
@@ -54,8 +54,8 @@ func scanCheckpoint(list []any) (cp projection.Checkpoint, err error) {
 	return cp, v.err
 }
 
-// The checkpoint of a partition. The SET takes its write lock before anything is read,
-// for Neo4j reads what was committed, and not what another owner is about to commit.
+// The checkpoint of a partition. SET takes the write lock before anything is read, because Neo4j
+// reads committed data and would miss what another owner is about to commit.
 const (
 	makeCheckpoint = `MERGE (k:$EngineCheckpoint {key: $key})
 		ON CREATE SET k.generation = $generation, k.partition = $partition, k.epoch = 0, k.seq = 0
@@ -63,14 +63,13 @@ const (
 	lockCheckpoint = "MATCH (k:$EngineCheckpoint {key: $key}) SET k.lock = k.partition RETURN " + checkpointFields
 	saveCheckpoint = `MATCH (k:$EngineCheckpoint {key: $key}) SET k.epoch = $epoch, k.seq = $seq, k.event = $event,
 		k.fingerprint = $fingerprint, k.applied = $applied, k.duplicates = $duplicates, k.halted = $halted`
-	// What was committed is there as a whole.
+	// Readers may see everything up to this commit.
 	settle = "MERGE (s:$EngineSettled {key: $key}) SET s.seq = $seq"
-	// The same after a batch, unless it comes late. The first SET takes the lock.
+	// The same after a batch, unless a later batch was faster. The first SET takes the lock.
 	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq"
 
-	// Repairs are counted in the transaction that makes them and shown after its commit,
-	// because a reader that knew the new count could still see some of the old rows and
-	// cache them as the new ones.
+	// Repairs are counted in the transaction that makes them and shown after its commit: a reader
+	// that knew the new count earlier could still see some of the old rows and cache them as new.
 	countRepair = `MATCH (k:$EngineCheckpoint {key: $key}) MATCH (s:$EngineSettled {key: k.key})
 		SET k.repairs = coalesce(k.repairs, s.repairs, 0) + 1`
 	// The first SET takes the lock, as in settleAfter.
@@ -88,9 +87,8 @@ func checkpointParams(key string, cp projection.Checkpoint) map[string]any {
 	}
 }
 
-// Acquire implements projection.Store. What an owner before has left half done is
-// finished: everything that was committed is shown, children are linked, deleted
-// conversations are emptied.
+// Acquire implements projection.Store. It finishes what an earlier owner left half done: it shows
+// everything that was committed, links children, and empties deleted conversations.
 func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) (cp projection.Checkpoint, err error) {
 	key := s.checkpointKey(partition)
 	_, err = s.attempt(ctx, partition, false, func(t *tx) error {
@@ -123,8 +121,8 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 	return cp, s.recover(ctx, key)
 }
 
-// mayBegin refuses to begin a generation anew that was superseded: a process that did not
-// run for a while does not know it yet. The lock keeps who discards generations waiting.
+// mayBegin refuses to recreate a generation that was superseded, because a process that was
+// suspended may not know yet. The lock makes a process that discards generations wait.
 func (t *tx) mayBegin(ctx context.Context) error {
 	rows, err := t.run(ctx, lockServing, map[string]any{"key": t.projection})
 	if err != nil {
@@ -167,8 +165,7 @@ func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason st
 	return classify(err)
 }
 
-// Checkpoints implements projection.ReadStore. Their sequences are those that readers
-// see.
+// Checkpoints implements projection.ReadStore. It returns the sequences that readers see.
 func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, err error) {
 	rows, err := s.read(ctx, s.engine(selectCheckpoints), map[string]any{"prefix": s.prefix()})
 	if err != nil {
@@ -194,7 +191,7 @@ const (
 	selectFailed = `MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq > $after AND CASE $tenant WHEN '' THEN true ELSE f.tenant = $tenant END
 		AND CASE $class WHEN '' THEN true ELSE f.class = $class END
 		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason ORDER BY f.generation, f.seq LIMIT $limit`
-	// Those of a conversation are few, and no index has them in order: that is made here.
+	// A conversation's failed events are few, and no index orders them, so sort them here.
 	selectFailedOf = `MATCH (f:$EngineFailedEvent {conversation: $key}) WHERE f.seq > $after AND CASE $class WHEN '' THEN true ELSE f.class = $class END
 		RETURN f.seq, f.tenant, f.id, f.event_id, f.type, f.class, f.reason`
 	countFailed = "MATCH (f:$EngineFailedEvent) WHERE f.generation = $generation AND f.seq >= 0 RETURN f.class, count(*)"
@@ -265,7 +262,7 @@ func (s *store) Holders(ctx context.Context, claims []projection.Claim) (map[int
 	return found, err
 }
 
-// holdersOf are the parameters of a look for holders.
+// holdersOf returns the parameters of a lookup of holders.
 func holdersOf(conversations, keys []string) map[string]any {
 	if conversations == nil {
 		conversations = []string{}
@@ -314,7 +311,7 @@ func (s *store) hashes(ctx context.Context, hash func(context.Context, events.Co
 		if err != nil {
 			return err
 		}
-		if h.Hash == (events.Digest{}) { // not yet to be seen
+		if h.Hash == (events.Digest{}) { // not visible to readers yet
 			continue
 		}
 		if err := yield(h); err != nil {

@@ -16,20 +16,18 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// piece is a part of the writing of a batch: a statement for the rows that are collected
-// under a name.
+// piece is a part of a batch's writes: a statement and the rows collected for it under a name.
 type piece struct {
 	name      string
 	statement string
-	columns   []string // what of a row it uses, as a list; none: its rows are values
+	columns   []string // the fields of a row that it uses, sent as a list; none: its rows are values
 }
 
-// fieldOfRow is what a statement uses of its row r.
+// fieldOfRow matches a field that a statement uses of its row r.
 var fieldOfRow = regexp.MustCompile(`\br\.(\w+)`)
 
-// newPiece makes a piece of a statement that begins with UNWIND $in.rows AS r and names
-// the fields of r. They go to the server as lists, which it reads in half the time that
-// it takes for maps.
+// newPiece makes a piece of a statement that begins with UNWIND $in.rows AS r and names the fields
+// of r. Rows go to the server as lists, which it reads in half the time of maps.
 func newPiece(name, statement string) piece {
 	p := piece{name: name}
 	p.statement = fieldOfRow.ReplaceAllStringFunc(statement, func(field string) string {
@@ -44,7 +42,7 @@ func newPiece(name, statement string) piece {
 	return p
 }
 
-// params are those of the statement for rows.
+// params returns the statement's parameters for rows.
 func (p piece) params(rows []any) map[string]any {
 	if len(p.columns) == 0 {
 		return in("rows", rows)
@@ -60,30 +58,29 @@ func (p piece) params(rows []any) map[string]any {
 	return in("rows", lists)
 }
 
-// in are the parameters of a statement that takes a list, $in.<name>. The list is in a
-// map since Neo4j plans a statement anew for each length, 1, 10, 100 or more, of a list
-// among its parameters.
+// in returns the parameters of a statement that takes a list, $in.<name>. The list is inside a map
+// because Neo4j plans a statement again for each order of magnitude of a list parameter's length.
 func in(name string, list any) map[string]any {
 	return map[string]any{"in": map[string]any{name: list}}
 }
 
-// tx is the part of a transaction that the projections share. What is to be written is
-// collected and goes to the server at the end.
+// tx is the common part of the projections' transactions. It collects writes and sends them to the
+// server at the end.
 type tx struct {
 	*store
 	ctx       neo4j.ManagedTransaction
 	partition int
-	look      bool // look for the holders of keys; else take them all for free
-	assumed   bool // some were taken so
+	look      bool // look up the holders of keys; otherwise assume that all are free
+	assumed   bool // some keys were assumed free
 	claims    map[uint64][]projection.Claim
 	rows      map[string][]any
-	after     map[string][]any // for after the commit
+	after     map[string][]any // to do after the commit
 	advanced  *projection.Checkpoint
 	sweeping  bool // a conversation was deleted
-	repairing bool // a conversation was dropped: its rows come batch after batch
+	repairing bool // a conversation was dropped; its rows follow batch by batch
 }
 
-// attempt runs fn in one transaction, again if it was disturbed.
+// attempt runs fn in one transaction, and again if it was disturbed.
 func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*tx) error) (t *tx, err error) {
 	err = s.inTransaction(ctx, s.WriteTimeout, func(managed neo4j.ManagedTransaction) error {
 		t = &tx{store: s, ctx: managed, partition: partition, look: look, claims: map[uint64][]projection.Claim{}, rows: map[string][]any{}, after: map[string][]any{}}
@@ -101,16 +98,16 @@ func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*
 	return t, err
 }
 
-// errUnwritten says that an event leaves no row, because its conversation was deleted
-// later in the batch: nothing would tell that its keys are taken.
+// errUnwritten means that an event leaves no row, because its conversation was deleted later in the
+// batch. Then no constraint would show that its keys are taken.
 var errUnwritten = errors.New("a claim is not written")
 
-// errAssumed says that the engine could not use what it was told of claims, without a
-// look: an event that a reducer refuses may be a repeat.
+// errAssumed means that the engine needs a lookup of the claims: an event that a reducer refuses
+// may be a repeat.
 var errAssumed = errors.New("keys were taken for free")
 
-// transact runs fn in one transaction and shows what it did once it is committed. Keys
-// are taken for free at first: almost always they are.
+// transact runs fn in one transaction and shows the result after the commit. It first assumes that
+// all keys are free, as they nearly always are.
 func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error) error {
 	t, err := s.attempt(ctx, partition, false, fn)
 	if codeOf(err) == constraintViolated || errors.Is(err, errUnwritten) || errors.Is(err, errAssumed) {
@@ -120,14 +117,14 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error)
 		return classify(err)
 	}
 	if err := s.finish(ctx, t); err != nil {
-		// Not the batch's fault, which is stored: the next owner does the rest.
+		// The batch is stored, so this is not its failure; the next owner does the rest.
 		return fmt.Errorf("%w after a commit: %v", projection.ErrUnavailable, err)
 	}
 	return nil
 }
 
-// finish does what comes after the commit of a batch: it links what other partitions may
-// have made meanwhile, and says that everything is settled. [store.Acquire] does it too.
+// finish does the work after the commit of a batch: it links what other partitions may have made
+// meanwhile, and marks everything as settled. [store.Acquire] does it too.
 func (s *store) finish(ctx context.Context, t *tx) error {
 	key := s.checkpointKey(t.partition)
 	if t.advanced != nil {
@@ -157,7 +154,7 @@ func (s *store) finish(ctx context.Context, t *tx) error {
 	return nil
 }
 
-// linkAndSettle is link and, if it succeeds, settleAfter.
+// linkAndSettle runs link and, if it succeeds, settleAfter.
 func (d dialect) linkAndSettle() string {
 	if d.link == "" {
 		return settleAfter
@@ -170,10 +167,10 @@ func (t *tx) run(ctx context.Context, statement string, params map[string]any) (
 	return run(ctx, t.engine(statement), func(query string) (neo4j.ResultWithContext, error) { return t.ctx.Run(ctx, query, params) })
 }
 
-// add is a row for a piece.
+// add collects a row for a piece.
 func (t *tx) add(name string, r any) { t.rows[name] = append(t.rows[name], r) }
 
-// flush writes what was collected, and the checkpoint.
+// flush writes the collected rows and the checkpoint.
 func (t *tx) flush(ctx context.Context) error {
 	if err := t.flushRows(ctx); err != nil || t.advanced == nil {
 		return err
@@ -182,7 +179,7 @@ func (t *tx) flush(ctx context.Context) error {
 	return err
 }
 
-// flushRows writes what was collected, a statement for each piece.
+// flushRows writes the collected rows, one statement for each piece.
 func (t *tx) flushRows(ctx context.Context) error {
 	for _, p := range t.writes {
 		if rows := t.rows[p.name]; len(rows) > 0 {
@@ -195,7 +192,7 @@ func (t *tx) flushRows(ctx context.Context) error {
 	return nil
 }
 
-// errNotAcquired says that a partition has no checkpoint.
+// errNotAcquired means that a partition has no checkpoint.
 var errNotAcquired = errors.New("the partition was never acquired")
 
 // Checkpoint implements projection.Tx.
@@ -216,10 +213,10 @@ func (t *tx) Advance(_ context.Context, cp projection.Checkpoint) error {
 	return nil
 }
 
-// Claim implements projection.Tx. The keys are written with the rows of their events.
-// Without a look a violated constraint tells that a key was not free, but only of events
-// that are written: if one is refused because of another of the list, a look says who
-// holds its other key.
+// Claim implements projection.Tx. The keys are written with the rows of their events. Without a
+// lookup, a violated constraint shows that a key was taken, but only for events that are written.
+// If an event is refused because of another one in the list, a lookup finds the holder of its other
+// key.
 func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
 	if !t.look {
 		if held := t.take(claims, map[events.Digest]projection.Claim{}); len(held) == 0 {
@@ -236,7 +233,7 @@ func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 	return t.take(claims, stored), nil
 }
 
-// take gives each event its keys if nobody has taken one of them, and returns who has.
+// take gives each event its keys if all of them are free, and returns the holders of the rest.
 func (t *tx) take(claims []projection.Claim, taken map[events.Digest]projection.Claim) map[int]projection.Claim {
 	held := map[int]projection.Claim{}
 	for first, end := 0, 0; first < len(claims); first = end {
@@ -280,8 +277,8 @@ func (t *tx) stored(ctx context.Context, claims []projection.Claim) (map[events.
 	return held, err
 }
 
-// lookForHolders is the look of a dialect for the holders of keys: its conversations that
-// were deleted, the label of all its events, and those of events whose payloads have ids.
+// lookForHolders returns a dialect's lookup of the holders of keys: its deleted conversations, the
+// label of all its events, and the labels of events whose payloads have ids.
 func lookForHolders(conversation, event string, payloads ...string) string {
 	const of = " RETURN e.conversation AS conversation, key AS claimed, e.seq AS seq, e.content_digest AS content"
 	parts := []string{
@@ -294,13 +291,13 @@ func lookForHolders(conversation, event string, payloads ...string) string {
 	return "CALL () { " + strings.Join(parts, " UNION ALL ") + " } RETURN conversation, claimed, seq, content"
 }
 
-// tombstone is the piece that makes a conversation a tombstone, and what else that takes.
+// tombstone returns the piece that turns a conversation into a tombstone, and any related pieces.
 func tombstone(conversation, more string) piece {
 	return newPiece("deleted", "UNWIND $in.rows AS r MATCH (c:"+conversation+" {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"+more)
 }
 
-// addEvents keeps what events have claimed that no other row of theirs has. In a
-// conversation that is not there any more the tombstone holds every key.
+// addEvents stores the claims of events that no other row of theirs holds. In a deleted
+// conversation the tombstone holds every key.
 func (t *tx) addEvents(isThere func(events.ConversationID) bool) {
 	for _, seq := range slices.Sorted(maps.Keys(t.claims)) {
 		if id := t.claims[seq][0].Conversation; isThere(id) {
@@ -309,14 +306,14 @@ func (t *tx) addEvents(isThere func(events.ConversationID) bool) {
 	}
 }
 
-// claimed is the row of an event, with what it has claimed.
+// claimed returns the row of an event with its claims.
 func (t *tx) claimed(id events.ConversationID, seq uint64) row {
 	r := row{"conversation": t.key(id), "seq": number(seq)}
 	t.claim(r, seq)
 	return r
 }
 
-// claim gives the row of an event what the event has claimed.
+// claim adds the claims of an event to its row.
 func (t *tx) claim(r row, seq uint64) {
 	for i, c := range t.claims[seq] {
 		r["content_digest"] = c.Content.String()
@@ -329,8 +326,8 @@ func (t *tx) claim(r row, seq uint64) {
 	delete(t.claims, seq)
 }
 
-// Fail implements projection.Tx. It is the last of a batch: where others follow in the
-// same transaction they must find its rows.
+// Fail implements projection.Tx. It is the last call of a batch: if another batch follows in the
+// same transaction, it must find these rows.
 func (t *tx) Fail(ctx context.Context, failed []projection.Failed) error {
 	for i := range failed {
 		f := &failed[i]
@@ -346,19 +343,19 @@ func (t *tx) Fail(ctx context.Context, failed []projection.Failed) error {
 	return nil
 }
 
-// fail is the piece that lists failed events.
+// fail returns the piece that records failed events.
 func fail(prefixed string) piece {
 	return newPiece("failed", "UNWIND $in.rows AS r MERGE (f:"+prefixed+`FailedEvent {generation: r.generation, seq: r.seq})
 		ON CREATE SET f.conversation = r.conversation, f.tenant = r.tenant, f.id = r.id, f.event_id = r.event_id, f.type = r.type, f.class = r.class, f.reason = r.reason`)
 }
 
-// clean makes what an invalid event said of itself fit for a text.
+// clean makes the fields of an invalid event valid text.
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// pace says how much is deleted at once.
+// pace limits how much is deleted at once.
 type pace struct {
 	rows int64 // nodes in one transaction
-	rest int   // for how many times as long as that took the server is left to others behind it
+	rest int   // after each, leave the server alone for this many times as long as it took
 }
 
 var (
@@ -385,8 +382,8 @@ func (s *store) sweep(ctx context.Context, checkpoint string) error {
 	return nil
 }
 
-// drain runs a statement of a sweep until it finds no more. Where its rows are more than
-// the server's memory has room for, each time by half as many.
+// drain runs a statement of a sweep until it finds no more rows. If they exceed the server's
+// memory, it halves the number of rows each time.
 func (s *store) drain(ctx context.Context, statement string, params map[string]any, by pace) error {
 	for limit := by.rows; ; {
 		params["limit"] = limit
@@ -423,14 +420,14 @@ func (t *tx) Drop(ctx context.Context, id events.ConversationID) error {
 	return err
 }
 
-// empty deletes the nodes of a label that belong to a conversation, by the index on it
-// and these properties.
+// empty returns a statement that deletes the nodes of a label that belong to a conversation, by the
+// index on it and these properties.
 func empty(label string, by ...string) string {
 	return "MATCH (n:" + label + ") WHERE n.conversation = $key" + areThere(by) + " WITH n LIMIT $limit DETACH DELETE n RETURN count(*)"
 }
 
-// areThere says that a node has properties, for an index is used only if a statement
-// speaks of all that it is on.
+// areThere states that a node has properties: Neo4j uses an index only if the statement mentions
+// all of its properties.
 func areThere(properties []string) (where string) {
 	for _, name := range properties {
 		where += " AND n." + name + " IS NOT NULL"

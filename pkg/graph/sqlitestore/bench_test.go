@@ -11,8 +11,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// BenchmarkApply applies realistic events (20 conversations side by side, turns of
-// four steps with calls and results of 2 KB) in batches as the projector makes them.
+// BenchmarkApply applies realistic events (20 interleaved conversations, turns of four steps with
+// calls and results of 2 KB) in the projector's batches.
 func BenchmarkApply(b *testing.B) {
 	history := storetest.Realistic(20, 60).Messages
 	b.Run("graph", func(b *testing.B) {
@@ -40,7 +40,7 @@ func benchmarkApply[U projection.Unit](b *testing.B, p projection.Projection[U],
 		require.NoError(b, err)
 		applied += len(history)
 
-		b.StopTimer() // the same events once more: forget the conversations
+		b.StopTimer() // the same events again: forget the conversations
 		require.NoError(b, forget(b, s, history))
 		cp.Seq = 0
 		require.NoError(b, s.Update(b.Context(), 0, func(tx projection.Tx[U]) error { return tx.Advance(b.Context(), cp) }))

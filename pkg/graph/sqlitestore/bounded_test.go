@@ -19,11 +19,11 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// What an append and a read of the newest N cost must not depend on how long the
-// conversation is. It is proved on the plans of the statements that are really
-// used, and on the number of pages that SQLite looks at.
+// The cost of an append and of a read of the newest N must not depend on the length of the
+// conversation. These tests check the plans of the statements actually used, and count the pages
+// that SQLite reads.
 
-// stores are both stores, with the history that goes into them.
+// stores holds both stores and their history.
 type stores struct {
 	graph   *Graph
 	files   *Files
@@ -33,10 +33,10 @@ type stores struct {
 	covered map[string]*covered // by conversation
 }
 
-// covered is how far the summaries of a conversation have come.
+// covered tracks the summaries of a conversation.
 type covered struct {
 	next []uint64   // by level, from 1: where the next range begins
-	open [][]string // by level: the ids of those that are not consolidated
+	open [][]string // by level: the ids not consolidated yet
 }
 
 func openStores(t *testing.T) *stores {
@@ -80,8 +80,8 @@ func (s *stores) add(conversation string, p events.Payload) {
 	s.history.Add(conversation, p)
 }
 
-// summarise covers what the conversation has so far, and consolidates each three
-// summaries of a level. Each of them has a revision.
+// summarise covers the conversation so far, and consolidates every three summaries of a level. Each
+// summary has a revision.
 func (s *stores) summarise(name string) {
 	c, last := s.covered[name], s.history.Next-1
 	var children []string
@@ -101,7 +101,7 @@ func (s *stores) summarise(name string) {
 	}
 }
 
-// everything is one event of each kind, with what makes each of them do the most.
+// everything returns one event of each kind, chosen to make each event do as much work as possible.
 func (s *stores) everything(c string) {
 	n := int(s.history.Next)
 	no := false
@@ -117,11 +117,11 @@ func (s *stores) everything(c string) {
 	s.add(c, &events.ToolCondensed{ToolCallID: "nobody", Content: "of no result", Model: "m"}) // refused
 	s.add(c, &events.ToolCondensed{ToolCallID: fmt.Sprint("k", n), Content: "short", Model: "m"})
 	s.summarise(c)
-	s.history.AddAs(c, "again", &events.MessageCreated{MessageID: "again", Role: "user"}) // a duplicate from the second time on
+	s.history.AddAs(c, "again", &events.MessageCreated{MessageID: "again", Role: "user"}) // a duplicate after the first time
 	s.history.AddAs(c, "clash", &events.MessageCreated{MessageID: "clash", Role: "user", Content: title})
 }
 
-// newest is every read of the newest N.
+// newest runs every read of the newest N.
 func (s *stores) newest(t *testing.T, c string) {
 	t.Helper()
 	ctx, id := t.Context(), events.ConversationID{Tenant: "t", ID: c}
@@ -190,7 +190,7 @@ func (s *stores) newest(t *testing.T, c string) {
 	require.NoError(t, err)
 }
 
-// about is every read of mentions of code.
+// about runs every read of code mentions.
 func (s *stores) about(t *testing.T, q graph.CodeQuery) []graph.AboutCode {
 	t.Helper()
 	list, _, err := graph.ConversationsAbout(t.Context(), s.graph, s.files, "t", q)
@@ -198,7 +198,7 @@ func (s *stores) about(t *testing.T, q graph.CodeQuery) []graph.AboutCode {
 	return list
 }
 
-// newestSummaries is every read of the newest summaries, and of those of the past too.
+// newestSummaries runs every read of the newest summaries, including those that look into the past.
 func (s *stores) newestSummaries(t *testing.T, id events.ConversationID, last uint64) {
 	t.Helper()
 	ctx := t.Context()
@@ -255,16 +255,16 @@ func TestEveryStatementOfAppendsAndNewestReadsIsASeek(t *testing.T) {
 	}
 }
 
-// inWords are the steps that seek a term in a full-text index, or a row. SQLite says SCAN of
-// every virtual table; = is a row, M a term, and 192 the index's own order of rows from the
-// last one.
+// inWords matches the steps that seek a term in a full-text index, or a row. SQLite says SCAN for
+// every virtual table; = is a row, M a term, and 192 the index's own order of rows from the last
+// one.
 var inWords = regexp.MustCompile(`^SCAN (title_)?words VIRTUAL TABLE INDEX (0:=|192:M1)$`)
 
-// overParameters are the steps of a plan that go through what a statement was given, or
-// through as many rows; and through partitions, which are few.
+// overParameters matches the steps that loop over a statement's parameters, over as many rows, or
+// over partitions, which are few.
 var overParameters = []string{"SCAN checkpoint", "SCAN k VIRTUAL TABLE INDEX 1:", "SCAN 32-ROW VALUES CLAUSE", "SCAN CONSTANT ROW", "CO-ROUTINE k", "SCAN k", "CO-ROUTINE first", "SCAN first", "CREATE BLOOM FILTER"}
 
-// plan is how SQLite carries a statement out.
+// plan returns SQLite's plan for a statement.
 func plan(t *testing.T, c *conn, statement string) (steps []string) {
 	t.Helper()
 	switch statement {
@@ -282,7 +282,7 @@ func plan(t *testing.T, c *conn, statement string) (steps []string) {
 	return steps
 }
 
-func TestWhatHasMetIsNotStored(t *testing.T) {
+func TestMatchedCallsAndResultsAreNotStored(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)
 	waiting := func() (n int) {
@@ -309,14 +309,14 @@ func TestWhatHasMetIsNotStored(t *testing.T) {
 	require.Zero(t, waiting())
 }
 
-func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
+func TestALongConversationCostsNoMoreThanAShortOne(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)
 	rounds := 2500 // of ten events
 	if testing.Short() {
 		rounds = 300
 	}
-	for _, c := range []string{"long", "short", "warm"} { // a role that is rare
+	for _, c := range []string{"long", "short", "warm"} { // a rare role
 		s.add(c, &events.MessageCreated{MessageID: "first", Role: "assistant"})
 	}
 	for n := range rounds {
@@ -341,13 +341,13 @@ func TestALongConversationCostsWhatAShortOneCosts(t *testing.T) {
 		short, long := cost("short", do), cost("long", do)
 		t.Logf("%s: %d pages in the short conversation, %d in the long one", name, short, long)
 		require.Positive(t, short)
-		// Trees are looked at from their roots, so it is the same but for the page
-		// that a position happens to lie on.
+		// SQLite descends trees from the root, so the counts are the same except for the page where
+		// a position happens to be.
 		require.LessOrEqual(t, float64(long), 1.2*float64(short), name)
 	}
 }
 
-func TestAFileOfManyConversationsCostsWhatOneOfFewCosts(t *testing.T) {
+func TestManyConversationsInAFileCostNoMoreThanFew(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)
 	mention := func(name, c string, n int) {
@@ -374,13 +374,13 @@ func TestAFileOfManyConversationsCostsWhatOneOfFewCosts(t *testing.T) {
 		few, many := cost(query("few.go")), cost(query("many.go"))
 		t.Logf("%s: %d pages of 60 mentions, %d of 3000", name, few, many)
 		require.Positive(t, few)
-		// Conversations are found among the newest 200, not 60; of accesses an index is read on,
-		// up to graph.MaxMentions.
+		// A search reads up to the newest 200 mentions of a file, so 200 against 60 here; reads of
+		// accesses follow an index for up to graph.MaxMentions.
 		require.LessOrEqual(t, many, 6*few, name)
 	}
 }
 
-func TestATurnOfThousandsOfRowsIsListedAtTheCostOfAShortOne(t *testing.T) {
+func TestAGiantTurnIsListedAtTheCostOfAShortOne(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)
 	for c, calls := range map[string]int{"short": 30, "giant": 3000, "warm": 30} {
@@ -406,7 +406,7 @@ func TestATurnOfThousandsOfRowsIsListedAtTheCostOfAShortOne(t *testing.T) {
 	require.LessOrEqual(t, float64(giant), 1.2*float64(short))
 }
 
-// pages counts the pages that the connections have looked at so far.
+// pages counts the pages that the connections have read so far.
 func (s *stores) pages(t *testing.T) (n int) {
 	t.Helper()
 	count := func(c *conn) {

@@ -68,7 +68,7 @@ func TestEmbeddingsCacheConformance(t *testing.T) {
 	}})
 }
 
-func TestACacheOfEmbeddingsHasOneProcess(t *testing.T) {
+func TestACacheOfEmbeddingsAdmitsOneProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "embeddings-cache.db")
 	first, err := OpenEmbeddingsCache(t.Context(), path)
@@ -89,7 +89,7 @@ func TestGenerationsConformance(t *testing.T) {
 	storetest.RunGenerations(t, newPlace)
 }
 
-func TestTheGenerationThatServesIsAlwaysWhole(t *testing.T) {
+func TestTheServingGenerationIsAlwaysComplete(t *testing.T) {
 	t.Parallel()
 	storetest.RunGenerationsLaw(t, newPlace)
 }
@@ -107,7 +107,7 @@ func newPlace(t *testing.T) storetest.Place {
 	}
 }
 
-// refuse puts a trigger into the file that refuses rows with a text in a column.
+// refuse adds a trigger that refuses rows with a given text in a column.
 func refuse(projection, table, column string) func(context.Context, string, string) (func() error, error) {
 	return func(ctx context.Context, dir, text string) (func() error, error) {
 		script := func(s string) error {

@@ -18,8 +18,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// trouble names what SQLite says of a damaged file and of a disk that does not work.
-// Every error of a db passes through it, on its way out.
+// trouble translates SQLite's errors about a damaged file or a failing disk. Every error that
+// leaves a db passes through it.
 func (d *db) trouble(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -34,24 +34,24 @@ func (d *db) trouble(err error) error {
 	return err
 }
 
-// isNoTransaction tells whether there was no transaction to roll back.
+// isNoTransaction reports whether there was no transaction to roll back.
 func isNoTransaction(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR
 }
 
-// projectionOf is the projection whose read model has a path, "" if none has (see [Path]).
+// projectionOf returns the projection whose read model has a path, "" if none has (see [Path]).
 func projectionOf(path string) string {
 	name := filepath.Base(path)
 	return name[:max(strings.LastIndexByte(name, '-'), 0)]
 }
 
-// aside is what the name of a damaged file ends in, before a number.
+// aside ends the name of a damaged file, before a number.
 const aside = ".damaged-"
 
-// SetAside renames a damaged file, and what belongs to it, so that its name is free and
-// what it holds is kept. The new name ends in the lowest number that nothing has yet. It
-// returns [ErrLocked] while a writer has the file open.
+// SetAside renames a damaged file and its companion files, so that its name is free and its content
+// is kept. The new name ends in the lowest free number. It returns [ErrLocked] while a writer has
+// the file open.
 func SetAside(path string) (to string, err error) {
 	lock := flock.New(path + ".lock")
 	locked, err := lock.TryLock()
@@ -65,7 +65,7 @@ func SetAside(path string) (to string, err error) {
 	for n := 1; to == "" || exists(to); n++ {
 		to = fmt.Sprintf("%s%s%d", path, aside, n)
 	}
-	// The database goes last: a log without it would be taken for that of the next file.
+	// The database goes last: a log without it would be taken for the log of the next database.
 	for _, suffix := range []string{"-wal", "-shm", ""} {
 		if err := os.Rename(path+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
@@ -74,7 +74,7 @@ func SetAside(path string) (to string, err error) {
 	return to, nil
 }
 
-// exists tells whether there is a file of a name, or something that belongs to one.
+// exists reports whether there is a file of this name, or a companion of one.
 func exists(path string) bool {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if _, err := os.Lstat(path + suffix); !errors.Is(err, fs.ErrNotExist) {
@@ -99,10 +99,9 @@ func AllSetAside(dir string) (list []string, err error) {
 	return list, err
 }
 
-// Check reads the file of a read model to its end and looks whether its structure is
-// whole, which takes about a second a gigabyte. It does not compare what the rows say:
-// a verification does. It returns a [*projection.DamagedError], and ctx's error if the
-// time did not suffice.
+// Check reads the file of a read model to its end and checks its structure, which takes about a
+// second per gigabyte. It does not compare the content of rows; a verification does. It returns a
+// [*projection.DamagedError], or ctx's error if time ran out.
 func Check(ctx context.Context, path string) error {
 	d, err := sql.Open("sqlite", dsn(path, "ro", "busy_timeout(10000)", "query_only(1)", readerCache))
 	if err != nil {

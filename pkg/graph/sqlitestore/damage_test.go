@@ -32,7 +32,7 @@ func spoil(t *testing.T, path string, offset, n int64) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-// rootOf is where a table's first page lies.
+// rootOf returns the offset of a table's first page.
 func rootOf(t *testing.T, path, table string) (offset int64) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -78,7 +78,7 @@ func TestDamageWithinAFileIsNamedByWritersAndReaders(t *testing.T) {
 	spoil(t, path, rootOf(t, path, "checkpoint"), 4096)
 	requireDamaged(t, Check(t.Context(), path))
 	s, err := OpenGraph(t.Context(), path)
-	require.NoError(t, err, "what is read at the start is whole")
+	require.NoError(t, err, "the pages read at the start are intact")
 	defer s.Close()
 	_, err = s.Acquire(t.Context(), 0, "v1")
 	requireDamaged(t, err)
@@ -109,7 +109,7 @@ func TestAFullDiskIsNamedAndPasses(t *testing.T) {
 			return err
 		})
 	}
-	limit("1") // as many as there are
+	limit("1") // no room for more
 	err = fill()
 	require.ErrorIs(t, err, projection.ErrDisk)
 	require.NotErrorIs(t, err, projection.ErrDamaged)
@@ -118,7 +118,7 @@ func TestAFullDiskIsNamedAndPasses(t *testing.T) {
 	require.NoError(t, fill())
 }
 
-func TestADamagedFileIsSetAsideWithItsLogUnderANameThatIsFree(t *testing.T) {
+func TestADamagedFileIsSetAsideWithItsLogUnderAFreeName(t *testing.T) {
 	t.Parallel()
 	path := made(t, 1)
 	dir := filepath.Dir(path)
@@ -126,7 +126,7 @@ func TestADamagedFileIsSetAsideWithItsLogUnderANameThatIsFree(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 	require.NoError(t, os.WriteFile(path+"-wal", []byte("log"), 0o600))
-	require.NoError(t, os.WriteFile(path+".damaged-1-wal", []byte("what a move that was cut off left"), 0o600))
+	require.NoError(t, os.WriteFile(path+".damaged-1-wal", []byte("the rest of an interrupted move"), 0o600))
 
 	to, err := SetAside(path)
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestADamagedFileIsSetAsideWithItsLogUnderANameThatIsFree(t *testing.T) {
 
 	b, err := NewGenerations(dir).Builds(t.Context(), "graph")
 	require.NoError(t, err)
-	require.Equal(t, 1, b.Last, "what was set aside is no generation")
+	require.Equal(t, 1, b.Last, "a file set aside is not a generation")
 }
 
 func TestADamagedGenerationServesOnlyIfNoneIsBelowIt(t *testing.T) {
@@ -192,7 +192,7 @@ func TestAnEmptyGenerationReplacesADamagedOne(t *testing.T) {
 	require.ErrorIs(t, err, projection.ErrSuperseded)
 	empty, to, err := g.Replace(t.Context(), "graph", 3)
 	require.NoError(t, err)
-	require.Equal(t, 5, empty, "a number that was never given, so that readers notice")
+	require.Equal(t, 5, empty, "a number never used before, so that readers notice")
 	require.Equal(t, Path(dir, "graph", 3)+".damaged-1", to)
 	b, err := g.Builds(t.Context(), "graph")
 	require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestAnEmptyGenerationReplacesADamagedOne(t *testing.T) {
 	require.NoError(t, err, "it has all tables")
 }
 
-func TestACacheThatIsDamagedAsksForARestart(t *testing.T) {
+func TestADamagedCacheAsksForARestart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "embedded.db")
 	require.NoError(t, os.WriteFile(path, []byte("no database"), 0o600))

@@ -18,18 +18,17 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// ErrLocked says that another process writes to this read model.
+// ErrLocked means that another process writes to this read model.
 var ErrLocked = errors.New("the read model is in use by another process")
 
-// schemaVersion is the shape of the tables; a file of another one is not opened.
+// schemaVersion is the version of the tables; a file of another version is not opened.
 const schemaVersion = 5
 
-// readers bounds the connections that answer reads.
+// readers limits the connections for reads.
 const readers = 8
 
-// The cache of a connection, in KiB of pages. It lies outside of the Go heap, and the
-// allocator of the driver takes twice as much: a page and its header are given room
-// for two pages.
+// The page cache of a connection, in KiB. It is outside of the Go heap, and the driver's allocator
+// takes twice as much: it rounds a page and its header up to two pages.
 const (
 	readerCache = "cache_size(-4000)"
 	writerCache = "cache_size(-16000)"
@@ -40,8 +39,7 @@ func Path(dir, projection string, generation int) string {
 	return filepath.Join(dir, fmt.Sprintf("%s-%d.db", projection, generation))
 }
 
-// db is one file: a writer's connection, unless it was opened to be read only, and
-// a pool of readers.
+// db is one file: a writer's connection, unless it was opened read-only, and a pool of readers.
 type db struct {
 	path string
 	lock *flock.Flock // nil when read only
@@ -51,26 +49,25 @@ type db struct {
 	writing sync.Mutex // one transaction at a time
 
 	read   *sql.DB
-	free   chan struct{} // one for each reader that may still be taken
+	free   chan struct{} // a token for each reader that may still be taken
 	mu     sync.Mutex
-	idle   []*conn // opened readers that nobody uses
+	idle   []*conn // opened readers not in use
 	closed chan struct{}
 	once   sync.Once
 }
 
-// conn is a connection with the statements that were prepared on it. One goroutine
-// at a time uses it.
+// conn is a connection with its prepared statements. Only one goroutine at a time uses it.
 type conn struct {
 	*sql.Conn
 	stmts map[string]*sql.Stmt
 }
 
-// openWriter opens or creates the file of a read model to write to it.
+// openWriter opens or creates the file of a read model for writing.
 func openWriter(ctx context.Context, path, schema string) (*db, error) {
 	return openTables(ctx, path, schema, schemaVersion)
 }
 
-// openTables opens or creates a file of tables of a version to write to it.
+// openTables opens or creates a file with tables of a version for writing.
 func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err error) {
 	d := &db{path: path, closed: make(chan struct{})}
 	defer func() {
@@ -104,7 +101,7 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 	if err := c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	var tables int // reads the schema, whose damage would fail every statement
+	var tables int // reads the schema, because damage to it would make every statement fail
 	if err := c.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -116,14 +113,14 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 			return nil, fmt.Errorf("create tables in %s: %w", path, err)
 		}
 	default:
-		return nil, fmt.Errorf("%s has tables of version %d, this program makes version %d: %w (stop mneme, delete the file, start again: it is made anew from the log)",
+		return nil, fmt.Errorf("%s has tables of version %d, this program makes version %d: %w (stop mneme, delete the file, start again: it is rebuilt from the log)",
 			path, version, shape, projection.ErrRebuild)
 	}
 	return d, d.openReaders()
 }
 
-// openReader opens an existing file to read it. It returns an error that is
-// fs.ErrNotExist as long as no writer has made the file.
+// openReader opens an existing file for reading. Until a writer has made the file, the error is
+// fs.ErrNotExist.
 func openReader(path string) (*db, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
@@ -156,8 +153,8 @@ func (d *db) openReaders() (err error) {
 	return nil
 }
 
-// WriterDSN is how a writer opens a file: with every setting that decides how fast
-// and how safely it writes.
+// WriterDSN returns the writer's data source name, with every setting that affects its speed and
+// safety.
 func WriterDSN(path string) string {
 	return dsn(path, "rwc",
 		"journal_mode(wal)", "synchronous(normal)", "busy_timeout(10000)", writerCache,
@@ -169,8 +166,8 @@ func dsn(path, mode string, pragmas ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// close waits for the transaction in hand and for running reads, and releases the
-// file. It is idempotent, and legal on a half-opened db.
+// close waits for the current transaction and for running reads, and releases the file. It is
+// idempotent, and legal on a half-opened db.
 func (d *db) close() (err error) {
 	d.once.Do(func() { err = d.release() })
 	return err
@@ -214,7 +211,7 @@ func (d *db) isClosed() error {
 // transact runs fn in one write transaction.
 func (d *db) transact(ctx context.Context, fn func() error) (err error) {
 	if d.writer == nil {
-		return fmt.Errorf("%s was opened to be read only", d.path)
+		return fmt.Errorf("%s was opened read-only", d.path)
 	}
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -227,7 +224,7 @@ func (d *db) transact(ctx context.Context, fn func() error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			// SQLite has ended the transaction itself if the disk was the trouble.
+			// SQLite has ended the transaction itself if the disk was the cause.
 			if _, rollback := d.writer.exec(ctx, "ROLLBACK"); rollback != nil && !isNoTransaction(rollback) {
 				err = errors.Join(err, rollback)
 			}
@@ -271,8 +268,8 @@ func (d *db) snapshot(ctx context.Context, fn func(q queryer) error) (err error)
 	})
 }
 
-// reader takes the reader that was used last, whose cache is the warmest, or opens
-// one. So there are only as many caches as there ever were reads at the same time.
+// reader takes the most recently used reader, whose cache is the warmest, or opens one. So there
+// are never more caches than there were concurrent reads.
 func (d *db) reader(ctx context.Context) (*conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -294,15 +291,15 @@ func (d *db) put(c *conn) {
 	d.idle = append(d.idle, c)
 }
 
-// prepare prepares a statement once. Like exec and query it is for the inside of a
-// transaction, and goes without the caller's cancellation: a statement is short,
-// and a driver that watches a context for each one costs more than the statement.
+// prepare prepares a statement once. Like exec and query it is for use inside a transaction, and
+// ignores the caller's cancellation: statements are short, and having the driver watch a context
+// costs more than the statement.
 func (c *conn) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil
 	}
-	// SQLite looks at the value of a bound LIMIT when it plans, and so plans anew each
-	// time that one is bound; at that of an expression it does not.
+	// SQLite uses the value of a bound LIMIT in its plan, and so plans again for each binding. It
+	// ignores the value of an expression.
 	s, err := c.PrepareContext(ctx, strings.ReplaceAll(query, "LIMIT ?", "LIMIT ? + 0"))
 	if err != nil {
 		return nil, fmt.Errorf("prepare %q: %w", query, err)
@@ -368,13 +365,12 @@ func classify(err error) error {
 	return err
 }
 
-// RowsPerStatement is how many rows one INSERT carries, and how many keys one lookup:
-// with 32 the cost of a statement no longer shows, with more the statements get slow
-// to prepare.
+// RowsPerStatement is how many rows one INSERT writes, and how many keys one lookup has. At 32 the
+// fixed cost of a statement is negligible; larger statements take long to prepare.
 const RowsPerStatement = 32
 
-// inParts calls part for parts of n, of RowsPerStatement as long as there are so many,
-// and then of one: so there are two statements to prepare, and not as many as lengths.
+// inParts calls part for parts of n: parts of RowsPerStatement while enough rows are left, then
+// parts of one. So only two statements need preparing, not one for each length.
 func inParts(n int, part func(first, size int) error) error {
 	for first, size := 0, RowsPerStatement; first < n; first += size {
 		if n-first < RowsPerStatement {
@@ -387,27 +383,26 @@ func inParts(n int, part func(first, size int) error) error {
 	return nil
 }
 
-// tuples are parameters for n rows of VALUES.
+// tuples returns parameters for n rows of VALUES.
 func tuples(n, width int) string {
 	row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
 	return "VALUES " + strings.TrimSuffix(strings.Repeat(row+",", n), ",")
 }
 
-// insertion is a table to insert into, many rows a statement.
+// insertion is a table for inserts, many rows per statement.
 type insertion struct {
 	into     string // table (columns)
 	width    int    // number of columns
 	conflict string // clause, "" for none
 }
 
-// statement fails without undoing the rows before the one that is refused: to be able
-// to, SQLite would copy each page that it changes, and the transaction is rolled back
-// in any case.
+// statement fails without undoing the rows before the refused one. To be able to undo them, SQLite
+// would copy each page that it changes, and the transaction is rolled back anyway.
 func (ins insertion) statement(rows int) string {
 	return "INSERT OR FAIL INTO " + ins.into + " " + tuples(rows, ins.width) + " " + ins.conflict
 }
 
-// insert writes n rows whose values add appends, and returns how many were written.
+// insert writes n rows whose values add appends, and returns how many it wrote.
 func (c *conn) insert(ctx context.Context, ins insertion, n int, add func(args []any, i int) []any) (written int64, err error) {
 	args := make([]any, 0, min(n, RowsPerStatement)*ins.width)
 	err = inParts(n, func(first, size int) error {
@@ -426,7 +421,7 @@ func (c *conn) insert(ctx context.Context, ins insertion, n int, add func(args [
 	return written, err
 }
 
-// selection is a table to look rows up in, by many keys a statement.
+// selection is a table for lookups, many keys per statement.
 type selection struct {
 	columns, table string
 	key            []string // columns of a unique index
@@ -440,13 +435,13 @@ func (sel selection) statement(keys int) string {
 	return "SELECT k.column1, " + sel.columns + " FROM (" + tuples(keys, 1+len(sel.key)) + ") AS k CROSS JOIN " + sel.table + " ON " + strings.Join(on, " AND ")
 }
 
-// lookup looks for the rows of n keys whose values add appends, and calls scan for
-// those that there are. The first column is the number of the key.
+// lookup looks up the rows of n keys whose values add appends, and calls scan for those that exist.
+// The first column is the number of the key.
 func (c *conn) lookup(ctx context.Context, sel selection, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
 	return sel.lookup(func(query string, args ...any) (*sql.Rows, error) { return c.query(ctx, query, args...) }, n, add, scan)
 }
 
-// lookup is the same by any queryer.
+// lookup does the same with any queryer.
 func (sel selection) lookup(q queryer, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
 	return inParts(n, func(first, size int) error {
 		args := make([]any, 0, size*(1+len(sel.key)))

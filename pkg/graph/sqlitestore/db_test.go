@@ -32,7 +32,7 @@ func TestAFileHasOneWriter(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-func TestAFileOfOtherTablesNeedsARebuild(t *testing.T) {
+func TestAFileOfAnotherVersionNeedsARebuild(t *testing.T) {
 	t.Parallel()
 	path := Path(t.TempDir(), "files", 1)
 	db, err := sql.Open("sqlite", path)
@@ -74,7 +74,7 @@ func TestAReaderSeesWhatTheWriterCommits(t *testing.T) {
 	_, err = reader.Acquire(t.Context(), 0, "x")
 	require.ErrorContains(t, err, "read only")
 
-	// The file can be read when its writer is gone, by new readers too.
+	// After its writer has closed, new readers can still read the file.
 	require.NoError(t, writer.Close())
 	require.Equal(t, "one", title(reader))
 	require.NoError(t, reader.Close())
@@ -118,7 +118,7 @@ func TestCloseWaitsForReads(t *testing.T) {
 	require.NoError(t, <-closed)
 }
 
-func TestMoreReadersThanConnectionsWaitTheirTurn(t *testing.T) {
+func TestReadersWaitForAFreeConnection(t *testing.T) {
 	t.Parallel()
 	s, err := OpenGraph(t.Context(), Path(t.TempDir(), "graph", 1))
 	require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestAReadSeesOneStateOfTheFile(t *testing.T) {
 	}))
 }
 
-func TestAReadModelIsItsUsersAlone(t *testing.T) {
+func TestOnlyItsUserCanReadAReadModel(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "models")
 	g, err := OpenGraph(t.Context(), Path(dir, "graph", 1))

@@ -1,28 +1,25 @@
-// Package sqlitestore keeps the read models in SQLite: the embedded default, on
-// which everything runs in one process without a server.
+// Package sqlitestore keeps the read models in SQLite: the embedded default, which runs in one
+// process and needs no server.
 //
-// Each projection and generation is a file of its own with one writer, locked for
-// its process, and any number of read-only readers, in other processes too:
+// Each generation of a projection is one file, with one writer, locked for its process, and any
+// number of read-only readers, in other processes too:
 //
 //	graph-1.db  graph-1.db.lock      files-1.db  files-1.db.lock
 //
-// A rebuild makes the file of the next generation; which one serves is in the files, see
-// [Generations].
+// A rebuild makes the file of the next generation; the files themselves record which one serves,
+// see [Generations].
 //
-// The cache of embeddings is a file of its own, of no generation, which is kept when read
-// models are made anew.
+// The cache of embeddings is a separate file without generations, and survives rebuilds.
 //
-// Files are in WAL mode with synchronous=NORMAL: a power cut can take back the
-// last commits but leaves the file consistent, and the log delivers again what
-// was taken back, because the checkpoint went with it.
+// Files are in WAL mode with synchronous=NORMAL: a power cut can take back the last commits but
+// leaves the file consistent. The checkpoint is taken back with them, so the log delivers their
+// events again.
 //
-// Rows have the stream sequence as their key, so appends go to the end of each
-// table; reads go through indexes on (conversation, sequence). Conversations are
-// small integers inside of a file.
+// Rows have the stream sequence as their key, so appends go to the end of each table; reads go
+// through indexes on (conversation, sequence). Inside a file, conversations are small integers.
 //
-// Errors: data that SQLite refuses (a constraint, a value too big) is
-// projection.ErrRejected; a file of another schema is projection.ErrRebuild; a file
-// in use by another process is ErrLocked; a damaged file is a projection.DamagedError;
-// a disk that is full or fails is projection.ErrDisk; everything else is SQLite's own
-// error and means that the store has trouble now.
+// Errors: data that SQLite refuses (a constraint, a value too big) is projection.ErrRejected; a
+// file of another schema is projection.ErrRebuild; a file in use by another process is ErrLocked; a
+// damaged file is a projection.DamagedError; a full or failing disk is projection.ErrDisk; any
+// other error is SQLite's own and means temporary trouble with the store.
 package sqlitestore

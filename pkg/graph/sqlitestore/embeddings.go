@@ -14,8 +14,8 @@ type Embeddings struct{ store }
 
 var _ graph.EmbeddingsStore = (*Embeddings)(nil)
 
-// OpenEmbeddings opens or creates a read model to write to it, and locks it.
-// It returns [ErrLocked] or projection.ErrRebuild, see the package comment.
+// OpenEmbeddings opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
+// projection.ErrRebuild, see the package comment.
 func OpenEmbeddings(ctx context.Context, path string) (*Embeddings, error) {
 	d, err := openWriter(ctx, path, embeddingsSchema)
 	if err != nil {
@@ -24,8 +24,8 @@ func OpenEmbeddings(ctx context.Context, path string) (*Embeddings, error) {
 	return &Embeddings{store{d, "embeddings"}}, nil
 }
 
-// OpenEmbeddingsReader opens a read model that another process writes. As long as that
-// process has not made it, the error is fs.ErrNotExist.
+// OpenEmbeddingsReader opens a read model that another process writes. Until that process has made
+// it, the error is fs.ErrNotExist.
 func OpenEmbeddingsReader(path string) (*Embeddings, error) {
 	d, err := openReader(path)
 	if err != nil {
@@ -43,7 +43,7 @@ type embeddingsTx struct{ tx }
 
 const embeddedColumns = "c, tenant, id, last_seq, deleted_seq"
 
-// embeddedState is where to scan embeddedColumns.
+// embeddedState returns the targets for scanning embeddedColumns.
 func embeddedState(s *graph.EmbeddedState) []any {
 	return []any{&s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq}
 }

@@ -36,7 +36,7 @@ func (c *EmbeddingsCache) Load(ctx context.Context, keys []graph.EmbeddingKey) (
 			var i int
 			var vector []byte
 			err := rows.Scan(&i, &vector)
-			vectors[i] = append([]byte{}, vector...) // one of no bytes may come as nil
+			vectors[i] = append([]byte{}, vector...) // an empty one may come as nil
 			return err
 		})
 	})

@@ -10,8 +10,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// store is what both projections' stores have in common: positions, claims and
-// failed events.
+// store is the common part of the projections' stores: positions, claims and failed events.
 type store struct {
 	*db
 	projection string
@@ -54,7 +53,7 @@ func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason st
 	})
 }
 
-// inside runs queries on the writer's connection, inside of its transaction.
+// inside runs queries on the writer's connection, inside its transaction.
 func (s *store) inside(ctx context.Context) queryer {
 	return func(query string, args ...any) (*sql.Rows, error) { return s.writer.query(ctx, query, args...) }
 }
@@ -172,8 +171,8 @@ func holders(q queryer, keys map[events.ConversationID]int64, claims []projectio
 	return held, nil
 }
 
-// tx is the part of a transaction that both projections share. It remembers the
-// numbers of the conversations it has seen, and gives new ones.
+// tx is the common part of the projections' transactions. It remembers the numbers of conversations
+// it has seen, and assigns new ones.
 type tx struct {
 	*store
 	partition int
@@ -185,8 +184,7 @@ func (s *store) newTx(partition int) tx {
 	return tx{store: s, partition: partition, keys: map[events.ConversationID]int64{}}
 }
 
-// Checkpoint implements projection.Tx. The transaction holds SQLite's only write
-// lock already.
+// Checkpoint implements projection.Tx. The transaction already holds SQLite's only write lock.
 func (t *tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
 	return readCheckpoint(t.inside(ctx), t.partition)
 }
@@ -194,7 +192,7 @@ func (t *tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
 // Advance implements projection.Tx.
 func (t *tx) Advance(ctx context.Context, cp projection.Checkpoint) error { return t.advance(ctx, cp) }
 
-// key is the number of a conversation; a new one is given if it has none.
+// key returns the number of a conversation, and assigns one if it has none.
 func (t *tx) key(ctx context.Context, id events.ConversationID) (int64, error) {
 	if c := t.keys[id]; c != 0 {
 		return c, nil
@@ -210,8 +208,8 @@ func (t *tx) key(ctx context.Context, id events.ConversationID) (int64, error) {
 	return t.keys[id], nil
 }
 
-// Claim implements projection.Tx. Almost always every key is free and all are taken
-// at once. If not, that is undone and the events are gone through one by one.
+// Claim implements projection.Tx. It takes all keys at once, because they are nearly always free.
+// If one is not, it undoes that and goes through the events one by one.
 func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
 	for _, c := range claims {
 		if _, err := t.key(ctx, c.Conversation); err != nil {
@@ -267,8 +265,8 @@ func (t *tx) Fail(ctx context.Context, failed []projection.Failed) error {
 	return err
 }
 
-// drop deletes a conversation's rows from tables, its claims and, if all is set,
-// its failed events and itself.
+// drop deletes a conversation's rows from tables, its claims and, with all, its failed events and
+// its own row.
 func (t *tx) drop(ctx context.Context, id events.ConversationID, c int64, all bool, tables ...string) error {
 	for _, table := range append(tables, "identity") {
 		if _, err := t.writer.exec(ctx, "DELETE FROM "+table+" WHERE c = ?", c); err != nil {
@@ -290,21 +288,21 @@ func (t *tx) drop(ctx context.Context, id events.ConversationID, c int64, all bo
 	return err
 }
 
-// find reads the number of a conversation, 0 if it has none.
+// find returns the number of a conversation, 0 if it has none.
 func (t *tx) find(ctx context.Context, id events.ConversationID) (c int64, err error) {
 	rows, err := t.writer.query(ctx, "SELECT c FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
 	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) })
 	return c, err
 }
 
-// readRepairs counts the repairs of all partitions: no row says which one it is of.
+// readRepairs counts the repairs of all partitions; the rows do not say whose they are.
 func readRepairs(q queryer) (n uint64, err error) {
 	rows, err := q("SELECT coalesce(sum(repairs), 0) FROM checkpoint")
 	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })
 	return n, err
 }
 
-// clean makes what an invalid event said of itself fit for a text column.
+// clean makes the fields of an invalid event fit for a text column.
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // blobScanner scans a BLOB of 16 bytes, or an empty one, into a digest.

@@ -16,8 +16,8 @@ type Files struct{ store }
 
 var _ graph.FilesStore = (*Files)(nil)
 
-// OpenFiles opens or creates a read model to write to it, and locks it.
-// It returns [ErrLocked] or projection.ErrRebuild, see the package comment.
+// OpenFiles opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
+// projection.ErrRebuild, see the package comment.
 func OpenFiles(ctx context.Context, path string) (*Files, error) {
 	d, err := openWriter(ctx, path, filesSchema)
 	if err != nil {
@@ -26,8 +26,8 @@ func OpenFiles(ctx context.Context, path string) (*Files, error) {
 	return &Files{store{d, "files"}}, nil
 }
 
-// OpenFilesReader opens a read model that another process writes. As long as that
-// process has not made it, the error is fs.ErrNotExist.
+// OpenFilesReader opens a read model that another process writes. Until that process has made it,
+// the error is fs.ErrNotExist.
 func OpenFilesReader(path string) (*Files, error) {
 	d, err := openReader(path)
 	if err != nil {
@@ -45,7 +45,7 @@ type filesTx struct{ tx }
 
 const filesStateColumns = "c, tenant, id, cwd, turn_count, last_seq, deleted_seq"
 
-// filesState is where to scan filesStateColumns.
+// filesState returns the targets for scanning filesStateColumns.
 func filesState(s *graph.FilesState) []any {
 	return []any{&s.Key, &s.ID.Tenant, &s.ID.ID, &s.Cwd, &s.TurnCount, &s.LastSeq, &s.DeletedSeq}
 }
@@ -82,7 +82,7 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 	for _, e := range list {
 		id := e.Conversation()
 		if t.keys[id] == 0 {
-			continue // nothing of it is stored
+			continue // none of its rows are stored
 		}
 		switch p := e.Payload.(type) {
 		case *events.ToolCalled:
@@ -117,7 +117,7 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 	})
 }
 
-// waitingKey is the key of the tables of what waits.
+// waitingKey is the key of the tables of waiting calls and results.
 var waitingKey = []string{"c", "tool_call_id"}
 
 func (t *filesTx) loadWaiting(ctx context.Context, sel selection, refs []graph.CallRef, scan func(*sql.Rows) error) error {
@@ -179,7 +179,7 @@ func (t *filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
 	return err
 }
 
-// saveWaiting stores what waits for a later batch, and deletes what has met.
+// saveWaiting stores the calls and results that wait for each other, and deletes matched ones.
 func (t *filesTx) saveWaiting(ctx context.Context, u *graph.FilesUnit) error {
 	for table, met := range map[string][]graph.CallRef{"tracked_call": u.Calls.Met(), "early_result": u.Early.Met()} {
 		for _, ref := range met {
@@ -203,8 +203,8 @@ func (t *filesTx) saveWaiting(ctx context.Context, u *graph.FilesUnit) error {
 	return err
 }
 
-// newestOf finds the newest access of a path and kind that is not revoked: it is the
-// current one, or becomes it.
+// newestOf finds the newest access of a path and kind that is not revoked: it is the current one,
+// or becomes it.
 const newestOf = `(c, seq, rank) = (SELECT c, seq, rank FROM file_access
 	WHERE c = ? AND path = ? AND kind = ? AND revoked = 0 ORDER BY seq DESC, rank DESC LIMIT 1)`
 
@@ -215,15 +215,15 @@ const (
 	countDown        = "UPDATE file_access SET count = iif(?, ?, count) - 1, current = 1 WHERE " + newestOf
 )
 
-// place is where an access can be superseded.
+// place identifies the accesses of which one is current.
 type place struct {
 	c    int64
 	path string
 	kind files.Kind
 }
 
-// saveAccesses adds accesses. Of each path and kind the newest supersedes the one
-// that was current, and goes on counting from it.
+// saveAccesses adds accesses. For each path and kind the newest access replaces the current one and
+// continues its count.
 func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesState, graph.NewAccess]) error {
 	counts, newest := map[place]int{}, map[place]int{}
 	at := func(i int) place {
@@ -252,8 +252,8 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 	return err
 }
 
-// revoke ends the accesses of a call that failed. Where one was current, the newest
-// one that it had hidden is current again.
+// revoke ends the accesses of a failed call. If one was current, the newest one that it had hidden
+// becomes current again.
 func (t *filesTx) revoke(ctx context.Context, c int64, r graph.Revocation) error {
 	type access struct {
 		rank, count int
@@ -285,8 +285,8 @@ func (t *filesTx) revoke(ctx context.Context, c int64, r graph.Revocation) error
 const (
 	selectAccessesNow = `SELECT path, kind, tool, turn, seq, count FROM file_access
 		WHERE c = ? AND current = 1 ORDER BY seq DESC, rank DESC LIMIT ?`
-	// Of each path and kind the newest row: SQLite takes the columns from the one with
-	// the maximum. No event makes a thousand accesses.
+	// The newest row of each path and kind: SQLite takes the columns from the row with the maximum.
+	// No event makes a thousand accesses.
 	selectAccessesThen = `SELECT path, kind, tool, turn, seq, count(*) FROM file_access
 		WHERE c = ? AND seq <= ? AND (revoked = 0 OR revoked > ?) GROUP BY path, kind ORDER BY max(seq * 1000 + rank) DESC LIMIT ?`
 )

@@ -18,26 +18,25 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Generations are the files of a directory. Which one serves is in the files: a row says
-// that a file has come to serve, and the highest that says so does. Where none says it
-// the lowest does, for a file that is being built has one below it. So the others can go
-// in any order, and whenever the process dies. A damaged file counts as one that does not
-// say it, so it serves only if there is no file below it.
+// Generations manages the generations in a directory. The files themselves record which one serves:
+// each may hold a row that it has begun to serve, and the highest such file serves. If none has the
+// row, the lowest serves, because a file being built always has an older one below it. So the other
+// files can be deleted in any order, even if the process dies in between. A damaged file counts as
+// one without the row, so it serves only if no file is below it.
 type Generations struct{ dir string }
 
 var _ projection.Generations = Generations{}
 
-// NewGenerations looks at the files of a directory, which need not be there yet.
+// NewGenerations opens a directory, which need not exist yet.
 func NewGenerations(dir string) Generations { return Generations{dir} }
 
 // Close implements projection.Generations.
 func (Generations) Close() error { return nil }
 
-// gone is what is added to the name of a file that is on its way out.
+// gone is appended to the name of a file that is being deleted.
 const gone = ".gone"
 
-// files lists the generations that have a file, and those of which something is left,
-// by number.
+// files lists the generations that have a file, and those with leftovers, by number.
 func (g Generations) files(name string) (list, leaving []int, err error) {
 	entries, err := os.ReadDir(g.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,10 +72,10 @@ func (g Generations) Builds(ctx context.Context, name string) (projection.Builds
 		path := Path(g.dir, name, list[i])
 		came, err := cameToServe(ctx, path)
 		if errors.Is(err, projection.ErrDamaged) {
-			continue // what is below it can be read, or is all there is
+			continue // the ones below it can be read, or it is the only one
 		}
 		if err != nil {
-			if _, e := os.Stat(path); errors.Is(e, fs.ErrNotExist) { // it has gone just now
+			if _, e := os.Stat(path); errors.Is(e, fs.ErrNotExist) { // deleted just now
 				return g.Builds(ctx, name)
 			}
 			return b, err
@@ -95,7 +94,7 @@ func (g Generations) Builds(ctx context.Context, name string) (projection.Builds
 	return b, nil
 }
 
-// cameToServe tells whether a file has come to serve. The table is made with its row.
+// cameToServe reports whether a file has begun to serve. The table is made together with its row.
 func cameToServe(ctx context.Context, path string) (came bool, err error) {
 	d, err := sql.Open("sqlite", dsn(path, "ro", "busy_timeout(10000)", "query_only(1)"))
 	if err != nil {
@@ -118,14 +117,14 @@ func (g Generations) Supersede(ctx context.Context, name string, from, to int) e
 		case b.Serving == to:
 			return nil
 		case b.Serving != from || to < from || !slices.Contains(b.Others, to):
-			return fmt.Errorf("%w: generation %d of %s can't take the place of %d: %d serves, there are %v beside it", projection.ErrSuperseded, to, name, from, b.Serving, b.Others)
+			return fmt.Errorf("%w: generation %d of %s cannot replace %d: %d serves, and %v exist too", projection.ErrSuperseded, to, name, from, b.Serving, b.Others)
 		}
 		return comesToServe(ctx, Path(g.dir, name, to), "rw", from)
 	})
 }
 
-// comesToServe makes a file say that it has come to serve. Not even a power cut may take
-// this back, or what the file has applied: the old file is deleted later.
+// comesToServe records in a file that it has begun to serve. Not even a power cut may undo this, or
+// what the file has applied, because the old file is deleted later.
 func comesToServe(ctx context.Context, path, mode string, from int) error {
 	d, err := sql.Open("sqlite", dsn(path, mode, "busy_timeout(10000)", "synchronous(full)"))
 	if err != nil {
@@ -138,10 +137,10 @@ func comesToServe(ctx context.Context, path, mode string, from int) error {
 	return nil
 }
 
-// Replace lets an empty generation serve in place of one whose file is damaged, and sets
-// that file aside (see [SetAside]). The empty one has another number, so readers in other
-// processes notice, and let go of the old file. It returns projection.ErrSuperseded if
-// another generation serves, and [ErrLocked] while a writer has the file open.
+// Replace lets an empty generation serve in place of one with a damaged file, and sets that file
+// aside (see [SetAside]). The empty one has another number, so readers in other processes notice
+// and release the old file. It returns projection.ErrSuperseded if another generation serves, and
+// [ErrLocked] while a writer has the file open.
 func (g Generations) Replace(ctx context.Context, name string, damaged int) (empty int, to string, err error) {
 	err = g.alone(ctx, name, func() error {
 		b, err := g.Builds(ctx, name)
@@ -161,10 +160,10 @@ func (g Generations) Replace(ctx context.Context, name string, damaged int) (emp
 	return empty, to, err
 }
 
-// lockPoll is how often a change of generations looks whether another one has ended.
+// lockPoll is how often a change of generations checks whether another one has ended.
 const lockPoll = 10 * time.Millisecond
 
-// alone makes one change of a projection's generations at a time.
+// alone serializes the changes of a projection's generations.
 func (g Generations) alone(ctx context.Context, name string, change func() error) (err error) {
 	if _, err := os.Stat(g.dir); errors.Is(err, fs.ErrNotExist) {
 		return change() // of nothing
@@ -205,8 +204,8 @@ func remove(path string) (err error) {
 		return fmt.Errorf("%s: %w", path, ErrLocked)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	// Under another name nobody opens it any more. That goes last: a log without its
-	// database would be taken for that of the next file of the name.
+	// Nobody opens it under another name. The database is renamed last: a log without one would be
+	// taken for the log of the next file of that name.
 	if err := os.Rename(path, path+gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

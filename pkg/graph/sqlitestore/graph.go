@@ -15,8 +15,8 @@ type Graph struct{ store }
 
 var _ graph.Store = (*Graph)(nil)
 
-// OpenGraph opens or creates a read model to write to it, and locks it.
-// It returns [ErrLocked] or projection.ErrRebuild, see the package comment.
+// OpenGraph opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
+// projection.ErrRebuild, see the package comment.
 func OpenGraph(ctx context.Context, path string) (*Graph, error) {
 	d, err := openWriter(ctx, path, graphSchema)
 	if err != nil {
@@ -25,8 +25,8 @@ func OpenGraph(ctx context.Context, path string) (*Graph, error) {
 	return &Graph{store{d, "graph"}}, nil
 }
 
-// OpenGraphReader opens a read model that another process writes. As long as that
-// process has not made it, the error is fs.ErrNotExist.
+// OpenGraphReader opens a read model that another process writes. Until that process has made it,
+// the error is fs.ErrNotExist.
 func OpenGraphReader(path string) (*Graph, error) {
 	d, err := openReader(path)
 	if err != nil {
@@ -93,9 +93,9 @@ func (t *graphTx) Drop(ctx context.Context, id events.ConversationID) error {
 	return t.dropGraph(ctx, id, c, true)
 }
 
-// dropGraph is [tx.drop] of the tables of the graph and what they are found by.
+// dropGraph is [tx.drop] for the tables of the graph and its search indexes.
 func (t *graphTx) dropGraph(ctx context.Context, id events.ConversationID, c int64, all bool) error {
-	if err := t.dropWords(ctx, c); err != nil { // by the bags
+	if err := t.dropWords(ctx, c); err != nil { // needs the bags
 		return err
 	}
 	return t.drop(ctx, id, c, all, graphTables...)
@@ -126,7 +126,7 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 			last_seq = excluded.last_seq, ledger = excluded.ledger`,
 			c, id.Tenant, id.ID, s.CreatedAt, s.UpdatedAt, s.MessageCount, s.TurnCount, s.StepCount,
 			s.ToolCallCount, s.ToolResultCount, s.SummaryCount, s.CondensedCount, s.TotalChars, s.FirstSeq, s.LastSeq, s.DeletedSeq, marshal(s.Ledger.Levels))
-		if err == nil && s.DeletedSeq != 0 { // apart, or every save would write all indexes that know deleted_seq
+		if err == nil && s.DeletedSeq != 0 { // separate, or every save would write all indexes on deleted_seq
 			_, err = t.writer.exec(ctx, "UPDATE conversation SET deleted_seq = ? WHERE c = ?", s.DeletedSeq, c)
 		}
 		if err != nil {
@@ -145,7 +145,7 @@ func (t *graphTx) saveVersions(ctx context.Context, u *graph.Unit) error {
 	for _, v := range u.Versions {
 		d := &v.Row
 		if v.State.Ended {
-			v.State.Ended = false // by the first of its new versions
+			v.State.Ended = false // ended by the first of its new versions
 			if _, err := t.writer.exec(ctx, "UPDATE version SET ended = ? WHERE c = ? AND ended = 0", d.Seq, v.State.Key); err != nil {
 				return err
 			}
@@ -238,7 +238,7 @@ func nullable[T any](v *T) any {
 	return *v
 }
 
-// marshal stores a list or an optional object; nothing is stored as "".
+// marshal encodes a list or an optional object; an empty one as "".
 func marshal(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil || string(raw) == "null" {

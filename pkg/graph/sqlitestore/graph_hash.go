@@ -29,8 +29,8 @@ func (g *Graph) Hash(ctx context.Context, id events.ConversationID) (h projectio
 	return h, err
 }
 
-// eachConversation calls fn for each conversation, by tenant and id, on one state
-// of the file. SQLite compares text bytewise, as Go does.
+// eachConversation calls fn for each conversation, by tenant and id, on one state of the file.
+// SQLite compares text bytewise, as Go does.
 func (s *store) eachConversation(ctx context.Context, fn func(queryer, events.ConversationID) error) error {
 	return s.snapshot(ctx, func(q queryer) error {
 		var ids []events.ConversationID

@@ -19,8 +19,7 @@ const (
 		coalesce(v.cwd,''), coalesce(v.project,''), coalesce(v.profile,''), coalesce(v.max_context_chars,0), coalesce(v.branched_from,'')`
 )
 
-// The reads of conversations. A test looks at the plans of all reads: each must be
-// a seek.
+// The reads of conversations. A test checks the plans of all reads: each must be a seek.
 const (
 	selectConversation = "SELECT " + conversationColumns + " FROM conversation AS k LEFT JOIN version AS v ON v.c = k.c AND v.ended = 0 WHERE k.tenant = ? AND k.id = ?"
 
@@ -30,8 +29,8 @@ const (
 		JOIN version AS v ON v.c = k.c AND v.ended = 0 WHERE k.deleted_seq = 0 AND k.tenant = ? AND k.first_seq < ? ORDER BY k.first_seq DESC LIMIT ?`
 )
 
-// Conversations implements graph.Reader. SQLite finds a row when it is asked for, so
-// rows behind the end of the page cost nothing.
+// Conversations implements graph.Reader. SQLite finds rows on demand, so rows after the end of the
+// page cost nothing.
 func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.ConversationQuery) (page graph.Page[graph.Conversation], err error) {
 	query := selectByActivity
 	if q.Created {
@@ -102,8 +101,8 @@ func conversation(q queryer, id events.ConversationID) (key int64, c graph.Conve
 
 const versionThen = "SELECT 0,'','','','',0,0,0,0,0,0,0,0,0,0,0, " + descriptionColumns + " FROM version AS v WHERE v.c = ? AND v.seq <= ? ORDER BY v.seq DESC LIMIT 1"
 
-// rewind sets a conversation back to a sequence: its description is the version of
-// then, its counts are those that the newest rows of then carry.
+// rewind sets a conversation back to a sequence: its description becomes the version of that time,
+// and its counts those that the newest rows of that time hold.
 func rewind(q queryer, key int64, asOf uint64, c *graph.Conversation) error {
 	was := graph.Conversation{ID: c.ID, FirstSeq: c.FirstSeq}
 	rows, err := q(versionThen, key, asOf)
@@ -144,8 +143,7 @@ func (g *Graph) Counts(ctx context.Context, id events.ConversationID, seqs []uin
 	return list, err
 }
 
-// The newest row of each kind up to each of a list of sequences, with the counts
-// that it carries.
+// The newest row of each kind up to each of a list of sequences, with the counts in it.
 var newestRows = []struct {
 	query string
 	count func(*graph.Counts) *int
@@ -167,7 +165,7 @@ func newestUpTo(table, columns string) string {
 type extent struct {
 	graph.Counts
 	updatedAt string
-	timed     uint64 // the sequence that updatedAt is from
+	timed     uint64 // the sequence of the event that set updatedAt
 }
 
 // extents reads the extent of a conversation at each of these sequences.
@@ -202,7 +200,7 @@ func extents(q queryer, key int64, seqs []uint64) ([]extent, error) {
 	return list, nil
 }
 
-// maxSeq is the greatest sequence that SQLite's integers can hold.
+// maxSeq is the highest sequence that SQLite's integers can hold.
 const maxSeq = uint64(1<<63 - 1)
 
 func before(seq uint64) uint64 {

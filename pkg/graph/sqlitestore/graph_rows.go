@@ -20,8 +20,8 @@ const (
 	resultColumns = headColumns + "tool_call_id, success, result, result_bytes, result_chars, result_hash, error, duration_ms"
 )
 
-// The reads of ranges. INDEXED BY, or a range of sequences could be read across all
-// conversations.
+// The reads of ranges. They need INDEXED BY: SQLite could otherwise read a range of sequences
+// across all conversations.
 const (
 	newestFirst = " ORDER BY seq DESC LIMIT ?"
 	oldestFirst = " ORDER BY seq LIMIT ?"
@@ -62,8 +62,8 @@ func (g *Graph) Messages(ctx context.Context, id events.ConversationID, q graph.
 	return list, err
 }
 
-// Transcript implements graph.Reader. It finds out first, in the indexes alone,
-// which rows it takes: their texts are what costs.
+// Transcript implements graph.Reader. It first chooses the rows in the indexes alone, because
+// reading their texts is the costly part.
 func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) (list []graph.Entry, err error) {
 	err = g.snapshot(ctx, func(query queryer) error {
 		key, _, err := conversation(query, id)
@@ -81,7 +81,7 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q grap
 		if err != nil {
 			return err
 		}
-		for _, m := range found { // one that is kept keeps no others
+		for _, m := range found { // a kept row does not keep others
 			list = append(list, graph.Entry{Message: &m})
 		}
 		rows, err := query("SELECT "+resultColumns+ofResults, key, first, end)
@@ -110,7 +110,7 @@ func callsBetween(q queryer, key int64, first, end uint64) (list []graph.Entry, 
 	return list, err
 }
 
-// extentOf is the range that holds exactly the rows asked for, end not included.
+// extentOf returns the range that holds exactly the chosen rows, end excluded.
 func extentOf(q queryer, key int64, t graph.TranscriptQuery) (first, end uint64, err error) {
 	first, end = min(t.From, maxSeq), before(t.Before)
 	kinds := []string{ofCalls, ofConversation, ofResults}
@@ -194,8 +194,7 @@ func byKey(q queryer, id events.ConversationID, refs []graph.Ref, keyOf func(str
 	return byKeyIn(q, c, id, ownIDs(refs), keyOf, table, columns, asOf)
 }
 
-// ownIDs are the ids that mean rows of the conversation itself: there are no rows of
-// ancestors here.
+// ownIDs returns the ids of rows of the conversation itself: ancestors' rows are not here.
 func ownIDs(refs []graph.Ref) []string {
 	ids := make([]string, 0, len(refs))
 	for _, ref := range refs {
@@ -206,7 +205,7 @@ func ownIDs(refs []graph.Ref) []string {
 	return ids
 }
 
-// byKeyIn is byKey in a conversation whose number is known.
+// byKeyIn is byKey for a conversation whose number is known.
 func byKeyIn(q queryer, c int64, id events.ConversationID, ids []string, keyOf func(string) string, table, columns string, asOf uint64) (*sql.Rows, error) {
 	keys := make([]string, len(ids))
 	for i, one := range ids {

@@ -18,9 +18,9 @@ const (
 	condensedColumns = headColumns + "tool_call_id, content, content_bytes, content_chars, content_hash, model, prompt_hash, chars_in, chars_out"
 	rangeColumns     = "summary_id, level, first_seq, last_seq, first_turn, last_turn, chars_out"
 
-	// What has consolidated the range of a summary s, and its next revision: the ranges of
-	// a level are taken in their order, so that the first which ends at or behind the end
-	// of s holds s.
+	// The summary that consolidated the range of a summary s, and the next revision of s. The
+	// ranges of a level come in order, so the first one that ends at or after the end of s contains
+	// s.
 	endColumns = `, coalesce((SELECT p.seq FROM summary AS p INDEXED BY summary_by_range
 			WHERE p.c = s.c AND p.level = s.level + 1 AND p.last_seq >= s.last_seq ORDER BY p.last_seq, p.seq LIMIT 1), 0)
 		, coalesce((SELECT r.seq FROM summary AS r INDEXED BY summary_by_range
@@ -36,8 +36,8 @@ const (
 	summarySeqs        = "SELECT s.seq FROM summary AS s INDEXED BY summary_by_conversation WHERE s.c = ?"
 	summarySeqsOfLevel = "SELECT s.seq FROM summary AS s INDEXED BY summary_by_level WHERE s.c = ? AND s.level = ?"
 
-	// The frontier of a level is what ends behind the last range of the level above. Each
-	// range ends before its summary, which keeps what came later out of the search.
+	// The frontier of a level is every range that ends after the last range of the level above.
+	// Each range ends before its summary, which keeps later rows out of the search.
 	frontierSeqs = `SELECT s.seq FROM summary AS s INDEXED BY summary_by_range WHERE s.c = ? AND s.level = ? AND s.last_seq < ?
 		AND s.last_seq > coalesce((SELECT p.last_seq FROM summary AS p INDEXED BY summary_by_range
 			WHERE p.c = ? AND p.level = ? AND p.last_seq < ? AND p.seq <= ? ORDER BY p.last_seq DESC LIMIT 1), 0)`
@@ -46,8 +46,7 @@ const (
 	selectSummaries = "SELECT " + summaryColumns + endColumns + " FROM json_each(?) AS k CROSS JOIN summary AS s ON s.seq = k.value"
 )
 
-// Summaries implements graph.Reader. It finds out first, in the indexes alone, which
-// rows it takes.
+// Summaries implements graph.Reader. It first chooses the rows in the indexes alone.
 func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph.SummaryQuery) (list []graph.Summary, err error) {
 	err = g.snapshot(ctx, func(query queryer) error {
 		key, _, err := conversation(query, id)
@@ -76,7 +75,7 @@ func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph
 	return list, err
 }
 
-// summarySeqsOf are the sequences of the summaries that a query asks for, in its order.
+// summarySeqsOf returns the sequences of the summaries that a query asks for, in its order.
 func summarySeqsOf(query queryer, key int64, q graph.SummaryQuery) (seqs []uint64, err error) {
 	asOf, from, before := q.Bounds(maxSeq)
 	read := func(statement, order string, args ...any) error {
@@ -165,7 +164,7 @@ func (g *Graph) Condensations(ctx context.Context, id events.ConversationID, cal
 	return found, err
 }
 
-// lookUp reads what the reducers look up of a conversation.
+// lookUp reads what the reducers need of a conversation.
 func (t *graphTx) lookUp(ctx context.Context, u *graph.Unit, id events.ConversationID, key int64, l *graph.Lookups) error {
 	if len(l.Summaries) > 0 {
 		rows, err := byKeyIn(t.inside(ctx), key, id, l.Summaries, events.SummaryKey, "summary", rangeColumns, maxSeq)
@@ -222,7 +221,7 @@ func scanCondensed(rows *sql.Rows, c *graph.Condensed) error {
 	return rows.Scan(append(dst, &c.Model, &c.PromptHash, &c.CharsIn, &c.CharsOut)...)
 }
 
-// texts scans what marshal has made of a list.
+// texts scans a list that marshal encoded.
 type texts struct{ dst *[]string }
 
 // Scan implements sql.Scanner.

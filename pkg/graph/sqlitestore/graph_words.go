@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// tag is what the terms of a tenant begin with in the index. Two tenants may have the same:
-// then their lists are shared, and what is found is told apart by its conversation.
+// tag begins the terms of a tenant in the index. Two tenants may have the same tag: then they share
+// term lists, and the conversations tell the results apart.
 func tag(tenant string) string { return events.DigestOf("tenant", tenant).String()[:6] + ":" }
 
 // tagged is a document of the index.
@@ -53,7 +53,7 @@ const (
 	deleteWords = "DELETE FROM words WHERE rowid IN (SELECT b.seq FROM bag AS b INDEXED BY bag_by_conversation WHERE b.c = ?)"
 )
 
-// saveTitles indexes the titles of conversations that have described themselves.
+// saveTitles indexes the titles of conversations with a new description.
 func (t *graphTx) saveTitles(ctx context.Context, u *graph.Unit) error {
 	for i := range u.Versions {
 		v := &u.Versions[i]
@@ -74,7 +74,8 @@ func (t *graphTx) saveTitles(ctx context.Context, u *graph.Unit) error {
 	return nil
 }
 
-// dropWords deletes what a conversation is found by, as long as its bags are there.
+// dropWords deletes a conversation from the search indexes. It needs the conversation's bags, which
+// must still be there.
 func (t *graphTx) dropWords(ctx context.Context, c int64) error {
 	if _, err := t.writer.exec(ctx, deleteTitle, c); err != nil {
 		return err
@@ -83,9 +84,9 @@ func (t *graphTx) dropWords(ctx context.Context, c int64) error {
 	return err
 }
 
-// Of each term the newest messages are looked at, so many of all terms together, and then
-// the best by their terms alone, part by part. What a search costs at most does not depend
-// on how much there is.
+// A search looks at the newest messages of each term, up to a limit for all terms together, then at
+// the best of those by their terms alone, one part at a time. So the most that a search costs does
+// not depend on the amount of data.
 const (
 	maxPostings   = 1 << 15
 	leastPostings = 512
@@ -144,7 +145,7 @@ func seqsBut(seqs []uint64, list []graph.Bag) []uint64 {
 	})
 }
 
-// matches are the messages and titles that have terms of a query, or the best of them.
+// matches holds the messages and titles that have terms of a query, or the best of them.
 func matches(query queryer, tenant string, q graph.CandidateQuery) (list []graph.TermMatch[int64], err error) {
 	terms := q.Terms[:min(len(q.Terms), graph.MaxQueryTerms)]
 	if len(terms) == 0 {
@@ -163,7 +164,7 @@ func matches(query queryer, tenant string, q graph.CandidateQuery) (list []graph
 		if err != nil {
 			return nil, err
 		}
-		// As if the log held messages alone. Beyond the limit all terms count as often.
+		// As if the log held only messages. Beyond the limit all terms count as equally frequent.
 		rarity := math.Log(1 + last/(float64(len(said))+0.5))
 		for _, seq := range said {
 			weights[uint64(seq)] += rarity
@@ -193,7 +194,7 @@ func matches(query queryer, tenant string, q graph.CandidateQuery) (list []graph
 	return append(list, said...), err
 }
 
-// postings are the newest rows of the index that have a term.
+// postings returns the newest rows of the index that have a term.
 func postings(query queryer, statement, expression string, limit int) (list []int64, err error) {
 	rows, err := query(statement, expression, limit)
 	err = each(rows, err, func(rows *sql.Rows) error {
@@ -205,8 +206,8 @@ func postings(query queryer, statement, expression string, limit int) (list []in
 	return list, err
 }
 
-// weighed are the messages with the greatest weights, of the tenant and not of one
-// conversation, with scores that make little of long messages: they have many terms.
+// weighed returns the messages with the greatest weights, of the tenant and outside of one
+// conversation. The scores discount long messages, because they have many terms.
 func weighed(query queryer, tenant string, weights map[uint64]float64, except int64) (list []graph.TermMatch[int64], err error) {
 	seqs := make([]uint64, 0, len(weights))
 	for seq := range weights {
@@ -239,8 +240,8 @@ func weighed(query queryer, tenant string, weights map[uint64]float64, except in
 	return list, nil
 }
 
-// lengthFactor is what BM25 makes of a term that occurs once in a text of this length,
-// relative to the mean one.
+// lengthFactor is BM25's factor for a term that occurs once in a text of this length, relative to a
+// text of mean length.
 func lengthFactor(length float64) float64 {
 	const k1, b = 1.2, 0.75
 	return (k1 + 1) / (1 + k1*(1-b+b*length))

@@ -1,6 +1,6 @@
 package sqlitestore
 
-// engineSchema is what every projection's file has. Conversations are numbered;
+// engineSchema holds the tables that every projection's file has. Conversations are numbered;
 // identity holds the claimed keys (see projection.Claim).
 const engineSchema = `
 CREATE TABLE checkpoint (
@@ -19,9 +19,9 @@ CREATE TABLE identity (
 ) WITHOUT ROWID;
 `
 
-// graphSchema is the read model "graph". The rows of summaries never change: what has
-// consolidated or superseded one is found in summary_by_range when it is read. base and
-// symbol are what a reference is found by, see graph.CodeBase and graph.CodeName.
+// graphSchema is the read model "graph". The rows of summaries never change: a read finds in
+// summary_by_range which summary consolidated or superseded another. base and symbol are lookup
+// keys of references, see graph.CodeBase and graph.CodeName.
 const graphSchema = engineSchema + `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
@@ -108,11 +108,11 @@ CREATE INDEX condensed_by_conversation ON condensed (c, seq);
 CREATE INDEX condensed_by_call ON condensed (c, tool_call_id, seq);
 `
 
-// wordsSchema is the index of a search over all conversations: words has the terms of
-// messages under their sequences, title_words those of titles under the numbers of their
-// conversations. Terms are made in Go, each with the [tag] of its tenant in front, so that a
-// tenant has lists of its own; the tokenizer only parts them at spaces. Neither texts nor
-// places in them are kept: what is found is ranked by its bag.
+// wordsSchema is the index for searches over all conversations: words has the terms of messages
+// under their sequences, title_words those of titles under the numbers of their conversations.
+// Terms are made in Go, each prefixed with the [tag] of its tenant, so that each tenant has its own
+// term lists; the tokenizer only splits at spaces. The index stores neither texts nor positions,
+// because results are ranked by their bags.
 const wordsSchema = `
 CREATE VIRTUAL TABLE words USING fts5(text, ` + wordsOptions + `);
 CREATE VIRTUAL TABLE title_words USING fts5(text, ` + wordsOptions + `);
@@ -120,12 +120,12 @@ CREATE VIRTUAL TABLE title_words USING fts5(text, ` + wordsOptions + `);
 
 const wordsOptions = `content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars './\-_:'"`
 
-// filesSchema is the read model "files". tracked_call and early_result hold what
-// waits for the other of the two. Of the accesses of a path and kind the newest that
-// is not revoked is current, and only its count is kept up to date; revoked is the
-// sequence of the result which says that the call failed, else 0. Indexes leave out
-// what reads as of now never need, so that failing again and again on one file costs
-// nothing. base is what a file is found by in all conversations, see graph.CodeBase.
+// filesSchema is the read model "files". tracked_call and early_result hold calls and results that
+// wait for each other. Among the accesses of a path and kind, the newest one not revoked is
+// current, and only its count is kept up to date; revoked is the sequence of the result that
+// reported the call's failure, else 0. Indexes leave out rows that reads of the present never need,
+// so that repeated failures on one file cost nothing. base is the lookup key of a file in all
+// conversations, see graph.CodeBase.
 const filesSchema = engineSchema + `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
@@ -154,9 +154,9 @@ CREATE INDEX file_access_by_file ON file_access (tenant, base, seq, rank) WHERE 
 CREATE INDEX file_access_by_path ON file_access (c, path, kind, seq, rank) WHERE revoked = 0;
 `
 
-// summariesSchema is the read model "summaries". pending is [summary.Conversation.Pending]
-// and untitled is 1 for one that waits for a title, so that a scan of
-// what waits looks at little. Marks that level 1 covers are gone.
+// summariesSchema is the read model "summaries". pending is [summary.Conversation.Pending];
+// untitled is 1 for a conversation that waits for a title, which keeps the scan for waiting
+// conversations short. Marks that level 1 covers are deleted.
 const summariesSchema = engineSchema + `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
@@ -190,7 +190,7 @@ CREATE TABLE embedding (
 CREATE INDEX embedding_by_conversation ON embedding (c, seq);
 `
 
-// cacheVersion is the shape of the cache of embeddings, which outlives that of the read
+// cacheVersion is the version of the embeddings cache, which outlives the tables of the read
 // models.
 const cacheVersion = 1
 

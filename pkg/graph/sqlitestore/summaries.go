@@ -15,8 +15,8 @@ type Summaries struct{ store }
 
 var _ summary.Store = (*Summaries)(nil)
 
-// OpenSummaries opens or creates a read model to write to it, and locks it.
-// It returns [ErrLocked] or projection.ErrRebuild, see the package comment.
+// OpenSummaries opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
+// projection.ErrRebuild, see the package comment.
 func OpenSummaries(ctx context.Context, path string) (*Summaries, error) {
 	d, err := openWriter(ctx, path, summariesSchema)
 	if err != nil {
@@ -25,8 +25,8 @@ func OpenSummaries(ctx context.Context, path string) (*Summaries, error) {
 	return &Summaries{store{d, "summaries"}}, nil
 }
 
-// OpenSummariesReader opens a read model that another process writes. As long as that
-// process has not made it, the error is fs.ErrNotExist.
+// OpenSummariesReader opens a read model that another process writes. Until that process has made
+// it, the error is fs.ErrNotExist.
 func OpenSummariesReader(path string) (*Summaries, error) {
 	d, err := openReader(path)
 	if err != nil {
@@ -48,7 +48,7 @@ const (
 	takenColumns = "id, seq, level, first, last, first_turn, last_turn, chars, revised"
 )
 
-// scanSummarised reads summarisedColumns, and before them what more there is.
+// scanSummarised reads any preceding columns, then summarisedColumns.
 func scanSummarised(rows *sql.Rows, c *summary.Conversation, more ...any) error {
 	var ledger string
 	if err := rows.Scan(append(more, &c.Key, &c.ID.Tenant, &c.ID.ID, &c.FirstSeq, &c.LastSeq, &c.DeletedSeq, &ledger, &c.Turn, &c.Chars, &c.CoveredTurn, &c.CoveredChars,
@@ -92,7 +92,7 @@ type named struct {
 	id           string
 }
 
-// loadNamed adds the summaries that summaries name, and what is behind their ranges.
+// loadNamed adds the summaries that summaries name, and what follows their ranges.
 func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*events.Recorded) error {
 	var names []named
 	for _, e := range list {

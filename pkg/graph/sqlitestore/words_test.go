@@ -10,7 +10,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// found are the ids of the conversations of a tenant that are found for a text.
+// found returns the ids of a tenant's conversations that match a text.
 func (s *stores) found(t *testing.T, tenant, text string) (ids []string) {
 	t.Helper()
 	list, err := s.graph.Candidates(t.Context(), tenant, graph.CandidateQuery{Terms: graph.QueryTerms(text)})
@@ -22,7 +22,7 @@ func (s *stores) found(t *testing.T, tenant, text string) (ids []string) {
 	return ids
 }
 
-func TestTenantsThatShareATagFindTheirOwn(t *testing.T) {
+func TestTenantsThatShareATagFindOnlyTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)
 	byTag := map[string]string{}
@@ -49,7 +49,7 @@ func TestTenantsThatShareATagFindTheirOwn(t *testing.T) {
 	}
 }
 
-func TestASearchOverMuchCostsWhatOneOverLessCosts(t *testing.T) {
+func TestSearchCostDoesNotGrowWithTheData(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)
 	for tenant, messages := range map[string]int{"little": mostPostings + 500, "much": 5 * mostPostings, "warm": 200} {
@@ -74,7 +74,7 @@ func TestASearchOverMuchCostsWhatOneOverLessCosts(t *testing.T) {
 	require.LessOrEqual(t, float64(much), 1.3*float64(little))
 }
 
-func TestWhatIsDeletedLeavesNoTermsBehindOnceMerged(t *testing.T) {
+func TestDeletedTermsAreGoneAfterAMerge(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)
 	s.add("c", &events.ConversationStarted{Title: "Zebras"})

@@ -16,17 +16,17 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// maxBody is how much of an answer is read, in bytes: a thousand vectors of 4,096 dimensions
-// in decimals.
+// maxBody limits how much of an answer is read, in bytes: enough for a thousand vectors of 4,096
+// decimal numbers.
 const maxBody = 64 << 20
 
 const checkURL = ": check the URL and the model"
 
-// retries of a call for messages; a query has none.
+// retries of a call for messages; a query gets none.
 const retries = 2
 
-// embed calls the endpoint for texts. If it refuses them it is asked for each half, down to
-// the text that it refuses.
+// embed calls the endpoint for texts. If the endpoint refuses them, embed tries each half, down to
+// the refused text.
 func (e *Embedder) embed(ctx context.Context, texts []string) ([]recall.Vector, error) {
 	within, cancel := context.WithTimeout(ctx, e.config.Timeout)
 	made, err := e.call(within, texts, retries)
@@ -43,7 +43,7 @@ func (e *Embedder) embed(ctx context.Context, texts []string) ([]recall.Vector, 
 		second, err := e.embed(ctx, texts[half:])
 		return append(first, second...), err
 	}
-	if !e.works.Load() { // or it refuses everything, a wrong model for instance
+	if !e.works.Load() { // or it refuses everything, as with a wrong model
 		within, cancel := context.WithTimeout(ctx, e.config.Timeout)
 		_, probe := e.call(within, []string{"text"}, retries)
 		cancel()
@@ -70,13 +70,13 @@ func (e *Embedder) call(ctx context.Context, texts []string, retries int) ([]rec
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return nil, fmt.Errorf("not asked, for it has failed: %w", e.reason)
+		return nil, fmt.Errorf("not asked, because it has failed: %w", e.reason)
 	}
 	return made, err
 }
 
-// ask asks until there is an answer, an error that does not pass by itself, or no more
-// retry that could end in time.
+// ask asks until it gets an answer or an error that a retry does not help, or until no retry could
+// end in time.
 func (e *Embedder) ask(ctx context.Context, texts []string, retries int) ([]recall.Vector, error) {
 	waits := backoff.NewExponentialBackOff()
 	for try := 0; ; try++ {
@@ -149,7 +149,8 @@ func (e *Embedder) askOnce(ctx context.Context, texts []string) ([]recall.Vector
 	return vectors, nil
 }
 
-// statusError is an answer that is no success. Its text has nothing of what was sent.
+// statusError is an answer with a status other than success. Its text contains nothing that was
+// sent.
 type statusError struct {
 	status    int
 	advice    string
@@ -160,13 +161,13 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the endpoint answers HTTP %d%s", e.status, e.advice)
 }
 
-// refusal tells whether an error is about what was sent.
+// refusal reports whether an error is about the content sent.
 func refusal(err error) bool {
 	e, ok := errors.AsType[*statusError](err)
 	return ok && (e.status == http.StatusBadRequest || e.status == http.StatusRequestEntityTooLarge || e.status == http.StatusUnprocessableEntity)
 }
 
-// passes tells whether the next try may succeed, and not before when.
+// passes reports whether a later try may succeed, and the earliest time for it.
 func passes(err error) (notBefore time.Time, passing bool) {
 	if e, ok := errors.AsType[*statusError](err); ok {
 		passing = e.status == http.StatusRequestTimeout || e.status == http.StatusConflict || e.status == http.StatusTooManyRequests || e.status >= 500
@@ -176,7 +177,7 @@ func passes(err error) (notBefore time.Time, passing bool) {
 	return time.Time{}, passing
 }
 
-// refused is the error of a status that is no success.
+// refused returns the error for a status other than success.
 func refused(answer modelapi.Answer) error {
 	e := &statusError{status: answer.Status, notBefore: answer.RetryAfter()}
 	switch {
@@ -187,14 +188,14 @@ func refused(answer modelapi.Answer) error {
 	case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed || e.status < 400:
 		e.advice = checkURL
 	case e.status == http.StatusTooManyRequests:
-		e.advice = ": it is asked too often"
+		e.advice = ": too many requests"
 	case refusal(e):
 		e.advice = ": it refuses the texts, or the model's name or dimensions"
 	}
 	return e
 }
 
-// explain is an error of a request as it is shown.
+// explain returns an error of a request in a form fit to show.
 func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -208,7 +209,7 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// ended is the error of a call whose context has ended.
+// ended returns the error of a call whose context has ended.
 func ended(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()

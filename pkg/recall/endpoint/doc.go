@@ -1,9 +1,8 @@
-// Package endpoint embeds texts by a model behind an HTTP endpoint with the embeddings of
-// OpenAI: OpenAI itself, Ollama, TEI, vLLM, llama.cpp and others.
+// Package endpoint embeds texts with a model behind an HTTP endpoint that has OpenAI's embeddings
+// API: OpenAI itself, Ollama, TEI, vLLM, llama.cpp and others.
 //
-// Each text is paid for once: vectors are kept in a cache by tenant, model and text.
-// Behind five failures in a row a breaker answers for the endpoint, until it has let one
-// call through after half a minute.
+// Each text is paid for once: a cache keeps vectors by tenant, model and text. After five failures
+// in a row a breaker rejects calls for half a minute, then lets one through as a test.
 //
 //	error                    meaning                                               what to do
 //	projection.ErrRejected   the model takes others but not this text              go on without its vector

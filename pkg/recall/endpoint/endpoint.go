@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	// DefaultBatch is how many texts one call has. A passage has at most some 600
-	// characters, and few servers take more at once.
+	// DefaultBatch is how many texts one call has. A passage has at most about 600 characters, and
+	// few servers take more texts at once.
 	DefaultBatch = 64
-	// parallel is how many calls of one [Embedder.Embed] are under way at once.
+	// parallel is how many calls one [Embedder.Embed] makes at once.
 	parallel = 2
-	// cacheBatch is how many vectors are looked up at once.
+	// cacheBatch is how many vectors one lookup reads.
 	cacheBatch = 1000
-	// maxQuery is how much of a query is embedded, in bytes: models read no more.
+	// maxQuery is how much of a query is embedded, in bytes; models do not read more.
 	maxQuery = 2_000
 )
 
-// Config says where a model is.
+// Config describes a model and its endpoint.
 type Config struct {
 	URL        string // of the API, with /v1
 	Model      string
-	Key        string        // empty for a server that asks for none
-	Dimensions int           // asked for and expected; 0 for those that the model has
-	Batch      int           // texts of a call at most; 0 for [DefaultBatch]
+	Key        string        // empty for a server that needs none
+	Dimensions int           // to request and expect; 0 for the model's own
+	Batch      int           // the most texts of a call; 0 for [DefaultBatch]
 	Timeout    time.Duration // of one call for messages
 	// QueryTimeout is how long a search waits for the vector of its query.
 	QueryTimeout time.Duration
@@ -54,23 +54,23 @@ type Embedder struct {
 	queries queries
 
 	works      atomic.Bool  // it has embedded something
-	dimensions atomic.Int64 // of its vectors, 0 until one is known
+	dimensions atomic.Int64 // of its vectors, 0 until the first one
 
 	mu     sync.Mutex
 	stats  Stats
 	reason error // of the last failure
 }
 
-// Stats count what a model was asked for since it was made.
+// Stats counts calls and texts since the model was made.
 type Stats struct {
-	Texts    int64 // that were embedded by the endpoint
-	Cached   int64 // that were not, for the cache has them
+	Texts    int64 // embedded by the endpoint
+	Cached   int64 // found in the cache instead
 	Calls    int64
 	Failures int64 // of calls
 	Tokens   int64 // as the endpoint counts them
 }
 
-// New makes a model. Cache may be nil: for queries alone there is no need of one.
+// New makes a model. Cache may be nil, because queries alone need none.
 func New(c Config, cache graph.EmbeddingsCache) (*Embedder, error) {
 	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q is not the http or https URL of an API", c.URL)
@@ -96,7 +96,7 @@ func New(c Config, cache graph.EmbeddingsCache) (*Embedder, error) {
 	return e, nil
 }
 
-// Model names the model, with its dimensions if they were chosen.
+// Model returns the model's name, with its dimensions if they were configured.
 func (e *Embedder) Model() string {
 	if e.config.Dimensions == 0 {
 		return e.config.Model
@@ -104,15 +104,15 @@ func (e *Embedder) Model() string {
 	return e.config.Model + "/" + strconv.Itoa(e.config.Dimensions)
 }
 
-// Stats are the counters as they are now.
+// Stats returns the current counters.
 func (e *Embedder) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.stats
 }
 
-// Embed makes the vectors of texts of a tenant, one of each and of equal length. It keeps
-// what it has paid for also if it fails behind that.
+// Embed returns the vectors of a tenant's texts, one for each and of equal length. The vectors that
+// it has paid for are kept even if it fails later.
 func (e *Embedder) Embed(ctx context.Context, tenant string, texts []string) ([]recall.Vector, error) {
 	keys := make([]graph.EmbeddingKey, 0, len(texts))
 	known := make(map[graph.EmbeddingKey]recall.Vector, len(texts))
@@ -159,7 +159,7 @@ func (e *Embedder) Embed(ctx context.Context, tenant string, texts []string) ([]
 	return list, nil
 }
 
-// Query is the vector of a query. It waits for it as long as a search may.
+// Query returns the vector of a query. It waits no longer than a search may.
 func (e *Embedder) Query(ctx context.Context, text string) (recall.Vector, error) {
 	if len(text) > maxQuery {
 		text = strings.ToValidUTF8(text[:maxQuery], "")
@@ -180,7 +180,7 @@ func (e *Embedder) Query(ctx context.Context, text string) (recall.Vector, error
 	return made[0], nil
 }
 
-// key is that of a text in the cache.
+// key returns the cache key of a text.
 func (e *Embedder) key(tenant, text string) (key graph.EmbeddingKey) {
 	h := sha256.New()
 	for _, part := range []string{e.Model(), tenant, text} {
@@ -190,7 +190,7 @@ func (e *Embedder) key(tenant, text string) (key graph.EmbeddingKey) {
 	return key
 }
 
-// load adds what the cache has to known, and returns the other keys.
+// load adds cached vectors to known, and returns the other keys.
 func (e *Embedder) load(ctx context.Context, keys []graph.EmbeddingKey, known map[graph.EmbeddingKey]recall.Vector) (missing []graph.EmbeddingKey, err error) {
 	for first := 0; first < len(keys); first += cacheBatch {
 		part := keys[first:min(first+cacheBatch, len(keys))]
@@ -224,13 +224,13 @@ func (e *Embedder) store(ctx context.Context, keys []graph.EmbeddingKey, vectors
 	return nil
 }
 
-// learn tells whether a vector may have so many dimensions.
+// learn reports whether a vector may have this many dimensions.
 func (e *Embedder) learn(dimensions int) error {
 	if e.dimensions.CompareAndSwap(0, int64(dimensions)) {
 		return nil
 	}
 	if known := int(e.dimensions.Load()); known != dimensions {
-		return fmt.Errorf("the endpoint answers with %d dimensions instead of %d: is it another model? Then give it another name", dimensions, known)
+		return fmt.Errorf("the endpoint answers with %d dimensions instead of %d: if it serves another model, give that one another name", dimensions, known)
 	}
 	return nil
 }

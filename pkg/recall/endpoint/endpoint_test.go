@@ -19,7 +19,7 @@ import (
 	"mneme.dev/mneme/pkg/recall/static"
 )
 
-// key must appear nowhere but in the header of a request.
+// key must appear only in the header of a request.
 const key = "sk-a-very-secret-key"
 
 // memory is a cache that ends with the test.
@@ -77,7 +77,7 @@ func texts(n int) (list []string) {
 	return list
 }
 
-func TestTextsAreEmbeddedInTheirOrderAndEachIsPaidForOnce(t *testing.T) {
+func TestTextsAreEmbeddedInOrderAndPaidForOnce(t *testing.T) {
 	e, cache := llmtest.Embedding(t), &memory{}
 	m := model(t, e, cache, func(c *endpoint.Config) { c.Batch = 10 })
 	list := append(texts(25), texts(3)...)
@@ -105,7 +105,7 @@ func TestTenantsAndModelsShareNoVectors(t *testing.T) {
 	}
 }
 
-func TestAQueryIsAskedForOnce(t *testing.T) {
+func TestARepeatedQueryIsEmbeddedOnce(t *testing.T) {
 	e := llmtest.Embedding(t)
 	m := model(t, e, nil)
 	for range 3 {
@@ -114,7 +114,7 @@ func TestAQueryIsAskedForOnce(t *testing.T) {
 		require.Equal(t, want("the parser")[0], v)
 	}
 	require.Equal(t, 1, e.Calls())
-	for i := range 1000 { // those before go, which is no matter but for the memory
+	for i := range 1000 { // older ones are evicted, which only saves memory
 		_, err := m.Query(t.Context(), fmt.Sprint("query ", i%300))
 		require.NoError(t, err)
 	}
@@ -123,7 +123,7 @@ func TestAQueryIsAskedForOnce(t *testing.T) {
 	require.Less(t, len(e.Requests()[e.Calls()-1].Text), 3_000)
 }
 
-func TestATextThatIsRefusedIsFoundAmongTheOthers(t *testing.T) {
+func TestARefusedTextIsFoundAmongTheOthers(t *testing.T) {
 	e, cache := llmtest.Embedding(t), &memory{}
 	refusing := func(w http.ResponseWriter, r *http.Request) {
 		last := e.Requests()[e.Calls()-1]
@@ -144,7 +144,7 @@ func TestATextThatIsRefusedIsFoundAmongTheOthers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAnEndpointThatRefusesEverythingIsNoReasonToGoOnWithoutAText(t *testing.T) {
+func TestNoTextIsSkippedIfTheEndpointRefusesAll(t *testing.T) {
 	e := llmtest.Embedding(t)
 	e.Reply(llmtest.Failure(http.StatusBadRequest, "invalid_request_error", "no such model: secret"))
 	_, err := model(t, e, &memory{}).Embed(t.Context(), "t", texts(3))
@@ -153,7 +153,7 @@ func TestAnEndpointThatRefusesEverythingIsNoReasonToGoOnWithoutAText(t *testing.
 	require.NotContains(t, err.Error(), "secret")
 }
 
-func TestWhatIsWrongWithAnEndpointIsSaidWithoutItsKeyAndWithoutTheTexts(t *testing.T) {
+func TestErrorsOfAnEndpointContainNeitherKeyNorTexts(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply llmtest.Reply
 		says  string
@@ -195,7 +195,7 @@ func TestWhatIsWrongWithAnEndpointIsSaidWithoutItsKeyAndWithoutTheTexts(t *testi
 	}
 }
 
-func TestAVectorWithOtherDimensionsThanThoseThatWereChosenIsNotTaken(t *testing.T) {
+func TestAVectorWithTheWrongDimensionsIsRefused(t *testing.T) {
 	e := llmtest.Embedding(t)
 	m := model(t, e, &memory{}, func(c *endpoint.Config) { c.Dimensions = 64 })
 	_, err := m.Query(t.Context(), "hello")
@@ -204,7 +204,7 @@ func TestAVectorWithOtherDimensionsThanThoseThatWereChosenIsNotTaken(t *testing.
 	require.Equal(t, "some-model/64", m.Model())
 }
 
-func TestBehindFiveFailuresTheEndpointIsLeftAloneForAWhile(t *testing.T) {
+func TestFiveFailuresPauseTheEndpoint(t *testing.T) {
 	e := llmtest.Embedding(t)
 	e.Reply(llmtest.Failure(http.StatusInternalServerError, "x", "out of order"))
 	m := model(t, e, &memory{})
@@ -233,7 +233,7 @@ func TestAModelNeedsANameAndAURL(t *testing.T) {
 	}
 }
 
-func TestACallForMessagesIsRetriedAfterFailuresThatPass(t *testing.T) {
+func TestACallForMessagesIsRetriedAfterTransientFailures(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]llmtest.Reply{
 		"server error": llmtest.Failure(http.StatusServiceUnavailable, "x", ""),
@@ -256,17 +256,17 @@ func TestACallForMessagesIsRetriedAfterFailuresThatPass(t *testing.T) {
 			}
 		})
 	}
-	t.Run("not when there is no time for it", func(t *testing.T) {
+	t.Run("not if time is too short", func(t *testing.T) {
 		t.Parallel()
 		e := llmtest.Embedding(t)
 		e.Reply(llmtest.Busy(http.StatusTooManyRequests, "60"))
 		began := time.Now()
 		_, err := model(t, e, &memory{}).Embed(t.Context(), "t", texts(2))
-		require.ErrorContains(t, err, "HTTP 429: it is asked too often")
+		require.ErrorContains(t, err, "HTTP 429: too many requests")
 		require.Equal(t, 1, e.Calls())
 		require.Less(t, time.Since(began), 5*time.Second)
 	})
-	t.Run("not what is configured wrong", func(t *testing.T) {
+	t.Run("a wrong configuration is not retried", func(t *testing.T) {
 		t.Parallel()
 		e := llmtest.Embedding(t)
 		e.Reply(llmtest.Failure(http.StatusUnauthorized, "x", ""))

@@ -7,13 +7,13 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// keptQueries is how many queries keep their vectors: the same one is often asked again.
+// keptQueries is how many queries keep their vectors, because queries are often repeated.
 const keptQueries = 256
 
-// queries are the vectors of the last ones.
+// queries holds the vectors of the latest queries.
 type queries struct {
 	mu     sync.Mutex
-	recent list.List // of query, the last one in front
+	recent list.List // of queries, the latest first
 	held   map[string]*list.Element
 }
 

@@ -8,11 +8,11 @@ import (
 	"mneme.dev/mneme/internal/modelapi"
 )
 
-// anthropicVersion is the version of the Messages API that is spoken here.
+// anthropicVersion is the version of the Messages API that this client speaks.
 const anthropicVersion = "2023-06-01"
 
-// messages is the Messages API of Anthropic. The form of a summary is a tool that the
-// model must use: all models can do that.
+// messages is the Messages API of Anthropic. It gets the form of a summary by requiring the model
+// to use a tool, which all models can.
 type messages struct {
 	api     modelapi.Endpoint
 	profile *Profile

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Budget caps the calls and the cost of a writer in any hour: not of the clock, the one
-// that ends now. It counts from the start of the process. It is safe for concurrent use.
+// Budget caps the calls and the cost of a writer in any hour, that is, in the last 60 minutes at
+// any moment, not in an hour of the clock. It counts from the start of the process. It is safe for
+// concurrent use.
 //
-// Cost is known when a call has ended, so calls that run at the same time can together
-// go over the cap, each once.
+// A call's cost is known only when it ends, so calls that run at the same time can together exceed
+// the cap, by one call each.
 type Budget struct {
 	calls int     // per hour; 0 for no cap
 	cost  float64 // per hour; 0 for no cap
@@ -25,8 +26,8 @@ type payment struct {
 	amount float64
 }
 
-// Check tells whether a call would be allowed now: it returns nil, or an [Error] that is
-// [ErrCapped] and says from when on. It takes nothing from the budget.
+// Check reports whether a call would be allowed now: it returns nil, or an [Error] that is
+// [ErrCapped] and says when calls are allowed again. It takes nothing from the budget.
 func (b *Budget) Check() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -36,7 +37,7 @@ func (b *Budget) Check() error {
 	return nil
 }
 
-// take is Check, and counts the call if it is allowed.
+// take is Check, but also counts the call if it is allowed.
 func (b *Budget) take() *Error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,7 +51,7 @@ func (b *Budget) take() *Error {
 	return nil
 }
 
-// pay counts what a call has cost.
+// pay counts the cost of a call.
 func (b *Budget) pay(amount float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +74,7 @@ func (b *Budget) check(now time.Time) *Error {
 	if b.cost == 0 {
 		return nil
 	}
-	// From the newest on: the one that makes it too much has to be an hour old.
+	// Going back from the newest, the first entry that exceeds the cap must be an hour old.
 	total := 0.0
 	for i := len(b.paid) - 1; i >= 0; i-- {
 		if total += b.paid[i].amount; total >= b.cost {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// notBefore is when a budget goes on; zero: now.
+// notBefore returns when a budget allows calls again; zero: now.
 func notBefore(t *testing.T, b *Budget) time.Time {
 	t.Helper()
 	err := b.Check()
@@ -58,7 +58,7 @@ func TestTheHourOfCostSlides(t *testing.T) {
 	})
 }
 
-func TestWithoutCapsNothingIsKept(t *testing.T) {
+func TestWithoutCapsNoEntriesAreKept(t *testing.T) {
 	t.Parallel()
 	b := &Budget{}
 	for range 100 {

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
-// prices that make a canned answer cost 0.25.
+// prices under which a canned answer costs 0.25.
 func prices(p *llm.Profile) { p.InputPrice, p.OutputPrice = 200, 1_000 }
 
 func TestACapOnCalls(t *testing.T) {
@@ -26,7 +26,7 @@ func TestACapOnCalls(t *testing.T) {
 		_, _, err := w.Write(t.Context(), input())
 		require.NoError(t, err)
 	}
-	require.Equal(t, 3, e.Calls(), "those that fail count")
+	require.Equal(t, 3, e.Calls(), "failed calls count too")
 
 	_, usage, err := w.Write(t.Context(), input())
 	capped := failed(t, err, llm.ClassCapped, summary.ErrUnavailable)
@@ -42,13 +42,13 @@ func TestACapOnCalls(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, capped.NotBefore, asked.NotBefore)
 	_, _, err = w.Condense(t.Context(), llm.ToolResult{Result: "a long result"})
-	require.ErrorIs(t, err, llm.ErrCapped, "it is one budget")
+	require.ErrorIs(t, err, llm.ErrCapped, "the writers share one budget")
 }
 
 func TestACapOnCost(t *testing.T) {
 	t.Parallel()
 	e, w := setup(t, prices, func(p *llm.Profile) { p.MaxCostPerHour = 0.5 })
-	e.Reply(llmtest.CutOff("this is paid too"), good(t))
+	e.Reply(llmtest.CutOff("this call costs too"), good(t))
 	_, _, err := w.Write(t.Context(), input())
 	failed(t, err, llm.ClassCutOff, summary.ErrUnusable)
 	_, _, err = w.Write(t.Context(), input())

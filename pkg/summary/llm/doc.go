@@ -1,18 +1,18 @@
-// Package llm writes summaries by a language model and condenses single tool results: by
-// any endpoint with the chat completions of OpenAI, or by the Messages API of Anthropic.
+// Package llm writes summaries and condenses single tool results with a language model, through any
+// endpoint with OpenAI's chat completions or through Anthropic's Messages API.
 //
 //	Writer.Write, Writer.Condense   a record in, a draft out; what does not fit is cut
 //	  └ Budget                      caps on calls and cost of an hour
 //	  └ endpoint                    shared: breaker, calls at a time, what the server asks to wait
 //	      └ provider                one request in the form of the provider's API
 //
-// A call is tried three times, after waits that double. What a conversation holds is
-// material for the model, never instructions: the prompt says so, also one of the
-// operator's own, and the record cannot be left by what is in it.
+// A call is tried three times, with waits that double. The content of a conversation is material
+// for the model, never instructions: every prompt says so, even an operator's own, and no content
+// can break out of the record.
 //
 // # The returned error is the contract
 //
-// Every error is an [Error]. Retries of the same call are over when it is returned.
+// Every error is an [Error], returned only after all retries of the call.
 //
 //	error                     class           meaning                                          what the summarizer does
 //	summary.ErrUnavailable    unreachable     no connection, or it broke                       waits, tries again until its deadline, then extractive
@@ -33,6 +33,6 @@
 //	                          refused         the model or a filter refused                    the same
 //	                          rejected        another HTTP 4xx                                 the same
 //
-// Of the unusable ones a second call would be paid again for the same answer: the
-// temperature is 0. They say that the endpoint works, and close its breaker.
+// The unusable ones are not retried, because at temperature 0 a second call would pay again for the
+// same answer. They show that the endpoint works, so they close its breaker.
 package llm

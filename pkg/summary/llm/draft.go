@@ -9,20 +9,20 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// How long the parts of a draft may be, in characters.
+// The most characters of a draft's parts.
 const (
 	maxFindings = 5
 	maxTopics   = 4
 	maxFinding  = 240
 	maxTopic    = 40
 	maxActions  = 350
-	minConverse = 400 // of the conversation, before findings have to go
+	minConverse = 400 // of the conversation; only then are findings dropped
 
 	// Of all texts together.
 	maxDraft = summary.MaxDraft
 )
 
-// form is a summary as the model writes it. A field that is missing is nil.
+// form is a summary as the model writes it. A missing field is nil.
 type form struct {
 	Conversation *string   `json:"conversation"`
 	Actions      *string   `json:"actions"`
@@ -30,7 +30,7 @@ type form struct {
 	Topics       *[]string `json:"topics"`
 }
 
-// readDraft reads what a model has written about an input of a size, and makes it fit.
+// readDraft reads the model's answer for an input of this size, and shortens it to the limits.
 func readDraft(text string, inputSize int) (summary.Draft, *Error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -38,7 +38,7 @@ func readDraft(text string, inputSize int) (summary.Draft, *Error) {
 	}
 	var f form
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
-		return summary.Draft{}, invalid("the answer is no JSON of the form that was asked for")
+		return summary.Draft{}, invalid("the answer is not JSON of the requested form")
 	}
 	for _, field := range []struct {
 		name    string
@@ -63,7 +63,7 @@ func readDraft(text string, inputSize int) (summary.Draft, *Error) {
 	return fit(d), nil
 }
 
-// readCondensed reads what a model has made of a result of a length.
+// readCondensed reads the model's condensed text of a result of this length.
 func readCondensed(text string, length int) (string, *Error) {
 	text = clean(text)
 	if text == "" {
@@ -81,8 +81,8 @@ func longer(answer, input int) *Error {
 	return &Error{Class: ClassLonger, Reason: fmt.Sprintf("the answer of %d characters is not shorter than its input of %d", answer, input)}
 }
 
-// fit shortens a draft until it is no longer than maxDraft: first what is longer than
-// its part, then the conversation, then the findings from the last one on.
+// fit shortens a draft to maxDraft: first each part that is over its own limit, then the
+// conversation, then the findings from the last one on.
 func fit(d summary.Draft) summary.Draft {
 	d.Actions = cut(d.Actions, maxActions)
 	d.Findings = cutAll(d.Findings, maxFindings, maxFinding)
@@ -96,7 +96,7 @@ func fit(d summary.Draft) summary.Draft {
 			d.Conversation = cut(d.Conversation, room)
 			return d
 		}
-		// Without findings there is room: actions and topics are far shorter.
+		// Without findings the rest fits: actions and topics are far shorter.
 		d.Findings = d.Findings[:len(d.Findings)-1]
 	}
 }
@@ -109,8 +109,8 @@ func cutAll(texts []string, most, length int) []string {
 	return texts
 }
 
-// cut shortens a text to a length, at the end of a sentence or a line if there is one in
-// its second half, otherwise between words.
+// cut shortens a text to a length, at the end of a sentence or a line if there is one in its second
+// half, otherwise between words.
 func cut(text string, length int) string {
 	all := []rune(text)
 	if len(all) <= length {
@@ -129,7 +129,7 @@ func cut(text string, length int) string {
 	return string(all[:length-1]) + "…"
 }
 
-// clean is a text without control characters and without space around it.
+// clean removes control characters and surrounding space.
 func clean(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-func TestWhatIsCutEndsASentence(t *testing.T) {
+func TestACutTextEndsASentence(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text string
@@ -39,7 +39,7 @@ func TestTheTextsOfADraftAreCleaned(t *testing.T) {
 	require.Equal(t, summary.Draft{Conversation: "ab\nc", Findings: []string{"two lines", "1", "2", "3", "4"}, Topics: []string{"a", "b", "c", "d"}}, d)
 }
 
-func TestWhateverTheModelWritesFits(t *testing.T) {
+func TestAnyAnswerOfTheModelFits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.Custom(func(t *rapid.T) string {
@@ -61,7 +61,7 @@ func TestWhateverTheModelWritesFits(t *testing.T) {
 		require.True(t, utf8.ValidString(d.Conversation))
 		short := written["conversation"].(string)
 		if runes(short) <= minConverse {
-			require.Equal(t, clean(short), d.Conversation, "what is short stays")
+			require.Equal(t, clean(short), d.Conversation, "short texts stay")
 		}
 	})
 }

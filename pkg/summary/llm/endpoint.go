@@ -11,26 +11,26 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// timing is how long what waits does. Tests make it short.
+// timing holds the durations of waits and time-outs. Tests shorten them.
 type timing struct {
 	tries    int           // of one call at most
-	first    time.Duration // wait before the second try; it doubles, give or take a half
-	longest  time.Duration // longer than this a call does not wait for its next try
-	failures uint32        // one after the other, which open the breaker
+	first    time.Duration // wait before the second try; it doubles, plus or minus half
+	longest  time.Duration // a call does not wait longer than this for its next try
+	failures uint32        // consecutive failures that open the breaker
 	open     time.Duration // until the open breaker lets one call through
 }
 
 var defaultTiming = timing{tries: 3, first: time.Second, longest: 20 * time.Second, failures: 5, open: 30 * time.Second}
 
-// DefaultConcurrency is how many calls an endpoint is given at the same time.
+// DefaultConcurrency is how many calls an endpoint gets at the same time.
 const DefaultConcurrency = 4
 
-// Endpoints are what the writers of a process share: those of the same provider, URL,
-// key and model have one breaker, one limit of calls at a time, and wait together when
-// the server asks for it. The zero value is ready. It is safe for concurrent use.
+// Endpoints holds what the writers of a process share: writers with the same provider, URL, key and
+// model have one breaker and one limit of concurrent calls, and wait together when the server asks
+// for it. The zero value is ready to use. It is safe for concurrent use.
 type Endpoints struct {
-	// Concurrency is how many calls one endpoint is given at the same time; default
-	// [DefaultConcurrency]. Others wait. Set it before the first writer is made.
+	// Concurrency is how many calls one endpoint gets at the same time; default
+	// [DefaultConcurrency]. Further calls wait. Set it before making the first writer.
 	Concurrency int
 
 	timing  timing
@@ -41,7 +41,7 @@ type Endpoints struct {
 
 type identity struct{ provider, url, key, model string }
 
-// of is the endpoint that a profile names.
+// of returns the endpoint that a profile names.
 func (s *Endpoints) of(p *Profile) *endpoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,10 +66,10 @@ type endpoint struct {
 	timing  timing
 	slots   *semaphore.Weighted
 	breaker *gobreaker.CircuitBreaker[answer]
-	denied  atomic.Bool // the call that ends now has failed for good: open at once
+	denied  atomic.Bool // this call's failure opens the breaker at once
 
 	mu     sync.Mutex
-	pause  *Error    // the server wants not to be asked before its NotBefore
+	pause  *Error    // the server asked for no calls before its NotBefore
 	opened time.Time // of the breaker
 	last   string    // reason of the last failure
 }
@@ -97,7 +97,7 @@ func newEndpoint(t timing, concurrency int) *endpoint {
 	return e
 }
 
-// do makes one call when there is room for it, unless it is known to fail.
+// do makes one call when there is room for it, unless the call is bound to fail.
 func (e *endpoint) do(ctx context.Context, call func() (answer, *Error)) (answer, *Error) {
 	if ctx.Err() != nil || e.slots.Acquire(ctx, 1) != nil {
 		return answer{}, ended(ctx)
@@ -124,7 +124,7 @@ func (e *endpoint) do(ctx context.Context, call func() (answer, *Error)) (answer
 	return got, failed
 }
 
-// note remembers what the next calls have to know.
+// note records what the next calls need to know.
 func (e *endpoint) note(err *Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +140,7 @@ func (e *endpoint) note(err *Error) {
 	}
 }
 
-// paused is the error of the call in which the server asked not to be asked, until then.
+// paused returns the error that asked us to back off, until that time has passed.
 func (e *endpoint) paused() *Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,16 +154,16 @@ func (e *endpoint) paused() *Error {
 	return &Error{Class: e.pause.Class, Reason: e.pause.Reason, NotBefore: e.pause.NotBefore}
 }
 
-// rejected is the error of a call that the breaker did not let through.
+// rejected returns the error of a call that the breaker stopped.
 func (e *endpoint) rejected() *Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := &Error{Class: ClassBreaker, Reason: "not asked, for it has failed: " + e.last}
-	if until := e.opened.Add(e.timing.open); time.Now().Before(until) { // otherwise one call is trying
+	err := &Error{Class: ClassBreaker, Reason: "not asked, because it has failed: " + e.last}
+	if until := e.opened.Add(e.timing.open); time.Now().Before(until) { // otherwise another call is the test call
 		err.NotBefore = until
 	}
 	return err
 }
 
-// state is that of the breaker: closed (all is well), half-open or open.
+// state returns the breaker's state: closed (all is well), half-open or open.
 func (e *endpoint) state() string { return e.breaker.State().String() }

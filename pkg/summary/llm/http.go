@@ -12,10 +12,10 @@ import (
 	"mneme.dev/mneme/internal/modelapi"
 )
 
-// maxBody is how much of an answer is read, in bytes.
+// maxBody limits how much of an answer is read, in bytes.
 const maxBody = 4 << 20
 
-// post makes one request and decodes the answer to it.
+// post makes one request and decodes the answer.
 func post(ctx context.Context, api modelapi.Endpoint, path string, body, into any) *Error {
 	resp, err := api.Post(ctx, path, body)
 	var broken *modelapi.NetworkError
@@ -37,7 +37,7 @@ func post(ctx context.Context, api modelapi.Endpoint, path string, body, into an
 	return nil
 }
 
-// problem is what providers say about an error; none says all of it.
+// problem holds what providers say about an error; none says all of it.
 type problem struct {
 	Error struct {
 		Type    string `json:"type"`
@@ -47,10 +47,10 @@ type problem struct {
 	} `json:"error"`
 }
 
-// refused is a status that is no success.
+// refused returns the error for a status other than success.
 func refused(resp modelapi.Answer) *Error {
 	var p problem
-	_ = json.Unmarshal(resp.Body, &p) // if it is no JSON the status says enough
+	_ = json.Unmarshal(resp.Body, &p) // if it is not JSON the status says enough
 	e := &Error{Reason: fmt.Sprintf("HTTP %d", resp.Status), NotBefore: resp.RetryAfter()}
 	code, _ := p.Error.Code.(string)
 	switch status := resp.Status; {
@@ -82,7 +82,7 @@ func refused(resp modelapi.Answer) *Error {
 	return e
 }
 
-// tooLong tells whether an input is longer than the model's context.
+// tooLong reports whether an input exceeds the model's context.
 func tooLong(p problem, code string) bool {
 	if code == "context_length_exceeded" || p.Error.Type == "exceed_context_size_error" {
 		return true
@@ -93,8 +93,8 @@ func tooLong(p problem, code string) bool {
 	})
 }
 
-// identifier tells whether a word is a name such as invalid_request_error. Anything else
-// from outside could be anything, a key too.
+// identifier reports whether a word is a name such as invalid_request_error. Anything else from
+// outside is not shown, because it could be a key.
 func identifier(word string) bool {
 	return word != "" && len(word) <= 40 && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_") == ""
 }

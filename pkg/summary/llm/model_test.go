@@ -16,7 +16,7 @@ import (
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
-// real makes a writer that asks the real model by an endpoint that can be told to fail.
+// real makes a writer that asks the real model through an endpoint that can be told to fail.
 func real(t *testing.T, maxTokens int64, change ...func(*llm.Profile)) (*llmtest.Endpoint, *llm.Writer) {
 	t.Helper()
 	e := llmtest.InFrontOf(t, llmtest.Model(t))
@@ -35,8 +35,8 @@ func told() summary.Input {
 	}}
 }
 
-// A small model does not always find an end: one of these has to. What is not a draft
-// must be an error as it is described.
+// A small model does not always come to an end, so one of several tries has to. Anything that is
+// not a draft must be one of the documented errors.
 func TestARealModelWritesADraft(t *testing.T) {
 	prompts := []string{
 		"Summarise the record in one sentence.",
@@ -74,7 +74,7 @@ func TestARealModelIsCutOff(t *testing.T) {
 	require.EqualValues(t, 8, usage.OutputTokens)
 }
 
-func TestARealModelIsGivenTooMuch(t *testing.T) {
+func TestARealModelRejectsTooMuchInput(t *testing.T) {
 	_, w := real(t, 8)
 	in := told()
 	in.Entries[3].Text = strings.Repeat("far more words than it can read ", 4_000)
@@ -87,7 +87,7 @@ func TestARealModelIsGivenTooMuch(t *testing.T) {
 func TestARealModelIsHalvedUntilItFits(t *testing.T) {
 	_, w := real(t, 8)
 	in := told()
-	in.Entries[2].Text = strings.Repeat("far more words than it can read ", 2_000) // goes, as a whole
+	in.Entries[2].Text = strings.Repeat("far more words than it can read ", 2_000) // fits whole
 	_, usage, err := w.Write(t.Context(), in)
 	failed(t, err, llm.ClassCutOff, summary.ErrUnusable)
 	require.Equal(t, 2, usage.Calls)
@@ -126,7 +126,7 @@ func TestARealModelIsLeftAlone(t *testing.T) {
 	failed(t, err, llm.ClassCutOff, summary.ErrUnusable)
 }
 
-func TestARealServerHasNothingThere(t *testing.T) {
+func TestARealServerAnswersNotFound(t *testing.T) {
 	_, w := real(t, 8, func(p *llm.Profile) { p.URL += "/nothing" })
 	_, _, err := w.Write(t.Context(), told())
 	require.Contains(t, failed(t, err, llm.ClassDenied, summary.ErrUnavailable).Reason, "HTTP 404, check the URL")

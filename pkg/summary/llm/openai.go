@@ -28,7 +28,7 @@ type chatRequest struct {
 	Messages       []chatMessage `json:"messages"`
 	Temperature    *float64      `json:"temperature,omitempty"` // 0 is sent
 	MaxTokens      int64         `json:"max_tokens,omitzero"`
-	MaxCompletion  int64         `json:"max_completion_tokens,omitzero"` // of models that think first, instead of max_tokens
+	MaxCompletion  int64         `json:"max_completion_tokens,omitzero"` // for reasoning models, instead of max_tokens
 	ResponseFormat *chatFormat   `json:"response_format,omitempty"`
 }
 

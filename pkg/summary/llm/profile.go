@@ -21,13 +21,13 @@ const (
 	Anthropic = "anthropic" // its Messages API
 )
 
-// defaultURL is where the providers themselves are.
+// defaultURL holds the providers' own URLs.
 var defaultURL = map[string]string{OpenAI: "https://api.openai.com/v1", Anthropic: "https://api.anthropic.com"}
 
 // DefaultMaxTokens is enough for the longest summary, in any language.
 const DefaultMaxTokens = 1_200
 
-// maxPrompt is how long a prompt file may be, in bytes.
+// maxPrompt is the largest prompt file, in bytes.
 const maxPrompt = 64 << 10
 
 // Profile configures a [Writer].
@@ -35,19 +35,19 @@ type Profile struct {
 	Provider string // OpenAI or Anthropic.
 	URL      string // Of the API, for OpenAI with /v1; default the provider's own.
 	Model    string
-	Key      string // Empty for a server that asks for none.
+	Key      string // Empty for a server that needs none.
 
 	Timeout     time.Duration // Of one call.
-	Temperature float64       // 0 to 2. A model that refuses it is not sent it again.
-	MaxTokens   int64         // Of one answer, with what the model thinks; default [DefaultMaxTokens].
+	Temperature float64       // 0 to 2. It is not sent again to a model that refuses it.
+	MaxTokens   int64         // Of one answer, including the model's reasoning; default [DefaultMaxTokens].
 
-	// Files with prompts of one's own, plain text of up to 64 KiB; default those of
-	// this package. That the record is no instruction is added to them.
+	// Files with custom prompts, plain text of up to 64 KiB; default this package's own. The rule
+	// that the record is not an instruction is always added.
 	PromptFile         string
 	CondensePromptFile string
 
-	// Caps of any hour; 0 for none. The cost is in the currency of the prices. With a
-	// Budget, that of another writer, they are its caps for both.
+	// Caps for any hour; 0 for none. The cost is in the currency of the prices. With a Budget of
+	// another writer, they are shared caps for both.
 	MaxCallsPerHour int
 	MaxCostPerHour  float64
 	Budget          *Budget
@@ -71,7 +71,7 @@ var guard string
 //go:embed prompts/summary.schema.json
 var schema string
 
-// prompt is a system prompt as it is sent.
+// prompt is a system prompt as sent.
 type prompt struct{ text, hash string }
 
 func newPrompt(text, schema string) prompt {
@@ -84,8 +84,8 @@ func newPrompt(text, schema string) prompt {
 // New makes the writer of a profile, which shares nothing. See [Endpoints.New].
 func New(p Profile) (*Writer, error) { return new(Endpoints).New(p) }
 
-// New makes the writer of a profile and reads its prompt files. The error joins a
-// [Problem] for every field that can't be right.
+// New makes the writer of a profile and reads its prompt files. The error joins a [Problem] for
+// every invalid field.
 func (s *Endpoints) New(p Profile) (*Writer, error) {
 	if p.URL == "" {
 		p.URL = defaultURL[p.Provider]
@@ -122,10 +122,10 @@ func (s *Endpoints) New(p Profile) (*Writer, error) {
 	return w, nil
 }
 
-// Problem is a field of a [Profile] that can't be right. No key is in it.
+// Problem is an invalid field of a [Profile]. It never contains the key.
 type Problem struct {
 	Field  string
-	Value  any // as it may be shown
+	Value  any // safe to show
 	Reason string
 }
 
@@ -137,13 +137,13 @@ func (p Problem) Error() string {
 	return fmt.Sprintf("%s=%v: %s", p.Field, p.Value, p.Reason)
 }
 
-// Problems lists the fields that can't be right. It reads the prompt files.
+// Problems lists the invalid fields. It reads the prompt files.
 func (p *Profile) Problems() []Problem {
 	problems, _, _ := p.read()
 	return problems
 }
 
-// read is Problems, and what it has read.
+// read does the work of Problems and also returns the prompts that it has read.
 func (p *Profile) read() (problems []Problem, summaryText, condenseText string) {
 	problems = p.check()
 	for _, file := range []struct {
@@ -190,8 +190,7 @@ func (p *Profile) check() (problems []Problem) {
 	return problems
 }
 
-// readPrompt reads a prompt file, or says why it can't be used; without one it is the
-// default.
+// readPrompt reads a prompt file, or says why it can't be used; without one it returns the default.
 func readPrompt(path, standard string) (text, problem string) {
 	if path == "" {
 		return standard, ""
@@ -208,7 +207,7 @@ func readPrompt(path, standard string) (text, problem string) {
 	case len(data) > maxPrompt:
 		return "", "has more than 64 KiB"
 	case !utf8.Valid(data) || strings.ContainsRune(string(data), 0):
-		return "", "is no text in UTF-8"
+		return "", "is not text in UTF-8"
 	case strings.TrimSpace(string(data)) == "":
 		return "", "is empty"
 	}

@@ -18,7 +18,7 @@ func valid() llm.Profile {
 	return llm.Profile{Provider: llm.OpenAI, URL: "http://127.0.0.1:1/v1", Model: "m", Key: key, Timeout: time.Second}
 }
 
-func TestAProfileThatCannotBeRight(t *testing.T) {
+func TestAnInvalidProfileListsItsProblems(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, content string) string {
@@ -72,7 +72,7 @@ func TestDefaultsOfAProfile(t *testing.T) {
 	}
 }
 
-func TestPromptsOfOnesOwn(t *testing.T) {
+func TestCustomPrompts(t *testing.T) {
 	t.Parallel()
 	standard, err := llm.New(valid())
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestPromptsOfOnesOwn(t *testing.T) {
 	require.NotEqual(t, standard.PromptHash(), w.PromptHash())
 	require.Equal(t, standard.CondensePromptHash(), w.CondensePromptHash())
 
-	require.NoError(t, os.Remove(file), "it is read once")
+	require.NoError(t, os.Remove(file), "it is read only once")
 	e.Reply(good(t), llmtest.Chat("less"))
 	_, _, err = w.Write(t.Context(), input())
 	require.NoError(t, err)

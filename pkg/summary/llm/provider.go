@@ -6,24 +6,24 @@ import (
 	"sync/atomic"
 )
 
-// request is what a model is asked.
+// request is one question to a model.
 type request struct {
 	system, user string
 	form         bool // answer with the JSON of a summary, otherwise with plain text
 }
 
-// answer is what a model has said, and what it has counted. The text can be empty.
+// answer is a model's text, which can be empty, and its token counts.
 type answer struct {
 	text          string
 	input, output int64 // tokens
 }
 
-// provider speaks one API. With an error the counts are right as well.
+// provider speaks one API. The counts are valid even with an error.
 type provider interface {
 	ask(ctx context.Context, r request) (answer, *Error)
 }
 
-// The name and the use of a summary's form, as models read them.
+// The name and purpose of a summary's form, for models to read.
 const (
 	formName = "write_summary"
 	formUse  = "Writes down the summary of the record."
@@ -35,10 +35,10 @@ const (
 	paramMaxTokens   = "max_tokens"
 )
 
-// without is what a model has refused and is not sent again.
+// without holds parameters that a model has refused and that are not sent again.
 type without struct{ temperature, maxTokens atomic.Bool }
 
-// learn marks an error that is about such a parameter if the request had it.
+// learn marks an error about such a parameter if the request had it.
 func (w *without) learn(err *Error, sentTemperature, sentMaxTokens bool) *Error {
 	if sentTemperature && slices.Contains(err.names, paramTemperature) {
 		w.temperature.Store(true)
@@ -51,7 +51,7 @@ func (w *without) learn(err *Error, sentTemperature, sentMaxTokens bool) *Error 
 	return err
 }
 
-// Answers that are no answer, whichever the API.
+// Answers that count as failures with any API.
 func cutOff() *Error {
 	return &Error{Class: ClassCutOff, Reason: "the answer is cut off at its limit of tokens"}
 }

@@ -9,7 +9,7 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// maxCondense is how much of a result that is condensed the model sees, in characters.
+// maxCondense is how much of a result the model sees for condensing, in characters.
 const maxCondense = 20_000
 
 // maxNames is how many files, and how many tools, a record names.
@@ -17,7 +17,7 @@ const maxNames = 30
 
 func runes(text string) int { return utf8.RuneCountInString(text) }
 
-// size is how long the material of a summary is, in characters.
+// size returns the length of a summary's material, in characters.
 func size(in summary.Input) (total int) {
 	for _, e := range in.Entries {
 		total += runes(e.Text)
@@ -28,7 +28,7 @@ func size(in summary.Input) (total int) {
 	return total
 }
 
-// draftSize is how long the texts of a draft are, in characters.
+// draftSize returns the length of a draft's texts, in characters.
 func draftSize(d summary.Draft) int {
 	total := runes(d.Conversation) + runes(d.Actions)
 	for _, text := range slices.Concat(d.Findings, d.Topics) {
@@ -37,14 +37,15 @@ func draftSize(d summary.Draft) int {
 	return total
 }
 
-// item is a part of a record, which can be left out.
+// item is a part of a record that can be left out.
 type item struct {
 	head, text string
 	result     bool
 }
 
-// record is what a model is shown of an input. With its texts halved so many times, first
-// the oldest results are left out, then whatever is oldest.
+// record returns the text that shows an input to a model. If it is too long even with its texts
+// halved this many times, the oldest results are left out first, then the oldest of everything
+// else.
 func record(in summary.Input, halved int) string {
 	items := make([]item, 0, len(in.Entries)+len(in.Children))
 	for _, e := range in.Entries {
@@ -122,8 +123,8 @@ func writeNames(b *strings.Builder, what string, names []string) {
 	fmt.Fprintf(b, "%s: %s\n", what, oneLine(inside(strings.Join(shown, ", "))))
 }
 
-// resultRecord is what a model is shown of a tool result. If it is too long, or halved so
-// many times, two thirds of what is shown are from its begin and one is from its end.
+// resultRecord returns the text that shows a tool result to a model. If the result is too long, or
+// halved, two thirds of the text shown are its beginning and one third is its end.
 func resultRecord(r ToolResult, halved int) string {
 	call := "result"
 	if r.Failed {
@@ -139,8 +140,8 @@ func resultRecord(r ToolResult, halved int) string {
 		oneLine(inside(r.Tool)), inside(firstRunes(r.Arguments, summary.MaxResult)), call, inside(shown))
 }
 
-// inside is a text that can neither end the record nor begin a line of it that looks
-// like another entry.
+// inside returns a text that can neither end the record nor begin a line that looks like another
+// entry.
 func inside(text string) string {
 	text = strings.ReplaceAll(text, "</record", "<\\/record")
 	return strings.ReplaceAll(text, "\n", "\n  ")

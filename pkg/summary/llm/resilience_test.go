@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
-// patience is for what must happen, however busy the machine is.
+// patience is the time allowed for an expected event, even on a busy machine.
 const patience = 30 * time.Second
 
 func TestAnEndpointThatIsDown(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAnEndpointThatIsSilent(t *testing.T) {
 	}
 }
 
-func TestErrorsThatPass(t *testing.T) {
+func TestTransientErrorsAreRetried(t *testing.T) {
 	t.Parallel()
 	e, w := setup(t)
 	for _, status := range []int{408, 409, 500, 502, 503, 504, 529} {
@@ -116,7 +116,7 @@ func TestRetryAfter(t *testing.T) {
 
 			_, usage, err = w.Write(t.Context(), input())
 			require.Equal(t, until, failed(t, err, llm.ClassLimited, summary.ErrUnavailable).NotBefore)
-			require.Zero(t, usage.Calls, "the server is not asked before")
+			require.Zero(t, usage.Calls, "the server is not asked earlier")
 			require.Equal(t, 1, e.Calls())
 		})
 	}
@@ -136,7 +136,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-func TestWhatIsConfiguredIsWrong(t *testing.T) {
+func TestAWrongConfigurationIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	for status, check := range map[int]string{401: "check the key", 403: "check the key", 402: "check the account", 404: "check the URL and the model", 405: "check the URL", 308: "check the URL"} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestWritersOfOneEndpointShareTheBreaker(t *testing.T) {
 	require.Equal(t, "closed", w.Stats().Breaker, "three failures")
 	_, usage, err := other.Write(t.Context(), input())
 	require.Contains(t, failed(t, err, llm.ClassBreaker, summary.ErrUnavailable).Reason, "HTTP 500")
-	require.Equal(t, 1, usage.Calls, "the fourth opens it, and there is no other try")
+	require.Equal(t, 1, usage.Calls, "the fourth failure opens it, without another try")
 	require.Equal(t, "open", w.Stats().Breaker)
 	require.Equal(t, "open", other.Stats().Breaker)
 	require.Equal(t, "closed", elsewhere.Stats().Breaker)
@@ -191,7 +191,7 @@ func TestTheBreakerClosesAgain(t *testing.T) {
 	e := llmtest.New(t)
 	w := on(t, llm.Fast(1, 10*time.Millisecond), e)
 	e.Reply(llmtest.Failure(http.StatusInternalServerError, "", ""))
-	for range 3 { // the first call opens it, one of the next ones tries and opens it again
+	for range 3 { // the first call opens it; one of the next is the test call and opens it again
 		calls := e.Calls()
 		_, _, err := w.Write(t.Context(), input())
 		require.ErrorIs(t, err, summary.ErrUnavailable)
@@ -218,7 +218,7 @@ func TestAnUnusableAnswerClosesTheBreaker(t *testing.T) {
 	require.Equal(t, "closed", w.Stats().Breaker)
 }
 
-// wrote is what a Write in the background returned.
+// wrote is the result of a Write in the background.
 type wrote struct {
 	usage summary.Usage
 	err   error
@@ -244,7 +244,7 @@ func await(t *testing.T, done <-chan wrote) wrote {
 	}
 }
 
-func TestTheCallerIsObeyed(t *testing.T) {
+func TestACallEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	t.Run("in the middle of a call", func(t *testing.T) {
 		t.Parallel()
@@ -281,7 +281,7 @@ func TestTheCallerIsObeyed(t *testing.T) {
 		defer cancel()
 		_, _, err := w.Write(ctx, input())
 		failed(t, err, llm.ClassLimited, summary.ErrUnavailable)
-		require.NoError(t, ctx.Err(), "there is no use in waiting")
+		require.NoError(t, ctx.Err(), "waiting would be useless")
 	})
 	t.Run("before", func(t *testing.T) {
 		t.Parallel()
@@ -313,7 +313,7 @@ func TestTheCallerIsObeyed(t *testing.T) {
 	})
 }
 
-func TestCallsAtATimeAreBounded(t *testing.T) {
+func TestConcurrentCallsAreLimited(t *testing.T) {
 	t.Parallel()
 	e := llmtest.New(t)
 	w := on(t, llm.Fast(never, time.Hour), e)
@@ -331,7 +331,7 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 			}
 		}
 		mu.Unlock()
-		<-full // until there are as many as there may be
+		<-full // until the limit is reached
 		mu.Lock()
 		now--
 		mu.Unlock()

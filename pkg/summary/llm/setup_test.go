@@ -15,10 +15,10 @@ import (
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
-// key must appear nowhere but in the header of a request.
+// key must appear only in the header of a request.
 const key = "sk-a-very-secret-key"
 
-// never is a breaker that does not open, or that does not close again.
+// never is for a breaker that does not open, or does not close again.
 const never = 1 << 30
 
 // setup makes an endpoint without a model, and a writer that asks it.
@@ -49,7 +49,7 @@ func timeout(d time.Duration) func(*llm.Profile) {
 	return func(p *llm.Profile) { p.Timeout = d }
 }
 
-// input is 4 turns with a read of a file each, results of 600 characters.
+// input has 4 turns that each read one file, with results of 600 characters.
 func input() summary.Input {
 	in := summary.Input{Level: 1, Files: []string{"cmd/main.go"}, Tools: []string{"read_file"}, FirstTurn: 1, LastTurn: 4}
 	for turn := 1; turn <= 4; turn++ {
@@ -65,7 +65,7 @@ func input() summary.Input {
 	return in
 }
 
-// draft is what the canned model answers when all is well.
+// draft is the canned model's answer when all is well.
 func draft() summary.Draft {
 	return summary.Draft{
 		Conversation: "Ana wants the reason of four failures. The connection pool's time-out is too short.",
@@ -75,7 +75,7 @@ func draft() summary.Draft {
 	}
 }
 
-// written is a draft in the form that the model is asked for.
+// written is a draft in the requested form.
 func written(t testing.TB, d summary.Draft) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"conversation": d.Conversation, "actions": d.Actions, "findings": d.Findings, "topics": d.Topics})
@@ -85,8 +85,8 @@ func written(t testing.TB, d summary.Draft) string {
 
 func good(t testing.TB) llmtest.Reply { return llmtest.Chat(written(t, draft())) }
 
-// failed is err as it must be: of a class, of one of both sentinels, with a reason that is
-// short and says nothing it must not.
+// failed checks err: its class, exactly one of the two sentinel errors, and a short reason without
+// secrets.
 func failed(t testing.TB, err error, class llm.Class, sentinel error) *llm.Error {
 	t.Helper()
 	e, ok := errors.AsType[*llm.Error](err)

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// Stats are the counters of a writer since it was made.
+// Stats holds the counters of a writer since it was made.
 type Stats struct {
-	Calls        int64           // Requests to the model, those that failed too.
-	Failures     map[Class]int64 // Of calls, also of those that the breaker or a cap prevented, and unusable answers.
+	Calls        int64           // Requests to the model, failed ones included.
+	Failures     map[Class]int64 // Of calls, including those that the breaker or a cap prevented, and unusable answers.
 	InputTokens  int64
 	OutputTokens int64
 	Cost         float64 // By the profile's prices.
 	Breaker      string  // closed (all is well), half-open or open.
 }
 
-// meter counts.
+// meter counts for Stats.
 type meter struct {
 	mu    sync.Mutex
 	stats Stats
@@ -44,7 +44,7 @@ func (m *meter) failed(class Class) {
 	m.stats.Failures[class]++
 }
 
-// Stats returns the counters as they are now.
+// Stats returns the current counters.
 func (w *Writer) Stats() Stats {
 	w.meter.mu.Lock()
 	defer w.meter.mu.Unlock()
@@ -54,8 +54,8 @@ func (w *Writer) Stats() Stats {
 	return s
 }
 
-// Failures are those of all writers that were made, as in [Stats], for metrics: every class
-// is there, with 0 until it occurs.
+// Failures returns the sum over all writers ever made, as in [Stats], for metrics. It has every
+// class, with 0 until the first failure.
 func (s *Endpoints) Failures() map[Class]int64 {
 	total := make(map[Class]int64, len(classes))
 	for _, class := range classes {

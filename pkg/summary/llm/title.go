@@ -12,11 +12,11 @@ import (
 //go:embed prompts/title.txt
 var titlePrompt string
 
-// maxAsked is how much of a message a title is made from, in characters.
+// maxAsked is how much of a message serves to make a title, in characters.
 const maxAsked = 4_000
 
-// Title names a conversation by its first message: one line of up to [summary.MaxTitle]
-// characters. The errors and what they mean are those of [Writer.Write].
+// Title names a conversation after its first message: one line of up to [summary.MaxTitle]
+// characters. It returns the same errors as [Writer.Write].
 func (w *Writer) Title(ctx context.Context, message string) (string, summary.Usage, error) {
 	var usage summary.Usage
 	got, err := w.ask(ctx, request{system: newPrompt(titlePrompt, "").text, user: fmt.Sprintf("<record>\nuser: %s\n</record>\n\nName the conversation that begins so.", inside(firstRunes(message, maxAsked)))}, &usage)
@@ -31,14 +31,14 @@ func (w *Writer) Title(ctx context.Context, message string) (string, summary.Usa
 	return title, usage, nil
 }
 
-// readTitle takes the name out of a model's answer.
+// readTitle extracts the name from a model's answer.
 func readTitle(text string) (string, *Error) {
 	title := strings.Trim(oneLine(clean(text)), "\"'`*#“”«». ")
 	if title == "" {
 		return "", empty()
 	}
 	if runes(title) > 4*summary.MaxTitle {
-		return "", invalid("the answer is no title")
+		return "", invalid("the answer is not a title")
 	}
 	return summary.CutTitle(title), nil
 }

@@ -9,8 +9,7 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// Writer writes summaries, and condenses tool results, by a model. It is safe for
-// concurrent use.
+// Writer writes summaries, and condenses tool results, with a model. It is safe for concurrent use.
 type Writer struct {
 	profile  Profile
 	provider provider
@@ -23,23 +22,22 @@ type Writer struct {
 
 var _ summary.Writer = (*Writer)(nil)
 
-// Model is the model's name, of the profile.
+// Model returns the model's name in the profile.
 func (w *Writer) Model() string { return w.profile.Model }
 
-// PromptHash names the prompt of summaries with their schema: 16 hexadecimal digits.
+// PromptHash identifies the prompt and the schema of summaries: 16 hexadecimal digits.
 func (w *Writer) PromptHash() string { return w.summary.hash }
 
-// CondensePromptHash names the prompt with which tool results are condensed.
+// CondensePromptHash identifies the prompt that condenses tool results.
 func (w *Writer) CondensePromptHash() string { return w.condense.hash }
 
-// Budget is what this writer may spend.
+// Budget returns this writer's budget.
 func (w *Writer) Budget() *Budget { return w.budget }
 
 // Write implements [summary.Writer]. Its errors are [Error].
 //
-// It takes up to three time-outs and the waits between them, of 20 seconds at most each;
-// an input that is too long for the model is sent up to twice more, each time half as
-// long.
+// It takes up to three time-outs plus waits of at most 20 seconds between them. An input that is
+// too long for the model is sent up to twice more, each time half as long.
 func (w *Writer) Write(ctx context.Context, in summary.Input) (summary.Draft, summary.Usage, error) {
 	var usage summary.Usage
 	got, err := w.shorten(ctx, &usage, func(halved int) request {
@@ -64,9 +62,9 @@ type ToolResult struct {
 	Failed    bool
 }
 
-// Condense writes a tool result shorter: plain text of up to [summary.CondensedChars] characters.
-// Of a result of over 20,000 characters the model sees the begin and the end. The errors
-// and what they mean are those of [Writer.Write].
+// Condense shortens a tool result to plain text of up to [summary.CondensedChars] characters. If
+// the result has over 20,000 characters, the model sees its beginning and its end. It returns the
+// same errors as [Writer.Write].
 func (w *Writer) Condense(ctx context.Context, r ToolResult) (string, summary.Usage, error) {
 	var usage summary.Usage
 	got, err := w.shorten(ctx, &usage, func(halved int) request {
@@ -83,7 +81,7 @@ func (w *Writer) Condense(ctx context.Context, r ToolResult) (string, summary.Us
 	return text, usage, nil
 }
 
-// shorten asks, and while the input is too long for the model twice more with half of it.
+// shorten asks, and if the input is too long for the model, asks up to twice more with half of it.
 func (w *Writer) shorten(ctx context.Context, usage *summary.Usage, build func(halved int) request) (answer, *Error) {
 	for halved := 0; ; halved++ {
 		got, err := w.ask(ctx, build(halved), usage)
@@ -93,8 +91,7 @@ func (w *Writer) shorten(ctx context.Context, usage *summary.Usage, build func(h
 	}
 }
 
-// ask asks until there is an answer, an error that does not pass by itself, or no more
-// try.
+// ask asks until it gets an answer or an error that a retry does not help, or is out of tries.
 func (w *Writer) ask(ctx context.Context, r request, usage *summary.Usage) (answer, *Error) {
 	timing := &w.endpoint.timing
 	waits := backoff.NewExponentialBackOff()

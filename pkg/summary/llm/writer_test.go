@@ -57,7 +57,7 @@ func TestSummariesAreConsolidated(t *testing.T) {
 	require.Contains(t, e.Requests()[0].Text, "topics: connection pool")
 }
 
-func TestARecordCannotBeLeft(t *testing.T) {
+func TestNoContentBreaksOutOfTheRecord(t *testing.T) {
 	t.Parallel()
 	e, w := setup(t)
 	e.Reply(good(t))
@@ -71,7 +71,7 @@ func TestARecordCannotBeLeft(t *testing.T) {
 	require.NotContains(t, user, "\n[turn 9]")
 }
 
-func TestNoKeyNoHeader(t *testing.T) {
+func TestWithoutAKeyThereIsNoHeader(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-of-somebody-else")
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
 	e, w := setup(t, func(p *llm.Profile) { p.Key = "" })
@@ -81,7 +81,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 	require.Empty(t, e.Requests()[0].Header.Get("Authorization"))
 }
 
-func TestAnAnswerThatIsNoSummary(t *testing.T) {
+func TestAnAnswerThatIsNotASummary(t *testing.T) {
 	t.Parallel()
 	long := draft()
 	long.Conversation = strings.Repeat("The connection pool is too small. ", 150)
@@ -92,23 +92,23 @@ func TestAnAnswerThatIsNoSummary(t *testing.T) {
 		class llm.Class
 		about string
 	}{
-		"cut off":              {llmtest.CutOff(`{"conversation": "Ana wants the`), llm.ClassCutOff, "cut off"},
-		"refusal":              {llmtest.Refusal(), llm.ClassRefused, "refused"},
-		"filtered":             {llmtest.Filtered(), llm.ClassRefused, "filter"},
-		"no JSON":              {llmtest.Chat("Sure! Here is the summary: the connection pool is too small."), llm.ClassInvalid, "JSON"},
-		"half a JSON":          {llmtest.Chat(`{"conversation": "Ana`), llm.ClassInvalid, "JSON"},
-		"other JSON":           {llmtest.Chat(`{"conversation": 3, "actions": "", "findings": [], "topics": []}`), llm.ClassInvalid, "JSON"},
-		"no findings":          {llmtest.Chat(`{"conversation": "a", "actions": "b", "topics": []}`), llm.ClassInvalid, "no findings"},
-		"topics are null":      {llmtest.Chat(`{"conversation": "a", "actions": "b", "findings": [], "topics": null}`), llm.ClassInvalid, "no topics"},
-		"empty":                {llmtest.Chat(""), llm.ClassEmpty, "empty"},
-		"says nothing":         {llmtest.Chat(written(t, blank)), llm.ClassEmpty, "empty"},
-		"longer than input":    {llmtest.Chat(written(t, long)), llm.ClassLonger, "not shorter"},
-		"a page":               {llmtest.HTML, llm.ClassInvalid, "API"},
-		"garbage":              {llmtest.Raw("<!doctype html>"), llm.ClassInvalid, "API"},
-		"no choices":           {llmtest.Raw(`{"choices": []}`), llm.ClassInvalid, "choices"},
-		"more than is read":    {llmtest.Raw(strings.Repeat(" ", 5<<20) + "{}"), llm.ClassInvalid, "bytes"},
-		"a rejected request":   {llmtest.Failure(http.StatusBadRequest, "invalid_request_error", "no such thing: Please look"), llm.ClassRejected, "HTTP 400, invalid_request_error"},
-		"a kind that is a key": {llmtest.Failure(http.StatusBadRequest, key, key), llm.ClassRejected, "HTTP 400"},
+		"cut off":               {llmtest.CutOff(`{"conversation": "Ana wants the`), llm.ClassCutOff, "cut off"},
+		"refusal":               {llmtest.Refusal(), llm.ClassRefused, "refused"},
+		"filtered":              {llmtest.Filtered(), llm.ClassRefused, "filter"},
+		"no JSON":               {llmtest.Chat("Sure! Here is the summary: the connection pool is too small."), llm.ClassInvalid, "JSON"},
+		"half a JSON":           {llmtest.Chat(`{"conversation": "Ana`), llm.ClassInvalid, "JSON"},
+		"other JSON":            {llmtest.Chat(`{"conversation": 3, "actions": "", "findings": [], "topics": []}`), llm.ClassInvalid, "JSON"},
+		"no findings":           {llmtest.Chat(`{"conversation": "a", "actions": "b", "topics": []}`), llm.ClassInvalid, "no findings"},
+		"topics are null":       {llmtest.Chat(`{"conversation": "a", "actions": "b", "findings": [], "topics": null}`), llm.ClassInvalid, "no topics"},
+		"empty":                 {llmtest.Chat(""), llm.ClassEmpty, "empty"},
+		"says nothing":          {llmtest.Chat(written(t, blank)), llm.ClassEmpty, "empty"},
+		"longer than input":     {llmtest.Chat(written(t, long)), llm.ClassLonger, "not shorter"},
+		"a page":                {llmtest.HTML, llm.ClassInvalid, "API"},
+		"garbage":               {llmtest.Raw("<!doctype html>"), llm.ClassInvalid, "API"},
+		"no choices":            {llmtest.Raw(`{"choices": []}`), llm.ClassInvalid, "choices"},
+		"longer than the limit": {llmtest.Raw(strings.Repeat(" ", 5<<20) + "{}"), llm.ClassInvalid, "bytes"},
+		"a rejected request":    {llmtest.Failure(http.StatusBadRequest, "invalid_request_error", "no such thing: Please look"), llm.ClassRejected, "HTTP 400, invalid_request_error"},
+		"a kind that is a key":  {llmtest.Failure(http.StatusBadRequest, key, key), llm.ClassRejected, "HTTP 400"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +176,7 @@ func TestAnInputTooLongIsHalved(t *testing.T) {
 	})
 }
 
-func TestParametersThatAModelRefusesAreNotSentAgain(t *testing.T) {
+func TestRefusedParametersAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	e, w := setup(t)
 	e.Reply(
@@ -198,7 +198,7 @@ func TestParametersThatAModelRefusesAreNotSentAgain(t *testing.T) {
 	e.Reply(llmtest.Failure(http.StatusBadRequest, "invalid_request_error", "I dislike your temperature"))
 	_, _, err = w.Write(t.Context(), input())
 	failed(t, err, llm.ClassRejected, summary.ErrUnusable)
-	require.Equal(t, 5, e.Calls(), "there is nothing more to leave out")
+	require.Equal(t, 5, e.Calls(), "nothing more can be left out")
 }
 
 func TestCondense(t *testing.T) {
@@ -240,7 +240,7 @@ func TestCondense(t *testing.T) {
 		})
 	}
 
-	t.Run("of a long result begin and end are shown", func(t *testing.T) {
+	t.Run("the beginning and the end of a long result are shown", func(t *testing.T) {
 		t.Parallel()
 		e, w := setup(t)
 		e.Reply(llmtest.Chat("short"))
