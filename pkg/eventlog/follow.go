@@ -16,27 +16,26 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// followMessages is how many events the server sends a follower before its reader takes
-// them. natsdeploy.PullByteLimit bounds the bytes of each request for more: because a
-// follower has no buffer of its own, the client asks for more only when the reader takes
-// something, and holds at most two such requests.
+// followMessages is how many events the server sends a follower before the reader takes them.
+// natsdeploy.PullByteLimit bounds the bytes of each request: a follower has no buffer of its own,
+// so the client requests more only when the reader takes something, and has at most two requests
+// open.
 const followMessages = 1000
 
-// maxControls is how many messages that no consumer delivers a follower passes at once.
+// maxControls is how many undeliverable messages in a row a follower skips at once.
 const maxControls = 256
 
-// Follower delivers the events of one partition in order, each once, from a
-// sequence on and without end. When the server made it lose its place (it was
-// restarted, the connection was lost) it delivers nothing more and says so: the
-// reader then looks whether the log still holds what it has read, and follows again
-// from there. The log of a server that lost power may have lost its tail.
+// Follower delivers the events of one partition from a sequence on, without end, in order and each
+// once. If it loses its place because the server restarted or the connection was lost, it stops and
+// says so. The reader then checks that the log still holds what it has read, because a server that
+// lost power may have lost the tail of its log, and follows again from there.
 //
-// The same happens at a message that the NATS client takes for one of its protocol
-// and does not deliver. The first event is read in another way, so each follower
-// delivers at least one event if there is one, and the next one passes the message.
+// The follower also stops at a message that the NATS client mistakes for its own protocol and does
+// not deliver. It reads the first event in another way, so each follower delivers at least one
+// event if there is one, and the next follower gets past the message.
 type Follower struct {
 	c           chan Message  // unbuffered, see followMessages
-	begun       chan struct{} // closed when C has taken what was read before the consumer
+	begun       chan struct{} // closed when C has delivered what was read before the consumer began
 	done        chan struct{}
 	stopped     sync.Once
 	interrupted chan struct{}
@@ -51,19 +50,18 @@ type Follower struct {
 	last        atomic.Uint64 // sequence of the last one
 }
 
-// Follow begins at the first event of the partition with a sequence of at least
-// from. It uses an ordered consumer, which has no acknowledgements: the only
-// position is the reader's own.
+// Follow starts at the first event of the partition with a sequence of at least from. It uses an
+// ordered consumer, which has no acknowledgements: the only position is the reader's own.
 //
-// It returns [ErrBeyondEnd] if from is more than one beyond the head: the stream
-// has lost its tail, or it is another stream.
+// It returns [ErrBeyondEnd] if from is more than one beyond the head: either the stream has lost
+// its tail, or it is another stream.
 func (l *Log) Follow(ctx context.Context, partition int, from uint64) (*Follower, error) {
 	return l.FollowAhead(ctx, partition, from, followMessages)
 }
 
-// FollowAhead is [Log.Follow] with another limit of events that the server sends before
-// they are taken. What it has begun to send goes out before the acknowledgement of what
-// is published meanwhile: a few make a reader slower and publishers faster.
+// FollowAhead is [Log.Follow] with its own limit on how many events the server sends before they
+// are taken. Events already being sent delay the acknowledgement of newly published ones, so a low
+// limit slows the reader and speeds up publishers.
 func (l *Log) FollowAhead(ctx context.Context, partition int, from uint64, ahead int) (*Follower, error) {
 	state, err := l.State(ctx)
 	if err != nil {
@@ -74,7 +72,7 @@ func (l *Log) FollowAhead(ctx context.Context, partition int, from uint64, ahead
 	}
 	filters := []string{events.PartitionFilter(partition)}
 	if l.partitions == 1 {
-		filters = nil // the server then need not look each subject up
+		filters = nil // saves the server from looking up each subject
 	}
 	f, err := l.follow(ctx, filters, from, ahead)
 	if err != nil {
@@ -86,18 +84,18 @@ func (l *Log) FollowAhead(ctx context.Context, partition int, from uint64, ahead
 // C delivers the events. It is never closed.
 func (f *Follower) C() <-chan Message { return f.c }
 
-// Interrupted is closed when no more events come, see [Follower]. What C has
-// delivered is in order and stays valid.
+// Interrupted is closed when no more events will come, see [Follower]. The events that C has
+// delivered stay valid.
 func (f *Follower) Interrupted() <-chan struct{} { return f.interrupted }
 
-// Pending is how many events there were to deliver when the follower began.
+// Pending is how many events were left to deliver when the follower started.
 func (f *Follower) Pending() uint64 { return f.pending }
 
 // Stop ends the delivery. It is idempotent.
 func (f *Follower) Stop() {
 	f.stopped.Do(func() {
 		close(f.done)
-		go func() { // the client is slow to stop while it makes another consumer
+		go func() { // the client is slow to stop while it replaces its consumer
 			f.consume.Stop()
 			f.log.deleteConsumer(f.name)
 			if name := f.consumer.CachedInfo().Name; name != f.name {
@@ -109,8 +107,8 @@ func (f *Follower) Stop() {
 
 func (f *Follower) interrupt() { f.lost.Do(func() { close(f.interrupted) }) }
 
-// follow reads the first message by itself, and with it a run of messages that no
-// consumer delivers, and starts a consumer behind it. No filter means everything.
+// follow reads the first message itself, together with a run of undeliverable messages at the
+// start, and starts a consumer after them. No filter means everything.
 func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead int) (*Follower, error) {
 	f := &Follower{c: make(chan Message), begun: make(chan struct{}), done: make(chan struct{}), interrupted: make(chan struct{}), log: l}
 	var first []Message
@@ -174,8 +172,8 @@ func (f *Follower) deliver(msg jetstream.Msg) {
 		return // not a message of the stream
 	}
 	if meta.Consumer != f.name {
-		// The client has quietly made another consumer. It runs beside the first
-		// one, which may still hold a message: taking from both would change the order.
+		// The client has silently replaced its consumer. The new one runs alongside the first,
+		// which may still hold a message: taking from both would change the order.
 		f.interrupt()
 		return
 	}
@@ -193,16 +191,16 @@ func (f *Follower) deliver(msg jetstream.Msg) {
 	}
 }
 
-// How often watch looks whether the client has made another consumer, and after how
-// many looks at a silent consumer it asks the server about it, and believes it.
+// How often watch checks whether the client has replaced its consumer, and after how many checks of
+// a silent consumer it asks the server for messages that did not arrive.
 const (
 	watchInterval = 250 * time.Millisecond
 	askAfter      = 8
 	believeAfter  = 4
 )
 
-// watch interrupts a follower whose consumer is not the one that it began with, or
-// has something to deliver that does not come.
+// watch interrupts a follower if its consumer was replaced, or holds a message that does not
+// arrive.
 func (f *Follower) watch() {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -236,9 +234,8 @@ func (f *Follower) watch() {
 	}
 }
 
-// same tells whether the consumer is the one that the follower began with. While the
-// client makes another one, which takes it 10 s if a server of the cluster is down, it
-// does not answer.
+// same reports whether the consumer is the one that the follower started with. While the client
+// makes another one, which takes it 10 s if a server of the cluster is down, it does not answer.
 func (f *Follower) same() bool {
 	name := make(chan string, 1)
 	go func() { name <- f.consumer.CachedInfo().Name }()
@@ -250,11 +247,11 @@ func (f *Follower) same() bool {
 	}
 }
 
-// behind asks the server whether there is a message that has not arrived.
+// behind asks the server whether a message exists that has not arrived.
 func (f *Follower) behind() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	consumer, err := f.log.stream.Consumer(ctx, f.name) // f.consumer would hold up a delivery meanwhile
+	consumer, err := f.log.stream.Consumer(ctx, f.name) // f.consumer would block a delivery meanwhile
 	if errors.Is(err, jetstream.ErrConsumerNotFound) || natsdeploy.IsOffline(err) {
 		return true
 	}
@@ -265,16 +262,16 @@ func (f *Follower) behind() bool {
 	return info.NumPending > 0 || info.Delivered.Stream > f.last.Load()
 }
 
-// askTimeout is how long the server may take to tell about a consumer.
+// askTimeout is how long the server may take to describe a consumer.
 const askTimeout = 2 * time.Second
 
-// fewEvents is how many events of a conversation are read one by one before a
-// consumer is made for the rest. An event by itself takes 0.1 ms and a consumer a
-// fifth of that, but to start one takes 0.1 s or more in a long log.
+// fewEvents is how many events of a conversation are read one by one before a consumer reads the
+// rest. An event alone takes 0.1 ms and one from a consumer a fifth of that, but starting a
+// consumer takes 0.1 s or more in a long log.
 const fewEvents = 1000
 
-// Conversation reads all events of one conversation up to and including a
-// sequence, in order. A long one scans the stream: 0.4 s a million events.
+// Conversation reads all events of one conversation up to and including a sequence, in order. For a
+// long conversation it scans the stream, which takes 0.4 s per million events.
 func (l *Log) Conversation(ctx context.Context, tenant, conversation string, upTo uint64, yield func(Message) error) error {
 	return l.conversation(ctx, tenant, conversation, upTo, fewEvents, yield)
 }
@@ -342,8 +339,8 @@ func (f *Follower) next(ctx context.Context, idle <-chan time.Time) (m Message, 
 	}
 }
 
-// scan reads from one sequence up to another, or until it is interrupted, and
-// returns where to go on.
+// scan reads from one sequence up to another, or until it is interrupted, and returns where to
+// continue.
 func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yield func(Message) error) (uint64, error) {
 	f, err := l.follow(ctx, filters, from, followMessages)
 	if err != nil {
@@ -386,13 +383,13 @@ func (l *Log) scan(ctx context.Context, filters []string, from, upTo uint64, yie
 	return from, nil
 }
 
-// progressSubject is where a projector announces its checkpoints. It lies outside
-// of the stream's subjects: the announcement is a hint, the truth is in the store.
+// progressSubject is where a projector announces its checkpoints. It is outside of the stream's
+// subjects: an announcement is only a hint, and the store has the truth.
 func progressSubject(projection string, partition int) string {
 	return "mneme-progress." + projection + "." + strconv.Itoa(partition)
 }
 
-// Announce tells whoever waits that a projection has applied a sequence.
+// Announce publishes that a projection has applied a sequence.
 func (l *Log) Announce(projection string, partition int, seq uint64) error {
 	return l.conn.Publish(progressSubject(projection, partition), []byte(strconv.FormatUint(seq, 10)))
 }

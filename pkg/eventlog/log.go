@@ -22,12 +22,12 @@ var (
 	ErrTooLarge  = errors.New("the event is too large for the server")
 	ErrNotFound  = errors.New("no such event in the log")
 	ErrBeyondEnd = errors.New("beyond the end of the log")
-	ErrConflict  = errors.New("another event is the newest one than was expected")
+	ErrConflict  = errors.New("the newest event of the conversation is not the expected one")
 
 	// ErrOtherContent is the class of every [*OtherContentError].
 	ErrOtherContent = errors.New("the log has another event with this identity")
 
-	ErrInterrupted = errors.New("the log's server was away for a while")
+	ErrInterrupted = errors.New("the log's server was unavailable for a while")
 )
 
 // Log is a connection to the stream. It is safe for concurrent use.
@@ -40,17 +40,15 @@ type Log struct {
 	published  func(Publication)
 }
 
-// Option is something that [Open] may be told.
+// Option is an option of [Open].
 type Option func(*Log)
 
-// OnPublish names a function that is called after each publish, by the goroutine that
-// published.
+// OnPublish sets a function that is called after each publish, on the publishing goroutine.
 func OnPublish(published func(Publication)) Option {
 	return func(l *Log) { l.published = published }
 }
 
-// Open finds the stream behind a connection. It does not create it; that is the
-// business of deploy/nats.
+// Open finds the stream behind a connection. It does not create the stream; deploy/nats does.
 func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
@@ -71,26 +69,27 @@ func Open(ctx context.Context, conn *nats.Conn, options ...Option) (*Log, error)
 	return l, nil
 }
 
-// Partitions is the number of partitions that the stream maps conversations to.
+// Partitions returns the number of partitions that the stream maps conversations to.
 func (l *Log) Partitions() int { return l.partitions }
 
-// PartitionOf is the partition of a conversation, whether or not the log holds anything of it.
+// PartitionOf returns the partition of a conversation, whether or not the log holds any of its
+// events.
 func (l *Log) PartitionOf(tenant, conversation string) int {
 	return events.PartitionOf(tenant, conversation, l.partitions)
 }
 
-// Created is when the stream was made. Sequences of another log, which a new data
-// directory has, mean other events.
+// Created returns when the stream was made. A log with another creation time, such as one in a new
+// data directory, has other events at the same sequences.
 func (l *Log) Created() time.Time { return l.stream.CachedInfo().Created }
 
-// Conn is the connection the log was opened with.
+// Conn returns the connection that the log was opened with.
 func (l *Log) Conn() *nats.Conn { return l.conn }
 
 // State is the extent of the log.
 type State struct {
 	First, Head uint64 // first and last sequence; 0 and 0 when empty
 	Messages    uint64
-	Missing     uint64 // events that left the log unknown to anybody: a disk lost them, or a purge was not recorded
+	Missing     uint64 // events that left the log without a record: a disk lost them, or a purge was not recorded
 	Bytes       uint64
 	MaxBytes    int64 // at which the log is full
 
@@ -107,9 +106,9 @@ func (l *Log) State(ctx context.Context) (State, error) {
 	return State{First: s.FirstSeq, Head: s.LastSeq, Messages: s.Msgs, Missing: natsdeploy.Missing(info), Bytes: s.Bytes, MaxBytes: info.Config.MaxBytes, damaged: natsdeploy.Damaged(info.Config)}, nil
 }
 
-// RecordRemoved notes that so many of the missing events are known to be gone, because
-// they were erased or were published again under new sequences. It returns how many are
-// missing after that. It needs the permission to update the stream.
+// RecordRemoved records how many of the missing events are accounted for, because they were erased
+// or published again under new sequences. It returns how many are still missing. It needs
+// permission to update the stream.
 func (l *Log) RecordRemoved(ctx context.Context, events uint64) (missing uint64, err error) {
 	return natsdeploy.RecordRemoved(ctx, l.js, events)
 }
@@ -161,11 +160,11 @@ type Message struct {
 	Subject string
 	Header  nats.Header
 	Data    []byte
-	Pending uint64 // events of the partition behind this one when it was delivered
+	Pending uint64 // events of the partition after this one at the time of delivery
 }
 
-// Decode reads the event of a message. If the event is not valid err is an
-// [*events.Invalid], and the address and the envelope are as far as they can be read.
+// Decode reads the event of a message. If the event is not valid, err is an [*events.Invalid], and
+// the address and the envelope are filled as far as they can be read.
 func (m *Message) Decode() (events.Recorded, events.Address, error) {
 	address, err := events.ParseSubject(m.Subject)
 	if err != nil {
@@ -185,8 +184,8 @@ func (m *Message) Decode() (events.Recorded, events.Address, error) {
 	return r, address, nil
 }
 
-// Digest is the fingerprint of a stored message, valid or not: it tells whether
-// the sequence still holds what it held. The server's own headers do not count.
+// Digest returns the fingerprint of a stored message, valid or not. It shows whether a sequence
+// still holds the same message. The server's own headers do not count.
 func (m *Message) Digest() events.Digest {
 	names := make([]string, 0, len(m.Header))
 	for name := range m.Header {
@@ -196,7 +195,7 @@ func (m *Message) Digest() events.Digest {
 	}
 	sort.Strings(names)
 	parts := make([]string, 0, 2+2*len(names))
-	parts = append(parts, string([]rune(m.Subject))) // what is no UTF-8 is read as U+FFFD where it went through JSON
+	parts = append(parts, string([]rune(m.Subject))) // JSON turns invalid UTF-8 into U+FFFD
 	for _, name := range names {
 		parts = append(parts, name, strings.Join(m.Header[name], "\x00"))
 	}

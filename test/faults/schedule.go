@@ -11,29 +11,29 @@ import (
 // Kind is a way to fail.
 type Kind string
 
-// Kinds of faults. Those of a process name a program, nats or neo4j as their target;
-// those of a link what connects to what.
+// Kinds of faults. Those of a process have a program, nats or neo4j as their target; those of a
+// link name its two ends.
 const (
-	Kill        Kind = "kill -9"             // and started again
-	Terminate   Kind = "SIGTERM"             // and started again; it must end by itself
-	FreezeShort Kind = "SIGSTOP, short"      // shorter than a lease lives
-	FreezeLong  Kind = "SIGSTOP, long"       // longer than a lease lives
-	Latency     Kind = "latency"             // of everything that a link carries
-	Slow        Kind = "slow link"           // a few KB a second
+	Kill        Kind = "kill -9"             // and restarted
+	Terminate   Kind = "SIGTERM"             // and restarted; it must exit by itself
+	FreezeShort Kind = "SIGSTOP, short"      // for less than a lease's lifetime
+	FreezeLong  Kind = "SIGSTOP, long"       // for longer than a lease's lifetime
+	Latency     Kind = "latency"             // of everything on a link
+	Slow        Kind = "slow link"           // a few KB per second
 	Reset       Kind = "connections reset"   // all of a link, several times
-	BlackHole   Kind = "black hole"          // connections stay, nothing comes through
+	BlackHole   Kind = "black hole"          // connections stay, but no data passes
 	Full        Kind = "log full"            // it refuses events until it has room again
-	Restore     Kind = "restored copy"       // a read model becomes what it was a while ago
-	Duplicates  Kind = "duplicates"          // events that the log has are published again
-	Invalid     Kind = "events against rule" // published by somebody who does not know better
-	Rebuild     Kind = "rebuild"             // beside everything else, however long it takes
+	Restore     Kind = "restored copy"       // a read model is replaced by an earlier copy of itself
+	Duplicates  Kind = "duplicates"          // events in the log are published again
+	Invalid     Kind = "events against rule" // published by a faulty client
+	Rebuild     Kind = "rebuild"             // during other faults, however long it takes
 	Cancel      Kind = "rebuild, canceled"   // soon after it began
-	LogRemoved  Kind = "log file removed"    // in a copy: what is missing must be said
+	LogRemoved  Kind = "log file removed"    // in a copy: the loss must be reported
 	LogCut      Kind = "log file cut"        // the same
 	LogFlipped  Kind = "log bytes flipped"   // the same
 )
 
-// Targets beside the programs.
+// Targets other than the programs.
 const (
 	targetNATS   = "nats"
 	targetNeo4j  = "neo4j"
@@ -47,7 +47,7 @@ type Fault struct {
 	Kind   Kind          `json:"kind"`
 	Target string        `json:"target"`
 	At     time.Duration `json:"at"`     // since the beginning of the campaign
-	Length time.Duration `json:"length"` // from the fault to its end, where it has one
+	Length time.Duration `json:"length"` // from the fault to its end, if it has one
 	Amount int           `json:"amount"` // ms of latency, KB/s of a slow link, events
 }
 
@@ -55,8 +55,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%d: %s of %s at %s for %s", f.N, f.Kind, f.Target, f.At.Round(time.Millisecond), f.Length.Round(time.Millisecond))
 }
 
-// domains are what a fault takes for itself: two faults of one domain never overlap, so
-// there is one of NATS at a time, and one of Neo4j.
+// domains returns what a fault occupies: two faults with a common domain never overlap, so there is
+// only one of NATS at a time, and one of Neo4j.
 func (f Fault) domains() []string {
 	switch f.Kind {
 	case Latency, Slow, Reset, BlackHole:
@@ -71,7 +71,7 @@ func (f Fault) domains() []string {
 	return []string{f.Target}
 }
 
-// settle is what a domain is left alone for behind a fault, for a restart at least.
+// settle is how long a domain is left alone after a fault, at least for a restart.
 func (f Fault) settle() time.Duration {
 	switch {
 	case f.Target == targetNeo4j && (f.Kind == Kill || f.Kind == Terminate):
@@ -82,7 +82,7 @@ func (f Fault) settle() time.Duration {
 	return time.Second
 }
 
-// Plan says how many faults there are in which time.
+// Plan says how many faults there are, and in what time.
 type Plan struct {
 	Seed     uint64
 	Faults   int
@@ -92,11 +92,10 @@ type Plan struct {
 // maxLength bounds a fault.
 const maxLength = 8 * time.Second
 
-// Schedule makes the faults of a plan, in the order of their times. It depends on the
-// plan alone. Every kind comes up before any comes up twice, and every target of a kind
-// before one of its targets does. Rebuilds, which last for many others, come up less often
-// from then on. After one half of the faults there is time to
-// recover, after the other half there is none.
+// Schedule makes the faults of a plan, in the order of their times. It depends on the plan alone.
+// Every kind comes up before any comes up twice, and every target of a kind before one of them does
+// again. Rebuilds, which last through many other faults, come up less often after that. After half
+// of the faults there is time to recover; after the other half there is none.
 func Schedule(p Plan) []Fault {
 	rnd := rand.New(rand.NewPCG(p.Seed, 0x5c4ed01e))
 	list := deal(rnd, p.Faults)
@@ -124,7 +123,7 @@ func Schedule(p Plan) []Fault {
 	return list
 }
 
-// End is when the last fault of a schedule is over.
+// End returns when the last fault of a schedule is over.
 func End(list []Fault) (end time.Duration) {
 	for _, f := range list {
 		end = max(end, f.At+f.Length+f.settle())
@@ -132,7 +131,7 @@ func End(list []Fault) (end time.Duration) {
 	return end
 }
 
-// recoveries says behind which faults there is time to recover: half of them.
+// recoveries returns after which faults there is time to recover: half of them.
 func recoveries(rnd *rand.Rand, n int) []bool {
 	list := make([]bool, n)
 	for i := range list {
@@ -142,7 +141,7 @@ func recoveries(rnd *rand.Rand, n int) []bool {
 	return list
 }
 
-// measure draws how long a fault lasts and how much of it there is.
+// measure draws a fault's duration and intensity.
 func (f *Fault) measure(rnd *rand.Rand, mean time.Duration) {
 	low, high := time.Duration(0), 3*time.Second
 	switch f.Kind {
@@ -174,7 +173,8 @@ func between(rnd *rand.Rand, low, high time.Duration) time.Duration {
 // last while many other faults come and go, and a damaged copy of the log teaches the same each time.
 var seldom = map[Kind]int{Rebuild: 4, Cancel: 4, LogRemoved: 24, LogCut: 24, LogFlipped: 24}
 
-// deal gives n faults of all kinds in turns, each kind with all of its targets in turns.
+// deal returns n faults, taking all kinds in rounds, and for each kind all of its targets in
+// rounds.
 func deal(rnd *rand.Rand, n int) []Fault {
 	all := targets()
 	kinds := make([]Kind, 0, len(all))
@@ -201,7 +201,7 @@ func deal(rnd *rand.Rand, n int) []Fault {
 	return list[:n]
 }
 
-// targets are what each kind of fault can hit.
+// targets returns what each kind of fault can hit.
 func targets() map[Kind][]string {
 	var processes, links, models []string
 	for _, projection := range projections {
@@ -214,7 +214,7 @@ func targets() map[Kind][]string {
 			links = append(links, link(targetNeo4j, p.name))
 		}
 	}
-	// The servers are hit as often as all programs of a kind.
+	// The servers are hit as often as all programs of a kind together.
 	for range 2 {
 		processes = append(processes, targetNATS, targetNeo4j)
 	}
