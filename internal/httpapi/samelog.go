@@ -17,6 +17,9 @@ import (
 // be: the log can be replaced under a server that runs.
 const sameLogFor = time.Second
 
+// differsFor is how long a checkpoint has to differ from the log.
+const differsFor = 500 * time.Millisecond
+
 // sameLogs remembers which read models were compared with the log, and when.
 type sameLogs struct {
 	lock sync.Mutex
@@ -35,10 +38,10 @@ func (a *api) sameLog(ctx context.Context, m model, partition int) error {
 	if recent {
 		return nil
 	}
-	// A backend may show a checkpoint half written while it commits: only one that is the
-	// same when it is read again says that the logs differ.
+	// Neo4j shows a checkpoint half written while it commits. So the logs differ only if
+	// the same checkpoint says so for a while.
 	var before projection.Checkpoint
-	for {
+	for began := time.Now(); ; {
 		cp, err := checkpointOf(ctx, m, partition)
 		if err != nil {
 			return err
@@ -46,14 +49,20 @@ func (a *api) sameLog(ctx context.Context, m model, partition int) error {
 		if cp.Seq == 0 {
 			break
 		}
-		err = a.holds(ctx, m.name, cp)
-		if err == nil {
+		differs := a.holds(ctx, m.name, cp)
+		if differs == nil {
 			break
 		}
-		if same := cp == before; same || ctx.Err() != nil {
-			return err
+		if cp != before {
+			before, began = cp, time.Now()
+		} else if time.Since(began) > differsFor {
+			return differs
 		}
-		before = cp
+		select {
+		case <-time.After(differsFor / 10):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	a.same.lock.Lock()
 	if a.same.at == nil {
