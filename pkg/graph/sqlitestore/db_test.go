@@ -72,7 +72,7 @@ func TestAReaderSeesWhatTheWriterCommits(t *testing.T) {
 	}
 	require.Equal(t, "one", title(reader))
 	_, err = reader.Acquire(t.Context(), 0, "x")
-	require.ErrorContains(t, err, "read only")
+	require.ErrorContains(t, err, "read-only")
 
 	// After its writer has closed, new readers can still read the file.
 	require.NoError(t, writer.Close())

@@ -50,7 +50,7 @@ func TestAnInvalidProfileListsItsProblems(t *testing.T) {
 		"missing prompt":   {func(p *llm.Profile) { p.PromptFile = filepath.Join(dir, "none") }, `PromptFile="` + filepath.Join(dir, "none") + `": can't be read`},
 		"a directory":      {func(p *llm.Profile) { p.CondensePromptFile = dir }, "CondensePromptFile="},
 		"empty prompt":     {func(p *llm.Profile) { p.PromptFile = file("empty", " \n") }, "is empty"},
-		"binary prompt":    {func(p *llm.Profile) { p.PromptFile = file("binary", "\xff\xfe") }, "is no text"},
+		"binary prompt":    {func(p *llm.Profile) { p.PromptFile = file("binary", "\xff\xfe") }, "is not text"},
 		"large prompt":     {func(p *llm.Profile) { p.CondensePromptFile = file("large", strings.Repeat("x", 65<<10)) }, "has more than 64 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
