@@ -11,7 +11,7 @@
 //   - a body of which the read model holds only the first 64 KiB,
 //   - members of the data that the read model does not keep (the event then has the same
 //     identity and other content, which is counted as Inexact), and the extensions,
-//   - the old sequence: the event stands at the end of the log, after events of its
+//   - the old sequence: the event is at the end of the log, after events of its
 //     conversation that were not lost. Ranges of summaries move along if the whole
 //     conversation was lost.
 package salvage
