@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // requireSame compares the parts of two events that every mode keeps: an extension's value as text
 // (headers have no types) and JSON data without its white space.

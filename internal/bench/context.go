@@ -25,7 +25,7 @@ type ContextOptions struct {
 	URL        string    // of a running server
 	Tenant     string    // of a running server
 	MaxChars   int       // budget of a context
-	Most       int       // most conversations to read
+	Most       int       // how many conversations to read at most
 	WarmUp     int       // warm-up reads of each
 	Rounds     int       // counted reads of each
 	ShortTurns int       // length of the copy that a long conversation is compared with

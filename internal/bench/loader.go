@@ -29,7 +29,7 @@ func loadOnce(ctx context.Context, ends []uint64, from, to string) (time.Duratio
 // readModel is the content of a read model: the rows of each table, by sequence.
 type readModel struct {
 	names   []string
-	inserts map[string]string // table → INSERT without VALUES
+	inserts map[string]string // INSERT without VALUES, by table
 	width   map[string]int
 	rows    map[string][]row
 }

@@ -42,7 +42,7 @@ var nodeKinds = []nodeKind{
 type bulk struct {
 	statement   string
 	rows        []row
-	nodes, ties int // that all rows together make
+	nodes, ties int // made by all rows together
 }
 
 // graphRows is the content of a generation, in the order in which a transaction writes it.

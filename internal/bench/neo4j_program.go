@@ -11,8 +11,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// ErrInUse means that the Neo4j server holds the read models of another mneme; the measured one
-// would continue with them.
+// ErrInUse means that the Neo4j server holds the read models of another mneme, which the measured
+// program would continue to use.
 var ErrInUse = errors.New("the Neo4j server holds the read models of another mneme; measure on an empty server")
 
 // Program is the program mneme and the store for its read models.

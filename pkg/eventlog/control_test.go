@@ -105,7 +105,7 @@ func TestASilentFollowerReportsAWithheldMessage(t *testing.T) {
 	require.EqualValues(t, 1, b.next(f).Seq)
 	select {
 	case <-f.Interrupted():
-		require.Fail(t, "interrupted with nothing behind")
+		require.Fail(t, "interrupted with nothing withheld")
 	case <-time.After(4 * time.Second):
 	}
 	b.control("c", "100")

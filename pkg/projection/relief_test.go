@@ -35,6 +35,6 @@ func TestAStoreRestsAfterSlowSmallCostlyTransactions(t *testing.T) {
 			require.Equal(t, c.want, turn.relief(c.events, c.pending, c.took), c.name)
 		}
 		require.Zero(t, turn.relief(c.events, c.pending, time.Millisecond), c.name)
-		require.Zero(t, turn.relief(c.events, c.pending, c.took), "%s: anew", c.name)
+		require.Zero(t, turn.relief(c.events, c.pending, c.took), "%s: starts over", c.name)
 	}
 }

@@ -87,7 +87,7 @@ func (p *Projector[U]) follow(ctx context.Context, partition int, from uint64) (
 type turns struct {
 	idle  func() time.Duration // nil: it yields to nobody
 	size  atomic.Int64         // of a batch, in events
-	whole int64                // of a full one
+	whole int64                // of a full batch
 	short bool                 // keep batches short while others work
 	dear  bool                 // the store has [CostlyTransactions]
 	slow  bool                 // the last one was small and slow

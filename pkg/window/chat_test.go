@@ -51,7 +51,7 @@ func openAIParts(c *window.Context) ([]part, error) {
 		case m.OfSystem != nil && i > 0:
 			return nil, fmt.Errorf("message %d is the system's", i)
 		case m.OfUser != nil && before == "user", m.OfAssistant != nil && before == "assistant", m.OfAssistant != nil && before == "system":
-			return nil, fmt.Errorf("message %d is the %s's behind the %s's", i, role, before)
+			return nil, fmt.Errorf("message %d is the %s's after the %s's", i, role, before)
 		case m.OfTool != nil:
 			if !slices.Contains(open, m.OfTool.ToolCallID) {
 				return nil, fmt.Errorf("message %d is the result of no call", i)
@@ -249,7 +249,7 @@ func checkShown(c *window.Context, list []part) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("%q is no text of the %s, or not in its order", text, role)
+		return fmt.Errorf("%q is not a text of the %s, or out of order", text, role)
 	}
 	for _, s := range c.Sections {
 		if s.Name != window.SectionTurns && s.Name != window.SectionPruned {

@@ -14,7 +14,7 @@ const (
 	maxCodePassages = 100     // the newest ones
 	maxCodeCalls    = 300     // the newest ones
 	codePage        = 50      // calls read at once
-	maxCodeChars    = 500_000 // approximate, of their texts
+	maxCodeChars    = 500_000 // approximate length of their texts
 	codePassage     = 500     // characters
 	leastCodeLine   = 20      // characters that make a line distinctive
 	leastRepeat     = 3       // such lines; repeats of at least this many are left out

@@ -228,7 +228,7 @@ func TestContextsOfAnyTimeShareTheCodeCache(t *testing.T) {
 	for _, end := range ends {
 		want[end] = build(t, s.fresh(), end)
 	}
-	t.Run("one after the other", func(t *testing.T) {
+	t.Run("one at a time", func(t *testing.T) {
 		for _, end := range ends {
 			require.Equal(t, want[end], build(t, s.source(), end), "as of %d", end)
 		}

@@ -7,7 +7,7 @@ import "mneme.dev/mneme/pkg/graph"
 type Context struct {
 	Tenant       string    `json:"tenant"`
 	Conversation string    `json:"conversation_id"`
-	Title        string    `json:"title,omitempty"` // cut to the room that other formats use around the sections
+	Title        string    `json:"title,omitempty"` // cut to fit the room that other formats need around the sections
 	Strategy     string    `json:"strategy"`
 	MaxChars     int       `json:"max_chars"`
 	Chars        int       `json:"chars"` // of the Markdown, in Unicode code points

@@ -33,7 +33,7 @@ func checkFoundSummaries(c *window.Context, _ truth) error {
 			return fmt.Errorf("summary %s: %+v", s.SummaryID, it.Match)
 		}
 		if place > s.FirstSeq || len(s.Parts) == 0 {
-			return fmt.Errorf("summary %s of %d to %d stands behind %d, with %d parts", s.SummaryID, s.FirstSeq, s.LastSeq, place, len(s.Parts))
+			return fmt.Errorf("summary %s of %d to %d comes after %d, with %d parts", s.SummaryID, s.FirstSeq, s.LastSeq, place, len(s.Parts))
 		}
 		for j, other := range list {
 			first, last := other.Seq, other.Seq
@@ -41,7 +41,7 @@ func checkFoundSummaries(c *window.Context, _ truth) error {
 				first, last = other.Summary.FirstSeq, other.Summary.LastSeq
 			}
 			if i != j && s.FirstSeq <= last && first <= s.LastSeq {
-				return fmt.Errorf("summary %s covers %d to %d, and %d stands there already", s.SummaryID, s.FirstSeq, s.LastSeq, other.Seq)
+				return fmt.Errorf("summary %s covers %d to %d, and %d is already there", s.SummaryID, s.FirstSeq, s.LastSeq, other.Seq)
 			}
 		}
 		turns := sectionOf(c, window.SectionTurns)

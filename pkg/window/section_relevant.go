@@ -192,7 +192,7 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 				return room, err
 			}
 		}
-		own := needCode(b) // beside the room
+		own := needCode(b) // in addition to the room
 		if b.code == nil {
 			own = 0
 		}

@@ -196,13 +196,13 @@ func checkMarks(c *window.Context, place window.ChatMemory) error {
 			switch {
 			case block.Type != "text" || m.Role != "user":
 				if strings.Contains(mustJSON(block), c.Manifest.Mark) {
-					return errors.New("a mark stands outside of the user's messages")
+					return errors.New("a mark is outside of the user's messages")
 				}
 			case strings.HasPrefix(block.Text, "<record "+c.Manifest.Mark):
 				records = append(records, block.Text)
 			case block.Text == "[the beginning]" || block.Text == "[no answer yet]":
 			case len(words) == 0:
-				return fmt.Errorf("%q is no user's", block.Text)
+				return fmt.Errorf("%q is not a user's", block.Text)
 			default:
 				if !strings.HasSuffix(block.Text, words[0]) && (block.Text != "(empty)" && !strings.HasSuffix(block.Text, ": (empty)") || strings.TrimSpace(words[0]) != "") {
 					return fmt.Errorf("%q is not what the user said", block.Text)

@@ -29,7 +29,7 @@ type step struct {
 	calls   []call
 	results []graph.ToolResult // results that never had a call
 	turn    int
-	step    int // assistant messages up to here
+	step    int // number of assistant messages up to here
 	seq     uint64
 
 	whole []Item // see [builder.items]; nil before they are made

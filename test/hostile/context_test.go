@@ -59,7 +59,7 @@ func TestWhatAToolReturnedNeverStandsInTheSystemPrompt(t *testing.T) {
 				continue
 			}
 			require.Equal(t, "user", m.Role)
-			require.True(t, strings.HasPrefix(block.Text, begin) && strings.HasSuffix(block.Text, end), "it stands between marks:\n%s", block.Text)
+			require.True(t, strings.HasPrefix(block.Text, begin) && strings.HasSuffix(block.Text, end), "it is between marks:\n%s", block.Text)
 			found = append(found, block.Text)
 		}
 	}

@@ -47,9 +47,9 @@ func TestAnImportOfWorthlessLinesIsBrokenOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, says string
 	}{
-		"lines that are no events": {"x\n", "more than 5000 lines are no valid events"},
-		"empty lines":              {"\n", "more than 100000 blank lines follow each other"},
-		"blank lines":              {" \r\n", "more than 100000 blank lines follow each other"},
+		"lines that are not events": {"x\n", "more than 5000 lines are no valid events"},
+		"empty lines":               {"\n", "more than 100000 blank lines follow each other"},
+		"blank lines":               {" \r\n", "more than 100000 blank lines follow each other"},
 	} {
 		body := packed(t, c.text, size)
 		for coding, body := range map[string][]byte{"gzip": body, "": bytes.Repeat([]byte(c.text), size/10/len(c.text))} {

@@ -60,7 +60,7 @@ func TestAnImportFailsUnlessEverythingIsIn(t *testing.T) {
 		_, stderr, code := s.Run("import", file, "--wait")
 		require.Equal(t, c.exit, code, "%s: %s", c.name, stderr)
 		require.Contains(t, stderr, c.says, c.name)
-		require.NotContains(t, stderr, "root", "nothing of a file is told that is no recording")
+		require.NotContains(t, stderr, "root", "no content of a file that is not a recording is shown")
 	}
 }
 

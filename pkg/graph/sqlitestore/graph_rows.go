@@ -81,7 +81,7 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q grap
 		if err != nil {
 			return err
 		}
-		for _, m := range found { // a kept row does not keep others
+		for _, m := range found { // a pointer to a copy, so that keeping one message does not keep the others
 			list = append(list, graph.Entry{Message: &m})
 		}
 		rows, err := query("SELECT "+resultColumns+ofResults, key, first, end)
