@@ -36,7 +36,7 @@ func TestFailedEventsAreShownAndTriedAgain(t *testing.T) {
 	}
 	_, stderr, code = s.mneme("failed", "show", "4711")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "no projection lists an event at sequence 4711")
+	require.Contains(t, stderr, "no projection has a failed event at sequence 4711")
 
 	for name, args := range map[string][]string{"seq": {"1"}, "conversation": {"--conversation", "c1"}, "all of a tenant": {"--all", "--tenant", "team"}} {
 		out, stderr, code = s.mneme(append([]string{"failed", "retry", "--json"}, args...)...)

@@ -21,11 +21,11 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// leastFree is the least that should be free on a disk, whatever the log's size:
-// read models and the server's own files grow too.
+// leastFree is the free disk space below which doctor warns, whatever the log's size,
+// because read models and the server's own files grow too.
 const leastFree = 1 << 30
 
-// data looks at a data directory on this machine, whether or not a process runs on it.
+// data checks a data directory on this machine, whether or not a process uses it.
 func (e *examination) data(ctx context.Context) {
 	info, err := os.Stat(e.Data)
 	switch {
@@ -40,7 +40,7 @@ func (e *examination) data(ctx context.Context) {
 		return
 	}
 	if held, err := isLocked(filepath.Join(e.Data, "lock")); err != nil {
-		e.add("data", Warning, fmt.Sprintf("%s: its lock can't be looked at: %v", e.Data, err), "give this user access to it")
+		e.add("data", Warning, fmt.Sprintf("%s: its lock can't be read: %v", e.Data, err), "give this user access to it")
 	} else if pid, _ := os.ReadFile(filepath.Join(e.Data, "lock")); held {
 		e.add("data", OK, fmt.Sprintf("%s is in use by process %s", e.Data, strings.TrimSpace(string(pid))), "")
 	} else {
@@ -70,22 +70,22 @@ func (e *examination) data(ctx context.Context) {
 	e.setAside()
 }
 
-// setAside tells of damaged files that were moved aside at a start.
+// setAside reports damaged files that were moved aside at startup.
 func (e *examination) setAside() {
 	list, err := sqlitestore.AllSetAside(filepath.Join(e.Data, "models"))
 	if err != nil {
 		e.add("damaged files", Warning, err.Error(), "give this user access to it")
 	}
 	for _, path := range list {
-		e.add("damaged files", Warning, path+" was damaged and was moved aside at a start; its read model was made again from the log",
-			"look why files get damaged: the disk, or a copy taken while mneme ran; then delete it, with its -wal and -shm")
+		e.add("damaged files", Warning, path+" was damaged and was moved aside at startup; its read model was rebuilt from the log",
+			"find out why files get damaged: a failing disk, or a copy taken while mneme ran; then delete it, with its -wal and -shm")
 	}
 }
 
-// stores is where the read models are.
+// stores returns the location of the read models.
 func (e *examination) stores() service.Stores { return service.NewStores(e.Data, e.Models) }
 
-// disk compares what is free with what the log may still take.
+// disk compares the free space with what the log may still take.
 func (e *examination) disk() {
 	free, ok := natsdeploy.FreeBytes(e.Data)
 	if !ok {
@@ -94,21 +94,21 @@ func (e *examination) disk() {
 	detail := size(free) + " free"
 	switch {
 	case free < leastFree/4:
-		e.add("disk", Failed, detail, "make room: a full disk gives no answer, and nothing can be published")
+		e.add("disk", Failed, detail, "make room: with a full disk NATS stops answering, and nothing can be published")
 	case free < leastFree:
-		e.add("disk", Warning, detail, "make room before the disk is full: it then gives no answer")
+		e.add("disk", Warning, detail, "make room before the disk is full: NATS then stops answering")
 	case e.room > 0 && free < 2*e.room:
 		e.add("disk", Warning, fmt.Sprintf("%s, the log may take %s more and the read models about as much again", detail, size(e.room)),
-			"make room, or lower the limit of the log: nats stream edit "+natsdeploy.Stream+" --max-bytes")
+			"make room, or lower the log's limit: nats stream edit "+natsdeploy.Stream+" --max-bytes")
 	default:
 		e.add("disk", OK, detail, "")
 	}
 }
 
-// neverSummarised is why the read model "summaries" may be missing.
-const neverSummarised = "not there: no summarizer has run yet, without one nothing is summarised"
+// neverSummarized says why the read model "summaries" may be missing.
+const neverSummarized = "missing: no summarizer has run yet, and without one nothing is summarized"
 
-// model looks at the file of a read model.
+// model checks the file of a read model.
 func (e *examination) model(ctx context.Context, name string, store projection.ReadStore, err error) {
 	check := "read model " + name
 	stores, generation := e.stores(), projection.FirstGeneration
@@ -118,22 +118,22 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 	path := stores.Path(name, generation)
 	switch {
 	case errors.Is(err, service.ErrNotThere) && name == "summaries":
-		e.add(check, OK, neverSummarised, "")
+		e.add(check, OK, neverSummarized, "")
 		return
 	case errors.Is(err, service.ErrNotThere):
-		e.add(check, Warning, path+" is not there", "start mneme up, or its program: it is made from the log")
+		e.add(check, Warning, path+" does not exist", "start mneme up, or its program, which builds it from the log")
 		return
 	case errors.Is(err, projection.ErrRebuild):
-		e.add(check, Failed, err.Error(), "stop mneme, delete the file, start again: it is made anew from the log")
+		e.add(check, Failed, err.Error(), "stop mneme, delete the file, start again: it is rebuilt from the log")
 		return
 	case errors.Is(err, projection.ErrDamaged):
 		e.add(check, Failed, err.Error(), damagedRemedy(name))
 		return
 	case err != nil:
-		e.add(check, Failed, fmt.Sprintf("%s: %v", path, err), "stop mneme, move the file away, start again: it is made anew from the log")
+		e.add(check, Failed, fmt.Sprintf("%s: %v", path, err), "stop mneme, move the file away, start again: it is rebuilt from the log")
 		return
 	}
-	use := "; nobody writes to it"
+	use := "; no process writes to it"
 	if held, err := isLocked(path + ".lock"); err == nil && held {
 		use = "; a running process writes to it"
 	}
@@ -141,17 +141,17 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 		e.add(check, Failed, err.Error(), damagedRemedy(name))
 		return
 	} else if err != nil {
-		e.add(check, Warning, err.Error(), "look at the disk")
+		e.add(check, Warning, err.Error(), "check the disk")
 	} else if !checked {
-		use += fmt.Sprintf("; of its file, nothing was found damaged within %s, which did not suffice for all of it", checkWithin)
+		use += fmt.Sprintf("; no damage found in its file within %s, which was too short to check all of it", checkWithin)
 	}
-	e.positions(ctx, name, store, use, "stop mneme, move "+path+" away, start again: it is made anew from the log")
+	e.positions(ctx, name, store, use, "stop mneme, move "+path+" away, start again: it is rebuilt from the log")
 }
 
 // checkWithin is how long the check of one file may take: about 10 GB on a fast disk.
 const checkWithin = 10 * time.Second
 
-// checkFile looks for damage in a file, and tells whether it came to its end.
+// checkFile looks for damage in a file, and reports whether it checked the whole file.
 func checkFile(ctx context.Context, path string) (whole bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -162,12 +162,12 @@ func checkFile(ctx context.Context, path string) (whole bool, err error) {
 	return err == nil, err
 }
 
-// damagedRemedy is what to do about a damaged file, whether or not mneme runs.
+// damagedRemedy says what to do about a damaged file, whether or not mneme runs.
 func damagedRemedy(name string) string {
-	return "mneme rebuild " + name + "; or, if mneme up does not run, start it: it moves a file that can't be opened aside and makes it again"
+	return "mneme rebuild " + name + "; or, if mneme up is not running, start it: it moves aside a file that can't be opened and rebuilds it"
 }
 
-// declared is what this program would build each read model as.
+// declared returns the fingerprint with which this program would build a read model.
 func declared(name string) string {
 	switch name {
 	case "graph":
@@ -181,8 +181,8 @@ func declared(name string) string {
 	return p.Fingerprint()
 }
 
-// positions looks at what a read model says of itself. remedy is for one that can't be
-// read.
+// positions checks the checkpoints and failed events of a read model. remedy is for a read
+// model that can't be read.
 func (e *examination) positions(ctx context.Context, name string, store projection.ReadStore, use, remedy string) {
 	check := "read model " + name
 	checkpoints, err := store.Checkpoints(ctx)
@@ -194,9 +194,9 @@ func (e *examination) positions(ctx context.Context, name string, store projecti
 		detail := fmt.Sprintf("partition %d at checkpoint %d%s", cp.Partition, cp.Seq, use)
 		switch mine := declared(name); {
 		case cp.Halted != "":
-			e.add(check, Failed, detail+"; halted: "+cp.Halted, "do what the message says; what it has applied stays readable")
+			e.add(check, Failed, detail+"; halted: "+cp.Halted, "do what the message says; what it has applied remains readable")
 		case cp.Fingerprint != mine:
-			e.add(check, Warning, detail+"; programs of this build halt on it: "+projection.OtherBuild(name, cp.Fingerprint, mine).Error(), "use the build that made it, or do what the message says")
+			e.add(check, Warning, detail+"; programs of this build halt on it: "+projection.OtherBuild(name, cp.Fingerprint, mine).Error(), "use the build that created it, or do what the message says")
 		default:
 			e.add(check, OK, detail, "")
 		}
@@ -214,11 +214,11 @@ func (e *examination) positions(ctx context.Context, name string, store projecti
 		skipped += n
 	}
 	if skipped > 0 {
-		e.add(check, Warning, fmt.Sprintf("%d events were skipped", skipped), "mneme failed list says why, once mneme runs")
+		e.add(check, Warning, fmt.Sprintf("%d events were skipped", skipped), "start mneme; mneme failed list then says why")
 	}
 }
 
-// isLocked tells whether a process holds a lock. It takes the lock for a moment, and
+// isLocked reports whether a process holds a lock. It takes the lock for a moment and
 // creates no file.
 func isLocked(path string) (bool, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

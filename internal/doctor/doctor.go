@@ -1,6 +1,6 @@
-// Package doctor checks what mneme needs to work, and says what to do about what is
-// wrong. No check changes anything, and none depends on another having passed: with
-// the server away, its data directory can still be looked at.
+// Package doctor checks everything that mneme needs to work, and says how to fix what is
+// wrong. Checks change nothing, and none requires another to pass: if the server is
+// down, its data directory can still be checked.
 package doctor
 
 import (
@@ -11,10 +11,10 @@ import (
 	"mneme.dev/mneme/internal/version"
 )
 
-// Level is how a check ended.
+// Level is the result of a check.
 type Level string
 
-// Levels, the gravest last. A warning works now and may not later.
+// Levels, the most severe last. A warning is about something that works now but may fail later.
 const (
 	OK      Level = "ok"
 	Warning Level = "warning"
@@ -26,10 +26,10 @@ type Finding struct {
 	Check  string `json:"check"`
 	Level  Level  `json:"level"`
 	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"` // what to do; empty if nothing is to be done
+	Remedy string `json:"remedy,omitempty"` // what to do; empty for nothing
 }
 
-// Options are what is looked at.
+// Options say what to check.
 type Options struct {
 	Client settings.Client
 	Data   string // a data directory on this machine, "" for none
@@ -40,7 +40,7 @@ type Options struct {
 // patience is how long a server may take to answer one question.
 const patience = 5 * time.Second
 
-// Run makes all checks.
+// Run performs all checks.
 func Run(ctx context.Context, o Options) []Finding {
 	e := &examination{Options: o, now: time.Now}
 	e.settings()
@@ -56,19 +56,19 @@ func Run(ctx context.Context, o Options) []Finding {
 	return e.findings
 }
 
-// examination collects findings, and what one check learns for another.
+// examination collects the findings, and data that one check passes to another.
 type examination struct {
 	Options
 	now      func() time.Time
 	findings []Finding
-	room     int64 // bytes that the log may still take, 0 if not known
+	room     int64 // bytes that the log may still take, 0 if unknown
 }
 
 func (e *examination) add(check string, level Level, detail, remedy string) {
 	e.findings = append(e.findings, Finding{check, level, detail, remedy})
 }
 
-// settings looks at the variables of the environment.
+// settings checks the environment variables.
 func (e *examination) settings() {
 	problems := settings.Environment()
 	for _, p := range problems {
@@ -79,6 +79,6 @@ func (e *examination) settings() {
 		}
 	}
 	if len(problems) == 0 {
-		e.add("settings", OK, "every MNEME_ variable is known and can be used", "")
+		e.add("settings", OK, "every MNEME_ variable is known and valid", "")
 	}
 }

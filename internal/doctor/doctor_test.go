@@ -31,7 +31,7 @@ import (
 
 const nowhere = "127.0.0.1:1"
 
-// examine runs all checks and returns the gravest finding of each.
+// examine runs all checks and returns the most severe finding of each.
 func examine(t *testing.T, url, natsURL, data string) map[string]Finding {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -47,7 +47,7 @@ func examine(t *testing.T, url, natsURL, data string) map[string]Finding {
 	return all
 }
 
-// up is everything in one process.
+// up starts everything in one process.
 func up(t *testing.T, data string) *service.Instance {
 	t.Helper()
 	i, err := service.Up(t.Context(), service.Config{
@@ -70,7 +70,7 @@ func publish(t *testing.T, log *eventlog.Log, at time.Time) {
 	require.NoError(t, err)
 }
 
-func TestAHealthyInstallationHasNothingToDo(t *testing.T) {
+func TestAHealthyInstallationNeedsNothing(t *testing.T) {
 	data := t.TempDir()
 	i := up(t, data)
 	publish(t, i.Log, time.Now())
@@ -86,7 +86,7 @@ func TestAHealthyInstallationHasNothingToDo(t *testing.T) {
 	}
 }
 
-func TestWithTheServerDownItsDirectoryIsLookedAt(t *testing.T) {
+func TestTheDataDirectoryIsCheckedWithoutAServer(t *testing.T) {
 	data := t.TempDir()
 	i := up(t, data)
 	publish(t, i.Log, time.Now())
@@ -98,13 +98,13 @@ func TestWithTheServerDownItsDirectoryIsLookedAt(t *testing.T) {
 	}
 	require.Contains(t, findings["data"].Detail, "not in use")
 	require.Equal(t, OK, findings["read model graph"].Level)
-	require.Contains(t, findings["read model graph"].Detail, "nobody writes to it")
+	require.Contains(t, findings["read model graph"].Detail, "no process writes to it")
 
-	again := up(t, data) // what was looked at is not held
+	again := up(t, data) // the examination holds no lock
 	require.NoError(t, again.Close())
 }
 
-func TestFaultsOfTheLog(t *testing.T) {
+func TestLogProblems(t *testing.T) {
 	start := func(change func(*server.Options)) (*server.Server, jetstream.JetStream) {
 		options := embedded.ServerOptions(embedded.ServerSettings{StoreDir: t.TempDir(), Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxStore: 1 << 30})
 		options.NoSigs, options.NoLog = true, true
@@ -126,7 +126,7 @@ func TestFaultsOfTheLog(t *testing.T) {
 	findings := examine(t, "http://"+nowhere, s.ClientURL(), "")
 	require.Equal(t, OK, findings["nats"].Level, "%+v", findings["nats"])
 	require.Equal(t, Failed, findings["log"].Level)
-	require.Contains(t, findings["log"].Remedy, "they create it")
+	require.Contains(t, findings["log"].Remedy, "which create it")
 
 	cfg := natsdeploy.StreamConfig(natsdeploy.Settings{MaxBytes: 64 << 20})
 	cfg.MaxAge = time.Hour
@@ -165,7 +165,7 @@ func TestFaultsOfTheLog(t *testing.T) {
 	require.Equal(t, Failed, findings["log"].Level)
 }
 
-func TestFaultsOfADataDirectory(t *testing.T) {
+func TestDataDirectoryProblems(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, gone)["data"].Level)
 	file := filepath.Join(t.TempDir(), "file")
@@ -214,7 +214,7 @@ func TestFaultsOfADataDirectory(t *testing.T) {
 	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, data)["read model graph"].Level)
 }
 
-func TestClocksAndVersionsThatDisagree(t *testing.T) {
+func TestDifferingClocksAndVersions(t *testing.T) {
 	i := up(t, t.TempDir())
 	publish(t, i.Log, time.Now().Add(3*time.Hour))
 	require.Equal(t, Warning, examine(t, i.HTTPURL(), i.NATSURL(), "")["producers"].Level)
@@ -238,7 +238,7 @@ func TestClocksAndVersionsThatDisagree(t *testing.T) {
 	require.Equal(t, Failed, examine(t, other.URL, "nats://"+nowhere, "")["http"].Level)
 }
 
-func TestWhatDoesNotPassByItselfIsAFailureWithARemedy(t *testing.T) {
+func TestPersistentProblemsAreFailuresWithARemedy(t *testing.T) {
 	for name, c := range map[string]struct {
 		status httpapi.ProjectionStatus
 		level  Level
@@ -246,7 +246,7 @@ func TestWhatDoesNotPassByItselfIsAFailureWithARemedy(t *testing.T) {
 	}{
 		"a full disk":          {httpapi.ProjectionStatus{Name: "graph", State: "catching up", Error: fmt.Errorf("%w: database or disk is full (13)", projection.ErrDisk).Error()}, Failed, DiskRemedy},
 		"damage":               {httpapi.ProjectionStatus{Name: "files", State: "damaged", Error: "malformed"}, Failed, "mneme rebuild files"},
-		"trouble that may end": {httpapi.ProjectionStatus{Name: "graph", State: "catching up", Error: "no answer"}, Warning, "it tries again by itself; look at the log of ingestor if it stays"},
+		"trouble that may end": {httpapi.ProjectionStatus{Name: "graph", State: "catching up", Error: "no answer"}, Warning, "it retries by itself; if the error persists, check the log of ingestor"},
 	} {
 		level, what, remedy := Judge(c.status)
 		require.Equal(t, c.level, level, name)

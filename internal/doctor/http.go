@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// http looks at the API, at its clock, and at what it says of the read models.
+// http checks the API, its clock, and the status that it reports.
 func (e *examination) http(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -27,7 +27,7 @@ func (e *examination) http(ctx context.Context) {
 	asked := e.now()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		e.add("http", Failed, fmt.Sprintf("nobody answers at %s: %v", settings.Redacted(e.Client.URL), err), "start mneme with mneme up, or name the server with --url")
+		e.add("http", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.URL), err), "start mneme with mneme up, or name the server with --url")
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
@@ -35,10 +35,10 @@ func (e *examination) http(ctx context.Context) {
 	var status httpapi.Status
 	switch err := json.NewDecoder(response.Body).Decode(&status); {
 	case response.StatusCode != http.StatusOK:
-		e.add("http", Failed, fmt.Sprintf("%s answers %s", settings.Redacted(e.Client.URL), response.Status), "look at the server's log; at start it waits for NATS and for the read models")
+		e.add("http", Failed, fmt.Sprintf("%s answers %s", settings.Redacted(e.Client.URL), response.Status), "check the server's log; at startup it waits for NATS and for the read models")
 		return
 	case err != nil:
-		e.add("http", Failed, fmt.Sprintf("what answers at %s is not mneme: %v", settings.Redacted(e.Client.URL), err), "name the server with --url")
+		e.add("http", Failed, fmt.Sprintf("the server at %s is not mneme: %v", settings.Redacted(e.Client.URL), err), "name the server with --url")
 		return
 	}
 	if theirs := status.Version; theirs.Version != e.Mine.Version || theirs.Commit != e.Mine.Commit {
@@ -59,7 +59,7 @@ func (e *examination) http(ctx context.Context) {
 	}
 }
 
-// clock compares the server's clock, which tells whole seconds.
+// clock compares the server's clock, which it reports in whole seconds, with this one.
 func (e *examination) clock(response *http.Response, asked time.Time) {
 	theirs, err := http.ParseTime(response.Header.Get("Date"))
 	if err != nil {
@@ -67,19 +67,19 @@ func (e *examination) clock(response *http.Response, asked time.Time) {
 	}
 	off := theirs.Sub(asked)
 	if off.Abs() > 5*time.Second+e.now().Sub(asked) {
-		e.add("clock", Warning, fmt.Sprintf("the server's clock is %s off this one", off.Round(time.Second)), "let NTP set both clocks; shown times and filters by time are wrong meanwhile")
+		e.add("clock", Warning, fmt.Sprintf("the server's clock differs from this one by %s", off.Round(time.Second)), "synchronize both clocks with NTP; until then displayed times and filters by time are wrong")
 		return
 	}
 	e.add("clock", OK, "the server's clock agrees with this one", "")
 }
 
-// LogRemedy is what to do about a log that takes no writes.
-const LogRemedy = "make room on the disk, or lift the limit that the message names; then restart mneme, which takes no events before"
+// LogRemedy says what to do about a log that accepts no writes.
+const LogRemedy = "make room on the disk, or raise the limit that the message names; then restart mneme, which accepts no events until then"
 
-// DiskRemedy is what to do about a store whose disk is full or fails.
-const DiskRemedy = "make room on the disk, or mend it; it then goes on by itself"
+// DiskRemedy says what to do about a store whose disk is full or failing.
+const DiskRemedy = "make room on the disk, or repair it; the projection then continues by itself"
 
-// manyBehind is a lag that is worth a warning.
+// manyBehind is the lag, in events, above which doctor warns.
 const manyBehind = 10_000
 
 func (e *examination) projection(p httpapi.ProjectionStatus) {
@@ -94,32 +94,32 @@ func (e *examination) projection(p httpapi.ProjectionStatus) {
 	e.add("projection "+p.Name, level, detail, remedy)
 }
 
-// Judge says what is wrong with a partition, if something is, and what to do about it.
+// Judge returns what is wrong with a partition, if anything, and what to do about it.
 func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
 	program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer", "embeddings": "summarizer"}[p.Name]
 	switch {
 	case p.State == "absent" && p.Name == "summaries":
-		return OK, neverSummarised, ""
+		return OK, neverSummarized, ""
 	case p.State == "absent" && p.Name == "embeddings":
-		return Warning, "its read model is not there: searches rank by words alone", "start " + program + " with the same MNEME_EMBEDDINGS settings"
+		return Warning, "its read model does not exist: searches rank by words alone", "start " + program + " with the same MNEME_EMBEDDINGS settings"
 	case p.State == "absent":
-		return Failed, "its read model is not there", "start " + program + " on the same data directory, or mneme up"
+		return Failed, "its read model does not exist", "start " + program + " on the same data directory, or mneme up"
 	case p.State == "unavailable":
 		return Failed, p.Error, service.Neo4jRemedy(projection.ErrUnavailable)
 	case p.State == "damaged":
 		return Failed, p.Error, "mneme rebuild " + p.Name
 	case p.State == "halted":
-		return Failed, p.Error, "do what the message says; what it has applied stays readable"
-	case strings.Contains(p.Error, projection.ErrDisk.Error()): // a status carries text
+		return Failed, p.Error, "do what the message says; what it has applied remains readable"
+	case strings.Contains(p.Error, projection.ErrDisk.Error()): // a status holds only the text of the error
 		return Failed, p.Error, DiskRemedy
 	case p.Error != "":
-		return Warning, p.Error, "it tries again by itself; look at the log of " + program + " if it stays"
+		return Warning, p.Error, "it retries by itself; if the error persists, check the log of " + program
 	case p.State == "idle":
 		return Warning, "no process is known to drive it", "start " + program + ", or mneme up"
 	case p.Failed > 0:
-		return Warning, fmt.Sprintf("%d events were skipped", p.Failed), "mneme failed list says why, mneme failed retry tries them again"
+		return Warning, fmt.Sprintf("%d events were skipped", p.Failed), "mneme failed list says why; mneme failed retry tries them again"
 	case p.Lag > manyBehind:
-		return Warning, "it is far behind", "mneme status shows whether it catches up; if it does not, look at the log of " + program
+		return Warning, "it lags far behind", "mneme status shows whether it catches up; if it does not, check the log of " + program
 	}
 	return OK, "", ""
 }

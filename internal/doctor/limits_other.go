@@ -2,5 +2,5 @@
 
 package doctor
 
-// openFiles has no limit to look at here.
+// openFiles does nothing: there is no such limit here.
 func (e *examination) openFiles() {}

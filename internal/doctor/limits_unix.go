@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// minFiles is how many open files a server should be allowed: each block of the log,
-// each connection and each reader of a read model is one.
+// minFiles is the least number of open files that a server should be allowed: each block of
+// the log, each connection and each reader of a read model takes one.
 const minFiles = 1024
 
 func (e *examination) openFiles() {
@@ -19,7 +19,7 @@ func (e *examination) openFiles() {
 	}
 	detail := fmt.Sprintf("a process started here may have %d files open", limit.Cur)
 	if limit.Cur < minFiles {
-		e.add("open files", Warning, detail+fmt.Sprintf(", a busy server needs %d", minFiles), "raise it before mneme is started: ulimit -n 4096, or LimitNOFILE= of systemd")
+		e.add("open files", Warning, detail+fmt.Sprintf(", a busy server needs %d", minFiles), "raise the limit before you start mneme: ulimit -n 4096, or LimitNOFILE= in systemd")
 		return
 	}
 	e.add("open files", OK, detail, "")

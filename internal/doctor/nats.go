@@ -15,11 +15,11 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// nats looks at the server, at JetStream, and at the log.
+// nats checks the server, JetStream, and the log.
 func (e *examination) nats(ctx context.Context) {
 	conn, err := eventlog.Connect(e.Client.NATSURL, "doctor", slog.New(slog.DiscardHandler), nats.Timeout(patience))
 	if err != nil {
-		e.add("nats", Failed, fmt.Sprintf("nobody answers at %s: %v", settings.Redacted(e.Client.NATSURL), err), "start mneme with mneme up, or name the server with --nats-url")
+		e.add("nats", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.NATSURL), err), "start mneme with mneme up, or name the server with --nats-url")
 		return
 	}
 	defer conn.Close()
@@ -39,33 +39,33 @@ func (e *examination) nats(ctx context.Context) {
 	}
 }
 
-// readable reads the whole log, as far as that goes within the patience for one question.
+// readable reads the log, as far as it gets within patience.
 func (e *examination) readable(ctx context.Context, log *eventlog.Log) {
 	const check = "log content"
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	switch unreadable, err := log.Unreadable(ctx); {
 	case errors.Is(err, context.DeadlineExceeded):
-		e.add(check, OK, fmt.Sprintf("reading the whole log takes more than %s, so it was not tried; mneme verify does", patience), "")
+		e.add(check, OK, fmt.Sprintf("not checked, because reading the whole log takes more than %s; mneme verify reads it", patience), "")
 	case err != nil:
-		e.add(check, Warning, "the log cannot be read: "+err.Error(), "look at the server's log")
+		e.add(check, Warning, "the log cannot be read: "+err.Error(), "check the server's log")
 	case unreadable > 0:
-		e.add(check, Failed, fmt.Sprintf("%d events of the log cannot be read: their bytes on the disk are damaged", unreadable), "restore the log from a backup, or write them back with mneme repair log; look after the disk")
+		e.add(check, Failed, fmt.Sprintf("%d events of the log cannot be read: their bytes on the disk are damaged", unreadable), "restore the log from a backup, or write the events back with mneme repair log; check the disk")
 	default:
 		e.add(check, OK, "every event can be read", "")
 	}
 }
 
-// server checks what the server tells of itself.
+// server checks the server's version and limits.
 func (e *examination) server(conn *nats.Conn) {
 	detail := fmt.Sprintf("%s, nats-server %s", conn.ConnectedUrlRedacted(), conn.ConnectedServerVersion())
 	var major, minor int
 	if n, _ := fmt.Sscanf(conn.ConnectedServerVersion(), "%d.%d", &major, &minor); n == 2 && (major < 2 || major == 2 && minor < 12) {
-		e.add("nats", Failed, detail+" is too old", "run nats-server 2.12 or later: batches are stored whole or not at all only since then")
+		e.add("nats", Failed, detail+" is too old", "run nats-server 2.12 or later, which stores batches all or nothing")
 		return
 	}
 	if limit := conn.MaxPayload(); limit < natsdeploy.MaxMessageBytes {
-		e.add("nats", Warning, fmt.Sprintf("%s takes messages of %d bytes, events can have %d", detail, limit, natsdeploy.MaxMessageBytes),
+		e.add("nats", Warning, fmt.Sprintf("%s accepts messages of at most %d bytes, but events can have %d", detail, limit, natsdeploy.MaxMessageBytes),
 			fmt.Sprintf("set max_payload: %d in the server's configuration (deploy/nats/server.conf)", natsdeploy.MaxMessageBytes))
 		return
 	}
@@ -76,17 +76,17 @@ func (e *examination) jetStream(ctx context.Context, js jetstream.JetStream) {
 	account, err := js.AccountInfo(ctx)
 	switch {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		e.add("jetstream", Failed, "JetStream is off", "switch it on in the server's configuration; deploy/nats/server.conf is one that works")
+		e.add("jetstream", Failed, "JetStream is off", "enable it in the server's configuration; deploy/nats/server.conf is a working example")
 	case err != nil:
-		e.add("jetstream", Failed, "it does not answer: "+err.Error(), "look at the server's log; a cluster without a leader does not answer")
+		e.add("jetstream", Failed, "it does not answer: "+err.Error(), "check the server's log; a cluster without a leader does not answer")
 	case account.Limits.MaxStore > 0 && account.Store > uint64(account.Limits.MaxStore)/10*9:
-		e.add("jetstream", Warning, fmt.Sprintf("%s of %s stored in this account", size(account.Store), size(account.Limits.MaxStore)), "raise the account's limit before it is reached: events are refused then")
+		e.add("jetstream", Warning, fmt.Sprintf("%s of %s stored in this account", size(account.Store), size(account.Limits.MaxStore)), "raise the account's limit before it is reached: events are then refused")
 	default:
 		e.add("jetstream", OK, fmt.Sprintf("%s stored in this account", size(account.Store)), "")
 	}
 }
 
-// How full the log may be before it is worth a warning, and a failure.
+// How full the log may be before doctor reports a warning or a failure.
 const (
 	fullWarning = 0.80
 	fullFailed  = 0.98
@@ -96,13 +96,13 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 	info, err := natsdeploy.Inspect(ctx, js)
 	switch {
 	case errors.Is(err, natsdeploy.ErrNoStream):
-		e.add("log", Failed, "there is "+err.Error(), "start mneme up, or ingestor: they create it")
+		e.add("log", Failed, "there is "+err.Error(), "start mneme up or ingestor, which create it")
 		return
 	case errors.Is(err, natsdeploy.ErrIncompatible):
-		e.add("log", Failed, err.Error(), "see what the message says after the colon; mneme never changes an existing stream")
+		e.add("log", Failed, err.Error(), "fix what the message names; mneme never changes an existing stream")
 		return
 	case err != nil:
-		e.add("log", Failed, err.Error(), "look at the server's log")
+		e.add("log", Failed, err.Error(), "check the server's log")
 		return
 	}
 	e.room = max(info.MaxBytes-int64(info.Bytes), 1)
@@ -123,16 +123,17 @@ func (e *examination) stream(ctx context.Context, js jetstream.JetStream) {
 	}
 }
 
-// MissingEvents says what it means that events are missing from the log, and what to do.
+// MissingEvents returns what to tell a user about n events missing from the log, and what
+// to do.
 func MissingEvents(n uint64) (what, remedy string) {
-	return fmt.Sprintf("%d events are missing from the log, and nobody recorded that they were removed", n),
+	return fmt.Sprintf("%d events are missing from the log although no removal was recorded", n),
 		"restore the log from a backup; do not rebuild, the read models may hold the last copy; mneme repair log writes back what they hold, mneme repair log --accept records that you removed the rest"
 }
 
-// Times of producers that lie further ahead than this are worth a warning.
+// tolerance is how far a producer's time may be ahead before doctor warns.
 const tolerance = time.Minute
 
-// producers looks whether the newest events come from the future.
+// producers checks whether the newest events have times in the future.
 func (e *examination) producers(ctx context.Context, log *eventlog.Log) {
 	var ahead time.Duration
 	var source string
@@ -149,13 +150,13 @@ func (e *examination) producers(ctx context.Context, log *eventlog.Log) {
 		e.add("producers", Warning, "the newest events can't be read: "+err.Error(), "")
 	case ahead > 0:
 		e.add("producers", Warning, fmt.Sprintf("the event at sequence %d, of %s, has a time %s ahead of this clock", seq, source, ahead.Round(time.Second)),
-			"set the clock of the machine that published it, or of this one; order is not affected, shown times and filters by time are")
+			"set the clock of the machine that published it, or of this one; this affects displayed times and filters by time, not the order")
 	default:
-		e.add("producers", OK, "no time in the newest events lies ahead of this clock", "")
+		e.add("producers", OK, "no time in the newest events is ahead of this clock", "")
 	}
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size[T ~int64 | ~uint64](n T) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	value, unit := float64(n), 0

@@ -8,7 +8,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// neo4j looks at a Neo4j server and at the read models in it.
+// neo4j checks a Neo4j server and the read models in it.
 func (e *examination) neo4j(ctx context.Context) {
 	models := service.NewModels(e.Data, e.stores())
 	defer func() { _ = models.Close() }()
@@ -24,13 +24,13 @@ func (e *examination) neo4j(ctx context.Context) {
 		return
 	}
 	defer files.Release()
-	e.add("neo4j", OK, e.Models.URI+" answers, schema and version are right", "")
+	e.add("neo4j", OK, e.Models.URI+" answers; schema and version are correct", "")
 	e.positions(ctx, "graph", graph.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
 	e.positions(ctx, "files", files.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
 	summaries, err := models.Summaries()
 	switch {
 	case errors.Is(err, service.ErrNotThere):
-		e.add("read model summaries", OK, neverSummarised, "")
+		e.add("read model summaries", OK, neverSummarized, "")
 		return
 	case err != nil:
 		e.add("read model summaries", Failed, err.Error(), neo4jRemedy(err))
@@ -40,7 +40,7 @@ func (e *examination) neo4j(ctx context.Context) {
 	e.positions(ctx, "summaries", summaries.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
 }
 
-// neo4jLevel is how grave it is that a server can't be used.
+// neo4jLevel returns how severe it is that a server can't be used.
 func neo4jLevel(err error) Level {
 	if errors.Is(err, service.ErrNotThere) {
 		return Warning
@@ -48,7 +48,7 @@ func neo4jLevel(err error) Level {
 	return Failed
 }
 
-// neo4jRemedy is what to do about a server that can't be used.
+// neo4jRemedy returns what to do about a server that can't be used.
 func neo4jRemedy(err error) string {
 	if remedy := service.Neo4jRemedy(err); remedy != "" {
 		return remedy

@@ -1,5 +1,5 @@
-// Package httpapi is the HTTP API: events in, and conversations, files and the
-// context out. Errors are problem documents (RFC 9457).
+// Package httpapi serves the HTTP API: it publishes events, and reads conversations,
+// files and contexts. Errors are problem documents (RFC 9457).
 //
 // The OpenAPI 3.1 document is generated from the code in this package and served
 // at /openapi.json.
@@ -23,49 +23,49 @@ import (
 type Config struct {
 	Log      *eventlog.Log
 	Models   Models
-	Rebuilds Rebuilds // nil if nobody fulfils them
+	Rebuilds Rebuilds // nil if this process cannot start rebuilds
 	Logger   *slog.Logger
 	// Store is the name of the backend, for status.
 	Store string
-	// LogHealth says why the log takes no writes, nil if it does. Nil in a process whose
-	// log is on a server of its own, which nobody here can ask.
+	// LogHealth returns why the log accepts no writes, or nil if it does. It is nil
+	// if the log is on a separate server, which this process cannot ask.
 	LogHealth func() error
-	// States reports what projectors in this process are doing. Nil in a process
-	// without projectors: states are then derived from the checkpoints.
+	// States reports what the projectors in this process are doing. It is nil in a
+	// process without projectors; states are then derived from the checkpoints.
 	States func() []projection.Status
-	// Self is what this process says of itself to others, for status.
+	// Self returns what this process announces about itself to others, for status.
 	Self func() projection.Member
-	// Condense is how contexts of conversations with a profile show large results of tools;
-	// nil means extractive.
+	// Condense returns how contexts of conversations with this profile show large tool
+	// results. Nil means extractive.
 	Condense func(profile string) string
-	// Indexes are those by which contexts search the past; nil means that they do not.
+	// Indexes are the indexes with which contexts search the past; nil disables the search.
 	Indexes *indexes.Cache
 	// Stall is how long a client may neither send nor take anything before it is cut
 	// off; 0 means 30 s.
 	Stall time.Duration
-	// NotReady is the class of errors that mean "not there yet", answered with 503.
+	// NotReady is the error that means "not available yet"; it is answered with 503.
 	NotReady error
-	// Telemetry observes the API; /metrics shows what it counts.
+	// Telemetry records traces and the metrics that /metrics serves.
 	Telemetry *telemetry.Telemetry
 }
 
 type api struct {
 	Config
 	limits  *limits
-	edition string // see the function
+	edition string // see the function of this name
 	same    sameLogs
 }
 
-// TenantParam is part of every input until tokens name the tenant.
+// TenantParam is part of every input until authentication tokens name the tenant.
 type TenantParam struct {
-	Tenant string `query:"tenant" default:"default" maxLength:"128" minLength:"1" doc:"the tenant; tokens will name it later"`
+	Tenant string `query:"tenant" default:"default" maxLength:"128" minLength:"1" doc:"the tenant; authentication tokens will name it in a later version"`
 }
 
-// The document promises lists, not null, and so do the answers. Its names are written
-// as they stand there: title and Title in one body would be the same member.
+// Like the answers, the document promises lists, never null. Member names are
+// case-sensitive, because otherwise title and Title in one body would be the same member.
 func init() { huma.DefaultArrayNullable, huma.ValidateStrictCasing = false, true }
 
-// New makes the handler of the whole API.
+// New returns the handler of the whole API.
 func New(c Config) http.Handler {
 	if c.Stall == 0 {
 		c.Stall = defaultStall
@@ -79,7 +79,7 @@ func New(c Config) http.Handler {
 	config.Formats = jsonBodies
 	config.RejectUnknownQueryParameters = true
 	config.Transformers = append(config.Transformers, a.logFailure)
-	config.DocsPath = "" // it would load its viewer from elsewhere, see serveDocs
+	config.DocsPath = "" // huma's page loads its viewer from another host; see serveDocs
 	plainProblems()
 	h := humago.New(mux, config)
 	h.UseMiddleware(a.exchange(h), strict(h))

@@ -19,7 +19,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 )
 
-// bundle is mneme in one process, on free ports and a directory of its own.
+// bundle is mneme in one process, on free ports and in its own directory.
 type bundle struct {
 	t *testing.T
 	*service.Instance
@@ -44,7 +44,7 @@ type problem struct {
 	Errors []struct{ Message, Location string }
 }
 
-// do sends a request and decodes the answer, which must have the status.
+// do sends a request, requires the status, and decodes the answer.
 func (b *bundle) do(status int, method, path string, header map[string]string, body []byte, answer any) {
 	b.t.Helper()
 	response, raw := b.send(method, path, header, body)
@@ -118,7 +118,7 @@ func (b *bundle) publish(body []byte) (answer publishAnswer) {
 	return answer
 }
 
-func TestAnEventIsReadableOnceItsSequenceIsAskedFor(t *testing.T) {
+func TestAtLeastWaitsUntilAnEventIsReadable(t *testing.T) {
 	b := setup(t)
 	for i := range 50 {
 		text := fmt.Sprintf("message number %d", i)
@@ -129,7 +129,7 @@ func TestAnEventIsReadableOnceItsSequenceIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestBinaryModeOverHTTPIsTheSameEvent(t *testing.T) {
+func TestBinaryModeMakesTheSameEvent(t *testing.T) {
 	b := setup(t)
 	header := map[string]string{
 		"ce-specversion": "1.0", "ce-id": "1", "ce-source": "test", "ce-type": events.TypeMessageCreated, "ce-subject": "c1",
@@ -143,7 +143,7 @@ func TestBinaryModeOverHTTPIsTheSameEvent(t *testing.T) {
 	require.Equal(t, answer.Seq, again.Seq)
 }
 
-func TestAnEventOfAnotherProjectIsStoredAndSkipped(t *testing.T) {
+func TestAForeignEventIsStoredAndSkipped(t *testing.T) {
 	b := setup(t)
 	var foreign struct{ Seq uint64 }
 	b.do(http.StatusCreated, http.MethodPost, "/v1/events", map[string]string{"Content-Type": events.ContentTypeEvent},
@@ -158,7 +158,7 @@ func TestAnEventOfAnotherProjectIsStoredAndSkipped(t *testing.T) {
 	require.Empty(t, failed.Failed)
 }
 
-func TestABatchWithABadEventPublishesNothingAndNamesTheIndexes(t *testing.T) {
+func TestABatchWithBadEventsPublishesNothingAndListsThem(t *testing.T) {
 	b := setup(t)
 	good := string(structured("c1", "1", message("m1", "user", "x")))
 	batch := "[" + good + `,{"specversion":"1.0"},` + strings.Replace(good, `"user"`, `"robot"`, 1) + "]"
@@ -171,7 +171,7 @@ func TestABatchWithABadEventPublishesNothingAndNamesTheIndexes(t *testing.T) {
 	require.Zero(t, state.Head)
 }
 
-func TestBadRequestsGetAProblemThatNamesTheField(t *testing.T) {
+func TestProblemsNameTheBadField(t *testing.T) {
 	b := setup(t)
 	b.publish(structured("c1", "1", message("m1", "user", "x")))
 	event := map[string]string{"Content-Type": events.ContentTypeEvent}
@@ -213,7 +213,7 @@ func TestBadRequestsGetAProblemThatNamesTheField(t *testing.T) {
 	}
 }
 
-func TestWhatNATSAcceptedButNobodyCanReadIsListed(t *testing.T) {
+func TestUnreadableNATSMessagesAreListedAsFailed(t *testing.T) {
 	b := setup(t)
 	conn, err := nats.Connect(b.NATSURL())
 	require.NoError(t, err)
@@ -268,7 +268,7 @@ func TestConversationsAreListedInPagesNewestFirst(t *testing.T) {
 	require.Equal(t, []string{"c6", "c5", "c4", "c3", "c2", "c1", "c0"}, ids)
 }
 
-func TestTheSameIDsInTwoTenantsAreTwoConversations(t *testing.T) {
+func TestTenantsMayUseTheSameIDs(t *testing.T) {
 	b := setup(t)
 	for _, tenant := range []string{"one", "two"} {
 		var answer publishAnswer
@@ -281,7 +281,7 @@ func TestTheSameIDsInTwoTenantsAreTwoConversations(t *testing.T) {
 	}
 }
 
-func TestFilesOfACallAreListedAndTakenBackIfItFailed(t *testing.T) {
+func TestFilesOfAFailedCallAreNotListed(t *testing.T) {
 	b := setup(t)
 	no := false
 	b.publish(structured("c1", "1", message("m1", "user", "read them")))
@@ -302,7 +302,7 @@ func TestFilesOfACallAreListedAndTakenBackIfItFailed(t *testing.T) {
 	require.Equal(t, []string{"read /src/none.go", "write /src/b.go", "read /src/a.go"}, paths(fmt.Sprintf("as_of=%d", seq)))
 }
 
-func TestLookupTellsWhatTheReadModelKnows(t *testing.T) {
+func TestLookupReturnsKnownEvents(t *testing.T) {
 	b := setup(t)
 	seq := b.publish(structured("c1", "1", message("m1", "user", "x"))).Seq
 	b.get(fmt.Sprintf("/v1/conversations/c1?at_least=%d", seq), nil)
@@ -328,7 +328,7 @@ func TestTheOpenAPIDocumentDescribesEveryPath(t *testing.T) {
 	}
 }
 
-func TestAFullLogAnswersAtOnceAndKeepsWhatItHas(t *testing.T) {
+func TestAFullLogRefusesAtOnceAndDropsNothing(t *testing.T) {
 	t.Parallel()
 	i, err := service.Up(t.Context(), service.Config{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
@@ -360,7 +360,7 @@ func TestAFullLogAnswersAtOnceAndKeepsWhatItHas(t *testing.T) {
 	require.EqualValues(t, last, c.MessageCount)
 }
 
-func TestOfARequestTheLogTookInPartTheProblemSaysHowMuch(t *testing.T) {
+func TestTheProblemSaysHowManyEventsWereStored(t *testing.T) {
 	t.Parallel()
 	i, err := service.Up(t.Context(), service.Config{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 2 << 20, Logger: slog.New(slog.DiscardHandler),
@@ -379,14 +379,14 @@ func TestOfARequestTheLogTookInPartTheProblemSaysHowMuch(t *testing.T) {
 	require.Contains(t, p.Detail, fmt.Sprintf("%d of 3000 events were stored", state.Head))
 }
 
-func TestARefusedBodyIsNotSentBack(t *testing.T) {
+func TestProblemsDoNotEchoTheBody(t *testing.T) {
 	b := setup(t)
 	var text string
 	b.do(http.StatusBadRequest, http.MethodPost, "/v1/events", map[string]string{"Content-Type": events.ContentTypeEvent}, bytes.Repeat([]byte("g"), 5<<20), &text)
 	require.Less(t, len(text), 2000)
 }
 
-func TestLookupOfADeletedConversationAnswersItsTombstone(t *testing.T) {
+func TestLookupOfADeletedConversationReturnsTheTombstone(t *testing.T) {
 	b := setup(t)
 	b.publish(structured("c1", "1", message("m1", "user", "x")))
 	deleted := b.publish(structured("c1", "2", &events.ConversationDeleted{})).Seq

@@ -11,16 +11,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonBodies is JSON as huma reads and writes it, but strict, see [strictJSON] and [decode].
+// jsonBodies is huma's JSON format, but strict; see [strictJSON] and [decode].
 var jsonBodies = map[string]huma.Format{
 	"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode},
 	"json":             {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode},
 }
 
-// decode reads a body twice: into an any, which is checked against the schema, and then
-// into the input. For the check it marks what the input would not get as it is meant,
-// so that it is refused at its place: null, which huma takes for a member that is left
-// out, and an integer that has a fraction, an exponent or over 64 bits.
+// decode reads a body twice: into an any, which huma checks against the schema, and then
+// into the input. For the check it marks values that the input would misread, so that
+// the schema refuses them where they are: null, which huma treats as a missing member,
+// and integers that have a fraction, an exponent or more than 64 bits.
 func decode(data []byte, into any) error {
 	checked, ok := into.(*any)
 	if !ok {
@@ -38,9 +38,9 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// strictJSON refuses what two readers could understand differently: an object with the
-// same member twice, text that is not UTF-8, half of a surrogate pair. encoding/json
-// takes the last member, and makes U+FFFD of such text, so that an id would become another one.
+// strictJSON refuses JSON that two readers could understand differently: duplicate
+// members, text that is not UTF-8, and half a surrogate pair. encoding/json
+// takes the last member, and replaces such text by U+FFFD, which would change an id.
 func strictJSON(data []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(data))
 	if _, err := d.ReadValue(); err != nil {
@@ -56,14 +56,14 @@ func strictJSON(data []byte) error {
 	return nil
 }
 
-// null is a value of no type that a schema has.
+// null is a value whose type no schema allows.
 type null struct{}
 
 // MarshalJSON implements json.Marshaler.
 func (null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// marked changes lists and objects in place. A json.Number that it leaves is, as null
-// is, of no type that a schema has: no body has a number that need not be an integer.
+// marked marks values for [decode]; it changes lists and objects in place. A json.Number
+// that it leaves is refused like null: in request bodies every number is an integer.
 func marked(value any) any {
 	switch v := value.(type) {
 	case nil:

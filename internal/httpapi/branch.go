@@ -17,14 +17,14 @@ type branchInput struct {
 	IdempotencyParam
 	Body struct {
 		Description
-		MessageID string `json:"message_id" minLength:"1" maxLength:"512" doc:"the last message that the branch sees, of this conversation or one that it inherited"`
+		MessageID string `json:"message_id" minLength:"1" maxLength:"512" doc:"the last message that the branch sees: one of this conversation's own or one that it inherited"`
 	}
 }
 
 func (a *api) registerBranches(h huma.API) {
 	branch := operation("create-branch", http.MethodPost, "/v1/conversations/{id}/branches", "Branch a conversation at a message", "conversations", 404, 409, 413, 415, 422, 503, 504, 507)
-	branch.Description = "The branch sees everything up to and with the message, as it was then, and goes on with its own events. " +
-		"Agent, model, cwd, project, profile and max_context_chars are those that the conversation had at the message, unless the request says otherwise; title and tags are not taken over."
+	branch.Description = "The branch sees everything up to and including the message, as it was then, and continues with its own events. " +
+		"Agent, model, cwd, project, profile and max_context_chars default to the values that the conversation had at the message; title and tags are not copied."
 	branch.DefaultStatus = http.StatusCreated
 	branch.MaxBodyBytes = events.MaxEventBytes
 	huma.Register(h, branch, a.branch)
@@ -44,9 +44,9 @@ func (a *api) branch(ctx context.Context, in *branchInput) (*writtenOutput, erro
 	return a.answer(a.start(ctx, id, in.Key, started))
 }
 
-// branchedAt is the beginning of a branch, with what a conversation said of itself at
-// the message: that is the same whenever the request is repeated. What the log has of
-// the conversation must be applied, or a message could be unknown that is there.
+// branchedAt returns the first event of a branch. It copies the parent's properties as of
+// the message, so that a repeated request makes the same event. All the parent's events
+// in the log must be applied, or an existing message could seem unknown.
 func (a *api) branchedAt(ctx context.Context, parent events.ConversationID, messageID string) (*events.ConversationStarted, error) {
 	g, m, err := a.pinnedGraph(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *api) branchedAt(ctx context.Context, parent events.ConversationID, mess
 		return nil, err
 	}
 	if len(lineage.Ancestors()) >= graph.MaxAncestors {
-		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("conversation %q is itself a branch of a branch, %d times: a branch of it would not see all of its ancestors", parent.ID, graph.MaxAncestors),
+		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("conversation %q already has %d ancestors, the maximum: a branch of it would not see all of them", parent.ID, graph.MaxAncestors),
 			&huma.ErrorDetail{Location: "path.id", Message: "has too many ancestors", Value: parent.ID})
 	}
 	ref := graph.Ref{ID: messageID}

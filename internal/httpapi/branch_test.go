@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// parent is a conversation "p" of two turns with a call in the first one.
+// parent publishes a conversation "p" of two turns with a call in the first one.
 func (b *bundle) parent() {
 	b.t.Helper()
 	b.create(`{"id":"p","title":"The parent","agent":"scout","cwd":"/repo","max_context_chars":7000}`)
@@ -43,7 +43,7 @@ func (b *bundle) markdown(conversation, query string) (text string) {
 	return text
 }
 
-func TestABranchSeesWhatItsParentShowedAndGoesOn(t *testing.T) {
+func TestABranchContinuesFromItsParentsRows(t *testing.T) {
 	b := setup(t)
 	b.parent()
 	w := b.branch("p", `{"id":"x","message_id":"m3","title":"Another way","cwd":"/other"}`)
@@ -88,7 +88,7 @@ func TestABranchSeesWhatItsParentShowedAndGoesOn(t *testing.T) {
 	require.Equal(t, []httpapi.File{{Path: "/repo/a.go", Kind: "read", Tool: "read_file", Turn: 1, Seq: 4, Count: 1}}, files.Files)
 }
 
-func TestTheContextOfABranchIsThatOfOneConversationWithTheSameEvents(t *testing.T) {
+func TestABranchHasTheContextOfAnUnbranchedConversation(t *testing.T) {
 	b := setup(t)
 	b.parent()
 	b.branch("p", `{"id":"x","message_id":"m3"}`)
@@ -119,7 +119,7 @@ func TestTheContextOfABranchIsThatOfOneConversationWithTheSameEvents(t *testing.
 	require.Contains(t, want, "/repo/a.go")
 }
 
-func TestADeletedParentTakesItsPartOfABranchAway(t *testing.T) {
+func TestDeletingAParentRemovesItsRowsFromBranches(t *testing.T) {
 	b := setup(t)
 	b.parent()
 	b.branch("p", `{"id":"x","message_id":"m3"}`)
@@ -137,9 +137,9 @@ func TestADeletedParentTakesItsPartOfABranchAway(t *testing.T) {
 	b.refused(404, http.MethodPost, "/v1/conversations/p/branches", map[string]string{"Content-Type": "application/json"}, `{"message_id":"m3"}`)
 }
 
-func TestABranchCanBeMadeRightAfterItsMessageAndBranchedAgain(t *testing.T) {
+func TestBranchingRightAfterPublishingAndTwice(t *testing.T) {
 	b := setup(t)
-	for i := range 20 { // the read model is behind, most of the time
+	for i := range 20 { // most of the time the read model lags
 		b.publish(structured("p", fmt.Sprint(i), message(fmt.Sprint("m", i), "user", "x")))
 		w := b.branch("p", fmt.Sprintf(`{"message_id":"m%d"}`, i))
 		c := b.show(w.ConversationID, w.Seq)
@@ -183,7 +183,7 @@ func TestABranchOverNATSWaitsForItsParent(t *testing.T) {
 	require.NotContains(t, text, "number 2")
 }
 
-func TestARefusedBranchNamesWhatIsWrong(t *testing.T) {
+func TestARefusedBranchNamesTheBadField(t *testing.T) {
 	b := setup(t)
 	b.parent()
 	for name, c := range map[string]struct {
@@ -209,7 +209,7 @@ func TestARefusedBranchNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestARepeatedBranchIsTheSameBranch(t *testing.T) {
+func TestRepeatingABranchRequestChangesNothing(t *testing.T) {
 	b := setup(t)
 	b.parent()
 	first := b.write(201, http.MethodPost, "/v1/conversations/p/branches", "key", `{"message_id":"m3"}`)

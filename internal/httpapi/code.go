@@ -13,13 +13,13 @@ import (
 // CodeConversation is a conversation about a piece of code.
 type CodeConversation struct {
 	Conversation
-	References []CodeReference `json:"references" doc:"of its messages, the newest first, 5 at most"`
-	Accesses   []CodeAccess    `json:"accesses" doc:"of its tool calls, the newest of each path and kind, the newest first, 5 at most"`
+	References []CodeReference `json:"references" doc:"references in its messages, newest first, at most 5"`
+	Accesses   []CodeAccess    `json:"accesses" doc:"accesses by its tool calls, the newest of each path and kind, newest first, at most 5"`
 }
 
-// CodeReference is a piece of code that a message speaks of.
+// CodeReference is a piece of code that a message refers to.
 type CodeReference struct {
-	Seq       uint64 `json:"seq" doc:"of the message"`
+	Seq       uint64 `json:"seq" doc:"sequence of the message"`
 	Turn      int    `json:"turn"`
 	MessageID string `json:"message_id"`
 	events.Reference
@@ -32,32 +32,32 @@ type CodeAccess struct {
 	Tool  string `json:"tool"`
 	Turn  int    `json:"turn"`
 	Seq   uint64 `json:"seq"`
-	Count int    `json:"count" doc:"accesses of this kind"`
+	Count int    `json:"count" doc:"number of accesses of this kind"`
 }
 
 type codeInput struct {
 	TenantParam
 	WaitAllParams
-	File  string `query:"file" minLength:"1" maxLength:"4096" doc:"a path as an agent wrote it, or the end of one by whole components: parser.go and pkg/parser.go find /w/pkg/parser.go"`
-	Line  int    `query:"line" minimum:"1" doc:"a line of the file: references to others are left out, those without lines are not"`
-	Name  string `query:"name" minLength:"1" maxLength:"4096" doc:"the name of a symbol as references have it, in the file or, without one, anywhere; accesses do not count then"`
-	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"conversations at most"`
+	File  string `query:"file" minLength:"1" maxLength:"4096" doc:"a path as an agent wrote it, or its last components: parser.go and pkg/parser.go find /w/pkg/parser.go"`
+	Line  int    `query:"line" minimum:"1" doc:"a line of the file: excludes references to other lines, but not references without lines"`
+	Name  string `query:"name" minLength:"1" maxLength:"4096" doc:"the name of a symbol as references have it, in the given file or, without one, anywhere; accesses then do not count"`
+	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"maximum number of conversations"`
 }
 
 type codeOutput struct {
 	Body struct {
-		Conversations []CodeConversation `json:"conversations" doc:"the one with the newest mention first"`
-		More          bool               `json:"more" doc:"older mentions were not looked at: beyond the limit, or the 5,000 newest of all files with the same last component, or of all symbols with the name"`
+		Conversations []CodeConversation `json:"conversations" doc:"newest mention first"`
+		More          bool               `json:"more" doc:"older mentions were not examined: the limit was reached, or 5,000 mentions of files with the same last component, or of symbols with this name"`
 	}
 }
 
 func (a *api) registerCode(h huma.API) {
 	about := operation("conversations-about-code", http.MethodGet, "/v1/code/conversations", "List the conversations about a file or a symbol", "conversations", 422, 503, 504)
-	about.Description = "Finds conversations by the references of their messages and by the files that their tool calls accessed; failed calls do not count."
+	about.Description = "Finds conversations by the references in their messages and by the files that their tool calls accessed; failed calls do not count."
 	huma.Register(h, about, a.aboutCode)
 }
 
-// check refuses what names no code.
+// check refuses a request that names no code.
 func (in *codeInput) check() error {
 	refuse := func(location, message string) error {
 		return huma.Error422UnprocessableEntity(message, &huma.ErrorDetail{Location: location, Message: message})

@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// aboutCode reads an answer and the ids in it.
+// aboutCode queries conversations about code and returns their ids and the answer.
 func (b *bundle) aboutCode(query string) (ids []string, list []httpapi.CodeConversation, more bool) {
 	b.t.Helper()
 	var answer struct {
@@ -29,12 +29,12 @@ func (b *bundle) aboutCode(query string) (ids []string, list []httpapi.CodeConve
 	return ids, answer.Conversations, answer.More
 }
 
-// referring is a message that refers to code.
+// referring returns a message that refers to code.
 func referring(id string, list ...events.Reference) *events.MessageCreated {
 	return &events.MessageCreated{MessageID: id, Role: "user", Content: "x", References: list}
 }
 
-func TestConversationsAreFoundByWhatTheyReferToAndWhatTheyTouched(t *testing.T) {
+func TestConversationsAreFoundByReferencesAndAccesses(t *testing.T) {
 	b := setup(t)
 	parse := events.Reference{File: "pkg/parser.go", StartLine: 3, EndLine: 9, Name: "Parse"}
 	b.batch("both", &events.ConversationStarted{Title: "A parser"}, referring("m1", parse), call("k1", "Edit", `{"file_path":"/w/pkg/parser.go"}`))
@@ -70,11 +70,11 @@ func TestConversationsAreFoundByWhatTheyReferToAndWhatTheyTouched(t *testing.T) 
 	require.Equal(t, []string{"touched", "both"}, ids)
 }
 
-func TestWhatBothKindsSayOfAConversationIsShownWhicheverFoundIt(t *testing.T) {
+func TestFoundConversationsShowReferencesAndAccesses(t *testing.T) {
 	b := setup(t)
 	file := events.Reference{File: "/a.go"}
 	b.batch("c", referring("m1", file), call("k1", "Read", `{"file_path":"/a.go"}`))
-	for i := range 3 { // whose accesses are newer than those of c
+	for i := range 3 { // with newer accesses than c's
 		b.batch(fmt.Sprint("other", i), call("k1", "Read", `{"file_path":"/a.go"}`))
 	}
 	last := b.publish(structured("c", "late", referring("m2", file))).Seq
@@ -85,7 +85,7 @@ func TestWhatBothKindsSayOfAConversationIsShownWhicheverFoundIt(t *testing.T) {
 	require.Len(t, list[0].Accesses, 1)
 }
 
-func TestConversationsAboutCodeHaveAnETagOfBothReadModels(t *testing.T) {
+func TestTheCodeETagCoversBothReadModels(t *testing.T) {
 	b := setup(t)
 	path := "/v1/code/conversations?file=a.go"
 	var old string
@@ -98,7 +98,7 @@ func TestConversationsAboutCodeHaveAnETagOfBothReadModels(t *testing.T) {
 	}
 }
 
-func TestAQuestionAboutNoCodeIsRefused(t *testing.T) {
+func TestACodeSearchWithoutFileOrNameIsRefused(t *testing.T) {
 	b := setup(t)
 	for query, location := range map[string]string{
 		"": "query.file", "line=3": "query.file", "line=3&name=Parse": "query.file", "file=/": "query.file", "file=.": "query.file", "file=": "query.file", "name=": "query.name",

@@ -17,13 +17,13 @@ type contextInput struct {
 	AsOfParam
 	WaitParams
 	EmbeddedParam
-	Query    string `query:"query" maxLength:"100000" doc:"what the past is searched for; absent, what the user said last"`
+	Query    string `query:"query" maxLength:"100000" doc:"what to search the past for; defaults to what the user said last"`
 	MaxChars int    `query:"max_chars" minimum:"500" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings and marks included"`
-	Strategy string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose"`
-	Condense string `query:"condense" enum:"off,clear,extractive,llm" doc:"how large results of tools are shown that are not among the newest; the server's setting if absent"`
-	Format   string `query:"format" enum:"markdown,json,openai,anthropic" default:"json" doc:"openai and anthropic are messages (and a system prompt) as the APIs of these take them"`
-	Memory   string `query:"memory" enum:"inline,separate" default:"inline" doc:"with format=openai or anthropic: where every section but the recent turns stands. inline is the first message of the user; separate is the member memory alone, for callers who place it themselves, never in a system prompt"`
-	Explain  bool   `query:"explain" doc:"say why each part is there; not with format=markdown"`
+	Strategy string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose what to show"`
+	Condense string `query:"condense" enum:"off,clear,extractive,llm" doc:"how to shorten large tool results that are not among the newest; defaults to the server's setting"`
+	Format   string `query:"format" enum:"markdown,json,openai,anthropic" default:"json" doc:"openai and anthropic return messages (and a system prompt) in the form that their APIs accept"`
+	Memory   string `query:"memory" enum:"inline,separate" default:"inline" doc:"with format=openai or anthropic: where to put every section except the recent turns. inline: in the first user message; separate: only in the member memory, for callers that place it themselves, never in a system prompt"`
+	Explain  bool   `query:"explain" doc:"explain why each part is included; not with format=markdown"`
 }
 
 type contextOutput struct {
@@ -33,10 +33,10 @@ type contextOutput struct {
 
 func (a *api) registerContext(h huma.API) {
 	op := operation("read-context", http.MethodGet, "/v1/conversations/{id}/context", "What an agent should see now", "context", 404, 422, 503, 504)
-	op.Description = "What was said and done, chosen and condensed to fit max_chars: the recent turns, earlier questions, the files touched. " +
-		"What is recorded is data. In Markdown every line of a recorded text after its first begins with a tab. In messages for models the system part is one fixed sentence; " +
-		"what neither the user nor the assistant said stands in messages of the user, between marks that recorded texts cannot contain. " +
-		"The same conversation, as of the same sequence, with the same parameters, gives the same text."
+	op.Description = "What was said and done, selected and condensed to fit max_chars: the recent turns, earlier questions, the files touched. " +
+		"Recorded text is data. In Markdown every line of a recorded text after its first begins with a tab. In messages for models the system part is one fixed sentence; " +
+		"text that neither the user nor the assistant wrote is in user messages, between marks that recorded texts cannot contain. " +
+		"The same conversation, as of the same sequence, with the same parameters, always gives the same text."
 	schema := h.OpenAPI().Components.Schemas.Schema
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The context",
@@ -85,7 +85,7 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	}
 	var w bytes.Buffer
 	e := json.NewEncoder(&w)
-	e.SetEscapeHTML(false) // what a model reads is text, most of it code
+	e.SetEscapeHTML(false) // models read the text, much of which is code
 	err = e.Encode(body)
 	return &contextOutput{ContentType: "application/json", Body: w.Bytes()}, err
 }

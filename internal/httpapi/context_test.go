@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-func TestAContextIsMessagesForTheNextCallOfAModel(t *testing.T) {
+func TestContextFormatsForModelAPIs(t *testing.T) {
 	b := setup(t)
 	success := false
 	var seq uint64
@@ -69,7 +69,7 @@ func TestAContextIsMessagesForTheNextCallOfAModel(t *testing.T) {
 	require.True(t, strings.HasSuffix(p.Errors[0].Location, "query.format"), "%+v", p)
 }
 
-func TestTheMemoryStandsBeforeTheTurnsOrApart(t *testing.T) {
+func TestMemoryIsInlineOrSeparate(t *testing.T) {
 	b := setup(t)
 	var seq uint64
 	for i := range 40 {

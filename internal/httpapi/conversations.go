@@ -30,17 +30,17 @@ type Conversation struct {
 	ToolCallCount   int                `json:"tool_call_count"`
 	ToolResultCount int                `json:"tool_result_count"`
 	TotalChars      int                `json:"total_chars" doc:"code points of all message contents"`
-	CreatedAt       string             `json:"created_at" doc:"producer's time of the first event that has one, RFC 3339; empty if none has"`
+	CreatedAt       string             `json:"created_at" doc:"producer's time of the first event that has one, RFC 3339; empty if no event has one"`
 	UpdatedAt       string             `json:"updated_at" doc:"producer's time of the newest event that has one"`
 	FirstSeq        uint64             `json:"first_seq"`
 	LastSeq         uint64             `json:"last_seq"`
-	Inherited       *Inherited         `json:"inherited,omitempty" doc:"of a single branch: what it has from its ancestors, in front of its own; absent if they are deleted or not known"`
+	Inherited       *Inherited         `json:"inherited,omitempty" doc:"if a single branch is shown: what it inherits from its ancestors, in addition to the counts of its own; absent if they are deleted or unknown"`
 }
 
-// Inherited is what a branch has from its ancestors, as the API shows it.
+// Inherited is what a branch inherits from its ancestors, as the API shows it.
 type Inherited struct {
 	events.BranchedAt
-	Seq             uint64 `json:"seq" doc:"of the message"`
+	Seq             uint64 `json:"seq" doc:"sequence of the message"`
 	MessageCount    int    `json:"message_count"`
 	TurnCount       int    `json:"turn_count"`
 	StepCount       int    `json:"step_count"`
@@ -67,19 +67,19 @@ type listInput struct {
 	TenantParam
 	WaitAllParams
 	PageParams
-	Order         string    `query:"order" enum:"activity,created" default:"activity" doc:"newest event first, or newest first event first, which stays as it is while conversations move on"`
+	Order         string    `query:"order" enum:"activity,created" default:"activity" doc:"activity: newest event first; created: latest start first, an order that new events do not change"`
 	Status        string    `query:"status" enum:"active,archived"`
-	Tags          []string  `query:"tag,explode" minLength:"1" maxItems:"100" doc:"with this tag; with all of them, if given more than once"`
+	Tags          []string  `query:"tag,explode" minLength:"1" maxItems:"100" doc:"only conversations with this tag; with all of them, if given more than once"`
 	Agent         string    `query:"agent"`
 	Project       string    `query:"project"`
 	BranchOf      string    `query:"branch_of" doc:"only branches of this conversation"`
-	CreatedAfter  time.Time `query:"created_after" doc:"producer's time of the first event that has one: this or later"`
-	CreatedBefore time.Time `query:"created_before" doc:"earlier than this"`
-	UpdatedAfter  time.Time `query:"updated_after" doc:"producer's time of the newest event that has one: this or later"`
-	UpdatedBefore time.Time `query:"updated_before" doc:"earlier than this"`
+	CreatedAfter  time.Time `query:"created_after" doc:"only if the producer's time of the first event that has one is this or later"`
+	CreatedBefore time.Time `query:"created_before" doc:"the same time: earlier than this"`
+	UpdatedAfter  time.Time `query:"updated_after" doc:"only if the producer's time of the newest event that has one is this or later"`
+	UpdatedBefore time.Time `query:"updated_before" doc:"the same time: earlier than this"`
 }
 
-// scope is the list that a cursor of this input belongs to.
+// scope returns the list that a cursor of this input belongs to.
 func (in *listInput) scope() scope {
 	parts := []string{in.Tenant, in.Order, in.Status, in.Agent, in.Project, in.BranchOf}
 	for _, t := range []time.Time{in.CreatedAfter, in.CreatedBefore, in.UpdatedAfter, in.UpdatedBefore} {
@@ -90,8 +90,8 @@ func (in *listInput) scope() scope {
 
 type listOutput struct {
 	Body struct {
-		Conversations []Conversation `json:"conversations" doc:"in the order asked for"`
-		NextCursor    string         `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+		Conversations []Conversation `json:"conversations" doc:"in the requested order"`
+		NextCursor    string         `json:"next_cursor,omitempty" doc:"cursor of the next page; absent if there is none"`
 	}
 }
 
@@ -107,12 +107,12 @@ func (p *ConversationParam) id() events.ConversationID {
 
 // AsOfParam asks for the past.
 type AsOfParam struct {
-	AsOf uint64 `query:"as_of" minimum:"1" doc:"answer as of this sequence of the log; left out, as of now"`
+	AsOf uint64 `query:"as_of" minimum:"1" doc:"answer as of this sequence of the log; defaults to now"`
 }
 
-// EmbeddedParam repeats an answer that was given before an endpoint had embedded more.
+// EmbeddedParam repeats an earlier answer by ignoring vectors that arrived since.
 type EmbeddedParam struct {
-	EmbeddedUpTo uint64 `query:"embedded_up_to" doc:"only vectors of messages up to this sequence take part, as the manifest of a context says it"`
+	EmbeddedUpTo uint64 `query:"embedded_up_to" doc:"use only vectors of messages up to this sequence, which the manifest of a context reports"`
 }
 
 func (p AsOfParam) seq() uint64 {

@@ -13,13 +13,13 @@ import (
 //go:embed docs
 var docs embed.FS
 
-// docsPolicy lets the page about the API load nothing from elsewhere, and run no
-// script that stands in a text.
+// docsPolicy keeps the API's documentation page from loading anything from other hosts
+// and from running inline scripts.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// serveDocs serves a page about the API, with everything it needs. The viewer is
-// Swagger UI, which the module swgui holds.
+// serveDocs serves the API's documentation page with everything it needs. The viewer is
+// Swagger UI from the module swgui.
 func serveDocs(mux *http.ServeMux) {
 	for file, contentType := range map[string]string{
 		"index.html": "text/html; charset=utf-8", "start.js": "text/javascript; charset=utf-8",
@@ -41,14 +41,14 @@ func serveDocs(mux *http.ServeMux) {
 			header.Set("Referrer-Policy", "no-referrer")
 			header.Set("Cache-Control", "no-cache")
 			if err := copyDoc(w, file, packed); err != nil {
-				panic(http.ErrAbortHandler) // the client is away: the files are in the program
+				panic(http.ErrAbortHandler) // only a gone client can cause this: the files are embedded
 			}
 		})
 	}
 }
 
-// copyDoc writes a file of the page. What is packed is unpacked here: not every
-// client takes it as it is, and for those that do it is packed again on the way.
+// copyDoc writes a file of the page. It decompresses compressed files, because not every
+// client accepts them; for clients that do, the middleware compresses them again.
 func copyDoc(w io.Writer, file string, packed bool) error {
 	if !packed {
 		body, err := docs.ReadFile("docs/" + file)

@@ -16,20 +16,19 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// Values of Cache-Control. What has an ETag may be kept if it is asked about each
-// time; it belongs to one tenant, so no cache that is shared may keep it.
+// Values of Cache-Control. A client may keep an answer that has an ETag but must
+// revalidate it each time. It belongs to one tenant, so shared caches may not keep it.
 const (
 	cacheNothing = "no-store"
 	revalidate   = "private, no-cache"
 )
 
-// unchanged answers 304 if the client has this answer already: an ETag is made from
-// positions, so that nothing of the answer need be read for it. It is weak, since
-// the bytes differ by how they are packed. It must be asked for before the answer is
-// read: if the conversation moves on in between, the answer is newer than its ETag,
-// and only read once too often.
+// unchanged answers 304 if the client already has this answer. The ETag is made from
+// positions, so the answer itself need not be read. It is weak because compression
+// changes the bytes. Call unchanged before reading the answer: if the conversation moves
+// on in between, the answer is newer than its ETag, which costs only one needless read.
 //
-// It is not huma/conditional, which takes an answer without a date for one that is
+// It does not use huma/conditional, which treats an answer without a date as
 // older than any If-Modified-Since.
 func (a *api) unchanged(ctx context.Context, positions ...string) error {
 	x := exchangeOf(ctx).huma
@@ -50,7 +49,7 @@ func (a *api) unchanged(ctx context.Context, positions ...string) error {
 	return nil
 }
 
-// matches is the weak comparison of If-None-Match. No tag of ours has a comma in it.
+// matches is the weak comparison of If-None-Match. Our tags contain no comma.
 func matches(header, tag string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		one = strings.TrimSpace(one)
@@ -61,14 +60,14 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// edition is what decides about answers beside the read models: the program with
-// its settings of how things are shown, the log, and where the read models are.
+// edition identifies everything except the read models' contents that affects answers:
+// the program, its display settings, the log, and the location of the read models.
 func edition(c Config) string {
 	return fmt.Sprintf("%s %s %s", programVersion(), c.Log.Created().UTC().Format(time.RFC3339Nano), c.Store)
 }
 
-// programVersion names the code of this program. A build that can't name its code
-// is another one each time it starts.
+// programVersion identifies this program's code. A build without version information
+// gets a new value at each start.
 func programVersion() string {
 	if build := version.Get(); build.Commit != "" && !build.Changed {
 		return build.Commit
@@ -76,10 +75,10 @@ func programVersion() string {
 	return "started " + time.Now().Format(time.RFC3339Nano)
 }
 
-// unchangedConversation is [api.unchanged] for what these read models say about a
-// conversation and what it inherited. Of the graph the conversation's own row is its
-// position, as it has the sequence of its newest event. What is inherited stays as it
-// is until an ancestor is deleted or repaired, and then its counts or its descent are others.
+// unchangedConversation is [api.unchanged] for answers about one conversation and what it
+// inherited. In the graph the conversation's own row serves as the position, because it
+// holds the sequence of its newest event. Inherited rows change only if an ancestor is
+// deleted or repaired, which changes its counts or the lineage.
 func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage, past AsOfParam, models []model) error {
 	own, inherited := lineage.Own(), lineage.Inherited()
 	shown, err := json.Marshal([]any{own, inherited})
@@ -112,8 +111,8 @@ func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage,
 	return a.unchanged(ctx, positions...)
 }
 
-// unchangedList is [api.unchanged] for what these read models say about more than
-// one conversation: any event can change that.
+// unchangedList is [api.unchanged] for answers about several conversations, which any
+// event can change.
 func (a *api) unchangedList(ctx context.Context, models ...model) error {
 	var positions []string
 	for _, m := range models {

@@ -30,7 +30,7 @@ func (b *bundle) ask(path, known string) (status int, tag, body string) {
 	return response.StatusCode, response.Header.Get("ETag"), string(raw)
 }
 
-// tag asks for an answer that must have an ETag, and again with it.
+// tag returns the ETag of an answer, which must have one, and checks that it gets a 304.
 func (b *bundle) tag(path string) string {
 	b.t.Helper()
 	status, tag, body := b.ask(path, "")
@@ -43,7 +43,7 @@ func (b *bundle) tag(path string) string {
 	return tag
 }
 
-func TestAnAnswerThatTheClientHasIsNotSentAgain(t *testing.T) {
+func TestIfNoneMatchAnswers304(t *testing.T) {
 	b := setup(t)
 	seq := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
 	seen := map[string]bool{}
@@ -69,7 +69,7 @@ func TestAnAnswerThatTheClientHasIsNotSentAgain(t *testing.T) {
 	require.Empty(t, tag)
 }
 
-func TestAnETagIsAnotherOnceTheAnswerMayBe(t *testing.T) {
+func TestTheETagChangesWhenTheAnswerMayChange(t *testing.T) {
 	b := setup(t)
 	paths := []string{"/v1/conversations/c1", "/v1/conversations/c1/files", "/v1/conversations/c1/context", "/v1/conversations/c1/export", "/v1/conversations"}
 	seq := b.publish(structured("c1", "0", message("m0", "user", "hello"))).Seq
@@ -95,14 +95,14 @@ func TestAnETagIsAnotherOnceTheAnswerMayBe(t *testing.T) {
 	}
 }
 
-func TestAnETagDoesNotDependOnWhatWasWaitedFor(t *testing.T) {
+func TestTheETagDoesNotDependOnAtLeast(t *testing.T) {
 	b := setup(t)
 	seq := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
 	waited := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d&wait_ms=9000", seq)
 	require.Equal(t, b.tag(waited), b.tag("/v1/conversations/c1/context"))
 }
 
-func TestAPastAnswerKeepsItsETagWhileTheConversationMovesOn(t *testing.T) {
+func TestAnAsOfAnswerKeepsItsETag(t *testing.T) {
 	b := setup(t)
 	then := b.publish(structured("c1", "1", message("m1", "user", "hello"))).Seq
 	path := fmt.Sprintf("/v1/conversations/c1/context?as_of=%d", then)
@@ -113,7 +113,7 @@ func TestAPastAnswerKeepsItsETagWhileTheConversationMovesOn(t *testing.T) {
 	require.NotEqual(t, before, b.tag("/v1/conversations/c1/context"))
 }
 
-func TestTheETagOfABranchIsAnotherOnceItsAncestorIsGoneAndNotBefore(t *testing.T) {
+func TestABranchsETagChangesOnlyWhenAnAncestorIsDeleted(t *testing.T) {
 	b := setup(t)
 	b.publish(structured("old", "1", message("m1", "user", "hello")))
 	b.publish(structured("mid", "1", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "old", MessageID: "m1"}}))

@@ -26,7 +26,7 @@ type eventOutput struct {
 
 func (a *api) registerEvent(h huma.API) {
 	show := operation("show-event", http.MethodGet, "/v1/events/{seq}", "Show an event of the log", "events", 404, 422, 503, 504)
-	show.Description = "The whole event as it was published, in structured mode. What belongs to another tenant or to a deleted conversation is not found."
+	show.Description = "The whole event as it was published, in structured mode. Events of other tenants and of deleted conversations answer 404."
 	show.Responses = map[string]*huma.Response{"200": {
 		Description: "The event",
 		Content:     map[string]*huma.MediaType{events.ContentTypeEvent: {Schema: &huma.Schema{Type: huma.TypeObject}}},
@@ -44,7 +44,7 @@ func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
 		return nil, a.problem(err)
 	}
 	recorded, address, invalid := stored.Decode()
-	if address.Tenant != in.Tenant { // also if the subject can't be read
+	if address.Tenant != in.Tenant { // this also covers a subject that can't be parsed
 		return nil, missing
 	}
 	deleted, err := a.deleted(ctx, events.ConversationID{Tenant: in.Tenant, ID: address.Conversation})
@@ -55,7 +55,7 @@ func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
 		return nil, missing
 	}
 	if invalid != nil {
-		return nil, huma.Error404NotFound(fmt.Sprintf("what the log holds at sequence %d is no event that can be read: %v", in.Seq, invalid))
+		return nil, huma.Error404NotFound(fmt.Sprintf("the log's message at sequence %d is not a readable event: %v", in.Seq, invalid))
 	}
 	body, err := events.EncodeStructured(recorded.Event)
 	if err != nil {
@@ -64,8 +64,8 @@ func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
 	return &eventOutput{ContentType: events.ContentTypeEvent, Body: append(body, '\n')}, nil
 }
 
-// deleted tells whether a conversation has a tombstone: that holds every key of it,
-// without a content.
+// deleted reports whether a conversation has a tombstone, which holds all of the
+// conversation's keys with empty content.
 func (a *api) deleted(ctx context.Context, id events.ConversationID) (bool, error) {
 	g, _, err := a.pinnedGraph(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (a *api) deleted(ctx context.Context, id events.ConversationID) (bool, erro
 	return ok && tombstone.Content.IsZero(), nil
 }
 
-// source reads the payload of the event that made a row. What the log holds at its
-// sequence must be that event, or the read model was made from another log.
+// source reads the payload of the event that made a row. It checks that the log holds that
+// event at the row's sequence; otherwise the read model was built from another log.
 func source[P events.Payload](ctx context.Context, a *api, tenant string, p graph.Position, o graph.Origin) (payload P, err error) {
 	stored, err := a.Log.Get(ctx, p.Seq)
 	if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
@@ -97,7 +97,7 @@ func source[P events.Payload](ctx context.Context, a *api, tenant string, p grap
 	return payload, changed(p.Seq)
 }
 
-// whole is a body with all of its text, which the event that made its row holds.
+// whole returns a body with its full text, which it takes from the event that made the row.
 func whole(b graph.Body, text string, seq uint64) (graph.Body, error) {
 	if !b.Whole() && events.DigestOf(text) != b.Hash {
 		return b, changed(seq)
@@ -106,5 +106,5 @@ func whole(b graph.Body, text string, seq uint64) (graph.Body, error) {
 }
 
 func changed(seq uint64) error {
-	return huma.Error503ServiceUnavailable(fmt.Sprintf("the log no longer holds at sequence %d what the read model was made from: see mneme status and mneme verify", seq))
+	return huma.Error503ServiceUnavailable(fmt.Sprintf("the log no longer holds the event at sequence %d from which the read model was built: see mneme status and mneme verify", seq))
 }

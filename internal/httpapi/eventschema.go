@@ -10,13 +10,13 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// eventSchema is the JSON Schema of a structured CloudEvent of the vocabulary, as a
+// eventSchema returns the JSON Schema of a structured CloudEvent of the vocabulary, as a
 // reference to the document's components.
 func eventSchema(h huma.API) *huma.Schema {
 	const name = "CloudEvent"
 	schemas := h.OpenAPI().Components.Schemas.Map()
 	if schemas[name] == nil {
-		all := &huma.Schema{Type: huma.TypeObject, Description: "an event of one of the types of mneme, or of another project, in the CloudEvents JSON format"}
+		all := &huma.Schema{Type: huma.TypeObject, Description: "an event of one of mneme's types, or of another project's, in the CloudEvents JSON format"}
 		for _, eventType := range events.Types() {
 			all.OneOf = append(all.OneOf, typeSchema(eventType))
 		}
@@ -26,8 +26,8 @@ func eventSchema(h huma.API) *huma.Schema {
 	return &huma.Schema{Ref: "#/components/schemas/" + name}
 }
 
-// eventExamples are events that a client may begin with. Without them a page about the
-// API makes one up, of the first type there is: a deletion.
+// eventExamples are events that a client can start with. Without them a documentation
+// page invents one of the first type, which is a deletion.
 var eventExamples = []struct{ name, event string }{
 	{"a message", `{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"my-agent","id":"event-1","subject":"my-conversation",` +
 		`"time":"2026-01-31T15:04:05Z","data":{"message_id":"m1","role":"assistant","content":"I read the test."}}`},
@@ -37,7 +37,7 @@ var eventExamples = []struct{ name, event string }{
 		`"time":"2026-01-31T15:04:07Z","data":{"tool_call_id":"t1","success":true,"result":"package a"}}`},
 }
 
-// singleExamples are the examples one by one, batchExample all of them.
+// singleExamples returns the examples one by one, batchExample all in one batch.
 func singleExamples() map[string]*huma.Example {
 	list := map[string]*huma.Example{}
 	for _, e := range eventExamples {
@@ -60,7 +60,7 @@ const foreignTypes = `^(?![dD][eE][vV]\.[mM][nN][eE][mM][eE]\.)[A-Za-z0-9_-]+(\.
 // foreignSchema describes an event of a type that another project defined.
 func foreignSchema() *huma.Schema {
 	s := envelopeSchema("an event of another project", &huma.Schema{Type: huma.TypeString, Pattern: foreignTypes, Description: "a reverse domain name, such as com.example.build.finished"})
-	s.Description = "It is kept in the log, and skipped by projections that don't know its type."
+	s.Description = "The log keeps it; projections that don't know its type skip it."
 	s.Properties["datacontenttype"] = &huma.Schema{Type: huma.TypeString, Nullable: true}
 	s.Properties["data"] = &huma.Schema{}
 	s.Properties["data_base64"] = &huma.Schema{Type: huma.TypeString, ContentEncoding: "base64"}
@@ -72,7 +72,7 @@ func typeSchema(eventType string) *huma.Schema {
 	raw, _ := events.Schema(eventType)
 	data := map[string]any{}
 	if err := json.Unmarshal(raw, &data); err != nil {
-		panic(fmt.Sprintf("the schema of %s: %v", eventType, err)) // it is embedded, and tested
+		panic(fmt.Sprintf("the schema of %s: %v", eventType, err)) // cannot happen: the schemas are embedded and tested
 	}
 	delete(data, "$schema")
 	delete(data, "$id")
@@ -81,7 +81,7 @@ func typeSchema(eventType string) *huma.Schema {
 	return s
 }
 
-// envelopeSchema describes a structured CloudEvent apart from its data.
+// envelopeSchema describes a structured CloudEvent without its data.
 func envelopeSchema(title string, typ *huma.Schema) *huma.Schema {
 	one := 1
 	text := func(most int, doc string) *huma.Schema {

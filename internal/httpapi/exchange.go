@@ -12,17 +12,17 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// exchange is a request with its answer, for what every route has in common.
+// exchange is a request with its answer; it carries the state that all routes share.
 type exchange struct {
 	huma   huma.Context
 	pins   pins
 	answer *response
-	worked []func() // to be called once the answer is rendered
-	ended  []func() // to be called once it is written
+	worked []func() // called when the answer is rendered
+	ended  []func() // called when it is written
 }
 
 // rendered is called when the first bytes of the answer are written. JSON and text are
-// written in one piece, so that nothing is left to do but to send it.
+// written in one piece, so only sending is left to do.
 func (x *exchange) rendered() {
 	for _, end := range x.worked {
 		end()
@@ -30,7 +30,7 @@ func (x *exchange) rendered() {
 	x.worked = nil
 }
 
-// end gives back what the request had.
+// end releases what the request holds.
 func (x *exchange) end() {
 	x.rendered()
 	x.pins.release()
@@ -41,13 +41,13 @@ func (x *exchange) end() {
 
 type exchangeKey struct{}
 
-// exchangeOf is the exchange that a handler of this API answers.
+// exchangeOf returns the exchange that a handler is serving.
 func exchangeOf(ctx context.Context) *exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	return x
 }
 
-// exchange is around every operation.
+// exchange is the middleware that wraps every operation.
 func (a *api) exchange(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -55,10 +55,10 @@ func (a *api) exchange(h huma.API) func(huma.Context, func(huma.Context)) {
 		ctx = huma.WithValue(ctx, exchangeKey{}, x)
 		defer x.end()
 		ctx.SetHeader("Cache-Control", cacheNothing)
-		if r.URL.Path != eventsPath { // there it is the event's own
-			r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type"))) // huma looks it up as it is
+		if r.URL.Path != eventsPath { // there the media type belongs to the event
+			r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type"))) // huma compares case-sensitively
 		}
-		if ctx.Operation().MaxBodyBytes > 0 { // else none of it is kept
+		if ctx.Operation().MaxBodyBytes > 0 { // otherwise the body is streamed, not held in memory
 			room := &bodyRoom{exchange: x, limits: a.limits}
 			x.ended = append(x.ended, room.release)
 			r.Body.(*requestBody).take = room.take
@@ -72,26 +72,26 @@ func (a *api) exchange(h huma.API) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-// requestBody is a request's body that must arrive in time: the next part of it
-// within stall, and all of it until a moment.
+// requestBody is a request's body that must arrive in time: each part within stall,
+// and all of it by until.
 type requestBody struct {
 	io.ReadCloser
 	answer  http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
-	until   time.Time         // zero: as long as it goes on
+	until   time.Time         // zero: no limit
 	broken  error             // why it could not be read to its end
-	take    func(int64) error // reserves memory for what has arrived; nil if none of it is kept
+	take    func(int64) error // reserves memory for what has arrived; nil if the body is streamed
 }
 
-// bodyError is why a request's body could not be read.
+// bodyError says why a request's body could not be read.
 type bodyError struct{ error }
 
 func (e *bodyError) Unwrap() error { return e.error }
 
-// Read ends with a [*bodyError]; then the connection ends with the answer, since
-// nobody knows where the next request begins. At the end of the body the deadline
-// goes: it would else end the request while it is worked on.
+// Read fails with a [*bodyError]; the connection then closes after the answer, because
+// the start of the next request is unknown. At the end of the body Read removes the
+// deadline, which would otherwise end the request while it is being handled.
 func (b *requestBody) Read(p []byte) (int, error) {
 	deadline := time.Now().Add(b.stall)
 	if !b.until.IsZero() && b.until.Before(deadline) {
@@ -115,7 +115,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unboundBody is a request's body, which may take as long as it goes on.
+// unboundBody returns the request's body, without a limit for the whole of it.
 func unboundBody(ctx context.Context) *requestBody {
 	r, _ := humago.Unwrap(exchangeOf(ctx).huma)
 	b := r.Body.(*requestBody)
@@ -123,9 +123,9 @@ func unboundBody(ctx context.Context) *requestBody {
 	return b
 }
 
-// writePiece is how much of an answer is written at a time: a client that takes at
+// writePiece is how many bytes of an answer are written at a time. A client that takes at
 // least this much within the time for one write is not cut off, however long the
-// answer.
+// answer is.
 const writePiece = 64 << 10
 
 // response is an answer that the client must take in time.
@@ -136,11 +136,11 @@ type response struct {
 	started bool
 
 	rendered func(n int)  // called once, before the first n bytes are written; may be nil
-	writing  atomic.Int64 // since when, in ns, the client has not taken what is being written; 0: nothing is
+	writing  atomic.Int64 // when the write began that the client has not taken yet, in ns; 0: none
 	cut      atomic.Bool
 }
 
-// cutOff ends the answer wherever it is. It may be called by other goroutines.
+// cutOff aborts the answer. Other goroutines may call it.
 func (w *response) cutOff() {
 	w.cut.Store(true)
 	_ = w.control.SetWriteDeadline(time.Now().Add(-time.Second))
@@ -165,7 +165,7 @@ func (w *response) Write(p []byte) (n int, err error) {
 		now := time.Now()
 		w.writing.Store(now.UnixNano())
 		_ = w.control.SetWriteDeadline(now.Add(w.stall))
-		if w.cut.Load() { // asked after the deadline was set, which would undo that of cutOff
+		if w.cut.Load() { // check after setting the deadline, which overwrites the one of cutOff
 			return n, errCutOff
 		}
 		piece, err = w.ResponseWriter.Write(p[n:min(n+writePiece, len(p))])
@@ -174,5 +174,5 @@ func (w *response) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -26,8 +26,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// What an export holds in memory before it asks the read model about it: so many
-// events, or so many bytes and one event more.
+// How much an export holds in memory before it asks the read model about it: this many
+// events, or this many bytes plus one event.
 const (
 	exportEvents = 256
 	exportBytes  = 1 << 20
@@ -40,10 +40,10 @@ type exportInput struct {
 
 func (a *api) registerExport(h huma.API) {
 	op := operation("export-conversation", http.MethodGet, "/v1/conversations/{id}/export", "Export a conversation's events", "conversations", 404, 504)
-	op.Description = "Every event of the conversation that counts, as it was published and in the order of the log: one CloudEvent a line, in the JSON format, with its sequence in the extension " + transcript.SequenceExtension + ". " +
-		"Left out is what was refused and what only repeats. POST /v1/import and `mneme import` read it; " +
-		"the conversation that they make has the same messages, the same context and, under the same tenant, the same hash. " +
-		"An answer that ends without the end of its chunked encoding is not whole."
+	op.Description = "Every event of the conversation that counts, as it was published and in log order: one CloudEvent per line, in the JSON format, with its sequence in the extension " + transcript.SequenceExtension + ". " +
+		"Refused events and duplicates are left out. POST /v1/import and `mneme import` read this format; " +
+		"the imported conversation has the same messages, the same context and, under the same tenant, the same hash. " +
+		"If the answer stops before the final chunk of its chunked encoding, it is incomplete."
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The events",
 		Content:     map[string]*huma.MediaType{contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
@@ -51,9 +51,9 @@ func (a *api) registerExport(h huma.API) {
 	huma.Register(h, op, a.export)
 }
 
-// export streams a conversation from the log. A long one follows the log, which is
-// complete and bounded, and faster than gets (100,000 events among 600,000: 2.4 s;
-// by gets of 500 at once 4.4 s, by single gets, 16 at a time, 7.4 s). Writing the
+// export streams a conversation from the log. For a long one it follows the log, which is
+// complete, bounded, and faster than gets (100,000 events among 600,000: 2.4 s;
+// batches of 500 gets 4.4 s; single gets, 16 in parallel, 7.4 s). Writing the
 // events costs more than reading them.
 func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse, error) {
 	g, m, err := a.pinnedGraph(ctx)
@@ -84,13 +84,13 @@ func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse
 				level = slog.LevelInfo // the client went away, or took nothing
 			}
 			a.Logger.Log(e.ctx, level, "export broke off", "tenant", in.Tenant, "conversation", in.ID, "error", err)
-			panic(http.ErrAbortHandler) // so that nobody takes what was sent for all
+			panic(http.ErrAbortHandler) // so that the client does not mistake the part for the whole
 		}
 	}}, nil
 }
 
-// exportable is the sequence up to which an export goes: what the log holds of the
-// conversation and the read model has judged. It answers 404 and 304.
+// exportable returns the last sequence to export: the conversation's last event in the
+// log that the read model has judged. It answers 404 and 304.
 func (a *api) exportable(ctx context.Context, m model, id events.ConversationID) (upTo uint64, partition int, err error) {
 	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
 	if err != nil {
@@ -109,12 +109,12 @@ func (a *api) exportable(ctx context.Context, m model, id events.ConversationID)
 	return upTo, partition, a.unchanged(ctx, fmt.Sprintf("%d %d %d", m.generation, upTo, repairs))
 }
 
-// maxNameBytes is how long a file's name may get before its ending. File systems allow
-// 255 bytes, browsers add to it.
+// maxNameBytes bounds a file's name without its extension. File systems allow
+// 255 bytes, and browsers append to the name.
 const maxNameBytes = 120
 
-// fileName is a name for an export, whatever the conversation is called. Controls and
-// what turns the direction of text are left out: they make a name look like another one.
+// fileName returns a safe file name for an export of any conversation. It drops control
+// and bidirectional characters, which make a name look like another one.
 func fileName(conversation string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -144,14 +144,14 @@ type exporter struct {
 	bytes     int
 }
 
-// errRemoved says that an export has outlived the generation that it asks.
-var errRemoved = errors.New("the read model was rebuilt meanwhile, and the generation that this export asks is being removed")
+// errRemoved means that an export has outlived the generation that it reads.
+var errRemoved = errors.New("the read model was rebuilt during the export, and the generation that the export reads is being removed")
 
 func (e *exporter) run(log *eventlog.Log, upTo uint64) error {
 	err := log.Conversation(e.ctx, e.id.Tenant, e.id.ID, upTo, func(m eventlog.Message) error {
 		r, _, err := m.Decode()
 		if err != nil {
-			return nil // listed as failed, and no event to anybody
+			return nil // not a valid event; it is listed as failed
 		}
 		e.pending = append(e.pending, r)
 		e.claims = append(e.claims, projection.Claim{Conversation: e.id, Key: r.Identity(e.id.Tenant)})
@@ -166,17 +166,17 @@ func (e *exporter) run(log *eventlog.Log, upTo uint64) error {
 	if err := e.flush(); err != nil {
 		return err
 	}
-	// Positions are the first that goes of a generation: what they cover was all there.
+	// Removing a generation deletes its positions first: while they exist, so do all rows they cover.
 	if all, err := applied(e.ctx, e.graph, e.partition, upTo); err != nil || !all {
 		return cmp.Or(err, errRemoved)
 	}
 	return e.out.Flush()
 }
 
-// reduced are the types of which the read model "graph" knows which ones count.
+// reduced holds the event types for which the read model "graph" knows which events count.
 var reduced = graph.Projection().Reducers
 
-// flush writes those of the pending events that count.
+// flush writes the pending events that count.
 func (e *exporter) flush() error {
 	held, err := e.graph.Holders(e.ctx, e.claims)
 	if err != nil {
@@ -185,7 +185,7 @@ func (e *exporter) flush() error {
 	for i, r := range e.pending {
 		holder := held[i]
 		if holder.Seq != 0 && holder.Content.IsZero() {
-			return fmt.Errorf("the conversation was deleted meanwhile, at sequence %d", holder.Seq)
+			return fmt.Errorf("the conversation was deleted during the export, at sequence %d", holder.Seq)
 		}
 		if _, judged := reduced[r.Type]; judged && holder.Seq != r.Seq {
 			continue
@@ -203,8 +203,8 @@ func (e *exporter) flush() error {
 	return nil
 }
 
-// writeLine writes an event on one line. In JSON a line break stands only between
-// values, where a space means the same.
+// writeLine writes an event on one line. JSON has line breaks only between
+// tokens, where a space means the same.
 func writeLine(w io.Writer, e events.Event) error {
 	line, err := events.EncodeStructured(e)
 	if err != nil {

@@ -29,7 +29,7 @@ type imported struct {
 
 func (b *bundle) importLines(tenant string, body []byte) (answer imported) {
 	b.t.Helper()
-	for { // a busy machine may keep the log from answering in time, and the answer says what to do
+	for { // on a busy machine the log may not answer in time; the answer then says what to do
 		response, raw := b.send(http.MethodPost, "/v1/import?tenant="+tenant, map[string]string{"Content-Type": "application/x-ndjson"}, body)
 		if response.StatusCode == http.StatusGatewayTimeout && bytes.Contains(raw, []byte("send the whole again")) {
 			continue
@@ -58,7 +58,7 @@ func decode(t *testing.T, lines string) (list []events.Event) {
 	return list
 }
 
-func TestAnExportHasEveryEventAsItWasPublished(t *testing.T) {
+func TestAnExportHoldsEveryEventUnchanged(t *testing.T) {
 	b := setup(t)
 	var want []events.Event
 	add := func(id string, p events.Payload, change func(*events.Event)) {
@@ -86,7 +86,7 @@ func TestAnExportHasEveryEventAsItWasPublished(t *testing.T) {
 	add("6", &events.SummaryWritten{SummaryID: "s1", Level: 1, FirstSeq: 1, LastSeq: 2, Conversation: "x", Method: "extractive"}, nil)
 	add("7", message("m3", "user", "bye"), nil)
 	add("8", &events.Foreign{Type: "com.example.build.finished", Data: []byte("two\nlines")}, func(e *events.Event) { e.DataContentType = "text/plain" })
-	// What does not count: a repeat, an event that contradicts another, and no event at all.
+	// These do not count: a duplicate, an event that contradicts another, and an invalid event.
 	conn, err := nats.Connect(b.NATSURL())
 	require.NoError(t, err)
 	defer conn.Close()
@@ -109,7 +109,7 @@ func TestAnExportHasEveryEventAsItWasPublished(t *testing.T) {
 	got := decode(t, b.export("c%2F1", fmt.Sprintf("at_least=%d", seq)))
 	require.Len(t, got, len(want))
 	for i, e := range want {
-		if i == 2 { // on one line
+		if i == 2 { // compare it as one line
 			e.Data = []byte(strings.NewReplacer("\r", " ", "\n", " ").Replace(string(e.Data)))
 		}
 		e.Extensions[transcript.SequenceExtension] = fmt.Sprint(2*i + 1)
@@ -126,7 +126,7 @@ func TestADeletedConversationIsNotExported(t *testing.T) {
 	b.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/conversations/c1/export?at_least=99", nil, "")
 }
 
-// long publishes a conversation that fits in no buffer on the way to a client.
+// long publishes a conversation larger than all buffers on the way to a client.
 func (b *bundle) long(id string, n int) uint64 {
 	b.t.Helper()
 	var list []events.Event
@@ -140,7 +140,7 @@ func (b *bundle) long(id string, n int) uint64 {
 	return acks[len(acks)-1].Seq
 }
 
-// stalled asks for an export and reads no more than the first bytes of it.
+// stalled requests an export and reads only its first bytes.
 func stalled(t *testing.T, url, path string) *bufio.Reader {
 	t.Helper()
 	conn := dial(t, url, "")
@@ -162,7 +162,7 @@ func rest(t *testing.T, in *bufio.Reader) error {
 	return err
 }
 
-func TestAnExportThatIsDeletedMeanwhileDoesNotLookWhole(t *testing.T) {
+func TestDeletingDuringAnExportAbortsIt(t *testing.T) {
 	b := setup(t)
 	seq := b.long("c1", 100)
 	in := stalled(t, b.HTTPURL(), fmt.Sprintf("/v1/conversations/c1/export?at_least=%d&wait_ms=60000", seq))
@@ -171,13 +171,13 @@ func TestAnExportThatIsDeletedMeanwhileDoesNotLookWhole(t *testing.T) {
 	require.ErrorIs(t, rest(t, in), io.ErrUnexpectedEOF)
 }
 
-func TestAClientThatTakesNothingIsCutOffAndOneThatGoesOnIsNot(t *testing.T) {
+func TestOnlyStalledClientsAreCutOff(t *testing.T) {
 	const stall = 400 * time.Millisecond
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall = stall })
 	seq := f.long("c1", 100)
 	path := fmt.Sprintf("/v1/conversations/c1/export?at_least=%d&wait_ms=60000", seq)
 	var dead []*bufio.Reader
-	for range 5 { // of which 4 are worked on at once: the last one must wait until one is cut off
+	for range 5 { // 4 run at once: the fifth must wait until one is cut off
 		dead = append(dead, stalled(t, f.HTTPURL(), path))
 	}
 	require.Eventually(t, func() bool { return strings.Count(f.logged.String(), "export broke off") == len(dead) }, 60*time.Second, 10*time.Millisecond)

@@ -17,10 +17,10 @@ import (
 type failedInput struct {
 	Projection   string `query:"projection" enum:"graph,files,summaries,embeddings" doc:"only this projection"`
 	Tenant       string `query:"tenant" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
-	Conversation string `query:"conversation" doc:"only of this conversation, whose tenant must be named"`
+	Conversation string `query:"conversation" doc:"only of this conversation; tenant is then required"`
 	Class        string `query:"class" enum:"invalid,error" doc:"only of this class"`
 	After        uint64 `query:"after" doc:"only sequences above this one"`
-	Limit        int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"at most so many of each projection"`
+	Limit        int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of events of each projection"`
 }
 
 type failedOutput struct {
@@ -54,14 +54,14 @@ type showFailedInput struct {
 
 type showFailedOutput struct{ Body FailedDetail }
 
-// FailedDetail is a skipped event as the log holds it, and who skipped it.
+// FailedDetail is a skipped event as the log holds it, with the projections that skipped it.
 type FailedDetail struct {
 	Seq     uint64              `json:"seq"`
 	Failed  []FailedEvent       `json:"failed" doc:"one for each projection that skipped it"`
-	Subject string              `json:"subject,omitempty" doc:"under which it is stored"`
+	Subject string              `json:"subject,omitempty" doc:"NATS subject under which it is stored"`
 	Headers map[string][]string `json:"headers,omitempty"`
-	Data    string              `json:"data,omitempty" doc:"as it was published, if that is text"`
-	Binary  []byte              `json:"data_base64,omitempty" doc:"the same, if it is not"`
+	Data    string              `json:"data,omitempty" doc:"the data as published, if it is text"`
+	Binary  []byte              `json:"data_base64,omitempty" doc:"the data as published, if it is not text"`
 	Absent  string              `json:"absent,omitempty" doc:"why the event itself is not shown"`
 }
 
@@ -69,13 +69,13 @@ func (a *api) registerFailed(h huma.API) {
 	huma.Register(h, operation("list-failed", http.MethodGet, "/v1/failed", "Events that a projection skipped", "operations", 422, 503), a.failed)
 	huma.Register(h, operation("show-failed", http.MethodGet, "/v1/failed/{seq}", "A skipped event as the log holds it", "operations", 404, 422, 503), a.showFailed)
 	retry := operation("retry-failed", http.MethodPost, "/v1/retries", "Try skipped events again", "operations", 404, 422, 503)
-	retry.Description = "Makes the conversations that they belong to anew from the log, each in one transaction of the process that drives its partition. " +
-		"Reads see a conversation as it was until that is done."
+	retry.Description = "Repairs the conversations of these events from the log, each in one transaction of the process that drives its partition. " +
+		"Until it is done, reads see the conversation as it was."
 	huma.Register(h, retry, a.retry)
 }
 
-// failedModels are the read models to ask, all that there are or one. Where no summarizer
-// ever ran there are no summaries and no embeddings.
+// failedModels returns the read models to ask: the named one, or all that exist. Summaries
+// and embeddings do not exist if no summarizer ever ran.
 func (a *api) failedModels(ctx context.Context, name string) ([]model, error) {
 	var list []model
 	for _, m := range a.models(ctx) {
@@ -116,7 +116,7 @@ func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error
 }
 
 func tenantMissing(location string) error {
-	return huma.Error422UnprocessableEntity("name the conversation's tenant: its id alone can be that of several",
+	return huma.Error422UnprocessableEntity("name the conversation's tenant: several tenants can have this conversation id",
 		&huma.ErrorDetail{Location: location, Message: "is missing"})
 }
 
@@ -139,7 +139,7 @@ func (a *api) showFailed(ctx context.Context, in *showFailedInput) (*showFailedO
 	return out, a.whatFailed(ctx, &out.Body)
 }
 
-// whatFailed adds the event itself. That of a deleted conversation is not shown.
+// whatFailed adds the event itself, unless its conversation is deleted.
 func (a *api) whatFailed(ctx context.Context, d *FailedDetail) error {
 	stored, err := a.Log.Get(ctx, d.Seq)
 	if errors.Is(err, eventlog.ErrNotFound) {
@@ -168,7 +168,7 @@ func (a *api) whatFailed(ctx context.Context, d *FailedDetail) error {
 	return nil
 }
 
-// failedAt is what a read model lists at a sequence, nothing or one.
+// failedAt returns what a read model lists at a sequence: one failed event or none.
 func failedAt(ctx context.Context, m model, seq uint64) ([]projection.Failed, error) {
 	list, err := m.store.Failed(ctx, projection.FailedQuery{After: seq - 1, Limit: 1})
 	if err != nil || len(list) == 0 || list[0].Seq != seq {
@@ -178,5 +178,5 @@ func failedAt(ctx context.Context, m model, seq uint64) ([]projection.Failed, er
 }
 
 func notListed(seq uint64) error {
-	return huma.Error404NotFound(fmt.Sprintf("no projection lists an event at sequence %d: mneme failed list shows which they do", seq))
+	return huma.Error404NotFound(fmt.Sprintf("no projection has a failed event at sequence %d: mneme failed list shows them", seq))
 }

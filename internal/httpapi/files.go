@@ -14,20 +14,20 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// File is a touched file as the API shows it.
+// File is a file that tools touched, as the API shows it.
 type File struct {
 	Path  string `json:"path"`
 	Kind  string `json:"kind" enum:"read,write,search,list" doc:"the strongest of its accesses: write, read, search, list"`
 	Tool  string `json:"tool" doc:"tool of the latest access"`
 	Turn  int    `json:"turn" doc:"turn of the latest access"`
 	Seq   uint64 `json:"seq" doc:"sequence of the latest access"`
-	Count int    `json:"count" doc:"accesses of all kinds"`
+	Count int    `json:"count" doc:"number of accesses of all kinds"`
 }
 
-// Directory is a directory with the files in it that were touched.
+// Directory is a directory with the files in it that tools touched.
 type Directory struct {
 	Path  string `json:"path"`
-	Files []File `json:"files" doc:"the newest access first"`
+	Files []File `json:"files" doc:"newest access first"`
 }
 
 type filesInput struct {
@@ -35,14 +35,14 @@ type filesInput struct {
 	AsOfParam
 	WaitParams
 	Limit   int      `query:"limit" minimum:"1" maximum:"10000" default:"200"`
-	All     bool     `query:"all" doc:"also temporary and generated files"`
-	Kinds   []string `query:"kind,explode" enum:"write,read,search,list" maxItems:"4" doc:"only files whose strongest access is of this kind; of one of them, if given more than once"`
-	GroupBy string   `query:"group_by" enum:"directory" doc:"answer directories with their files, the one with the newest access first"`
+	All     bool     `query:"all" doc:"include temporary and generated files"`
+	Kinds   []string `query:"kind,explode" enum:"write,read,search,list" maxItems:"4" doc:"only files whose strongest access is of this kind; of any of them, if given more than once"`
+	GroupBy string   `query:"group_by" enum:"directory" doc:"return directories with their files, newest access first"`
 }
 
 type filesOutput struct {
 	Body struct {
-		Files       []File      `json:"files,omitzero" doc:"the newest access first"`
+		Files       []File      `json:"files,omitzero" doc:"newest access first"`
 		Directories []Directory `json:"directories,omitzero" doc:"with group_by=directory, instead of files"`
 	}
 }
@@ -77,11 +77,11 @@ func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
 	return out, nil
 }
 
-// maxAccesses bounds how many accesses are read for one answer.
+// maxAccesses is the maximum number of accesses read for one answer.
 const maxAccesses = 40_000
 
-// read finds the files that are asked for. How many accesses that takes is not known
-// before: other files may have been touched since, and one file has up to four kinds.
+// read finds the requested files. It cannot know in advance how many accesses to read:
+// later accesses may be of other files, and one file has up to four kinds.
 func (in *filesInput) read(ctx context.Context, f window.Files, id events.ConversationID) ([]File, error) {
 	for n := 4 * in.Limit; ; n = min(4*n, maxAccesses) {
 		accesses, err := f.Files(ctx, id, graph.FileQuery{AsOf: in.AsOf, Limit: n})
@@ -108,7 +108,7 @@ func (in *filesInput) wants(f graph.TouchedFile) bool {
 	return (in.All || !excluded(f.Path)) && (len(in.Kinds) == 0 || slices.Contains(in.Kinds, f.Strongest.Kind))
 }
 
-// directories groups files, in their order.
+// directories groups files by directory and keeps their order.
 func directories(list []File) []Directory {
 	groups := []Directory{}
 	at := map[string]int{}

@@ -25,7 +25,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// lines are n messages of each of some conversations, as an export has them.
+// lines returns n messages of each conversation, in the form of an export.
 func lines(n int, conversations ...string) []byte {
 	var out bytes.Buffer
 	for i := range n {
@@ -36,7 +36,7 @@ func lines(n int, conversations ...string) []byte {
 	return out.Bytes()
 }
 
-// settled waits until all of the log is applied.
+// settled waits until the whole log is applied.
 func (b *bundle) settled() {
 	b.t.Helper()
 	head := b.head()
@@ -52,7 +52,7 @@ func (b *bundle) settled() {
 	}
 }
 
-func TestAnImportIsReadableAndImportingAgainPublishesNothing(t *testing.T) {
+func TestImportingTwicePublishesOnce(t *testing.T) {
 	b := setup(t)
 	body := lines(750, "a/1", "b")
 	answer := b.importLines("default", body)
@@ -72,7 +72,7 @@ func TestAnImportIsReadableAndImportingAgainPublishesNothing(t *testing.T) {
 	require.Equal(t, 1500, packedAnswer.Duplicate)
 }
 
-func TestBadLinesOfAnImportAreListedAndTheRestGoesOn(t *testing.T) {
+func TestBadImportLinesAreListedAndSkipped(t *testing.T) {
 	b := setup(t)
 	gone := b.publish(structured("gone", "1", &events.ConversationDeleted{})).Seq
 	known := b.publish(structured("c1", "0", message("m0", "user", "another text"))).Seq
@@ -81,7 +81,7 @@ func TestBadLinesOfAnImportAreListedAndTheRestGoesOn(t *testing.T) {
 	for i := range 150 {
 		fmt.Fprintf(&body, "bad line %d\n", i)
 	}
-	body.WriteString("\n") // no line
+	body.WriteString("\n") // a blank line, which does not count
 	body.Write(lines(3, "gone", "c1"))
 	big := structured("c1", "big", message("big", "user", strings.Repeat("x", 7<<20)))
 	body.Write(append(big, '\n'))
@@ -107,11 +107,11 @@ func TestBadLinesOfAnImportAreListedAndTheRestGoesOn(t *testing.T) {
 	b.refused(http.StatusBadRequest, http.MethodPost, "/v1/import", map[string]string{"Content-Type": "application/x-ndjson"}, "")
 }
 
-func TestAnEventOverTheLogsLimitDoesNotEndTheImport(t *testing.T) {
+func TestATooLargeEventDoesNotEndTheImport(t *testing.T) {
 	b := setup(t)
 	e, err := events.New("c1", "test", "wide", message("wide", "user", "x"))
 	require.NoError(t, err)
-	for i := range 20 { // headers of more than the server takes
+	for i := range 20 { // more headers than the server accepts
 		e.Extensions[fmt.Sprint("x", i)] = strings.Repeat("y", events.MaxExtensionBytes)
 	}
 	wide, err := events.EncodeStructured(e)
@@ -124,7 +124,7 @@ func TestAnEventOverTheLogsLimitDoesNotEndTheImport(t *testing.T) {
 	require.Contains(t, answer.Problems[0].Reason, "too large")
 }
 
-func TestAnUploadThatIsCutOffCanBeSentAgain(t *testing.T) {
+func TestAnAbortedUploadCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	b, models := up(t)
 	body := lines(1200, "c1")
@@ -153,7 +153,7 @@ func TestAnUploadThatIsCutOffCanBeSentAgain(t *testing.T) {
 	require.Equal(t, hashes(t, calmModels), hashes(t, models))
 }
 
-// hashes are the hashes of the conversations in both read models.
+// hashes returns the hashes of the conversations in both read models.
 func hashes(t *testing.T, models *service.Models) map[string]events.Digest {
 	t.Helper()
 	g, err := models.Graph()
@@ -182,12 +182,12 @@ func recorded(t *testing.T, name string) io.Reader {
 	return file
 }
 
-// withoutSeqs is a text without what only tells where the log has something.
+// withoutSeqs removes sequences from a text, because they differ between logs.
 func withoutSeqs(text string) string { return seqs.ReplaceAllString(text, "") }
 
 var seqs = regexp.MustCompile(`,?"(seq|first_seq|last_seq)":\d+|whole: sequence \d+|,?"mnemesequence":"\d+"`)
 
-func TestWhatIsExportedAndImportedIsTheSame(t *testing.T) {
+func TestExportAndImportRoundTrip(t *testing.T) {
 	t.Parallel()
 	testdata.Dir(t)
 	b, models := up(t)
@@ -199,8 +199,8 @@ func TestWhatIsExportedAndImportedIsTheSame(t *testing.T) {
 	if mnemetest.All {
 		names = append(names, "claude_code")
 	}
-	// A context names sequences, where it leaves something out, and what they take
-	// counts: all of them shall have as many digits.
+	// A context names the sequences of omissions, whose length counts against the budget, so
+	// they must have the same number of digits in both logs.
 	b.importLines("before", lines(least/2, "1", "2"))
 	for _, name := range names {
 		report, err := importer.ImportFrom(t.Context(), b.Log, name, recorded(t, name), importer.Options{Tenant: "default", Format: "neutral"})

@@ -17,17 +17,17 @@ import (
 	"mneme.dev/mneme/internal/transcript"
 )
 
-// contentTypeLines is JSON, one value a line.
+// contentTypeLines is the media type of JSON with one value per line.
 const contentTypeLines = "application/x-ndjson"
 
-// maxLineProblems is how many refused lines an import lists.
+// maxLineProblems is the maximum number of refused lines that an import lists.
 const maxLineProblems = 100
 
-// maxRefusedLines is how many lines of an import may be no valid events before it is
-// broken off. A few kilobytes of gzip can hold millions of them.
+// maxRefusedLines is the number of invalid lines after which an import is aborted: a
+// few kilobytes of gzip can hold millions of them.
 const maxRefusedLines = 5000
 
-// importFormat is what an import over HTTP reads and an export writes.
+// importFormat is the format that an import over HTTP reads and an export writes.
 const importFormat = "cloudevents"
 
 type importInput struct{ TenantParam }
@@ -42,23 +42,23 @@ type importOutput struct {
 	Body struct {
 		Read          int           `json:"read" doc:"lines that are not blank: published + duplicate + rejected"`
 		Published     int           `json:"published"`
-		Duplicate     int           `json:"duplicate" doc:"events that were known; nothing was stored again"`
-		Rejected      int           `json:"rejected" doc:"lines that are no valid event, or contradict one that is known"`
+		Duplicate     int           `json:"duplicate" doc:"events that were known already; they were not stored again"`
+		Rejected      int           `json:"rejected" doc:"lines that are not a valid event, or contradict a known one"`
 		Conversations int           `json:"conversations"`
-		Seq           uint64        `json:"seq" doc:"the highest sequence of what was published: read with at_least to see it all"`
-		Problems      []LineProblem `json:"problems" doc:"100 of the rejected lines at most, by line; of a deleted conversation only its first"`
+		Seq           uint64        `json:"seq" doc:"the highest published sequence: pass it as at_least to see all these events"`
+		Problems      []LineProblem `json:"problems" doc:"at most 100 of the rejected lines, in order; only the first one of a deleted conversation"`
 	}
 }
 
 func (a *api) registerImport(h huma.API) {
 	op := operation("import", http.MethodPost, "/v1/import", "Import events", "events", 507)
-	op.Description = "Takes what an export wrote, of any length: one CloudEvent a line, in the JSON format. " +
-		"The events are published as they come, in their order; those that are known are left out, so sending the same again is harmless. " +
+	op.Description = "Imports an export of any length: one CloudEvent per line, in the JSON format. " +
+		"Events are published as they arrive, in their order. Known events are skipped, so it is safe to send them again. " +
 		"A summary gets the range that its events have in this log. " +
-		"A line that can't be imported is counted and listed, and the rest goes on, but not after 5,000 lines that are no events, or 100,000 blank ones in a row: then the answer is 422. " +
-		"If the upload breaks off, what was published by then stays: send it again from the beginning."
+		"A line that can't be imported is counted and listed, and the import continues. After 5,000 invalid lines, or 100,000 consecutive blank ones, it stops with 422. " +
+		"If the upload breaks off, the events published so far are kept: send the whole export again."
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "one CloudEvent a line, of up to 8 MiB"}},
+		contentTypeLines: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "one CloudEvent per line, each up to 8 MiB"}},
 	}}
 	huma.Register(h, op, a.importEvents)
 }
@@ -98,8 +98,8 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 	return out, nil
 }
 
-// brokenOff is the problem of an import that did not come to its end. The body's own
-// error comes first: it also ends the request's context.
+// brokenOff returns the problem of an import that ended early. It checks the body's error
+// first, because that also cancels the request's context.
 func (a *api) brokenOff(err error, report importer.Report) error {
 	var body *bodyError
 	var timeout interface{ Timeout() bool }
@@ -108,7 +108,7 @@ func (a *api) brokenOff(err error, report importer.Report) error {
 	case errors.As(err, &body) && errors.As(err, &timeout) && timeout.Timeout():
 		problem = huma.Error408RequestTimeout("the upload stopped")
 	case errors.As(err, &body):
-		problem = huma.Error400BadRequest("the upload broke off or is damaged")
+		problem = huma.Error400BadRequest("the upload is incomplete or damaged")
 	case errors.Is(err, importer.ErrRefused), errors.Is(err, transcript.ErrBlank):
 		return huma.Error422UnprocessableEntity(fmt.Sprintf("%v; %d events that came before are in the log now", err, report.Published))
 	default:
@@ -121,7 +121,7 @@ func (a *api) brokenOff(err error, report importer.Report) error {
 	return problem
 }
 
-// known asks the read model which events it knows.
+// known returns which of these events the read model knows.
 func (a *api) known(ctx context.Context, tenant string, list []events.Event) ([]importer.Known, error) {
 	asked := make([]lookup, len(list))
 	for i, e := range list {

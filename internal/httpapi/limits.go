@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// How much is worked on at once; what comes beyond it waits, and is answered 503 if
-// it waited for maxQueued.
+// How much is handled at once. Further requests wait, for at most maxQueued, and are then
+// answered with 503.
 const (
-	maxReads       = 16        // of one conversation: each may hold its whole context
-	maxTransfers   = 4         // exports, and imports: each a consumer of the log, or its publisher
-	maxBodyBytes   = 256 << 20 // of request bodies in memory
-	maxSmallBytes  = 64 << 20  // beside it of those that are no longer than smallBody
+	maxReads       = 16        // reads of one conversation: each may hold its whole context
+	maxTransfers   = 4         // exports and, separately, imports: each follows the log or publishes to it
+	maxBodyBytes   = 256 << 20 // request bodies in memory
+	maxSmallBytes  = 64 << 20  // in addition, for bodies of up to smallBody
 	smallBody      = 1 << 20
-	maxAnswerBytes = 256 << 20 // of answers that clients have not taken yet
+	maxAnswerBytes = 256 << 20 // answers that clients have not taken yet
 	maxVerifying   = 1         // each replays the whole log
 	maxQueued      = 10 * time.Second
 )
 
-// exportPatience is how long an export may wait for its client while another one waits
-// for its place.
+// exportPatience is how long a stalled client may block its export while another export
+// waits for its place.
 const exportPatience = 2 * time.Second
 
-// limits bound what all requests together take.
+// limits bound the resources of all requests together.
 type limits struct {
 	reads, exports, imports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
 
@@ -43,14 +43,14 @@ func newLimits() *limits {
 	}
 }
 
-// later says that a request is worth another try in 5 seconds.
+// later tells the client to try again in 5 seconds.
 func later() http.Header { return http.Header{"Retry-After": {"5"}} }
 
 func busy() error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable("too many requests of this kind at once: try again"), later())
 }
 
-// acquire waits for room.
+// acquire waits for room, for at most maxQueued.
 func acquire(ctx context.Context, room *semaphore.Weighted, n int64) error {
 	if room.TryAcquire(n) {
 		return nil
@@ -66,7 +66,7 @@ func acquire(ctx context.Context, room *semaphore.Weighted, n int64) error {
 	return nil
 }
 
-// admit waits for room, which the request has until its answer is written.
+// admit waits for room, which the request holds until its answer is written.
 func admit(ctx context.Context, room *semaphore.Weighted, n int64) error {
 	if err := acquire(ctx, room, n); err != nil {
 		return err
@@ -76,8 +76,8 @@ func admit(ctx context.Context, room *semaphore.Weighted, n int64) error {
 	return nil
 }
 
-// admitRead waits for a place among the reads, which the request has until its answer is
-// rendered: a client that takes it slowly keeps nobody from reading.
+// admitRead waits for one of the places for reads. The request holds it only until its
+// answer is rendered, so a slow client does not block other reads.
 func (a *api) admitRead(ctx context.Context) error {
 	if err := acquire(ctx, a.limits.reads, 1); err != nil {
 		return err
@@ -87,9 +87,9 @@ func (a *api) admitRead(ctx context.Context) error {
 	return nil
 }
 
-// admitExport waits for a place among the exports. They are read while they are written,
-// so each has its place to the end; but one whose client has taken nothing for
-// exportPatience is cut off for one that waits.
+// admitExport waits for one of the places for exports. An export reads while it writes,
+// so it holds its place to the end. While another export waits, admitExport cuts off
+// exports whose client has taken nothing for exportPatience.
 func (a *api) admitExport(ctx context.Context) error {
 	const again = 100 * time.Millisecond
 	for began := time.Now(); !a.limits.exports.TryAcquire(1); {
@@ -112,9 +112,9 @@ func (a *api) admitExport(ctx context.Context) error {
 	return nil
 }
 
-// bodyRoom is the room that one request's body has in memory. It grows as the body
-// arrives, so that nobody reserves what he does not send. A small body never waits for
-// large ones: it has a room of its own, which a body leaves once it gets longer.
+// bodyRoom is the memory reserved for one request's body. It grows as the body arrives, so
+// that a client can't reserve more than it sends. Small bodies have a separate limit, so
+// that they never wait for large ones; a body that outgrows it moves to the other limit.
 type bodyRoom struct {
 	*exchange
 	limits *limits
@@ -123,7 +123,7 @@ type bodyRoom struct {
 	beyond bool // what comes now is beyond the room for large bodies
 }
 
-// take waits for room for n bytes more.
+// take waits for room for n more bytes.
 func (b *bodyRoom) take(n int64) error {
 	ctx := b.huma.Context()
 	switch {

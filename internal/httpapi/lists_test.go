@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// all reads a list to its end. path has a query; member names the rows.
+// all reads all pages of a list. path must have a query; member is the name of the rows.
 func all[T any](b *bundle, path, member string) (rows []T) {
 	b.t.Helper()
 	cursor := ""
@@ -56,7 +56,7 @@ func result(id, text string, success bool) *events.ToolReturned {
 	return &events.ToolReturned{ToolCallID: id, Result: events.TextResult(text), Success: &success}
 }
 
-// session is a conversation of two turns; the first has two steps, the second begins
+// session publishes a conversation of two turns: the first has two steps, the second begins
 // with a call before the agent says anything.
 func (b *bundle) session(conversation string) uint64 {
 	b.t.Helper()
@@ -72,7 +72,7 @@ func (b *bundle) session(conversation string) uint64 {
 		message("a3", "assistant", "done"), call("k4", "Read", `{"file_path":"/a/x.go"}`))
 }
 
-func TestACursorIsOfOneListOnly(t *testing.T) {
+func TestACursorBelongsToOneList(t *testing.T) {
 	b := setup(t)
 	b.session("c2")
 	seq := b.session("c1")
@@ -99,7 +99,7 @@ func TestACursorIsOfOneListOnly(t *testing.T) {
 		for from, c := range given {
 			if from == list {
 				b.get(list+"&cursor="+c, nil)
-				b.get(list+"&limit=7&cursor="+c, nil) // of any size
+				b.get(list+"&limit=7&cursor="+c, nil) // the page size may change
 				continue
 			}
 			p := b.refused(http.StatusUnprocessableEntity, http.MethodGet, list+"&cursor="+c, nil, "")
@@ -112,7 +112,7 @@ func TestACursorIsOfOneListOnly(t *testing.T) {
 	}
 }
 
-func TestListsRefuseWhatTheyCanNotAnswer(t *testing.T) {
+func TestListsRefuseInvalidParameters(t *testing.T) {
 	b := setup(t)
 	seq := b.session("c1")
 	b.get(fmt.Sprintf("/v1/conversations?at_least=%d", seq), nil)
@@ -192,7 +192,7 @@ func TestConversationsAreFilteredAndOrdered(t *testing.T) {
 	}
 }
 
-func TestAListOfConversationsSeesWhatWasJustPublished(t *testing.T) {
+func TestTheConversationListHonorsAtLeast(t *testing.T) {
 	b := setup(t)
 	for i := range 30 {
 		seq := b.publish(structured(fmt.Sprint("c", i), "1", message("m", "user", "x"))).Seq

@@ -16,24 +16,24 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// sourceOfAPI is the CloudEvents source of the events that this API makes itself.
+// sourceOfAPI is the CloudEvents source of the events that the API itself creates.
 const sourceOfAPI = "mneme/context-api"
 
 // IdempotencyParam makes a repeated request harmless.
 type IdempotencyParam struct {
-	Key string `header:"Idempotency-Key" maxLength:"512" doc:"becomes the event's id: the same request again with the same key changes nothing and is answered with the same sequence"`
+	Key string `header:"Idempotency-Key" maxLength:"512" doc:"becomes the event's id: repeating the same request with the same key changes nothing and returns the same sequence"`
 }
 
-// Description is what a new conversation can say of itself.
+// Description holds the properties that a new conversation can be given.
 type Description struct {
-	ID              string   `json:"id,omitempty" minLength:"1" maxLength:"512" doc:"at most 512 bytes; made by the server if it is left out"`
+	ID              string   `json:"id,omitempty" minLength:"1" maxLength:"512" doc:"at most 512 bytes; the server makes one if it is absent"`
 	Title           string   `json:"title,omitempty"`
 	Tags            []string `json:"tags,omitempty" nullable:"false"`
-	Agent           string   `json:"agent,omitempty" doc:"the program that converses, such as claude-code"`
+	Agent           string   `json:"agent,omitempty" doc:"the program that runs the conversation, such as claude-code"`
 	Model           string   `json:"model,omitempty"`
-	Cwd             string   `json:"cwd,omitempty" doc:"the directory that relative paths of tool calls start from"`
+	Cwd             string   `json:"cwd,omitempty" doc:"the directory to which relative paths of tool calls refer"`
 	Project         string   `json:"project,omitempty"`
-	Profile         string   `json:"profile,omitempty" doc:"name of the settings that this conversation uses"`
+	Profile         string   `json:"profile,omitempty" doc:"name of the settings profile that this conversation uses"`
 	MaxContextChars int      `json:"max_context_chars,omitempty" minimum:"0" doc:"size of the agent's context in characters"`
 }
 
@@ -43,15 +43,16 @@ func (d *Description) started() *events.ConversationStarted {
 	}
 }
 
-// Change is what can be changed of a conversation. What is left out stays.
+// Change holds the properties of a conversation that can be changed. Absent ones stay as
+// they are.
 type Change struct {
 	Title  *string   `json:"title,omitempty"`
 	Tags   *[]string `json:"tags,omitempty" nullable:"false"`
 	Status string    `json:"status,omitempty" enum:"active,archived"`
 }
 
-// TransformSchema implements huma.SchemaTransformer. The handler checks it itself, and
-// says what to give.
+// TransformSchema implements huma.SchemaTransformer. The handler itself checks that there
+// is a change, because its error can say what to send.
 func (Change) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Extensions = map[string]any{"minProperties": 1}
 	return s
@@ -75,11 +76,11 @@ type deleteInput struct {
 	Reason string `query:"reason" doc:"kept in the log with the deletion"`
 }
 
-// Written tells which event a change became.
+// Written identifies the event that a change became.
 type Written struct {
 	ConversationID string `json:"conversation_id"`
 	EventID        string `json:"event_id"`
-	Seq            uint64 `json:"seq" doc:"the event's sequence: read with at_least to see the change"`
+	Seq            uint64 `json:"seq" doc:"the event's sequence: pass it as at_least to see the change"`
 	Duplicate      bool   `json:"duplicate" doc:"the change was made before, with the same Idempotency-Key; nothing was stored again"`
 }
 
@@ -87,19 +88,19 @@ type writtenOutput struct{ Body Written }
 
 func (a *api) registerManage(h huma.API) {
 	create := operation("create-conversation", http.MethodPost, "/v1/conversations", "Create a conversation", "conversations", 409, 413, 415, 422, 503, 507)
-	create.Description = "Needed only to describe a conversation: the first event of an unknown one creates it too. The log decides: the conversation is created if the log has " +
-		"no event of it, in one step with storing the event. Of several who create the same one at once, one succeeds and the others get 409, as after a deletion."
+	create.Description = "Needed only to describe a conversation: the first event of an unknown one also creates it. The check that the log has no event of the conversation and the storing of the first event are " +
+		"one atomic step. If several clients create the same conversation at once, one succeeds and the others get 409, as they do after a deletion."
 	create.DefaultStatus = http.StatusCreated
 	create.MaxBodyBytes = events.MaxEventBytes
 	huma.Register(h, create, a.create)
 
 	update := operation("update-conversation", http.MethodPatch, "/v1/conversations/{id}", "Change title, tags or status", "conversations", 404, 409, 413, 415, 422, 503, 507)
-	update.Description = "Of two changes of the same property the one with the higher sequence counts. No change is stored after the deletion of the conversation."
+	update.Description = "If two changes set the same property, the one with the higher sequence wins. No change is stored after the deletion of the conversation."
 	update.MaxBodyBytes = events.MaxEventBytes
 	huma.Register(h, update, a.update)
 
 	remove := operation("delete-conversation", http.MethodDelete, "/v1/conversations/{id}", "Delete a conversation", "conversations", 404, 409, 413, 422, 503, 507)
-	remove.Description = "Everything derived from the conversation is dropped, and events of it that come later are skipped. Its branches lose what they have through it: what was said in it, and also what it had itself from conversations that it branched from, although those live on. So do branches of its branches. The events stay in the log."
+	remove.Description = "Deletes everything derived from the conversation; later events of it are skipped. Its branches, and their branches, lose everything that they inherited through it: its own messages, and those that it inherited from its ancestors, although the ancestors still exist. The events stay in the log."
 	huma.Register(h, remove, a.remove)
 }
 
@@ -126,8 +127,8 @@ func (a *api) answer(out *writtenOutput, err error) (*writtenOutput, error) {
 	return out, nil
 }
 
-// start begins a conversation that nobody has an event of. Without an id it gets
-// one; with a key always the same, or a repeat would begin another conversation.
+// start begins a conversation that has no event yet. Without an id it makes one; from a key
+// it derives the id, because otherwise a repeat would begin another conversation.
 func (a *api) start(ctx context.Context, id events.ConversationID, key string, payload *events.ConversationStarted) (*writtenOutput, error) {
 	switch {
 	case id.ID != "":
@@ -144,7 +145,7 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 	if known != nil || err != nil {
 		return known, err
 	}
-	// The log says it too, unless the conversation was purged from it.
+	// The log would refuse it too, unless the conversation was purged from it.
 	if _, err := w.graph.Conversation(ctx, id, graph.Latest); err == nil {
 		return w.knownBy(ctx, w.exists())
 	} else if !errors.Is(err, graph.ErrNotFound) {
@@ -152,7 +153,7 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 	}
 	ack, err := a.Log.PublishAfter(ctx, id.Tenant, w.event, "*", 0)
 	if errors.Is(err, eventlog.ErrConflict) {
-		// A repeat that the read model does not know yet, or another one's conversation.
+		// Either a repeat that the read model does not know yet, or another client's conversation.
 		m, err := a.Log.LastOfKind(ctx, id.Tenant, id.ID, events.Kind(events.TypeConversationStarted))
 		if err == nil && w.is(&m) {
 			return w.repeated(&m)
@@ -162,7 +163,7 @@ func (a *api) start(ctx context.Context, id events.ConversationID, key string, p
 	return w.stored(ack, err)
 }
 
-// change stores a change of a conversation that is there and is not deleted.
+// change stores a change of a conversation that exists and is not deleted.
 func (a *api) change(ctx context.Context, id events.ConversationID, key string, payload events.Payload) (*writtenOutput, error) {
 	w, err := a.newWrite(ctx, id, key, payload)
 	if err != nil {
@@ -190,7 +191,7 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 			if _, _, invalid := m.Decode(); invalid == nil {
 				return nil, w.deleted()
 			}
-			before = m.Seq // somebody published something there that deletes nothing
+			before = m.Seq // an invalid event on the deletion's subject deletes nothing
 		} else if !errors.Is(err, eventlog.ErrNotFound) {
 			return nil, err
 		}
@@ -203,10 +204,10 @@ func (a *api) change(ctx context.Context, id events.ConversationID, key string, 
 	return nil, eventlog.ErrConflict
 }
 
-// maxTries is how often a change looks again after a deletion came in between.
+// maxTries is how often a change tries to publish while others publish deletions.
 const maxTries = 3
 
-// write is one event of the API on its way into the log.
+// write is one event that the API is about to store.
 type write struct {
 	*api
 	id    events.ConversationID
@@ -231,7 +232,7 @@ func (a *api) newWrite(ctx context.Context, id events.ConversationID, key string
 	return &write{api: a, id: id, event: e, graph: g}, err
 }
 
-// locationOf is where the request has what became this field of an event.
+// locationOf returns the part of the request that became this field of the event.
 func locationOf(field string) string {
 	switch field {
 	case "id":
@@ -244,8 +245,8 @@ func locationOf(field string) string {
 	return "body" + field[len("data"):]
 }
 
-// known looks in the read model for an event with the identity of this one. It
-// answers a repeat, and nil if there is none.
+// known looks in the read model for an event with the identity of this one. If there is
+// one it returns the answer for a repeat, otherwise nil.
 func (w *write) known(ctx context.Context) (*writtenOutput, error) {
 	held, err := w.graph.Holders(ctx, []projection.Claim{{Conversation: w.id, Key: w.event.Identity(w.id.Tenant)}})
 	if err != nil {
@@ -259,14 +260,14 @@ func (w *write) known(ctx context.Context) (*writtenOutput, error) {
 		return w.again(holder.Seq, holder.Content == w.event.Content())
 	}
 	m, err := w.Log.Get(ctx, holder.Seq)
-	if err == nil && w.is(&m) { // this very deletion
+	if err == nil && w.is(&m) { // a repeat of this deletion
 		return w.repeated(&m)
 	}
 	return nil, w.deleted()
 }
 
-// knownBy is known once more where the read model has applied something since: it may be
-// this very event. If it is not, problem is the answer.
+// knownBy calls known again, because the read model may have applied this very event since
+// the first call. If it has not, knownBy returns problem.
 func (w *write) knownBy(ctx context.Context, problem error) (*writtenOutput, error) {
 	known, err := w.known(ctx)
 	if known != nil || err != nil {
@@ -275,8 +276,8 @@ func (w *write) knownBy(ctx context.Context, problem error) (*writtenOutput, err
 	return nil, problem
 }
 
-// mustExist is a problem unless the conversation has an event. What the read model
-// does not know may be on its way to it.
+// mustExist returns [graph.ErrNotFound] if the conversation has no event. It also asks the
+// log, because the read model may not have applied the first event yet.
 func (w *write) mustExist(ctx context.Context) error {
 	_, unknown := w.graph.Conversation(ctx, w.id, graph.Latest)
 	if !errors.Is(unknown, graph.ErrNotFound) {
@@ -290,17 +291,17 @@ func (w *write) mustExist(ctx context.Context) error {
 	if err != nil || !done {
 		return err
 	}
-	_, unknown = w.graph.Conversation(ctx, w.id, graph.Latest) // it has seen all there is now
+	_, unknown = w.graph.Conversation(ctx, w.id, graph.Latest) // by now it has applied all the events
 	return unknown
 }
 
-// is tells whether a message of the log has the identity of this event.
+// is reports whether a message of the log has the identity of this event.
 func (w *write) is(m *eventlog.Message) bool {
 	r, _, err := m.Decode()
 	return err == nil && r.Identity(w.id.Tenant) == w.event.Identity(w.id.Tenant)
 }
 
-// repeated answers for an event of the log with the identity of this one.
+// repeated returns the answer for a message of the log with the identity of this event.
 func (w *write) repeated(m *eventlog.Message) (*writtenOutput, error) {
 	r, _, err := m.Decode()
 	if err != nil {
@@ -311,7 +312,7 @@ func (w *write) repeated(m *eventlog.Message) (*writtenOutput, error) {
 
 func (w *write) again(seq uint64, same bool) (*writtenOutput, error) {
 	if !same {
-		return nil, huma.Error409Conflict(fmt.Sprintf("the Idempotency-Key %q was used for another request, which is the event at sequence %d", w.event.ID, seq),
+		return nil, huma.Error409Conflict(fmt.Sprintf("the Idempotency-Key %q was used for another request, stored as the event at sequence %d", w.event.ID, seq),
 			&huma.ErrorDetail{Location: "header.Idempotency-Key", Message: "was used for another request", Value: w.event.ID})
 	}
 	return w.stored(eventlog.Ack{Seq: seq, Duplicate: true}, nil)
@@ -333,7 +334,7 @@ func (w *write) exists() error {
 		&huma.ErrorDetail{Location: "body.id", Message: "is taken", Value: w.id.ID})
 }
 
-// deleted is the problem of a conversation that has a tombstone.
+// deleted returns the problem for a conversation that has a tombstone.
 func (w *write) deleted() error {
 	if w.event.Type == events.TypeConversationStarted {
 		return w.exists()

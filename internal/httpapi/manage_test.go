@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// write sends a change of a conversation, which must be answered with the status.
+// write sends a change of a conversation and requires the status.
 func (b *bundle) write(status int, method, path, key, body string) (w httpapi.Written) {
 	b.t.Helper()
 	header := map[string]string{}
@@ -47,7 +47,7 @@ func (b *bundle) head() uint64 {
 	return state.Head
 }
 
-func TestACreatedConversationHasWhatTheRequestSays(t *testing.T) {
+func TestCreatingAConversationStoresItsProperties(t *testing.T) {
 	b := setup(t)
 	w := b.create(`{"id":"c/1 é","title":"T","tags":["a","b"],"agent":"scout","model":"m","cwd":"/w","project":"p","profile":"fast","max_context_chars":5000}`)
 	require.Equal(t, "c/1 é", w.ConversationID)
@@ -70,7 +70,7 @@ func TestACreatedConversationHasWhatTheRequestSays(t *testing.T) {
 	require.NotEqual(t, made.ConversationID, b.create(`{}`).ConversationID)
 }
 
-func TestAChangeChangesOnlyWhatItNames(t *testing.T) {
+func TestAChangeLeavesOtherPropertiesAlone(t *testing.T) {
 	b := setup(t)
 	b.create(`{"id":"c","title":"T","tags":["a"]}`)
 	seq := b.write(200, http.MethodPatch, "/v1/conversations/c", "", `{"status":"archived"}`).Seq
@@ -81,7 +81,7 @@ func TestAChangeChangesOnlyWhatItNames(t *testing.T) {
 	require.Equal(t, []any{"", []string{}, "archived"}, []any{c.Title, c.Tags, c.Status})
 }
 
-func TestADeletedConversationIsGoneAndItsIDStaysTaken(t *testing.T) {
+func TestADeletedConversationKeepsItsIDTaken(t *testing.T) {
 	b := setup(t)
 	b.create(`{"id":"c"}`)
 	w := b.write(200, http.MethodDelete, "/v1/conversations/c?reason=asked%20to", "", "")
@@ -100,7 +100,7 @@ func TestADeletedConversationIsGoneAndItsIDStaysTaken(t *testing.T) {
 	require.Equal(t, w.Seq, b.head())
 }
 
-func TestARepeatWithTheSameKeyIsAnsweredWithTheSameSequence(t *testing.T) {
+func TestAnIdempotencyKeyReturnsTheSameSequence(t *testing.T) {
 	b := setup(t)
 	b.create(`{"id":"other"}`)
 	for _, c := range []struct {
@@ -148,7 +148,7 @@ func (b *bundle) awaitApplied(partition int, seq uint64) {
 	}
 }
 
-func TestOfManyWhoCreateOrDeleteAtOnceOneSucceeds(t *testing.T) {
+func TestOneOfManyConcurrentCreatesOrDeletesSucceeds(t *testing.T) {
 	b := setup(t)
 	b.create(`{"id":"d"}`)
 	var mu sync.Mutex
@@ -182,16 +182,16 @@ func TestOfManyWhoCreateOrDeleteAtOnceOneSucceeds(t *testing.T) {
 	require.EqualValues(t, 3, b.head())
 }
 
-func TestAChangeOfAConversationThatOnlyTheLogKnowsIsStored(t *testing.T) {
+func TestAChangeDoesNotWaitForTheReadModel(t *testing.T) {
 	b := setup(t)
-	for i := range 30 { // the read model is behind, most of the time
+	for i := range 30 { // most of the time the read model lags
 		id := fmt.Sprint("c", i)
 		b.publish(structured(id, "1", message("m", "user", "x")))
 		b.write(200, http.MethodPatch, "/v1/conversations/"+id, "", `{"title":"T"}`)
 	}
 }
 
-func TestWhatIsNoDeletionDoesNotLockAConversation(t *testing.T) {
+func TestAnInvalidDeletionDoesNotLockAConversation(t *testing.T) {
 	b := setup(t)
 	w := b.create(`{"id":"c"}`)
 	conn, err := nats.Connect(b.NATSURL())
@@ -208,7 +208,7 @@ func TestWhatIsNoDeletionDoesNotLockAConversation(t *testing.T) {
 	b.write(404, http.MethodPatch, "/v1/conversations/noise", "", `{"title":"T"}`)
 }
 
-func TestARefusedChangeNamesWhatIsWrong(t *testing.T) {
+func TestARefusedChangeNamesTheBadField(t *testing.T) {
 	b := setup(t)
 	b.create(`{"id":"c"}`)
 	b.publish(structured("c", "1", message("m1", "user", "x")))

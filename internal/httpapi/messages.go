@@ -12,27 +12,27 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// Row is where a message, call or result stands, and the event that made it.
+// Row is the position of a message, call or result, and the event that made it.
 type Row struct {
 	Seq     uint64 `json:"seq" doc:"sequence in the log"`
-	Turn    int    `json:"turn" doc:"user messages up to here"`
-	Step    int    `json:"step" doc:"assistant messages up to here"`
+	Turn    int    `json:"turn" doc:"number of user messages up to here"`
+	Step    int    `json:"step" doc:"number of assistant messages up to here"`
 	EventID string `json:"event_id"`
 	Source  string `json:"source"`
-	Time    string `json:"time,omitempty" doc:"the producer's, RFC 3339"`
-	// Ids are unique within the conversation that a row comes from.
-	InheritedFrom string `json:"inherited_from,omitempty" doc:"of a branch: the conversation that it has this row from; absent for its own rows"`
+	Time    string `json:"time,omitempty" doc:"the producer's time, RFC 3339"`
+	// InheritedFrom qualifies the ids: they are unique only within the conversation that a row comes from.
+	InheritedFrom string `json:"inherited_from,omitempty" doc:"in a branch: the conversation from which it inherits this row; absent for its own rows"`
 }
 
 func rowOf(p graph.Position, o graph.Origin) Row {
 	return Row{Seq: p.Seq, Turn: p.Turn, Step: p.Step, EventID: o.EventID, Source: o.Source, Time: o.Time, InheritedFrom: o.InheritedFrom}
 }
 
-// Extent tells how long a text is of which only the beginning is shown.
+// Extent gives the full length of a truncated text.
 type Extent struct {
-	Truncated bool `json:"truncated,omitempty" doc:"the text is only a beginning: ask for this one alone to get all of it"`
-	Bytes     int  `json:"bytes,omitempty" doc:"of the whole text, if it is truncated"`
-	Chars     int  `json:"chars,omitempty" doc:"code points of the whole text, if it is truncated"`
+	Truncated bool `json:"truncated,omitempty" doc:"only the beginning of the text is shown: request this item alone to get all of it"`
+	Bytes     int  `json:"bytes,omitempty" doc:"length of the whole text, if it is truncated"`
+	Chars     int  `json:"chars,omitempty" doc:"code points in the whole text, if it is truncated"`
 }
 
 func extentOf(b graph.Body) Extent {
@@ -50,15 +50,15 @@ type Message struct {
 	Content   string `json:"content"`
 	Extent
 	Reasoning          string             `json:"reasoning,omitempty"`
-	ReasoningTruncated bool               `json:"reasoning_truncated,omitempty" doc:"the reasoning is only a beginning: ask for this message alone to get all of it"`
+	ReasoningTruncated bool               `json:"reasoning_truncated,omitempty" doc:"only the beginning of the reasoning is shown: request this message alone to get all of it"`
 	Speaker            string             `json:"speaker,omitempty"`
 	Session            string             `json:"session,omitempty"`
 	Model              string             `json:"model,omitempty"`
 	Usage              json.RawMessage    `json:"usage,omitempty"`
-	Origin             string             `json:"origin,omitempty" doc:"how it came to be if nobody wrote it, for example compaction"`
+	Origin             string             `json:"origin,omitempty" doc:"where the message came from if no person or model wrote it, for example compaction"`
 	References         []events.Reference `json:"references,omitempty"`
 	ToolCalls          []ToolCall         `json:"tool_calls,omitempty" doc:"with include_tool_calls: the calls of an assistant message"`
-	MoreToolCalls      bool               `json:"more_tool_calls,omitempty" doc:"it has more calls than are shown: list the steps or the tool calls of its turn"`
+	MoreToolCalls      bool               `json:"more_tool_calls,omitempty" doc:"the message has more calls than shown: list the steps or the tool calls of its turn"`
 }
 
 func showMessage(m graph.Message, reasoning bool) Message {
@@ -75,14 +75,14 @@ func showMessage(m graph.Message, reasoning bool) Message {
 type messagesInput struct {
 	RowsParams
 	Role      string `query:"role" enum:"user,assistant,system"`
-	ToolCalls bool   `query:"include_tool_calls" doc:"under each assistant message the calls that follow it, with their results"`
-	Reasoning bool   `query:"include_reasoning" doc:"with the model's thinking"`
+	ToolCalls bool   `query:"include_tool_calls" doc:"include under each assistant message the calls that follow it, with their results"`
+	Reasoning bool   `query:"include_reasoning" doc:"include the model's thinking"`
 }
 
 type messagesOutput struct {
 	Body struct {
 		Messages   []Message `json:"messages"`
-		NextCursor string    `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+		NextCursor string    `json:"next_cursor,omitempty" doc:"cursor of the next page; absent if there is none"`
 	}
 }
 
@@ -99,7 +99,7 @@ func (a *api) registerMessages(h huma.API) {
 	list := operation("list-messages", http.MethodGet, "/v1/conversations/{id}/messages", "List the messages of a conversation", "messages", 404, 422, 503, 504)
 	list.Description = pagesDoc
 	huma.Register(h, list, a.messages)
-	show := operation("show-message", http.MethodGet, "/v1/conversations/{id}/messages/{message_id}", "Show a message with its whole texts", "messages", 404, 422, 503, 504)
+	show := operation("show-message", http.MethodGet, "/v1/conversations/{id}/messages/{message_id}", "Show a message with its full text", "messages", 404, 422, 503, 504)
 	huma.Register(h, show, a.message)
 }
 

@@ -36,7 +36,7 @@ func TestMessagesAreListedInBothOrdersByRoleAndAsOf(t *testing.T) {
 	require.Equal(t, []string{"a1", "u1", "s1"}, read("as_of=4"))
 }
 
-func TestMessagesShowCallsAndReasoningIfAsked(t *testing.T) {
+func TestMessagesIncludeCallsAndReasoningOnRequest(t *testing.T) {
 	b := setup(t)
 	seq := b.session("c1")
 	path := fmt.Sprintf("/v1/conversations/c1/messages?order=oldest&limit=2&at_least=%d", seq)
@@ -57,7 +57,7 @@ func TestMessagesShowCallsAndReasoningIfAsked(t *testing.T) {
 	require.Nil(t, past.Messages[0].ToolCalls[0].Result, "it came later")
 }
 
-func TestALongTextIsCutInListsAndWholeAlone(t *testing.T) {
+func TestListsTruncateLongTextsAndShowDoesNot(t *testing.T) {
 	b := setup(t)
 	long := strings.Repeat("é", graph.MaxBodyBytes)
 	m := message("m/1 ü", "assistant", long)
@@ -96,7 +96,7 @@ func TestALongTextIsCutInListsAndWholeAlone(t *testing.T) {
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/nobody/messages/m1", nil, "")
 }
 
-func TestAWholeTextIsNotMadeUpIfTheLogNoLongerHasIt(t *testing.T) {
+func TestALongTextMissingFromTheLogIsAnError(t *testing.T) {
 	b := setup(t)
 	seq := b.batch("c1", message("short", "user", "x"), message("long", "user", strings.Repeat("x", graph.MaxBodyBytes+1)))
 	b.get(fmt.Sprintf("/v1/conversations/c1/messages/long?at_least=%d", seq), nil)
@@ -124,7 +124,7 @@ func TestAnEventIsShownAsItWasPublished(t *testing.T) {
 	require.True(t, again.Events[0].Duplicate)
 }
 
-func TestNoEventIsShownOfAnotherTenantOrADeletedConversation(t *testing.T) {
+func TestEventsOfOtherTenantsAndDeletedConversationsAreHidden(t *testing.T) {
 	b := setup(t)
 	first := b.publish(structured("c1", "1", message("m1", "user", "secret"))).Seq
 	path := fmt.Sprintf("/v1/events/%d", first)
@@ -142,7 +142,7 @@ func TestNoEventIsShownOfAnotherTenantOrADeletedConversation(t *testing.T) {
 	}
 }
 
-func TestAnEventNobodyCanReadIsNotFoundWithTheReason(t *testing.T) {
+func TestAnUnreadableEventIs404WithTheReason(t *testing.T) {
 	b := setup(t)
 	conn, err := nats.Connect(b.NATSURL())
 	require.NoError(t, err)

@@ -14,21 +14,21 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// How long a client may neither send nor take anything, unless [Config] says
-// otherwise, and how long a request may take to arrive that is read as a whole.
+// How long a client may neither send nor take anything (the default of [Config.Stall]),
+// and how long a request body that is read as a whole may take to arrive.
 const (
 	defaultStall = 30 * time.Second
 	bodyTimeout  = time.Minute
 )
 
-// around is what every request goes through: packing, limits of time, a problem
-// document for each error. What a browser sends for a page of another site may only
-// read, which the browser then keeps from that page.
+// around wraps every request: it compresses, enforces time limits, and turns each error
+// into a problem document. Cross-site requests of a browser may only read; the browser
+// then withholds the answer from the other site's page.
 func (a *api) around(mux *http.ServeMux) http.Handler {
 	packed, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.AllowCompressedRequests(true),
-		gzhttp.CompressionLevel(gzip.BestSpeed)) // a context packed better would take twice as long
+		gzhttp.CompressionLevel(gzip.BestSpeed)) // better compression would double the time for a context
 	if err != nil {
-		panic(err) // of options that don't go together
+		panic(err) // the options contradict each other
 	}
 	sites := http.NewCrossOriginProtection()
 	return packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,14 +48,14 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 	}))
 }
 
-// recover answers 500 for a panic, or cuts the connection if the answer has begun:
-// it must not look complete.
+// recover answers 500 for a panic. If the answer has begun it cuts the connection, because
+// the answer must not look complete.
 func (a *api) recover(w *response, r *http.Request) {
 	cause := recover()
 	if cause == nil {
 		return
 	}
-	if cause != http.ErrAbortHandler { //nolint:errorlint // it is compared by the server too
+	if cause != http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
 		a.Logger.Error("panic", "method", r.Method, "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
 	}
 	if w.started || cause == http.ErrAbortHandler { //nolint:errorlint // as above
@@ -64,12 +64,12 @@ func (a *api) recover(w *response, r *http.Request) {
 	writeProblem(w, http.StatusInternalServerError, "this is a mistake in mneme; its log has the details")
 }
 
-// route calls the handler of a path. The mux would answer a path that is not in its
-// shortest form with a redirect: of "/v1/conversations//context", where an id is
-// missing, to the conversation "context".
+// route calls the handler of a path. It refuses a path that is not in its shortest form,
+// which the mux would redirect: "/v1/conversations//context", where an id is missing,
+// would become the conversation "context".
 func route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.EscapedPath()
-	if asked == lookupPath && r.Method != http.MethodPost { // the mux would look for an event with this sequence
+	if asked == lookupPath && r.Method != http.MethodPost { // the mux would take the last part for an event's sequence
 		methodNotAllowed(w, r, http.MethodPost)
 		return
 	}
@@ -93,7 +93,7 @@ func route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	methodNotAllowed(w, r, allowed)
 }
 
-// methodNotAllowed answers what is not one of the methods of a path, and OPTIONS.
+// methodNotAllowed answers OPTIONS, and methods that a path does not have.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
 	w.Header().Set("Allow", allowed+", OPTIONS")
 	if r.Method == http.MethodOptions {
@@ -103,14 +103,15 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
 	writeProblem(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not possible here; possible: %s", r.Method, allowed))
 }
 
-// refusal takes what the mux answers where no handler is: which methods there are.
+// refusal captures the headers with which the mux answers a path or method without a
+// handler: they list the allowed methods.
 type refusal struct{ header http.Header }
 
 func (r *refusal) Header() http.Header         { return r.header }
 func (r *refusal) Write(p []byte) (int, error) { return len(p), nil }
 func (r *refusal) WriteHeader(int)             {}
 
-// writeProblem writes a problem document for what no operation answers.
+// writeProblem writes a problem document for a request that no operation answers.
 func writeProblem(w http.ResponseWriter, status int, detail string) {
 	body, err := json.Marshal(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail})
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-// front is a second HTTP server over the log and the read models of a bundle, which
-// can be told to be impatient, or to break.
+// front is a second HTTP server over the log and the read models of a bundle. Tests can
+// give it short timeouts or failing read models.
 type front struct {
 	*bundle
 	logged *logged
@@ -56,7 +56,7 @@ func (l *logged) String() string {
 
 func (f *front) HTTPURL() string { return f.server.URL() }
 
-// up is mneme in one process with its read models as another process would open them.
+// up starts mneme in one process and opens its read models as another process would.
 func up(t *testing.T) (*bundle, *service.Models) {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func dial(t *testing.T, url, request string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// answer reads an answer as it comes, without a client that changes anything.
+// answer reads a raw answer, without a client that would alter it.
 func answer(t *testing.T, conn net.Conn, method string) (*http.Response, string) {
 	t.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
@@ -115,7 +115,7 @@ func raw(t *testing.T, url, request string) (*http.Response, string) {
 	return answer(t, dial(t, url, request), method)
 }
 
-func TestAnswersArePackedForClientsThatAsk(t *testing.T) {
+func TestAnswersAreCompressedOnRequest(t *testing.T) {
 	b := setup(t)
 	seq := b.publish(structured("c1", "1", message("m1", "user", strings.Repeat("hello ", 2000)))).Seq
 	path := fmt.Sprintf("/v1/conversations/c1/context?at_least=%d", seq)
@@ -144,7 +144,7 @@ func packed(body []byte) []byte {
 	return out.Bytes()
 }
 
-func TestARequestsBodyMayBePacked(t *testing.T) {
+func TestRequestBodiesMayBeCompressed(t *testing.T) {
 	b := setup(t)
 	header := map[string]string{"Content-Type": events.ContentTypeEvent, "Content-Encoding": "gzip"}
 	var published publishAnswer
@@ -157,22 +157,22 @@ func TestARequestsBodyMayBePacked(t *testing.T) {
 	whole := packed(structured("c1", "2", message("m2", "user", "hello")))
 	for name, body := range map[string][]byte{"cut off": whole[:len(whole)-6], "not gzip": []byte("hello"), "damaged": append(whole[:len(whole)-8:len(whole)-8], make([]byte, 8)...)} {
 		p := (&bundle{t, b.Instance}).refused(http.StatusBadRequest, http.MethodPost, "/v1/events", header, string(body))
-		require.Contains(t, p.Detail, "ended too early or is damaged", name)
+		require.Contains(t, p.Detail, "ended early or is damaged", name)
 	}
 	header["Content-Encoding"] = "zstd"
 	b.refused(http.StatusUnsupportedMediaType, http.MethodPost, "/v1/events", header, "x")
 	require.EqualValues(t, 1, b.head(), "nothing of a refused body is published")
 }
 
-func TestABodyTakesTheRoomOfWhatHasArrivedAndASmallOneHasItsOwn(t *testing.T) {
+func TestSmallBodiesDoNotWaitForLargeOnes(t *testing.T) {
 	f := setupFront(t, func(*httpapi.Config) {})
 	var part bytes.Buffer
 	w := gzip.NewWriter(&part)
 	_, err := w.Write(append([]byte("["), bytes.Repeat([]byte(" "), 60<<20)...))
 	require.NoError(t, err)
-	require.NoError(t, w.Flush()) // and no end
+	require.NoError(t, w.Flush()) // without closing the stream
 	var held []net.Conn
-	for range 5 { // of 60 MiB each once they are unpacked, which is more than there is
+	for range 5 { // of 60 MiB each when decompressed, in total more than the limit
 		held = append(held, dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: gzip\r\nContent-Length: 70000000\r\n\r\n%s", events.ContentTypeBatch, &part)))
 	}
 	n := 0
@@ -182,7 +182,7 @@ func TestABodyTakesTheRoomOfWhatHasArrivedAndASmallOneHasItsOwn(t *testing.T) {
 		return dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", events.ContentTypeEvent, len(body), body))
 	}
 	var large net.Conn
-	require.Eventually(t, func() bool { // once all of the others has arrived
+	require.Eventually(t, func() bool { // once the other bodies have arrived
 		large = send(2 << 20)
 		require.NoError(t, large.SetReadDeadline(time.Now().Add(time.Second)))
 		_, err := large.Read(make([]byte, 1))
@@ -246,7 +246,7 @@ func TestABodyThatIsCutOffPublishesNothing(t *testing.T) {
 	require.Zero(t, b.head())
 }
 
-func TestABodyThatStopsComingIsCutOff(t *testing.T) {
+func TestAStalledBodyIsCutOff(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall = 300 * time.Millisecond })
 	for _, path := range []string{"/v1/events", "/v1/events/lookup", "/v1/import"} {
 		conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n{", path, events.ContentTypeEvent))
@@ -258,7 +258,7 @@ func TestABodyThatStopsComingIsCutOff(t *testing.T) {
 	require.Zero(t, f.head())
 }
 
-// held are read models that a request gets when it is let go.
+// held holds back the read models from a request until it is released.
 type held struct {
 	httpapi.Models
 	asked, letGo chan struct{}
@@ -270,7 +270,7 @@ func (h held) Graph() (httpapi.Pinned[graph.Reader], error) {
 	return h.Models.Graph()
 }
 
-func TestARequestMayTakeLongerThanItsBodyMay(t *testing.T) {
+func TestHandlingMayTakeLongerThanTheBodyTimeout(t *testing.T) {
 	const stall = 50 * time.Millisecond
 	h := held{asked: make(chan struct{}, 1), letGo: make(chan struct{})}
 	f := setupFront(t, func(c *httpapi.Config) { c.Stall, h.Models, c.Models = stall, c.Models, &h })
@@ -278,7 +278,7 @@ func TestARequestMayTakeLongerThanItsBodyMay(t *testing.T) {
 	body := `{"events":[{"conversation":"c1","source":"test","id":"1"}]}`
 	conn := dial(t, f.HTTPURL(), fmt.Sprintf("POST /v1/events/lookup HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 	<-h.asked
-	time.Sleep(4 * stall) // which is the thing tested: time passes while the request is worked on
+	time.Sleep(4 * stall) // not a wait for something: the test is that this time passes during the handling
 	close(h.letGo)
 	response, text := answer(t, conn, http.MethodPost)
 	require.Equal(t, http.StatusOK, response.StatusCode, text)
@@ -290,12 +290,12 @@ func TestHeadersHaveALimit(t *testing.T) {
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
 }
 
-// breaking are read models that panic.
+// breaking is a source of read models that panics.
 type breaking struct{ httpapi.Models }
 
 func (breaking) Graph() (httpapi.Pinned[graph.Reader], error) { panic("out of order") }
 
-func TestAPanicIsAProblemAndInTheLog(t *testing.T) {
+func TestAPanicIsLoggedAndAnswers500(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) { c.Models = breaking{c.Models} })
 	for range 2 {
 		response, text := raw(t, f.HTTPURL(), "GET /v1/conversations/c1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -307,7 +307,7 @@ func TestAPanicIsAProblemAndInTheLog(t *testing.T) {
 	require.Contains(t, f.logged.String(), "middleware_test.go", "where it broke")
 }
 
-func TestWhatNoOperationAnswersIsAProblemToo(t *testing.T) {
+func TestUnknownRoutesAnswerAProblem(t *testing.T) {
 	b := setup(t)
 	for request, want := range map[string]struct {
 		status int
@@ -376,7 +376,7 @@ func TestHEADIsGETWithoutTheBody(t *testing.T) {
 	}
 }
 
-func TestAConversationIsReachedWhateverItsIDIs(t *testing.T) {
+func TestAnyConversationIDCanBeReached(t *testing.T) {
 	b := setup(t)
 	for id, path := range map[string]string{
 		"a/b": "a%2Fb", "a//b/": "a%2F%2Fb%2F", ".": "%2E", "..": "%2e%2e", "%": "%25", "%2F": "%252F", "é 😀": "%C3%A9%20%F0%9F%98%80",
@@ -414,7 +414,7 @@ func TestTheDocsPageLoadsNothingFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestEveryOperationDeclaresWhatItMayAnswer(t *testing.T) {
+func TestEveryOperationDeclaresItsStatuses(t *testing.T) {
 	b := setup(t)
 	var doc struct {
 		Paths map[string]map[string]struct {

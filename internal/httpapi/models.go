@@ -9,39 +9,39 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// Models gives the read models, or an error while one is not there yet.
+// Models returns the read models, or an error while one does not exist yet.
 type Models interface {
 	Graph() (Pinned[graph.Reader], error)
 	Files() (Pinned[graph.FilesReader], error)
 	Summaries() (Pinned[summary.Reader], error)
-	// Embeddings are asked for only if searches need them.
+	// Embeddings is called only if searches need them.
 	Embeddings() (Pinned[graph.EmbeddingsReader], error)
-	// Verify replays the log beside the read models and compares.
+	// Verify replays the log into temporary read models and compares.
 	Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) ([]projection.Verification, error)
 }
 
-// Pinned is a read model in the generation that served when it was asked for. It can be
-// read until Release is called.
+// Pinned is a read model in the generation that served when it was requested. It stays
+// readable until Release is called.
 type Pinned[R any] struct {
 	Model      R
 	Generation int
 	Release    func()
 }
 
-// model is a read model by the name of its projection.
+// model is a read model with the name of its projection.
 type model struct {
 	name       string
 	generation int
 	store      projection.ReadStore
-	err        error // why the store is not there
+	err        error // why there is no store
 }
 
-// buildOf names a model for other processes.
+// buildOf identifies a model to other processes.
 func (a *api) buildOf(m model) projection.Build {
 	return projection.Build{Store: a.Store, Projection: m.name, Generation: m.generation}
 }
 
-// pins are the read models of one request: it reads from one generation of each.
+// pins holds the read models of one request, which reads one generation of each.
 type pins struct {
 	graph      *Pinned[graph.Reader]
 	files      *Pinned[graph.FilesReader]
@@ -64,7 +64,7 @@ func (p *pins) release() {
 	}
 }
 
-// pinnedGraph is the read model "graph" for the rest of the request.
+// pinnedGraph returns the read model "graph", pinned for the rest of the request.
 func (a *api) pinnedGraph(ctx context.Context) (graph.Reader, model, error) {
 	p := &exchangeOf(ctx).pins
 	if p.graph == nil {
@@ -77,7 +77,7 @@ func (a *api) pinnedGraph(ctx context.Context) (graph.Reader, model, error) {
 	return p.graph.Model, model{name: "graph", generation: p.graph.Generation, store: p.graph.Model}, nil
 }
 
-// pinnedFiles is the read model "files" for the rest of the request.
+// pinnedFiles returns the read model "files", pinned for the rest of the request.
 func (a *api) pinnedFiles(ctx context.Context) (graph.FilesReader, model, error) {
 	p := &exchangeOf(ctx).pins
 	if p.files == nil {
@@ -90,7 +90,7 @@ func (a *api) pinnedFiles(ctx context.Context) (graph.FilesReader, model, error)
 	return p.files.Model, model{name: "files", generation: p.files.Generation, store: p.files.Model}, nil
 }
 
-// pinnedSummaries is the read model "summaries" for the rest of the request.
+// pinnedSummaries returns the read model "summaries", pinned for the rest of the request.
 func (a *api) pinnedSummaries(ctx context.Context) (summary.Reader, model, error) {
 	p := &exchangeOf(ctx).pins
 	if p.summaries == nil {
@@ -103,7 +103,7 @@ func (a *api) pinnedSummaries(ctx context.Context) (summary.Reader, model, error
 	return p.summaries.Model, model{name: "summaries", generation: p.summaries.Generation, store: p.summaries.Model}, nil
 }
 
-// pinnedEmbeddings is the read model "embeddings" for the rest of the request.
+// pinnedEmbeddings returns the read model "embeddings", pinned for the rest of the request.
 func (a *api) pinnedEmbeddings(ctx context.Context) (graph.EmbeddingsReader, model, error) {
 	p := &exchangeOf(ctx).pins
 	if p.embeddings == nil {
@@ -116,7 +116,7 @@ func (a *api) pinnedEmbeddings(ctx context.Context) (graph.EmbeddingsReader, mod
 	return p.embeddings.Model, model{name: "embeddings", generation: p.embeddings.Generation, store: p.embeddings.Model}, nil
 }
 
-// models are all read models, for the rest of the request.
+// models returns all read models, pinned for the rest of the request.
 func (a *api) models(ctx context.Context) []model {
 	_, g, err := a.pinnedGraph(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// Names of the GenAI conventions.
+// Names from OpenTelemetry's GenAI conventions.
 const (
 	genAIOperation    = "gen_ai.operation.name"
 	genAIConversation = "gen_ai.conversation.id"
@@ -24,20 +24,20 @@ const (
 	genAIRecords      = "gen_ai.memory.records"
 )
 
-// span begins a span below that of the request, if that is recorded.
+// span begins a child of the request's span, if that is recorded.
 func span(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	return trace.SpanFromContext(ctx).TracerProvider().Tracer("mneme.dev/mneme/internal/httpapi").Start(ctx, name, trace.WithAttributes(attributes...))
 }
 
-// fail marks a span by the class of an error. Its text is left out: it can quote what
-// was asked or read.
+// fail marks a span with the class of an error. It leaves out the text, which can quote
+// the request or recorded data.
 func fail(span trace.Span, class string) {
 	span.SetAttributes(semconv.ErrorTypeKey.String(class))
 	span.SetStatus(codes.Error, "")
 }
 
-// awaiting begins to watch how long a read waits for a projection; the function that it
-// returns is called at the end.
+// awaiting starts to measure how long a read waits for a projection. Call the returned
+// function when the wait ends.
 func (a *api) awaiting(ctx context.Context, projection string, goal uint64) (context.Context, func(error)) {
 	began := time.Now()
 	ctx, span := span(ctx, "await "+projection, attribute.String("mneme.projection", projection), attribute.Int64("mneme.event.seq", int64(goal)))
@@ -59,7 +59,7 @@ func (a *api) awaiting(ctx context.Context, projection string, goal uint64) (con
 	}
 }
 
-// build makes a context, which for the conventions is a search of the memory.
+// build builds a context. Its span is a memory search in the terms of the conventions.
 func (a *api) build(ctx context.Context, source window.Source, request window.Request) (*window.Context, error) {
 	ctx, span := span(ctx, "search_memory", attribute.String(genAIOperation, "search_memory"),
 		attribute.String(genAIConversation, request.Conversation.ID), attribute.String(genAIStore, request.Conversation.Tenant),
@@ -87,7 +87,7 @@ func (a *api) build(ctx context.Context, source window.Source, request window.Re
 	return c, nil
 }
 
-// class is that of an error of a read model.
+// class returns the class of an error of a read model.
 func class(err error) string {
 	var invalid *window.InvalidError
 	switch {
@@ -99,7 +99,7 @@ func class(err error) string {
 	return "unavailable"
 }
 
-// records are the items of a context in the form that the conventions give memories.
+// records returns the items of a context in the conventions' form for memories.
 func records(c *window.Context) string {
 	type record struct {
 		ID       string `json:"id,omitempty"`

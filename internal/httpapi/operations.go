@@ -10,7 +10,7 @@ import (
 
 type verifyOutput struct{ Body Verification }
 
-// Verification tells whether the read models are what the log makes.
+// Verification says whether the read models match a replay of the log.
 type Verification struct {
 	Equal       bool                 `json:"equal"`
 	Projections []VerifiedProjection `json:"projections"`
@@ -19,28 +19,28 @@ type Verification struct {
 // VerifiedProjection is one projection's part of a verification.
 type VerifiedProjection struct {
 	Name          string       `json:"name"`
-	Hash          string       `json:"hash" doc:"over all conversations, from the log"`
+	Hash          string       `json:"hash" doc:"hash over all conversations, from the replay of the log"`
 	Equal         bool         `json:"equal"`
 	Conversations int          `json:"conversations"`
 	Events        uint64       `json:"events"`
-	UpTo          uint64       `json:"up_to" doc:"sequence up to which was compared: what the projection has applied"`
+	UpTo          uint64       `json:"up_to" doc:"sequence up to which the comparison goes: the last that the projection has applied"`
 	Behind        uint64       `json:"behind" doc:"events of the log that the projection has not applied yet"`
 	Differences   []Difference `json:"differences,omitempty"`
 }
 
-// Difference is a conversation that is not what its events make.
+// Difference is a conversation whose rows differ from a replay of its events.
 type Difference struct {
 	Tenant       string `json:"tenant"`
 	Conversation string `json:"conversation"`
 	Stored       string `json:"stored"`
 	Replayed     string `json:"replayed"`
-	MissingIn    string `json:"missing_in" enum:"log,read_model," doc:"where events are missing; empty: both have the same events, and the rows differ"`
+	MissingIn    string `json:"missing_in" enum:"log,read_model," doc:"which side lacks events; empty: both have the same events, but the rows differ"`
 }
 
 func (a *api) registerOperations(h huma.API) {
 	huma.Register(h, operation("status", http.MethodGet, "/v1/status", "State of the log and the projections", "operations", 503), a.status)
 	verify := operation("verify", http.MethodPost, "/v1/verify", "Replay the log and compare it with the read models", "operations", 503)
-	verify.Description = "Takes about as long as applying the whole log did. The read models go on meanwhile."
+	verify.Description = "Takes about as long as applying the whole log did. The read models stay in use meanwhile."
 	huma.Register(h, verify, a.verify)
 	a.registerRepairLog(h)
 }
@@ -67,11 +67,11 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 	return out, nil
 }
 
-// mayBeAbsent tells of a read model without which contexts are served all the same.
+// mayBeAbsent reports whether contexts can be served without this read model.
 func mayBeAbsent(name string) bool { return name == "summaries" || name == "embeddings" }
 
-// ready tells whether the log and both read models answer. Lag is in the body: it
-// does not take a reader out.
+// ready answers 200 if the log and both read models answer, else 503. Lag appears only in
+// the body, because a lagging process can still serve reads.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{}
 	defer x.end()

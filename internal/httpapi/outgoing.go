@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// errCutOff says that a client took an answer so slowly that others needed its place.
-var errCutOff = errors.New("the client took its answer more slowly than all others, which needed its place")
+// errCutOff means that the answer was cut off to make room for others.
+var errCutOff = errors.New("cut off: the client was the slowest to take its answer, and other requests needed the room")
 
-// outgoing are answers on their way to their clients, with the memory that they hold.
-// Beyond max the one whose client has taken nothing for the longest time is cut off.
+// outgoing tracks the answers being sent and the memory that they hold. If they exceed max,
+// it cuts off the answer whose client has taken nothing for the longest time.
 type outgoing struct {
 	lock  sync.Mutex
 	max   int64 // bytes
@@ -18,7 +18,7 @@ type outgoing struct {
 	held  map[*response]int64
 }
 
-// add notes an answer of so many bytes.
+// add registers an answer of n bytes.
 func (o *outgoing) add(w *response, n int64) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -31,7 +31,7 @@ func (o *outgoing) add(w *response, n int64) {
 	}
 }
 
-// remove forgets an answer that was written, or cut off.
+// remove unregisters an answer that was written or cut off.
 func (o *outgoing) remove(w *response) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -39,15 +39,15 @@ func (o *outgoing) remove(w *response) {
 	delete(o.held, w)
 }
 
-// cutSlowest cuts the answer off whose client has taken nothing for the longest time, if
-// that is at least so long.
+// cutSlowest cuts off the answer whose client has taken nothing for the longest time, if
+// that time is at least atLeast.
 func (o *outgoing) cutSlowest(atLeast time.Duration) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	o.cut(atLeast)
 }
 
-// cut tells whether there was such an answer.
+// cut is cutSlowest for a caller that holds the lock. It reports whether it cut an answer off.
 func (o *outgoing) cut(atLeast time.Duration) bool {
 	var slowest *response
 	var since int64

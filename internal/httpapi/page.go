@@ -12,15 +12,15 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 )
 
-const pagesDoc = "A page may hold fewer rows than limit, even none, although there are more: what one request looks at is bounded. Only next_cursor says whether there is more."
+const pagesDoc = "A page may hold fewer rows than limit, even none, although there are more, because each request examines a bounded number of rows. Only next_cursor says whether there are more."
 
-// PageParams select a part of a list.
+// PageParams select a page of a list.
 type PageParams struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"at most so many rows"`
-	Cursor string `query:"cursor" doc:"next_cursor of the page before, with the same order and filters"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"maximum number of rows"`
+	Cursor string `query:"cursor" doc:"next_cursor of the previous page; requires the same order and filters"`
 }
 
-// RowsParams select a part of a list of what a conversation holds.
+// RowsParams select a page of a conversation's rows.
 type RowsParams struct {
 	ConversationParam
 	AsOfParam
@@ -29,16 +29,16 @@ type RowsParams struct {
 	Order string `query:"order" enum:"newest,oldest" default:"newest" doc:"which end of the conversation comes first"`
 }
 
-// rows is the query of a list, and the scope of its cursors. filters are what the
-// list has beside RowsParams.
+// rows returns the query of a list and the scope of its cursors. filters are the list's
+// filters other than those of RowsParams.
 func (p *RowsParams) rows(operation string, filters ...string) (graph.ListQuery, scope, error) {
 	s := scopeOf(operation, append([]string{p.Tenant, p.ID, p.Order, strconv.FormatUint(p.AsOf, 10)}, filters...)...)
 	start, err := s.start(p.Cursor)
 	return graph.ListQuery{AsOf: p.AsOf, Start: start, Limit: p.Limit, OldestFirst: p.Order == "oldest"}, s, err
 }
 
-// scope is the list that a cursor belongs to: an operation with its order and
-// filters. In another list the position in a cursor would mean something else.
+// scope identifies the list that a cursor belongs to: an operation with its order and
+// filters. In another list the cursor's position would mean something else.
 type scope [8]byte
 
 func scopeOf(operation string, parts ...string) (s scope) {
@@ -47,7 +47,7 @@ func scopeOf(operation string, parts ...string) (s scope) {
 	return s
 }
 
-// next is the cursor of the next page, "" if there is none.
+// next returns the cursor of the next page, "" if there is none.
 func (s scope) next(position uint64) string {
 	if position == 0 {
 		return ""
@@ -55,8 +55,8 @@ func (s scope) next(position uint64) string {
 	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(s[:], position))
 }
 
-// start is the position in a cursor, 0 if there is no cursor. A cursor of another
-// list is refused.
+// start returns the position in a cursor, 0 if there is no cursor. It refuses a cursor
+// of another list.
 func (s scope) start(cursor string) (uint64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -67,11 +67,11 @@ func (s scope) start(cursor string) (uint64, error) {
 			return position, nil
 		}
 	}
-	return 0, huma.Error422UnprocessableEntity("the cursor is not one that this list gave for this order and these filters",
+	return 0, huma.Error422UnprocessableEntity("the cursor does not belong to this list with this order and these filters",
 		&huma.ErrorDetail{Location: "query.cursor", Message: "not a cursor of this list", Value: cursor})
 }
 
-// Optional is a parameter whose zero value is not the same as none.
+// Optional is a parameter whose zero value differs from an absent one.
 type Optional[T any] struct {
 	Value T
 	Given bool
@@ -88,7 +88,7 @@ func (o *Optional[T]) Receiver() reflect.Value { return reflect.ValueOf(o).Elem(
 // OnParamSet implements huma.ParamReactor.
 func (o *Optional[T]) OnParamSet(given bool, _ any) { o.Given = given }
 
-// pointer is the value, nil if none was given.
+// pointer returns the value, nil if none was given.
 func (o *Optional[T]) pointer() *T {
 	if !o.Given {
 		return nil
@@ -96,9 +96,9 @@ func (o *Optional[T]) pointer() *T {
 	return &o.Value
 }
 
-// TurnParam selects what lies in one turn.
+// TurnParam selects the rows of one turn.
 type TurnParam struct {
-	Turn Optional[int] `query:"turn" minimum:"0" doc:"only of this turn; 0 is what comes before the first user message"`
+	Turn Optional[int] `query:"turn" minimum:"0" doc:"only rows of this turn; turn 0 is everything before the first user message"`
 }
 
 func (p *TurnParam) filter() string {
@@ -108,7 +108,7 @@ func (p *TurnParam) filter() string {
 	return ""
 }
 
-// each makes the rows that the API shows; never nil, which would be null in JSON.
+// each converts rows to the API's form. It never returns nil, which would be null in JSON.
 func each[A, B any](rows []A, show func(A) B) []B {
 	list := make([]B, len(rows))
 	for i, r := range rows {

@@ -19,10 +19,10 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// Many clients at once write, wait for what they wrote, and read. A client that is
-// told to ask again does.
-func TestManyClientsAtOnceAreAllServedAndNothingIsLost(t *testing.T) {
-	b, _ := up(t) // while no other test runs
+// Many concurrent clients write, wait for their writes, and read. A client that is told to
+// try again does so.
+func TestManyConcurrentClientsLoseNothing(t *testing.T) {
+	b, _ := up(t) // not parallel: no other test may run meanwhile
 	const clients, rounds, shared = 200, 2, 10
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 	defer cancel()

@@ -15,10 +15,10 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// strict refuses what would otherwise be read as something else: a parameter without a
-// value, which would be the same as leaving it out (an empty tenant must not become the
-// default one), a parameter given twice, a query that is not well-formed, and an
-// integer beyond the 64 bits of the document, which a store may not be able to compare.
+// strict refuses parameters that would be misread: one without a value, which would count
+// as absent (an empty tenant must not become the default one); one given twice; a
+// malformed query; and an integer of more than the documented 64 bits, which a store may
+// not be able to compare.
 func strict(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		u := ctx.URL()
@@ -52,8 +52,8 @@ func strict(h huma.API) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-// canonicalTimes writes times that RFC 3339 allows as Go reads them, see
-// [events.ParseTime], and tells whether there were others.
+// canonicalTimes rewrites times into the form of RFC 3339 that Go parses, see
+// [events.ParseTime], and reports whether it changed any.
 func canonicalTimes(parameters []*huma.Param, query url.Values) (changed bool) {
 	for _, p := range parameters {
 		if p.In != "query" || p.Schema.Format != "date-time" {
@@ -69,8 +69,7 @@ func canonicalTimes(parameters []*huma.Param, query url.Values) (changed bool) {
 	return changed
 }
 
-// misread says why the values of a parameter would not be read as they are meant, ""
-// if they will be.
+// misread returns why the values of a parameter would be misread, "" if they would not.
 func misread(s *huma.Schema, values []string) string {
 	if s.Type != huma.TypeArray && len(values) > 1 {
 		return fmt.Sprintf("is given %d times", len(values))

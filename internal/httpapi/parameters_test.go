@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAParameterIsNeverReadAsSomethingElse(t *testing.T) {
+func TestAmbiguousParametersAreRefused(t *testing.T) {
 	b := setup(t)
 	const missing = "/v1/conversations/nobody"
 	for path, want := range map[string]struct{ location, message string }{
@@ -40,7 +40,7 @@ func TestAParameterIsNeverReadAsSomethingElse(t *testing.T) {
 	require.Equal(t, "query.tenant", p.Errors[0].Location, "the limit is one of bytes, the schema counts characters")
 }
 
-func TestTheDetailOfAProblemSaysWhatToDo(t *testing.T) {
+func TestProblemDetailsSayWhatToDo(t *testing.T) {
 	b := setup(t)
 	asJSON := map[string]string{"Content-Type": "application/json"}
 	for request, want := range map[string]struct {
@@ -52,7 +52,7 @@ func TestTheDetailOfAProblemSaysWhatToDo(t *testing.T) {
 		"GET /v1/conversations?limit=-1":                                            {422, nil, "", "query.limit: expected number >= 1"},
 		"GET /v1/conversations?limit=1000000000":                                    {422, nil, "", "query.limit: expected number <= 1000"},
 		"GET /v1/conversations/c/summaries?level=9223372036854775807&frontier=true": {422, nil, "", "query.level: expected number <= 1000"},
-		"GET /v1/conversations?updated_after=2026-01-31":                            {422, nil, "", "query.updated_after: is no time as RFC 3339 has it, such as 2026-01-31T15:04:05Z"},
+		"GET /v1/conversations?updated_after=2026-01-31":                            {422, nil, "", "query.updated_after: is not an RFC 3339 time such as 2026-01-31T15:04:05Z"},
 		"GET /v1/conversations/c/files?color=red":                                   {422, nil, "", "query.color: unknown query parameter; known are all, as_of, at_least, group_by, kind, limit, tenant, wait_ms"},
 		"GET /v1/conversations?a=1&b=2&c=3&d=4":                                     {422, nil, "", "and 1 more"},
 		"GET /v1/conversations/c":                                                   {404, nil, "", `conversation "c" of tenant "default": not found`},

@@ -18,8 +18,8 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// problem maps an error to its problem document. What is nobody's fault but ours
-// is answered without details, and logged.
+// problem maps an error to its problem document. For internal errors the answer has no
+// details; they are logged.
 func (a *api) problem(err error) error {
 	var invalid *events.Invalid
 	var request *window.InvalidError
@@ -31,11 +31,11 @@ func (a *api) problem(err error) error {
 	case errors.Is(err, graph.ErrNotFound):
 		return huma.Error404NotFound(err.Error())
 	case errors.Is(err, eventlog.ErrConflict):
-		return huma.Error409Conflict("others change this conversation at the same time; look at it and try again")
+		return huma.Error409Conflict("other clients are changing this conversation at the same time: read it and try again")
 	case errors.Is(err, eventlog.ErrFull):
-		return huma.NewError(http.StatusInsufficientStorage, "the log is full: publish again after an operator made room")
+		return huma.NewError(http.StatusInsufficientStorage, "the log is full: publish again after an operator has made room")
 	case errors.Is(err, eventlog.ErrNotStored):
-		return &failure{huma.NewError(http.StatusServiceUnavailable, "the log could not store this: the disk of its server may be full; mneme doctor says more").(*huma.ErrorModel), err}
+		return &failure{huma.NewError(http.StatusServiceUnavailable, "the log could not store this: the disk of its server may be full; run mneme doctor").(*huma.ErrorModel), err}
 	case errors.Is(err, eventlog.ErrTooLarge):
 		return huma.NewError(http.StatusRequestEntityTooLarge, err.Error())
 	case a.NotReady != nil && errors.Is(err, a.NotReady):
@@ -51,7 +51,7 @@ func (a *api) problem(err error) error {
 	case errors.As(err, &damaged):
 		text = damaged.Summary()
 	case errors.Is(err, projection.ErrDisk):
-		text = "the disk of the read models is full or fails: mneme doctor says more"
+		text = "the disk of the read models is full or failing: run mneme doctor"
 	case errors.Is(err, projection.ErrUnavailable):
 		text = "the server of the read models does not answer now: nothing is lost, try again; mneme status shows why"
 	}
@@ -62,7 +62,7 @@ func (a *api) problem(err error) error {
 	return &failure{huma.NewError(http.StatusServiceUnavailable, text).(*huma.ErrorModel), err}
 }
 
-// failure is a problem whose cause is for the log, not for the client.
+// failure is a problem whose cause is logged but not shown to the client.
 type failure struct {
 	*huma.ErrorModel
 	cause error
@@ -73,8 +73,7 @@ func (f *failure) Unwrap() error { return f.ErrorModel }
 // GetHeaders says when to try again.
 func (f *failure) GetHeaders() http.Header { return later() }
 
-// logFailure is where a failure becomes an answer: it is logged there, with the trace of
-// its request.
+// logFailure logs a failure with the trace of its request, just before it becomes an answer.
 func (a *api) logFailure(ctx huma.Context, _ string, answer any) (any, error) {
 	if f, ok := answer.(*failure); ok {
 		a.Logger.ErrorContext(ctx.Context(), "request failed", "error", f.cause)
@@ -83,7 +82,7 @@ func (a *api) logFailure(ctx huma.Context, _ string, answer any) (any, error) {
 	return answer, nil
 }
 
-// partly is the problem of a request of which the log has stored some events.
+// partly returns the problem for a request of which the log stored only some events.
 func (a *api) partly(err error, stored, asked int) error {
 	problem := a.problem(err)
 	var model *huma.ErrorModel
@@ -97,7 +96,7 @@ func (a *api) partly(err error, stored, asked int) error {
 	return problem
 }
 
-// invalidEvent is the problem of one refused event. location is where it stands.
+// invalidEvent returns the problem for one refused event; location is its place in the request.
 func invalidEvent(err *events.Invalid, location string) error {
 	status := http.StatusUnprocessableEntity
 	switch {
@@ -126,11 +125,11 @@ func detail(err *events.Invalid, location string) *huma.ErrorDetail {
 
 func indexed(i int) string { return fmt.Sprintf("body[%d]", i) }
 
-// byTheSchema is what huma says of a request that its schema refuses.
+// byTheSchema is huma's message for a request that the schema refuses.
 const byTheSchema = "validation failed"
 
-// plainProblems makes the problems that huma finds say what to do, as ours do. A body
-// that could not be read is the client's fault, where huma says 500.
+// plainProblems makes huma's problems say what to do, as ours do. For a body that could not
+// be read it answers 400, because that is the client's fault; huma answers 500.
 var plainProblems = sync.OnceFunc(func() {
 	problem := huma.NewErrorWithContext
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
@@ -141,7 +140,7 @@ var plainProblems = sync.OnceFunc(func() {
 			return busy
 		}
 		if status == http.StatusInternalServerError && errors.As(errors.Join(errs...), &bad) {
-			return huma.Error400BadRequest("the request's body ended too early or is damaged: nothing of it was used", errs...)
+			return huma.Error400BadRequest("the request body ended early or is damaged: none of it was used", errs...)
 		}
 		made := problem(ctx, status, message, errs...)
 		if model, ok := made.(*huma.ErrorModel); ok && message == byTheSchema {
@@ -154,18 +153,18 @@ var plainProblems = sync.OnceFunc(func() {
 	}
 })
 
-// explain says in an error of huma's what is expected, and takes the client's body out.
+// explain rewrites huma's error to say what is expected, and removes the client's body from it.
 func explain(ctx huma.Context, e *huma.ErrorDetail) {
 	if e.Location == "body" || strings.HasPrefix(e.Location, "body.") {
 		e.Value = nil
 	}
 	switch {
 	case strings.HasPrefix(e.Message, "invalid date/time for format"):
-		e.Message = "is no time as RFC 3339 has it, such as 2026-01-31T15:04:05Z"
+		e.Message = "is not an RFC 3339 time such as 2026-01-31T15:04:05Z"
 	case strings.HasPrefix(e.Message, huma.ErrUnknownContentType.Error()):
 		e.Message += "; send Content-Type: application/json"
 	case e.Location == "query.as_of" && strings.HasPrefix(e.Message, "expected number >= 1"):
-		e.Message = "sequences begin at 1; leave as_of out to read what is there now"
+		e.Message = "sequences begin at 1; omit as_of to read the present"
 	case e.Message == "unknown query parameter":
 		known := []string{}
 		for _, p := range ctx.Operation().Parameters {
@@ -178,7 +177,7 @@ func explain(ctx huma.Context, e *huma.ErrorDetail) {
 	}
 }
 
-// inShort is what is wrong with a request, on one line.
+// inShort summarizes on one line what is wrong with a request.
 func inShort(list []*huma.ErrorDetail) string {
 	const most = 3
 	var parts []string

@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-// The words of a reason may change, also into another language: no status depends on them.
-func TestTheStatusOfARefusedEventDoesNotDependOnItsWords(t *testing.T) {
+// The text of a reason may change or be translated, so no status may depend on it.
+func TestTheStatusDoesNotDependOnTheReasonText(t *testing.T) {
 	t.Parallel()
 	status := func(err error) int {
 		var model *huma.ErrorModel

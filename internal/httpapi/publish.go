@@ -33,7 +33,7 @@ type publishInput struct {
 	header map[string][]string
 }
 
-// Resolve keeps the headers: in binary mode they are the event's attributes.
+// Resolve keeps the headers, because in binary mode they are the event's attributes.
 func (in *publishInput) Resolve(ctx huma.Context) []error {
 	in.header = map[string][]string{}
 	ctx.EachHeader(func(name, value string) { in.header[name] = append(in.header[name], value) })
@@ -43,13 +43,13 @@ func (in *publishInput) Resolve(ctx huma.Context) []error {
 type published struct {
 	ID        string `json:"id" doc:"the event's id"`
 	Seq       uint64 `json:"seq" doc:"its sequence in the log"`
-	Duplicate bool   `json:"duplicate" doc:"the log knew it already; nothing was stored again"`
+	Duplicate bool   `json:"duplicate" doc:"the log has the event already; it was not stored again"`
 }
 
 type publishOutput struct {
 	Body struct {
 		Events []published `json:"events"`
-		Seq    uint64      `json:"seq" doc:"the highest sequence: read with at_least to see these events"`
+		Seq    uint64      `json:"seq" doc:"the highest sequence: pass it as at_least to see these events"`
 	}
 }
 
@@ -68,30 +68,30 @@ type lookup struct {
 
 type lookupOutput struct {
 	Body struct {
-		Events []known `json:"events" doc:"one for each identity asked for, in the same order"`
+		Events []known `json:"events" doc:"one for each requested identity, in the same order"`
 	}
 }
 
 type known struct {
-	Seq     uint64 `json:"seq" doc:"sequence of the event with this identity, 0 if none was applied yet; of the event that deleted the conversation, if it is deleted"`
-	Content string `json:"content" doc:"fingerprint of its type and data; empty if the conversation is deleted"`
+	Seq     uint64 `json:"seq" doc:"sequence of the event with this identity, 0 if none was applied yet; if the conversation is deleted, the sequence of its deletion"`
+	Content string `json:"content" doc:"fingerprint of the event's type and data; empty if the conversation is deleted"`
 }
 
 func (a *api) registerEvents(h huma.API) {
 	publish := operation("publish-events", http.MethodPost, eventsPath, "Publish CloudEvents", "events", 400, 408, 409, 413, 415, 422, 503, 507)
 	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
 		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
-		"Up to 1,000 events of up to 16 MiB are stored all or none, if the log knew none of them before; of more than that a part can be stored when the log refuses the rest: the problem then says how many. " +
-		"Publishing the same events again is harmless. An event whose identity (tenant, conversation, source and id) the log holds with another type or other data is refused with 409, which names the sequence of the one that counts, " +
-		"if it was published in the last 30 seconds; later it is stored, and listed as failed. " +
+		"Up to 1,000 events of up to 16 MiB in total are stored all or none, if the log knew none of them before. Of a larger batch the log may store a part and refuse the rest: the problem then says how many were stored. " +
+		"Publishing the same events again is harmless. An event whose identity (tenant, conversation, source and id) the log holds with another type or other data is refused with 409, which names the sequence of the event that counts, " +
+		"if that one was published in the last 30 seconds; otherwise the new one is stored, and listed as failed. " +
 		"A batch with an event that the log knows is stored one event at a time, in order, up to the first that is refused."
-	publish.SkipValidateBody = true // events decode it, and say better what is wrong
+	publish.SkipValidateBody = true // package events decodes it, with better error messages
 	publish.MaxBodyBytes = maxBatchBytes
 	publish.BodyReadTimeout = time.Minute
 	publish.DefaultStatus = http.StatusCreated
 	publish.RequestBody = &huma.RequestBody{Required: true}
 	huma.Register(h, publish, a.publish)
-	// Set when it is registered, which would add that a raw body is any bytes.
+	// Set after registering, which would add that a raw body can be any bytes.
 	publish.RequestBody.Content = map[string]*huma.MediaType{
 		events.ContentTypeEvent: {Schema: eventSchema(h), Examples: singleExamples()},
 		events.ContentTypeBatch: {Schema: &huma.Schema{Type: huma.TypeArray, Items: eventSchema(h), MaxItems: new(maxBatchEvents)}, Example: batchExample()},
@@ -99,7 +99,7 @@ func (a *api) registerEvents(h huma.API) {
 	}
 
 	find := operation("lookup-events", http.MethodPost, lookupPath, "Which of these events are known", "events", 400, 408, 413, 415, 422, 503)
-	find.Description = "Answers from the read model: an event that was published a moment ago may not be known yet."
+	find.Description = "Answers from the read model, which may not know an event yet that was published a moment ago."
 	find.MaxBodyBytes = 16 << 20
 	find.BodyReadTimeout = time.Minute
 	huma.Register(h, find, a.lookup)
@@ -132,8 +132,8 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	return out, nil
 }
 
-// takenBy is the problem of an event whose identity another one has, nil if err is another
-// error. The event is the one at an index among those of the request.
+// takenBy returns the problem for an event whose identity another event has, or nil if err
+// is a different error. index is the event's position in the request.
 func takenBy(err error, index, asked int) error {
 	var other *eventlog.OtherContentError
 	if !errors.As(err, &other) {
@@ -146,7 +146,7 @@ func takenBy(err error, index, asked int) error {
 	return huma.Error409Conflict(other.Error(), &huma.ErrorDetail{Location: location + ".id", Message: fmt.Sprintf("is the id of another event, at sequence %d", other.Seq), Value: other.ID})
 }
 
-// refused counts the events that a body was refused for.
+// refused returns the number of invalid events for which a body was refused.
 func refused(err error) int {
 	var problem *huma.ErrorModel
 	if errors.As(err, &problem) {
@@ -155,7 +155,7 @@ func refused(err error) int {
 	return 1
 }
 
-// decodeBody reads the events of a request and checks them all.
+// decodeBody decodes and checks all events of a request.
 func decodeBody(header map[string][]string, body []byte) ([]events.Event, error) {
 	contentType := strings.ToLower(strings.TrimSpace(strings.SplitN(strings.Join(header["Content-Type"], ","), ";", 2)[0]))
 	if contentType != events.ContentTypeBatch {
@@ -203,9 +203,9 @@ func (a *api) lookup(ctx context.Context, in *lookupInput) (*lookupOutput, error
 	return out, nil
 }
 
-// holders tells what the read model knows under identities, in their order.
+// holders returns what the read model knows under each identity, in order.
 func (a *api) holders(ctx context.Context, tenant string, asked []lookup) ([]known, error) {
-	g, err := a.Models.Graph() // of now: an import asks for hours
+	g, err := a.Models.Graph() // not pinned for the request: an import can take hours
 	if err != nil {
 		return nil, err
 	}

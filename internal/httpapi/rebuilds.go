@@ -13,31 +13,31 @@ import (
 	"mneme.dev/mneme/internal/salvage"
 )
 
-// Rebuilds begins rebuilds and tells how far they are.
+// Rebuilds starts, cancels and lists rebuilds.
 type Rebuilds interface {
 	Ask(ctx context.Context, projection string, force bool) ([]rebuild.Progress, error)
 	Cancel(ctx context.Context, projection string) ([]rebuild.Progress, error)
 	List(ctx context.Context) ([]rebuild.Progress, error)
 }
 
-// Rebuild is how far the rebuild of a projection is.
+// Rebuild is the progress of a projection's rebuild.
 type Rebuild struct {
 	Projection string    `json:"projection"`
-	Generation int       `json:"generation" doc:"that is built"`
-	From       int       `json:"from" doc:"generation that served when it was asked for"`
+	Generation int       `json:"generation" doc:"the generation being built"`
+	From       int       `json:"from" doc:"the generation that served when the rebuild was requested"`
 	AskedAt    time.Time `json:"asked_at"`
-	State      string    `json:"state" enum:"building,serving,canceled,failed,unreadable" doc:"serving: it is done; canceled: what was built is being removed, and then it is no longer listed; unreadable: the record of the last rebuild can't be read, error says why, and the next rebuild replaces it"`
-	Applied    uint64    `json:"applied,omitempty" doc:"while it builds: sequences of the log that are applied, the mean over the partitions"`
-	Total      uint64    `json:"total,omitempty" doc:"while it builds: sequences of the log, the mean over the partitions"`
-	Rate       float64   `json:"rate,omitempty" doc:"while it builds: sequences a second in the last seconds; absent if nothing was applied"`
-	ETASeconds *float64  `json:"eta_seconds,omitempty" doc:"how long it will still take at that rate"`
-	Error      string    `json:"error,omitempty" doc:"why it failed, or why its record can't be read; the generation that served goes on"`
+	State      string    `json:"state" enum:"building,serving,canceled,failed,unreadable" doc:"serving: done; canceled: the new generation is being removed, after which the rebuild is no longer listed; unreadable: the record of the last rebuild can't be read, error says why, and the next rebuild replaces it"`
+	Applied    uint64    `json:"applied,omitempty" doc:"while building: number of applied sequences of the log, mean over the partitions"`
+	Total      uint64    `json:"total,omitempty" doc:"while building: number of sequences in the log, mean over the partitions"`
+	Rate       float64   `json:"rate,omitempty" doc:"while building: sequences per second over the last seconds; absent if none were applied"`
+	ETASeconds *float64  `json:"eta_seconds,omitempty" doc:"remaining time at that rate"`
+	Error      string    `json:"error,omitempty" doc:"why it failed, or why its record can't be read; the old generation keeps serving"`
 }
 
 type rebuildInput struct {
 	Body struct {
 		Projection string `json:"projection" doc:"graph, files, summaries, embeddings, or all"`
-		Force      bool   `json:"force,omitempty" doc:"rebuild although the log holds less of living conversations than the read model that serves"`
+		Force      bool   `json:"force,omitempty" doc:"rebuild even if the log lacks events of existing conversations that the serving read model holds"`
 	}
 }
 
@@ -52,19 +52,19 @@ type rebuildsOutput struct {
 }
 
 func (a *api) registerRebuilds(h huma.API) {
-	ask := operation("rebuild", http.MethodPost, "/v1/rebuilds", "Rebuild a read model beside the one that serves", "operations", 404, 409, 415, 422, 503, 504)
-	ask.Description = "The log is applied into a new generation, behind what is published meanwhile. Reads go on and see the old generation until the new one has caught up, then the new one. " +
-		"Events that were skipped with class error are tried again. Of all projections none is begun if one is being rebuilt. " +
-		"It is refused, unless force is set, where the log has lost events that the read model graph still holds; the old generation then stays until POST /v1/log/repair says what became of them."
+	ask := operation("rebuild", http.MethodPost, "/v1/rebuilds", "Rebuild a read model while the old one serves", "operations", 404, 409, 415, 422, 503, 504)
+	ask.Description = "Applies the log to a new generation, including events published meanwhile. Reads see the old generation until the new one has caught up. " +
+		"Events that were skipped with class error are tried again. With projection all, nothing starts if any projection is already being rebuilt. " +
+		"If the log has lost events that the read model graph still holds, the rebuild is refused unless force is set; the old generation then stays until POST /v1/log/repair resolves the missing events."
 	ask.DefaultStatus = http.StatusAccepted
 	huma.Register(h, ask, a.rebuild)
 
-	list := operation("list-rebuilds", http.MethodGet, "/v1/rebuilds", "How far rebuilds are", "operations", 503, 504)
-	list.Description = "The last rebuild of each projection; those that never had one are left out."
+	list := operation("list-rebuilds", http.MethodGet, "/v1/rebuilds", "List the rebuilds and their progress", "operations", 503, 504)
+	list.Description = "The last rebuild of each projection that was ever rebuilt."
 	huma.Register(h, list, a.listRebuilds)
 
 	cancel := operation("cancel-rebuild", http.MethodDelete, "/v1/rebuilds/{projection}", "Cancel a rebuild", "operations", 404, 409, 503, 504)
-	cancel.Description = "What was built is removed. A rebuild that is done by then stays."
+	cancel.Description = "Removes the new generation. A rebuild that has finished by then is kept."
 	huma.Register(h, cancel, a.cancelRebuild)
 }
 
@@ -120,7 +120,8 @@ func rebuildOf(p rebuild.Progress) Rebuild {
 	return r
 }
 
-// howFar says how far a rebuild is that is under way, as far as anybody knows.
+// howFar returns the progress of a running rebuild for an error text, or "" if it is
+// unknown.
 func (a *api) howFar(other *rebuild.UnderWayError) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -17,13 +17,13 @@ import (
 	"mneme.dev/mneme/internal/transcript"
 )
 
-// ofRecording is how many events of a recording are looked at.
+// ofRecording is the number of events of a recording that are checked.
 const ofRecording = 3_000
 
-// counts are what the lists of a conversation add up to.
+// counts are the totals of a conversation's lists.
 type counts struct{ Messages, Steps, Calls, Results, Chars int }
 
-func TestTheListsOfRecordedSessionsAddUpToTheirCounts(t *testing.T) {
+func TestListsAddUpToTheConversationsCounts(t *testing.T) {
 	b := setup(t)
 	agents := []string{"pi", "codex", "gemini_cli", "openhands", "swe_agent"}
 	if !testing.Short() {

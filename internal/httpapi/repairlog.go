@@ -19,18 +19,18 @@ type repairLogInput struct {
 
 type repairLogOutput struct{ Body LogRepair }
 
-// LogRepair is what a repair of the log found and did.
+// LogRepair is the result of a repair of the log.
 type LogRepair struct {
 	DryRun        bool              `json:"dry_run"`
-	Missing       uint64            `json:"missing" doc:"events that had left the log unknown to anybody"`
-	Left          uint64            `json:"left" doc:"of them, those that are still missing"`
+	Missing       uint64            `json:"missing" doc:"events missing from the log although no removal was recorded"`
+	Left          uint64            `json:"left" doc:"how many of these are still missing"`
 	Events        int               `json:"events" doc:"events that only the read model graph holds"`
-	Restored      int               `json:"restored" doc:"of events: written back to the log, or restorable in a dry run"`
-	Inexact       int               `json:"inexact" doc:"of restored: the identity is the same, the content lacks what the read model does not keep"`
+	Restored      int               `json:"restored" doc:"how many of these events were written back to the log or, in a dry run, could be"`
+	Inexact       int               `json:"inexact" doc:"how many of the restored events have the same identity but lack content that the read model does not keep"`
 	Conversations []RepairedHistory `json:"conversations"`
 }
 
-// RepairedHistory is the part of a conversation.
+// RepairedHistory is one conversation's part of a repair.
 type RepairedHistory struct {
 	Tenant       string         `json:"tenant"`
 	Conversation string         `json:"conversation"`
@@ -41,16 +41,16 @@ type RepairedHistory struct {
 
 // Unrestorable is an event that cannot be written back.
 type Unrestorable struct {
-	Seq    uint64 `json:"seq" doc:"that it had in the log"`
+	Seq    uint64 `json:"seq" doc:"its sequence in the log before it was lost"`
 	Kind   string `json:"kind"`
-	ID     string `json:"id" doc:"of the event"`
+	ID     string `json:"id" doc:"id of the event"`
 	Reason string `json:"reason"`
 }
 
 func (a *api) registerRepairLog(h huma.API) {
-	repair := operation("repair-log", http.MethodPost, "/v1/log/repair", "Write back to the log what only the read model holds", "operations", 415, 422, 503)
-	repair.Description = "For a log that has lost events. Conversations that are not deleted are compared; events of which the read model holds the whole are published again with their old identity, " +
-		"and stand at the end of the log. It takes about as long as reading the log and the read model once, and can be repeated."
+	repair := operation("repair-log", http.MethodPost, "/v1/log/repair", "Write events back to the log that only the read model holds", "operations", 415, 422, 503)
+	repair.Description = "For a log that has lost events. Compares all conversations that are not deleted; events that the read model holds in full are published again with their old identity, " +
+		"at the end of the log. A repair takes about as long as reading the log and the read model once, and can be repeated."
 	huma.Register(h, repair, a.repairLog)
 }
 

@@ -13,44 +13,44 @@ import (
 
 type retryInput struct{ Body RetryRequest }
 
-// RetryRequest says what is to be tried again: one of seq, conversation and all.
+// RetryRequest says what to retry. Exactly one of seq, conversation and all is required.
 type RetryRequest struct {
 	Seq          uint64 `json:"seq,omitempty" doc:"the conversation of the event at this sequence"`
 	Conversation string `json:"conversation,omitempty" doc:"this conversation of the tenant"`
-	All          bool   `json:"all,omitempty" doc:"each conversation with such events, page by page"`
-	Tenant       string `json:"tenant,omitempty" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
+	All          bool   `json:"all,omitempty" doc:"all conversations with such events, page by page"`
+	Tenant       string `json:"tenant,omitempty" maxLength:"128" doc:"only events of this tenant; all tenants if absent"`
 	Projection   string `json:"projection,omitempty" enum:"graph,files,summaries,embeddings" doc:"only in this projection"`
 	Class        string `json:"class,omitempty" enum:"invalid,error" doc:"only conversations with events of this class"`
-	After        uint64 `json:"after,omitempty" doc:"with all: next_after of the page before"`
-	Limit        int    `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"with all: at most so many events of each projection"`
+	After        uint64 `json:"after,omitempty" doc:"with all: next_after of the previous page"`
+	Limit        int    `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"with all: maximum number of events of each projection"`
 }
 
 type retryOutput struct{ Body Retry }
 
-// Retry is what came of a retry.
+// Retry is the result of a retry.
 type Retry struct {
 	Conversations []RetriedConversation `json:"conversations"`
-	Applied       int                   `json:"applied" doc:"skipped events that were applied now"`
+	Applied       int                   `json:"applied" doc:"skipped events that have now been applied"`
 	Failed        int                   `json:"failed" doc:"events that failed again, or could not be tried"`
-	NextAfter     uint64                `json:"next_after,omitempty" doc:"after of the next page; absent if this was the last"`
+	NextAfter     uint64                `json:"next_after,omitempty" doc:"pass it as after to get the next page; absent if this was the last"`
 }
 
-// RetriedConversation is what came of one conversation in one projection.
+// RetriedConversation is the result for one conversation in one projection.
 type RetriedConversation struct {
 	Projection   string `json:"projection"`
 	Tenant       string `json:"tenant"`
-	Conversation string `json:"conversation" doc:"empty if an event names none"`
+	Conversation string `json:"conversation" doc:"empty if the event names none"`
 	Retried      int    `json:"retried" doc:"events of it that were skipped before"`
-	Applied      int    `json:"applied" doc:"of these, how many were applied now"`
+	Applied      int    `json:"applied" doc:"how many of these have now been applied"`
 	Failed       int    `json:"failed" doc:"events of it that failed again, or could not be tried"`
 	Error        string `json:"error,omitempty" doc:"why it could not be tried"`
 }
 
-// target is a conversation to make anew in one read model.
+// target is a conversation to repair in one read model.
 type target struct {
 	model
 	id  events.ConversationID // empty if the event names none
-	seq uint64                // of the event for which it is one
+	seq uint64                // sequence of the failed event
 }
 
 func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
@@ -79,7 +79,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 	return out, a.retryAll(ctx, targets, &out.Body)
 }
 
-// targets are the conversations to make anew. It returns a problem.
+// targets returns the conversations to repair. Its error is a problem document.
 func (a *api) targets(ctx context.Context, r *RetryRequest, models []model, out *Retry) ([]target, error) {
 	var list []target
 	for _, m := range models {
@@ -109,13 +109,13 @@ func (a *api) targets(ctx context.Context, r *RetryRequest, models []model, out 
 	case len(list) == 0 && r.Seq > 0:
 		return nil, notListed(r.Seq)
 	case len(list) == 0:
-		return nil, huma.Error404NotFound("no projection lists such an event of this conversation: mneme failed list shows which they do")
+		return nil, huma.Error404NotFound("no projection has such a failed event of this conversation: mneme failed list shows them")
 	}
 	return list, nil
 }
 
-// unique leaves out what comes on the next page, and conversations that this page or one
-// before it has named already.
+// unique leaves out events of the next page, and conversations that this page or an
+// earlier one has already named.
 func (a *api) unique(ctx context.Context, r *RetryRequest, list []target, end uint64) (once []target, err error) {
 	type name struct {
 		projection string
@@ -141,20 +141,20 @@ func (a *api) unique(ctx context.Context, r *RetryRequest, list []target, end ui
 	return once, nil
 }
 
-// retryAll makes conversations anew. It returns a problem if none could be tried since
-// nobody drives their partitions.
+// retryAll repairs conversations. It returns a problem if none could be tried because
+// no process drives their partitions.
 func (a *api) retryAll(ctx context.Context, targets []target, out *Retry) error {
 	type owner struct {
 		projection string
 		partition  int
 	}
-	away := map[owner]error{} // who does not answer for one conversation is not asked for the next
+	away := map[owner]error{} // a process that did not answer once is not asked again
 	tried := false
 	var first error
 	for _, t := range targets {
 		c := RetriedConversation{Projection: t.name, Tenant: t.id.Tenant, Conversation: t.id.ID, Retried: 1}
 		if t.id.ID == "" {
-			c.Failed, c.Error = 1, fmt.Sprintf("the event at sequence %d names no conversation that could be made anew: publish it again, corrected", t.seq)
+			c.Failed, c.Error = 1, fmt.Sprintf("the event at sequence %d names no conversation, so there is nothing to repair: publish a corrected event", t.seq)
 			tried = true
 		} else {
 			at := owner{t.name, a.Log.PartitionOf(t.id.Tenant, t.id.ID)}
@@ -199,23 +199,23 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 	if err != nil {
 		return err
 	}
-	// What the log lost since is neither.
+	// Events that the log has lost since count as neither.
 	c.Failed, c.Applied = failed, min(max(c.Retried-failed, 0), applied)
 	return nil
 }
 
-// notTried says what to do if a conversation could not be made anew.
+// notTried explains why a conversation could not be repaired, and what to do.
 func notTried(err error, name string) string {
 	switch {
 	case errors.Is(err, projection.ErrUnheld):
 		program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer", "embeddings": "summarizer"}[name]
-		return err.Error() + ": start " + program + ", or mneme up; mneme status shows who drives what"
+		return err.Error() + ": start " + program + ", or mneme up; mneme status shows which process drives each partition"
 	case errors.Is(err, projection.ErrElsewhere):
-		return err.Error() + ": the partition moves to another process, try again"
+		return err.Error() + ": the partition is moving to another process, try again"
 	case errors.Is(err, projection.ErrNotRunning):
 		return err.Error() + ": see mneme status"
 	case errors.Is(err, projection.ErrTooLarge):
-		return err.Error() // which says what to do; to try again would not help
+		return err.Error() // it says what to do; trying again would not help
 	}
-	return err.Error() + ": try again; mneme status shows whether the projection stands still"
+	return err.Error() + ": try again; mneme status shows whether the projection makes progress"
 }

@@ -17,7 +17,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 )
 
-// unreadable publishes over NATS what is no event, and returns its sequence.
+// unreadable publishes an invalid event over NATS and returns its sequence.
 func (b *bundle) unreadable(subject, body string) uint64 {
 	b.t.Helper()
 	conn, err := nats.Connect(b.NATSURL())
@@ -45,7 +45,7 @@ func (b *bundle) retry(status int, r httpapi.RetryRequest, answer any) {
 	b.do(status, http.MethodPost, "/v1/retries", map[string]string{"Content-Type": "application/json"}, body, answer)
 }
 
-func TestASkippedEventIsShownAsTheLogHoldsIt(t *testing.T) {
+func TestAFailedEventIsShownUnchanged(t *testing.T) {
 	b := setup(t)
 	seq := b.unreadable("mneme.default.c1.message_created", "{")
 	binary := b.unreadable("mneme.default.c1.message_created", "\xff\xfe")
@@ -101,7 +101,7 @@ func TestFailedEventsAreFiltered(t *testing.T) {
 	require.Contains(t, p.Detail, "tenant")
 }
 
-func TestWhatIsTriedAgainIsAppliedOrFailsAgain(t *testing.T) {
+func TestRetriedEventsAreAppliedOrFailAgain(t *testing.T) {
 	t.Parallel()
 	config := service.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
 	up := func() *bundle {
@@ -116,7 +116,7 @@ func TestWhatIsTriedAgainIsAppliedOrFailsAgain(t *testing.T) {
 	b.awaitSeq("good", good)
 	require.NoError(t, b.Close())
 
-	// Something that an earlier build could not apply, and this one can.
+	// An event that an earlier build could not apply but this one can.
 	db, err := sql.Open("sqlite", filepath.Join(config.Data, "models", "graph-1.db"))
 	require.NoError(t, err)
 	_, err = db.Exec("INSERT INTO failed (seq, tenant, conversation, event_id, type, class, reason) VALUES (?, 'default', 'good', '1', 'x', 'error', 'no room')", good)
@@ -154,7 +154,7 @@ func TestWhatIsTriedAgainIsAppliedOrFailsAgain(t *testing.T) {
 		require.NotEqual(t, old[i], b.tag(path), "as much was applied as before, but it may be something else")
 	}
 
-	// Page by page it comes to an end, and to the same.
+	// Retrying page by page ends, with the same result.
 	applied, failed := 0, 0
 	for request := (httpapi.RetryRequest{All: true, Limit: 1}); ; {
 		r = httpapi.Retry{}

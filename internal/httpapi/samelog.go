@@ -13,8 +13,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// sameLogFor is how long a read model that was found to be made from this log is taken to
-// be: the log can be replaced under a server that runs.
+// sameLogFor is how long the result of a comparison with the log stays valid. It is short
+// because the log can be replaced while the server runs.
 const sameLogFor = time.Second
 
 // differsFor is how long a checkpoint has to differ from the log.
@@ -26,10 +26,10 @@ type sameLogs struct {
 	at   map[string]time.Time
 }
 
-// sameLog is a problem if a model was made from another log than this one, or from one
-// that has lost its end since: its position then says nothing of what it has applied of
-// this log, and a read of one's own write would be answered from old rows. Its projector
-// halts for the same reason, but it may run elsewhere, or not at all.
+// sameLog returns a problem if a model was built from a different log, or if the log has
+// since lost its end. The model's position then says nothing about this log, and reads
+// with at_least would return old rows. The projector halts for the same reason, but it
+// may run elsewhere, or not at all.
 func (a *api) sameLog(ctx context.Context, m model, partition int) error {
 	key := fmt.Sprint(m.name, " ", m.generation, " ", partition)
 	a.same.lock.Lock()

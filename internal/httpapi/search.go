@@ -9,14 +9,14 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// Found is a message that a search has found.
+// Found is a message that a search found.
 type Found struct {
 	Row
 	MessageID string `json:"message_id"`
 	Role      string `json:"role" enum:"user,assistant,system"`
 	Speaker   string `json:"speaker,omitempty"`
 	Session   string `json:"session,omitempty"`
-	Text      string `json:"text" doc:"its content, or what stands around its best passage, with […] where something is left out"`
+	Text      string `json:"text" doc:"its content, or an excerpt around its best passage, with […] for omissions"`
 	window.Match
 }
 
@@ -25,23 +25,23 @@ type searchConversationInput struct {
 	AsOfParam
 	WaitParams
 	EmbeddedParam
-	Query    string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what is searched for, in words"`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"messages at most"`
-	MaxChars int    `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"of the text of each message, in Unicode code points"`
+	Query    string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what to search for, in words"`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"maximum number of messages"`
+	MaxChars int    `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"maximum length of the text of each message, in Unicode code points"`
 }
 
 type searchConversationOutput struct {
 	Body struct {
-		Messages  []Found `json:"messages" doc:"the best first"`
-		Embedding string  `json:"embedding_model,omitempty" doc:"that took part in the ranking; absent if words alone did"`
-		Missing   string  `json:"embedding_missing,omitempty" doc:"what of the meaning did not take part in the ranking, and why"`
+		Messages  []Found `json:"messages" doc:"best first"`
+		Embedding string  `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
+		Missing   string  `json:"embedding_missing,omitempty" doc:"which embeddings did not take part in the ranking, and why"`
 		Embedded  uint64  `json:"embedded_up_to,omitempty" doc:"sequence of the last message whose vectors took part; absent with built-in embeddings, which all messages have"`
 	}
 }
 
 func (a *api) registerSearch(h huma.API) {
 	op := operation("search-conversation", http.MethodGet, "/v1/conversations/{id}/search", "Search the messages of a conversation", "messages", 404, 422, 503, 504)
-	op.Description = "Messages are ranked by their words and their meaning, by what stands around them, and by who and when the query names: as the context ranks the relevant past. Results of tools are not searched."
+	op.Description = "Messages are ranked like the relevant past of a context: by their words, their meaning and their surroundings, and by the speaker or time that the query names. Tool results are not searched."
 	huma.Register(h, op, a.searchConversation)
 	a.registerSearchAll(h)
 }

@@ -10,25 +10,25 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// FoundConversation is a conversation that a search has found.
+// FoundConversation is a conversation that a search found.
 type FoundConversation struct {
 	Conversation
 	window.ConversationMatch
-	Messages []Found `json:"messages" doc:"what it says that fits best, the best first"`
+	Messages []Found `json:"messages" doc:"its best matching messages, best first"`
 }
 
-// FoundParams say how much of what is found is shown.
+// FoundParams limit how much of the results is shown.
 type FoundParams struct {
-	Limit    int `query:"limit" minimum:"1" maximum:"50" default:"10" doc:"conversations at most"`
-	Messages int `query:"messages" minimum:"0" maximum:"12" default:"3" doc:"messages of each conversation at most"`
-	MaxChars int `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"of the text of each message, in Unicode code points"`
+	Limit    int `query:"limit" minimum:"1" maximum:"50" default:"10" doc:"maximum number of conversations"`
+	Messages int `query:"messages" minimum:"0" maximum:"12" default:"3" doc:"maximum number of messages of each conversation"`
+	MaxChars int `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"maximum length of the text of each message, in Unicode code points"`
 }
 
 type searchInput struct {
 	TenantParam
 	WaitAllParams
 	FoundParams
-	Query string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what is searched for, in words"`
+	Query string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what to search for, in words"`
 }
 
 type similarInput struct {
@@ -39,18 +39,18 @@ type similarInput struct {
 
 type foundOutput struct {
 	Body struct {
-		Conversations []FoundConversation `json:"conversations" doc:"the best first"`
-		Embedding     string              `json:"embedding_model,omitempty" doc:"that took part in the ranking; absent if words alone did"`
+		Conversations []FoundConversation `json:"conversations" doc:"best first"`
+		Embedding     string              `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
 	}
 }
 
 func (a *api) registerSearchAll(h huma.API) {
 	all := operation("search", http.MethodGet, "/v1/search", "Search all conversations", "conversations", 422, 503, 504)
-	all.Description = "Finds conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best messages and of those they began with. " +
-		"Up to 50 conversations are ranked. Results of tools are not searched."
+	all.Description = "Finds conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best and their first messages. " +
+		"Up to 50 conversations are ranked. Tool results are not searched."
 	huma.Register(h, all, a.searchAll)
-	similar := operation("similar-conversations", http.MethodGet, "/v1/conversations/{id}/similar", "Conversations like this one", "conversations", 404, 422, 503, 504)
-	similar.Description = "All conversations are searched for what this one is about: its title, what its user asked for first, and its newest summary or else what its user said last."
+	similar := operation("similar-conversations", http.MethodGet, "/v1/conversations/{id}/similar", "List conversations like this one", "conversations", 404, 422, 503, 504)
+	similar.Description = "Searches all conversations for what this one is about: its title, what its user asked for first, and its newest summary or, without one, what its user said last."
 	huma.Register(h, similar, a.similar)
 }
 
@@ -90,8 +90,8 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Indexes.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: about, Except: in.ID, Fresh: in.AtLeast != 0})
 }
 
-// beginFind admits a search. Only one that waited has an ETag: another may lack what a store
-// indexes a moment after it is applied, at the same positions.
+// beginFind admits a search. Only a search with at_least gets an ETag: without it, at the
+// same positions, the answer may lack events that the store has applied but not yet indexed.
 func (a *api) beginFind(ctx context.Context, wait WaitAllParams, m model) error {
 	if wait.AtLeast != 0 {
 		if err := a.unchangedList(ctx, m); err != nil {
@@ -101,7 +101,7 @@ func (a *api) beginFind(ctx context.Context, wait WaitAllParams, m model) error 
 	return a.admitRead(ctx)
 }
 
-// find answers with the conversations that a query finds.
+// find returns the conversations that a query finds.
 func (a *api) find(ctx context.Context, source window.TenantSource, tenant string, shown FoundParams, q window.ConversationQuery) (*foundOutput, error) {
 	q.Limit = shown.Limit
 	found, model, err := window.SearchAll(ctx, source, window.TenantQuery{Tenant: tenant, ConversationQuery: q, Messages: shown.Messages, MaxChars: shown.MaxChars})

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// foundConversations reads an answer of a search, and the ids in it.
+// foundConversations runs a search and returns the ids and the conversations found.
 func (b *bundle) foundConversations(path string) (ids []string, list []httpapi.FoundConversation) {
 	b.t.Helper()
 	var answer struct {
@@ -30,7 +30,7 @@ func (b *bundle) foundConversations(path string) (ids []string, list []httpapi.F
 	return ids, answer.Conversations
 }
 
-func TestAllConversationsOfATenantAreSearched(t *testing.T) {
+func TestSearchCoversAllConversationsOfATenant(t *testing.T) {
 	b := setup(t)
 	b.batch("rome", &events.ConversationStarted{Title: "A journey"}, message("m1", "user", "Where is the hotel in Rome?"), message("m2", "assistant", "Near the Tiber."))
 	last := b.batch("garden", message("m1", "user", "Plan the garden."), message("m2", "assistant", "With a hotel for insects?"), call("k", "Read", `{"file_path":"/rome"}`), result("k", "zebra", true))
@@ -61,9 +61,9 @@ func TestAllConversationsOfATenantAreSearched(t *testing.T) {
 	require.Equal(t, []string{"garden"}, ids)
 }
 
-func TestASearchThatWaitsFindsWhatWasJustPublished(t *testing.T) {
+func TestSearchHonorsAtLeast(t *testing.T) {
 	b := setup(t)
-	for i := range 20 { // of several partitions
+	for i := range 20 { // in several partitions
 		id := fmt.Sprint("c", i)
 		last := b.batch(id, message("m", "user", fmt.Sprint("zebra", i)))
 		ids, _ := b.foundConversations(fmt.Sprintf("/v1/search?query=zebra%d&at_least=%d", i, last))
@@ -71,17 +71,17 @@ func TestASearchThatWaitsFindsWhatWasJustPublished(t *testing.T) {
 	}
 }
 
-func TestConversationsLikeOneAreFoundAsSoonAsTheyAreWaitedFor(t *testing.T) {
+func TestSimilarHonorsAtLeast(t *testing.T) {
 	b := setup(t)
 	b.batch("c", message("m", "user", "zebra"))
-	for i := range 20 { // of several partitions
+	for i := range 20 { // in several partitions
 		last := b.batch(fmt.Sprint("c", i), message("m", "user", "zebra"))
 		ids, _ := b.foundConversations(fmt.Sprintf("/v1/conversations/c/similar?limit=50&at_least=%d", last))
 		require.Len(t, ids, i+1)
 	}
 }
 
-func TestOnlyASearchThatWaitedHasAnETag(t *testing.T) {
+func TestOnlySearchesWithAtLeastHaveAnETag(t *testing.T) {
 	b := setup(t)
 	last := b.batch("c", message("m1", "user", "zebra"))
 	for _, path := range []string{"/v1/search?query=zebra", "/v1/conversations/c/similar?limit=1"} {
@@ -91,7 +91,7 @@ func TestOnlyASearchThatWaitedHasAnETag(t *testing.T) {
 		require.NotEmpty(t, tag)
 		status, _, _ = b.ask(waits, tag)
 		require.Equal(t, http.StatusNotModified, status)
-		b.do(http.StatusOK, http.MethodGet, path, map[string]string{"If-None-Match": tag}, nil, nil) // more may be found without another event
+		b.do(http.StatusOK, http.MethodGet, path, map[string]string{"If-None-Match": tag}, nil, nil) // a later answer may find more without a new event
 	}
 	status, old, _ := b.ask(fmt.Sprintf("/v1/search?query=zebra&at_least=%d", last), "")
 	require.Equal(t, http.StatusOK, status)
@@ -100,7 +100,7 @@ func TestOnlyASearchThatWaitedHasAnETag(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 }
 
-func TestConversationsLikeOneAreFoundWithoutIt(t *testing.T) {
+func TestSimilarExcludesTheConversationItself(t *testing.T) {
 	b := setup(t)
 	for _, id := range []string{"one", "two"} {
 		b.batch(id, message("m1", "user", "The parser fails on paths with quotes, in "+id), message("m2", "assistant", "I fix the parser."))
@@ -120,7 +120,7 @@ func TestConversationsLikeOneAreFoundWithoutIt(t *testing.T) {
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/two/similar", nil, "")
 }
 
-func TestASearchThatIsWrongIsRefused(t *testing.T) {
+func TestInvalidSearchesAreRefused(t *testing.T) {
 	b := setup(t)
 	b.batch("c", message("m1", "user", "hello"))
 	for path, location := range map[string]string{

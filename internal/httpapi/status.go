@@ -17,17 +17,17 @@ type Status struct {
 	Stream struct {
 		Head       uint64 `json:"head" doc:"last sequence"`
 		Messages   uint64 `json:"messages"`
-		Missing    uint64 `json:"missing" doc:"events that left the log although nobody recorded that they were removed: see mneme repair log"`
+		Missing    uint64 `json:"missing" doc:"events missing from the log although no removal was recorded: see mneme repair log"`
 		Bytes      uint64 `json:"bytes"`
 		Partitions int    `json:"partitions"`
-		Error      string `json:"error,omitempty" doc:"why the log takes no writes; known only where the log's server runs in the same process"`
+		Error      string `json:"error,omitempty" doc:"why the log accepts no writes; known only if the log's server runs in the same process"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
-	Rebuilds    []Rebuild          `json:"rebuilds" doc:"those under way, and the last of each projection if it failed or its record can't be read"`
-	Processes   []ProcessStatus    `json:"processes" doc:"those that work with this log, by name"`
-	// ProcessesError is why others could not be asked for.
-	ProcessesError string       `json:"processes_error,omitempty" doc:"why the processes are not known, this one apart"`
-	Version        version.Info `json:"version" doc:"of the program that answers"`
+	Rebuilds    []Rebuild          `json:"rebuilds" doc:"the running rebuilds, and the last one of each projection if it failed or its record can't be read"`
+	Processes   []ProcessStatus    `json:"processes" doc:"the processes that work with this log, by name"`
+	// ProcessesError says why the other processes could not be listed.
+	ProcessesError string       `json:"processes_error,omitempty" doc:"why the processes other than this one are unknown"`
+	Version        version.Info `json:"version" doc:"version of the program that answers"`
 }
 
 // ProjectionStatus is the state of one partition of one projection.
@@ -36,34 +36,34 @@ type ProjectionStatus struct {
 	Store      string  `json:"store"`
 	Generation int     `json:"generation"`
 	Partition  int     `json:"partition"`
-	State      string  `json:"state" enum:"absent,unavailable,damaged,idle,catching up,live,halted" doc:"absent: nothing was written yet; unavailable: the server of the read model does not answer; damaged: its file can't be read, a rebuild replaces it; idle: no process drives it"`
+	State      string  `json:"state" enum:"absent,unavailable,damaged,idle,catching up,live,halted" doc:"absent: nothing was written yet; unavailable: the read model's server does not answer; damaged: its file can't be read, a rebuild replaces it; idle: no process drives it"`
 	Checkpoint uint64  `json:"checkpoint" doc:"last sequence applied"`
-	Lag        uint64  `json:"lag" doc:"events of the partition that are not applied yet; at most this many, if only the log's head is known"`
+	Lag        uint64  `json:"lag" doc:"events of the partition that are not applied yet; an upper bound if only the log's head is known"`
 	Applied    uint64  `json:"applied" doc:"events that changed the read model"`
 	Duplicates uint64  `json:"duplicates" doc:"known events that were dropped"`
-	Failed     int     `json:"failed" doc:"events that were skipped, of all partitions: see mneme failed list"`
-	Holder     string  `json:"holder,omitempty" doc:"process that drives the partition; absent if none is known to"`
+	Failed     int     `json:"failed" doc:"skipped events of all partitions: see mneme failed list"`
+	Holder     string  `json:"holder,omitempty" doc:"process that drives the partition; absent if none is known"`
 	Epoch      uint64  `json:"epoch" doc:"how often the partition was taken over"`
-	Rate       float64 `json:"rate" doc:"events a second that went through the projection, over the last seconds"`
-	Retries    uint64  `json:"retries" doc:"how often its process has waited for a store or a server since it began"`
+	Rate       float64 `json:"rate" doc:"events per second that the projection processed over the last seconds"`
+	Retries    uint64  `json:"retries" doc:"how often its process has waited for a store or a server since it started"`
 	Error      string  `json:"error,omitempty"`
 }
 
-// ProcessStatus is what a process says of itself, which it does twice a second.
+// ProcessStatus is what a process announces about itself, twice a second.
 type ProcessStatus struct {
-	Name       string            `json:"name" doc:"host and a suffix that is another one at each start"`
-	Program    string            `json:"program,omitempty" doc:"absent if the process is of a build that does not tell"`
+	Name       string            `json:"name" doc:"host name and a suffix that changes at each start"`
+	Program    string            `json:"program,omitempty" doc:"absent if the process is of an older build that does not report it"`
 	Version    string            `json:"version,omitempty"`
 	Started    string            `json:"started,omitempty" format:"date-time" doc:"by the clock of its machine"`
-	State      string            `json:"state" enum:"unknown,serving,idle,catching up,live,halted" doc:"of a process with several partitions that of the worst; idle: it stands by; unknown: it does not tell"`
+	State      string            `json:"state" enum:"unknown,serving,idle,catching up,live,halted" doc:"the worst state of its partitions; idle: on standby; unknown: it does not report one"`
 	Lag        uint64            `json:"lag"`
-	Rate       float64           `json:"rate" doc:"events a second"`
+	Rate       float64           `json:"rate" doc:"events per second"`
 	Retries    uint64            `json:"retries"`
-	Error      string            `json:"error,omitempty" doc:"of one of its partitions"`
-	Partitions []DrivenPartition `json:"partitions" doc:"that it drives, or is halted on"`
+	Error      string            `json:"error,omitempty" doc:"error of one of its partitions"`
+	Partitions []DrivenPartition `json:"partitions" doc:"the partitions that it drives or is halted on"`
 }
 
-// DrivenPartition is what a process says of a partition.
+// DrivenPartition is what a process announces about a partition.
 type DrivenPartition struct {
 	Store      string  `json:"store"`
 	Projection string  `json:"projection"`
@@ -106,8 +106,8 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	if out.Body.Rebuilds, err = a.underWay(ctx); err != nil {
 		return nil, err
 	}
-	// Asked for last: what was published meanwhile may be applied already, and no checkpoint
-	// may lie beyond the head.
+	// Read the log's state last: events published meanwhile may already be applied, and no
+	// checkpoint may exceed the head.
 	state, err := a.Log.State(ctx)
 	if err != nil {
 		return nil, a.problem(err)
@@ -117,22 +117,22 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	return out, nil
 }
 
-// underWay are the rebuilds that are not done.
+// underWay returns the rebuilds that are not done.
 func (a *api) underWay(ctx context.Context) ([]Rebuild, error) {
 	if a.Rebuilds == nil {
 		return []Rebuild{}, nil
 	}
 	list, err := a.Rebuilds.List(ctx)
-	if err != nil && !errors.Is(err, projection.ErrUnavailable) { // which the projections say
+	if err != nil && !errors.Is(err, projection.ErrUnavailable) { // the projections report it
 		return nil, a.problem(err)
 	}
 	return each(slices.DeleteFunc(list, func(p rebuild.Progress) bool { return p.State == rebuild.Serving }), rebuildOf), nil
 }
 
-// projectionStatus is the status of a read model; known tells whether all processes are.
+// projectionStatus returns the status of a read model; known says whether all processes are known.
 func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection.Cluster, known bool) ([]ProjectionStatus, error) {
 	running := cluster.Statuses(a.buildOf(m))
-	if a.States != nil { // which say more
+	if a.States != nil { // they say more than the checkpoints
 		for _, s := range a.States() {
 			if s.Build == a.buildOf(m) {
 				running = append(running, s)
@@ -176,13 +176,13 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 	return list, nil
 }
 
-// isUnreadable tells whether a read model can't say how it is.
+// isUnreadable reports whether the status of a read model can't be read from it.
 func isUnreadable(err error) bool {
 	return errors.Is(err, projection.ErrUnavailable) || errors.Is(err, projection.ErrDamaged)
 }
 
-// unreadable is the status of a read model whose server does not answer, or whose file is
-// damaged: what this process remembers of it, if it writes it.
+// unreadable returns the status of a read model whose server does not answer, or whose file
+// is damaged. If this process writes it, the status has what the process remembers.
 func (a *api) unreadable(m model, running []projection.Status, err error) (list []ProjectionStatus) {
 	status := ProjectionStatus{Name: m.name, Store: a.Store, Generation: m.generation, State: "unavailable", Error: err.Error()}
 	if errors.Is(err, projection.ErrDamaged) {
@@ -201,7 +201,7 @@ func (a *api) unreadable(m model, running []projection.Status, err error) (list 
 	return list
 }
 
-// processes are those of a cluster, with what they hold.
+// processes returns the processes of a cluster with the partitions that they hold.
 func processes(cluster *projection.Cluster) []ProcessStatus {
 	list := []ProcessStatus{}
 	for _, m := range cluster.Members {
@@ -233,10 +233,11 @@ func processes(cluster *projection.Cluster) []ProcessStatus {
 	return list
 }
 
-// stateUnknown is that of what nobody tells about: the process is of another build.
+// stateUnknown is the state of a process, or of its partition, that does not report one,
+// because it is of another build.
 const stateUnknown = "unknown"
 
-// severity orders states: a process is in the worst of its partitions.
+// severity orders states: a process has the worst state of its partitions.
 var severity = map[string]int{stateUnknown: 1, string(projection.StateLive): 2, string(projection.StateCatchingUp): 3, string(projection.StateHalted): 4}
 
 func (p *ProcessStatus) add(d DrivenPartition) {

@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/events"
 )
 
-func TestBodiesThatTwoReadersUnderstandDifferentlyAreRefused(t *testing.T) {
+func TestAmbiguousJSONIsRefused(t *testing.T) {
 	t.Parallel()
 	b, _ := up(t)
 	b.create(`{"id":"c"}`)
@@ -37,7 +37,7 @@ func TestBodiesThatTwoReadersUnderstandDifferentlyAreRefused(t *testing.T) {
 	require.Equal(t, "pair 😀", b.show(url.PathEscape("pair 😀"), b.head()).ID)
 }
 
-func TestMediaTypesHaveNoCase(t *testing.T) {
+func TestMediaTypesIgnoreCase(t *testing.T) {
 	t.Parallel()
 	b, _ := up(t)
 	for i, contentType := range []string{"APPLICATION/JSON", "Application/Json; Charset=UTF-8"} {
@@ -48,7 +48,7 @@ func TestMediaTypesHaveNoCase(t *testing.T) {
 	b.do(http.StatusOK, http.MethodPost, "/v1/import", map[string]string{"Content-Type": "APPLICATION/X-NDJSON"}, structured("c", "3", message("m3", "user", "x")), nil)
 }
 
-func TestTimesOfAQueryAreReadAsRFC3339AllowsThem(t *testing.T) {
+func TestQueryTimesMayBeAnyRFC3339Form(t *testing.T) {
 	t.Parallel()
 	b, _ := up(t)
 	for _, at := range []string{"2026-01-31t15:04:05z", "2016-12-31T23:59:60Z", "2026-01-31t15:04:05.5%2b01:00", "2026-01-31T15:04:05Z"} {
@@ -65,7 +65,7 @@ func TestTimesOfAQueryAreReadAsRFC3339AllowsThem(t *testing.T) {
 	require.Equal(t, "2016-12-31T23:59:59.999999999Z", stored.Time)
 }
 
-func TestAnIdentifierOfAnEventIsNotCutInTheMiddleOfACharacter(t *testing.T) {
+func TestHalfASurrogatePairInAnIDIsRefused(t *testing.T) {
 	t.Parallel()
 	b, _ := up(t)
 	for _, body := range []string{
@@ -77,7 +77,7 @@ func TestAnIdentifierOfAnEventIsNotCutInTheMiddleOfACharacter(t *testing.T) {
 	}
 }
 
-func TestNoSequenceIsZero(t *testing.T) {
+func TestSequenceZeroIsRefused(t *testing.T) {
 	t.Parallel()
 	b, _ := up(t)
 	seq := b.publish(structured("c", "1", message("m", "user", "x"))).Seq

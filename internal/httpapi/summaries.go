@@ -18,13 +18,13 @@ import (
 type Summary struct {
 	Row
 	SummaryID    string   `json:"summary_id"`
-	Level        int      `json:"level" doc:"1 summarises turns, each higher level the summaries of the one below"`
-	FirstSeq     uint64   `json:"first_seq" doc:"the range of sequences that it covers"`
+	Level        int      `json:"level" doc:"level 1 summarizes turns, each higher level the summaries of the level below"`
+	FirstSeq     uint64   `json:"first_seq" doc:"first sequence of the range that it covers"`
 	LastSeq      uint64   `json:"last_seq"`
 	FirstTurn    int      `json:"first_turn"`
 	LastTurn     int      `json:"last_turn"`
 	TurnCount    int      `json:"turn_count"`
-	Children     []string `json:"children" doc:"the summaries that it consolidates, oldest first; none at level 1, whose range is that of messages"`
+	Children     []string `json:"children" doc:"the summaries that it consolidates, oldest first; none at level 1, which covers messages"`
 	Supersedes   string   `json:"supersedes,omitempty" doc:"the older revision of the same range"`
 	Conversation string   `json:"conversation" doc:"what was said"`
 	Actions      string   `json:"actions,omitempty" doc:"what was done"`
@@ -33,10 +33,10 @@ type Summary struct {
 	Files        []string `json:"files"`
 	Tools        []string `json:"tools"`
 	Method       string   `json:"method" enum:"llm,extractive"`
-	Fallback     string   `json:"fallback_reason,omitempty" doc:"why the model that was configured did not write it"`
+	Fallback     string   `json:"fallback_reason,omitempty" doc:"why the configured model did not write it"`
 	Model        string   `json:"model,omitempty"`
 	PromptHash   string   `json:"prompt_hash,omitempty"`
-	CharsIn      int      `json:"chars_in" doc:"characters that it was written from"`
+	CharsIn      int      `json:"chars_in" doc:"characters of the text that it summarizes"`
 	CharsOut     int      `json:"chars_out" doc:"characters of its text in a context"`
 	Frontier     bool     `json:"frontier" doc:"no higher summary consolidates it"`
 	Superseded   bool     `json:"superseded" doc:"there is a newer revision"`
@@ -63,7 +63,7 @@ type summariesInput struct {
 type summariesOutput struct {
 	Body struct {
 		Summaries  []Summary `json:"summaries" doc:"in the order in which they were written"`
-		NextCursor string    `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+		NextCursor string    `json:"next_cursor,omitempty" doc:"cursor of the next page; absent if there is none"`
 	}
 }
 
@@ -76,16 +76,16 @@ type summaryInput struct {
 
 type summaryOutput struct{ Body Summary }
 
-// SummarizeParams say which conversation is to be summarised.
+// SummarizeParams name the conversation to summarize.
 type SummarizeParams struct {
 	ConversationParam
-	WaitMS int `query:"wait_ms" minimum:"1" maximum:"600000" default:"120000" doc:"how long to wait for it, in milliseconds; what is under way goes on after that"`
+	WaitMS int `query:"wait_ms" minimum:"1" maximum:"600000" default:"120000" doc:"how long to wait for the result, in milliseconds; the work continues after that"`
 }
 
 type resummarizeInput struct {
 	SummarizeParams
 	Level     int  `query:"level" minimum:"0" maximum:"1000" doc:"only summaries of this level; 0 means all"`
-	Fallbacks bool `query:"fallbacks" doc:"only those that a model was to write and did not"`
+	Fallbacks bool `query:"fallbacks" doc:"only summaries that a model should have written but did not"`
 }
 
 type summarizeOutput struct {
@@ -93,11 +93,11 @@ type summarizeOutput struct {
 	Body   Summarized
 }
 
-// Summarized is what the summarizer wrote for a request.
+// Summarized is the summarizer's answer to a request.
 type Summarized struct {
 	Written []string `json:"written" doc:"summary_ids, or tool_call_ids of the results that were condensed; empty if there was nothing to do"`
-	Kept    int      `json:"kept" doc:"that the model could not write again, and that stay as they are"`
-	Pending bool     `json:"pending,omitempty" doc:"wait_ms were not enough; it goes on, and nothing else of this answer is known yet"`
+	Kept    int      `json:"kept" doc:"number of summaries that the model could not rewrite; they stay as they are"`
+	Pending bool     `json:"pending,omitempty" doc:"wait_ms was too short; the work continues, and the rest of this answer is not known yet"`
 }
 
 func (a *api) registerSummaries(h huma.API) {
@@ -105,22 +105,22 @@ func (a *api) registerSummaries(h huma.API) {
 	list.Description = pagesDoc
 	huma.Register(h, list, a.summaries)
 	huma.Register(h, operation("show-summary", http.MethodGet, "/v1/conversations/{id}/summaries/{summary_id}", "Show a summary and what it covers", "summaries", 404, 422, 503, 504), a.summary)
-	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarise a conversation now", "summaries", 404, 409, 422, 503)
-	now.Description = "Writes what is due, and a summary of whatever no summary covers, the last turns aside."
+	now := operation("summarize", http.MethodPost, "/v1/conversations/{id}/summarize", "Summarize a conversation now", "summaries", 404, 409, 422, 503)
+	now.Description = "Writes the summaries that are due, and one of everything else that no summary covers, except the last turns."
 	huma.Register(h, mayGoOn(h, now), a.summarize)
 	again := operation("resummarize", http.MethodPost, "/v1/conversations/{id}/resummarize", "Write summaries again", "summaries", 404, 409, 422, 503)
-	again.Description = "Writes a new revision of each summary, which takes the place of the older one; that one stays in the log."
+	again.Description = "Writes a new revision of each summary, which replaces the older one; the log keeps both."
 	huma.Register(h, mayGoOn(h, again), a.resummarize)
-	shorter := operation("condense", http.MethodPost, "/v1/conversations/{id}/condense", "Have large results of tools condensed by a model", "summaries", 404, 409, 422, 503)
+	shorter := operation("condense", http.MethodPost, "/v1/conversations/{id}/condense", "Have a model condense large tool results", "summaries", 404, 409, 422, 503)
 	shorter.Description = "Contexts then show the shorter text; log and graph keep the results as they are."
 	huma.Register(h, mayGoOn(h, shorter), a.condense)
 }
 
-// mayGoOn declares the answer to a request whose work takes longer than it waits.
+// mayGoOn declares the answer to a request whose work takes longer than the request waits.
 func mayGoOn(h huma.API, op huma.Operation) huma.Operation {
 	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Summarized](), true, "Summarized")
-	op.Description += " If that takes longer than wait_ms the answer is 202, and it goes on."
-	op.Responses = map[string]*huma.Response{"202": {Description: "Not done yet: it goes on", Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
+	op.Description += " If that takes longer than wait_ms, the answer is 202 and the work continues."
+	op.Responses = map[string]*huma.Response{"202": {Description: "Not done yet; the work continues", Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
 	return op
 }
 
@@ -184,11 +184,11 @@ func (a *api) condense(ctx context.Context, in *SummarizeParams) (*summarizeOutp
 	return a.ask(ctx, in, summarizer.Request{Do: summarizer.Condense})
 }
 
-// takeover is how long a partition may be without a summarizer while it moves from one to
-// another, or one begins.
+// takeover is how long a partition may lack a summarizer while it moves to another process,
+// or while a summarizer starts.
 const takeover = 4 * time.Second
 
-// ask asks the summarizer, whichever process it is in.
+// ask sends a request to the summarizer, in whichever process it runs.
 func (a *api) ask(ctx context.Context, in *SummarizeParams, q summarizer.Request) (*summarizeOutput, error) {
 	if _, err := a.graph(ctx, in.id(), WaitParams{}, AsOfParam{}); err != nil {
 		return nil, a.problem(err)

@@ -17,12 +17,12 @@ import (
 type ToolCall struct {
 	Row
 	ToolCallID string          `json:"tool_call_id"`
-	MessageID  string          `json:"message_id,omitempty" doc:"the message that the call names"`
+	MessageID  string          `json:"message_id,omitempty" doc:"the message to which the call says it belongs"`
 	ToolName   string          `json:"tool_name"`
-	Arguments  json.RawMessage `json:"arguments,omitempty" doc:"JSON; if it is truncated, a string with the beginning of it"`
+	Arguments  json.RawMessage `json:"arguments,omitempty" doc:"JSON; if truncated, a string with its beginning"`
 	Extent
 	Iteration int         `json:"iteration,omitempty"`
-	Result    *ToolResult `json:"result,omitempty" doc:"absent while there is none"`
+	Result    *ToolResult `json:"result,omitempty" doc:"absent until there is one"`
 }
 
 // ToolResult is a tool result as the API shows it. Extent is that of the result.
@@ -43,7 +43,7 @@ func showUse(u graph.ToolUse) ToolCall {
 		Arguments: json.RawMessage(c.Arguments.Text), Extent: extentOf(c.Arguments), Iteration: c.Iteration,
 	}
 	if shown.Truncated {
-		shown.Arguments, _ = json.Marshal(c.Arguments.Text) // of a string it can't fail
+		shown.Arguments, _ = json.Marshal(c.Arguments.Text) // cannot fail for a string
 	}
 	if u.Result != nil {
 		r := showResult(*u.Result)
@@ -69,7 +69,7 @@ type callsInput struct {
 type callsOutput struct {
 	Body struct {
 		ToolCalls  []ToolCall `json:"tool_calls"`
-		NextCursor string     `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+		NextCursor string     `json:"next_cursor,omitempty" doc:"cursor of the next page; absent if there is none"`
 	}
 }
 
@@ -86,7 +86,7 @@ func (a *api) registerToolCalls(h huma.API) {
 	list := operation("list-tool-calls", http.MethodGet, "/v1/conversations/{id}/tool-calls", "List the tool calls of a conversation with their results", "tool calls", 404, 422, 503, 504)
 	list.Description = pagesDoc
 	huma.Register(h, list, a.toolCalls)
-	show := operation("show-tool-call", http.MethodGet, "/v1/conversations/{id}/tool-calls/{tool_call_id}", "Show a tool call and its result with their whole texts", "tool calls", 404, 422, 503, 504)
+	show := operation("show-tool-call", http.MethodGet, "/v1/conversations/{id}/tool-calls/{tool_call_id}", "Show a tool call and its result with their full texts", "tool calls", 404, 422, 503, 504)
 	huma.Register(h, show, a.toolCall)
 }
 
@@ -141,7 +141,7 @@ func (a *api) toolCall(ctx context.Context, in *callInput) (*callOutput, error) 
 	}
 	if r, ok := results[call.Ref()]; ok {
 		u.Result = &r
-		if !r.Result.Whole() || len(r.Error) > graph.MaxBodyBytes-utf8.UTFMax { // the error may have been cut
+		if !r.Result.Whole() || len(r.Error) > graph.MaxBodyBytes-utf8.UTFMax { // the error text may have been cut
 			p, err := source[*events.ToolReturned](ctx, a, in.Tenant, r.Position, r.Origin)
 			if err == nil {
 				r.Error = p.Error

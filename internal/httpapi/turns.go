@@ -11,11 +11,11 @@ import (
 
 // Turn is a turn as the API shows it.
 type Turn struct {
-	Number          int      `json:"number" doc:"from 1; 0 is what comes before the first user message"`
+	Number          int      `json:"number" doc:"counts from 1; turn 0 is everything before the first user message"`
 	UserMessage     *Message `json:"user_message,omitempty" doc:"the message that begins the turn; turn 0 has none"`
 	FirstSeq        uint64   `json:"first_seq"`
-	LastSeq         uint64   `json:"last_seq" doc:"its newest event"`
-	Time            string   `json:"time,omitempty" doc:"the user message's, RFC 3339"`
+	LastSeq         uint64   `json:"last_seq" doc:"sequence of its newest event"`
+	Time            string   `json:"time,omitempty" doc:"time of the user message, RFC 3339"`
 	MessageCount    int      `json:"message_count"`
 	StepCount       int      `json:"step_count" doc:"assistant messages"`
 	ToolCallCount   int      `json:"tool_call_count"`
@@ -38,11 +38,11 @@ func showTurn(t graph.Turn) Turn {
 // Step is a step as the API shows it.
 type Step struct {
 	Turn      int          `json:"turn"`
-	Number    int          `json:"number" doc:"assistant messages of the conversation up to here"`
-	Message   *Message     `json:"message,omitempty" doc:"the assistant message; absent if the calls of a turn come before its first one, or if the message is on the page before or after"`
+	Number    int          `json:"number" doc:"number of assistant messages of the conversation up to here"`
+	Message   *Message     `json:"message,omitempty" doc:"the assistant message; absent for calls before the first one of a turn, or if the message is on the previous or next page"`
 	ToolCalls []ToolCall   `json:"tool_calls" doc:"the calls that follow the message, in order, with their results"`
-	Results   []ToolResult `json:"results,omitempty" doc:"results whose call is not known"`
-	Continued bool         `json:"continued,omitempty" doc:"the page ended within the step: if the next page begins with the same turn and number, that is more of it"`
+	Results   []ToolResult `json:"results,omitempty" doc:"results whose call is unknown"`
+	Continued bool         `json:"continued,omitempty" doc:"the page ended within the step: if the next page begins with the same turn and number, it continues this step"`
 }
 
 type turnsInput struct{ RowsParams }
@@ -50,29 +50,29 @@ type turnsInput struct{ RowsParams }
 type turnsOutput struct {
 	Body struct {
 		Turns      []Turn `json:"turns"`
-		NextCursor string `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+		NextCursor string `json:"next_cursor,omitempty" doc:"cursor of the next page; absent if there is none"`
 	}
 }
 
 type stepsInput struct {
 	RowsParams
 	TurnParam
-	Reasoning bool `query:"include_reasoning" doc:"with the model's thinking"`
+	Reasoning bool `query:"include_reasoning" doc:"include the model's thinking"`
 }
 
 type stepsOutput struct {
 	Body struct {
 		Steps      []Step `json:"steps"`
-		NextCursor string `json:"next_cursor,omitempty" doc:"there is more: ask with this cursor"`
+		NextCursor string `json:"next_cursor,omitempty" doc:"cursor of the next page; absent if there is none"`
 	}
 }
 
 func (a *api) registerTurns(h huma.API) {
 	turns := operation("list-turns", http.MethodGet, "/v1/conversations/{id}/turns", "List the turns of a conversation", "turns", 404, 422, 503, 504)
-	turns.Description = "A turn is a user message with everything up to the next one. " + pagesDoc
+	turns.Description = "A turn is a user message and everything up to the next one. " + pagesDoc
 	huma.Register(h, turns, a.turns)
 	steps := operation("list-steps", http.MethodGet, "/v1/conversations/{id}/steps", "List the steps of a conversation or of a turn", "turns", 404, 422, 503, 504)
-	steps.Description = "A step is an assistant message with the calls that follow it in the log, up to the next message of an assistant or a user; which message a call names is in its message_id. Every call is in one step. " + pagesDoc
+	steps.Description = "A step is an assistant message with the calls that follow it in the log, up to the next assistant or user message. A call's message_id may name a different message. Every call is in exactly one step. " + pagesDoc
 	huma.Register(h, steps, a.steps)
 }
 

@@ -107,7 +107,7 @@ func TestFilesAreFilteredByKindAndGroupedByDirectory(t *testing.T) {
 	require.Equal(t, []string{"/a: /a/old.go", "/a: /a/two.go", "/b: /b/three.go", "/b: /b/one.go"}, got)
 }
 
-func TestAFileIsFoundBehindAnyNumberOfOthers(t *testing.T) {
+func TestAFileIsFoundAfterManyOthers(t *testing.T) {
 	b := setup(t)
 	payloads := []events.Payload{call("w", "Write", `{"file_path":"/wanted.go","content":"x"}`)}
 	for i := range 300 {

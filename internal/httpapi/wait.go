@@ -17,26 +17,26 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// How long at_least waits unless wait_ms says otherwise, and how often it looks if
-// no announcement comes.
+// How long at_least waits without wait_ms, and how often it polls if no announcement
+// arrives.
 const (
 	defaultWait = 5 * time.Second
 	pollEvery   = 50 * time.Millisecond
 )
 
-// WaitParams let a reader see its own writes.
+// WaitParams let a client read its own writes.
 type WaitParams struct {
-	AtLeast uint64 `query:"at_least" doc:"answer only when everything of this conversation, and of those it branched from, up to this sequence of the log is applied (read your own write)"`
+	AtLeast uint64 `query:"at_least" doc:"wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write)"`
 	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
 }
 
-// WaitAllParams are those of what looks at all conversations.
+// WaitAllParams are [WaitParams] for reads of all conversations.
 type WaitAllParams struct {
-	AtLeast uint64 `query:"at_least" doc:"answer only when everything up to this sequence of the log is applied, whatever its conversation (read your own write)"`
+	AtLeast uint64 `query:"at_least" doc:"wait until all events up to this sequence of the log, of any conversation, are applied (read your own write)"`
 	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
 }
 
-// graph gives the read model "graph", once it has applied what is asked for.
+// graph returns the read model "graph" once it has applied the requested sequences.
 func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, error) {
 	g, m, err := a.pinnedGraph(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitPara
 	return lineage.Graph(g), nil
 }
 
-// source gives what a context is built from, once it has applied what is asked for.
+// source returns the source of a context once its read models have applied the requested sequences.
 func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (s window.Source, err error) {
 	g, inGraph, err := a.pinnedGraph(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 	if err != nil {
 		return s, err
 	}
-	if !a.searchesRemotely() { // else vectors come late, and a server may not answer: no answer is for good
+	if !a.searchesRemotely() { // remote vectors arrive late, and a server may not answer: the answer can change at the same positions
 		if err := a.unchangedConversation(ctx, lineage, past, models); err != nil {
 			return s, err
 		}
@@ -83,10 +83,10 @@ func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitPar
 	return s, a.admitRead(ctx)
 }
 
-// searchesRemotely tells whether searches need vectors that another process makes.
+// searchesRemotely reports whether searches need vectors from an embedding endpoint.
 func (a *api) searchesRemotely() bool { return a.Indexes != nil && a.Indexes.Remote() }
 
-// embeddings are the vectors of a lineage, if they are there.
+// embeddings returns the vectors of a lineage, or an error if there are none to use.
 func (a *api) embeddings(ctx context.Context, lineage *graph.Lineage) (graph.EmbeddingsReader, error) {
 	e, _, err := a.pinnedEmbeddings(ctx)
 	if err == nil {
@@ -98,10 +98,10 @@ func (a *api) embeddings(ctx context.Context, lineage *graph.Lineage) (graph.Emb
 	return lineage.Embeddings(e), nil
 }
 
-// lineage is what a read of a conversation begins with, before the work: it finds the
-// ancestors, or graph.ErrNotFound, once models have applied what is asked for of all
-// of them, answers 304 if the client has the answer already (see [api.unchanged]), and
-// waits for its turn. The work may only read from these models.
+// lineage begins every read of a conversation. It waits until models have applied the
+// requested sequences of the conversation and its ancestors, finds the ancestors (or
+// returns graph.ErrNotFound), answers 304 if the client already has the answer (see
+// [api.unchanged]), and waits for a place among the reads. The read may use only these models.
 func (a *api) lineage(ctx context.Context, g graph.Reader, id events.ConversationID, wait WaitParams, past AsOfParam, models ...model) (*graph.Lineage, error) {
 	lineage, err := a.appliedLineage(ctx, g, id, wait, past, models)
 	if err != nil {
@@ -113,8 +113,8 @@ func (a *api) lineage(ctx context.Context, g graph.Reader, id events.Conversatio
 	return lineage, a.admitRead(ctx)
 }
 
-// appliedLineage is the lineage of a conversation once models have applied what is
-// asked for.
+// appliedLineage returns the lineage of a conversation once models have applied the
+// requested sequences.
 func (a *api) appliedLineage(ctx context.Context, g graph.Reader, id events.ConversationID, wait WaitParams, past AsOfParam, models []model) (*graph.Lineage, error) {
 	if wait.AtLeast == 0 && past.AsOf == 0 {
 		return graph.LineageOf(ctx, g, id, graph.Latest)
@@ -143,11 +143,10 @@ func (a *api) appliedLineage(ctx context.Context, g graph.Reader, id events.Conv
 	}
 }
 
-// awaitApplied waits until models have applied at_least, as far as it concerns this
-// conversation: up to its own last event. What is asked for as of a sequence must be
-// applied up to it too, or the answer would be another one a moment later. The context
-// waiting ends when the wait does; reads that are no wait go by ctx, so that a short wait
-// does not refuse what is applied already.
+// awaitApplied waits until models have applied at_least, or this conversation's last event
+// if that comes earlier. It treats as_of in the same way, because otherwise the answer
+// would change a moment later. The context waiting bounds only the wait; other reads use
+// ctx, so that a short wait does not refuse what is already applied.
 func (a *api) awaitApplied(ctx, waiting context.Context, id events.ConversationID, p WaitParams, past AsOfParam, models []model) error {
 	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
 	if err != nil {
@@ -161,8 +160,8 @@ func (a *api) awaitApplied(ctx, waiting context.Context, id events.ConversationI
 	return nil
 }
 
-// awaitAll waits until a model has applied at_least whatever its conversation: in
-// each partition up to that partition's own last event.
+// awaitAll waits until a model has applied at_least for all conversations: in each
+// partition, at_least or the partition's last event if that comes earlier.
 func (a *api) awaitAll(ctx context.Context, wait WaitAllParams, m model) error {
 	p := WaitParams(wait)
 	if p.AtLeast == 0 {
@@ -196,7 +195,7 @@ func (a *api) inLog(ctx context.Context, p WaitParams, past AsOfParam) error {
 		seq  uint64
 	}{{"at_least", p.AtLeast}, {"as_of", past.AsOf}} {
 		if asked.seq > state.Head {
-			return huma.Error422UnprocessableEntity(fmt.Sprintf("%s=%d lies beyond the end of the log, which is %d", asked.name, asked.seq, state.Head),
+			return huma.Error422UnprocessableEntity(fmt.Sprintf("%s=%d is beyond the end of the log, which is %d", asked.name, asked.seq, state.Head),
 				&huma.ErrorDetail{Location: "query." + asked.name, Message: "beyond the end of the log", Value: asked.seq})
 		}
 	}
@@ -210,7 +209,7 @@ func (p WaitParams) wait() time.Duration {
 	return defaultWait
 }
 
-// awaitPartition looks at once, within ctx, and then until waiting ends.
+// awaitPartition checks once, bounded by ctx, and then waits until waiting ends.
 func (a *api) awaitPartition(ctx, waiting context.Context, p WaitParams, m model, partition int, goal uint64) error {
 	waiting, reached := a.awaiting(waiting, m.name, goal)
 	ok, err := applied(ctx, m.store, partition, goal)

@@ -22,7 +22,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// slowReader is a read model whose every read takes a while, as on a busy server.
+// slowReader is a read model in which every read is slow, as on a busy server.
 type slowReader struct {
 	graph.Reader
 	takes time.Duration
@@ -51,9 +51,9 @@ func (s slowReader) Conversation(ctx context.Context, id events.ConversationID, 
 	return s.Reader.Conversation(ctx, id, asOf)
 }
 
-// wait_ms says how long to wait for what is not applied yet. It must not refuse a read that
-// takes longer than that where there is nothing to wait for.
-func TestAShortWaitBoundsOnlyTheWait(t *testing.T) {
+// wait_ms bounds the wait for events that are not applied yet. If there is nothing to wait
+// for, a read may take longer.
+func TestAShortWaitMSBoundsOnlyTheWait(t *testing.T) {
 	t.Parallel()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), MaxBytes: 64 << 20})
 	require.NoError(t, err)

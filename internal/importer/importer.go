@@ -1,5 +1,5 @@
-// Package importer brings recorded transcripts into the log. It is idempotent: an
-// event that the log has is not published again, whenever it was published.
+// Package importer imports recorded transcripts into the log. It is idempotent: it never
+// publishes an event that the log already has, whenever that was published.
 package importer
 
 import (
@@ -17,46 +17,46 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// Events are published in batches of this many, or of this many bytes.
+// Events are published in batches of this many events or bytes.
 const (
 	batchEvents = 1000
 	batchBytes  = 8 << 20
 )
 
-// stillWritten is how long after its last change a recording may be one that its
-// agent still writes. It counts for plain files in a folder that is imported; a file
-// that is named, or packed, is taken as it is.
+// stillWritten is how long after its last change a recording counts as still being
+// written by its agent. It applies to uncompressed files in an imported folder; a file
+// that is named explicitly, or compressed, is imported as it is.
 const stillWritten = 2 * time.Minute
 
-// ErrUnread says that files could not be read, or not to their end. The other files
-// were imported.
+// ErrUnread means that files could not be read, or not completely. The other files were
+// imported.
 var ErrUnread = errors.New("not everything could be read")
 
-// ErrRefused says that an import ended because too many of its lines are no events, see
-// Options.MaxRefused. What came before them was imported.
-var ErrRefused = errors.New("lines are no valid events, so the rest was not read: look at the first ones, this is probably no recording")
+// ErrRefused means that an import stopped because too many lines are invalid, see
+// Options.MaxRefused. The events before them were imported.
+var ErrRefused = errors.New("lines are not valid events, so the rest was not read: look at the first ones, this is probably not a recording")
 
-// Known says what the read model holds under an event's identity.
+// Known is what the read model holds under an event's identity.
 type Known struct {
-	Seq     uint64 // 0 if nothing; of a deleted conversation the one of its deletion
-	Content string // fingerprint, see events.Event.Content; "" of a deleted conversation
+	Seq     uint64 // 0 if nothing; if the conversation is deleted, the sequence of its deletion
+	Content string // fingerprint, see events.Event.Content; "" if the conversation is deleted
 }
 
-// Options are what an import may be told.
+// Options configure an import.
 type Options struct {
 	Tenant string
 	Format string // a format of package transcript, or auto
-	// Lookup tells which events the read model knows, in the same order. Nil asks
-	// nobody: then only the server's duplicate window and the read models drop repeats.
+	// Lookup returns what the read model knows about each event, in the same order. If it
+	// is nil, only the server's duplicate window and the read models drop duplicates.
 	Lookup func(context.Context, []events.Event) ([]Known, error)
-	// Rejected is told about each line that could not be imported, and once about each
+	// Rejected is called for each line that could not be imported, and once for each
 	// deleted conversation.
 	Rejected func(file string, err *transcript.LineError)
-	// MaxRefused ends the import with [ErrRefused] once more lines than this are no valid
-	// events; 0 means never. Lines that contradict what the log has don't count.
+	// MaxRefused stops the import with [ErrRefused] once more lines than this are invalid;
+	// 0 means never. Lines that contradict events of the log don't count.
 	MaxRefused int
-	// Progress is told how many packed bytes of a file were read since the last call,
-	// and how many events were handled.
+	// Progress is called with the number of compressed bytes of a file read since the last
+	// call, and the number of events handled.
 	Progress func(bytes int64, items int)
 }
 
@@ -66,16 +66,16 @@ type Report struct {
 	Published     int    `json:"published"`
 	Duplicate     int    `json:"duplicate"`
 	Rejected      int    `json:"rejected"`
-	HeldBack      int    `json:"held_back"` // of messages that may still be written
+	HeldBack      int    `json:"held_back"` // events of messages that may still be being written
 	Conversations int    `json:"conversations"`
-	LastSeq       uint64 `json:"last_seq"` // highest sequence of what was published
+	LastSeq       uint64 `json:"last_seq"` // highest published sequence
 }
 
-// Import publishes the events of files in their order. A file that can't be read is
-// passed over; the error is then [ErrUnread] with the reasons, one a line.
+// Import publishes the events of files in their order. It skips files that can't be read;
+// the error is then [ErrUnread] with the reasons, one per line.
 //
-// On another error the report says what is in the log by then; importing the same
-// files again goes on from there.
+// On any other error the report says what is in the log so far; importing the same files
+// again continues from there.
 func Import(ctx context.Context, log *eventlog.Log, files []transcript.File, o Options) (Report, error) {
 	im := newRun(log, o)
 	unread := []error{ErrUnread}
@@ -94,8 +94,8 @@ func Import(ctx context.Context, log *eventlog.Log, files []transcript.File, o O
 	return im.report(), nil
 }
 
-// ImportFrom is [Import] of one recording that is read as it comes, under a name for
-// messages. What it could read before the reader failed is imported.
+// ImportFrom is [Import] of one recording from a reader; name is used in messages. If the
+// reader fails, everything read before is imported.
 func ImportFrom(ctx context.Context, log *eventlog.Log, name string, in io.Reader, o Options) (Report, error) {
 	im := newRun(log, o)
 	unread, err := im.recording(ctx, name, in, func() bool { return false })
@@ -111,12 +111,12 @@ type run struct {
 	Options
 	counts        Report
 	conversations map[string]bool
-	deleted       map[string]bool // conversations of which that was said
+	deleted       map[string]bool // conversations already reported as deleted
 	moves         moves
 	name          string
 	batch         []transcript.Item
 	bytes         int
-	refused       int // lines that are no valid events
+	refused       int // invalid lines
 }
 
 func (r *run) report() Report {
@@ -124,15 +124,15 @@ func (r *run) report() Report {
 	return r.counts
 }
 
-// file imports one file. unread, which names the file, says why it could not be read
-// or not to its end; err ends the import.
+// file imports one file. unread names the file and says why it could not be read
+// completely; err ends the import.
 func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	in, err := f.Open()
 	if err != nil {
 		return err, nil
 	}
 	defer func() { _ = in.Close() }()
-	// Asked for once the end was read: what is old then was not written meanwhile.
+	// Called after the end was read: a file that is old by then was not written meanwhile.
 	growing := sync.OnceValue(func() bool {
 		if f.Named || strings.HasSuffix(strings.ToLower(f.Path), ".gz") {
 			return false
@@ -143,8 +143,8 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	return r.recording(ctx, f.Path, in, growing)
 }
 
-// recording imports one recording, of which growing tells whether it may still be
-// written. Its errors are those of file.
+// recording imports one recording; growing reports whether it may still be being written.
+// Its errors are those of file.
 func (r *run) recording(ctx context.Context, name string, in io.Reader, growing func() bool) (unread, err error) {
 	r.name, r.moves = name, moves{}
 	counted := &countingReader{Reader: in}
@@ -203,7 +203,7 @@ func (r *run) progress(c *countingReader) {
 	}
 }
 
-// flush publishes what the read model does not know.
+// flush publishes the events that the read model does not know.
 func (r *run) flush(ctx context.Context) error {
 	items := r.batch
 	r.batch, r.bytes = r.batch[:0], 0
@@ -235,8 +235,8 @@ func (r *run) flush(ctx context.Context) error {
 	if !isRefusal(err) {
 		return err
 	}
-	// One of the others is over the server's limit, or has the id of another event: all of
-	// them are published by themselves.
+	// One of the remaining events exceeds the server's limit, or has the id of another event:
+	// publish each of them separately.
 	for _, item := range items[len(acks):] {
 		ack, err := r.log.Publish(ctx, r.Tenant, item.Event)
 		var other *eventlog.OtherContentError
@@ -254,21 +254,21 @@ func (r *run) flush(ctx context.Context) error {
 	return nil
 }
 
-// isRefusal tells whether the log refused one event, and takes others.
+// isRefusal reports whether the log refused this one event but accepts others.
 func isRefusal(err error) bool {
 	return errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, eventlog.ErrOtherContent)
 }
 
-// otherContent is the refusal of an event whose identity another event has.
+// otherContent returns the refusal of an event whose identity another event has.
 func otherContent(item *transcript.Item, seq uint64) *transcript.LineError {
-	return &transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("the log has another content under the id %q at sequence %d; the first one counts", item.Event.ID, seq)}
+	return &transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("the log has different content under the id %q at sequence %d; the first one counts", item.Event.ID, seq)}
 }
 
-// known counts an event of which the read model knows the identity.
+// known counts an event whose identity the read model knows.
 func (r *run) known(item transcript.Item, k Known) {
 	conversation := item.Event.Subject
 	switch {
-	case k.Content != "" && isMoved(&item): // its range here may be another one
+	case k.Content != "" && isMoved(&item): // its range may differ in this log
 		r.counts.Duplicate++
 	case k.Content == item.Event.Content().String():
 		r.counts.Duplicate++
@@ -277,13 +277,13 @@ func (r *run) known(item transcript.Item, k Known) {
 		r.counts.Rejected++
 	case k.Content == "":
 		r.deleted[conversation] = true
-		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d; its events are not imported again", conversation, k.Seq)})
+		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d, so its events are not imported", conversation, k.Seq)})
 	default:
 		r.reject(otherContent(&item, k.Seq))
 	}
 }
 
-// acknowledged counts the first of items, of which the log has said that it has them.
+// acknowledged counts the first len(acks) items, which the log has acknowledged.
 func (r *run) acknowledged(items []transcript.Item, acks []eventlog.Ack) {
 	for i, ack := range acks {
 		r.moves.note(items[i].Event.Subject, items[i].Seq, ack.Seq)
@@ -296,7 +296,7 @@ func (r *run) acknowledged(items []transcript.Item, acks []eventlog.Ack) {
 	}
 }
 
-// countingReader counts the packed bytes that were read.
+// countingReader counts the compressed bytes that were read.
 type countingReader struct {
 	io.Reader
 	n, told int64
@@ -307,7 +307,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	c.n += int64(n)
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		err = path.Err // whoever reports it names the file
+		err = path.Err // the caller's report names the file
 	}
 	return n, err
 }

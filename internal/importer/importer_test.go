@@ -25,8 +25,8 @@ import (
 
 const window = 100 * time.Millisecond
 
-// bundle is mneme in this process, with a short duplicate window, and what its
-// importer was told about.
+// bundle is mneme in this process, with a short duplicate window, and what its importer
+// reported.
 type bundle struct {
 	*testing.T
 	*service.Instance
@@ -66,8 +66,8 @@ func (b *bundle) lookup(ctx context.Context, list []events.Event) ([]importer.Kn
 	return answer.Events, nil
 }
 
-// bring imports paths, then waits until all is applied and the duplicate window is
-// over. It checks that the counts add up.
+// bring imports paths, then waits until everything is applied and the duplicate window has
+// passed. It checks that the counts add up.
 func (b *bundle) bring(paths ...string) (importer.Report, error) {
 	b.Helper()
 	files, err := transcript.Find(paths)
@@ -111,7 +111,7 @@ func message(conversation, id, content string) string {
 	return fmt.Sprintf(`{"kind":"message","conversation_id":%q,"id":%q,"role":"user","content":%q}`, conversation, id, content)
 }
 
-func TestAnImportAfterTheDuplicateWindowPublishesNothing(t *testing.T) {
+func TestReimportingAfterTheDuplicateWindowPublishesNothing(t *testing.T) {
 	b := setup(t)
 	file := write(t, filepath.Join(t.TempDir(), "a.jsonl"), message("a:1", "1", "x"), message("a:1", "2", "y"), message("a:2", "1", "z"))
 	first, err := b.bring(file)
@@ -129,7 +129,7 @@ func TestAnImportAfterTheDuplicateWindowPublishesNothing(t *testing.T) {
 	require.Equal(t, []string{`a.jsonl: line 2: the log has another content under the id "2" at sequence 2; the first one counts`}, b.rejected)
 }
 
-func TestAnotherContentUnderAnIDIsRejectedWithinTheDuplicateWindow(t *testing.T) {
+func TestDifferentContentUnderAnIDIsRejected(t *testing.T) {
 	i, err := service.Up(t.Context(), service.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
@@ -138,7 +138,7 @@ func TestAnotherContentUnderAnIDIsRejectedWithinTheDuplicateWindow(t *testing.T)
 	files, err := transcript.Find([]string{file})
 	require.NoError(t, err)
 	var rejected []string
-	report, err := importer.Import(t.Context(), i.Log, files, importer.Options{ // nobody is asked what is known
+	report, err := importer.Import(t.Context(), i.Log, files, importer.Options{ // no lookup in the read model
 		Tenant: "default", Format: transcript.Auto, Rejected: func(_ string, err *transcript.LineError) { rejected = append(rejected, err.Error()) },
 	})
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestADeletedConversationIsNotImportedAgain(t *testing.T) {
 	require.Equal(t, []string{`a.jsonl: line 1: conversation "a:1" was deleted at sequence 4; its events are not imported again`}, b.rejected)
 }
 
-func TestAMessageThatIsStillWrittenIsImportedOnceItIsWhole(t *testing.T) {
+func TestAnUnfinishedMessageIsImportedOnceComplete(t *testing.T) {
 	b := setup(t)
 	lines := []string{
 		`{"type":"user","uuid":"u","sessionId":"s","message":{"content":"hi"}}`,
@@ -202,7 +202,7 @@ func TestAMessageThatIsStillWrittenIsImportedOnceItIsWhole(t *testing.T) {
 	require.Regexp(t, `(?s)One\.\s+Two\..*Three\.`, string(text))
 }
 
-func TestAFileThatIsNamedIsImportedAsItIs(t *testing.T) {
+func TestANamedFileIsImportedAsItIs(t *testing.T) {
 	b := setup(t)
 	file := filepath.Join(t.TempDir(), "s.jsonl")
 	write(t, file,
@@ -213,7 +213,7 @@ func TestAFileThatIsNamedIsImportedAsItIs(t *testing.T) {
 	require.Equal(t, importer.Report{Read: 3, Published: 3, Conversations: 1, LastSeq: 3}, report)
 }
 
-func TestAFileThatCannotBeReadDoesNotEndTheImport(t *testing.T) {
+func TestAnUnreadableFileDoesNotEndTheImport(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.jsonl"), "hello")
@@ -242,7 +242,7 @@ func exported(t *testing.T, seq int, id string, p events.Payload) string {
 	return string(line)
 }
 
-func TestASummaryOfAnotherLogGetsTheRangeThatItsEventsHaveInThisOne(t *testing.T) {
+func TestAnImportedSummaryGetsItsRangeInThisLog(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
 	_, err := b.bring(write(t, filepath.Join(dir, "other.jsonl"), message("a:1", "1", "x"), message("a:1", "2", "y")))
@@ -257,7 +257,7 @@ func TestASummaryOfAnotherLogGetsTheRangeThatItsEventsHaveInThisOne(t *testing.T
 	}
 	file := write(t, filepath.Join(dir, "export.ndjson"),
 		say(10, "m1"), say(12, "m2"), sum(13, "s1", 1, 10, 12),
-		// Of 16, the last of the range, nothing came: it only repeated.
+		// 16, the last of the range, is missing: it was only a duplicate.
 		say(15, "m3"), sum(17, "s2", 1, 13, 16), sum(18, "s3", 2, 10, 16, "s1", "s2"),
 		sum(40, "s4", 1, 30, 31), say(41, "m4"))
 	first, err := b.bring(file)
@@ -287,7 +287,7 @@ func TestASummaryOfAnotherLogGetsTheRangeThatItsEventsHaveInThisOne(t *testing.T
 	require.Equal(t, importer.Report{Read: 8, Duplicate: 7, Rejected: 1, Conversations: 1}, again, "a summary gets the same range again")
 }
 
-func TestASummaryThatComesBackIntoItsLogKeepsItsRange(t *testing.T) {
+func TestASummaryReimportedIntoItsLogKeepsItsRange(t *testing.T) {
 	b := setup(t)
 	publish := func(e events.Event) uint64 {
 		ack, err := b.Log.Publish(t.Context(), "default", e)
@@ -325,7 +325,7 @@ func TestASummaryThatComesBackIntoItsLogKeepsItsRange(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 6, Duplicate: 6, Conversations: 1}, report)
 
-	// A copy that was restored lacks the end; there it comes after what others wrote.
+	// A restored copy lacks the end, which is imported after what others wrote there.
 	restored := setup(t)
 	part := write(t, filepath.Join(t.TempDir(), "part.ndjson"), lines[:4]...)
 	_, err = restored.bring(part)
@@ -345,7 +345,7 @@ func TestASummaryThatComesBackIntoItsLogKeepsItsRange(t *testing.T) {
 	}
 }
 
-func TestAnExportWhoseSequenceIsNoneIsRefusedByLine(t *testing.T) {
+func TestLinesWithAnInvalidSequenceAreRejected(t *testing.T) {
 	b := setup(t)
 	line := strings.Replace(exported(t, 7, "1", &events.MessageCreated{MessageID: "1", Role: "user", Content: "x"}), `"7"`, `"-7"`, 1)
 	report, err := b.bring(write(t, filepath.Join(t.TempDir(), "a.ndjson"), line))

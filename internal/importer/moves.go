@@ -12,11 +12,11 @@ import (
 	"mneme.dev/mneme/internal/transcript"
 )
 
-// moves are the events of an export that are in this log, by conversation.
+// moves maps sequences of an export's log to those of this log, by conversation.
 type moves map[string]*moved
 
-// moved are the sequences that events had in the log of an export, ascending, and those
-// that they have in this one; ends are those of ranges.
+// moved holds the sequences that a conversation's events had in the log of the export,
+// ascending, and those that they have in this log. ends maps the ends of ranges.
 type moved struct {
 	was, is []uint64
 	ends    map[uint64]uint64
@@ -40,15 +40,16 @@ func (m moves) note(conversation string, was, is uint64) {
 	}
 }
 
-// reaches tells whether an event of this sequence, or a later one, is in this log.
+// reaches reports whether an event with this old sequence, or a later one, is in this log.
 func (m *moved) reaches(was uint64) bool {
 	return len(m.was) > 0 && m.was[len(m.was)-1] >= was
 }
 
-// span is what a range of the other log is in this one. It ends with the last event that
-// the range had, and begins behind the range before it, or else behind the last event. In
-// the log that the export is of it is what it was: between events ranges end anywhere. ok
-// is false if no event of it is here.
+// span maps a range of the export's log to this log. It ends at the range's last event, and
+// begins after the preceding range or, without one, after the preceding event. Ends at
+// events that did not move, because the export came from this log, keep their exact
+// sequences, since ranges may also end between events. ok is false if this log has no
+// event of the range.
 func (m *moved) span(first, last uint64) (from, to uint64, ok bool) {
 	below, _ := slices.BinarySearch(m.was, first)
 	upTo, _ := slices.BinarySearch(m.was, last+1)
@@ -72,14 +73,14 @@ func (m *moved) span(first, last uint64) (from, to uint64, ok bool) {
 	return from, to, from <= to
 }
 
-// isMoved tells whether an item is a summary that comes from an export. What it spares
-// others may already be about to write: it is published at once.
+// isMoved reports whether an item is a summary from an export. Such a summary is published
+// at once, because a summarizer may be about to write what it makes unnecessary.
 func isMoved(item *transcript.Item) bool {
 	return item.Seq > 0 && item.Event.Type == events.TypeSummaryWritten
 }
 
-// settle makes the range of a summary that comes from an export one of this log. What it
-// was made of must be there first. refused says why it can't be.
+// settle converts the range of a summary from an export to this log, after it has published
+// the events in the range. refused says why the range can't be converted.
 func (r *run) settle(ctx context.Context, item *transcript.Item) (refused *transcript.LineError, err error) {
 	if !isMoved(item) {
 		return nil, nil
@@ -99,11 +100,11 @@ func (r *run) settle(ctx context.Context, item *transcript.Item) (refused *trans
 		}
 	}
 	if r.deleted[e.Subject] {
-		return nil, nil // it is refused with the others
+		return nil, nil // flush rejects it like the conversation's other events
 	}
 	first, last, ok := of.span(p.FirstSeq, p.LastSeq)
 	if !ok {
-		return refuse("summary %q is of the sequences %d to %d of the log that it was exported from, and none of their events was imported", p.SummaryID, p.FirstSeq, p.LastSeq)
+		return refuse("summary %q covers sequences %d to %d of the exported log, but none of their events was imported", p.SummaryID, p.FirstSeq, p.LastSeq)
 	}
 	if first == p.FirstSeq && last == p.LastSeq {
 		return nil, nil
@@ -112,7 +113,7 @@ func (r *run) settle(ctx context.Context, item *transcript.Item) (refused *trans
 	return nil, err
 }
 
-// withNumbers is a JSON object with other values of some members; all else stays as it is.
+// withNumbers returns a JSON object with some members replaced; everything else is unchanged.
 func withNumbers(object []byte, values map[string]uint64) ([]byte, error) {
 	in := json.NewDecoder(bytes.NewReader(object))
 	if _, err := in.Token(); err != nil {

@@ -39,7 +39,7 @@ func up(t *testing.T, models settings.Models) instance {
 	return instance{t, i}
 }
 
-// bring imports recordings and returns the last sequence.
+// bring imports recordings and returns the last sequence published.
 func (i instance) bring(paths []string) uint64 {
 	i.Helper()
 	files, err := transcript.Find(paths)
@@ -49,7 +49,7 @@ func (i instance) bring(paths []string) uint64 {
 	return report.LastSeq
 }
 
-// copy publishes what the log of another instance holds, summaries too, and returns the
+// copy publishes all events of another instance's log, including summaries, and returns the
 // last sequence.
 func (i instance) copy(from instance) uint64 {
 	i.Helper()
@@ -63,7 +63,7 @@ func (i instance) copy(from instance) uint64 {
 	return state.Head
 }
 
-// get is the answer to a path: its status and body.
+// get returns the status and body of the answer to a path.
 func (i instance) get(path string) string {
 	i.Helper()
 	request, err := http.NewRequestWithContext(i.Context(), http.MethodGet, i.HTTPURL()+path, nil)
@@ -83,7 +83,7 @@ func (i instance) applied(seq uint64) {
 	require.Eventually(i, func() bool { return strings.HasPrefix(i.get(path), "200 ") }, 5*time.Minute, time.Millisecond)
 }
 
-// excerpt is what stands around a byte of a text.
+// excerpt returns the text around a byte.
 func excerpt(text string, at int) string {
 	return text[max(0, min(at, len(text))-100):min(len(text), at+100)]
 }
@@ -111,8 +111,8 @@ func (i instance) hashes() map[string]string {
 	return hashes
 }
 
-// recordings are those that both backends are compared on: some of each agent, and
-// everything if all is to be tested.
+// recordings returns the recordings on which both backends are compared: a few of each
+// agent, or all of them with [mnemetest.All].
 func recordings(t *testing.T) (paths []string) {
 	names := []string{"codex", "gemini_cli", "openhands", "swe_agent", "locomo"}
 	if mnemetest.All {
@@ -124,8 +124,8 @@ func recordings(t *testing.T) (paths []string) {
 	return paths
 }
 
-// TestOnNeo4j runs what needs a database of its own, one after the other on one server: it
-// starts once, and plans each statement once.
+// TestOnNeo4j runs the tests that need their own database, one by one on a shared server,
+// which then starts once and plans each statement once.
 func TestOnNeo4j(t *testing.T) {
 	server := neo4jtest.Own(t)
 	for _, one := range []struct {
@@ -143,8 +143,8 @@ func TestOnNeo4j(t *testing.T) {
 	}
 }
 
-// bothBackendsAnswerTheSameBytes compares what the API says of recorded sessions, which
-// are summarised.
+// bothBackendsAnswerTheSameBytes compares the API's answers about recorded sessions, with
+// summaries.
 func bothBackendsAnswerTheSameBytes(t *testing.T, uri string) {
 	paths := recordings(t)
 	sqlite := summarizing(t, t.TempDir(), func(s *settings.Summaries) { s.MaxContextChars = 20_000 })

@@ -24,15 +24,15 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// cluster is a NATS server with the programs that work on it, all in this process.
+// cluster is a NATS server with the programs that use it, all in this process.
 type cluster struct {
 	t    *testing.T
 	nats *embedded.Server
 	api  string
 }
 
-// start runs a program until stop is called, and returns where it answers. Programs take
-// their settings from the environment, which is the whole process's: one after the other.
+// start runs a program until stop is called, and returns its URL. Programs read their
+// settings from the environment, which the whole process shares, so start them one by one.
 func (c *cluster) start(run func(context.Context) error) (url string, stop func()) {
 	c.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,10 +74,10 @@ func (c *cluster) ask(method, url string, body any) (status int, answer []byte) 
 	return response.StatusCode, answer
 }
 
-// await waits until the status is as wanted.
+// await waits until ok accepts the status.
 func (c *cluster) await(what string, ok func(httpapi.Status) bool) (s httpapi.Status) {
 	c.t.Helper()
-	deadline := time.Now().Add(4 * time.Minute) // of a cold Neo4j, on a busy machine
+	deadline := time.Now().Add(4 * time.Minute) // enough for a cold Neo4j on a busy machine
 	for {
 		s = httpapi.Status{}
 		if status, body := c.ask(http.MethodGet, c.api+"/v1/status", nil); status == http.StatusOK {
@@ -100,7 +100,7 @@ func programs(s httpapi.Status) map[string]int {
 	return count
 }
 
-// live counts the partitions of a projection that somebody drives and has caught up with.
+// live counts the partitions of a projection that a process drives and that have caught up.
 func live(s httpapi.Status, projection string) (n int) {
 	for _, p := range s.Projections {
 		if p.Name == projection && p.State == "live" && p.Holder != "" && p.Lag == 0 {
@@ -110,7 +110,7 @@ func live(s httpapi.Status, projection string) (n int) {
 	return n
 }
 
-// exercise runs some ingestors and as many summarizers, whose model takes no key.
+// exercise runs the given number of ingestors and of summarizers, whose model rejects its key.
 func (c *cluster) exercise(workers int) {
 	const partitions = 4
 	t := c.t
@@ -190,12 +190,12 @@ func (c *cluster) exercise(workers int) {
 	waits := func(p httpapi.ProjectionStatus) bool {
 		return p.Name == "summaries" && p.Partition == log.PartitionOf("default", "long")
 	}
-	s = c.await("it says why a conversation is not summarised", func(s httpapi.Status) bool {
+	s = c.await("status says why a conversation is not summarized", func(s httpapi.Status) bool {
 		return slices.ContainsFunc(s.Projections, func(p httpapi.ProjectionStatus) bool { return waits(p) && p.Error != "" })
 	})
 	for _, p := range s.Projections {
 		if waits(p) {
-			require.Contains(t, p.Error, "1 conversations wait to be summarised: ")
+			require.Contains(t, p.Error, "1 conversations are waiting to be summarized: ")
 			require.Contains(t, p.Error, "key")
 			continue
 		}
@@ -222,7 +222,7 @@ func TestStatusShowsEveryProcessAndARetryReachesTheOwner(t *testing.T) {
 	(&cluster{t: t}).exercise(1)
 }
 
-// statusShowsEveryProcessAndARetryReachesTheOwner is for [TestOnNeo4j].
+// statusShowsEveryProcessAndARetryReachesTheOwner is run by [TestOnNeo4j].
 func statusShowsEveryProcessAndARetryReachesTheOwner(t *testing.T, uri string) {
 	t.Setenv("MNEME_STORE", "neo4j")
 	t.Setenv("MNEME_NEO4J_URI", uri)

@@ -19,8 +19,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Consumer is a projection with its read model: what ingestor, file-tracker and summarizer run. It
-// has a projector on the generation that serves, and during a rebuild one on the next.
+// Consumer runs a projection and owns its read model; ingestor, file-tracker and summarizer
+// run one. It has a projector on the generation that serves, and during a rebuild one on the next.
 type Consumer[U projection.Unit, S writable[U]] struct {
 	Parts
 	declared projection.Projection[U]
@@ -28,11 +28,11 @@ type Consumer[U projection.Unit, S writable[U]] struct {
 	slog     *slog.Logger
 	shelf    shelf[S] // for readers of this process
 	control  *rebuild.Control
-	touched  func([]events.ConversationID) // if not nil: what the generation that serves has applied
-	explain  func([]projection.Status)     // if not nil: adds what the projectors do not know
-	options  []projection.Option           // of its own
+	touched  func([]events.ConversationID) // if not nil: called with the conversations of each applied batch of the serving generation
+	explain  func([]projection.Status)     // if not nil: adds to the status what the projectors do not know
+	options  []projection.Option           // specific to this projection
 
-	mu      sync.Mutex // of the fields that follow, which only steps change
+	mu      sync.Mutex // guards the following fields; only steps changes them
 	serving *build[U, S]
 	next    *build[U, S]
 	old     []*build[U, S]
@@ -41,30 +41,30 @@ type Consumer[U projection.Unit, S writable[U]] struct {
 	cancel  context.CancelFunc
 	stopped sync.Once
 	ended   sync.WaitGroup
-	err     error // of stopping
+	err     error // from stopping
 }
 
 // build is a generation that this process writes.
 type build[U projection.Unit, S writable[U]] struct {
 	*volume[S]
 	projector *projection.Projector[U]
-	live      atomic.Bool  // it serves: its projector yields to nobody
-	took      atomic.Int64 // nanoseconds of its last batch
+	live      atomic.Bool  // it serves, so its projector does not yield
+	took      atomic.Int64 // duration of its last batch, in ns
 }
 
-// end stops the projector and lets go of the store.
+// end stops the projector and gives up the store, which its last reader closes.
 func (b *build[U, S]) end() {
 	b.projector.Stop()
 	b.leave()
 }
 
-// Parts are what consumers are made of.
+// Parts are the dependencies of consumers.
 type Parts struct {
 	Log       *eventlog.Log
 	Stores    Stores
 	Telemetry *telemetry.Telemetry
 	Logger    *slog.Logger
-	Leases    *projection.Leases // nil: this process alone writes the read models
+	Leases    *projection.Leases // nil if this process alone writes the read models
 }
 
 // Worker is a [Consumer] of any projection.
@@ -75,17 +75,17 @@ type Worker interface {
 	Ready(ctx context.Context) error
 }
 
-// Ingestor opens the read model "graph" for writing and makes its projector.
+// Ingestor opens the read model "graph" for writing and creates its projector.
 func (p Parts) Ingestor(ctx context.Context) (*Consumer[*graph.Unit, GraphStore], error) {
 	return newConsumer(ctx, p, graph.Projection(), p.Stores.openGraph)
 }
 
-// FileTracker opens the read model "files" for writing and makes its projector.
+// FileTracker opens the read model "files" for writing and creates its projector.
 func (p Parts) FileTracker(ctx context.Context) (*Consumer[*graph.FilesUnit, FilesStore], error) {
 	return newConsumer(ctx, p, graph.FilesProjection(files.DefaultTable()), p.Stores.openFiles)
 }
 
-// newConsumer opens the generation that serves. A server that is not there is waited for.
+// newConsumer opens the generation that serves. If its server is down, newConsumer waits.
 func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts, declared projection.Projection[U], open func(context.Context, int) (S, error), options ...projection.Option) (*Consumer[U, S], error) {
 	control, err := rebuild.NewControl(p.Log.Conn(), p.Stores.Backend())
 	if err != nil {
@@ -110,7 +110,7 @@ func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts,
 	return c, nil
 }
 
-// build opens a generation and makes its projector.
+// build opens a generation and creates its projector.
 func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S], error) {
 	store, err := c.open(ctx, generation)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 	if c.Leases != nil {
 		options = append(options, projection.Shared(c.Leases))
 	}
-	if c.serving != nil { // which it will supersede
+	if c.serving != nil { // this build will supersede it
 		options = append(options, projection.Yield(func() time.Duration {
 			if b.live.Load() {
 				return projection.Forever
@@ -148,14 +148,14 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 	return b, nil
 }
 
-// now is the build that serves.
+// now returns the build that serves.
 func (c *Consumer[U, S]) now() *build[U, S] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.serving
 }
 
-// served is the build that serves, for telemetry.
+// served returns the build that serves, for telemetry.
 func (c *Consumer[U, S]) served() (telemetry.Serving, bool) {
 	v := c.shelf.take()
 	if v == nil {
@@ -166,7 +166,7 @@ func (c *Consumer[U, S]) served() (telemetry.Serving, bool) {
 	}, true
 }
 
-// Start begins to follow the log, and to fulfil wishes for rebuilds.
+// Start begins to follow the log and to carry out requested rebuilds.
 func (c *Consumer[U, S]) Start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +187,7 @@ func (c *Consumer[U, S]) Start() {
 	c.ended.Go(func() { c.run(ctx) })
 }
 
-// Stop finishes the batches in hand and closes the stores.
+// Stop finishes the current batches and closes the stores.
 func (c *Consumer[U, S]) Stop() error {
 	c.stopped.Do(func() {
 		c.mu.Lock()
@@ -214,7 +214,7 @@ func (c *Consumer[U, S]) Stop() error {
 	return c.err
 }
 
-// readersEnd is how long readers may keep a store open whose process ends.
+// readersEnd is how long readers may keep a store open while the process shuts down.
 const readersEnd = 5 * time.Second
 
 // awaitClosed waits until the last reader has gone.
@@ -223,12 +223,11 @@ func (v *volume[S]) awaitClosed() error {
 	case <-v.closed:
 		return v.err
 	case <-time.After(readersEnd):
-		return fmt.Errorf("generation %d is still read", v.generation)
+		return fmt.Errorf("generation %d is still being read", v.generation)
 	}
 }
 
-// Status reports on each partition of the generation that serves, and of one that is built
-// beside it.
+// Status reports on each partition of the serving generation, and of one being built.
 func (c *Consumer[U, S]) Status() []projection.Status {
 	c.mu.Lock()
 	serving, next := c.serving, c.next
@@ -247,7 +246,7 @@ func (c *Consumer[U, S]) explained(list []projection.Status) []projection.Status
 	return list
 }
 
-// Ready is nil if the store answers.
+// Ready returns nil if the store answers.
 func (c *Consumer[U, S]) Ready(ctx context.Context) error {
 	_, err := c.now().store.Checkpoints(ctx)
 	return err

@@ -9,20 +9,20 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// replace begins an empty generation in place of one whose file can't be opened. A read
-// model is derived, so nothing is lost: the projector fills the new one from the log, and
-// the damaged file is kept beside it. A file with tables of another version is not damaged.
+// replace starts an empty generation to replace one whose file can't be opened. A read
+// model is derived, so nothing is lost: the projector fills the new one from the log. The
+// damaged file is kept. A file with tables of another version is not damaged.
 func (c *Consumer[U, S]) replace(ctx context.Context, damaged int, cause error) (*build[U, S], error) {
 	generation, to, err := sqlitestore.NewGenerations(c.Stores.models()).Replace(ctx, c.declared.Name, damaged)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
-	c.slog.Error("the read model's file is damaged: it was moved aside, and the read model is made again from the log; delete the copy when nobody needs it",
+	c.slog.Error("the read model's file is damaged: it was moved aside, and the read model is being rebuilt from the log; delete the copy when you no longer need it",
 		"moved_to", to, "generation", generation, "error", cause)
 	return c.build(ctx, generation)
 }
 
-// emptied opens a cache. A damaged one is moved aside, and an empty one takes its place.
+// emptied opens a cache. It moves a damaged one aside and creates an empty one.
 func emptied[S any](logger *slog.Logger, path string, open func() (S, error)) (S, error) {
 	store, err := open()
 	if !errors.Is(err, projection.ErrDamaged) {
@@ -32,6 +32,6 @@ func emptied[S any](logger *slog.Logger, path string, open func() (S, error)) (S
 	if failed != nil {
 		return store, errors.Join(err, failed)
 	}
-	logger.Error("a cache is damaged: it was moved aside, and an empty one takes its place; delete the copy when nobody needs it", "moved_to", to, "error", err)
+	logger.Error("a cache is damaged: it was moved aside and replaced by an empty one; delete the copy when you no longer need it", "moved_to", to, "error", err)
 	return open()
 }

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
-func TestReadersElsewhereNoticeThatADamagedReadModelWasReplaced(t *testing.T) {
+func TestOtherProcessesNoticeAReplacedReadModel(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	first, err := service.Up(t.Context(), service.Config{Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: settings.Logger(os.Stderr, "error", "text")})
@@ -38,8 +38,8 @@ func TestReadersElsewhereNoticeThatADamagedReadModelWasReplaced(t *testing.T) {
 	require.NoError(t, first.Close())
 
 	path := sqlitestore.Path(filepath.Join(data, "models"), "graph", 1)
-	require.NoError(t, os.Truncate(path, 3*4096)) // under a reader that has it open
-	require.NoError(t, os.RemoveAll(path+"-wal")) // where the reader kept what the file has lost
+	require.NoError(t, os.Truncate(path, 3*4096)) // while a reader has it open
+	require.NoError(t, os.RemoveAll(path+"-wal")) // it still holds what was cut off
 	upOn(t, data, settings.Models{})
 	require.Eventually(t, func() bool {
 		generation, seq := serves()

@@ -1,6 +1,6 @@
-// Package service holds the lives of mneme's services. The four programs and
-// `mneme up` start the same services from here; nothing is wired twice.
+// Package service assembles and runs mneme's services. The four programs and
+// `mneme up` start the same services from here, so nothing is wired twice.
 //
-// Every service has one life: made by its constructor, begun by Start, ended by
-// Stop, which is synchronous, idempotent and legal before Start.
+// Every service has one life: its constructor makes it, Start begins it, and Stop
+// ends it. Stop is synchronous, idempotent, and legal before Start.
 package service

@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/pkg/recall/endpoint"
 )
 
-// embedBatch is how many events are embedded before their vectors are written: some calls
-// of the endpoint, so that how far it has come is seen.
+// embedBatch is how many events are embedded before their vectors are written. It is only a
+// few calls of the endpoint, so that progress is visible.
 const embedBatch = 256
 
 // Embedder is the projection "embeddings", which has an endpoint embed the messages.
@@ -22,7 +22,7 @@ type Embedder struct {
 	cache graph.EmbeddingsCache
 }
 
-// Embedder opens the read model "embeddings" for writing and makes its projector.
+// Embedder opens the read model "embeddings" for writing and creates its projector.
 func (p Parts) Embedder(ctx context.Context, c endpoint.Config) (_ *Embedder, err error) {
 	e := &Embedder{}
 	if e.cache, err = waitFor(ctx, p.Stores, p.Logger, func() (graph.EmbeddingsCache, error) { return p.Stores.openEmbeddingsCache(ctx, p.Logger) }); err != nil {
@@ -39,10 +39,10 @@ func (p Parts) Embedder(ctx context.Context, c endpoint.Config) (_ *Embedder, er
 	return e, nil
 }
 
-// Stop finishes the batches in hand and closes the stores.
+// Stop finishes the current batches and closes the stores.
 func (e *Embedder) Stop() error { return errors.Join(e.Consumer.Stop(), e.cache.Close()) }
 
-// remote is the model of an endpoint for searches.
+// remote is an endpoint's model as searches use it.
 type remote struct {
 	*endpoint.Embedder
 	minCosine float64
@@ -51,7 +51,7 @@ type remote struct {
 // MinCosine implements indexes.Embedder.
 func (r remote) MinCosine() float64 { return r.minCosine }
 
-// embedderOf is what searches embed their queries with, nil for nothing.
+// embedderOf returns the model that embeds the queries of searches, nil for none.
 func embedderOf(s settings.Embedding) (indexes.Embedder, error) {
 	if c, ok := s.Endpoint(); ok {
 		model, err := endpoint.New(c, nil)
@@ -63,7 +63,7 @@ func embedderOf(s settings.Embedding) (indexes.Embedder, error) {
 	return indexes.BuiltIn{}, nil
 }
 
-// several are workers that one program runs, in the order in which they were made.
+// several are the workers of one program, in the order in which they were created.
 type several []Worker
 
 // Start implements Worker.

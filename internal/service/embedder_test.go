@@ -19,7 +19,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// embedding is mneme in this process with an endpoint that embeds.
+// embedding starts mneme in this process with an embedding endpoint.
 func embedding(t *testing.T, data, url string, models settings.Models, change ...func(*settings.Embedding)) instance {
 	t.Helper()
 	up := settings.ForUp()
@@ -39,7 +39,7 @@ func embedding(t *testing.T, data, url string, models settings.Models, change ..
 	return instance{t, i}
 }
 
-// said are messages of users.
+// said returns user messages.
 func said(t *testing.T, conversation string, texts ...string) (list []events.Event) {
 	t.Helper()
 	for n, text := range texts {
@@ -51,7 +51,7 @@ func said(t *testing.T, conversation string, texts ...string) (list []events.Eve
 	return list
 }
 
-// searched is what a search in a conversation answers.
+// searched is the answer of a search in a conversation.
 type searched struct {
 	Messages []struct{ Text string }
 	Model    string `json:"embedding_model"`
@@ -66,8 +66,8 @@ func (i instance) search(conversation, query string) (s searched) {
 	return s
 }
 
-// embeddings are the status of the projection, once it is as wanted and the graph is
-// as far.
+// embeddings returns the status of the projection once wanted accepts it and the graph
+// has caught up.
 func (i instance) embeddings(wanted func(httpapi.ProjectionStatus) bool) (found httpapi.ProjectionStatus) {
 	i.Helper()
 	require.Eventually(i, func() bool {
@@ -94,11 +94,11 @@ func withVectors(seq uint64) func(httpapi.ProjectionStatus) bool {
 
 var zoo = []string{"The zebra sleeps under a tree.", "Lunch is at noon.", "Which car did the engineer repair?", "The train to Rome leaves at nine."}
 
-func TestMessagesAreEmbeddedByAnEndpointAndSearchedByMeaning(t *testing.T) {
+func TestAnEndpointEmbedsMessagesForSearch(t *testing.T) {
 	messagesAreEmbedded(t, settings.Models{Store: "sqlite"})
 }
 
-// messagesAreEmbeddedInNeo4j is for [TestOnNeo4j].
+// messagesAreEmbeddedInNeo4j is run by [TestOnNeo4j].
 func messagesAreEmbeddedInNeo4j(t *testing.T, uri string) {
 	messagesAreEmbedded(t, settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}})
 }
@@ -119,7 +119,7 @@ func messagesAreEmbedded(t *testing.T, models settings.Models) {
 	require.Equal(t, paid, e.Calls(), "nothing is paid for twice")
 }
 
-func TestWithoutItsEndpointEverythingIsServedAndWhatWasMissingIsSaid(t *testing.T) {
+func TestWithoutItsEndpointAnswersSayWhatIsMissing(t *testing.T) {
 	e, data := llmtest.Embedding(t), t.TempDir()
 	i := embedding(t, data, e.URL(), settings.Models{Store: "sqlite"})
 	last := i.publish(said(t, "c", zoo...))
@@ -145,7 +145,7 @@ func TestWithoutItsEndpointEverythingIsServedAndWhatWasMissingIsSaid(t *testing.
 	require.Empty(t, i.search("d", "who sleeps?").Missing)
 }
 
-func TestWhatWasFoundBeforeVectorsCameIsRepeatedFromTheManifest(t *testing.T) {
+func TestEmbeddedUpToRepeatsAnEarlierAnswer(t *testing.T) {
 	e := llmtest.Embedding(t)
 	i := embedding(t, t.TempDir(), e.URL(), settings.Models{Store: "sqlite"})
 	first := i.publish(said(t, "c", zoo...))
@@ -157,7 +157,7 @@ func TestWhatWasFoundBeforeVectorsCameIsRepeatedFromTheManifest(t *testing.T) {
 		}
 		e.Pass()(w, r)
 	})
-	// Of another id than those before.
+	// With an id that differs from the earlier ones.
 	late, err := events.New("c", "test", "late", &events.MessageCreated{MessageID: "late", Role: "user", Content: "The garage is closed today."})
 	require.NoError(t, err)
 	last := i.publish([]events.Event{late})
@@ -176,7 +176,7 @@ func TestWhatWasFoundBeforeVectorsCameIsRepeatedFromTheManifest(t *testing.T) {
 	require.Equal(t, found(then), found(i.get(path+fmt.Sprintf("&as_of=%d&embedded_up_to=%d", last, first))))
 }
 
-func TestAMessageThatTheEndpointRefusesFailsAloneAndCanBeTriedAgain(t *testing.T) {
+func TestARefusedMessageFailsAloneAndCanBeRetried(t *testing.T) {
 	e := llmtest.Embedding(t)
 	e.Reply(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(e.Requests()[e.Calls()-1].Text, "Rome") {
@@ -200,7 +200,7 @@ func TestAMessageThatTheEndpointRefusesFailsAloneAndCanBeTriedAgain(t *testing.T
 	require.Empty(t, i.search("c", "zebra").Missing)
 }
 
-func TestAnotherModelNeedsARebuildAndUntilThenWordsCount(t *testing.T) {
+func TestAChangedModelNeedsARebuildAndWordsRankMeanwhile(t *testing.T) {
 	e, data := llmtest.Embedding(t), t.TempDir()
 	i := embedding(t, data, e.URL(), settings.Models{Store: "sqlite"})
 	i.embeddings(withVectors(i.publish(said(t, "c", zoo...))))

@@ -2,7 +2,7 @@ package service
 
 import "time"
 
-// OldKept is oldKept in tests, which don't wait for minutes until a generation goes.
+// OldKept replaces oldKept in tests, which can't wait minutes for a generation to be removed.
 const OldKept = 300 * time.Millisecond
 
 func init() { oldKept, oldRests = OldKept, 100*time.Millisecond }

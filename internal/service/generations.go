@@ -8,8 +8,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// lateGenerations connects to Neo4j when it is first asked, which is as often as it did
-// not succeed.
+// lateGenerations connects to Neo4j on first use, and retries on every use until it
+// succeeds.
 type lateGenerations struct {
 	config neo4jstore.Config
 

@@ -13,13 +13,13 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// healthyWithin is how long a program may take to answer whether it is ready.
+// healthyWithin is how long a program may take to answer /readyz.
 const healthyWithin = 5 * time.Second
 
-// errNotReady says that a program runs but is not ready, or does not answer at all.
+// errNotReady means that a program is not ready, or does not answer at all.
 var errNotReady = errors.New("not ready")
 
-// usage prints what a program is configured by and which arguments it has.
+// usage prints a program's arguments and settings.
 func usage(w io.Writer, name string) error {
 	if err := settings.Usage(w, name); err != nil {
 		return err
@@ -31,26 +31,26 @@ ready, for health checks of containers: exit code 0 if it is, 1 if not.
 	return err
 }
 
-// healthy asks the program that runs with the same environment for /readyz, within five
-// seconds. It returns [errNotReady] with what was answered, or a [UsageError] if the
-// settings can't be used or name no port.
+// healthy requests /readyz from the running program with the same environment, within five
+// seconds. It returns [errNotReady] with the answer, or a [UsageError] if the settings are
+// invalid or name no port.
 func healthy(ctx context.Context, name string) error {
 	address, err := settings.ListenAddress(name)
 	if err != nil {
 		return &UsageError{err}
 	}
 	if _, port, _ := net.SplitHostPort(address); port == "0" {
-		return &UsageError{fmt.Errorf("MNEME_LISTEN=%s: the port is chosen when the program starts, nobody else knows it", address)}
+		return &UsageError{fmt.Errorf("MNEME_LISTEN=%s: port 0 means that the running program chose its port, which --healthy cannot know; set a fixed port", address)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthyWithin)
 	defer cancel()
-	// A dial to no address, or to 0.0.0.0, is one to this machine.
+	// Dialing an empty address, or 0.0.0.0, reaches this machine.
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 	if err != nil {
 		return err
 	}
-	request.Host = "localhost"                          // an address to listen on, such as :8420, is no name to be asked by
-	client := http.Client{Transport: &http.Transport{}} // not by a proxy of the environment
+	request.Host = "localhost"                          // a listen address such as :8420 is not an allowed host
+	client := http.Client{Transport: &http.Transport{}} // without the environment's proxy
 	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotReady, err)

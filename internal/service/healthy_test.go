@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-func TestTheLongestQueryThatTheDocumentAllowsIsRead(t *testing.T) {
+func TestTheLongestDocumentedQueryIsAccepted(t *testing.T) {
 	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
@@ -30,7 +30,7 @@ func TestTheLongestQueryThatTheDocumentAllowsIsRead(t *testing.T) {
 	require.Equal(t, 100_000, read)
 }
 
-func TestAProgramIsHealthyIfTheOneThatRunsIsReady(t *testing.T) {
+func TestHealthyReportsWhetherTheRunningProgramIsReady(t *testing.T) {
 	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
@@ -43,7 +43,7 @@ func TestAProgramIsHealthyIfTheOneThatRunsIsReady(t *testing.T) {
 	_, port, err := net.SplitHostPort(server.listener.Addr().String())
 	require.NoError(t, err)
 	t.Setenv("MNEME_TRUST_NETWORK", "true")
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // which knows nothing of this machine
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // a proxy that must not be used
 	for _, address := range []string{"127.0.0.1:", "0.0.0.0:", ":"} {
 		t.Setenv("MNEME_LISTEN", address+port)
 		require.NoError(t, healthy(t.Context(), "ingestor"), address)
@@ -58,7 +58,7 @@ func TestAProgramIsHealthyIfTheOneThatRunsIsReady(t *testing.T) {
 	require.ErrorIs(t, healthy(t.Context(), "file-tracker"), errNotReady)
 }
 
-func TestWhatCannotBeAskedIsWrongUsage(t *testing.T) {
+func TestHealthyWithoutAFixedPortIsAUsageError(t *testing.T) {
 	var usage *UsageError
 	t.Setenv("MNEME_LISTEN", "127.0.0.1:0")
 	require.ErrorAs(t, healthy(t.Context(), "ingestor"), &usage)
@@ -66,7 +66,7 @@ func TestWhatCannotBeAskedIsWrongUsage(t *testing.T) {
 	require.ErrorAs(t, healthy(t.Context(), "ingestor"), &usage, "it would not run either")
 }
 
-func TestTheHelpOfAProgramNamesWhatItTakes(t *testing.T) {
+func TestTheHelpListsArgumentsAndSettings(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, usage(&out, "context-api"))
 	require.Contains(t, out.String(), "MNEME_LISTEN")

@@ -15,33 +15,32 @@ import (
 
 // hosts are the names under which a listener answers.
 //
-// A page of any web site can have its own name point to 127.0.0.1 once it is loaded (DNS
-// rebinding). The browser then takes this program for that site: it sends no sign of
-// another origin and lets the page read the answers. What gives the page away is the name
-// itself, which the browser sends as Host. Names of the loopback can't be the site's. Nor
-// can an IP address: a browser that is given one resolves nothing.
+// Any web site can make its own name resolve to 127.0.0.1 after its page has loaded (DNS
+// rebinding). The browser then treats this program as part of that site: it marks no
+// request as cross-origin and lets the page read the answers. Only the name gives the page
+// away, because the browser sends it as Host. It can't be a loopback name, which the site
+// does not own, nor an IP address, for which a browser does no lookup.
 type hosts struct {
 	names       []string
-	anyLiteral  bool // answer under every IP address, not only those of the loopback
+	anyLiteral  bool // answer under every IP address, not only loopback addresses
 	explanation string
 }
 
-// newHosts reads the names from the settings. In a trusted network every IP address will
-// do: probes and collectors ask pods and containers by theirs.
+// newHosts reads the names from the settings. In a trusted network it allows every IP
+// address, because probes and collectors address pods and containers by IP.
 func newHosts(s settings.Hosts, trusted bool) (hosts, error) {
 	names, err := s.Names()
 	if err != nil {
 		return hosts{}, &UsageError{err}
 	}
-	known := "localhost and addresses of the loopback"
+	known := "localhost and loopback addresses"
 	if trusted {
 		known = "localhost and IP addresses"
 	}
-	return hosts{names, trusted, "this program answers under " + known + ", and under the names in MNEME_ALLOWED_HOSTS; if this name is meant for it, add it there"}, nil
+	return hosts{names, trusted, "this program answers under " + known + ", and under the names in MNEME_ALLOWED_HOSTS; if this name is legitimate, add it there"}, nil
 }
 
-// allow tells whether a request for this authority, a host with or without a port, is
-// answered.
+// allow reports whether to answer a request for this authority, a host with or without a port.
 func (h hosts) allow(authority string) bool {
 	name, ok := hostIn(authority)
 	if !ok {
@@ -54,8 +53,8 @@ func (h hosts) allow(authority string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost") && len(name) > len(".localhost") || slices.Contains(h.names, name)
 }
 
-// hostIn is the host of an authority, in lower case, without port, brackets and the dot
-// of the root; false if it has none or is not well-formed.
+// hostIn returns the host of an authority in lower case, without port, brackets and the
+// trailing dot; false if there is none or the authority is malformed.
 func hostIn(authority string) (string, bool) {
 	name, port, _ := strings.Cut(authority, ":")
 	if literal, ok := strings.CutPrefix(authority, "["); ok {
@@ -71,12 +70,12 @@ func hostIn(authority string) (string, bool) {
 	return name, name != ""
 }
 
-// only answers requests for the allowed hosts by the handler, and refuses others before
-// anything of them is looked at.
+// only passes requests for the allowed hosts to the handler, and refuses all others before
+// it looks at anything else.
 //
-// The refusal is 421, not 403: nobody's rights are missing, the request went to a server
-// that does not serve this name (RFC 9110, 15.5.20). One without a host is refused as
-// well; HTTP/1.1 demands it and every browser sends it.
+// The refusal is 421, not 403: the client lacks no rights, but the server does not serve
+// this name (RFC 9110, 15.5.20). Requests without a host are refused too; HTTP/1.1 requires
+// one and every browser sends it.
 func (h hosts) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.allow(r.Host) {
@@ -93,7 +92,7 @@ func (h hosts) only(next http.Handler) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Connection", "close") // the body, if any, is not read
+		w.Header().Set("Connection", "close") // the body, if any, was not read
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		_, _ = w.Write(append(body, '\n'))
 	})

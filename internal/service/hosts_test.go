@@ -14,8 +14,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// asked are hosts with whether they are answered: on loopback, and where the network is
-// trusted.
+// asked lists hosts and whether they are answered: on loopback, and in a trusted network.
 var asked = []struct {
 	host              string
 	loopback, trusted bool
@@ -38,7 +37,7 @@ var asked = []struct {
 	{"[::ffff:127.0.0.1]:8420", true, true},
 	{"named.example", true, true},
 	{"NAMED.example.:8420", true, true},
-	{"192.0.2.7", true, true}, // named too
+	{"192.0.2.7", true, true}, // listed in the setting
 	{"[2001:db8::7]:8420", true, true},
 
 	{"10.0.0.5:8420", false, true},
@@ -59,8 +58,8 @@ var asked = []struct {
 	{"localhost.evil.example", false, false},
 	{"127.0.0.1.evil.example", false, false},
 	{"127.0.0.1.nip.io", false, false},
-	{"127.1", false, false},      // a browser writes it out
-	{"2130706433", false, false}, // as well
+	{"127.1", false, false},      // a browser expands it
+	{"2130706433", false, false}, // expanded too
 	{"0x7f.0.0.1", false, false},
 	{"::1", false, false},
 	{"::1:8420", false, false},
@@ -97,7 +96,7 @@ func TestOnlyAllowedHostsAreAnswered(t *testing.T) {
 	require.False(t, none.allow("named.example"), "a name is not allowed because the network is trusted")
 }
 
-// send writes a request as it is, and returns the status and body of the answer.
+// send writes a raw request, and returns the status and body of the answer.
 func send(t *testing.T, address, request string) (int, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -113,14 +112,14 @@ func send(t *testing.T, address, request string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func TestAListenerRefusesOtherHostsBeforeItsHandlerSeesThem(t *testing.T) {
+func TestOtherHostsNeverReachTheHandler(t *testing.T) {
 	t.Parallel()
 	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", named, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
 	address := server.listener.Addr().String()
 
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/conversations"} { // it is starting
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/conversations"} { // before Start
 		status, body := send(t, address, "GET "+path+" HTTP/1.1\r\nHost: evil.example\r\n\r\n")
 		require.Equal(t, http.StatusMisdirectedRequest, status, path)
 		require.Contains(t, body, `"the host \"evil.example\" is not allowed: `)
@@ -145,7 +144,7 @@ func TestAListenerRefusesOtherHostsBeforeItsHandlerSeesThem(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", 400},
 		{"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", 200},
 		{"GET / HTTP/1.1\r\nHost: " + address + "\r\n\r\n", 200},
-		{"GET http://localhost/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 200}, // the target counts; no browser sends it to a server
+		{"GET http://localhost/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 200}, // the target takes precedence; browsers send this form only to proxies
 		{"GET / HTTP/1.1\r\nHost: named.example\r\n\r\n", 200},
 	} {
 		status, body := send(t, address, c.request)

@@ -17,9 +17,9 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// maxHeaderBytes is what a request's first line and headers may take: more than a query of
-// 100,000 characters, each percent-encoded in 12 bytes, and more than the log takes of an
-// event in binary mode, whose attributes are headers.
+// maxHeaderBytes bounds a request line with its headers. It allows a query of 100,000
+// characters, each percent-encoded in 12 bytes, and the attributes of any event in binary
+// mode that the log accepts.
 const maxHeaderBytes = 1300 << 10
 
 // HTTP serves a handler on an address.
@@ -33,10 +33,10 @@ type HTTP struct {
 	ended    sync.WaitGroup
 }
 
-// Listen takes the address, which the settings let through; a port of 0 takes a free
-// one. It says so if the port is in use. Requests for other hosts than the allowed ones
-// never reach a handler; trusted allows every IP address. Until [HTTP.Start] it answers that the program
-// lives but is not ready.
+// Listen binds the address, which the settings have checked; port 0 picks a free port. The
+// error says if the port is in use. Requests for hosts that are not allowed never reach a
+// handler; trusted allows every IP address. Until [HTTP.Start] the server answers that the
+// program is alive but not ready.
 func Listen(name, address string, allowed settings.Hosts, trusted bool, logger *slog.Logger) (*HTTP, error) {
 	answered, err := newHosts(allowed, trusted)
 	if err != nil {
@@ -44,7 +44,7 @@ func Listen(name, address string, allowed settings.Hosts, trusted bool, logger *
 	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s=%s: the port is in use by another program; end it, or choose another port (:0 takes a free one)", name, address)
+		return nil, fmt.Errorf("%s=%s: the port is in use by another program; stop it, or choose another port (:0 picks a free one)", name, address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", name, address, err)
@@ -54,17 +54,17 @@ func Listen(name, address string, allowed settings.Hosts, trusted bool, logger *
 	return h, nil
 }
 
-// URL is where the server answers.
+// URL returns the server's base URL.
 func (h *HTTP) URL() string { return "http://" + h.listener.Addr().String() }
 
-// Start begins to answer with a handler.
+// Start passes requests to a handler from now on.
 func (h *HTTP) Start(handler http.Handler) { h.handler.Store(&handler) }
 
 func (h *HTTP) serve() {
 	h.Start(starting())
 	h.server = &http.Server{
 		Handler: h.hosts.only(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h.handler.Load()).ServeHTTP(w, r) })),
-		// Else net/http answers "OPTIONS *" itself, whatever the host.
+		// Otherwise net/http itself answers "OPTIONS *", for any host.
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            10 * time.Second,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -73,25 +73,25 @@ func (h *HTTP) serve() {
 	}
 	h.ended.Go(func() {
 		if err := h.server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
-			h.logger.Error("the HTTP server ended", "error", err)
+			h.logger.Error("the HTTP server stopped", "error", err)
 		}
 	})
 }
 
-// starting answers for a program that waits for its servers.
+// starting returns the handler of a program that still waits for its servers.
 func starting() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", alive)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "not ready: the program waits for its servers, its log says for which", http.StatusServiceUnavailable)
+		http.Error(w, "not ready: the program is waiting for its servers; its log says for which", http.StatusServiceUnavailable)
 	})
 	return mux
 }
 
 func alive(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
-// Stop lets requests in flight end, for five seconds at most.
+// Stop waits at most five seconds for requests in flight.
 func (h *HTTP) Stop() {
 	h.stop.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -104,7 +104,7 @@ func (h *HTTP) Stop() {
 }
 
 // Health serves /healthz (the process runs), /readyz (its store answers) and /metrics.
-// State and lag are in the body of /readyz; they don't make a program unready.
+// State and lag appear in the body of /readyz but don't affect its status.
 func Health(c Worker, t *telemetry.Telemetry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", t.Metrics.Handler())

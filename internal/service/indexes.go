@@ -6,7 +6,7 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 )
 
-// searching makes the indexes that contexts are searched with.
+// searching creates the indexes with which contexts are searched.
 func searching(s settings.Searching, t *telemetry.Telemetry) (*indexes.Cache, error) {
 	embedder, err := embedderOf(s.Embedding)
 	if err != nil {

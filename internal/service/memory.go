@@ -5,20 +5,20 @@ import (
 	"runtime/debug"
 )
 
-// heapLimit leaves room below 600 MB for what is not Go's: the caches of SQLite and
+// heapLimit leaves room below 600 MB for memory outside the Go heap: SQLite's caches and
 // the program itself.
 const heapLimit = 400 << 20
 
-// heapGrowth is how much of what it holds the heap may grow by, in percent, before
-// the collector works: more than Go's 100, since the limit bounds it anyway, and a
-// read that meets the collector at work takes twice as long.
+// heapGrowth is the growth of the live heap, in percent, that triggers a collection. It
+// exceeds Go's default of 100 because the limit bounds the heap anyway, and a read takes
+// twice as long during a collection.
 const heapGrowth = 300
 
-// LimitMemory makes the garbage collector keep this process's Go heap near 400 MiB,
-// unless GOMEMLIMIT is set ("off" is no limit), and work less often below that, unless
-// GOGC is set. The embedded NATS server holds what it wrote in the last ten seconds,
-// and left alone the heap grows to twice of what it holds. The limit is soft: what is
-// needed is had, and the collector works more.
+// LimitMemory makes the garbage collector keep this process's Go heap near 400 MiB
+// unless GOMEMLIMIT is set ("off" means no limit), and run less often below that unless
+// GOGC is set. Without it the heap would grow to twice the live data, which includes what
+// the embedded NATS server wrote in the last ten seconds. The limit is soft: the heap can
+// exceed it if necessary, and the collector then runs more often.
 func LimitMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -18,8 +18,8 @@ import (
 )
 
 // Models are the read models as a reader sees them, each in the generation that serves.
-// In one process they are the writers' own stores; in a process of its own context-api
-// opens them when they are first asked for, since the other programs make them.
+// In a single process they are the writers' own stores. A separate context-api opens them
+// on first use, because other programs create them.
 type Models struct {
 	data       string // directory for the scratch stores of a verification
 	graph      source[GraphStore]
@@ -28,14 +28,14 @@ type Models struct {
 	embeddings source[EmbeddingsStore]
 }
 
-// source gives the volume of the generation that serves, which the caller releases.
+// source returns the volume of the generation that serves; the caller releases it.
 type source[S io.Closer] interface {
 	take() (*volume[S], error)
 	again()
 	close() error
 }
 
-// NewModels reads the models that other processes write.
+// NewModels returns read models that other processes write.
 func NewModels(data string, stores Stores) *Models {
 	return &Models{
 		data:       data,
@@ -46,7 +46,7 @@ func NewModels(data string, stores Stores) *Models {
 	}
 }
 
-// OwnModels reads from the stores that this process writes.
+// OwnModels returns read models that this process writes.
 func OwnModels(data string, g *Consumer[*graph.Unit, GraphStore], f *Consumer[*graph.FilesUnit, FilesStore]) *Models {
 	return &Models{
 		data: data, graph: written[GraphStore]{&g.shelf}, files: written[FilesStore]{&f.shelf},
@@ -54,7 +54,7 @@ func OwnModels(data string, g *Consumer[*graph.Unit, GraphStore], f *Consumer[*g
 	}
 }
 
-// Graph is the read model "graph", or ErrNotThere. The caller releases it.
+// Graph returns the read model "graph", or ErrNotThere. The caller releases it.
 func (m *Models) Graph() (httpapi.Pinned[graph.Reader], error) {
 	v, err := m.graph.take()
 	if err != nil {
@@ -63,7 +63,7 @@ func (m *Models) Graph() (httpapi.Pinned[graph.Reader], error) {
 	return httpapi.Pinned[graph.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
-// Files is the read model "files", or ErrNotThere. The caller releases it.
+// Files returns the read model "files", or ErrNotThere. The caller releases it.
 func (m *Models) Files() (httpapi.Pinned[graph.FilesReader], error) {
 	v, err := m.files.take()
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *Models) Files() (httpapi.Pinned[graph.FilesReader], error) {
 	return httpapi.Pinned[graph.FilesReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
-// Summaries is the read model "summaries", or ErrNotThere. The caller releases it.
+// Summaries returns the read model "summaries", or ErrNotThere. The caller releases it.
 func (m *Models) Summaries() (httpapi.Pinned[summary.Reader], error) {
 	v, err := m.summaries.take()
 	if err != nil {
@@ -81,7 +81,7 @@ func (m *Models) Summaries() (httpapi.Pinned[summary.Reader], error) {
 	return httpapi.Pinned[summary.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
-// Embeddings is the read model "embeddings", or ErrNotThere. The caller releases it.
+// Embeddings returns the read model "embeddings", or ErrNotThere. The caller releases it.
 func (m *Models) Embeddings() (httpapi.Pinned[graph.EmbeddingsReader], error) {
 	v, err := m.embeddings.take()
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *Models) Embeddings() (httpapi.Pinned[graph.EmbeddingsReader], error) {
 	return httpapi.Pinned[graph.EmbeddingsReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
-// Again makes the next who asks for a read model look which generation serves.
+// Again makes the next use of each read model check which generation serves.
 func (m *Models) Again() {
 	m.graph.again()
 	m.files.again()
@@ -98,7 +98,7 @@ func (m *Models) Again() {
 	m.embeddings.again()
 }
 
-// Close releases what was opened here.
+// Close closes the stores that were opened here.
 func (m *Models) Close() error {
 	return errors.Join(m.graph.close(), m.files.close(), m.summaries.close(), m.embeddings.close())
 }
@@ -116,8 +116,8 @@ func (w written[S]) take() (*volume[S], error) {
 func (written[S]) again()       {}
 func (written[S]) close() error { return nil }
 
-// library opens the generation of a read model that serves, when it is first asked for
-// and when another one does.
+// library opens the serving generation of a read model on first use, and opens the new one
+// when another generation serves.
 type library[S io.Closer] struct {
 	name   string
 	stores Stores
@@ -126,19 +126,20 @@ type library[S io.Closer] struct {
 	shelf shelf[S]
 
 	mu      sync.Mutex
-	looked  time.Time // when it was last known which generation serves
+	looked  time.Time // when it last checked which generation serves
 	looking bool
-	failed  error // of the last attempt to reach a server
+	failed  error // from the last attempt to reach the server
 	until   time.Time
 }
 
-// lookWithin is how long a server may take to say which generation serves, while there is
-// one to go on with.
+// lookWithin is how long a server may take to say which generation serves if one is open
+// already.
 const lookWithin = 2 * time.Second
 
-// take opens the model if it is not open. Those who ask for it while a server does not
-// answer share an attempt: each would take as long as a connection may. Once it is open
-// one of them looks now and then whether another generation serves.
+// take opens the model if it is not open. While the server does not answer, callers share
+// one failed attempt, because each attempt lasts as long as the connection timeout. Once
+// the model is open, one caller at a time checks every lookEvery whether another
+// generation serves.
 func (l *library[S]) take() (*volume[S], error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +160,7 @@ func (l *library[S]) take() (*volume[S], error) {
 		l.looking = true
 		l.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
-		_ = l.look(ctx) // what is open goes on: that its server is away is for its reads to say
+		_ = l.look(ctx) // keep using the open one; if its server is down, reads will say so
 		cancel()
 		l.mu.Lock()
 		l.looking, l.looked = false, time.Now()
@@ -170,10 +171,10 @@ func (l *library[S]) take() (*volume[S], error) {
 	return nil, errEnds
 }
 
-// errEnds says that a read model is no longer open.
-var errEnds = errors.New("the process ends")
+// errEnds means that a read model is closed because the process is shutting down.
+var errEnds = errors.New("the process is shutting down")
 
-// look opens the generation that serves unless it is open.
+// look opens the generation that serves, unless it is already open.
 func (l *library[S]) look(ctx context.Context) error {
 	builds, err := l.stores.Generations().Builds(ctx, l.name)
 	if err != nil {
@@ -209,7 +210,7 @@ func (l *library[S]) close() error {
 	return errors.Join(err, l.stores.Close())
 }
 
-// Verify replays the log into scratch stores beside the read models and compares.
+// Verify replays the log into temporary stores and compares them with the read models.
 func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) (list []projection.Verification, err error) {
 	dir, remove, err := makeScratch(m.data)
 	if err != nil {
@@ -231,8 +232,8 @@ func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(pr
 	return []projection.Verification{one, two, three}, err
 }
 
-// verify compares one read model. Another process may remove the generation that it
-// reads, if another one serves meanwhile: then it begins again with that.
+// verify compares one read model. If another generation comes to serve and another process
+// removes the one being read, verify starts over with the new one.
 func verify[U projection.Unit, S writable[U], Scratch writable[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], from source[S], path string,
 	open func(context.Context, string) (Scratch, error), progress func(projection string, done, total uint64)) (projection.Verification, error) {
 	for round := 1; ; round++ {

@@ -10,8 +10,8 @@ import (
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
-// profiles are those of the settings: the default one, and what the file of profiles
-// changes of it. Their models are those of endpoints.
+// profiles returns the profiles of the settings: the default one, and those in the profiles
+// file, which change parts of it. Their models come from endpoints.
 func profiles(s settings.Summaries, endpoints *llm.Endpoints) (p summarizer.Profiles, err error) {
 	if p.Default, err = profile(s, endpoints); err != nil {
 		return p, err
@@ -29,8 +29,7 @@ func profiles(s settings.Summaries, endpoints *llm.Endpoints) (p summarizer.Prof
 	return p, nil
 }
 
-// condensing says by their profiles how contexts of conversations show large results of
-// tools.
+// condensing returns a function from a profile to how its contexts show large tool results.
 func condensing(c settings.Condensing) (func(profile string) string, error) {
 	modes, err := c.Modes()
 	if err != nil {
@@ -44,7 +43,7 @@ func condensing(c settings.Condensing) (func(profile string) string, error) {
 	}, nil
 }
 
-// profile makes one profile of settings.
+// profile converts settings to a profile.
 func profile(s settings.Summaries, endpoints *llm.Endpoints) (summarizer.Profile, error) {
 	p := summarizer.Profile{
 		Settings: summary.Settings{

@@ -25,16 +25,15 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// retryEvery is how long a program waits before it asks a server again that is not
-// there yet.
+// retryEvery is how often a program tries to reach a server that is not up yet.
 const retryEvery = time.Second
 
-// sayEvery is how often it says that it still waits.
+// sayEvery is how often it logs that it is still waiting.
 const sayEvery = time.Minute
 
-// Program is the outline of a main function: --help prints its settings, --healthy asks
-// the one that runs whether it is ready, an interrupt or SIGTERM ends run, and the exit
-// code is 0 done, 1 failed, 2 wrong usage.
+// Program is the body of a main function and returns the exit code: 0 done, 1 failed, 2
+// wrong usage. --help prints the settings, --healthy asks the running program whether it is
+// ready, and an interrupt or SIGTERM ends run.
 func Program(name string, run func(context.Context) error) int {
 	if len(os.Args) > 1 {
 		switch arg := os.Args[1]; arg {
@@ -87,8 +86,8 @@ func RunFileTracker(ctx context.Context) error {
 	return runWorker(ctx, "file-tracker", s, func(p Parts) (Worker, error) { return p.FileTracker(ctx) })
 }
 
-// RunSummarizer is the program summarizer: log → read model "summaries", and what is due
-// of it → log. With an endpoint for embeddings it is the projection "embeddings" too.
+// RunSummarizer is the program summarizer: log → read model "summaries", and summaries that
+// are due → log. With an embedding endpoint it also runs the projection "embeddings".
 func RunSummarizer(ctx context.Context) (err error) {
 	s := settings.ForSummarizer()
 	if err := settings.Read(s); err != nil {
@@ -113,15 +112,15 @@ func RunSummarizer(ctx context.Context) (err error) {
 	})
 }
 
-// warnOfSize says that a size that was asked for is not that of the log, 0 if there is none.
+// warnOfSize logs that the requested size differs from the log's; 0 means unknown.
 func warnOfSize(logger *slog.Logger, asked, have int64) {
 	if asked != 0 && have != 0 && asked != have {
-		logger.Warn("MNEME_LOG_SIZE is for a log that is created: this one keeps its size; `nats stream edit "+natsdeploy.Stream+" --max-bytes` changes it",
+		logger.Warn("MNEME_LOG_SIZE applies only when the log is created; the existing log keeps its size. To change it, run `nats stream edit "+natsdeploy.Stream+" --max-bytes`",
 			"asked", asked, "size", have)
 	}
 }
 
-// readWorker reads the settings of a program that has no others.
+// readWorker reads the settings of a program that has only these.
 func readWorker(s *settings.Worker) (*settings.Worker, error) {
 	if err := settings.Read(s); err != nil {
 		return nil, &UsageError{err}
@@ -237,12 +236,12 @@ func RunContextAPI(ctx context.Context) (err error) {
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
 	<-ctx.Done()
 	logger.Info("stopping")
-	server.Stop() // first: requests in flight need the log and the models to end well
+	server.Stop() // first, because requests in flight need the log and the models
 	return nil
 }
 
-// rebuilds are those of all projections that run. models are asked whether the log still
-// holds what they do.
+// rebuilds returns the rebuilds of all projections that run. A rebuild first checks that
+// the log still holds everything that the read model graph holds.
 func rebuilds(control *rebuild.Control, stores Stores, models *Models, log *eventlog.Log, s settings.Searching) *rebuild.Rebuilds {
 	projections := []string{"graph", "files", "summaries"}
 	if _, ok := s.Endpoint(); ok {
@@ -273,7 +272,7 @@ func rebuilds(control *rebuild.Control, stores Stores, models *Models, log *even
 	return rebuild.New(control, stores.Generations(), log, check, projections...)
 }
 
-// observe prepares the telemetry of a program, and the logger that goes with it.
+// observe sets up the telemetry of a program and the matching logger.
 func observe(ctx context.Context, name string, logger *slog.Logger) (*telemetry.Telemetry, *slog.Logger, error) {
 	s, err := settings.ReadTelemetry()
 	if err != nil {
@@ -284,8 +283,8 @@ func observe(ctx context.Context, name string, logger *slog.Logger) (*telemetry.
 	return t, logger, err
 }
 
-// openLog connects to NATS and finds the log, or makes it if apply is given. What
-// is not there yet is waited for; what is there but not right is an error.
+// openLog connects to NATS and opens the log, or creates it if apply is given. It waits for
+// a server or log that does not exist yet, but fails at once on one that is wrong.
 func openLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
 	for {
 		log, conn, err := tryOpenLog(ctx, url, name, t, logger, apply)
@@ -302,7 +301,7 @@ func openLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logg
 		select {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("NATS at %s did not come: %w", settings.Redacted(url), err)
+			return nil, nil, fmt.Errorf("NATS at %s never became available: %w", settings.Redacted(url), err)
 		}
 	}
 }

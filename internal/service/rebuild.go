@@ -12,53 +12,54 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// A generation that no longer serves is kept, and kept up to date, for a while: a request
-// that began on it may still read it or wait for a sequence, and other processes learn of
-// the change later than this one. Then its projector stops, as soon as no reader of this
-// process has it, and after the rest of that of other processes too; then it is
-// discarded. Tests are less patient.
+// A superseded generation is kept up to date for oldKept: a request that began on it may
+// still read it or wait for a sequence, and other processes learn of the change later.
+// Then, once no reader of this process uses it, its projector stops. oldRests later, when
+// the projectors of other processes have stopped too, it is discarded. Tests shorten these
+// times.
 var (
-	oldKept  = 2 * time.Minute  // longer than a request waits for a sequence and its turn, and then reads
-	oldRests = 15 * time.Second // longer than the processes differ in when they learn of it, and a batch in hand takes
+	oldKept  = 2 * time.Minute  // longer than a request can wait and then read
+	oldRests = 15 * time.Second // longer than the delay between processes plus one batch
 )
 
-// How often a process looks which generation serves and whether a rebuild is wished for,
-// beside the watch of the wishes; and how often, while it builds, whether it is done.
+// How often a process checks which generation serves and whether a rebuild is requested, in
+// addition to watching the requests; and how often it checks, while building, whether the
+// build is done.
 const (
 	lookEvery  = time.Second
 	checkEvery = 200 * time.Millisecond
 )
 
-// catchesUpWithin is how far a generation may be behind the one that it takes the place
-// of: what that one had so long ago it must have now. Where a batch, or a look, takes
-// longer it may be more: in a store that is so slow it is never nearer than a batch or two.
+// catchesUpWithin is how far a new generation may lag when it starts to serve: it must have
+// what the old one had this long ago. If a batch or a check takes longer, the lag may be
+// larger, because in a slow store it is always at least a batch or two.
 const catchesUpWithin = time.Second
 
-// steps is what a consumer's steps keep between them.
+// steps is the state that a consumer keeps between its steps.
 type steps struct {
 	wake           chan struct{}
-	goals          []uint64 // by partition: what the next generation is to reach
+	goals          []uint64 // by partition: the sequence that the next generation must reach
 	goalsAt        time.Time
-	seen           map[int]time.Time // since when a generation is known to be of no use
+	seen           map[int]time.Time // when a generation was first found to be useless
 	discarding     bool
 	discarded      chan outcome
-	rest           time.Time // until when nothing is discarded: another process does, or it failed
+	rest           time.Time // discard nothing before: another process is doing it, or it failed
 	said           news
 	unreadableSaid news
 	discardSaid    news
 	keepSaid       news
 }
 
-// outcome is what became of a removal; done is false if another process is at it.
+// outcome is the result of a removal; done is false if another process is removing it.
 type outcome struct {
 	done bool
 	err  error
 }
 
-// news tells trouble that is over, or another, from trouble that goes on.
+// news holds the last logged error, so that a persistent one is logged once.
 type news string
 
-// is tells whether an error is to be said.
+// is reports whether an error is new and should be logged.
 func (n *news) is(err error) bool {
 	before := *n
 	if *n = ""; err != nil {
@@ -67,15 +68,15 @@ func (n *news) is(err error) bool {
 	return *n != "" && *n != before
 }
 
-// again makes the next step come at once.
+// again makes the next step run at once.
 func (s *steps) again() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it comes
+	default: // already requested
 	}
 }
 
-// run takes step after step until ctx ends. Whatever fails is tried again.
+// run repeats step until ctx ends. It retries whatever fails.
 func (c *Consumer[U, S]) run(ctx context.Context) {
 	c.steps.seen, c.steps.discarded = map[int]time.Time{}, make(chan outcome, 1)
 	var discards sync.WaitGroup
@@ -86,7 +87,7 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 			return
 		}
 		if c.steps.said.is(err) {
-			c.slog.Warn("generations can't be looked after for now", "error", err)
+			c.slog.Warn("generation maintenance failed; will retry", "error", err)
 		}
 		wait := lookEvery
 		if c.next != nil {
@@ -101,7 +102,7 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 				c.steps.rest = time.Now().Add(lookEvery)
 			}
 			if c.steps.discardSaid.is(o.err) {
-				c.slog.Warn("a generation could not be removed, it is tried again", "error", o.err)
+				c.slog.Warn("removing a generation failed; will retry", "error", o.err)
 			}
 		case <-ctx.Done():
 			return
@@ -109,13 +110,13 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 	}
 }
 
-// step follows the store in what serves, then the wish in what is built, then removes
-// what nobody needs. The wish is read first: what serves is then at least what served
-// when it was made.
+// step adopts the generation that serves in the store, then works on the requested rebuild,
+// then removes generations that are no longer needed. It reads the request first: the
+// serving generation is then at least the one that served when the request was made.
 func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) error {
 	wish, unread := c.control.Get(ctx, c.declared.Name)
 	if unread == nil && c.steps.unreadableSaid.is(unreadable(wish)) {
-		c.slog.Warn("no rebuild is under way, as far as can be read", "reason", wish.Error)
+		c.slog.Warn("cannot read the record of a rebuild; assuming that none is running", "reason", wish.Error)
 	}
 	builds, err := c.Stores.Generations().Builds(ctx, c.declared.Name)
 	if err != nil {
@@ -133,7 +134,7 @@ func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) err
 	return errors.Join(err, c.clean(ctx, wish, unread == nil, builds, discards))
 }
 
-// unreadable is why the record of a wish can't be read, nil if it can.
+// unreadable returns why the record of a request can't be read, nil if it can.
 func unreadable(wish rebuild.Wish) error {
 	if wish.State == rebuild.Unreadable {
 		return errors.New(wish.Error)
@@ -144,7 +145,7 @@ func unreadable(wish rebuild.Wish) error {
 // follow makes the generation that serves the live one.
 func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
 	b := c.next
-	if b == nil || b.generation != generation { // others have built it
+	if b == nil || b.generation != generation { // built by another process
 		var err error
 		if b, err = c.build(ctx, generation); err != nil {
 			return err
@@ -162,11 +163,11 @@ func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
 	c.old = append(c.old, old)
 	c.mu.Unlock()
 	c.shelf.put(b.volume)
-	c.slog.Info("another generation serves", "generation", generation, "before", old.generation)
+	c.slog.Info("a new generation serves", "generation", generation, "before", old.generation)
 	return nil
 }
 
-// fulfil does what is wished for, as far as it goes now.
+// fulfil carries out the requested rebuild as far as possible now.
 func (c *Consumer[U, S]) fulfil(ctx context.Context, wish rebuild.Wish, builds projection.Builds, discards *sync.WaitGroup) error {
 	name := c.declared.Name
 	if c.next != nil && (wish.State != rebuild.Building || wish.Generation != c.next.generation) {
@@ -176,11 +177,11 @@ func (c *Consumer[U, S]) fulfil(ctx context.Context, wish rebuild.Wish, builds p
 	switch {
 	case wish.IsZero() || wish.State == rebuild.Serving:
 		return nil
-	case builds.Serving >= wish.Generation: // also if it was canceled too late
+	case builds.Serving >= wish.Generation: // also after a late cancel
 		_, err := c.control.Become(ctx, name, wish, rebuild.Serving, "")
 		return err
 	case wish.State == rebuild.Building && wish.Generation > max(builds.Last, builds.Serving)+1:
-		_, err := c.control.Become(ctx, name, wish, rebuild.Failed, fmt.Sprintf("it is for generation %d, and the next one is %d: something else than mneme asked for it", wish.Generation, max(builds.Last, builds.Serving)+1))
+		_, err := c.control.Become(ctx, name, wish, rebuild.Failed, fmt.Sprintf("the request is for generation %d, but the next one is %d: something other than mneme made it", wish.Generation, max(builds.Last, builds.Serving)+1))
 		return err
 	case wish.State == rebuild.Building:
 		return c.advance(ctx, wish)
@@ -204,7 +205,7 @@ func (c *Consumer[U, S]) abandon() {
 	c.steps.goals = nil
 }
 
-// advance builds what is wished for, and lets it serve once it has caught up.
+// advance builds the requested generation and makes it serve once it has caught up.
 func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	name := c.declared.Name
 	fail := func(reason string) error {
@@ -217,7 +218,7 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 		return err
 	}
 	if wish.From != c.serving.generation {
-		return fail(fmt.Sprintf("it began while generation %d served, and now %d does", wish.From, c.serving.generation))
+		return fail(fmt.Sprintf("it began while generation %d served, but now generation %d serves", wish.From, c.serving.generation))
 	}
 	if c.next == nil {
 		b, err := c.build(ctx, wish.Generation)
@@ -250,9 +251,9 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	if ready, err := c.hasCaughtUp(ctx, cps); err != nil || !ready {
 		return err
 	}
-	for _, cp := range cps { // built by programs of two versions
+	for _, cp := range cps { // check that all programs are of one version
 		if cp.Fingerprint != c.declared.Fingerprint() {
-			return fail(fmt.Sprintf("partition %d was built as %s, this program makes %s: let all programs be of one version", cp.Partition, cp.Fingerprint, c.declared.Fingerprint()))
+			return fail(fmt.Sprintf("partition %d was built as %s, but this program builds %s: run the same version of all programs", cp.Partition, cp.Fingerprint, c.declared.Fingerprint()))
 		}
 	}
 	if !wish.Force {
@@ -261,7 +262,7 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 			return err
 		}
 		if state.Missing > wish.Missing {
-			return fail(fmt.Sprintf("%d events vanished from the log while it was built: restore the log, or see mneme repair log", state.Missing-wish.Missing))
+			return fail(fmt.Sprintf("%d events vanished from the log during the rebuild: restore the log, or see mneme repair log", state.Missing-wish.Missing))
 		}
 	}
 	if now, err := c.control.Get(ctx, name); err != nil || now != wish {
@@ -277,9 +278,9 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 	return err
 }
 
-// hasCaughtUp tells whether the next generation, whose checkpoints are cps, has what the
-// one that serves had a moment ago. Where that one is halted or damaged, or was made by a
-// program of another version, it is to have what the log held then.
+// hasCaughtUp reports whether the next generation, whose checkpoints are cps, has what the
+// serving one had a moment ago. In partitions where the serving one is halted, damaged or of
+// another version, the next must have what the log held then.
 func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Checkpoint) (bool, error) {
 	age := time.Since(c.steps.goalsAt)
 	within := max(catchesUpWithin, 2*time.Duration(c.next.took.Load()))
@@ -302,7 +303,7 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 	if c.steps.goals == nil || age > within {
 		goals, at := make([]uint64, c.Log.Partitions()), time.Now()
 		live, err := c.serving.store.Checkpoints(ctx)
-		if err != nil && !errors.Is(err, projection.ErrDamaged) { // which goes on no more
+		if err != nil && !errors.Is(err, projection.ErrDamaged) { // a damaged one makes no progress: the log is the goal
 			return false, err
 		}
 		for partition := range goals {
@@ -310,7 +311,7 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 				return false, err
 			}
 		}
-		stands := map[int]bool{} // what no checkpoint says: this process has found it
+		stands := map[int]bool{} // halts that this process found and no checkpoint records
 		for _, s := range c.serving.projector.Status() {
 			stands[s.Partition] = s.State == projection.StateHalted
 		}
@@ -325,9 +326,9 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 	return false, nil
 }
 
-// clean stops and removes what was superseded long enough ago, by this process or by one
-// that has ended since, and what was begun and is wished for no more. read tells whether
-// the wish is known.
+// clean stops and removes generations that were superseded long enough ago, also by a
+// process that has since ended, and unfinished ones that no request wants. read says
+// whether the request is known.
 func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool, builds projection.Builds, discards *sync.WaitGroup) error {
 	for generation := range c.steps.seen {
 		if !slices.Contains(builds.Others, generation) {
@@ -377,8 +378,8 @@ func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool
 	return closing
 }
 
-// mayBeLastCopy tells whether a generation that served before may hold what the log has
-// lost. It is kept until an operator says what became of that, with mneme repair log.
+// mayBeLastCopy reports whether a superseded generation may hold events that the log has
+// lost. It is then kept until an operator resolves the loss with mneme repair log.
 func (c *Consumer[U, S]) mayBeLastCopy(ctx context.Context) (bool, error) {
 	state, err := c.Log.State(ctx)
 	if err != nil || state.Missing == 0 {
@@ -386,13 +387,13 @@ func (c *Consumer[U, S]) mayBeLastCopy(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if reason := fmt.Errorf("%d events are missing from the log", state.Missing); c.steps.keepSaid.is(reason) {
-		c.slog.Warn("superseded generations are kept until mneme repair log says what became of the missing events", "reason", reason)
+		c.slog.Warn("keeping superseded generations until mneme repair log resolves the missing events", "reason", reason)
 	}
 	return true, nil
 }
 
-// discard removes a generation, unless one is being removed: it can take minutes. Where
-// several processes write, one of them does.
+// discard removes a generation in the background, because that can take minutes; it does
+// nothing while another removal runs. If several processes write, one of them removes it.
 func (c *Consumer[U, S]) discard(ctx context.Context, discards *sync.WaitGroup, generation int, then func(context.Context) error) {
 	if c.steps.discarding || time.Now().Before(c.steps.rest) {
 		return

@@ -24,7 +24,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// aRebuildInNeo4jIsSeenByNobody is for [TestOnNeo4j].
+// aRebuildInNeo4jIsSeenByNobody is run by [TestOnNeo4j].
 func aRebuildInNeo4jIsSeenByNobody(t *testing.T, uri string) {
 	models := settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}}
 	data := t.TempDir()
@@ -50,16 +50,16 @@ func aRebuildInNeo4jIsSeenByNobody(t *testing.T, uri string) {
 	require.Equal(t, before, i.readings(6, last))
 	i.hashes()
 
-	i.rebuild("graph") // which is canceled, and leaves nothing
+	i.rebuild("graph") // to be canceled; must leave nothing
 	require.Eventually(t, func() bool { return len(builds(t, stores.Generations(), "graph").Others) > 0 }, patience, time.Millisecond)
 	if status, body := i.ask("DELETE", "/v1/rebuilds/graph", ""); status != 200 {
-		require.Contains(t, body, "no rebuild is under way") // it was quicker
+		require.Contains(t, body, "no rebuild is under way") // it finished before the cancel
 	}
 	require.Eventually(t, func() bool { s := i.rebuilds()["graph"].State; return s == "" || s == "serving" }, patience, time.Millisecond)
 	require.Eventually(t, func() bool { return len(builds(t, stores.Generations(), "graph").Others) == 0 }, patience, time.Millisecond)
 	require.NoError(t, i.Close())
 
-	i = upOn(t, data, models) // it begins with the generation that serves
+	i = upOn(t, data, models) // it starts with the serving generation
 	require.Equal(t, before, i.readings(6, last))
 	i.rebuild("graph")
 	i.became("graph", "serving")
@@ -68,7 +68,7 @@ func aRebuildInNeo4jIsSeenByNobody(t *testing.T, uri string) {
 }
 
 // sharing is a log of several partitions with processes that share the read model "graph"
-// in a Neo4j. They are processes as far as leases go: each has its connection and name.
+// in Neo4j. For the leases they are separate processes: each has its own connection and name.
 type sharing struct {
 	*testing.T
 	server *embedded.Server
@@ -98,7 +98,7 @@ func (c *sharing) open() *eventlog.Log {
 	return log
 }
 
-// ingestor is the program ingestor.
+// ingestor runs the program ingestor.
 func (c *sharing) ingestor() *service.Consumer[*graph.Unit, service.GraphStore] {
 	c.Helper()
 	log := c.open()
@@ -119,7 +119,7 @@ func (c *sharing) ingestor() *service.Consumer[*graph.Unit, service.GraphStore] 
 	return w
 }
 
-// holders records who holds leases of a generation, until the function is called.
+// holders records which processes hold leases of a generation, until end is called.
 func (c *sharing) holders(generation int) (end func() map[string]bool) {
 	c.Helper()
 	js, err := jetstream.New(c.log.Conn())
@@ -172,7 +172,7 @@ func (c *sharing) applied(g projection.Generations, generation int) {
 	}, patience, 10*time.Millisecond)
 }
 
-// processesThatShareANeo4jRebuildTogether is for [TestOnNeo4j].
+// processesThatShareANeo4jRebuildTogether is run by [TestOnNeo4j].
 func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 	c := newSharing(t, uri, 4)
 	one, two := c.ingestor(), c.ingestor()
@@ -190,7 +190,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 	require.NoError(t, err)
 	_, err = rebuilds.Ask(t.Context(), "graph", false)
 	require.ErrorIs(t, err, rebuild.ErrRebuilding)
-	c.publish(16, 40, 50) // meanwhile
+	c.publish(16, 40, 50) // during the rebuild
 	require.Eventually(t, func() bool {
 		list, err := rebuilds.List(t.Context())
 		return err == nil && list[0].State == rebuild.Serving
@@ -212,7 +212,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 		}, patience, time.Millisecond)
 	}
 
-	// A third that begins now begins with what serves; two ends while the next is built.
+	// A third process starts with the serving generation; two stops while the next is built.
 	three := c.ingestor()
 	_, err = rebuilds.Ask(t.Context(), "graph", false)
 	require.NoError(t, err)

@@ -28,10 +28,10 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an expected event.
 const patience = time.Minute
 
-// upOn is mneme in this process on a directory that may have been used before.
+// upOn starts mneme in this process on a directory that may have been used before.
 func upOn(t *testing.T, data string, models settings.Models) instance {
 	t.Helper()
 	i, err := service.Up(t.Context(), service.Config{
@@ -42,8 +42,8 @@ func upOn(t *testing.T, data string, models settings.Models) instance {
 	return instance{t, i}
 }
 
-// turns are events of a conversation: user messages, calls and results, from one turn to
-// another.
+// turns returns the events of a conversation's turns from..to: user messages, calls and
+// results.
 func turns(t *testing.T, conversation string, from, to int) (list []events.Event) {
 	t.Helper()
 	add := func(id string, payload events.Payload) {
@@ -71,7 +71,7 @@ func (i instance) fill(conversations, turnsOfEach int) (last uint64) {
 	return last
 }
 
-// publish publishes events, and again if a busy machine does not store them in time. It
+// publish publishes events, repeatedly if a busy machine does not store them in time. It
 // returns the last sequence.
 func (i instance) publish(list []events.Event) (last uint64) {
 	i.Helper()
@@ -134,7 +134,7 @@ func (i instance) became(name, state string) (r httpapi.Rebuild) {
 	return r
 }
 
-// status is the status of a projection's first partition.
+// status returns the status of a projection's first partition.
 func (i instance) status(name string) httpapi.ProjectionStatus {
 	i.Helper()
 	_, body := i.ask(http.MethodGet, "/v1/status", "")
@@ -149,7 +149,7 @@ func (i instance) status(name string) httpapi.ProjectionStatus {
 	return httpapi.ProjectionStatus{}
 }
 
-// readings are answers about conversations as of a sequence.
+// readings returns answers about conversations as of a sequence.
 func (i instance) readings(conversations int, seq uint64) (list []string) {
 	i.Helper()
 	for c := range conversations {
@@ -167,7 +167,7 @@ func (i instance) readings(conversations int, seq uint64) (list []string) {
 	return list
 }
 
-// generations are those of a SQLite directory.
+// generations returns the generations in a SQLite directory.
 func generations(data string) sqlitestore.Generations {
 	return sqlitestore.NewGenerations(filepath.Join(data, "models"))
 }
@@ -179,7 +179,7 @@ func builds(t *testing.T, g projection.Generations, name string) projection.Buil
 	return b
 }
 
-// only waits until nothing is left but a generation that serves.
+// only waits until the serving generation is the only one left.
 func only(t *testing.T, g projection.Generations, name string, generation int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -188,14 +188,14 @@ func only(t *testing.T, g projection.Generations, name string, generation int) {
 	}, patience, 5*time.Millisecond)
 }
 
-// held is the write lock of a file, which keeps its projector from going on.
+// heldFile holds the write lock of a file, which stops its projector.
 type heldFile struct {
 	*testing.T
 	db   *sql.DB
 	conn *sql.Conn
 }
 
-// hold waits until something of a generation is applied, and keeps its projector there.
+// hold waits until a generation has applied something, and stops its projector there.
 func hold(t *testing.T, data, name string, generation int) (heldFile, uint64) {
 	t.Helper()
 	path := sqlitestore.Path(filepath.Join(data, "models"), name, generation)
@@ -227,7 +227,7 @@ func (h *heldFile) exec(statement string) {
 	require.NoError(h, err)
 }
 
-// letGo lets the projector go on. A second letGo does nothing.
+// letGo lets the projector continue. A second letGo does nothing.
 func (h *heldFile) letGo() {
 	if h.conn != nil {
 		_ = h.conn.Close()

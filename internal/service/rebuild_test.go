@@ -24,8 +24,8 @@ import (
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
-// crowd publishes to a conversation and reads it while something else happens, with short
-// pauses. Its readers demand what a log and its prefix can show, and nothing else.
+// crowd publishes to a conversation and reads it, with short pauses, while something else
+// happens. Its readers require answers that match a prefix of the log.
 type crowd struct {
 	instance
 	stop      context.CancelFunc
@@ -38,13 +38,13 @@ func (i instance) crowd() *crowd {
 	ctx, stop := context.WithCancel(i.Context())
 	c := &crowd{instance: i, stop: stop}
 	pause := 10 * time.Millisecond
-	if testing.Short() { // with the race detector, under which a rebuild would yield to them for good
+	if testing.Short() { // with the race detector a rebuild would yield to them indefinitely
 		pause *= 10
 	}
 	c.ended.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			acks, err := i.Log.PublishAll(i.Context(), "default", turns(i.T, "live", n, n+1))
-			if errors.Is(err, context.DeadlineExceeded) { // a busy machine
+			if errors.Is(err, context.DeadlineExceeded) { // on a busy machine
 				n--
 				continue
 			}
@@ -74,8 +74,8 @@ func errorless(t *testing.T, err error) bool {
 	return err == nil
 }
 
-// read reads the conversation with at_least: all that was published must be there, in
-// order and each message once.
+// read reads the conversation with at_least. Everything published must be there, in order,
+// and each message once.
 func (c *crowd) read() bool {
 	seq := c.published.Load()
 	status, body := c.ask(http.MethodGet, fmt.Sprintf("/v1/conversations/live/messages?limit=1000&order=oldest&wait_ms=30000&at_least=%d", seq), "")
@@ -98,7 +98,7 @@ func (c *crowd) read() bool {
 		}
 		last = m.Seq
 	}
-	if len(answer.Messages) < 1000 && last+2 < seq { // a call and a result may follow it
+	if len(answer.Messages) < 1000 && last+2 < seq { // a call and a result may follow the last message
 		c.Errorf("the newest message is at %d, but %d was asked for", last, seq)
 		return false
 	}
@@ -110,14 +110,14 @@ func (c *crowd) end() {
 	c.ended.Wait()
 }
 
-func TestARebuildUnderLiveEventsIsSeenByNobody(t *testing.T) {
+func TestReadersDoNotNoticeARebuild(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
 	last := i.fill(8, 400)
 	i.applied(last)
 	before := i.readings(8, last)
-	elsewhere := service.NewModels(data, service.NewStores(data, settings.Models{})) // as context-api has them
+	elsewhere := service.NewModels(data, service.NewStores(data, settings.Models{})) // as in context-api
 	defer func() { require.NoError(t, elsewhere.Close()) }()
 	seen := func() int {
 		g, err := elsewhere.Graph()
@@ -146,17 +146,17 @@ func TestARebuildUnderLiveEventsIsSeenByNobody(t *testing.T) {
 	require.Equal(t, 2, i.status("files").Generation)
 	i.applied(c.published.Load())
 	require.Equal(t, before, i.readings(8, last))
-	i.hashes() // equal to a replay
+	i.hashes() // compares with a replay
 	left, err := filepath.Glob(filepath.Join(data, "models", "*-1.db*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	i.rebuild("graph") // and again, into the next
+	i.rebuild("graph") // a second one, into the next generation
 	require.Equal(t, 3, i.became("graph", "serving").Generation)
 	require.Equal(t, before, i.readings(8, last))
 }
 
-func TestARebuildGoesOnWhereItsProcessEnded(t *testing.T) {
+func TestARebuildResumesAfterARestart(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -210,7 +210,7 @@ func TestACanceledRebuildLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Equal(t, 1, i.status("graph").Generation)
-	i.became("files", "serving") // which nobody canceled
+	i.became("files", "serving") // this one was not canceled
 	i.became("summaries", "serving")
 
 	status, body = i.ask(http.MethodDelete, "/v1/rebuilds/all", "")
@@ -221,7 +221,7 @@ func TestACanceledRebuildLeavesNothing(t *testing.T) {
 	i.hashes()
 }
 
-func TestOfManyWhoAskAtOnceOneIsHeard(t *testing.T) {
+func TestOneOfManyConcurrentRebuildRequestsSucceeds(t *testing.T) {
 	t.Parallel()
 	i := upOn(t, t.TempDir(), settings.Models{})
 	i.applied(i.fill(5, 100))
@@ -255,7 +255,7 @@ func TestOfManyWhoAskAtOnceOneIsHeard(t *testing.T) {
 	}
 }
 
-// spoil makes a file one that another version has built.
+// spoil makes a file look as if another version had built it.
 func spoil(t *testing.T, data, name string, generation int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", sqlitestore.WriterDSN(sqlitestore.Path(filepath.Join(data, "models"), name, generation)))
@@ -289,7 +289,7 @@ func TestARebuildCuresAHaltedProjection(t *testing.T) {
 	i.hashes()
 }
 
-func TestAFailedRebuildSaysWhyAndTheOldGenerationServes(t *testing.T) {
+func TestAFailedRebuildKeepsTheOldGeneration(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -304,7 +304,7 @@ func TestAFailedRebuildSaysWhyAndTheOldGenerationServes(t *testing.T) {
 	if builds(t, generations(data), "graph").Serving != 1 {
 		t.Fatal("it went on")
 	}
-	spoil(t, data, "graph", 2) // the last batch wrote what it knew
+	spoil(t, data, "graph", 2) // again, because the last batch overwrote it
 
 	i = upOn(t, data, settings.Models{})
 	require.Contains(t, i.became("graph", "failed").Error, "of another version")
@@ -315,7 +315,7 @@ func TestAFailedRebuildSaysWhyAndTheOldGenerationServes(t *testing.T) {
 	i.hashes()
 }
 
-func TestACrashBetweenTheSwitchAndWhatFollowsIsMadeGood(t *testing.T) {
+func TestACrashRightAfterTheSwitchIsRepaired(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -330,7 +330,7 @@ func TestACrashBetweenTheSwitchAndWhatFollowsIsMadeGood(t *testing.T) {
 	i.rebuild("graph")
 	i.became("graph", "serving")
 	only(t, generations(data), "graph", 2)
-	// As if the process had died when the store had been switched, and nothing else.
+	// As if the process had died right after it switched the store.
 	control, err := rebuild.NewControl(i.Log.Conn(), "sqlite")
 	require.NoError(t, err)
 	wish, err := control.Get(t.Context(), "graph")
@@ -349,8 +349,8 @@ func TestACrashBetweenTheSwitchAndWhatFollowsIsMadeGood(t *testing.T) {
 	i.hashes()
 }
 
-// A reader that takes its time keeps its generation.
-func TestWhatIsReadIsNotTakenAway(t *testing.T) {
+// A slow reader keeps its generation.
+func TestAGenerationWithReadersIsKept(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -376,15 +376,15 @@ func TestWhatIsReadIsNotTakenAway(t *testing.T) {
 	g.Release()
 }
 
-// A request that waits for a sequence on a generation gets it there, though another one
-// serves long since.
-func TestAGenerationIsKeptUpToDateWhileSomebodyWaitsOnIt(t *testing.T) {
+// A request that waits for a sequence on a generation gets it there, even if another one
+// has since begun to serve.
+func TestASupersededGenerationStaysUpToDateForWaitingReaders(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
 	i.applied(i.fill(1, 50))
 	held, _ := hold(t, data, "graph", 1)
-	last := i.fill(1, 1500) // more than the batches in hand when a projector stops
+	last := i.fill(1, 1500) // more than the batches in flight when a projector stops
 	answered := make(chan string, 1)
 	go func() {
 		status, body := i.ask(http.MethodGet, fmt.Sprintf("/v1/conversations/c0/messages?wait_ms=30000&at_least=%d", last), "")

@@ -18,7 +18,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 )
 
-// one is mneme in one process on a directory.
+// one is mneme in one process, with its data directory.
 type one struct {
 	*service.Instance
 	t   *testing.T
@@ -66,7 +66,7 @@ func (o *one) get(path string) string {
 	return string(body)
 }
 
-// await waits until both projections are as wanted.
+// await waits until ok accepts both projections.
 func (o *one) await(what string, ok func(s httpapi.Status, p httpapi.ProjectionStatus) bool) (s httpapi.Status) {
 	o.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -94,14 +94,14 @@ func (o *one) awaitApplied() {
 	})
 }
 
-// put replaces a directory by a copy of another one.
+// put replaces a directory with a copy of another one.
 func put(t *testing.T, from, to string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(to))
 	require.NoError(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-func TestReadModelsRestoredFromAnOldBackupCatchUpByThemselves(t *testing.T) {
+func TestRestoredReadModelsCatchUp(t *testing.T) {
 	t.Parallel()
 	data, backup := t.TempDir(), filepath.Join(t.TempDir(), "models")
 	o := &one{t: t}
@@ -130,7 +130,7 @@ func TestReadModelsRestoredFromAnOldBackupCatchUpByThemselves(t *testing.T) {
 	}
 }
 
-func TestALogRestoredFromAnOldBackupHaltsItsProjectionsWhichSayWhatToDo(t *testing.T) {
+func TestAnOlderRestoredLogHaltsItsProjections(t *testing.T) {
 	t.Parallel()
 	data, backup := t.TempDir(), filepath.Join(t.TempDir(), "nats")
 	o := &one{t: t}
@@ -146,7 +146,7 @@ func TestALogRestoredFromAnOldBackupHaltsItsProjectionsWhichSayWhatToDo(t *testi
 	put(t, backup, filepath.Join(data, "nats"))
 
 	for _, c := range []struct {
-		publish int // while the projections are halted, in the place of what was lost
+		publish int // number of events to publish while the projections are halted, in place of the lost ones
 		reason  string
 	}{{60, "the log ends at sequence 50"}, {0, "sequence 100 holds another event"}} {
 		o.up(data)

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// scratchPrefix begins the names of the directories that a verification works in.
+	// scratchPrefix is the prefix of the directories in which verifications work.
 	scratchPrefix = "verify-"
-	// scratchLock is the file that a process has locked, with others, while it works in
-	// one of them.
+	// scratchLock is the file on which a process holds a shared lock while it works in one
+	// of them.
 	scratchLock = "verify.lock"
 )
 
-// makeScratch makes a directory for a verification, until remove is called.
+// makeScratch creates a directory for a verification; remove deletes it.
 func makeScratch(data string) (dir string, remove func() error, err error) {
 	lock := flock.New(filepath.Join(data, scratchLock))
 	if err := lock.RLock(); err != nil {
@@ -28,8 +28,8 @@ func makeScratch(data string) (dir string, remove func() error, err error) {
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Unlock()) }, nil
 }
 
-// removeScratch removes what verifications left behind whose processes were killed,
-// unless one goes on, of this process or of another one on the same directory.
+// removeScratch removes the directories of verifications whose processes were killed. It
+// does nothing while any process runs a verification in the same data directory.
 func removeScratch(data string) error {
 	left, err := filepath.Glob(filepath.Join(data, scratchPrefix+"*"))
 	if err != nil || len(left) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatAKilledVerificationLeftIsRemovedAndOneThatGoesOnIsNot(t *testing.T) {
+func TestOnlyKilledVerificationsAreCleanedUp(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	left := filepath.Join(data, scratchPrefix+"1")

@@ -10,8 +10,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// NewLeases is how a process is known to others, and takes leases if it needs some: as its
-// host and a suffix that is another one at each start.
+// NewLeases announces this process to others and takes its leases. Its name is the host
+// name and a suffix that changes at each start.
 func NewLeases(log *eventlog.Log, program string) (*projection.Leases, error) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// volume is an open store of one generation. It is closed when its owner has let go of
-// it and nobody reads it any more.
+// volume is an open store of one generation. It is closed once its owner has left it and
+// the last reader has released it.
 type volume[S io.Closer] struct {
 	generation int
 	store      S
@@ -17,14 +17,14 @@ type volume[S io.Closer] struct {
 	readers int
 	left    bool
 	closed  chan struct{}
-	err     error // of closing; to be read once closed is closed
+	err     error // from closing the store; valid once closed is closed
 }
 
 func newVolume[S io.Closer](generation int, store S) *volume[S] {
 	return &volume[S]{generation: generation, store: store, closed: make(chan struct{})}
 }
 
-// read takes the volume for a reader, unless its owner has let go of it.
+// read registers a reader. It returns false if the owner has left the volume.
 func (v *volume[S]) read() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -35,7 +35,7 @@ func (v *volume[S]) read() bool {
 	return true
 }
 
-// isRead tells whether somebody reads the volume.
+// isRead reports whether the volume has readers.
 func (v *volume[S]) isRead() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -52,8 +52,8 @@ func (v *volume[S]) release() {
 	}
 }
 
-// leave is the owner's letting go. It closes the store if nobody reads, or the last
-// reader will. A second leave does nothing.
+// leave gives up the volume for its owner. The store closes at once if it has no readers,
+// otherwise when the last one releases it. A second leave does nothing.
 func (v *volume[S]) leave() {
 	v.mu.Lock()
 	last := !v.left && v.readers == 0
@@ -69,7 +69,7 @@ func (v *volume[S]) close() {
 	close(v.closed)
 }
 
-// isClosed tells whether the store is closed.
+// isClosed reports whether the store is closed.
 func (v *volume[S]) isClosed() bool {
 	select {
 	case <-v.closed:
@@ -79,13 +79,13 @@ func (v *volume[S]) isClosed() bool {
 	}
 }
 
-// shelf has the volume that readers get.
+// shelf holds the volume that readers get.
 type shelf[S io.Closer] struct {
 	mu  sync.Mutex
 	now *volume[S]
 }
 
-// put is what readers get from now on. It returns what they got before.
+// put replaces the volume that readers get, and returns the old one.
 func (s *shelf[S]) put(v *volume[S]) (old *volume[S]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,14 +99,14 @@ func (s *shelf[S]) isEmpty() bool {
 	return s.now == nil
 }
 
-// has tells whether readers get this generation.
+// has reports whether readers get this generation.
 func (s *shelf[S]) has(generation int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now != nil && s.now.generation == generation
 }
 
-// take is the volume of now, for a reader who must release it; nil if there is none.
+// take returns the current volume, which the reader must release; nil if there is none.
 func (s *shelf[S]) take() *volume[S] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

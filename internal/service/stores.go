@@ -42,14 +42,14 @@ type EmbeddingsStore interface {
 	io.Closer
 }
 
-// Stores is where the read models are: files below a data directory, or a Neo4j server.
+// Stores is the location of the read models: files below a data directory, or a Neo4j server.
 type Stores struct {
 	data        string
 	neo4j       *neo4jstore.Config // nil for SQLite
 	generations projection.Generations
 }
 
-// NewStores takes the place from settings.
+// NewStores returns the location that the settings name.
 func NewStores(data string, m settings.Models) Stores {
 	s := Stores{data: data}
 	if m.Store == "neo4j" {
@@ -64,19 +64,19 @@ func NewStores(data string, m settings.Models) Stores {
 	return s
 }
 
-// models is the directory of the files.
+// models returns the directory of the SQLite files.
 func (s Stores) models() string { return filepath.Join(s.data, "models") }
 
-// Generations are the builds of the read models.
+// Generations returns the builds of the read models.
 func (s Stores) Generations() projection.Generations { return s.generations }
 
-// Close releases the connection by which generations are looked at.
+// Close closes the connection of Generations.
 func (s Stores) Close() error { return s.generations.Close() }
 
-// Neo4j is how to reach the server, nil for SQLite.
+// Neo4j returns the connection settings of the server, nil for SQLite.
 func (s Stores) Neo4j() *neo4jstore.Config { return s.neo4j }
 
-// Backend is the name of the backend.
+// Backend returns the name of the backend.
 func (s Stores) Backend() string {
 	if s.neo4j != nil {
 		return "neo4j"
@@ -84,10 +84,10 @@ func (s Stores) Backend() string {
 	return "sqlite"
 }
 
-// Shared tells whether several processes may write to one of the read models.
+// Shared reports whether several processes may write to one read model.
 func (s Stores) Shared() bool { return s.neo4j != nil }
 
-// options are what a projector needs to know of the stores.
+// options returns the projector options that depend on the backend.
 func (s Stores) options() []projection.Option {
 	if s.neo4j == nil {
 		return nil
@@ -95,7 +95,7 @@ func (s Stores) options() []projection.Option {
 	return []projection.Option{projection.BatchOf(neo4jstore.BatchEvents), projection.CostlyTransactions()}
 }
 
-// String says where the read models are.
+// String returns the location for logs.
 func (s Stores) String() string {
 	if s.neo4j != nil {
 		return s.neo4j.URI
@@ -103,7 +103,7 @@ func (s Stores) String() string {
 	return s.data
 }
 
-// Path is the file of a generation of a projection's read model, "" if there is none.
+// Path returns the file of a generation of a projection's read model, "" on Neo4j.
 func (s Stores) Path(projection string, generation int) string {
 	if s.neo4j != nil {
 		return ""
@@ -111,7 +111,7 @@ func (s Stores) Path(projection string, generation int) string {
 	return sqlitestore.Path(s.models(), projection, generation)
 }
 
-// openGraph opens a generation of the read model "graph" to write it.
+// openGraph opens a generation of the read model "graph" for writing.
 func (s Stores) openGraph(ctx context.Context, generation int) (GraphStore, error) {
 	if s.neo4j == nil {
 		return sqlitestore.OpenGraph(ctx, s.Path("graph", generation))
@@ -119,7 +119,7 @@ func (s Stores) openGraph(ctx context.Context, generation int) (GraphStore, erro
 	return warm(ctx, s, generation, neo4jstore.OpenGraph)
 }
 
-// openFiles opens a generation of the read model "files" to write it.
+// openFiles opens a generation of the read model "files" for writing.
 func (s Stores) openFiles(ctx context.Context, generation int) (FilesStore, error) {
 	if s.neo4j == nil {
 		return sqlitestore.OpenFiles(ctx, s.Path("files", generation))
@@ -127,7 +127,7 @@ func (s Stores) openFiles(ctx context.Context, generation int) (FilesStore, erro
 	return warm(ctx, s, generation, neo4jstore.OpenFiles)
 }
 
-// openSummaries opens a generation of the read model "summaries" to write it.
+// openSummaries opens a generation of the read model "summaries" for writing.
 func (s Stores) openSummaries(ctx context.Context, generation int) (SummariesStore, error) {
 	if s.neo4j == nil {
 		return sqlitestore.OpenSummaries(ctx, s.Path("summaries", generation))
@@ -135,7 +135,7 @@ func (s Stores) openSummaries(ctx context.Context, generation int) (SummariesSto
 	return warm(ctx, s, generation, neo4jstore.OpenSummaries)
 }
 
-// openEmbeddings opens a generation of the read model "embeddings" to write it.
+// openEmbeddings opens a generation of the read model "embeddings" for writing.
 func (s Stores) openEmbeddings(ctx context.Context, generation int) (EmbeddingsStore, error) {
 	if s.neo4j == nil {
 		return sqlitestore.OpenEmbeddings(ctx, s.Path("embeddings", generation))
@@ -143,7 +143,7 @@ func (s Stores) openEmbeddings(ctx context.Context, generation int) (EmbeddingsS
 	return warm(ctx, s, generation, neo4jstore.OpenEmbeddings)
 }
 
-// openEmbeddingsCache opens what no rebuild takes away.
+// openEmbeddingsCache opens the cache of vectors, which rebuilds keep.
 func (s Stores) openEmbeddingsCache(ctx context.Context, logger *slog.Logger) (graph.EmbeddingsCache, error) {
 	if s.neo4j == nil {
 		path := filepath.Join(s.models(), "embedded.db")
@@ -152,8 +152,8 @@ func (s Stores) openEmbeddingsCache(ctx context.Context, logger *slog.Logger) (g
 	return neo4jstore.OpenEmbeddingsCache(ctx, *s.neo4j)
 }
 
-// warm opens a store of Neo4j that many will ask at once, and warms it beside them: a
-// server that was just started may take half a minute for that.
+// warm opens a Neo4j store and warms it in the background, because many clients will query
+// it at once and a server that just started may take half a minute to warm up.
 func warm[S interface {
 	Warm(ctx context.Context) error
 	Background(work func(context.Context) error)
@@ -165,22 +165,22 @@ func warm[S interface {
 	return store, nil
 }
 
-// Serving is the generation of a projection that serves. A server that is not there is
-// waited for.
+// Serving returns the generation of a projection that serves. If the server is down,
+// Serving waits.
 func (s Stores) Serving(ctx context.Context, logger *slog.Logger, name string) (int, error) {
 	builds, err := waitFor(ctx, s, logger, func() (projection.Builds, error) { return s.generations.Builds(ctx, name) })
 	return builds.Serving, err
 }
 
-// waitFor opens a store as soon as its server is there. It says so once, and again every
-// minute: what else is in the log is to be found.
+// waitFor opens a store as soon as its server is up. While it waits it logs only once a
+// minute, so that other log lines stay visible.
 func waitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open func() (S, error)) (S, error) {
 	var said time.Time
 	for {
 		store, err := open()
 		if err == nil {
 			if !said.IsZero() {
-				logger.Info("Neo4j is there", "uri", s.neo4j.URI)
+				logger.Info("Neo4j is available", "uri", s.neo4j.URI)
 			}
 			return store, nil
 		}
@@ -194,12 +194,12 @@ func waitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open fun
 		select {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
-			return store, fmt.Errorf("Neo4j at %s did not come: %w", s.neo4j.URI, err)
+			return store, fmt.Errorf("Neo4j at %s never became available: %w", s.neo4j.URI, err)
 		}
 	}
 }
 
-// explain adds to an error of Neo4j what to do about it.
+// explain adds the remedy to an error of Neo4j.
 func explain(err error) error {
 	if remedy := Neo4jRemedy(err); remedy != "" {
 		return fmt.Errorf("%w: %s", err, remedy)
@@ -207,24 +207,24 @@ func explain(err error) error {
 	return err
 }
 
-// Neo4jRemedy is what to do about a server that can't be used, "" if the error says it.
+// Neo4jRemedy returns what to do about a server that can't be used, "" if the error says it.
 func Neo4jRemedy(err error) string {
 	switch {
 	case errors.Is(err, ErrNotThere):
-		return "start mneme up, or its programs, on it: the read models are made from the log"
+		return "start mneme up, or the separate programs, with this server: they build the read models from the log"
 	case errors.Is(err, neo4jstore.ErrUnauthorized):
 		return "correct MNEME_NEO4J_USER and MNEME_NEO4J_PASSWORD"
 	case errors.Is(err, neo4jstore.ErrTLS):
-		return "name the certificate of who signed the server's in MNEME_NEO4J_CA_FILE, and a host that it is for in MNEME_NEO4J_URI"
+		return "set MNEME_NEO4J_CA_FILE to the CA certificate that signed the server's, and MNEME_NEO4J_URI to a host that the server's certificate names"
 	case errors.Is(err, neo4jstore.ErrDatabase):
 		return "correct MNEME_NEO4J_DATABASE"
 	case errors.Is(err, projection.ErrUnavailable):
-		return "start it, or correct MNEME_NEO4J_URI, which begins with bolt+s:// if the server encrypts and with bolt:// if it does not"
+		return "start it, or correct MNEME_NEO4J_URI, which must begin with bolt+s:// if the server encrypts and with bolt:// if it does not"
 	}
 	return ""
 }
 
-// graphReader opens a generation of the read model "graph" to read it, or returns
+// graphReader opens a generation of the read model "graph" for reading, or returns
 // [ErrNotThere].
 func (s Stores) graphReader(ctx context.Context, generation int) (reader GraphStore, err error) {
 	if s.neo4j != nil {
@@ -236,7 +236,7 @@ func (s Stores) graphReader(ctx context.Context, generation int) (reader GraphSt
 	return reader, notThere("graph", "ingestor", err)
 }
 
-// filesReader opens a generation of the read model "files" to read it, or returns
+// filesReader opens a generation of the read model "files" for reading, or returns
 // [ErrNotThere].
 func (s Stores) filesReader(ctx context.Context, generation int) (reader FilesStore, err error) {
 	if s.neo4j != nil {
@@ -248,7 +248,7 @@ func (s Stores) filesReader(ctx context.Context, generation int) (reader FilesSt
 	return reader, notThere("files", "file-tracker", err)
 }
 
-// summariesReader opens a generation of the read model "summaries" to read it, or returns
+// summariesReader opens a generation of the read model "summaries" for reading, or returns
 // [ErrNotThere].
 func (s Stores) summariesReader(ctx context.Context, generation int) (reader SummariesStore, err error) {
 	if s.neo4j != nil {
@@ -260,7 +260,7 @@ func (s Stores) summariesReader(ctx context.Context, generation int) (reader Sum
 	return reader, notThere("summaries", "summarizer", err)
 }
 
-// embeddingsReader opens a generation of the read model "embeddings" to read it, or returns
+// embeddingsReader opens a generation of the read model "embeddings" for reading, or returns
 // [ErrNotThere].
 func (s Stores) embeddingsReader(ctx context.Context, generation int) (reader EmbeddingsStore, err error) {
 	if s.neo4j != nil {
@@ -272,8 +272,8 @@ func (s Stores) embeddingsReader(ctx context.Context, generation int) (reader Em
 	return reader, notThere("embeddings", "summarizer, with MNEME_EMBEDDINGS=openai,", err)
 }
 
-// ErrNotThere says that a read model was not made yet.
-var ErrNotThere = errors.New("the read model is not there yet")
+// ErrNotThere means that a read model was not created yet.
+var ErrNotThere = errors.New("the read model does not exist yet")
 
 func notThere(name, program string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {

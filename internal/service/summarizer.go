@@ -14,14 +14,15 @@ import (
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
-// Summarizer is the projection "summaries" with the reactor that writes what is due.
+// Summarizer runs the projection "summaries" and the reactor that writes summaries when
+// they are due.
 type Summarizer struct {
 	*Consumer[*summary.Unit, SummariesStore]
 	reactor *summarizer.Reactor
 }
 
-// Summarizer opens the read model "summaries" for writing and makes its projector and
-// its reactor, which reads the graph from models. Of the zero settings it writes nothing.
+// Summarizer opens the read model "summaries" for writing and creates its projector and
+// its reactor, which reads the graph from models. With zero settings it writes no summaries.
 func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Models) (*Summarizer, error) {
 	endpoints := new(llm.Endpoints)
 	profiles, err := profiles(s, endpoints)
@@ -55,30 +56,29 @@ func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Mod
 	return c, nil
 }
 
-// Start begins to follow the log, and to write what is due.
+// Start begins to follow the log and to write summaries that are due.
 func (c *Summarizer) Start() {
 	c.Consumer.Start()
 	c.reactor.Start()
 }
 
-// Stop ends calls of models that are under way, finishes the batches in hand and closes
-// the stores.
+// Stop cancels running model calls, finishes the current batches and closes the stores.
 func (c *Summarizer) Stop() error {
 	c.reactor.Stop()
 	return c.Consumer.Stop()
 }
 
-// explain says why conversations wait to be summarised.
+// explain adds to the status why conversations are waiting to be summarized.
 func (c *Summarizer) explain(list []projection.Status) {
 	waits := c.reactor.Waits()
 	for i := range list {
 		if s, w := &list[i], waits[list[i].Partition]; w.Conversations > 0 && s.State == projection.StateLive && s.Error == "" {
-			s.Error = fmt.Sprintf("%d conversations wait to be summarised: %v", w.Conversations, w.Err)
+			s.Error = fmt.Sprintf("%d conversations are waiting to be summarized: %v", w.Conversations, w.Err)
 		}
 	}
 }
 
-// state lends the generation that serves.
+// state calls read with the generation that serves.
 func (c *Summarizer) state(read func(summary.Reader) error) error {
 	v := c.shelf.take()
 	if v == nil {
@@ -88,7 +88,7 @@ func (c *Summarizer) state(read func(summary.Reader) error) error {
 	return read(v.store)
 }
 
-// live tells how far the generation that serves is on a partition.
+// live returns the position of the serving generation on a partition.
 func (c *Summarizer) live(partition int) (seq uint64, live bool) {
 	s := c.now().projector.Status()[partition]
 	return s.Checkpoint.Seq, s.State == projection.StateLive

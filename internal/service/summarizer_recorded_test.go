@@ -19,7 +19,7 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-// covered is what a test knows of a conversation from the log alone.
+// covered is what a test knows about a conversation from the log alone.
 type covered struct {
 	first, last uint64
 	begins      map[uint64]bool // sequences at which a step or a turn begins
@@ -29,8 +29,8 @@ type covered struct {
 	starts      map[int]map[uint64]uint64
 }
 
-// TestRecordedSessionsAreCoveredWithoutGaps summarises real sessions with the default
-// settings and looks at every range by what the log holds.
+// TestRecordedSessionsAreCoveredWithoutGaps summarizes real sessions with the default
+// settings and checks every range against the log.
 func TestRecordedSessionsAreCoveredWithoutGaps(t *testing.T) {
 	path := testdata.Recording(t, "claude_code", 8_000)
 	t.Parallel()
@@ -121,9 +121,9 @@ func each(t *testing.T, log *eventlog.Log, head uint64, yield func(e events.Reco
 	}
 }
 
-// TestARealModelSummarises goes the whole way with a real language model: from what is
-// published to the context. What it writes is not looked at.
-func TestARealModelSummarises(t *testing.T) {
+// TestARealModelSummarizes goes from publishing to the context with a real language model.
+// It does not judge the texts that the model writes.
+func TestARealModelSummarizes(t *testing.T) {
 	if !mnemetest.All {
 		t.Skip("takes a minute: make test-all runs it")
 	}

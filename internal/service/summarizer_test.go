@@ -20,7 +20,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// summarizing is mneme in this process, with settings of summaries that are changed.
+// summarizing starts mneme in this process with changed summary settings.
 func summarizing(t *testing.T, data string, change func(s *settings.Summaries)) instance {
 	t.Helper()
 	up := settings.ForUp()
@@ -37,7 +37,7 @@ func summarizing(t *testing.T, data string, change func(s *settings.Summaries)) 
 
 func unchanged(*settings.Summaries) {}
 
-// summaries lists those of a conversation, in the order in which they were written.
+// summaries lists the summaries of a conversation in the order in which they were written.
 func (i instance) summaries(conversation, query string) []httpapi.Summary {
 	i.Helper()
 	status, body := i.ask(http.MethodGet, "/v1/conversations/"+conversation+"/summaries?limit=1000&order=oldest&"+query, "")
@@ -71,7 +71,7 @@ func atLevel(n int) func([]httpapi.Summary) bool {
 	}
 }
 
-// live waits until the summarizer works on what comes: results of tools from before are
+// live waits until the summarizer handles new events. Tool results from before that are
 // condensed with the next event.
 func (i instance) live() {
 	i.Helper()
@@ -87,7 +87,7 @@ func (i instance) settled() {
 		return state.Head
 	}
 	for before := head(); ; {
-		time.Sleep(2 * time.Second) // several times as long as a conversation waits
+		time.Sleep(2 * time.Second) // several times longer than a conversation waits before it is summarized
 		if now := head(); now == before {
 			return
 		} else {
@@ -96,7 +96,7 @@ func (i instance) settled() {
 	}
 }
 
-// verified replays everything and compares.
+// verified compares the read models with a replay and returns the hashes.
 func (i instance) verified() map[string]string {
 	i.Helper()
 	status, body := i.ask(http.MethodPost, "/v1/verify", "")
@@ -111,7 +111,7 @@ func (i instance) verified() map[string]string {
 	return hashes
 }
 
-// long is a conversation of turns that are long enough to be summarised.
+// long returns the events of a conversation whose turns are long enough to be summarized.
 func long(t *testing.T, conversation string, from, to int) (list []events.Event) {
 	t.Helper()
 	for _, e := range turns(t, conversation, from, to) {
@@ -130,7 +130,7 @@ func long(t *testing.T, conversation string, from, to int) (list []events.Event)
 	return list
 }
 
-func TestALongConversationIsSummarisedOnLevelsWithoutGaps(t *testing.T) {
+func TestALongConversationIsSummarizedOnLevelsWithoutGaps(t *testing.T) {
 	t.Parallel()
 	i := summarizing(t, t.TempDir(), unchanged)
 	for from := 0; from < 200; from += 50 {
@@ -176,7 +176,7 @@ func TestALongConversationIsSummarisedOnLevelsWithoutGaps(t *testing.T) {
 	i.verified()
 }
 
-func TestARebuildAndARestartWriteNoSummaryAgain(t *testing.T) {
+func TestRebuildsAndRestartsWriteNoSummaryTwice(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	i := summarizing(t, data, unchanged)
@@ -199,7 +199,7 @@ func TestARebuildAndARestartWriteNoSummaryAgain(t *testing.T) {
 	require.Equal(t, hashes, i.verified())
 }
 
-func TestWhatCameWhileNobodySummarisedIsSummarisedLater(t *testing.T) {
+func TestEventsFromBeforeTheSummarizerStartedAreSummarized(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	off := summarizing(t, data, func(s *settings.Summaries) { s.Writer = "off" })
@@ -212,7 +212,7 @@ func TestWhatCameWhileNobodySummarisedIsSummarisedLater(t *testing.T) {
 	i.awaitSummaries("c", func(list []httpapi.Summary) bool { return len(list) > 5 })
 }
 
-// model makes summaries be written by a model that an endpoint plays.
+// model configures summaries to be written by the model of a test endpoint.
 func model(e *llmtest.Endpoint) func(s *settings.Summaries) {
 	return func(s *settings.Summaries) {
 		s.Writer, s.URL, s.Name, s.Timeout, s.Titles = "openai", e.URL(), "small", 5*time.Second, false
@@ -221,7 +221,7 @@ func model(e *llmtest.Endpoint) func(s *settings.Summaries) {
 
 const draft = `{"conversation": "They warmed the caches.", "actions": "Read files.", "findings": ["It holds."], "topics": ["caches"]}`
 
-func TestAModelWritesAndARebuildCallsItNoMore(t *testing.T) {
+func TestARebuildDoesNotCallTheModelAgain(t *testing.T) {
 	t.Parallel()
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Chat(draft))
@@ -247,7 +247,7 @@ func TestAModelWritesAndARebuildCallsItNoMore(t *testing.T) {
 	require.Equal(t, hashes, i.verified())
 }
 
-func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t *testing.T) {
+func TestGarbageFromAModelIsReplacedAndRewrittenLater(t *testing.T) {
 	t.Parallel()
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Chat("I would rather not."))
@@ -306,7 +306,7 @@ func TestAModelThatAnswersGarbageIsReplacedAndTheSummariesAreWrittenAgainLater(t
 	require.Contains(t, body, "nothing else was begun")
 }
 
-func TestAModelThatIsDownIsWaitedForUntilTheDeadline(t *testing.T) {
+func TestAModelThatIsDownDelaysSummariesUntilTheDeadline(t *testing.T) {
 	t.Parallel()
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Failure(http.StatusUnauthorized, "invalid_api_key", "no such key"))
@@ -322,7 +322,7 @@ func TestAModelThatIsDownIsWaitedForUntilTheDeadline(t *testing.T) {
 	require.Contains(t, list[0].Fallback, "key")
 }
 
-func TestASummaryCanBeAskedFor(t *testing.T) {
+func TestSummariesOnRequest(t *testing.T) {
 	t.Parallel()
 	i := summarizing(t, t.TempDir(), unchanged)
 	last := i.publish(long(t, "c", 0, 4))
@@ -345,7 +345,7 @@ func TestASummaryCanBeAskedFor(t *testing.T) {
 	require.Contains(t, body, "MNEME_SUMMARY_WRITER")
 }
 
-func TestManyConversationsThatWaitAreSummarisedAsFastAsTheyCan(t *testing.T) {
+func TestManyWaitingConversationsGetSummarizedSoon(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	off := summarizing(t, data, func(s *settings.Summaries) { s.Writer = "off" })
@@ -371,7 +371,7 @@ func TestManyConversationsThatWaitAreSummarisedAsFastAsTheyCan(t *testing.T) {
 	t.Logf("%d titles in %v", conversations, time.Since(began).Round(time.Millisecond))
 }
 
-func TestWhatAModelCannotCondenseIsNotTriedWithEachEvent(t *testing.T) {
+func TestAResultThatCannotBeCondensedIsNotRetriedForEachEvent(t *testing.T) {
 	t.Parallel()
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Chat(strings.Repeat("longer than the result ", 200)))
@@ -395,7 +395,7 @@ func TestWhatAModelCannotCondenseIsNotTriedWithEachEvent(t *testing.T) {
 	require.Equal(t, 2, endpoint.Calls(), "who asks for it has it tried again")
 }
 
-func TestResultsAreCondensedByAModelOfTheirOwn(t *testing.T) {
+func TestASeparateModelCondensesResults(t *testing.T) {
 	t.Parallel()
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Chat("much shorter"))
@@ -417,13 +417,13 @@ func TestResultsAreCondensedByAModelOfTheirOwn(t *testing.T) {
 	require.Contains(t, asked.Text, "Leave the numbers in.")
 }
 
-func TestWhatCondensingCostsIsCountedAtItsOwnPrices(t *testing.T) {
+func TestCondensingIsCountedAtItsOwnPrices(t *testing.T) {
 	t.Parallel()
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Chat("much shorter"))
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) {
 		model(endpoint)(s)
-		s.Condense, s.InputPrice, s.MaxCost = "llm", 1_000, 1 // which one call costs
+		s.Condense, s.InputPrice, s.MaxCost = "llm", 1_000, 1 // the price of one call
 		s.CondenseName, s.CondenseURL = "tiny", endpoint.URL()
 	})
 	i.live()
@@ -433,8 +433,8 @@ func TestWhatCondensingCostsIsCountedAtItsOwnPrices(t *testing.T) {
 	require.Eventually(t, func() bool { return endpoint.Calls() == 2 }, patience, 10*time.Millisecond, "the cap of the writer's costs has nothing to do with it")
 }
 
-// withLargeResult are events of a conversation with a large result behind which there are
-// enough messages for it to be condensed.
+// withLargeResult returns a conversation with a large result, followed by enough messages
+// for it to be condensed.
 func withLargeResult(t *testing.T, conversation string) []events.Event {
 	t.Helper()
 	list := turns(t, conversation, 0, 1)
@@ -451,7 +451,7 @@ func withLargeResult(t *testing.T, conversation string) []events.Event {
 	return list
 }
 
-func TestNobodySummarisesWhereItIsOff(t *testing.T) {
+func TestSummarizingCanBeOff(t *testing.T) {
 	t.Parallel()
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) { s.Writer = "off" })
 	last := i.publish(long(t, "c", 0, 4))

@@ -25,20 +25,20 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// ErrDataInUse says that another process runs on the same data directory.
+// ErrDataInUse means that another process uses the same data directory.
 var ErrDataInUse = errors.New("the data directory is in use by another process")
 
-// Config is what one process with everything in it needs.
+// Config configures a process that runs everything.
 type Config struct {
 	Data       string             // directory; created if missing
-	Models     settings.Models    // where the read models are; the zero value is SQLite
+	Models     settings.Models    // location of the read models; the zero value is SQLite
 	Summaries  settings.Summaries // when summaries are written, and by whom
 	Searching  settings.Searching // how contexts search the past
 	Listen     string             // address of the HTTP API; a port of 0 takes a free one
-	Hosts      settings.Hosts     // names under which the API answers, beside those of the loopback
-	NATSListen string             // address for agents that publish over NATS
-	MaxBytes   int64              // size of the log, 0 for one that suits the disk
-	// DuplicateWindow is how long the server drops repeats, 0 for 30 s.
+	Hosts      settings.Hosts     // names under which the API answers, in addition to loopback names
+	NATSListen string             // address at which agents publish over NATS
+	MaxBytes   int64              // size of the log; 0 derives it from the disk
+	// DuplicateWindow is how long the server drops duplicates; 0 means 30 s.
 	DuplicateWindow time.Duration
 	Logger          *slog.Logger
 }
@@ -152,10 +152,10 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	return i, nil
 }
 
-// HTTPURL is where the API answers.
+// HTTPURL returns the base URL of the API.
 func (i *Instance) HTTPURL() string { return i.http.URL() }
 
-// NATSURL is where agents publish.
+// NATSURL returns the URL at which agents publish.
 func (i *Instance) NATSURL() string { return i.server.ClientURL() }
 
 // Status reports on every projector.
@@ -167,7 +167,7 @@ func (i *Instance) Status() []projection.Status {
 	return list
 }
 
-// Close ends everything, readers first, the log last. It is idempotent.
+// Close stops everything, readers first and the log last. It is idempotent.
 func (i *Instance) Close() error {
 	var errs []error
 	if i.http != nil {
@@ -196,8 +196,8 @@ func (i *Instance) Close() error {
 	return errors.Join(errs...)
 }
 
-// lockData makes the data directory this process's own. The lock goes with the
-// process, however it ends; its file says who has it.
+// lockData locks the data directory for this process. The lock ends with the process,
+// however it ends; the lock file names the holder.
 func (i *Instance) lockData(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -213,7 +213,7 @@ func (i *Instance) lockData(dir string) error {
 		if raw, err := os.ReadFile(path); err == nil && len(raw) > 0 {
 			holder = "process " + strings.TrimSpace(string(raw))
 		}
-		return fmt.Errorf("%w: %s runs on %s; end it, or choose another directory with --data", ErrDataInUse, holder, dir)
+		return fmt.Errorf("%w: %s uses %s; stop it, or choose another directory with --data", ErrDataInUse, holder, dir)
 	}
 	i.lock = lock
 	return os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644)

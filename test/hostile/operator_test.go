@@ -135,7 +135,7 @@ func TestARecordNobodyCanReadStopsNeitherStatusNorRebuild(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		a := do(t, http.MethodGet, s.HTTP+"/v1/rebuilds", nil, nil)
-		return strings.Contains(string(a.Body), "something else than mneme asked for it")
+		return strings.Contains(string(a.Body), "something other than mneme made it")
 	}, 30*time.Second, 20*time.Millisecond)
 	out, stderr, code := s.Run("rebuild", "graph")
 	require.Zero(t, code, stderr)

@@ -77,7 +77,7 @@ func TestAProgramThatCannotUseTheServerExplainsAndEnds(t *testing.T) {
 			}()
 			require.Eventually(t, func() bool { return len(logged.with("waiting for Neo4j")) > 0 }, patience, time.Millisecond)
 			cancel()
-			require.ErrorContains(t, <-ended, "did not come")
+			require.ErrorContains(t, <-ended, "never became available")
 			require.Contains(t, logged.with("waiting for Neo4j")[0], "bolt+s:// if the server encrypts")
 		}
 	})
