@@ -9,7 +9,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// RepairCmd are the repairs of what has lost something.
+// RepairCmd groups the repairs.
 type RepairCmd struct {
 	Log RepairLogCmd `cmd:"" help:"Write back to the log the events that only the read models hold."`
 }
@@ -17,18 +17,18 @@ type RepairCmd struct {
 // RepairLogCmd writes back to the log what only the read model "graph" holds.
 type RepairLogCmd struct {
 	DryRun bool `help:"Only report."`
-	Accept bool `help:"Record what is still missing afterwards as removed on purpose, so that nothing warns of it any longer."`
+	Accept bool `help:"Record the events still missing afterwards as removed on purpose, which ends the warnings."`
 }
 
 // Help implements kong.HelpProvider.
 func (*RepairLogCmd) Help() string {
-	return `When a disk or a purge has taken events out of the log, the read models may be their last copy. First restore the log from a backup, if there is one. This command publishes what is then still missing again: each event with its old identity, at the end of the log.
+	return `When a disk or a purge has removed events from the log, the read models may hold the last copy. First restore the log from a backup, if there is one. This command then publishes the events that are still missing: each with its old identity, at the end of the log.
 
-These cannot be written back, and are listed: texts over 64 KiB, of which the read models hold the beginning; summaries of what is itself written back (the summarizer writes new ones). Events whose form the read models do not keep exactly are counted as inexact.
+It lists what it cannot write back: texts over 64 KiB, of which the read models hold only the beginning, and summaries of events that are themselves written back (the summarizer writes new ones). Events that the read models do not keep exactly are counted as inexact.
 
-The command can be repeated. Afterwards run mneme rebuild all: an event that is written back stands after the events of its conversation that were never lost, and the read models then show that order.
+The command can be repeated. Afterwards run mneme rebuild all, so that the read models show the new order: events that were written back follow the events of their conversation that were never lost.
 
-After you removed events of deleted conversations on purpose, --accept records it.
+If you removed events of deleted conversations on purpose, record that with --accept.
 
 The exit code is 3 if something could not be written back.
 
@@ -39,7 +39,7 @@ Examples:
     mneme repair log --accept`
 }
 
-// Run asks for the repair and prints its report.
+// Run requests the repair and prints its report.
 func (c *RepairLogCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -93,9 +93,9 @@ func (c *RepairLogCmd) print(t *terminal, r *httpapi.LogRepair) error {
 	switch {
 	case r.DryRun:
 	case r.Left > 0:
-		t.remark(yellow, "Still missing: "+counted(r.Left, "event")+".", "restore them from a backup, or record with --accept that they are gone")
+		t.remark(yellow, "Still missing: "+counted(r.Left, "event")+".", "restore them from a backup, or accept the loss with --accept")
 	case r.Restored > 0:
-		t.remark("", "The log holds them again.", "mneme rebuild all")
+		t.remark("", "The log holds the events again.", "mneme rebuild all")
 	}
 	return nil
 }
