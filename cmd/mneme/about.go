@@ -15,15 +15,15 @@ import (
 
 // ConversationsAboutCmd finds the conversations about a piece of code.
 type ConversationsAboutCmd struct {
-	File   string `arg:"" optional:"" name:"file" help:"A file, by its path or the end of it; FILE:LINE for one line of it." complete:"file"`
-	Symbol string `help:"A function, a type: by the name that references give it, in the file or anywhere. What tools did to files does not count then." placeholder:"NAME"`
-	Limit  int    `help:"Conversations at most." default:"20"`
+	File   string `arg:"" optional:"" name:"file" help:"A file, by its path or the end of its path; FILE:LINE for one line." complete:"file"`
+	Symbol string `help:"A function or a type, by its name in references, in the file or anywhere. File accesses of tools then do not count." placeholder:"NAME"`
+	Limit  int    `help:"Maximum number of conversations." default:"20"`
 	waitFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*ConversationsAboutCmd) Help() string {
-	return `Those whose messages refer to it and those whose tools read, changed, found or listed the file, the one with the newest mention first; of each the newest mentions.
+	return `Lists conversations whose messages refer to the code or whose tools read, changed, found or listed the file, newest mention first, each with its newest mentions.
 
 Examples:
 
@@ -33,10 +33,10 @@ Examples:
     mneme conversations about auth.go --symbol AuthService --json | jq -r '.conversations[].id'`
 }
 
-// atLine is a file with a line, and a column that compilers write behind it.
+// atLine matches a file with a line and an optional column, as compilers print them.
 var atLine = regexp.MustCompile(`^(.+?):(\d+)(?::\d+)?:?$`)
 
-// query is what the API is asked for.
+// query returns the parameters of the API request.
 func (c *ConversationsAboutCmd) query() (parameters, error) {
 	query := parameters{"file": c.File, "name": c.Symbol, "limit": c.Limit}
 	if parts := atLine.FindStringSubmatch(c.File); parts != nil {
@@ -92,7 +92,7 @@ func (c *ConversationsAboutCmd) Run(ctx context.Context, g *Globals, t *terminal
 		return err
 	}
 	if found.More {
-		t.say("There may be more: older mentions were not looked at.")
+		t.say("There may be more: older mentions were not examined.")
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ type mention struct {
 	seq               uint64
 }
 
-// mentionsOf are a conversation's mentions of both kinds, the newest first.
+// mentionsOf returns a conversation's references and accesses, newest first.
 func mentionsOf(c httpapi.CodeConversation) (list []mention) {
 	for _, r := range c.References {
 		list = append(list, mention{how: "reference", file: r.File + linesOf(r.StartLine, r.EndLine), symbol: r.Name, turn: r.Turn, seq: r.Seq, count: 1})
@@ -116,7 +116,7 @@ func mentionsOf(c httpapi.CodeConversation) (list []mention) {
 	return list
 }
 
-// linesOf is :3 or :3-9, "" if lines are not known.
+// linesOf returns :3 or :3-9, "" if the lines are unknown.
 func linesOf(start, end int) string {
 	switch {
 	case start == 0 && end == 0:

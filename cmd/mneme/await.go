@@ -12,17 +12,16 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// pollApplied is how often a command that waits for the projections asks.
+// pollApplied is how often a command polls the projections while it waits for them.
 const pollApplied = 50 * time.Millisecond
 
-// sayWaiting is how often it says what it waits for. A disk that is still full by then
-// needs a person. Tests are less patient.
+// sayWaiting is how often it says what it waits for. If a disk is still full after this
+// time, a person must act. Tests shorten it.
 var sayWaiting = 10 * time.Second
 
-// awaitApplied waits until every projection has applied a sequence, but for embeddings:
-// these come late, and everything is served without. Every ten seconds it says what it
-// waits for. It fails where waiting does not help: at a projection that is halted, or
-// whose read model is damaged, or whose disk stays full.
+// awaitApplied waits until every projection except embeddings, which no answer needs, has
+// applied a sequence. Every ten seconds it says what it waits for. It fails if waiting does
+// not help: a projection is halted, its read model is damaged, or its disk stays full.
 func (c *client) awaitApplied(ctx context.Context, t *terminal, seq uint64) error {
 	said := time.Now()
 	for {
@@ -58,7 +57,7 @@ func (c *client) awaitApplied(ctx context.Context, t *terminal, seq uint64) erro
 	}
 }
 
-// behindOf are the partitions that have not applied a sequence, or can't tell.
+// behindOf returns the partitions that have not applied a sequence or whose position is unknown.
 func behindOf(list []httpapi.ProjectionStatus, seq uint64) (behind []httpapi.ProjectionStatus) {
 	for _, p := range list {
 		if p.Name == "embeddings" {
@@ -76,8 +75,8 @@ func behindOf(list []httpapi.ProjectionStatus, seq uint64) (behind []httpapi.Pro
 	return behind
 }
 
-// needsPerson tells whether a partition goes on only after somebody has acted. long tells
-// whether that was waited for.
+// needsPerson reports whether a partition continues only after a person has acted. long
+// says whether the command has already waited for sayWaiting.
 func needsPerson(p httpapi.ProjectionStatus, long bool) bool {
 	return p.State == "halted" || p.State == "damaged" || long && strings.Contains(p.Error, projection.ErrDisk.Error())
 }

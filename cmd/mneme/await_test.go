@@ -16,8 +16,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// waits runs a wait for sequence 9 against a server that says first and, after enough
-// questions for a remark, then.
+// waits waits for sequence 9 on a server that reports first and, after enough polls for a
+// message, then.
 func waits(t *testing.T, first, then httpapi.ProjectionStatus) (said string, err error) {
 	t.Helper()
 	var asked atomic.Int32
@@ -53,7 +53,7 @@ func TestAWaitSaysWhatItWaitsFor(t *testing.T) {
 	require.Empty(t, said)
 }
 
-func TestAWaitFailsWhereWaitingDoesNotHelp(t *testing.T) {
+func TestAWaitFailsIfWaitingDoesNotHelp(t *testing.T) {
 	full := fmt.Errorf("%w: database or disk is full (13)", projection.ErrDisk).Error()
 	for name, p := range map[string]httpapi.ProjectionStatus{
 		"mneme rebuild graph": {Name: "graph", State: "damaged", Error: "malformed"},

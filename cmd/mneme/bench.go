@@ -15,27 +15,27 @@ import (
 
 // BenchCmd groups the measurements.
 type BenchCmd struct {
-	Ingest    BenchIngestCmd    `cmd:"" help:"How fast events are applied, against a bare loader."`
+	Ingest    BenchIngestCmd    `cmd:"" help:"How fast events are applied, compared with a bare loader."`
 	Latency   BenchLatencyCmd   `cmd:"" help:"How soon a published event can be read, at an even rate."`
 	Replay    BenchReplayCmd    `cmd:"" help:"How fast the read models are rebuilt."`
-	Context   BenchContextCmd   `cmd:"" help:"How long a context takes, and what a server needs."`
-	Recall    BenchRecallCmd    `cmd:"" help:"What searches and contexts find of what answers questions."`
-	Need      BenchNeedCmd      `cmd:"" help:"What contexts have of what a coding agent needs next."`
-	Summarize BenchSummarizeCmd `cmd:"" help:"What it costs to know what is to be summarised."`
+	Context   BenchContextCmd   `cmd:"" help:"How long a context takes, and how much memory a server needs."`
+	Recall    BenchRecallCmd    `cmd:"" help:"How much of the evidence for questions searches and contexts find."`
+	Need      BenchNeedCmd      `cmd:"" help:"How much of what a coding agent needs next contexts contain."`
+	Summarize BenchSummarizeCmd `cmd:"" help:"What it costs to decide what to summarize."`
 	Rebuild   BenchRebuildCmd   `cmd:"" help:"How fast a rebuild is, and what it does to live events."`
-	Scale     BenchScaleCmd     `cmd:"" help:"How fast several ingestors are that share a log."`
+	Scale     BenchScaleCmd     `cmd:"" help:"How fast several ingestors that share a log are."`
 }
 
-// benchStore is where a measurement keeps its read models.
+// benchStore is the location of a measurement's read models.
 type benchStore struct{ settings.Models }
 
-// neo4j is how to reach the server, nil for SQLite in a temporary directory.
+// neo4j returns the connection settings of the server, nil for SQLite in a temporary directory.
 func (b *benchStore) neo4j(g *Globals) (*neo4jstore.Config, error) {
 	program, err := b.program(g)
 	return program.Neo4j, err
 }
 
-// program is this one, to be started with that store.
+// program returns this program, to be started with that store.
 func (b *benchStore) program(g *Globals) (p bench.Program, err error) {
 	if err := g.given.check(&b.Models); err != nil {
 		return p, err
@@ -49,15 +49,15 @@ func (b *benchStore) program(g *Globals) (p bench.Program, err error) {
 // BenchIngestCmd measures ingest.
 type BenchIngestCmd struct {
 	Paths  []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them, for example ~/.claude/projects."`
-	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
+	Rounds int      `help:"Rounds of each, alternating; at least one." default:"5"`
 	benchStore
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchIngestCmd) Help() string {
-	return `The transcripts are published to a log of its own in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the very same rows, held in memory, into an empty store with the same indexes and settings in the same transactions. The ratio is the median over the rounds.
+	return `Publishes the transcripts to a separate log in a temporary directory. In each round the projection "graph" applies that log to an empty store, decoding, validating and hashing every event; then the bare loader writes the same rows, held in memory, to an empty store with the same indexes and settings in the same transactions. The ratio is the median over the rounds.
 
-The store is a new SQLite file, unless --store or MNEME_STORE says neo4j. Then both write to the server at --neo4j-uri, after a round that warms it up and is not counted, and what they wrote is removed again. A mneme that uses the server is not disturbed but for its speed.
+The store is a new SQLite file, unless --store or MNEME_STORE says neo4j. Then both write to the server at --neo4j-uri, after an uncounted warm-up round, and the command removes what they wrote. A mneme that uses the same server only gets slower meanwhile.
 
 Examples:
 
@@ -92,15 +92,15 @@ func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 // BenchReplayCmd measures rebuilds.
 type BenchReplayCmd struct {
 	Paths  []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them."`
-	Rounds int      `help:"Rounds of each, in turns; one at least." default:"5"`
+	Rounds int      `help:"Rounds of each, alternating; at least one." default:"5"`
 	benchStore
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchReplayCmd) Help() string {
-	return `The transcripts are published to a log of its own in a temporary directory. In each round a bare ordered consumer reads the whole stream and does nothing with it; then the engine rebuilds "files", then "graph", from the same stream over the same connection, each into an empty store. The consumer runs once before to warm up. The ratios are the medians over the rounds.
+	return `Publishes the transcripts to a separate log in a temporary directory. In each round a bare ordered consumer reads the whole stream and discards it; then the engine rebuilds "files", then "graph", from the same stream over the same connection, each into an empty store. The consumer runs once in advance as a warm-up. The ratios are the medians over the rounds.
 
-The stores are new SQLite files, unless --store or MNEME_STORE says neo4j. Then the engine writes to the server at --neo4j-uri, after a round that warms it up and is not counted, and what it wrote is removed again.
+The stores are new SQLite files, unless --store or MNEME_STORE says neo4j. Then the engine writes to the server at --neo4j-uri, after an uncounted warm-up round, and the command removes what it wrote.
 
 Example:
 
@@ -133,18 +133,18 @@ func (c *BenchReplayCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 // BenchLatencyCmd measures from publish to read.
 type BenchLatencyCmd struct {
 	Paths  []string      `arg:"" name:"path" complete:"file" help:"Transcripts to publish, as import takes them; as many events as the rate and the time need."`
-	Rate   int           `help:"Events published a second." default:"500"`
-	Reads  int           `help:"How many of them a second are read back." default:"50"`
-	WarmUp time.Duration `help:"Time before the measurement." default:"5s"`
-	For    time.Duration `help:"Time of the measurement." default:"30s"`
+	Rate   int           `help:"Events published per second." default:"500"`
+	Reads  int           `help:"How many of them are read back per second." default:"50"`
+	WarmUp time.Duration `help:"How long to run before the measurement." default:"5s"`
+	For    time.Duration `help:"How long to measure." default:"30s"`
 	benchStore
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchLatencyCmd) Help() string {
-	return `"mneme up" is started as a process of its own on an empty temporary directory. Sixteen publishers write conversations side by side over NATS, an event at a time, each waiting for its acknowledgement. The schedule is even and open: an event is due when it is due, however slow the server is, and every time is counted from then on, so that a stall is counted for each event that it delays. Of some events the conversation is read over HTTP with at_least, of as many its context with the default budget. "late" is how much behind its schedule the publisher itself was: a machine that is too busy to measure shows there.
+	return `Starts "mneme up" as a separate process on an empty temporary directory. Sixteen publishers write conversations in parallel over NATS, one event at a time, each waiting for its acknowledgement. The schedule is even and open: events are due at fixed times, however slow the server is, and all times count from there, so that a stall counts for every event that it delays. For some events the conversation is read over HTTP with at_least, for as many others the context with the default budget. "late" is how far the publisher itself fell behind its schedule: a large value means that the machine is too busy to measure.
 
-With --store neo4j, or MNEME_STORE, its read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards. A server that was just started is slow: let it warm up.
+With --store neo4j, or MNEME_STORE, its read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards. A server that has just started is slow: let it warm up.
 
 Examples:
 

@@ -10,29 +10,29 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// BenchContextCmd measures contexts, and the program as its operator sees it.
+// BenchContextCmd measures contexts, and the start time and memory of the program.
 type BenchContextCmd struct {
-	Paths         []string `arg:"" optional:"" name:"path" complete:"file" help:"Transcripts to import into an empty server of its own; without any the running server at --url is read as it is."`
+	Paths         []string `arg:"" optional:"" name:"path" complete:"file" help:"Transcripts to import into a separate empty server; without any, the running server at --url is measured as it is."`
 	MaxChars      int      `help:"Budget of a context." default:"100000"`
-	Conversations int      `help:"Conversations to read at most, spread evenly over all." default:"200"`
-	WarmUp        int      `help:"How often each is read before; a Neo4j that was just started needs ten." default:"1"`
+	Conversations int      `help:"Maximum number of conversations to read, spread evenly over all." default:"200"`
+	WarmUp        int      `help:"How often each is read as a warm-up; a Neo4j that has just started needs ten." default:"1"`
 	Rounds        int      `help:"How often each is read." default:"5"`
-	Short         int      `help:"Turns of the short conversation that one of ten times as many, if there is any, is compared with." default:"100"`
+	Short         int      `help:"Number of turns of the short conversation, which is compared with one of at least ten times as many, if there is one." default:"100"`
 	benchStore
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchContextCmd) Help() string {
-	return `With transcripts: "mneme up" is started as a process of its own on an empty temporary directory, "mneme import --wait" brings them in, then it is killed and started again, interrupted and started again; each time it is measured how long it takes from starting the process to the line that says where it answers, and what it has resident.
+	return `With transcripts, the command starts "mneme up" as a separate process on an empty temporary directory, imports them with "mneme import --wait", kills and restarts the server, then interrupts and restarts it. For each start it measures the time until the server prints its address, and its resident memory.
 
-Then contexts are read over HTTP (format json, not packed), one after the other. If there is a long conversation, its last turns are published again as a conversation of their own, and both are read by turns: the newest content is the same, so the ratio shows what the length costs.
+Then it reads contexts over HTTP (format json, uncompressed), one by one. If there is a long conversation, it publishes its last turns again as a separate conversation and reads both alternately: the newest content is the same, so the ratio shows what the length costs.
 
 With --store neo4j, or MNEME_STORE, the read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards.
 
 Examples:
 
     mneme bench context                                          the server that runs, as it is
-    mneme bench context ~/.claude/projects                       a server of its own
+    mneme bench context ~/.claude/projects                       a separate server
     mneme bench context ~/.claude/projects --store neo4j --warm-up 10`
 }
 

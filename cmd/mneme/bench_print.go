@@ -31,19 +31,19 @@ func (t *terminal) report(g *Globals, all any, list []figure) error {
 	return nil
 }
 
-// status shows how far a measurement is, on one line of a terminal.
+// status shows the progress of a measurement on one line of a terminal.
 func (t *terminal) status(format string, args ...any) {
 	if isTerminal(t.err) {
 		fmt.Fprintf(t.err, "\r\x1b[K"+format, args...)
 	}
 }
 
-// measured ends the status line, and says what became of a measurement.
+// measured ends the status line and returns the error of a measurement, if any.
 func (t *terminal) measured(ctx context.Context, err error) error {
 	t.status("")
 	switch {
 	case ctx.Err() != nil:
-		return errors.New("interrupted; what was measured with is removed")
+		return errors.New("interrupted; temporary data was removed")
 	case errors.Is(err, bench.ErrNoEvents), errors.Is(err, bench.ErrInUse):
 		return &service.UsageError{Err: err}
 	}
@@ -52,7 +52,7 @@ func (t *terminal) measured(ctx context.Context, err error) error {
 
 func atLeast[T int | time.Duration](flag string, value, least T) error {
 	if value < least {
-		return &service.UsageError{Err: fmt.Errorf("%s %v: %v is the least", flag, value, least)}
+		return &service.UsageError{Err: fmt.Errorf("%s %v: must be at least %v", flag, value, least)}
 	}
 	return nil
 }

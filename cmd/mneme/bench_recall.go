@@ -10,11 +10,11 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// benchEmbeddings says what is ranked with.
+// benchEmbeddings are the embeddings to rank with.
 type benchEmbeddings struct {
-	Embeddings      string `help:"How messages are compared by meaning: builtin, by the endpoint of openai, or off." enum:"builtin,openai,off" default:"builtin"`
-	EmbeddingsURL   string `help:"Where that endpoint is, with /v1. MNEME_EMBEDDINGS_KEY is its key." placeholder:"URL"`
-	EmbeddingsModel string `help:"Its model." placeholder:"NAME"`
+	Embeddings      string `help:"How messages are compared by meaning: builtin, openai (an endpoint with OpenAI's API), or off." enum:"builtin,openai,off" default:"builtin"`
+	EmbeddingsURL   string `help:"URL of that endpoint, including /v1. MNEME_EMBEDDINGS_KEY is its key." placeholder:"URL"`
+	EmbeddingsModel string `help:"The endpoint's model." placeholder:"NAME"`
 }
 
 func (e *benchEmbeddings) chosen() bench.Embeddings {
@@ -25,19 +25,19 @@ func (e *benchEmbeddings) chosen() bench.Embeddings {
 type BenchRecallCmd struct {
 	Events   []string `required:"" help:"Transcripts to import." placeholder:"PATH"`
 	QA       string   `name:"qa" required:"" help:"Questions: JSON lines with conversation_id, question, evidence (message_ids) and category." placeholder:"FILE"`
-	Strategy string   `help:"Of the contexts." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
+	Strategy string   `help:"Strategy of the contexts." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
 	MaxChars int      `help:"Budget of the contexts." default:"16000"`
 
-	Conversations bool `help:"Ask which conversation a question is about: it names them as evidence_conversations."`
+	Conversations bool `help:"Ask which conversation each question is about; the questions name it in evidence_conversations."`
 	benchEmbeddings
 	benchStore
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchRecallCmd) Help() string {
-	return `"mneme up" is started as a process of its own on an empty temporary directory, the transcripts are imported, and each question is asked twice over HTTP: as a search in its conversation, and as the query of a context. Recall@K is the share of the evidence among the first K messages; "in the context" are the questions of which a context shows any or all evidence. Questions without evidence are left out.
+	return `Starts "mneme up" as a separate process on an empty temporary directory, imports the transcripts, and asks each question twice over HTTP: as a search in its conversation, and as the query of a context. Recall@K is the share of the evidence among the first K messages; "in the context" counts the questions for which a context shows any or all evidence. Questions without evidence are left out.
 
-With --conversations all conversations are searched for each question. Hit@K is the share of questions about one of the first K conversations that are found, MRR the mean of one divided by the place of the first of these. Titles are taken away from the conversations before: mostly they are what is asked.
+With --conversations each question searches all conversations. Hit@K is the share of questions for which a right conversation is among the first K found, MRR the mean of 1 divided by the rank of the first right one. Titles are removed from the conversations first, because most questions repeat them.
 
 Examples:
 
@@ -105,7 +105,7 @@ func orNone(name string) string {
 	return name
 }
 
-// BenchNeedCmd measures what contexts have of what coding agents need.
+// BenchNeedCmd measures how much of what coding agents need next contexts contain.
 type BenchNeedCmd struct {
 	Events   []string `required:"" help:"Sessions of coding agents to import." placeholder:"PATH"`
 	MaxChars int      `help:"Budget of the contexts." default:"20000"`
@@ -113,9 +113,9 @@ type BenchNeedCmd struct {
 	benchStore
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchNeedCmd) Help() string {
-	return `"mneme up" is started as a process of its own on an empty temporary directory, the sessions are imported, and at 25, 50 and 75 % of each its context is read as of then. Of the files that the next ten calls touch, and that calls touched before, "named" is the share whose whole path the context has. Of the lines that these calls read or replace in them, and that the transcript showed before, "held" is the share that the context has. The floor is the same number of characters from the end of the transcript.
+	return `Starts "mneme up" as a separate process on an empty temporary directory, imports the sessions, and reads the context of each as of 25, 50 and 75 %. It considers the files that the next ten calls touch and earlier calls touched too: "named" is the share whose whole path the context contains. It considers the lines that these calls read or replace there and that the transcript showed before: "held" is the share that the context contains. The floor is the same number of characters from the end of the transcript.
 
 Example:
 

@@ -12,21 +12,21 @@ import (
 
 // BenchRebuildCmd measures rebuilds by the program itself.
 type BenchRebuildCmd struct {
-	Paths  []string      `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them; with more than a hundred thousand events a rebuild lasts long enough."`
-	Rounds int           `help:"Rounds of what is measured while nothing else runs; one at least." default:"3"`
-	Rate   int           `help:"Events published a second beside a rebuild." default:"200"`
-	WarmUp time.Duration `help:"Time of publishing before the measurement." default:"5s"`
-	For    time.Duration `help:"Time of publishing, with a rebuild and without." default:"30s"`
+	Paths  []string      `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them. Use more than a hundred thousand events, so that a rebuild lasts long enough."`
+	Rounds int           `help:"Rounds of the measurements without other load; at least one." default:"3"`
+	Rate   int           `help:"Events published per second during a rebuild." default:"200"`
+	WarmUp time.Duration `help:"How long to publish before the measurement." default:"5s"`
+	For    time.Duration `help:"How long to publish, with a rebuild and without." default:"30s"`
 	benchStore
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchRebuildCmd) Help() string {
-	return `The transcripts are published to a log in a temporary directory. In each round "mneme up" is started on it as a process of its own with empty read models, and it is measured how long it takes to fill them; then it is asked to rebuild them all, and measured how long it takes until the new ones serve. The ratio is the median over the rounds.
+	return `Publishes the transcripts to a log in a temporary directory. Each round starts "mneme up" on it as a separate process with empty read models and measures the time until they are filled; then it requests a rebuild of all of them and measures the time until the new ones serve. The ratio is the median over the rounds.
 
-Then events are published to it at an even rate, and one in four of them is read back, as by "mneme bench latency": first without a rebuild, then with one under way, and when that has ended another one. The second ratio is that of the 99th percentiles of what is readable.
+Then it publishes events at an even rate and reads back one in four of them, as "mneme bench latency" does: first without a rebuild, then during one, followed by another if it ends early. The second ratio compares the 99th percentiles of the time until an event is readable.
 
-With --store neo4j, or MNEME_STORE, its read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards; one round more, which is not counted, warms the server up.
+With --store neo4j, or MNEME_STORE, its read models are in the server at --neo4j-uri, which must have none yet, and are removed afterwards; an additional, uncounted round warms the server up.
 
 Examples:
 
@@ -66,15 +66,15 @@ func (c *BenchRebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 type BenchScaleCmd struct {
 	Paths     []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them."`
 	Ingestors []int    `help:"How many ingestors, one measurement each." default:"1,2,4"`
-	Rounds    int      `help:"Rounds of each, in turns; one at least." default:"3"`
+	Rounds    int      `help:"Rounds of each, alternating; at least one." default:"3"`
 	benchStore
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchScaleCmd) Help() string {
-	return `The transcripts are published to a log of 8 partitions in a temporary directory. In each round one ingestor applies it to an empty read model "graph" in the Neo4j server at --neo4j-uri, then two that share the partitions by leases, then four, each with connections of its own. The time is from their start, in which they find each other, until everything is applied. One round more, which is not counted, warms the server up. What they wrote is removed again.
+	return `Publishes the transcripts to a log of 8 partitions in a temporary directory. In each round one ingestor applies it to an empty read model "graph" in the Neo4j server at --neo4j-uri, then two that share the partitions by leases, then four, each with its own connections. The time runs from their start, which includes finding each other, until everything is applied. An additional, uncounted round warms the server up. What they wrote is removed.
 
-SQLite has one process that writes, so there is nothing to scale: see mneme bench ingest.
+SQLite has a single writing process, so there is nothing to scale: see mneme bench ingest.
 
 Example:
 
@@ -95,7 +95,7 @@ func (c *BenchScaleCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 		return err
 	}
 	if on == nil {
-		return &service.UsageError{Err: errors.New("one process writes to SQLite: several ingestors need --store neo4j")}
+		return &service.UsageError{Err: errors.New("only one process can write to SQLite: several ingestors need --store neo4j")}
 	}
 	r, err := bench.RunScale(ctx, c.Paths, c.Ingestors, c.Rounds, *on, t.status)
 	if err := t.measured(ctx, err); err != nil {

@@ -11,22 +11,22 @@ import (
 	"mneme.dev/mneme/internal/service"
 )
 
-// BenchSummarizeCmd measures what it costs to know what is due.
+// BenchSummarizeCmd measures what it costs to decide which summaries are due.
 type BenchSummarizeCmd struct {
-	Paths  []string      `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them; of fifty thousand events or more."`
-	Rate   int           `help:"Events published a second to the program." default:"200"`
-	WarmUp time.Duration `help:"Time of publishing before the measurement." default:"5s"`
-	For    time.Duration `help:"Time of publishing, with a summarizer and without." default:"30s"`
-	Delay  time.Duration `help:"What the summarizer's model takes for an answer." default:"5s"`
+	Paths  []string      `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them; at least fifty thousand events."`
+	Rate   int           `help:"Events published to the program per second." default:"200"`
+	WarmUp time.Duration `help:"How long to publish before the measurement." default:"5s"`
+	For    time.Duration `help:"How long to publish, with a summarizer and without." default:"30s"`
+	Delay  time.Duration `help:"How long the summarizer's model takes to answer." default:"5s"`
 }
 
-// Help is what --help says below the summary.
+// Help implements kong.HelpProvider.
 func (*BenchSummarizeCmd) Help() string {
-	return `The transcripts are published to a log in a temporary directory and brought into an empty read model "summaries" in SQLite, in batches of a thousand events. After each batch it is asked of each conversation that it touched what is due, as the summarizer does. What an event costs, to apply and to decide, is the median of thirty batches: behind the first ten thousand events, and at the end. The ratio says whether that depends on how much is stored.
+	return `Publishes the transcripts to a log in a temporary directory and applies them to an empty read model "summaries" in SQLite, in batches of a thousand events. After each batch it checks what is due in each conversation that the batch touched, as the summarizer does. The cost of an event, to apply it and to decide, is the median of thirty batches: once after the first ten thousand events, and once at the end. The ratio shows whether the cost depends on how much is stored.
 
-The writer that needs no model then summarises what the first events say.
+Then the writer that needs no model summarizes the first events.
 
-At last "mneme up" is started as a process of its own and published to at an even rate, as by "mneme bench latency": without a summarizer, and with one whose model takes its time for each answer.
+Finally it starts "mneme up" as a separate process and publishes to it at an even rate, as "mneme bench latency" does: without a summarizer, and with one whose model is slow to answer.
 
 Example:
 

@@ -18,7 +18,7 @@ import (
 // be empty afterwards.
 func measure[T any](t *testing.T, args ...string) (figures T, lines int) {
 	t.Helper()
-	_, err := mnemetest.Binary() // which is built in the real one
+	_, err := mnemetest.Binary() // built outside the test's temporary directory
 	require.NoError(t, err)
 	t.Setenv("TMPDIR", t.TempDir())
 	path := filepath.Join(t.TempDir(), "recording.jsonl")
@@ -126,7 +126,7 @@ func TestBenchLatencyAndContextOnNeo4jLeaveNothingThere(t *testing.T) {
 	require.Equal(t, lines, latency.Events)
 	require.Equal(t, bench.Store{Name: "neo4j", Version: server.Version()}, latency.Store)
 	require.Positive(t, latency.Readable.P50)
-	// They are not refused: the one before has left nothing.
+	// They are not refused, because the previous one has left nothing.
 	rebuild, lines := measure[bench.Rebuild](t, append([]string{"rebuild", "--rounds", "1", "--warm-up", "0s", "--for", "2s", "--rate", "5"}, on...)...)
 	require.EqualValues(t, lines, rebuild.Events)
 	require.Equal(t, latency.Store, rebuild.Store)
@@ -149,7 +149,7 @@ func TestBenchLatencyAndContextOnNeo4jLeaveNothingThere(t *testing.T) {
 
 func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
 	r, lines := measure[bench.Context](t, "context", "--rounds", "2", "--conversations", "2", "--short", "1", "--max-chars", "1000")
-	// recording has conversations of 6 turns, which is not ten times one: compared is none.
+	// recording has conversations of 6 turns, less than ten times one, so none is compared.
 	require.Nil(t, r.Long)
 	require.Equal(t, lines, r.Program.Events)
 	require.Equal(t, 2, r.Conversations)
@@ -220,7 +220,7 @@ func TestBenchRecallFindsConversationsWithoutTheirTitles(t *testing.T) {
 	require.Contains(t, stderr, "no question is about a conversation that was imported")
 }
 
-func TestBenchWithWrongUsageSaysSo(t *testing.T) {
+func TestBenchReportsWrongUsage(t *testing.T) {
 	t.Parallel()
 	empty := t.TempDir()
 	for _, args := range [][]string{

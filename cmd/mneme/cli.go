@@ -17,18 +17,18 @@ import (
 
 const description = `Event-sourced memory for AI agents.
 
-Agents publish what they do as CloudEvents; mneme keeps the log and answers what an agent should see now.
+Agents publish what they do as CloudEvents; mneme keeps the log and says what an agent should see now.
 
     mneme up                               everything in one process, on ./.mneme
-    mneme import ~/.claude/projects --wait bring in what was recorded already
-    mneme conversations list               what is there
+    mneme import ~/.claude/projects --wait import existing recordings
+    mneme conversations list               list the conversations
     mneme context ID --max-chars 20000     what an agent should see now
 
-On a terminal tables fit its width. In a pipe columns are separated by tabs, and a value that holds a tab, a line break, or another control or direction character, or begins with a quote, is a JSON string. Scripts should use --json.
+On a terminal, tables fit its width. In a pipe, tabs separate the columns, and a value that contains a tab, a line break, or another control or direction character, or begins with a quote, is a JSON string. Scripts should use --json.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check found a difference or a fault.`
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a check found a difference or a problem.`
 
-// variables are what tags of commands name by ${}.
+// variables are the values of ${} in the tags of commands.
 var variables = kong.Vars{
 	"formats": strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ", "),
 	"kinds":   strings.Join(tailKinds(), ", "),
@@ -57,44 +57,44 @@ type CLI struct {
 	Globals
 
 	Up         UpCmd         `cmd:"" group:"start" help:"Run everything in one process."`
-	Doctor     DoctorCmd     `cmd:"" group:"start" help:"Check what mneme needs, and say what to do about faults."`
+	Doctor     DoctorCmd     `cmd:"" group:"start" help:"Check what mneme needs, and say how to fix problems."`
 	Completion CompletionCmd `cmd:"" group:"start" help:"Print the completion script of a shell."`
 	Version    VersionCmd    `cmd:"" group:"start" help:"Show the version of this program and of the server."`
 
-	Conversations ConversationsCmd `cmd:"" help:"Conversations: list, show, create, change, branch, export."`
+	Conversations ConversationsCmd `cmd:"" help:"List, show, create, change, branch and export conversations."`
 
-	Context   ContextCmd   `cmd:"" group:"read" help:"Print what an agent should see now of a conversation."`
-	Messages  MessagesCmd  `cmd:"" group:"read" help:"Read a transcript, or one message whole."`
-	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and what followed."`
+	Context   ContextCmd   `cmd:"" group:"read" help:"Print what an agent should see of a conversation now."`
+	Messages  MessagesCmd  `cmd:"" group:"read" help:"Read a transcript, or one message in full."`
+	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and everything up to the next."`
 	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`
-	ToolCalls ToolCallsCmd `cmd:"" group:"read" help:"List tool calls, or show one whole."`
+	ToolCalls ToolCallsCmd `cmd:"" group:"read" help:"List tool calls, or show one in full."`
 	Search    SearchCmd    `cmd:"" group:"read" help:"Search all conversations, or the messages of one."`
-	Summaries SummariesCmd `cmd:"" group:"read" help:"List the summaries, or show one whole."`
-	Files     FilesCmd     `cmd:"" group:"read" help:"List the files that its tools touched."`
-	Event     EventCmd     `cmd:"" group:"read" help:"Show one event of the log, whole."`
+	Summaries SummariesCmd `cmd:"" group:"read" help:"List the summaries, or show one in full."`
+	Files     FilesCmd     `cmd:"" group:"read" help:"List the files that a conversation's tools touched."`
+	Event     EventCmd     `cmd:"" group:"read" help:"Show one event of the log in full."`
 	Tail      TailCmd      `cmd:"" group:"read" help:"Follow the log as events are published."`
 
-	Import  ImportCmd  `cmd:"" group:"write" help:"Bring recorded transcripts into the log."`
+	Import  ImportCmd  `cmd:"" group:"write" help:"Import recorded transcripts into the log."`
 	Publish PublishCmd `cmd:"" group:"write" help:"Publish CloudEvents from a file or a pipe."`
 
-	Summarize   SummarizeCmd   `cmd:"" group:"write" help:"Summarise a conversation now."`
-	Resummarize ResummarizeCmd `cmd:"" group:"write" help:"Write its summaries again, in new revisions."`
-	Condense    CondenseCmd    `cmd:"" group:"write" help:"Have large results of its tools condensed by a model."`
+	Summarize   SummarizeCmd   `cmd:"" group:"write" help:"Summarize a conversation now."`
+	Resummarize ResummarizeCmd `cmd:"" group:"write" help:"Write new revisions of a conversation's summaries."`
+	Condense    CondenseCmd    `cmd:"" group:"write" help:"Have a model condense large tool results."`
 
 	Status  StatusCmd  `cmd:"" group:"operate" help:"Show the log, the projections and the processes."`
 	Verify  VerifyCmd  `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
-	Rebuild RebuildCmd `cmd:"" group:"operate" help:"Make a read model anew while the old one serves."`
-	Repair  RepairCmd  `cmd:"" group:"operate" help:"Write back to the log what it has lost."`
-	Failed  FailedCmd  `cmd:"" group:"operate" help:"Events that a projection skipped: list, show, retry."`
-	Config  ConfigCmd  `cmd:"" group:"operate" help:"Show the settings in effect, and where each comes from."`
+	Rebuild RebuildCmd `cmd:"" group:"operate" help:"Rebuild a read model while the old one serves."`
+	Repair  RepairCmd  `cmd:"" group:"operate" help:"Write lost events back to the log."`
+	Failed  FailedCmd  `cmd:"" group:"operate" help:"List, show and retry events that a projection skipped."`
+	Config  ConfigCmd  `cmd:"" group:"operate" help:"Show the settings in effect, and the source of each."`
 
 	Bench BenchCmd `cmd:"" group:"measure" help:"Measure on this machine."`
 
 	Reference ReferenceCmd `cmd:"" hidden:"" help:"Write the reference pages docs/commands.md and docs/settings.md."`
 }
 
-// newParser makes the parser of the command line. What settings has are flags here,
-// with variables of the environment behind them.
+// newParser returns the parser of the command line. Settings become flags, whose defaults
+// come from environment variables.
 func newParser(commands *CLI, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(commands, append([]kong.Option{
 		variables, kong.Name("mneme"), kong.Description(description), kong.ExplicitGroups(groups),
@@ -111,7 +111,7 @@ func newParser(commands *CLI, options ...kong.Option) (*kong.Kong, error) {
 	}, options...)...)
 }
 
-// describe gives a flag that is a setting its help and its values.
+// describe sets the help and the allowed values of a flag that is a setting.
 func describe(flag *kong.Flag) {
 	if flag.Name == "help" {
 		flag.Group = &groups[len(groups)-1]
@@ -127,13 +127,13 @@ func describe(flag *kong.Flag) {
 	}
 }
 
-// sentence makes help of a description.
+// sentence turns a description into a sentence for the help.
 func sentence(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:] + "."
 }
 
-// variable is the variable of the environment behind a flag, "" if it is no setting.
+// variable returns the environment variable of a flag, "" if the flag is not a setting.
 func variable(value *kong.Value) string {
 	return value.Tag.Get("envconfig")
 }
@@ -145,7 +145,7 @@ func helpOf(value *kong.Value) string {
 	return value.Help
 }
 
-// fromEnvironment is what a flag that is not given is set to.
+// fromEnvironment returns the value of an absent flag.
 func fromEnvironment(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	name := variable(flag.Value)
 	text, ok := os.LookupEnv(name)
@@ -162,20 +162,20 @@ func fromEnvironment(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error
 
 // ConversationsCmd groups what can be done with conversations.
 type ConversationsCmd struct {
-	List      ConversationsListCmd      `cmd:"" group:"read" help:"List them, the one with the newest event first."`
-	Show      ConversationsShowCmd      `cmd:"" group:"read" help:"Show one, with the end of its transcript."`
-	Similar   ConversationsSimilarCmd   `cmd:"" group:"read" help:"Find others that are like one."`
-	About     ConversationsAboutCmd     `cmd:"" group:"read" help:"Find those about a file, a line of it, or a symbol."`
-	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Write all events of one, for import elsewhere."`
-	Create    ConversationsCreateCmd    `cmd:"" group:"write" help:"Create one."`
-	Update    ConversationsUpdateCmd    `cmd:"" group:"write" help:"Change the title or the tags of one."`
-	Archive   ConversationsArchiveCmd   `cmd:"" group:"write" help:"Archive one; it stays readable."`
-	Unarchive ConversationsUnarchiveCmd `cmd:"" group:"write" help:"Make an archived one active again."`
-	Branch    ConversationsBranchCmd    `cmd:"" group:"write" help:"Begin one that shares the past of another."`
-	Delete    ConversationsDeleteCmd    `cmd:"" group:"write" help:"Delete one; the log keeps its events."`
+	List      ConversationsListCmd      `cmd:"" group:"read" help:"List conversations, newest event first."`
+	Show      ConversationsShowCmd      `cmd:"" group:"read" help:"Show a conversation, with the end of its transcript."`
+	Similar   ConversationsSimilarCmd   `cmd:"" group:"read" help:"Find conversations that are similar to one."`
+	About     ConversationsAboutCmd     `cmd:"" group:"read" help:"Find conversations about a file, a line of it, or a symbol."`
+	Export    ConversationsExportCmd    `cmd:"" group:"read" help:"Export all events of a conversation, for import elsewhere."`
+	Create    ConversationsCreateCmd    `cmd:"" group:"write" help:"Create a conversation."`
+	Update    ConversationsUpdateCmd    `cmd:"" group:"write" help:"Change a conversation's title or tags."`
+	Archive   ConversationsArchiveCmd   `cmd:"" group:"write" help:"Archive a conversation; it stays readable."`
+	Unarchive ConversationsUnarchiveCmd `cmd:"" group:"write" help:"Make an archived conversation active again."`
+	Branch    ConversationsBranchCmd    `cmd:"" group:"write" help:"Begin a conversation that shares the past of another."`
+	Delete    ConversationsDeleteCmd    `cmd:"" group:"write" help:"Delete a conversation; the log keeps its events."`
 }
 
-// exitCode prints an error, if there is something to print, and maps it.
+// exitCode prints an error, unless it was already reported, and returns its exit code.
 func exitCode(err error, t *terminal) int {
 	var usage *service.UsageError
 	switch {
@@ -191,7 +191,7 @@ func exitCode(err error, t *terminal) int {
 	return exitFailed
 }
 
-// usageError makes an error that is the caller's mistake.
+// usageError returns an error for wrong usage.
 func usageError(format string, args ...any) error {
 	return &service.UsageError{Err: fmt.Errorf(format, args...)}
 }

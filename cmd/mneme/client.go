@@ -20,7 +20,7 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 )
 
-// client speaks to the HTTP API.
+// client is a client of the HTTP API.
 type client struct {
 	base, tenant string
 	patience     patience
@@ -37,21 +37,21 @@ func (g *Globals) client() (*client, error) {
 	return newClient(g.URL, g.Tenant), nil
 }
 
-// conversation is the path of a conversation, or of something below it.
+// conversation returns the path of a conversation, or of something below it.
 func conversation(id string, below ...string) string {
 	return "/v1/conversations/" + segment(id) + strings.Join(below, "")
 }
 
-// segment is an id as a part of a path.
+// segment returns an id as a path segment.
 func segment(id string) string {
-	if id == "." || id == ".." { // in a path they would mean folders
+	if id == "." || id == ".." { // in a path these would mean folders
 		return strings.ReplaceAll(id, ".", "%2E")
 	}
 	return url.PathEscape(id)
 }
 
-// parameters of a query. Those that are unset are left out: "", false, nil, and a
-// sequence of 0. A list is repeated.
+// parameters are the parameters of a query. Unset ones are left out: "", false, nil, and a
+// sequence of 0. For a list the parameter is repeated.
 type parameters map[string]any
 
 // with joins parameters.
@@ -96,11 +96,11 @@ func (c *client) post(ctx context.Context, path, contentType string, body []byte
 	return json.Unmarshal(raw, answer)
 }
 
-// maxPage is the most rows that the API gives at once.
+// maxPage is the most rows that the API returns in one page.
 const maxPage = 1000
 
-// pages reads a list, page by page, up to a number of rows; 0 means all. member is
-// where a page has its rows.
+// pages reads a list page by page, up to limit rows; 0 means all. member is the name of
+// the rows in a page.
 func (c *client) pages(ctx context.Context, path, member string, limit int, query parameters) ([]json.RawMessage, error) {
 	if limit < 0 {
 		return nil, usageError("--limit %d: must not be negative; 0 means all", limit)
@@ -132,7 +132,7 @@ func (c *client) pages(ctx context.Context, path, member string, limit int, quer
 	}
 }
 
-// decodeRows makes values of the rows of a list.
+// decodeRows decodes the rows of a list.
 func decodeRows[T any](rows []json.RawMessage) ([]T, error) {
 	list := make([]T, len(rows))
 	for i, row := range rows {
@@ -152,8 +152,8 @@ func (c *client) raw(ctx context.Context, method, path string, query parameters,
 	return io.ReadAll(response.Body)
 }
 
-// open sends a request and returns a good answer, which the caller closes. The error is an
-// [*awayError] if the server does not answer, also while the answer is read.
+// open sends a request and returns a successful answer, which the caller closes. If the
+// server does not answer, or stops while the answer is read, the error is an [*awayError].
 func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (response *http.Response, err error) {
 	values := query.values()
 	if slices.ContainsFunc([]string{"/v1/conversations", "/v1/events", "/v1/search", "/v1/code/"}, func(of string) bool { return strings.HasPrefix(path, of) }) {
@@ -179,10 +179,10 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 		return nil, mute
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, &awayError{fmt.Errorf("nobody answers at %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))}
+		return nil, &awayError{fmt.Errorf("no answer from %s: start mneme with `mneme up`, or name the server with --url", settings.Redacted(c.base))}
 	}
 	if err != nil && ctx.Err() == nil {
-		return nil, &awayError{fmt.Errorf("no answer of the API at %s, if it is one: %s", c.base, console.Cut(console.OneLine(err.Error()), 200))}
+		return nil, &awayError{fmt.Errorf("the server at %s did not answer as the API does: %s", c.base, console.Cut(console.OneLine(err.Error()), 200))}
 	}
 	if err != nil {
 		return nil, err
@@ -204,13 +204,13 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	return nil, err
 }
 
-// awayError says that the server does not answer, or can't now.
+// awayError means that the server does not answer, or can't answer now.
 type awayError struct{ error }
 
 func (e *awayError) Unwrap() error { return e.error }
 
-// problem is an error answer as one message, with the places that it names. It is
-// wrong usage if all of them are parameters: those come from flags.
+// problem turns an error answer into one message with the locations that it names. It is a
+// usage error if all of them are parameters, because these come from flags.
 func problem(status int, body []byte) error {
 	var p struct {
 		Title  string

@@ -26,7 +26,7 @@ type CompletionCmd struct {
 func (*CompletionCmd) Help() string {
 	return `The script asks mneme itself, so it never goes out of date. Conversations are completed if a server answers at once.
 
-Examples, each of which loads it in every shell:
+Examples that load it in every new shell:
 
     echo 'source <(mneme completion bash)' >> ~/.bashrc
     echo 'source <(mneme completion zsh)' >> ~/.zshrc
@@ -42,16 +42,16 @@ func (c *CompletionCmd) Run(t *terminal) error {
 	return t.text(string(script))
 }
 
-// completeCommand is what the scripts call, with the words of the line up to the one
-// under the cursor. It answers with a line that says what is completed (words, files,
-// directories) and then a line for each word: the word, a tab, and what it means.
+// completeCommand is the command that the scripts call, with the words of the line up to
+// the cursor. It prints a line that says what is completed (words, files, directories) and
+// then a line for each word: the word, a tab, and its meaning.
 const completeCommand = "__complete"
 
-// completeWithin is how long a server may take to tell its conversations. A person
-// waits with the finger on the key.
+// completeWithin is how long a server may take to list its conversations. It is short
+// because a person is waiting.
 const completeWithin = 200 * time.Millisecond
 
-// complete answers a script. It says nothing when it knows nothing.
+// complete answers a script. It prints nothing if there are no candidates.
 func complete(ctx context.Context, words []string, out io.Writer) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -73,14 +73,14 @@ func complete(ctx context.Context, words []string, out io.Writer) {
 	_, _ = io.WriteString(out, text.String())
 }
 
-// candidates are words with what they mean.
+// candidates are words with their meanings.
 type candidates [][2]string
 
-// completion is how far the words of a line have come.
+// completion is the state of parsing the words of a line.
 type completion struct {
 	ctx        context.Context
 	node       *kong.Node
-	positional int               // arguments of the node that are given
+	positional int               // number of arguments given to the node
 	flags      map[string]string // values of flags that are given
 	waiting    *kong.Flag        // a flag whose value comes next
 	noFlags    bool              // after --
@@ -119,7 +119,7 @@ func (c *completion) words(before []string, last string) (kind string, list cand
 	return "words", list
 }
 
-// take goes one word further.
+// take processes the next word.
 func (c *completion) take(word string) {
 	switch {
 	case c.waiting != nil:
@@ -147,7 +147,7 @@ func (c *completion) take(word string) {
 	}
 }
 
-// flag finds a flag of the command or of one above it, "--limit" or "-o".
+// flag finds a flag of the command or its parents, "--limit" or "-o".
 func (c *completion) flag(word string) *kong.Flag {
 	for node := c.node; node != nil; node = node.Parent {
 		for _, flag := range node.Flags {
@@ -193,7 +193,7 @@ func (c *completion) value(value *kong.Value, prefix string) (kind string, list 
 	return "words", list
 }
 
-// conversations asks the server that the line or the environment names.
+// conversations lists the conversations of the server that the line or the environment names.
 func (c *completion) conversations() []httpapi.Conversation {
 	var s settings.Client
 	if settings.Read(&s) != nil {

@@ -29,7 +29,7 @@ func bash(t *testing.T, env []string, line string) []string {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	// COMP_WORDS are cut where readline cuts them; the script does without.
+	// readline splits COMP_WORDS differently; the script does not use them.
 	cmd := exec.CommandContext(ctx, shell, "--norc", "-c", `
 source <(mneme completion bash) || exit 9
 COMP_LINE=$1 COMP_POINT=${#1}
@@ -77,9 +77,9 @@ func sorted(list []string) []string {
 	return list
 }
 
-func TestCompletionIsQuietAndQuickWhenNobodyAnswers(t *testing.T) {
+func TestCompletionIsQuietAndQuickWithoutAServer(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and never answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
 	for _, url := range []string{"http://127.0.0.1:1", "http://" + silent.Addr().String(), "no url"} {

@@ -6,16 +6,16 @@ import (
 
 // ConfigCmd groups the programs whose settings can be shown.
 type ConfigCmd struct {
-	Client     ConfigClientCmd     `cmd:"" default:"1" help:"Settings of the commands that ask a server."`
+	Client     ConfigClientCmd     `cmd:"" default:"1" help:"Settings of the client commands."`
 	Up         ConfigUpCmd         `cmd:"" help:"Settings of mneme up; takes the same flags."`
 	Ingestor   ConfigIngestorCmd   `cmd:"" help:"Settings of the program ingestor."`
 	FileTrack  ConfigFileTrackCmd  `cmd:"" name:"file-tracker" help:"Settings of the program file-tracker."`
 	Summarizer ConfigSummarizerCmd `cmd:"" name:"summarizer" help:"Settings of the program summarizer."`
 	ContextAPI ConfigContextAPICmd `cmd:"" name:"context-api" help:"Settings of the program context-api."`
-	Traces     ConfigTracesCmd     `cmd:"" help:"Settings of the traces of every program."`
+	Traces     ConfigTracesCmd     `cmd:"" help:"Settings for traces, in every program."`
 }
 
-const configHelp = `A flag goes before the environment, the environment before the default. What can't be used is told, with exit code 2.
+const configHelp = `Flags override the environment, which overrides the defaults. Invalid settings are listed, with exit code 2.
 
 Examples:
 
@@ -95,7 +95,7 @@ func (*ConfigTracesCmd) Run(g *Globals, t *terminal) error {
 	return g.configOf(t, settings.ForTelemetry())
 }
 
-// configOf shows the settings of a program that flags do not reach.
+// configOf shows the settings of a program that has no flags for them.
 func (g *Globals) configOf(t *terminal, spec settings.Spec) error {
 	list := settings.Effective(spec, nil)
 	if err := g.printConfig(t, list); err != nil {

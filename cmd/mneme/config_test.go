@@ -23,7 +23,7 @@ func config(t *testing.T, env []string, args ...string) map[string]string {
 	return all
 }
 
-func TestConfigTellsWhereEachSettingComesFrom(t *testing.T) {
+func TestConfigShowsTheSourceOfEachSetting(t *testing.T) {
 	t.Parallel()
 	env := []string{"MNEME_DATA=/tmp/somewhere", "MNEME_LOG_LEVEL=info", "MNEME_TENANT=team"}
 	got := config(t, env, "up", "--listen", "127.0.0.1:0", "--log-level", "debug")
@@ -45,7 +45,7 @@ func TestConfigTellsWhereEachSettingComesFrom(t *testing.T) {
 	require.Equal(t, "(set, not shown) from environment", writer["MNEME_LLM_KEY"])
 }
 
-func TestConfigTellsWhatCannotBeUsed(t *testing.T) {
+func TestConfigReportsInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for says, c := range map[string]struct {
 		env  string

@@ -13,17 +13,17 @@ import (
 
 // ConversationsListCmd lists conversations.
 type ConversationsListCmd struct {
-	Limit         int      `help:"At most this many; 0 means all." default:"0"`
-	Order         string   `help:"activity: the one with the newest event first. created: the newest one first, which stays as it is while they move on." enum:"activity,created" default:"activity"`
-	Status        string   `help:"Only these: active or archived." enum:",active,archived" default:"" placeholder:"STATUS"`
-	Tag           []string `help:"Only with this tag; given more than once, with all of them." placeholder:"TAG" sep:"none"`
-	Agent         string   `help:"Only of this agent."`
-	Project       string   `help:"Only of this project."`
+	Limit         int      `help:"Maximum number of rows; 0 means all." default:"0"`
+	Order         string   `help:"activity: newest event first. created: latest start first, an order that new events do not change." enum:"activity,created" default:"activity"`
+	Status        string   `help:"Only conversations with this status: active or archived." enum:",active,archived" default:"" placeholder:"STATUS"`
+	Tag           []string `help:"Only conversations with this tag; if given more than once, with all of them." placeholder:"TAG" sep:"none"`
+	Agent         string   `help:"Only conversations of this agent."`
+	Project       string   `help:"Only conversations of this project."`
 	BranchOf      string   `help:"Only branches of this conversation." placeholder:"ID" complete:"conversation"`
-	CreatedAfter  instant  `help:"Only those that began at this time or later: RFC 3339, or a date for when it began here." placeholder:"TIME"`
-	CreatedBefore instant  `help:"Only those that began before this time." placeholder:"TIME"`
-	UpdatedAfter  instant  `help:"Only those whose newest event is of this time or later." placeholder:"TIME"`
-	UpdatedBefore instant  `help:"Only those whose newest event is earlier than this time." placeholder:"TIME"`
+	CreatedAfter  instant  `help:"Only conversations that began at this time or later: RFC 3339, or a date, which means its local midnight." placeholder:"TIME"`
+	CreatedBefore instant  `help:"Only conversations that began before this time." placeholder:"TIME"`
+	UpdatedAfter  instant  `help:"Only conversations whose newest event is from this time or later." placeholder:"TIME"`
+	UpdatedBefore instant  `help:"Only conversations whose newest event is from before this time." placeholder:"TIME"`
 	waitFlags
 }
 
@@ -36,11 +36,11 @@ func (*ConversationsListCmd) Help() string {
     mneme conversations list --json | jq -r '.[].id'`
 }
 
-// filters leaves out what was not asked for, the order too: so an older server
-// answers what it can.
+// filters returns the filters in use. It leaves out the rest, including the default order,
+// so that older servers can answer too.
 func (c *ConversationsListCmd) filters() parameters {
 	order := c.Order
-	if order == "activity" { // the server's own
+	if order == "activity" { // the server's default
 		order = ""
 	}
 	return parameters{
@@ -79,7 +79,7 @@ func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal)
 // ConversationsShowCmd shows one conversation.
 type ConversationsShowCmd struct {
 	conversationArg
-	Messages int `help:"Show this many messages of its end; 0 for none." default:"10"`
+	Messages int `help:"Show this many of the last messages; 0 for none." default:"10"`
 	pastFlags
 	waitFlags
 }
@@ -145,12 +145,12 @@ func (c *ConversationsShowCmd) Run(ctx context.Context, g *Globals, t *terminal)
 // ConversationsExportCmd writes a conversation's events.
 type ConversationsExportCmd struct {
 	conversationArg
-	Output string `short:"o" help:"The file to write, - for standard output. A file is complete or not there; a device, a FIFO or /dev/fd/N is written to as it is. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
+	Output string `short:"o" help:"The file to write, - for standard output. A regular file is written completely or not at all; a device, a FIFO or /dev/fd/N is written to directly. Links are followed." default:"-" placeholder:"FILE" type:"path" complete:"file"`
 }
 
 // Help implements kong.HelpProvider.
 func (*ConversationsExportCmd) Help() string {
-	return `Each line is one event as structured CloudEvents JSON, in the order of the log.
+	return `Each line is one event as structured CloudEvents JSON, in log order.
 
 Examples:
 
@@ -176,7 +176,7 @@ func (c *ConversationsExportCmd) Run(ctx context.Context, g *Globals, t *termina
 	return writeFile(c.Output, response.Body)
 }
 
-// copyLines writes line by line: no character is cut in two.
+// copyLines copies line by line, so that no character is split.
 func copyLines(to io.Writer, from io.Reader) error {
 	lines := bufio.NewReader(from)
 	for {

@@ -13,13 +13,13 @@ import (
 
 // DoctorCmd checks an installation.
 type DoctorCmd struct {
-	Data string `help:"Look at this data directory too, whether or not a server runs on it. MNEME_DATA, or .mneme if it is there, unless said otherwise." placeholder:"DIR" complete:"directory"`
+	Data string `help:"Also check this data directory, whether or not a server uses it. Defaults to MNEME_DATA, or .mneme if it exists." placeholder:"DIR" complete:"directory"`
 	settings.Models
 }
 
 // Help implements kong.HelpProvider.
 func (*DoctorCmd) Help() string {
-	return `It looks at settings, limits, NATS, the log, the HTTP API, clocks, projections, disk and read models, with --store neo4j those in Neo4j. It changes nothing, and goes on when a server is away. It reads each SQLite file to its end to find damage, for up to 10 s.
+	return `Checks settings, limits, NATS, the log, the HTTP API, clocks, projections, disk and read models (with --store neo4j those in Neo4j). It changes nothing, and continues if a server is down. To find damage it reads each SQLite file completely, for up to 10 s.
 
 The exit code is 3 if a check failed; warnings do not count.
 
@@ -36,7 +36,7 @@ type diagnosis struct {
 	Checks []doctor.Finding `json:"checks"`
 }
 
-// Run prints a line for each check, and what to do about those that are not good.
+// Run prints a line for each check, and what to do about problems.
 func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := g.given.check(&c.Models); err != nil {
 		return err

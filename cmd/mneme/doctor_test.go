@@ -10,7 +10,7 @@ import (
 	"mneme.dev/mneme/internal/doctor"
 )
 
-func TestDoctorFailsWithThreeAndSaysWhatToDo(t *testing.T) {
+func TestDoctorExitsWith3AndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	good := read[diagnosis](s, "doctor", "--data", s.ready.Data)
@@ -37,7 +37,7 @@ func TestDoctorFailsWithThreeAndSaysWhatToDo(t *testing.T) {
 	require.Contains(t, shown, "\x1b[31mfailed")
 }
 
-func TestVersionTellsBothSides(t *testing.T) {
+func TestVersionShowsClientAndServer(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	v := read[versions](s, "version")
@@ -45,7 +45,7 @@ func TestVersionTellsBothSides(t *testing.T) {
 	require.Equal(t, &v.Info, v.Server)
 	out, _, code := mneme(t, "version", "--url", "http://127.0.0.1:1")
 	require.Zero(t, code, "a server that is away is no failure")
-	require.Contains(t, out, "server\tnobody answers")
+	require.Contains(t, out, "server\tno answer")
 	local, _, code := mneme(t, "version", "--local")
 	require.Zero(t, code)
 	require.NotContains(t, local, "server")

@@ -8,14 +8,14 @@ import (
 	"mneme.dev/mneme/internal/service"
 )
 
-// The question that the example agent answers about the folder it stands in.
+// The question that the example agent answers about the current folder.
 const exampleQuestion = "where is the checkpoint written?"
 
-// exampleChars is the budget of the context that is shown: a screen or two.
+// exampleChars is the budget of the displayed context: one or two screens.
 const exampleChars = 8000
 
-// example lets the agent of examples/scout work once if the log is empty, and
-// prints what mneme would show it next.
+// example runs the agent of examples/scout once if the log is empty, and prints the
+// context that mneme would show it next.
 func example(ctx context.Context, i *service.Instance, t *terminal) error {
 	conversationID := "scout-example"
 	state, err := i.Log.State(ctx)
@@ -35,7 +35,7 @@ func example(ctx context.Context, i *service.Instance, t *terminal) error {
 	}
 	last, _, err := i.Log.Last(ctx, "default", conversationID)
 	if err != nil || last == 0 {
-		return err // another conversation made the log; there is no example to show
+		return err // the log holds other conversations, so there is no example to show
 	}
 	api := newClient(i.HTTPURL(), "default")
 	body, err := api.raw(ctx, "GET", conversation(conversationID, "/context"), parameters{"format": "markdown", "max_chars": exampleChars, "at_least": last}, "", nil)

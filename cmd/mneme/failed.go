@@ -13,14 +13,14 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// FailedCmd groups what can be done about failed events.
+// FailedCmd groups the commands for failed events.
 type FailedCmd struct {
-	List  FailedListCmd  `cmd:"" help:"List skipped events, and why they were."`
-	Show  FailedShowCmd  `cmd:"" help:"Show one as the log holds it."`
-	Retry FailedRetryCmd `cmd:"" help:"Try them again."`
+	List  FailedListCmd  `cmd:"" help:"List skipped events with the reasons."`
+	Show  FailedShowCmd  `cmd:"" help:"Show a skipped event as the log holds it."`
+	Retry FailedRetryCmd `cmd:"" help:"Retry skipped events."`
 }
 
-// allTenants is "", or the tenant if one was named.
+// allTenants returns the tenant if one was named, otherwise "", which means all.
 func allTenants(g *Globals) string {
 	if _, set := os.LookupEnv("MNEME_TENANT"); set || g.given["MNEME_TENANT"] {
 		return g.Tenant
@@ -28,7 +28,7 @@ func allTenants(g *Globals) string {
 	return ""
 }
 
-// projections are those that a flag names, or all.
+// projections returns the projection that a flag names, or all.
 func projections(name string) []string {
 	if name != "" {
 		return []string{name}
@@ -38,16 +38,16 @@ func projections(name string) []string {
 
 // FailedListCmd lists failed events.
 type FailedListCmd struct {
-	Projection   string `help:"Only of this projection." enum:",graph,files,summaries,embeddings" default:"" placeholder:"NAME"`
-	Conversation string `help:"Only of this conversation." default:"" placeholder:"ID"`
-	Class        string `help:"Only of this class: invalid, the event breaks a rule; error, it could not be applied." enum:",invalid,error" default:"" placeholder:"CLASS"`
-	After        uint64 `help:"Only above this sequence." placeholder:"SEQ"`
-	Limit        int    `help:"At most this many of each projection; 0 means all." default:"0"`
+	Projection   string `help:"Only events of this projection." enum:",graph,files,summaries,embeddings" default:"" placeholder:"NAME"`
+	Conversation string `help:"Only events of this conversation." default:"" placeholder:"ID"`
+	Class        string `help:"Only events of this class: invalid (the event breaks a rule) or error (it could not be applied)." enum:",invalid,error" default:"" placeholder:"CLASS"`
+	After        uint64 `help:"Only events above this sequence." placeholder:"SEQ"`
+	Limit        int    `help:"Maximum number of events of each projection; 0 means all." default:"0"`
 }
 
 // Help implements kong.HelpProvider.
 func (*FailedListCmd) Help() string {
-	return `Those of all tenants, unless --tenant or MNEME_TENANT names one. The log still has them: mneme failed show SEQ shows one.
+	return `Lists events of all tenants, unless --tenant or MNEME_TENANT names one. The log still has them: mneme failed show SEQ shows one.
 
 Examples:
 
@@ -114,7 +114,7 @@ type FailedShowCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*FailedShowCmd) Help() string {
-	return `What was published stands below why it was skipped, byte by byte, whether or not it can be read as an event.
+	return `Shows why the event was skipped, then exactly what was published, whether or not it can be read as an event.
 
 Example:
 
@@ -160,7 +160,7 @@ func (c *FailedShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	}
 	switch {
 	case len(d.Binary) > 0:
-		return t.text(fmt.Sprintf("\n%s that are no text; --json has them in base64\n", counted(len(d.Binary), "byte")))
+		return t.text(fmt.Sprintf("\n%s that are not text; --json has them in base64\n", counted(len(d.Binary), "byte")))
 	case d.Data == "":
 		return nil
 	}
@@ -169,18 +169,18 @@ func (c *FailedShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 
 // FailedRetryCmd tries failed events again.
 type FailedRetryCmd struct {
-	Seq          uint64 `arg:"" optional:"" help:"The event at this sequence, with its conversation."`
-	Conversation string `help:"This conversation." default:"" placeholder:"ID"`
-	All          bool   `help:"All that mneme failed list shows."`
+	Seq          uint64 `arg:"" optional:"" help:"Retry the conversation of the event at this sequence."`
+	Conversation string `help:"Retry this conversation." default:"" placeholder:"ID"`
+	All          bool   `help:"Retry all events that mneme failed list shows."`
 	Class        string `help:"Only conversations with events of this class." enum:",invalid,error" default:"" placeholder:"CLASS"`
 	Projection   string `help:"Only in this projection." enum:",graph,files,summaries,embeddings" default:"" placeholder:"NAME"`
 }
 
 // Help implements kong.HelpProvider.
 func (*FailedRetryCmd) Help() string {
-	return `The conversation of each event is made anew from the log, in one step; reads see it as it was until then. That mends events of class error whose cause was mended, and events of class invalid that another build can read.
+	return `Repairs the conversation of each event from the log, in one step; until then reads see it as it was. This fixes events of class error whose cause was fixed, and events of class invalid that this build can read.
 
-With --all those of all tenants, unless --tenant or MNEME_TENANT names one. The exit code is 1 if an event fails again or could not be tried.
+With --all it retries events of all tenants, unless --tenant or MNEME_TENANT names one. The exit code is 1 if an event fails again or could not be tried.
 
 Examples:
 
@@ -189,10 +189,10 @@ Examples:
     mneme failed retry --all --class error`
 }
 
-// errFailedAgain says that a retry did not mend everything.
-var errFailedAgain = errors.New("not everything could be mended: mneme failed list says why")
+// errFailedAgain means that a retry did not fix everything.
+var errFailedAgain = errors.New("not everything could be fixed: mneme failed list says why")
 
-// Run tries them, and prints what came of it.
+// Run retries the events and prints the results.
 func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	chosen := 0
 	for _, is := range []bool{c.Seq > 0, c.Conversation != "", c.All} {
@@ -229,7 +229,7 @@ func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	return err
 }
 
-// retryFailed sends a request, for each page if there are several.
+// retryFailed sends the request, once for each page.
 func retryFailed(ctx context.Context, api *client, request httpapi.RetryRequest) (httpapi.Retry, error) {
 	total := httpapi.Retry{Conversations: []httpapi.RetriedConversation{}}
 	for {

@@ -14,7 +14,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-func TestFailedEventsAreShownAndTriedAgain(t *testing.T) {
+func TestFailedEventsAreShownAndRetried(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	conn, err := nats.Connect(s.ready.NATS)
@@ -105,6 +105,6 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	require.Contains(t, out, "older\t\t\t\tunknown\t")
 	require.Contains(t, stderr, "failed  graph partitions 1, 2: "+halted)
 	require.Contains(t, stderr, "warning  files partition 0: no process is known to drive it\n→ start file-tracker")
-	require.Contains(t, stderr, "other processes are not known: no answer")
+	require.Contains(t, stderr, "other processes are unknown: no answer")
 	require.NotContains(t, out+stderr, "\x1b[")
 }

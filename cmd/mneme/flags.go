@@ -26,35 +26,35 @@ type pastFlags struct {
 
 func (f pastFlags) query() parameters { return parameters{"as_of": uint64(f.AsOf)} }
 
-// sequence is one of the log; 0, which nobody can give, is none.
+// sequence is a sequence of the log; 0, which a user can't give, means none.
 type sequence uint64
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *sequence) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 10, 63)
 	if err != nil {
-		return fmt.Errorf("%q is no sequence of the log, such as 42", text)
+		return fmt.Errorf("%q is not a sequence of the log such as 42", text)
 	}
 	if n == 0 {
-		return errors.New("sequences begin at 1; leave it out to read what is there now")
+		return errors.New("sequences begin at 1; omit the flag to read the present")
 	}
 	*s = sequence(n)
 	return nil
 }
 
-// searchFlags ask for what a search has found in the past.
+// searchFlags repeat a search as of the past.
 type searchFlags struct {
 	pastFlags
-	EmbeddedUpTo uint64 `help:"With embeddings of an endpoint: count only vectors of messages up to this sequence, as a manifest says it." placeholder:"SEQ"`
+	EmbeddedUpTo uint64 `help:"With an embedding endpoint: use only vectors of messages up to this sequence, which a manifest reports." placeholder:"SEQ"`
 }
 
 func (f searchFlags) query() parameters {
 	return f.pastFlags.query().with(parameters{"embedded_up_to": f.EmbeddedUpTo})
 }
 
-// waitFlags let a reader see its own writes.
+// waitFlags let a user read their own writes.
 type waitFlags struct {
-	AtLeast uint64        `help:"Answer once the conversation is applied up to this sequence of the log, to read your own write." placeholder:"SEQ"`
+	AtLeast uint64        `help:"Wait until the conversation is applied up to this sequence of the log, to read your own write." placeholder:"SEQ"`
 	Wait    time.Duration `help:"How long --at-least waits." default:"5s"`
 }
 
@@ -65,8 +65,8 @@ func (f waitFlags) query() parameters {
 	return parameters{"at_least": f.AtLeast, "wait_ms": f.Wait.Milliseconds()}
 }
 
-// instant is a moment as RFC 3339 has it, or a date, which means when that day began
-// where this runs: lists show local times too.
+// instant is an RFC 3339 time, or a date, which means its local midnight, because lists
+// show local times too.
 type instant struct{ query string }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -76,21 +76,21 @@ func (i *instant) UnmarshalText(text []byte) error {
 		at, err = time.ParseInLocation(time.DateOnly, string(text), time.Local)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no time such as 2026-01-31T15:04:05Z, and no date such as 2026-01-31", text)
+		return fmt.Errorf("%q is neither a time such as 2026-01-31T15:04:05Z nor a date such as 2026-01-31", text)
 	}
 	i.query = at.Format(time.RFC3339Nano)
 	return nil
 }
 
-// listFlags cut a list.
+// listFlags limit and order a list.
 type listFlags struct {
-	Limit int    `help:"At most this many; 0 means all." default:"50"`
-	Order string `help:"Which end to begin with: newest or oldest." enum:"newest,oldest" default:"newest"`
+	Limit int    `help:"Maximum number of rows; 0 means all." default:"50"`
+	Order string `help:"Which end comes first: newest or oldest." enum:"newest,oldest" default:"newest"`
 }
 
 func (f listFlags) query() parameters { return parameters{"order": f.Order} }
 
-// flagsGiven are the settings that flags have set, by their variables.
+// flagsGiven holds the settings that flags have set, by environment variable.
 type flagsGiven map[string]bool
 
 func given(parsed *kong.Context) flagsGiven {
@@ -105,7 +105,7 @@ func given(parsed *kong.Context) flagsGiven {
 	return variables
 }
 
-// check applies the rules of settings, and names what a flag has set by the flag.
+// check validates settings; its errors name the flag if a flag set the value.
 func (given flagsGiven) check(spec settings.Spec) error {
 	err := settings.Check(spec)
 	if err == nil {
@@ -118,5 +118,5 @@ func (given flagsGiven) check(spec settings.Spec) error {
 	return usageError("%s", text)
 }
 
-// newTarget is a place for a flag's value.
+// newTarget returns a new variable for a flag's value.
 func newTarget(flag *kong.Flag) reflect.Value { return reflect.New(flag.Target.Type()).Elem() }

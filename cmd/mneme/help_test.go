@@ -26,7 +26,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "go test ./cmd/mneme -run Help -update writes it")
 }
 
-func TestHelpIsWhatAStrangerReads(t *testing.T) {
+func TestHelpGolden(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"help.txt":               {"--help"},
@@ -44,7 +44,7 @@ func TestHelpIsWhatAStrangerReads(t *testing.T) {
 	golden(t, "help.txt", bare)
 }
 
-func TestEveryCommandHasAnExampleThatParses(t *testing.T) {
+func TestEveryCommandsExampleParses(t *testing.T) {
 	t.Parallel()
 	var commands CLI
 	parser, err := newParser(&commands)

@@ -18,7 +18,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-func TestAnImportThatIsInterruptedSaysWhatIsInAndGoesOnLater(t *testing.T) {
+func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "recording.jsonl")
@@ -36,7 +36,7 @@ func TestAnImportThatIsInterruptedSaysWhatIsInAndGoesOnLater(t *testing.T) {
 	var exit *exec.ExitError
 	require.True(t, errors.As(client.Wait(), &exit), "it was through before the interrupt: the recording is too short; %s", errs.String())
 	require.Equal(t, exitFailed, exit.ExitCode())
-	require.Regexp(t, regexp.MustCompile(`interrupted: at least [\d,]+ events are in the log; import the same files again to go on`), errs.String())
+	require.Regexp(t, regexp.MustCompile(`interrupted: at least [\d,]+ events are in the log; import the same files again to continue`), errs.String())
 
 	rest := read[importer.Report](s, "import", file, "--wait")
 	require.Equal(t, lines, rest.Published+rest.Duplicate)

@@ -1,5 +1,5 @@
-// Command mneme is the tool of users and operators, and everything in one process:
-// mneme up.
+// Command mneme is the tool for users and operators. mneme up runs everything in one
+// process.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 //go:generate go run . reference ../../docs
 
 func main() {
-	log.SetOutput(io.Discard) // where net/http complains of a server that speaks unasked; the answer says it
+	log.SetOutput(io.Discard) // net/http logs unsolicited server responses there; the error says enough
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

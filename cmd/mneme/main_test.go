@@ -24,7 +24,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-func TestImportBringsEveryEventOnceAndVerifyIsEqual(t *testing.T) {
+func TestImportPublishesEveryEventOnceAndVerifies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "recording.jsonl")
@@ -50,9 +50,9 @@ func TestImportBringsEveryEventOnceAndVerifyIsEqual(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, read[[]httpapi.Conversation](again, "conversations", "list")), "a restart changes nothing")
 }
 
-// A kill -9 in the middle of an import loses nothing that was acknowledged: after
-// another start and another import everything is as if nothing had happened.
-func TestKillDuringImportThenImportAgainEqualsAnUndisturbedRun(t *testing.T) {
+// A kill -9 in the middle of an import loses nothing that was acknowledged: after a restart
+// and another import everything is as if nothing had happened.
+func TestAKilledImportRepeatedEqualsAnUndisturbedOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "recording.jsonl")
@@ -79,7 +79,7 @@ func TestKillDuringImportThenImportAgainEqualsAnUndisturbedRun(t *testing.T) {
 		time.Sleep(time.Duration(random.IntN(250)) * time.Millisecond)
 		s.kill()
 		kills++
-		// The client may be waiting for an answer that does not come.
+		// The client may be waiting for an answer that never comes.
 		waited := make(chan error, 1)
 		go func() { waited <- client.Wait() }()
 		select {
@@ -106,7 +106,7 @@ func TestKillDuringImportThenImportAgainEqualsAnUndisturbedRun(t *testing.T) {
 	}
 }
 
-// contentOf lists conversations without what depends on sequences.
+// contentOf lists conversations without anything that depends on sequences.
 func contentOf(s *server) map[string]httpapi.Conversation {
 	list := map[string]httpapi.Conversation{}
 	for _, c := range read[[]httpapi.Conversation](s, "conversations", "list") {
@@ -146,7 +146,7 @@ func TestUpRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-func TestClientsSayWhatToDoWhenNobodyAnswers(t *testing.T) {
+func TestClientsSayWhatToDoWithoutAServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "r.jsonl")
 	recording(t, file, 1, 1, 1)
@@ -169,7 +169,7 @@ func TestHelpNamesEveryCommandAndCostsNothing(t *testing.T) {
 	}
 }
 
-func TestABrokenTranscriptIsImportedButForItsBadLines(t *testing.T) {
+func TestTheGoodLinesOfABrokenTranscriptAreImported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "recording.jsonl")
@@ -224,7 +224,7 @@ func TestPublishThenReadOwnWrite(t *testing.T) {
 	require.Equal(t, http.StatusOK, response.StatusCode)
 }
 
-func TestWhatAFlagSaysWronglyIsWrongUsage(t *testing.T) {
+func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := up(t, filepath.Join(dir, "data"))
@@ -245,7 +245,7 @@ func TestWhatAFlagSaysWronglyIsWrongUsage(t *testing.T) {
 
 		"(mneme --help says more)":                                                            {"massages"},
 		"(mneme conversations list --help says more)":                                         {"conversations", "list", "--tga", "bug"},
-		`"yesterday" is no time such as 2026-01-31T15:04:05Z, and no date such as 2026-01-31`: {"conversations", "list", "--updated-after", "yesterday"},
+		`"yesterday" is neither a time such as 2026-01-31T15:04:05Z nor a date such as 2026-01-31`: {"conversations", "list", "--updated-after", "yesterday"},
 	} {
 		_, stderr, code := s.mneme(args...)
 		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
@@ -253,11 +253,11 @@ func TestWhatAFlagSaysWronglyIsWrongUsage(t *testing.T) {
 	}
 	_, stderr, code := mneme(t, "status", "--url", strings.Replace(s.ready.NATS, "nats:", "http:", 1))
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "no answer of the API at", "the port of NATS")
+	require.Contains(t, stderr, "did not answer as the API does", "the port of NATS")
 	require.Less(t, len(stderr), 400)
 }
 
-func TestAFolderIsImportedButForTheFilesThatCannotBeRead(t *testing.T) {
+func TestUnreadableFilesOfAFolderAreSkipped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "folder")
@@ -295,7 +295,7 @@ func TestConversationsMayBeNamedLikeFolders(t *testing.T) {
 	}
 }
 
-func TestFailedListAsksForEveryPageOfEveryProjection(t *testing.T) {
+func TestFailedListReadsAllPages(t *testing.T) {
 	t.Parallel()
 	held := map[string]uint64{"graph": 2000, "files": 3}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -328,7 +328,7 @@ func TestFailedListAsksForEveryPageOfEveryProjection(t *testing.T) {
 	}
 }
 
-func TestVerifySaysHowFarItCompared(t *testing.T) {
+func TestVerifyReportsHowFarItCompared(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(httpapi.Verification{Equal: true, Projections: []httpapi.VerifiedProjection{

@@ -12,8 +12,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// change sends what should become of a conversation and says at which sequence it
-// did.
+// change sends a change of a conversation and prints its sequence.
 func (g *Globals) change(ctx context.Context, t *terminal, method, path, done string, query parameters, body map[string]any) error {
 	api, err := g.client()
 	if err != nil {
@@ -44,16 +43,16 @@ func (g *Globals) change(ctx context.Context, t *terminal, method, path, done st
 	return t.text(fmt.Sprintf("%s\t%d\n", answer.ConversationID, answer.Seq))
 }
 
-// beginFlags are what a new conversation may say of itself.
+// beginFlags are the properties of a new conversation.
 type beginFlags struct {
-	ID              string   `help:"Its id; a new one if not given." placeholder:"ID"`
+	ID              string   `help:"Its id; defaults to a new one." placeholder:"ID"`
 	Title           string   `help:"Its title."`
 	Tag             []string `help:"A tag; may be given more than once." placeholder:"TAG" sep:"none"`
 	Agent           string   `help:"The agent that works in it."`
 	Model           string   `help:"The model that the agent uses."`
-	Cwd             string   `help:"The folder that relative paths in it start from." placeholder:"DIR"`
+	Cwd             string   `help:"The folder to which relative paths refer." placeholder:"DIR"`
 	Project         string   `help:"The project it belongs to."`
-	Profile         string   `help:"The profile of its settings."`
+	Profile         string   `help:"Its settings profile."`
 	MaxContextChars int      `help:"Budget of its contexts in characters." placeholder:"N"`
 }
 
@@ -80,7 +79,7 @@ type ConversationsCreateCmd struct{ beginFlags }
 
 // Help implements kong.HelpProvider.
 func (*ConversationsCreateCmd) Help() string {
-	return `The first event of an unknown conversation creates it too; this is for one that should have a title first.
+	return `The first event of an unknown conversation creates it too; use this command to set a title or other properties first.
 
 Examples:
 
@@ -97,7 +96,7 @@ func (c *ConversationsCreateCmd) Run(ctx context.Context, g *Globals, t *termina
 type ConversationsUpdateCmd struct {
 	conversationArg
 	Title  *string  `help:"The new title; empty for none."`
-	Tag    []string `help:"A tag; those given replace all that there were." placeholder:"TAG" sep:"none" xor:"tags"`
+	Tag    []string `help:"A tag; may be given more than once. The tags replace all existing ones." placeholder:"TAG" sep:"none" xor:"tags"`
 	NoTags bool     `help:"Remove all tags." xor:"tags"`
 }
 
@@ -154,7 +153,7 @@ func (c *ConversationsUnarchiveCmd) Run(ctx context.Context, g *Globals, t *term
 // ConversationsBranchCmd branches a conversation.
 type ConversationsBranchCmd struct {
 	ParentID  string `arg:"" name:"parent" help:"The conversation to branch." complete:"conversation"`
-	MessageID string `arg:"" name:"message" help:"The last message that the branch shares with it."`
+	MessageID string `arg:"" name:"message" help:"The last message that the branch shares with the parent."`
 	beginFlags
 }
 
@@ -176,13 +175,13 @@ func (c *ConversationsBranchCmd) Run(ctx context.Context, g *Globals, t *termina
 // ConversationsDeleteCmd deletes a conversation.
 type ConversationsDeleteCmd struct {
 	conversationArg
-	Reason string `help:"Why; kept in the log."`
-	Yes    bool   `short:"y" help:"Do not ask. Needed where nobody can answer."`
+	Reason string `help:"The reason, kept in the log."`
+	Yes    bool   `short:"y" help:"Do not ask for confirmation. Required without a terminal."`
 }
 
 // Help implements kong.HelpProvider.
 func (*ConversationsDeleteCmd) Help() string {
-	return `It is gone from every list and context. Its branches, and theirs, lose what they have through it: what was said in it, and what it had itself from conversations that live on. Events of it that come later are skipped. The log keeps its events.
+	return `Removes the conversation from every list and context. Its branches, and their branches, lose everything that they inherited through it: its own messages, and those that it inherited from conversations that still exist. Later events of it are skipped. The log keeps its events.
 
 Examples:
 
@@ -190,13 +189,13 @@ Examples:
     mneme conversations delete ID --yes --reason "test data"`
 }
 
-// Run deletes it once somebody said yes.
+// Run deletes it after confirmation.
 func (c *ConversationsDeleteCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if !c.Yes {
 		if !isTerminal(os.Stdin) || !isTerminal(t.err) {
-			return usageError("delete %s: nobody can be asked here; confirm with --yes", c.ID)
+			return usageError("delete %s: there is no terminal to ask for confirmation; confirm with --yes", c.ID)
 		}
-		t.say("Delete conversation %s of tenant %s? It cannot be brought back. [y/N]", c.ID, g.Tenant)
+		t.say("Delete conversation %s of tenant %s? This cannot be undone. [y/N]", c.ID, g.Tenant)
 		answered := make(chan string, 1)
 		go func() {
 			line, _ := bufio.NewReader(os.Stdin).ReadString('\n')

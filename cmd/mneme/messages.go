@@ -14,11 +14,11 @@ import (
 // MessagesCmd reads a conversation.
 type MessagesCmd struct {
 	conversationArg
-	Message   string `arg:"" optional:"" help:"Show this message only, with its whole text."`
+	Message   string `arg:"" optional:"" help:"Show only this message, with its full text."`
 	Role      string `help:"Only messages of this role: user, assistant or system." enum:",user,assistant,system" default:"" placeholder:"ROLE"`
-	ToolCalls bool   `help:"With the tool calls of each assistant message." default:"true" negatable:""`
-	Reasoning bool   `help:"With the reasoning of the assistant."`
-	Whole     bool   `help:"Results of tools whole, not their first lines."`
+	ToolCalls bool   `help:"Include the tool calls of each assistant message." default:"true" negatable:""`
+	Reasoning bool   `help:"Include the reasoning of the assistant."`
+	Whole     bool   `help:"Show tool results in full, not only their first lines."`
 	listFlags
 	pastFlags
 	waitFlags
@@ -26,7 +26,7 @@ type MessagesCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*MessagesCmd) Help() string {
-	return `The transcript reads from older to newer, whichever end --order takes. JSON has the order that was asked for.
+	return `The transcript runs from older to newer, whichever end --order selects. JSON has the requested order.
 
 Examples:
 
@@ -73,7 +73,7 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return t.transcript(list, c.Order == "newest", cutting(c.Whole))
 }
 
-// longLines is how many lines of a message are shown unless it is to be whole.
+// longLines is how many lines of a message are shown without --whole.
 const longLines = 200
 
 func cutting(whole bool) extent {
@@ -86,9 +86,9 @@ func cutting(whole bool) extent {
 // StepsCmd reads steps.
 type StepsCmd struct {
 	conversationArg
-	Turn      *int `help:"Only those of this turn; 0 is what comes before the first user message." placeholder:"N"`
-	Reasoning bool `help:"With the reasoning of the assistant."`
-	Whole     bool `help:"Results of tools whole, not their first lines."`
+	Turn      *int `help:"Only those of this turn; turn 0 is everything before the first user message." placeholder:"N"`
+	Reasoning bool `help:"Include the reasoning of the assistant."`
+	Whole     bool `help:"Show tool results in full, not only their first lines."`
 	listFlags
 	pastFlags
 	waitFlags
@@ -131,8 +131,8 @@ func (c *StepsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return t.transcript(messages, c.Order == "newest", cutting(c.Whole))
 }
 
-// asMessage is a step as a message with calls. Its message can be missing, and so can
-// the call of a result.
+// asMessage returns a step as a message with calls. The step's message may be missing, and
+// so may the call of a result.
 func asMessage(s *httpapi.Step) httpapi.Message {
 	m := httpapi.Message{Row: httpapi.Row{Turn: s.Turn}, Role: "(no message)"}
 	if s.Message != nil {
@@ -155,7 +155,7 @@ type TurnsCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*TurnsCmd) Help() string {
-	return `A turn is a user message with everything up to the next one.
+	return `A turn is a user message and everything up to the next one.
 
 Examples:
 
@@ -194,7 +194,7 @@ func (c *TurnsCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}, cells)
 }
 
-// firstLine is the first line of a text that has something on it.
+// firstLine returns the first nonblank line of a text.
 func firstLine(s string) string {
 	for line := range strings.Lines(s) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -207,10 +207,10 @@ func firstLine(s string) string {
 // ToolCallsCmd lists tool calls.
 type ToolCallsCmd struct {
 	conversationArg
-	Call    string `arg:"" optional:"" help:"Show this call only, with its whole arguments and result."`
-	Tool    string `help:"Only of this tool." placeholder:"NAME"`
-	Success string `help:"Only those that ended so: true, false, unknown or pending (no result yet)." enum:",true,false,unknown,pending" default:"" placeholder:"HOW"`
-	Turn    *int   `help:"Only those of this turn; 0 is what comes before the first user message." placeholder:"N"`
+	Call    string `arg:"" optional:"" help:"Show only this call, with its full arguments and result."`
+	Tool    string `help:"Only calls of this tool." placeholder:"NAME"`
+	Success string `help:"Only calls with this outcome: true, false, unknown or pending (no result yet)." enum:",true,false,unknown,pending" default:"" placeholder:"HOW"`
+	Turn    *int   `help:"Only those of this turn; turn 0 is everything before the first user message." placeholder:"N"`
 	listFlags
 	pastFlags
 	waitFlags
@@ -286,7 +286,7 @@ func (t *terminal) showCall(body []byte) error {
 	return t.painted(out.String())
 }
 
-// indented makes JSON readable; what is a string, or none at all, is shown as it is.
+// indented indents JSON; a string, or text that is not JSON, is shown as it is.
 func indented(raw json.RawMessage) string {
 	text := jsonText(raw)
 	var value any

@@ -15,21 +15,21 @@ type VerifyCmd struct{}
 
 // Help implements kong.HelpProvider.
 func (*VerifyCmd) Help() string {
-	return `It takes about as long as applying the whole log did; everything goes on meanwhile.
+	return `This takes about as long as applying the whole log did; everything keeps running meanwhile.
 
 Example:
 
     mneme verify || echo "exit code $?"            3 is a difference, 1 a failure`
 }
 
-// Run prints one hash for each projection, and what differs.
+// Run prints one hash for each projection, and the differences.
 func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
 		return err
 	}
 	if isTerminal(t.err) {
-		t.say("Replaying the log beside the read models; this takes about as long as applying it did.")
+		t.say("Replaying the log to compare it with the read models; this takes about as long as applying it did.")
 	}
 	var v httpapi.Verification
 	if err := api.post(ctx, "/v1/verify", "", nil, &v); err != nil {
@@ -62,14 +62,14 @@ func (c *VerifyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return err
 }
 
-// differences say what a conversation that differs is.
+// differences describe how a conversation differs.
 var differences = map[projection.Side]string{
 	projection.MissingInLog:   "events are missing in the log",
 	projection.MissingInModel: "events are missing in the read model",
-	projection.MissingNowhere: "the same events, other rows",
+	projection.MissingNowhere: "the same events, different rows",
 }
 
-// remedies says what to do about differences, once for each cause.
+// remedies prints what to do about differences, once for each cause.
 func (*VerifyCmd) remedies(t *terminal, v *httpapi.Verification) {
 	log, models := false, []string{}
 	for _, p := range v.Projections {
@@ -82,9 +82,9 @@ func (*VerifyCmd) remedies(t *terminal, v *httpapi.Verification) {
 		}
 	}
 	if log {
-		t.remark(red, "The log has lost events that read models still hold.", "restore the log, or write them back with mneme repair log; do not rebuild before that")
+		t.remark(red, "The log has lost events that read models still hold.", "restore the log, or write the events back with mneme repair log; do not rebuild before that")
 	}
 	for _, name := range models {
-		t.remark(red, "The read model "+name+" is not what the log makes.", "mneme rebuild "+name)
+		t.remark(red, "The read model "+name+" differs from a replay of the log.", "mneme rebuild "+name)
 	}
 }

@@ -11,19 +11,19 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// patience is how long a command waits for a server that says nothing. An answer may take
-// hours, as that of verify does, so a silent server is not given up before it was asked
-// whether it is alive, on another connection.
+// patience is how long a command waits for a silent server. An answer, such as that of
+// verify, may take hours, so the command probes a silent server on another connection
+// before it gives up.
 type patience struct {
-	silence time.Duration // without a byte of the answer, before it is asked
-	probe   time.Duration // that it may take to say anything to that
-	remind  time.Duration // how often a command that waits for a server says so
-	away    time.Duration // after which it waits no longer
+	silence time.Duration // without a byte of the answer, before a probe
+	probe   time.Duration // time to answer the probe
+	remind  time.Duration // how often a waiting command says that it waits
+	away    time.Duration // how long it waits for a server that is down
 }
 
 var usualPatience = patience{silence: 30 * time.Second, probe: 10 * time.Second, remind: time.Minute, away: 15 * time.Minute}
 
-// muteError says that the server is there and does nothing.
+// muteError means that the server accepts connections but does not answer.
 type muteError struct {
 	url    string
 	silent time.Duration
@@ -33,17 +33,17 @@ func (e *muteError) Error() string {
 	return fmt.Sprintf("the server at %s has taken the request and says nothing for %s, not even that it is alive: it is frozen, overloaded, or no mneme", e.url, e.silent.Round(time.Second))
 }
 
-// attention watches over one request from its beginning until the answer is closed.
+// attention watches one request from its start until the answer is closed.
 type attention struct {
 	client *client
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	heard  atomic.Int64 // when a byte came last, in nanoseconds since began
+	heard  atomic.Int64 // when the last byte arrived, in ns since began
 	began  time.Time
 }
 
-// attend makes the context for a request, which ends with a [muteError] if the server is
-// silent for too long.
+// attend creates the context of a request. The context ends with a [muteError] if the
+// server is silent for too long.
 func (c *client) attend(ctx context.Context) *attention {
 	a := &attention{client: c, began: time.Now()}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
@@ -71,13 +71,13 @@ func (a *attention) watch() {
 			a.hear()
 			continue
 		}
-		if a.silent() >= a.client.patience.silence { // or it spoke meanwhile
+		if a.silent() >= a.client.patience.silence { // otherwise it answered meanwhile
 			a.cancel(&muteError{settings.Redacted(a.client.base), a.silent()})
 		}
 	}
 }
 
-// isAlive tells whether the server answers anything at all.
+// isAlive reports whether the server answers at all.
 func (c *client) isAlive(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.patience.probe)
 	defer cancel()
@@ -92,7 +92,7 @@ func (c *client) isAlive(ctx context.Context) bool {
 	return response.Body.Close() == nil
 }
 
-// cause is why a request failed: an error that came of a silent server says that.
+// cause returns why a request failed; if the server was silent, the [muteError].
 func (a *attention) cause(err error) error {
 	if mute, ok := context.Cause(a.ctx).(*muteError); ok && err != nil {
 		return &awayError{mute}
@@ -100,7 +100,7 @@ func (a *attention) cause(err error) error {
 	return err
 }
 
-// attended is the body of an answer that is watched over until it is closed.
+// attended is the body of an answer that is watched until it is closed.
 type attended struct {
 	io.ReadCloser
 	a *attention

@@ -14,14 +14,14 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// hurried is a client with little patience.
+// hurried returns a client with short timeouts.
 func hurried(url string) *client {
 	c := newClient(url, "default")
 	c.patience = patience{silence: 100 * time.Millisecond, probe: 100 * time.Millisecond, remind: 200 * time.Millisecond, away: time.Second}
 	return c
 }
 
-// mute takes connections and says nothing.
+// mute starts a server that accepts connections and never answers.
 func mute(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -30,7 +30,7 @@ func mute(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-func TestAServerThatSaysNothingIsGivenUp(t *testing.T) {
+func TestASilentServerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	err := hurried(mute(t)).get(t.Context(), "/v1/status", nil, nil)
 	var away *awayError
@@ -38,7 +38,7 @@ func TestAServerThatSaysNothingIsGivenUp(t *testing.T) {
 	require.ErrorContains(t, err, "says nothing for 0s, not even that it is alive")
 }
 
-func TestAServerThatStopsInTheMiddleOfAnAnswerIsGivenUp(t *testing.T) {
+func TestAServerThatStallsDuringAnAnswerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func TestAServerThatStopsInTheMiddleOfAnAnswerIsGivenUp(t *testing.T) {
 	require.ErrorAs(t, err, &away)
 }
 
-func TestAnAnswerMayTakeLongFromAServerThatIsAlive(t *testing.T) {
+func TestALiveServerMayTakeLongToAnswer(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
@@ -76,12 +76,12 @@ func TestAnAnswerMayTakeLongFromAServerThatIsAlive(t *testing.T) {
 	require.EqualValues(t, 7, status.Stream.Head)
 }
 
-func TestWhoWaitsForARebuildSaysThatTheServerIsAwayAndStopsAtLast(t *testing.T) {
+func TestWaitingForARebuildReportsAMissingServerAndGivesUp(t *testing.T) {
 	t.Parallel()
 	var errs bytes.Buffer
 	c := RebuildCmd{Projection: "graph"}
 	list := rebuildList{Rebuilds: []httpapi.Rebuild{{Projection: "graph", Generation: 2, State: "building"}}}
 	err := c.await(t.Context(), hurried("http://127.0.0.1:1"), newTerminal(io.Discard, &errs, "never"), &list)
-	require.ErrorContains(t, err, "the rebuild goes on when it is back, and mneme status shows how far it is")
-	require.Greater(t, bytes.Count(errs.Bytes(), []byte("waiting for the server, away for")), 1, "it says so again and again")
+	require.ErrorContains(t, err, "the rebuild resumes when it is back, and mneme status shows its progress")
+	require.Greater(t, bytes.Count(errs.Bytes(), []byte("waiting for the server, down for")), 1, "it says so again and again")
 }

@@ -7,5 +7,5 @@ import (
 	"io"
 )
 
-// whenNobodyReads can't be told here: the next line that is printed fails.
+// whenNobodyReads does nothing here: the next printed line will fail.
 func whenNobodyReads(context.Context, io.Writer, func()) {}

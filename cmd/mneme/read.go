@@ -13,13 +13,13 @@ import (
 // ContextCmd prints the context of a conversation.
 type ContextCmd struct {
 	conversationArg
-	Query    string `help:"What the past is searched for; if absent, what the user said last." placeholder:"TEXT"`
+	Query    string `help:"What to search the past for; defaults to what the user said last." placeholder:"TEXT"`
 	MaxChars int    `help:"Budget in Unicode code points, headings and marks included; at least 500." default:"100000"`
-	Strategy string `help:"How to choose: hybrid, relevant, levels, recent or pruned." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
-	Condense string `help:"How large results of tools are shown that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
+	Strategy string `help:"How to choose what to show: hybrid, relevant, levels, recent or pruned." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
+	Condense string `help:"How to shorten large tool results that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
 	Format   string `help:"markdown, json, or messages for a model's API: openai or anthropic." enum:"markdown,json,openai,anthropic" default:"markdown"`
-	Memory   string `help:"With openai or anthropic, where all but the recent turns stands: inline in the first message, or separate for you to place." enum:"inline,separate" default:"inline"`
-	Explain  bool   `help:"With a format other than markdown: say why each part is there."`
+	Memory   string `help:"With openai or anthropic, where to put everything except the recent turns: inline in the first message, or separate for you to place." enum:"inline,separate" default:"inline"`
+	Explain  bool   `help:"With a format other than markdown: explain why each part is included."`
 	searchFlags
 	waitFlags
 }
@@ -31,8 +31,8 @@ func (*ContextCmd) Help() string {
     mneme context ID --max-chars 20000
     mneme context ID --query "why did we change the parser?"
     mneme context ID --strategy levels             summaries first, then the newest turns
-    mneme context ID --as-of 1200                  what it would have been then
-    mneme context ID --at-least 57                 with what was just published
+    mneme context ID --as-of 1200                  as it was then
+    mneme context ID --at-least 57                 including what was just published
     mneme context ID --format json --explain       why each part is there
     mneme context ID --format openai               messages for the next call of a model`
 }
@@ -63,9 +63,9 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 type FilesCmd struct {
 	conversationArg
 	Kind        []string `help:"Only files whose strongest access is of this kind: write, read, search or list; may be given more than once." enum:"read,write,search,list" placeholder:"KIND"`
-	Limit       int      `help:"At most this many." default:"200"`
-	All         bool     `help:"Also temporary and generated files."`
-	ByDirectory bool     `help:"Under the directories they are in."`
+	Limit       int      `help:"Maximum number of files." default:"200"`
+	All         bool     `help:"Include temporary and generated files."`
+	ByDirectory bool     `help:"Group the files by directory."`
 	pastFlags
 	waitFlags
 }
@@ -139,7 +139,7 @@ type EventCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*EventCmd) Help() string {
-	return `It is shown as structured CloudEvents JSON, indented on a terminal.
+	return `Prints structured CloudEvents JSON, indented on a terminal.
 
 Example:
 

@@ -59,7 +59,7 @@ user  2026-01-02T03:04:05Z  seq 7  m4
   Thanks.
 `
 
-func TestAContextIsReadInTheFormOfAModelsAPI(t *testing.T) {
+func TestContextInTheFormatOfAModelsAPI(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	session(s, "c")
@@ -138,7 +138,7 @@ func ids(list []httpapi.Message) (ids []string) {
 	return ids
 }
 
-func TestAConversationIsCreatedChangedBranchedAndDeleted(t *testing.T) {
+func TestCreateChangeBranchAndDeleteAConversation(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	made := read[httpapi.Written](s, "conversations", "create", "--title", "One", "--tag", "a,b", "--tag", "c", "--agent", "me")
@@ -220,7 +220,7 @@ func TestAnExportIsImportedElsewhere(t *testing.T) {
 	require.Empty(t, left, "a file is there whole or not at all")
 }
 
-func TestAllConversationsAreSearchedUnlessOneIsNamed(t *testing.T) {
+func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	session(s, "c")
@@ -270,7 +270,7 @@ func TestAllConversationsAreSearchedUnlessOneIsNamed(t *testing.T) {
 	}
 }
 
-func TestConversationsAreFoundByAFileALineOrASymbol(t *testing.T) {
+func TestAboutFindsByFileLineOrSymbol(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	refers := userMessage("m1", "Look at this")

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// blocks are the fenced blocks of a language in a page of the repository.
+// blocks returns the fenced blocks of a language in a page of the repository.
 func blocks(t *testing.T, page, language string) (list []string) {
 	raw, err := os.ReadFile("../../" + page)
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func blocks(t *testing.T, page, language string) (list []string) {
 	return list
 }
 
-func TestTheCommandsOfThePagesExist(t *testing.T) {
+func TestTheCommandsInTheDocsExist(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for _, block := range append(blocks(t, "README.md", "sh"), blocks(t, "docs/summaries.md", "sh")...) {
@@ -47,7 +47,7 @@ func TestTheCommandsOfThePagesExist(t *testing.T) {
 	require.GreaterOrEqual(t, seen, 20)
 }
 
-func TestTheProfilesOfThePageCanBeUsed(t *testing.T) {
+func TestTheProfilesInTheDocsAreValid(t *testing.T) {
 	t.Parallel()
 	s := settings.ForSummarizer()
 	require.NoError(t, settings.Read(s))
@@ -99,7 +99,7 @@ func TestTheReadmesGoProgramBuildsInItsOwnModule(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(blocks(t, "README.md", "go")[0]), 0o600))
-	// The versions of the project's own go.mod need no look at a registry.
+	// With the versions of the project's go.mod no registry is needed.
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
 	own := strings.Replace(string(mod), "module mneme.dev/mneme", "module example.com/agent", 1) +

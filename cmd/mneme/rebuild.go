@@ -17,17 +17,17 @@ import (
 type RebuildCmd struct {
 	Projection string `arg:"" enum:"graph,files,summaries,embeddings,all" help:"graph, files, summaries, embeddings or all."`
 	Wait       bool   `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`
-	Force      bool   `help:"Rebuild although the log has lost events that the read models hold."`
-	Cancel     bool   `help:"Cancel the one that is under way: what it built is removed."`
+	Force      bool   `help:"Rebuild even if the log has lost events that the read models hold."`
+	Cancel     bool   `help:"Cancel the running rebuild and remove its generation."`
 }
 
 // Help implements kong.HelpProvider.
 func (*RebuildCmd) Help() string {
-	return `The log is applied into a new generation beside the one that serves; reads and new events go on. When it has caught up it serves, and two minutes later the old one is removed. Skipped events of class error are tried again. It helps where a projection is halted because another version built its read model, and where mneme verify finds a difference.
+	return `Applies the log to a new generation while the old one serves; reads and new events continue. Once the new generation has caught up it serves, and two minutes later the old one is removed. Skipped events of class error are tried again. A rebuild helps if a projection is halted because another version built its read model, or if mneme verify finds a difference.
 
-It is refused where the log has lost events of a conversation that the read models still hold: restore the log, or write them back with mneme repair log. With --force it goes on without them, and the old generation stays until mneme repair log says what became of them.
+The rebuild is refused if the log has lost events of a conversation that the read models still hold: restore the log, or write the events back with mneme repair log. With --force it proceeds without them, and the old generation stays until mneme repair log resolves the loss.
 
-It goes on where it was if mneme is restarted, and so does waiting for it, for 15 minutes without a server. To stop waiting does not stop the rebuild. The exit code is 1 if it failed or was canceled, or the server stayed away.
+If mneme is restarted, the rebuild resumes, and this command keeps waiting, for up to 15 minutes without a server. Interrupting the command does not stop the rebuild. The exit code is 1 if the rebuild failed or was canceled, or the server did not come back.
 
 Examples:
 
@@ -41,7 +41,7 @@ type rebuildList struct {
 	Rebuilds []httpapi.Rebuild `json:"rebuilds"`
 }
 
-// Run asks for it and waits.
+// Run requests the rebuild and waits.
 func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		}
 	}
 	if len(list.Rebuilds) == 0 {
-		return errors.New("the server names no rebuild: mneme status shows what is under way")
+		return errors.New("the server reports no rebuild: mneme status shows the running ones")
 	}
 	if c.Wait {
 		if err := c.await(ctx, api, t, &list); err != nil {
@@ -79,18 +79,17 @@ func (c *RebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return c.verdict(list)
 }
 
-// pollRebuilds is how often a command that waits asks how far it is.
+// pollRebuilds is how often a waiting command polls the progress.
 const pollRebuilds = 300 * time.Millisecond
 
-// standsStill is after which time without progress a command that waits says so.
+// standsStill is how long there may be no progress before a waiting command says so.
 const standsStill = 10 * time.Second
 
-// await asks again and again until nothing is to be done any more. A server that is away
-// is waited for.
+// await polls until all rebuilds have ended. If the server is down, it keeps waiting.
 func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *rebuildList) error {
 	bar := t.counter("rebuilding " + c.Projection)
 	defer func() { _ = bar.Finish() }()
-	var away, told time.Time // since when the server is away, and when that was said last
+	var away, told time.Time // since when the server is down, and when that was last printed
 	var before uint64
 	moved, said := time.Now(), false
 	for {
@@ -108,17 +107,17 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 		if !said && away.IsZero() && time.Since(moved) > standsStill {
 			said = true
 			_ = bar.Clear()
-			t.say("nothing has moved for %s: mneme status shows whether ingestor, file-tracker and summarizer, or mneme up, run on this store, and their trouble", standsStill)
+			t.say("no progress for %s: mneme status shows whether ingestor, file-tracker and summarizer, or mneme up, run on this store, and their errors", standsStill)
 		}
 		if total > 0 && !c.Cancel {
 			bar.ChangeMax64(int64(total))
-			_ = bar.Set64(int64(min(applied, total-1))) // the last step is that it serves
+			_ = bar.Set64(int64(min(applied, total-1))) // the last step is the switch
 		}
 		select {
 		case <-time.After(pollRebuilds):
 		case <-ctx.Done():
 			_ = bar.Clear()
-			return fmt.Errorf("interrupted: the rebuild goes on; mneme rebuild %s --cancel ends it", c.Projection)
+			return fmt.Errorf("interrupted: the rebuild continues; mneme rebuild %s --cancel ends it", c.Projection)
 		}
 		var now rebuildList
 		err := api.get(ctx, "/v1/rebuilds", nil, &now)
@@ -131,11 +130,11 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 			gone := now.Sub(away).Round(time.Second)
 			if now.Sub(away) >= api.patience.away {
 				_ = bar.Clear()
-				return fmt.Errorf("the server has been away for %s, which is too long to wait: the rebuild goes on when it is back, and mneme status shows how far it is: %w", gone, err)
+				return fmt.Errorf("gave up after the server was down for %s: the rebuild resumes when it is back, and mneme status shows its progress: %w", gone, err)
 			}
 			if now.Sub(told) >= api.patience.remind {
 				_ = bar.Clear()
-				t.say("waiting for the server, away for %s; the rebuild goes on when it is back: %v", gone, err)
+				t.say("waiting for the server, down for %s; the rebuild resumes when it is back: %v", gone, err)
 				told = now
 			}
 			continue
@@ -152,8 +151,8 @@ func (c *RebuildCmd) await(ctx context.Context, api *client, t *terminal, list *
 	}
 }
 
-// follow brings a rebuild up to date. One that is listed no longer was canceled, and is
-// removed; another one in its place began when it had ended.
+// follow updates a rebuild from the list. If it is no longer listed, it was canceled and
+// removed; if another one is listed instead, it had ended before that one began.
 func follow(r *httpapi.Rebuild, now []httpapi.Rebuild) {
 	i := slices.IndexFunc(now, func(one httpapi.Rebuild) bool { return one.Projection == r.Projection })
 	switch {
@@ -168,7 +167,7 @@ func follow(r *httpapi.Rebuild, now []httpapi.Rebuild) {
 	}
 }
 
-// removed is the state of a canceled rebuild of which nothing is left.
+// removed is the state of a canceled rebuild whose generation was removed.
 const removed = "removed"
 
 func (c *RebuildCmd) print(g *Globals, t *terminal, list rebuildList) error {
@@ -196,14 +195,14 @@ func (c *RebuildCmd) print(g *Globals, t *terminal, list rebuildList) error {
 	return nil
 }
 
-// errRebuildFailed and errCanceled are said by what was printed before.
+// For errRebuildFailed and errCanceled the details were already printed.
 var (
 	errRebuildFailed = errors.New("the rebuild failed")
 	errCanceled      = errors.New("the rebuild was canceled")
 	errTooLate       = errors.New("the rebuild was done before it could be canceled")
 )
 
-// verdict is what became of the rebuilds.
+// verdict returns the error of the rebuilds, nil if all succeeded.
 func (c *RebuildCmd) verdict(list rebuildList) error {
 	for _, r := range list.Rebuilds {
 		switch canceled := r.State == string(rebuild.Canceled) || r.State == removed; {

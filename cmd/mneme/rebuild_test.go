@@ -34,7 +34,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestARebuildSurvivesKillsAndSoDoesWhoWaits(t *testing.T) {
+func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, data, address := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "data"), freeAddress(t)
@@ -43,7 +43,7 @@ func TestARebuildSurvivesKillsAndSoDoesWhoWaits(t *testing.T) {
 	last := uint64(read[importer.Report](s, "import", file, "--wait").Published)
 	want := read[httpapi.Verification](s, "verify")
 	require.True(t, want.Equal)
-	// More than one batch is to go when the first was applied.
+	// More than one batch must be left after the first was applied.
 	require.Greater(t, last, uint64(9000))
 
 	path, err := mnemetest.Binary()
@@ -90,7 +90,7 @@ func TestARebuildSurvivesKillsAndSoDoesWhoWaits(t *testing.T) {
 	}
 }
 
-func TestWhatRebuildSaysAndReturns(t *testing.T) {
+func TestRebuildOutputAndExitCodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.jsonl")
@@ -107,7 +107,7 @@ func TestWhatRebuildSaysAndReturns(t *testing.T) {
 	_, stderr, code = s.mneme("rebuild", "everything")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, `"graph","files","summaries","embeddings","all"`)
-	_, stderr, code = s.mneme("rebuild", "embeddings") // no endpoint embeds
+	_, stderr, code = s.mneme("rebuild", "embeddings") // no embedding endpoint
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, `"embeddings": known are graph, files, summaries, and all`)
 
@@ -132,7 +132,7 @@ func TestWhatRebuildSaysAndReturns(t *testing.T) {
 		return false
 	}, time.Minute, 10*time.Millisecond)
 
-	// What somebody left there is not taken for a generation that was begun.
+	// A stray file there is not mistaken for a started generation.
 	require.NoError(t, os.WriteFile(sqlitestore.Path(filepath.Join(s.ready.Data, "models"), "files", 4), nil, 0o600))
 	stdout, stderr, code = s.mneme("rebuild", "files")
 	require.Equal(t, exitDone, code, stderr)

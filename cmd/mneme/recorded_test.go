@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/internal/testdata"
 )
 
-// count is what is counted of a conversation, once by mneme and once from the raw
-// lines of the recording.
+// count holds the counts of a conversation, once from mneme and once from the raw lines of
+// the recording.
 type count struct{ Messages, Turns, Calls, Results, Chars int }
 
 func TestRecordedSessionsAreImportedExactly(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 )
 
-// ReferenceCmd writes the pages that are made from the code.
+// ReferenceCmd writes the generated pages.
 type ReferenceCmd struct {
 	Dir string `arg:"" help:"The folder docs."`
 }
@@ -73,7 +73,7 @@ func commandsPage(app *kong.Application) string {
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
-// commandLine is the command with its arguments.
+// commandLine returns the command with its arguments.
 func commandLine(node *kong.Node) string {
 	line := strings.TrimPrefix(node.FullPath(), "mneme ")
 	for _, p := range node.Positional {
@@ -85,7 +85,7 @@ func commandLine(node *kong.Node) string {
 	return line
 }
 
-// ownFlags are the flags that not every command has.
+// ownFlags returns the flags that are specific to a command.
 func ownFlags(node *kong.Node) (list []*kong.Flag) {
 	for _, flag := range node.Flags {
 		if !flag.Hidden {
@@ -125,7 +125,7 @@ func settingsPage() string {
 	var out strings.Builder
 	out.WriteString("# Settings\n\n" + generated)
 	out.WriteString("Programs are configured by environment variables. For the commands of mneme they are flags too, and a flag goes first. " +
-		"`mneme config PROGRAM` shows what is in effect and where it comes from; `mneme doctor` finds names that nobody knows.\n\n")
+		"`mneme config PROGRAM` shows the settings in effect and the source of each; `mneme doctor` finds unknown names.\n\n")
 	for _, p := range settings.Programs() {
 		fmt.Fprintf(&out, "## %s\n\n%s %s\n\n| variable | meaning | default |\n|---|---|---|\n", p.Name, p.Name, p.Does)
 		for _, f := range settings.Fields(p.New()) {
@@ -140,7 +140,7 @@ func settingsPage() string {
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
-// cellText fits into a cell of a Markdown table.
+// cellText escapes text for a cell of a Markdown table.
 func cellText(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "|", `\|`), "\n", " ")
 }

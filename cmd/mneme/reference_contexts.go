@@ -22,11 +22,11 @@ import (
 	"mneme.dev/mneme/pkg/window"
 )
 
-// recordedScout is four questions that the example agent answered about the folder pkg of
-// this repository, with the summaries that were written meanwhile.
+// recordedScout is a recording of four questions that the example agent answered about the
+// folder pkg of this repository, with the summaries written meanwhile.
 const recordedScout = "examples/scout.jsonl.gz"
 
-// exampleContexts are the pages of docs/examples that are made of it.
+// exampleContexts are the pages of docs/examples that are generated from it.
 var exampleContexts = []struct {
 	name, about string
 	request     window.Request
@@ -87,13 +87,13 @@ func examplePage(about string, r window.Request, c *window.Context) []byte {
 	fmt.Fprintf(&out, "    mneme import docs/%s --wait\n    mneme context scout --max-chars %d%s --explain\n\n", recordedScout, r.MaxChars, query)
 	manifest, err := json.MarshalIndent(c.Manifest, "", "  ")
 	if err != nil {
-		panic(err) // it is made of numbers and texts
+		panic(err) // cannot happen: it holds only numbers and texts
 	}
 	fmt.Fprintf(&out, "The context, as it is put before the model:\n\n~~~~markdown\n%s~~~~\n\nWhy each line is there:\n\n```json\n%s\n```\n", c.Markdown(), manifest)
 	return out.Bytes()
 }
 
-// readRecorded reads a recording as the messages of a log that holds nothing else.
+// readRecorded reads a recording as the messages of a separate log.
 func readRecorded(ctx context.Context, path string) (list []eventlog.Message, err error) {
 	file, err := os.Open(path)
 	if err != nil {

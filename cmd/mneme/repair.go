@@ -9,7 +9,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// RepairCmd are the repairs of what has lost something.
+// RepairCmd groups the repairs.
 type RepairCmd struct {
 	Log RepairLogCmd `cmd:"" help:"Write back to the log the events that only the read models hold."`
 }
@@ -22,11 +22,11 @@ type RepairLogCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*RepairLogCmd) Help() string {
-	return `When a disk or a purge has taken events out of the log, the read models may be their last copy. First restore the log from a backup, if there is one. This command publishes what is then still missing again: each event with its old identity, at the end of the log.
+	return `When a disk or a purge has removed events from the log, the read models may hold the last copy. First restore the log from a backup, if there is one. This command then publishes the events that are still missing: each with its old identity, at the end of the log.
 
 Some events cannot be written back and are listed: texts over 64 KiB, of which the read models hold only the beginning, and summaries of events whose order changes (the summarizer writes new ones). --accept gives them up, after which a rebuild is no longer refused. Events whose form the read models do not keep exactly are counted as inexact.
 
-The command can be repeated. Afterwards run mneme rebuild all: an event that is written back stands after the events of its conversation that were never lost, and the read models then show that order.
+The command can be repeated. Afterwards run mneme rebuild all, so that the read models show the new order: events that were written back follow the events of their conversation that were never lost.
 
 --accept also records that you removed events of deleted conversations on purpose.
 
@@ -40,7 +40,7 @@ Examples:
     mneme rebuild all`
 }
 
-// Run asks for the repair and prints its report.
+// Run requests the repair and prints its report.
 func (c *RepairLogCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
@@ -94,9 +94,9 @@ func (c *RepairLogCmd) print(t *terminal, r *httpapi.LogRepair) error {
 	switch {
 	case r.DryRun:
 	case r.Left > 0:
-		t.remark(yellow, "Still missing: "+counted(r.Left, "event")+".", "restore them from a backup, or record with --accept that they are gone")
+		t.remark(yellow, "Still missing: "+counted(r.Left, "event")+".", "restore them from a backup, or accept the loss with --accept")
 	case r.Restored > 0:
-		t.remark("", "The log holds them again.", "mneme rebuild all")
+		t.remark("", "The log holds the events again.", "mneme rebuild all")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 // errDifference is returned by a check that found a difference; it has printed it.
 var errDifference = errors.New("a check found a difference")
 
-// mistaken is the command, as far as it was understood, of which something was wrong.
+// mistaken returns the command in which there is a mistake, as far as it was parsed.
 func mistaken(err error) string {
 	var bad *kong.ParseError
 	if errors.As(err, &bad) {
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	t := newTerminal(stdout, stderr, commands.Color)
-	if parsed.Command() != "up" { // which traces what it does for others
+	if parsed.Command() != "up" { // up traces the requests that it serves instead
 		traced, end, err := telemetry.Command(ctx, "mneme", parsed.Command(), slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
 			return exitCode(&service.UsageError{Err: err}, t)

@@ -16,18 +16,18 @@ import (
 // SearchCmd searches conversations, or the messages of one.
 type SearchCmd struct {
 	Query        string `arg:"" help:"What to search for, in words."`
-	Conversation string `help:"Search the messages of this one; else all conversations are searched." placeholder:"ID" complete:"conversation"`
-	Limit        int    `help:"Conversations at most, or messages of the one." default:"10"`
-	MaxChars     int    `help:"Characters of each message at most." default:"400"`
+	Conversation string `help:"Search the messages of this conversation; without it, search all conversations." placeholder:"ID" complete:"conversation"`
+	Limit        int    `help:"Maximum number of conversations, or of messages with --conversation." default:"10"`
+	MaxChars     int    `help:"Maximum number of characters of each message." default:"400"`
 	searchFlags
 	waitFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*SearchCmd) Help() string {
-	return `All conversations are searched by their titles and by what user and assistant said, and ranked by the words and the meaning of their best messages and of those they began with.
+	return `Searches all conversations by their titles and by what user and assistant said, and ranks them by the words and the meaning of their best and their first messages.
 
-The messages of one are ranked by their words and their meaning, by what stands around them, and by who and when the query names: as a context ranks the relevant past.
+With --conversation, messages are ranked as a context ranks the relevant past: by their words, their meaning and their surroundings, and by the speaker or time that the query names.
 
 Examples:
 
@@ -36,11 +36,11 @@ Examples:
     mneme search "When did Ann visit Rome?" --conversation ID --limit 3 --json`
 }
 
-// Run prints what was found, the best first.
+// Run prints the results, best first.
 func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	switch {
 	case strings.TrimSpace(c.Query) == "":
-		return &service.UsageError{Err: errors.New("nothing to search for: name it in words")}
+		return &service.UsageError{Err: errors.New("nothing to search for: the query has no words")}
 	case c.Conversation == "" && (c.AsOf != 0 || c.EmbeddedUpTo != 0):
 		return &service.UsageError{Err: errors.New("--as-of and --embedded-up-to are for the messages of one conversation: name it with --conversation")}
 	}
@@ -67,7 +67,7 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	if found.Missing != "" {
-		t.say("Not all is compared by meaning: %s.", found.Missing)
+		t.say("Not everything was compared by meaning: %s.", found.Missing)
 	}
 	if len(found.Messages) == 0 {
 		return t.text("nothing found\n")
@@ -77,7 +77,7 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return t.painted(strings.TrimPrefix(out.String(), "\n"))
 }
 
-// found shows messages that a search has found.
+// found prints the messages that a search found.
 func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
 	for _, m := range list {
 		t.message(out, &httpapi.Message{
@@ -86,7 +86,7 @@ func (t *terminal) found(out *strings.Builder, list []httpapi.Found) {
 	}
 }
 
-// foundConversations prints the conversations that a search answers with.
+// foundConversations prints the conversations that a search found.
 func foundConversations(ctx context.Context, g *Globals, t *terminal, api *client, path string, query parameters) error {
 	body, err := api.raw(ctx, http.MethodGet, path, query, "", nil)
 	if err != nil {
@@ -119,17 +119,17 @@ func foundConversations(ctx context.Context, g *Globals, t *terminal, api *clien
 	return t.painted(out.String())
 }
 
-// ConversationsSimilarCmd finds conversations that are like one.
+// ConversationsSimilarCmd finds conversations similar to one.
 type ConversationsSimilarCmd struct {
 	conversationArg
-	Limit    int `help:"At most this many." default:"10"`
-	MaxChars int `help:"Characters of each message at most." default:"400"`
+	Limit    int `help:"Maximum number of conversations." default:"10"`
+	MaxChars int `help:"Maximum number of characters of each message." default:"400"`
 	waitFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*ConversationsSimilarCmd) Help() string {
-	return `All conversations are searched for what this one is about: its title, what its user asked for first, and its newest summary or else what its user said last.
+	return `Searches all conversations for what this one is about: its title, what its user asked for first, and its newest summary or, without one, what its user said last.
 
 Example:
 

@@ -28,7 +28,7 @@ func up(t *testing.T, data string) *server {
 	return upOn(t, data, "127.0.0.1:0")
 }
 
-// upOn is up with NATS on a certain address.
+// upOn is up with NATS on the given address.
 func upOn(t *testing.T, data, natsListen string) *server {
 	t.Helper()
 	s := mnemetest.UpOn(t, data, natsListen)
@@ -64,9 +64,9 @@ func mnemeWith(t *testing.T, env []string, args ...string) (stdout, stderr strin
 	return mnemetest.Run(t, env, args...)
 }
 
-// recording writes a recording in the neutral form: conversations with turns of a
-// user message and some steps, each with a call and its result. The same seed
-// writes the same recording. It returns the number of lines.
+// recording writes a recording in the neutral format: conversations whose turns are a user
+// message and some steps, each with a call and its result. The same seed gives the same
+// recording. It returns the number of lines.
 func recording(t *testing.T, path string, seed uint64, conversations, turns int) int {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -18,9 +18,9 @@ type StatusCmd struct{}
 
 // Help implements kong.HelpProvider.
 func (*StatusCmd) Help() string {
-	return `Lag is what is published and not applied yet, rate the events a second that went through over the last seconds. Processes say how they are twice a second; one that was killed is listed two seconds more.
+	return `Lag is the number of published events not applied yet; rate is the number of events processed per second over the last seconds. Processes report twice a second; a killed one stays listed for two seconds.
 
-Under the tables stands what is wrong, and what to do about it.
+Below the tables, status says what is wrong and what to do about it.
 
 Examples:
 
@@ -78,10 +78,10 @@ func eventRate(rate float64) string {
 	return strconv.FormatFloat(rate, 'f', 0, 64)
 }
 
-// levels are the colours of rows; one that is well has none.
+// levels are the colors of rows; healthy rows have none.
 var levels = map[doctor.Level]style{doctor.Warning: yellow, doctor.Failed: red}
 
-// rebuilds are shown if there are any.
+// rebuilds prints the rebuilds, if there are any.
 func (c *StatusCmd) rebuilds(t *terminal, list []httpapi.Rebuild) error {
 	if len(list) == 0 {
 		return nil
@@ -126,8 +126,8 @@ func (c *StatusCmd) processes(t *terminal, list []httpapi.ProcessStatus) error {
 	}, rows, styles)
 }
 
-// held are partitions on one line: graph 0-3,7; one of another generation than the first
-// one is named with it.
+// held prints partitions on one line, such as graph 0-3,7. It adds the generation if that
+// differs from the first one's.
 func held(list []httpapi.DrivenPartition) string {
 	var out strings.Builder
 	for i := 0; i < len(list); {
@@ -158,7 +158,7 @@ func held(list []httpapi.DrivenPartition) string {
 	return out.String()
 }
 
-// remedies says what is wrong and what to do, once for all partitions with the same.
+// remedies prints each problem and its remedy once, with all partitions that have it.
 func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 	type finding struct {
 		level              doctor.Level
@@ -193,6 +193,6 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 		t.remark(red, "failed  the log takes no writes: "+console.OneLine(s.Stream.Error), doctor.LogRemedy)
 	}
 	if s.ProcessesError != "" {
-		t.remark(yellow, "warning  other processes are not known: "+console.OneLine(s.ProcessesError), "")
+		t.remark(yellow, "warning  other processes are unknown: "+console.OneLine(s.ProcessesError), "")
 	}
 }

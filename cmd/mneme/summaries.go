@@ -16,10 +16,10 @@ import (
 // SummariesCmd lists summaries.
 type SummariesCmd struct {
 	conversationArg
-	Summary    string `arg:"" optional:"" help:"Show this summary only, whole."`
-	Level      int    `help:"Only of this level; 0 means all." placeholder:"N"`
-	Frontier   bool   `help:"Only those that no higher summary consolidates."`
-	Superseded bool   `help:"Older revisions too."`
+	Summary    string `arg:"" optional:"" help:"Show only this summary, in full."`
+	Level      int    `help:"Only summaries of this level; 0 means all." placeholder:"N"`
+	Frontier   bool   `help:"Only summaries that no higher summary consolidates."`
+	Superseded bool   `help:"Include older revisions."`
 	listFlags
 	pastFlags
 	waitFlags
@@ -27,7 +27,7 @@ type SummariesCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*SummariesCmd) Help() string {
-	return `A summary of level 1 covers messages and tool calls, one of a higher level covers summaries of the level below: its children.
+	return `A summary of level 1 covers messages and tool calls. One of a higher level covers summaries of the level below: its children.
 
 Examples:
 
@@ -79,7 +79,7 @@ func (c *SummariesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}, cells)
 }
 
-// writtenBy says who wrote a summary, and the source if that is not the summarizer's.
+// writtenBy returns the writer of a summary, and its source if that is not the summarizer.
 func writtenBy(s *httpapi.Summary) string {
 	if s.Source != summary.Source {
 		return methodOf(s) + ", from " + s.Source
@@ -129,13 +129,13 @@ func (t *terminal) showSummary(body []byte) error {
 	return t.painted(out.String())
 }
 
-// requestFlags say how long to wait for the summarizer.
+// requestFlags are the flags of requests to the summarizer.
 type requestFlags struct {
 	conversationArg
-	Wait time.Duration `help:"How long to wait for it; what is under way goes on after that." default:"2m"`
+	Wait time.Duration `help:"How long to wait for the result; the work continues after that." default:"2m"`
 }
 
-// ask asks the summarizer for something, and prints what it wrote.
+// ask sends a request to the summarizer and prints what it wrote.
 func (f *requestFlags) ask(ctx context.Context, g *Globals, t *terminal, action string, query parameters) error {
 	api, err := g.client()
 	if err != nil {
@@ -155,13 +155,13 @@ func (f *requestFlags) ask(ctx context.Context, g *Globals, t *terminal, action 
 		}
 	}
 	if answer.Pending {
-		return &awayError{fmt.Errorf("not done after %s; it goes on: look at \"mneme summaries %s\" later, or wait longer with --wait", f.Wait, f.ID)}
+		return &awayError{fmt.Errorf("not done after %s; the work continues: run \"mneme summaries %s\" later, or wait longer with --wait", f.Wait, f.ID)}
 	}
 	if g.JSON {
 		return nil
 	}
 	if answer.Kept > 0 {
-		t.say("%d stay as they are: the model did not write them", answer.Kept)
+		t.say("%d stay as they are, because the model did not rewrite them", answer.Kept)
 	}
 	if len(answer.Written) == 0 {
 		t.say("nothing to do")
@@ -170,12 +170,12 @@ func (f *requestFlags) ask(ctx context.Context, g *Globals, t *terminal, action 
 	return t.text(strings.Join(answer.Written, "\n") + "\n")
 }
 
-// SummarizeCmd summarises a conversation now.
+// SummarizeCmd summarizes a conversation now.
 type SummarizeCmd struct{ requestFlags }
 
 // Help implements kong.HelpProvider.
 func (*SummarizeCmd) Help() string {
-	return `It writes what is due, and a summary of whatever no summary covers, the last turns aside. Summaries that are due are written without this too.
+	return `Writes the summaries that are due, and one of everything else that no summary covers, except the last turns. The summarizer writes due summaries without this command too.
 
 Example:
 
@@ -191,12 +191,12 @@ func (c *SummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 type ResummarizeCmd struct {
 	requestFlags
 	Level     int  `help:"Only summaries of this level; 0 means all." placeholder:"N"`
-	Fallbacks bool `help:"Only those that a model was to write and did not."`
+	Fallbacks bool `help:"Only summaries that a model should have written but did not."`
 }
 
 // Help implements kong.HelpProvider.
 func (*ResummarizeCmd) Help() string {
-	return `A new revision takes the place of the older one, which stays in the log; summaries of higher levels keep what they consolidated.
+	return `A new revision replaces the older one, which stays in the log; summaries of higher levels keep what they consolidated.
 
 Examples:
 
@@ -213,12 +213,12 @@ func (c *ResummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	return c.ask(ctx, g, t, "resummarize", query)
 }
 
-// CondenseCmd has results of tools condensed.
+// CondenseCmd has tool results condensed.
 type CondenseCmd struct{ requestFlags }
 
 // Help implements kong.HelpProvider.
 func (*CondenseCmd) Help() string {
-	return `A model writes large results of tools shorter, those of the last messages aside. Contexts then show the shorter text; log and graph keep the results as they are.
+	return `A model condenses large tool results, except those of the last messages. Contexts then show the shorter text; log and graph keep the results as they are.
 
 Example:
 

@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-func TestSummariesAreAskedForReadAndWrittenAgain(t *testing.T) {
+func TestSummarizeReadAndResummarize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.jsonl")
@@ -23,7 +23,7 @@ func TestSummariesAreAskedForReadAndWrittenAgain(t *testing.T) {
 	require.Zero(t, code, stderr)
 
 	const id = "testagent:0"
-	require.Eventually(t, func() bool { // the summarizer has only just begun
+	require.Eventually(t, func() bool { // the summarizer has only just started
 		_, stderr, code = s.mneme("summarize", id)
 		return code == 0
 	}, time.Minute, 20*time.Millisecond, "%s", stderr)
@@ -33,7 +33,7 @@ func TestSummariesAreAskedForReadAndWrittenAgain(t *testing.T) {
 	require.Contains(t, stderr, "nothing to do")
 
 	var list []httpapi.Summary
-	require.Eventually(t, func() bool { // the graph may take it a moment later
+	require.Eventually(t, func() bool { // the graph may apply it a moment later
 		list = read[[]httpapi.Summary](s, "summaries", id, "--order", "oldest")
 		return len(list) > 0
 	}, time.Minute, 20*time.Millisecond)

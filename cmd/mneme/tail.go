@@ -21,15 +21,15 @@ import (
 type TailCmd struct {
 	Conversation string   `help:"Only events of this conversation." placeholder:"ID" complete:"conversation"`
 	Kind         []string `help:"Only events of this kind: ${kinds}; may be given more than once." enum:"${kinds}" placeholder:"KIND"`
-	AllTenants   bool     `help:"Events of all tenants, not only of --tenant."`
-	From         uint64   `help:"Begin at this sequence." placeholder:"SEQ" xor:"begin"`
-	Last         *int     `help:"Begin with the newest N events; 0 shows only what comes. 10 unless said otherwise." placeholder:"N" xor:"begin"`
-	UntilEnd     bool     `help:"End at the end of the log, do not follow." aliases:"no-follow"`
+	AllTenants   bool     `help:"Show events of all tenants, not only of --tenant."`
+	From         uint64   `help:"Start at this sequence." placeholder:"SEQ" xor:"begin"`
+	Last         *int     `help:"Start with the newest N events; 0 shows only new ones. Defaults to 10." placeholder:"N" xor:"begin"`
+	UntilEnd     bool     `help:"Stop at the end of the log instead of following it." aliases:"no-follow"`
 }
 
 // Help implements kong.HelpProvider.
 func (*TailCmd) Help() string {
-	return `It reads from NATS, so it shows what was acknowledged, before any projection has applied it. Ctrl-C ends it; a server that is away is waited for.
+	return `Reads from NATS, so it shows acknowledged events before any projection has applied them. Ctrl-C ends it. If the server is down, it waits.
 
 Examples:
 
@@ -38,7 +38,7 @@ Examples:
     mneme tail --from 1 --until-end --json | gzip > log.ndjson.gz`
 }
 
-// tailKinds are the kinds that --kind takes.
+// tailKinds returns the kinds that --kind accepts.
 func tailKinds() []string {
 	list := []string{}
 	for _, t := range events.Types() {
@@ -47,7 +47,7 @@ func tailKinds() []string {
 	return append(list, "other")
 }
 
-// Run follows until it is interrupted or nobody reads any more.
+// Run follows the log until it is interrupted or the reader of its output is gone.
 func (c *TailCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := g.given.check(&g.Client); err != nil {
 		return err
@@ -77,14 +77,14 @@ func (c *TailCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if errors.Is(err, eventlog.ErrBeyondEnd) {
 		return &service.UsageError{Err: fmt.Errorf("--from: %w", err)}
 	}
-	if ctx.Err() != nil { // Ctrl-C, or nobody reads
+	if ctx.Err() != nil { // Ctrl-C, or the reader is gone
 		return nil
 	}
 	return err
 }
 
-// jsonLine prints an event as one CloudEvent with its sequence and tenant beside the
-// attributes; one that can't be decoded as its subject and the reason.
+// jsonLine prints an event as a CloudEvent with its sequence and tenant as additional
+// attributes. For one that can't be decoded it prints the subject and the reason.
 func (c *TailCmd) jsonLine(t *terminal, m *eventlog.Message) error {
 	r, address, err := m.Decode()
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *TailCmd) jsonLine(t *terminal, m *eventlog.Message) error {
 	return err
 }
 
-// undecodable is a message of the log that is no event.
+// undecodable is a message of the log that is not a valid event.
 type undecodable struct {
 	Seq          uint64 `json:"seq"`
 	Tenant       string `json:"tenant,omitempty"`
@@ -164,13 +164,13 @@ func (c *TailCmd) line(t *terminal, m *eventlog.Message) error {
 	return t.painted(text + "\n")
 }
 
-// pad makes a cell of a fixed width.
+// pad pads or cuts a cell to a fixed width.
 func pad(s string, width int) string {
 	s = console.Cut(console.OneLine(s), width)
 	return s + strings.Repeat(" ", width-console.Width(s))
 }
 
-// gist tells who did what in an event.
+// gist returns in short who did what in an event.
 func gist(payload events.Payload) (who, text string, color style) {
 	switch p := payload.(type) {
 	case *events.MessageCreated:

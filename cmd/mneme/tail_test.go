@@ -56,7 +56,7 @@ func (f *follower) next() string {
 	return ""
 }
 
-// interrupt is Ctrl-C; it returns the exit code.
+// interrupt sends Ctrl-C and returns the exit code.
 func (f *follower) interrupt() int {
 	f.t.Helper()
 	require.NoError(f.t, f.cmd.Process.Signal(os.Interrupt))
@@ -68,7 +68,7 @@ func (f *follower) interrupt() int {
 	return f.cmd.ProcessState.ExitCode()
 }
 
-func TestTailShowsWhatIsThereThenWhatComesAcrossARestart(t *testing.T) {
+func TestTailFollowsTheLogAcrossARestart(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	s := up(t, data)
@@ -114,7 +114,7 @@ func TestTailPrintsEachEventAsOneCloudEvent(t *testing.T) {
 	require.Empty(t, none)
 }
 
-func TestTailShowsWhatIsNoEventAndGoesOn(t *testing.T) {
+func TestTailShowsInvalidEventsAndContinues(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	conn, err := nats.Connect(s.ready.NATS)
@@ -139,7 +139,7 @@ func TestTailShowsWhatIsNoEventAndGoesOn(t *testing.T) {
 	require.Contains(t, out, `{"seq":1,"tenant":"default","conversation":"c","log_subject":"ev.0.default.c.message_created","error":"`)
 }
 
-func TestTailSaysWhatIsWrong(t *testing.T) {
+func TestTailReportsErrors(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	for says, args := range map[string][]string{

@@ -19,10 +19,10 @@ import (
 
 // terminal is where a command prints: data to out, everything else to err.
 //
-// To a person it prints aligned tables that fit, grouped numbers and local times. To
-// a pipe or a file it prints what stays the same wherever it runs: columns separated
-// by tabs, plain numbers, times as they are stored, and values exactly (see
-// [terminal.exact]). Scripts are better off with --json.
+// For a person it prints aligned tables that fit, grouped numbers and local times. To a
+// pipe or a file it prints a form that does not depend on the environment: columns
+// separated by tabs, plain numbers, times as stored, and exact values (see
+// [terminal.exact]). Scripts should use --json.
 type terminal struct {
 	out, err io.Writer
 	colors   bool
@@ -32,16 +32,16 @@ func newTerminal(out, err io.Writer, color string) *terminal {
 	return &terminal{out, err, color == "always" || (color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")}
 }
 
-// isTerminal tells whether a person looks at a stream.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// isPerson tells whether a person reads the data.
+// isPerson reports whether a person reads the data.
 func (t *terminal) isPerson() bool { return isTerminal(t.out) }
 
-// width is that of the terminal, 0 if there is none.
+// width returns the width of the terminal, 0 if there is none.
 func (t *terminal) width() int {
 	if f, ok := t.out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -58,7 +58,7 @@ func (t *terminal) json(v any) error {
 	return encoder.Encode(v)
 }
 
-// rawJSON prints JSON that is there already, on one line or indented.
+// rawJSON prints existing JSON, on one line or indented.
 func (t *terminal) rawJSON(body []byte, indent bool) (err error) {
 	var out bytes.Buffer
 	if indent {
@@ -67,14 +67,14 @@ func (t *terminal) rawJSON(body []byte, indent bool) (err error) {
 		err = json.Compact(&out, body)
 	}
 	if err != nil {
-		return fmt.Errorf("the server's answer is no JSON: %w", err)
+		return fmt.Errorf("the server's answer is not JSON: %w", err)
 	}
 	out.WriteByte('\n')
 	_, err = escapeControls{t.out, t.isPerson()}.Write(out.Bytes())
 	return err
 }
 
-// text prints text of many lines. A pipe gets the bytes as they are.
+// text prints text of several lines. A pipe gets the unchanged bytes.
 func (t *terminal) text(s string) error {
 	if t.isPerson() {
 		s = console.Clean(s)
@@ -83,7 +83,7 @@ func (t *terminal) text(s string) error {
 	return err
 }
 
-// painted prints text that holds colours of our own, and nothing else that was not cleaned.
+// painted prints text that holds our own colors and is otherwise cleaned already.
 func (t *terminal) painted(s string) error {
 	_, err := io.WriteString(t.out, s)
 	return err
@@ -94,8 +94,8 @@ func (t *terminal) say(format string, args ...any) {
 	fmt.Fprintln(t.err, console.Clean(fmt.Sprintf(format, args...)))
 }
 
-// remark says what is wrong, in a colour if there are some, and on the next line what to
-// do. It is not data.
+// remark prints what is wrong, in color if colors are on, and on the next line what to do.
+// It is not data.
 func (t *terminal) remark(s style, what, remedy string) {
 	what = t.hang(console.Clean(what), 2)
 	if isTerminal(t.err) {
@@ -119,7 +119,7 @@ const (
 	cyan   style = "36"
 )
 
-// paint marks a text, if there are colours.
+// paint colors a text if colors are on.
 func (t *terminal) paint(s style, text string) string {
 	if !t.colors || text == "" {
 		return text
@@ -136,7 +136,7 @@ func (t *terminal) table(columns []column, rows [][]any) error {
 	return t.paintedTable(columns, rows, nil)
 }
 
-// paintedTable is a table whose rows have colours, "" for none.
+// paintedTable prints a table whose rows have colors, "" for none.
 func (t *terminal) paintedTable(columns []column, rows [][]any, styles []style) error {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
@@ -166,7 +166,7 @@ func (t *terminal) paintedTable(columns []column, rows [][]any, styles []style) 
 	return err
 }
 
-// card prints names with their values, one a line; what has no value is left out.
+// card prints names with their values, one per line; it leaves out names without a value.
 func (t *terminal) card(pairs ...any) error {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
@@ -187,7 +187,7 @@ func (t *terminal) card(pairs ...any) error {
 	return err
 }
 
-// hang wraps text so that its further lines begin at an indent.
+// hang wraps text and indents all lines after the first.
 func (t *terminal) hang(s string, indent int) string {
 	if w := t.width(); w > 0 {
 		s = console.Wrap(s, max(w-indent, 10))
@@ -217,10 +217,10 @@ func (t *terminal) cell(value any) string {
 	return t.exact(fmt.Sprint(value))
 }
 
-// exact is a text as a cell. To a person it shows control characters as pictures. In a pipe
-// nothing is changed, or an id that was cut out of a table would name something else: a text
-// that can't stand in a cell as it is, since it holds a tab, a line break, or another control
-// or direction character, is a JSON string there, and so is one that begins with a quote.
+// exact returns a text as a cell. For a person it shows control characters as pictures. In
+// a pipe the value must not change, so that an id cut from a table still names the same
+// thing: a text that contains a tab, a line break, or another control or direction
+// character, or begins with a quote, becomes a JSON string there.
 func (t *terminal) exact(s string) string {
 	line := console.OneLine(s)
 	if t.isPerson() || line == s && !strings.HasPrefix(s, `"`) {
@@ -229,7 +229,7 @@ func (t *terminal) exact(s string) string {
 	var quoted strings.Builder
 	encoder := json.NewEncoder(escapeControls{&quoted, true})
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // a string can be written
+	_ = encoder.Encode(s) // cannot fail for a string
 	return strings.TrimSuffix(quoted.String(), "\n")
 }
 
@@ -240,7 +240,7 @@ func (t *terminal) number(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// progress is a bar over bytes on a terminal, nothing elsewhere.
+// progress returns a progress bar for bytes, which shows only on a terminal.
 func (t *terminal) progress(total int64, what string) *progressbar.ProgressBar {
 	if !isTerminal(t.err) {
 		return progressbar.DefaultBytesSilent(total)
@@ -249,7 +249,7 @@ func (t *terminal) progress(total int64, what string) *progressbar.ProgressBar {
 		progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 }
 
-// counter is a bar over a number that grows, with what is left of the time, on a terminal.
+// counter returns a progress bar for a count, with the remaining time, on a terminal.
 func (t *terminal) counter(what string) *progressbar.ProgressBar {
 	if !isTerminal(t.err) {
 		return progressbar.DefaultSilent(1)
@@ -258,7 +258,7 @@ func (t *terminal) counter(what string) *progressbar.ProgressBar {
 		progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 }
 
-// number prints a count with groups: 42407 → 42,407.
+// number formats a count with groups: 42407 → 42,407.
 func number[T ~int | ~uint64 | ~int64](n T) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -267,7 +267,7 @@ func number[T ~int | ~uint64 | ~int64](n T) string {
 	return digits
 }
 
-// counted is a number of things: 1 message, 2 messages.
+// counted formats a number of things: 1 message, 2 messages.
 func counted[T ~int | ~uint64](n T, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -275,8 +275,8 @@ func counted[T ~int | ~uint64](n T, thing string) string {
 	return number(n) + " " + thing
 }
 
-// escapeControls writes JSON. On a terminal it writes as \uXXXX what JSON may hold raw
-// and a terminal obeys: DEL and what stands above it, marks of direction.
+// escapeControls writes JSON. For a terminal it escapes as \uXXXX the characters that JSON
+// allows raw but a terminal obeys: DEL, the C1 controls, and direction marks.
 type escapeControls struct {
 	io.Writer
 	on bool

@@ -22,8 +22,8 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-// person runs a command on a terminal and returns what a person sees there, colours
-// included.
+// person runs a command on a terminal and returns what a person sees there, including
+// colors.
 func (s *server) person(columns int, env []string, args ...string) string {
 	s.t.Helper()
 	path, err := mnemetest.Binary()
@@ -70,7 +70,7 @@ func started(title string) map[string]any {
 	return map[string]any{"type": "dev.mneme.conversation.started.v1", "id": "start", "time": "2026-01-02T03:04:05Z", "title": title}
 }
 
-// plain takes our own colours away.
+// plain removes our own colors.
 func plain(s string) string {
 	for _, code := range []style{"0", bold, dim, red, green, yellow, cyan} {
 		s = strings.ReplaceAll(s, "\x1b["+string(code)+"m", "")
@@ -109,7 +109,7 @@ func TestATableFitsTheTerminalAndIsPlainInAPipe(t *testing.T) {
 	}
 }
 
-func TestColoursAreForTerminalsUnlessAskedFor(t *testing.T) {
+func TestColorsAreForTerminalsUnlessRequested(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	const heading = "\x1b[1mPROJECTION"
@@ -174,7 +174,7 @@ func TestAClosedPipeEndsACommandQuietly(t *testing.T) {
 	}
 }
 
-func TestATailWithoutAReaderEndsThoughNothingComes(t *testing.T) {
+func TestATailEndsWhenItsReaderIsGone(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	path, err := mnemetest.Binary()
@@ -197,7 +197,7 @@ func TestATailWithoutAReaderEndsThoughNothingComes(t *testing.T) {
 	}
 }
 
-func TestDeleteAsksAPersonAndRefusesToGuess(t *testing.T) {
+func TestDeleteNeedsConfirmation(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	s.publish("c", userMessage("m1", "x"))
@@ -213,7 +213,7 @@ func TestDeleteAsksAPersonAndRefusesToGuess(t *testing.T) {
 		terminal, err := pty.Start(cmd)
 		require.NoError(t, err)
 		asked := bufio.NewReader(terminal)
-		said, err = asked.ReadString(']') // [y/N]: who is asked can be interrupted
+		said, err = asked.ReadString(']') // [y/N]: the question can be interrupted
 		require.NoError(t, err)
 		_, err = terminal.WriteString(answer)
 		require.NoError(t, err)

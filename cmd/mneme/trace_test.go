@@ -16,7 +16,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 )
 
-func TestACommandIsPartOfItsCallersTrace(t *testing.T) {
+func TestACommandJoinsItsCallersTrace(t *testing.T) {
 	t.Parallel()
 	const traceID, spanID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	asked := make(chan string, 1)

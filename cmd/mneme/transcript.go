@@ -11,14 +11,14 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 )
 
-// excerptLines is how many lines of a tool's result, and of a message where only the
-// end of a conversation is shown, a transcript has.
+// excerptLines is how many lines of a tool result a transcript shows, and of a message when
+// only the end of a conversation is shown.
 const excerptLines = 8
 
-// extent is how many lines of each text a transcript shows; 0 is all of them.
+// extent is how many lines of each text a transcript shows; 0 means all.
 type extent struct{ content, result int }
 
-// jsonText is a JSON string without its quotes, any other JSON as it is.
+// jsonText returns a JSON string without its quotes, other JSON unchanged.
 func jsonText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -27,7 +27,7 @@ func jsonText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// outcome is how a call ended, in one word.
+// outcome returns in one word how a call ended.
 func outcome(c *httpapi.ToolCall) string {
 	switch {
 	case c.Result == nil:
@@ -50,7 +50,7 @@ func (t *terminal) paintOutcome(word string) string {
 	return t.paint(yellow, word)
 }
 
-// took is how long a call took, if that is known.
+// took returns how long a call took, "" if that is unknown.
 func took(r *httpapi.ToolResult) string {
 	if r == nil || r.DurationMS == nil {
 		return ""
@@ -78,7 +78,7 @@ func (t *terminal) transcript(list []httpapi.Message, newestFirst bool, shown ex
 	return t.painted(out.String())
 }
 
-// rule is a line across the terminal with a heading.
+// rule returns a line across the terminal with a heading.
 func (t *terminal) rule(heading string) string {
 	width := t.width()
 	if width == 0 {
@@ -155,8 +155,8 @@ func (t *terminal) call(out *strings.Builder, c *httpapi.ToolCall, shown extent)
 	}
 }
 
-// block indents text and breaks its lines at the terminal's width. Of more lines than
-// a number it shows so many and says how many are left; 0 shows all.
+// block indents text and wraps it at the terminal's width. It shows at most this many lines
+// and says how many are left; 0 shows all.
 func (t *terminal) block(s string, lines, indent int) string {
 	s = strings.TrimRight(strings.ReplaceAll(console.Clean(s), "\t", "    "), "\n ")
 	if w := t.width(); w > 0 {

@@ -11,12 +11,12 @@ import (
 // UpCmd runs everything in one process.
 type UpCmd struct {
 	settings.Up
-	Example bool `help:"If the log is empty let the example agent answer a question about this folder, and show its context."`
+	Example bool `help:"If the log is empty, let the example agent answer a question about this folder, and show its context."`
 }
 
 // Help implements kong.HelpProvider.
 func (*UpCmd) Help() string {
-	return `It creates what is missing and serves until Ctrl-C. Everything is in the data directory; a second mneme on it is refused. mneme config up shows the settings it would take. The Go heap is kept near 400 MiB, the process below 600 MB; GOMEMLIMIT sets another limit for the heap, and GOMEMLIMIT=off none.
+	return `Creates what is missing and serves until Ctrl-C. Everything is in the data directory, which only one mneme can use at a time. mneme config up shows the settings it would use. The Go heap is kept near 400 MiB and the process below 600 MB; GOMEMLIMIT sets another limit for the heap, and GOMEMLIMIT=off removes it.
 
 Examples:
 

@@ -20,17 +20,17 @@ func (*VersionCmd) Help() string {
     mneme version --json`
 }
 
-// serverVersionWithin is how long the server may take to tell its own.
+// serverVersionWithin is how long the server may take to report its version.
 const serverVersionWithin = 3 * time.Second
 
-// versions is what version --json prints. Server is null if nobody answers.
+// versions is the output of version --json. Server is null if no server answers.
 type versions struct {
 	version.Info
 	Server *version.Info `json:"server"`
 	Error  string        `json:"error,omitempty"` // why there is no server
 }
 
-// Run prints them. A server that is away is no failure.
+// Run prints them. A server that is down is not a failure.
 func (c *VersionCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	v := versions{Info: version.Get()}
 	if !c.Local {

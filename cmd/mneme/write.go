@@ -22,16 +22,16 @@ import (
 
 // ImportCmd imports transcripts.
 type ImportCmd struct {
-	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: JSON lines, plain or gzip. In a folder, a message at the end of a recording that changed in the last two minutes is left for the next import: it may still be written."`
-	Format string   `help:"How they are written: ${enum}." enum:"${formats}" default:"auto"`
+	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: JSON lines, plain or gzip. In a folder, the last message of a recording that changed in the last two minutes is left for the next import, because its agent may still be writing it."`
+	Format string   `help:"Format of the files: ${enum}." enum:"${formats}" default:"auto"`
 	Wait   bool     `help:"Return when the projections have applied everything."`
 }
 
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
-	return `Importing again changes nothing: known events are recognised.
+	return `Importing again changes nothing, because known events are recognized.
 
-The exit code is 0 only if everything is in the log now, or was left for the next import. It is 1 if a line was rejected, or a file could not be read to its end; each is named, and the rest is imported. So it is safe to delete a recording after exit code 0 if nothing was held back.
+The exit code is 0 only if everything is now in the log or was left for the next import. It is 1 if a line was rejected or a file could not be read completely; each is named, and the rest is imported. So you can safely delete a recording after exit code 0 if nothing was held back.
 
 Examples:
 
@@ -76,7 +76,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		},
 	})
 	_ = bar.Finish()
-	var unread error // of some files; the others were imported
+	var unread error // about some files; the others were imported
 	if errors.Is(err, importer.ErrUnread) {
 		unread, err = err, nil
 	}
@@ -89,9 +89,9 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted: at least %s events are in the log; import the same files again to go on", number(report.Published))
+		return fmt.Errorf("interrupted: at least %s events are in the log; import the same files again to continue", number(report.Published))
 	case !imported && report.Published > 0:
-		return fmt.Errorf("%w\nwhat was published before is in the log; import the same files again to go on", err)
+		return fmt.Errorf("%w\nthe events published so far are in the log; import the same files again to continue", err)
 	case err != nil:
 		return err
 	case unread == nil && unfound != nil:
@@ -99,7 +99,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	var missing error
 	if report.Rejected > 0 {
-		missing = fmt.Errorf("%s rejected: what they hold is not in the log", counted(report.Rejected, "line"))
+		missing = fmt.Errorf("%s rejected; their events are not in the log", counted(report.Rejected, "line"))
 	}
 	return errors.Join(unread, unfound, missing)
 }
@@ -109,7 +109,7 @@ func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
 		return t.json(r)
 	}
 	if r.HeldBack > 0 {
-		t.say("held back: %s of messages that may still be written; import again later", counted(r.HeldBack, "event"))
+		t.say("held back: %s of messages that may be unfinished; import again later", counted(r.HeldBack, "event"))
 	}
 	_, err := fmt.Fprintf(t.out, "read %s: published %s, known already %s, rejected %s; %s\n",
 		number(r.Read), number(r.Published), number(r.Duplicate), number(r.Rejected), counted(r.Conversations, "conversation"))
@@ -128,7 +128,7 @@ func (g *Globals) openLog(ctx context.Context) (*eventlog.Log, error) {
 	return log, err
 }
 
-// lookup asks the API which events are known.
+// lookup asks the API which events it knows.
 func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Known, error) {
 	type identity struct {
 		Conversation string `json:"conversation"`
@@ -157,12 +157,12 @@ func (c *client) lookup(ctx context.Context, list []events.Event) ([]importer.Kn
 
 // PublishCmd publishes events.
 type PublishCmd struct {
-	File string `arg:"" optional:"" default:"-" complete:"file" help:"CloudEvents as JSON: one event, an array, or one a line. - is standard input."`
+	File string `arg:"" optional:"" default:"-" complete:"file" help:"CloudEvents as JSON: one event, an array, or one per line. - is standard input."`
 }
 
 // Help implements kong.HelpProvider.
 func (*PublishCmd) Help() string {
-	return `Publishing the same event again is harmless. Of several events all are published or none, if one of them is not valid. An event with the identity of another one (the same tenant, conversation, source and id, but other data) is refused, and so are those after it.
+	return `Publishing the same event again is harmless. If one of several events is invalid, none is published. An event with the identity of another one (the same tenant, conversation, source and id, but other data) is refused, and so are the events after it.
 
 Examples:
 
@@ -216,7 +216,7 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	return nil
 }
 
-// asBatch makes one JSON array of an event, an array, or events one after the other.
+// asBatch returns one JSON array for an event, an array, or a sequence of events.
 func asBatch(in io.Reader) ([]byte, error) {
 	var all []json.RawMessage
 	decoder := json.NewDecoder(in)

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// writeFile writes a regular file, which is then there whole or not at all; one that was
-// there keeps its permissions, a new one is for its owner only. Links are followed: their
-// target is written. Anything else, such as a device or a FIFO, and any file of this
-// process (/dev/fd/N), is opened and written to, never replaced.
+// writeFile writes a regular file completely or not at all. An existing file keeps its
+// permissions; a new one is readable only by its owner. It follows links and writes their
+// target. Anything else, such as a device, a FIFO or an open file of this process
+// (/dev/fd/N), is opened and written to, never replaced.
 func writeFile(path string, content io.Reader) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case err == nil && info.IsDir():
-		return fmt.Errorf("%s: is a folder, name a file", path)
+		return fmt.Errorf("%s is a folder: name a file", path)
 	case err == nil && (!info.Mode().IsRegular() || isOpenFile(path)):
 		return writeInto(path, content)
 	}
@@ -30,15 +30,15 @@ func writeFile(path string, content io.Reader) error {
 	return replace(path, info, content)
 }
 
-// isOpenFile tells whether a path names what this process has open already.
+// isOpenFile reports whether a path names a file that this process already has open.
 func isOpenFile(path string) bool {
 	return strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")
 }
 
-// maxLinks is how many links in a row are followed.
+// maxLinks is the maximum number of consecutive links to follow.
 const maxLinks = 40
 
-// followed is where a path leads, of which the last link may lead to nothing yet.
+// followed resolves the links of a path; the last target need not exist.
 func followed(path string) (string, error) {
 	for range maxLinks {
 		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
@@ -47,7 +47,7 @@ func followed(path string) (string, error) {
 		}
 		path = filepath.Join(folder, filepath.Base(path))
 		to, err := os.Readlink(path)
-		if err != nil { // it is no link, or is not there
+		if err != nil { // not a link, or it does not exist
 			return path, nil
 		}
 		if !filepath.IsAbs(to) {
@@ -55,7 +55,7 @@ func followed(path string) (string, error) {
 		}
 		path = to
 	}
-	return "", fmt.Errorf("%s: more than %d links in a row", path, maxLinks)
+	return "", fmt.Errorf("%s: more than %d consecutive links", path, maxLinks)
 }
 
 // writeInto writes to what is there. Appending makes no difference to a device or a FIFO;
@@ -69,8 +69,7 @@ func writeInto(path string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// replace puts a new file in place of a regular one, which before describes, nil if there
-// is none.
+// replace replaces a regular file; before describes the old one, nil if there is none.
 func replace(path string, before fs.FileInfo, content io.Reader) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFileIsWrittenWholeOrNotAtAll(t *testing.T) {
+func TestAFileIsWrittenCompletelyOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")

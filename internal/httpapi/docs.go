@@ -41,7 +41,7 @@ func serveDocs(mux *http.ServeMux) {
 			header.Set("Referrer-Policy", "no-referrer")
 			header.Set("Cache-Control", "no-cache")
 			if err := copyDoc(w, file, packed); err != nil {
-				panic(http.ErrAbortHandler) // only a gone client can cause this: the files are embedded
+				panic(http.ErrAbortHandler) // the client is gone; the embedded files can't be the cause
 			}
 		})
 	}

@@ -66,7 +66,7 @@ type Report struct {
 	Published     int    `json:"published"`
 	Duplicate     int    `json:"duplicate"`
 	Rejected      int    `json:"rejected"`
-	HeldBack      int    `json:"held_back"` // events of messages that may still be being written
+	HeldBack      int    `json:"held_back"` // events of messages that may be unfinished
 	Conversations int    `json:"conversations"`
 	LastSeq       uint64 `json:"last_seq"` // highest published sequence
 }
@@ -143,7 +143,7 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	return r.recording(ctx, f.Path, in, growing)
 }
 
-// recording imports one recording; growing reports whether it may still be being written.
+// recording imports one recording; growing reports whether its agent may still be writing it.
 // Its errors are those of file.
 func (r *run) recording(ctx context.Context, name string, in io.Reader, growing func() bool) (unread, err error) {
 	r.name, r.moves = name, moves{}

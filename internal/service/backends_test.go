@@ -180,7 +180,7 @@ func bothBackendsAnswerTheSameBytes(t *testing.T, uri string) {
 	same("/v1/failed")
 	levels := false
 	for n, c := range list.Conversations {
-		if n%5 != 0 && !mnemetest.All { // a fifth has sessions of each agent
+		if n%5 != 0 && !mnemetest.All { // one fifth includes sessions of each agent
 			continue
 		}
 		one := "/v1/conversations/" + url.PathEscape(c.ID)
