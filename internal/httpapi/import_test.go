@@ -99,8 +99,8 @@ func TestBadImportLinesAreListedAndSkipped(t *testing.T) {
 	answer = b.importLines("default", rest)
 	require.Equal(t, 3, answer.Duplicate)
 	require.Len(t, answer.Problems, 3)
-	require.Equal(t, fmt.Sprintf(`conversation "gone" was deleted at sequence %d; its events are not imported again`, gone), answer.Problems[0].Reason)
-	require.Equal(t, fmt.Sprintf(`the log has another content under the id "0" at sequence %d; the first one counts`, known), answer.Problems[1].Reason)
+	require.Equal(t, fmt.Sprintf(`conversation "gone" was deleted at sequence %d, so its events are not imported`, gone), answer.Problems[0].Reason)
+	require.Equal(t, fmt.Sprintf(`the log has different content under the id "0" at sequence %d; the first one counts`, known), answer.Problems[1].Reason)
 	require.Contains(t, answer.Problems[2].Reason, "the limit is")
 
 	require.Equal(t, imported{Problems: []httpapi.LineProblem{}}, b.importLines("default", []byte("\n")), "nothing is imported from nothing")

@@ -126,7 +126,7 @@ func TestReimportingAfterTheDuplicateWindowPublishesNothing(t *testing.T) {
 	third, err := b.bring(file)
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 2, Duplicate: 1, Rejected: 1, Conversations: 1}, third)
-	require.Equal(t, []string{`a.jsonl: line 2: the log has another content under the id "2" at sequence 2; the first one counts`}, b.rejected)
+	require.Equal(t, []string{`a.jsonl: line 2: the log has different content under the id "2" at sequence 2; the first one counts`}, b.rejected)
 }
 
 func TestDifferentContentUnderAnIDIsRejected(t *testing.T) {
@@ -143,7 +143,7 @@ func TestDifferentContentUnderAnIDIsRejected(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 4, Published: 3, Rejected: 1, Conversations: 1, LastSeq: 3}, report)
-	require.Equal(t, []string{`line 3: the log has another content under the id "2" at sequence 2; the first one counts`}, rejected)
+	require.Equal(t, []string{`line 3: the log has different content under the id "2" at sequence 2; the first one counts`}, rejected)
 }
 
 func TestADeletedConversationIsNotImportedAgain(t *testing.T) {
@@ -162,7 +162,7 @@ func TestADeletedConversationIsNotImportedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 4, Duplicate: 1, Rejected: 3, Conversations: 2}, report)
 	require.EqualValues(t, 4, b.head())
-	require.Equal(t, []string{`a.jsonl: line 1: conversation "a:1" was deleted at sequence 4; its events are not imported again`}, b.rejected)
+	require.Equal(t, []string{`a.jsonl: line 1: conversation "a:1" was deleted at sequence 4, so its events are not imported`}, b.rejected)
 }
 
 func TestAnUnfinishedMessageIsImportedOnceComplete(t *testing.T) {
@@ -263,7 +263,7 @@ func TestAnImportedSummaryGetsItsRangeInThisLog(t *testing.T) {
 	first, err := b.bring(file)
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 8, Published: 7, Rejected: 1, Conversations: 1, LastSeq: 9}, first)
-	require.Equal(t, []string{`export.ndjson: line 7: summary "s4" is of the sequences 30 to 31 of the log that it was exported from, and none of their events was imported`}, b.rejected)
+	require.Equal(t, []string{`export.ndjson: line 7: summary "s4" covers sequences 30 to 31 of the exported log, but none of their events was imported`}, b.rejected)
 
 	response, err := http.Get(b.HTTPURL() + "/v1/conversations/c/summaries")
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ type OtherContentError struct {
 }
 
 func (e *OtherContentError) Error() string {
-	return fmt.Sprintf("the log has another content under the id %q at sequence %d; the first one counts: publish this event under another id", e.ID, e.Seq)
+	return fmt.Sprintf("the log has different content under the id %q at sequence %d; the first one counts: publish this event under another id", e.ID, e.Seq)
 }
 
 // Is makes errors.Is(err, ErrOtherContent) true.

@@ -47,7 +47,7 @@ func TestAnImportOfWorthlessLinesIsBrokenOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, says string
 	}{
-		"lines that are not events": {"x\n", "more than 5000 lines are no valid events"},
+		"lines that are not events": {"x\n", "more than 5000 lines are not valid events"},
 		"empty lines":               {"\n", "more than 100000 blank lines follow each other"},
 		"blank lines":               {" \r\n", "more than 100000 blank lines follow each other"},
 	} {

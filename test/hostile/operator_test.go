@@ -53,7 +53,7 @@ func TestAnImportFailsUnlessEverythingIsIn(t *testing.T) {
 		{"latin1.jsonl", []byte(whole + "{\"kind\":\"\xff\"}\n"), 1, "1 line rejected"},
 		{"ends.jsonl", []byte(whole + line("5", "e")[:30]), 1, "the recording ends inside this line"},
 		{"passwd", []byte("root:x:0:0\n"), 1, "line 1: is not JSON"},
-		{"contrary.jsonl", []byte(line("1", "another")), 1, `another content under the id "1"`},
+		{"contrary.jsonl", []byte(line("1", "another")), 1, `different content under the id "1"`},
 	} {
 		file := filepath.Join(t.TempDir(), c.name)
 		require.NoError(t, os.WriteFile(file, c.content, 0o600))
