@@ -243,8 +243,8 @@ func TestInvalidFlagsAreUsageErrors(t *testing.T) {
 		"--rounds 0":                {"bench", "ingest", file, "--rounds", "0"},
 		"no events":                 {"bench", "ingest", empty},
 
-		"(mneme --help says more)":                                                            {"massages"},
-		"(mneme conversations list --help says more)":                                         {"conversations", "list", "--tga", "bug"},
+		"(mneme --help says more)":                    {"massages"},
+		"(mneme conversations list --help says more)": {"conversations", "list", "--tga", "bug"},
 		`"yesterday" is neither a time such as 2026-01-31T15:04:05Z nor a date such as 2026-01-31`: {"conversations", "list", "--updated-after", "yesterday"},
 	} {
 		_, stderr, code := s.mneme(args...)
