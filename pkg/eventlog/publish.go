@@ -184,11 +184,8 @@ func (l *Log) send(ctx context.Context, msg *nats.Msg, options []jetstream.Publi
 		ack, err = l.js.PublishMsg(ctx, msg, options...)
 		return natsdeploy.IsInProcess(err) && time.Since(began) < maxProcess, err
 	})
-	if isTimeout(err) && ctx.Err() == nil { // a server that can't write does not answer
-		return Ack{}, fmt.Errorf("publish: the log's server did not confirm in time; mneme doctor says whether the log takes writes: %w", err)
-	}
 	if err != nil {
-		return Ack{}, publishError(err)
+		return Ack{}, publishError(ctx, err)
 	}
 	return Ack{Seq: ack.Sequence, Duplicate: ack.Duplicate}, nil
 }
@@ -219,7 +216,7 @@ func (l *Log) publishBatch(ctx context.Context, msgs []*nats.Msg) ([]Ack, error)
 			return acks, nil
 		}
 		if !isDuplicateBatch(err) {
-			return nil, publishError(err)
+			return nil, publishError(ctx, err)
 		}
 		for _, msg := range msgs {
 			msg.Reply = ""
@@ -289,8 +286,10 @@ func isAbandoned(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == jetstreamext.JSErrCodeBatchPublishIncomplete
 }
 
-func publishError(err error) error {
+func publishError(ctx context.Context, err error) error {
 	switch {
+	case isTimeout(err) && ctx.Err() == nil: // a server that can't write does not answer
+		return fmt.Errorf("publish: the log's server did not confirm in time; mneme doctor says whether the log takes writes: %w", err)
 	case isAbandoned(err):
 		return fmt.Errorf("%w: the disk of its server may be full, or a limit on the size of files reached; mneme doctor says more: %w", ErrNotStored, err)
 	case natsdeploy.IsInProcess(err):
