@@ -2,7 +2,7 @@ package natsdeploy
 
 import _ "embed"
 
-// ServerConf is a configuration for a nats-server of one's own. It says the same
+// ServerConf is a configuration for your own nats-server. It says the same
 // as embedded.ServerOptions with its defaults and store_dir "/data"; a test compares
 // the two field by field.
 //
@@ -10,11 +10,11 @@ import _ "embed"
 var ServerConf string
 
 const (
-	// DefaultPort is NATS's own.
+	// DefaultPort is the usual port of NATS.
 	DefaultPort = 4222
 
-	// PullByteLimit is what a consumer lets the server send ahead, besides its
-	// own limit of n events:
+	// PullByteLimit limits the bytes that the server may send ahead to a consumer, in
+	// addition to the consumer's limit of n events:
 	//
 	//	jetstream.PullMaxMessagesWithBytesLimit(n, natsdeploy.PullByteLimit)
 	//

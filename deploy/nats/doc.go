@@ -4,7 +4,7 @@
 // or in a cluster.
 //
 //	embedded.Start ── Server.Apply ──▶ stream        one process (mneme up, tests)
-//	server.conf    ── Apply ─────────▶ stream        a server or cluster of one's own
+//	server.conf    ── Apply ─────────▶ stream        your own server or cluster
 //	                  Inspect ───────▶ Info          programs that must not create
 //
 // [ApplyLeases] makes the bucket in which processes agree on who drives which
@@ -44,11 +44,10 @@
 // refuses events at once. Your own server does not look at its disk: with less than
 // 80 GiB, make the stream smaller.
 //
-// # What a power cut takes
+// # What a power cut loses
 //
-// Nothing that was acknowledged, with sync_interval "always". With the server's
-// default a power cut takes the last 30 seconds, and a stream younger than that
-// vanishes whole; embedded.Server.Apply therefore also syncs the stream's files and
-// directories itself. What a server of one's own does is for its operator to
-// set: a client cannot see its sync_interval.
+// With sync_interval "always", nothing that was acknowledged. With the server's default
+// it loses the last 30 seconds, and all of a stream younger than that.
+// embedded.Server.Apply therefore also syncs the stream's files and directories itself.
+// The operator of another server must set sync_interval: a client cannot see it.
 package natsdeploy

@@ -50,5 +50,5 @@ func TestMessagesThatNobodyRecordedAsRemovedAreMissing(t *testing.T) {
 	require.NoError(t, stream.Purge(ctx))
 	require.EqualValues(t, 6, missing(), "an empty stream remembers where it was")
 	_, err = natsdeploy.Apply(ctx, js, natsdeploy.Settings{MaxBytes: 16 << 20})
-	require.NoError(t, err, "what is recorded is no other stream")
+	require.NoError(t, err, "the record does not name another stream")
 }

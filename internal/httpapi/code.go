@@ -68,7 +68,7 @@ func (in *codeInput) check() error {
 	case in.File == "" && in.Name == "":
 		return refuse("query.file", "file or name is missing: the code that conversations are about")
 	case in.File != "" && graph.CodeBase(in.File) == "":
-		return refuse("query.file", "file is no path of a file")
+		return refuse("query.file", "file is not the path of a file")
 	}
 	return nil
 }

@@ -221,7 +221,7 @@ func TestARefusedChangeNamesTheBadField(t *testing.T) {
 	}{
 		"an unknown field":      {422, "POST", "/v1/conversations", `{"colour":"red"}`, "", "body.colour"},
 		"a wrong type":          {422, "POST", "/v1/conversations", `{"title":1}`, "", "body.title"},
-		"a tag that is no text": {422, "POST", "/v1/conversations", `{"tags":["a",1]}`, "", "body.tags[1]"},
+		"a tag that is not text": {422, "POST", "/v1/conversations", `{"tags":["a",1]}`, "", "body.tags[1]"},
 		"tags that are null":    {422, "PATCH", "/v1/conversations/c", `{"tags":null}`, "", "body.tags"},
 		"a title that is null":  {422, "PATCH", "/v1/conversations/c", `{"title":null,"tags":[]}`, "", "body.title"},
 		"an id that is null":    {422, "POST", "/v1/conversations", `{"id":null}`, "", "body.id"},

@@ -168,9 +168,8 @@ func (e *LossError) Remedy() string {
 }
 
 // Check returns a [*LossError] if the log holds less of a living conversation than the
-// read model. It reads the log once, about 6 s a million events, and compares only if
-// that shows that something is gone. suspect says whether it does, also beside another
-// error.
+// read model. It reads the log once, at about 6 s per million events, and compares only if
+// the log has lost events. suspect reports whether it has, also if err is another error.
 func Check(ctx context.Context, log *eventlog.Log, source Source) (suspect bool, err error) {
 	state, err := log.State(ctx)
 	if err != nil {

@@ -144,8 +144,8 @@ func (s *salvager) summarized(ctx context.Context) error {
 	}
 }
 
-// keepsOrder tells whether the rows of a transcript are in their old order once those that
-// the log lacks stand at its end.
+// keepsOrder reports whether the rows of a transcript keep their order if the missing ones
+// are appended at its end.
 func keepsOrder(places []place) bool {
 	last, lost := uint64(0), false
 	for _, p := range places {
@@ -161,20 +161,20 @@ func keepsOrder(places []place) bool {
 	return true
 }
 
-// within are the places of the rows that a summary covers.
+// within returns the places of the rows that a summary covers.
 func within(places []place, m graph.Summary) []place {
 	before := func(p place, seq uint64) int { return cmp.Compare(p.was, seq) }
 	first, _ := slices.BinarySearchFunc(places, m.FirstSeq, before)
-	behind, _ := slices.BinarySearchFunc(places, m.LastSeq+1, before)
-	return places[first:behind]
+	end, _ := slices.BinarySearchFunc(places, m.LastSeq+1, before)
+	return places[first:end]
 }
 
-// moved tells whether something that a summary covers is no longer where it was.
+// moved reports whether a row that a summary covers has another sequence now.
 func moved(places []place, m graph.Summary) bool {
 	return slices.ContainsFunc(within(places, m), func(p place) bool { return p.was != p.now })
 }
 
-// written is the payload that made a summary.
+// written returns the payload that made a summary.
 func written(m graph.Summary) *events.SummaryWritten {
 	return &events.SummaryWritten{
 		SummaryID: m.SummaryID, Level: m.Level, FirstSeq: m.FirstSeq, LastSeq: m.LastSeq, FirstTurn: m.FirstTurn, LastTurn: m.LastTurn,

@@ -72,7 +72,7 @@ func (l *Ledger) Take(p *events.SummaryWritten, first, last uint64, known func(i
 		return nil
 	}
 	if p.Level > len(l.Levels)+1 {
-		return fmt.Errorf("is of level %d, but there is no summary of level %d", p.Level, p.Level-1)
+		return fmt.Errorf("has level %d, but there is no summary of level %d", p.Level, p.Level-1)
 	}
 	switch next := l.Next(p.Level, first); {
 	case p.FirstSeq < next:

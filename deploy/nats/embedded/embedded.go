@@ -230,7 +230,7 @@ func listenAddress(listen string) (host string, port int, err error) {
 		addr.IP = net.IPv4(127, 0, 0, 1)
 	}
 	if !addr.IP.IsLoopback() {
-		return "", 0, fmt.Errorf("embedded NATS: %q is %w: there are no access tokens yet, so whoever can reach the port could read and write everything; listen on 127.0.0.1 or [::1]", listen, natsdeploy.ErrNotLoopback)
+		return "", 0, fmt.Errorf("embedded NATS: %q is %w: there are no access tokens yet, so anyone who can reach the port could read and write everything; listen on 127.0.0.1 or [::1]", listen, natsdeploy.ErrNotLoopback)
 	}
 	if addr.Port == 0 {
 		return addr.IP.String(), server.RANDOM_PORT, nil

@@ -31,7 +31,7 @@ type Endpoint struct {
 	*netlink.Link
 
 	t    testing.TB
-	pass http.Handler // nil: there is no model behind
+	pass http.Handler // nil: the endpoint has no model
 
 	mu       sync.Mutex
 	replies  []Reply
@@ -90,7 +90,7 @@ func (e *Endpoint) Reply(replies ...Reply) {
 	e.replies = replies
 }
 
-// Pass is the reply of the model behind.
+// Pass forwards the request to the model and returns its reply.
 func (e *Endpoint) Pass() Reply { return e.pass.ServeHTTP }
 
 // Calls is how many requests have arrived.
@@ -111,7 +111,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	request := Request{Path: r.URL.Path, Header: r.Header.Clone(), Text: string(body)}
 	if err := json.Unmarshal(body, &request.Body); err != nil {
-		e.t.Errorf("%s %s is no JSON: %v", r.Method, r.URL, err)
+		e.t.Errorf("%s %s is not JSON: %v", r.Method, r.URL, err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	e.next(request)(w, r)

@@ -107,7 +107,7 @@ func Break(w http.ResponseWriter, _ *http.Request) {
 func reply(status int, body any) Reply {
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic(fmt.Sprintf("a reply that is no JSON: %v", err)) // a mistake of the test
+		panic(fmt.Sprintf("a reply that is not JSON: %v", err)) // a mistake of the test
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

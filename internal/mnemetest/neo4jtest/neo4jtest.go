@@ -30,10 +30,10 @@ func URI(t testing.TB) string {
 	return setting(t, "MNEME_TEST_NEO4J_URI", "names no server")
 }
 
-// Password is that of the shared server's user neo4j, empty if it asks for none.
+// Password is the password of the shared server's user neo4j, empty if it needs none.
 func Password() string { return os.Getenv("MNEME_TEST_NEO4J_PASSWORD") }
 
-// Jars is the folder of the jars with which servers of one's own are started.
+// Jars is the folder of the jars that [Own] starts servers from.
 func Jars(t testing.TB) string {
 	t.Helper()
 	return setting(t, "MNEME_TEST_NEO4J_JARS", "names no folder of jars")

@@ -103,7 +103,7 @@ func conversationCases(w graphShop) []namedCase {
 					b.apply(h.Messages)
 				}
 				if !created {
-					require.Zero(t, seen["5"], "it moved to the top, where the list begins anew")
+					require.Zero(t, seen["5"], "it moved to the top, which the next pass over the list shows")
 					seen["5"]++
 				}
 				require.Len(t, seen, 40)
