@@ -18,8 +18,8 @@ const (
 	//
 	//	jetstream.PullMaxMessagesWithBytesLimit(n, natsdeploy.PullByteLimit)
 	//
-	// Without it 500 of the largest events, 4 GB, are on their way at once. Do not
-	// use jetstream.PullMaxBytes for it: it asks for what is left of its limit,
-	// and stalls (seen: longer than 60 s) when that is less than the next event.
+	// Without it the server sends up to 500 of the largest events at once, 4 GB. Do not
+	// use jetstream.PullMaxBytes for this: it requests only the rest of its limit, and
+	// stalls (seen: longer than 60 s) if the next event is larger than that.
 	PullByteLimit = 16 << 20
 )
