@@ -217,7 +217,7 @@ func TestAnExportIsImportedElsewhere(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	left, err := filepath.Glob(filepath.Join(dir, "nobody*"))
 	require.NoError(t, err)
-	require.Empty(t, left, "a file is there whole or not at all")
+	require.Empty(t, left, "a file is written completely or not at all")
 }
 
 func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {

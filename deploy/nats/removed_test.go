@@ -32,7 +32,7 @@ func TestMessagesThatNobodyRecordedAsRemovedAreMissing(t *testing.T) {
 		return left
 	}
 	require.Zero(t, missing())
-	require.Zero(t, record(5), "what is there cannot be removed")
+	require.Zero(t, record(5), "stored messages cannot be recorded as removed")
 
 	stream, err := js.Stream(ctx, natsdeploy.Stream)
 	require.NoError(t, err)

@@ -236,7 +236,7 @@ func (s *salvager) describe(have, described graph.Description) {
 	add := func(p events.Payload) {
 		e, err := events.New(s.Conversation.ID, descriptionSource, "description", p)
 		if err != nil {
-			return // the log has taken what it was made of, so it is valid
+			return // cannot happen: the log accepted the event that this was made from
 		}
 		e.ID += "/" + events.DigestOf(string(e.Data)).String() // the same in each repair
 		list = append(list, restored{0, e})

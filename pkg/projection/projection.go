@@ -70,7 +70,7 @@ type Unit interface {
 // Reducer applies one event to a unit of work. It must be pure and must not keep the
 // event. An error means that this event can never be applied: the engine discards the unit
 // and reduces the batch again without the event. With [ErrInvalid] the reducer promises
-// that it left the unit unchanged, so the engine goes on with the rest of the batch first
+// that it left the unit unchanged, so the engine continues with the rest of the batch first
 // and finds all invalid events in one pass.
 type Reducer[U Unit] func(u U, e *events.Recorded) error
 

@@ -108,7 +108,7 @@ func covers(p *events.SummaryWritten, known func(id string) (Range, bool)) (char
 	case p.Level == 1:
 		return 0, nil
 	case len(p.Children) == 0:
-		return 0, fmt.Errorf("has no children, but has level %d", p.Level)
+		return 0, fmt.Errorf("has no children although it has level %d", p.Level)
 	}
 	next := p.FirstSeq
 	for _, id := range p.Children {
