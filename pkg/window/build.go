@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,11 @@ type InvalidError struct {
 }
 
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
+
+// Searches reports whether contexts of a strategy search the past; "" means hybrid.
+func Searches(strategy string) bool {
+	return slices.ContainsFunc(strategies[cmp.Or(strategy, StrategyHybrid)], func(s section) bool { return s.name == SectionRelevant })
+}
 
 // Strategies lists the names of the strategies, sorted.
 func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }

@@ -1,4 +1,4 @@
-package indexes
+package view
 
 import (
 	"context"
@@ -50,20 +50,37 @@ type Source struct {
 }
 
 // Of returns a search over the conversations of a source.
-func (c *Cache) Of(s Source) window.Recall { return &search{c, s} }
+func (c *Cache) Of(s Source) window.Recall { return &search{cache: c, source: s} }
 
 type search struct {
 	cache  *Cache
 	source Source
+	loaded *entry // counted by Cache.of already; nil if load did nothing
+}
+
+// load loads the index of a conversation unless it is in memory.
+func (s *search) load(ctx context.Context, id events.ConversationID) error {
+	e := s.cache.of(key{id, s.source.Edition})
+	s.loaded = e
+	return s.done(ctx, e, e.load(ctx, s.cache.loading, s.source.Messages, s.cache.builtIn()))
+}
+
+// done removes an entry that could not be read. A client that goes away leaves what was read for
+// the next one.
+func (s *search) done(ctx context.Context, e *entry, err error) error {
+	if err != nil && ctx.Err() == nil {
+		s.cache.forget(e)
+	}
+	return err
 }
 
 // Search implements window.Recall.
 func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.Query) (window.Found, error) {
-	e := s.cache.of(key{id, s.source.Edition})
-	if err := e.refresh(ctx, s.source.Messages, s.cache.builtIn()); err != nil {
-		if ctx.Err() == nil { // a client that goes away leaves what was loaded for the next one
-			s.cache.forget(e)
-		}
+	e := s.loaded
+	if s.loaded = nil; e == nil || e.key.id != id {
+		e = s.cache.of(key{id, s.source.Edition})
+	}
+	if err := s.done(ctx, e, e.refresh(ctx, s.source.Messages, s.cache.builtIn())); err != nil {
 		return window.Found{}, err
 	}
 	var found window.Found
