@@ -21,8 +21,13 @@ const page = 1000
 // maxLoading is how many indexes are loaded at once. Further loads wait.
 const maxLoading = 4
 
-// Cache holds indexes. It is safe for concurrent use. Two searches of one conversation
-// block each other only while one of them reads new messages.
+// Cache has one entry for each edition of a conversation, see [Source]. One rule says what in
+// it is valid: within an edition nothing up to a sequence changes, so everything cached up to
+// a sequence stays as it is, and only what comes after is read. A new generation and a repair
+// make another edition; a deletion is final.
+//
+// A Cache is safe for concurrent use. Two searches of one conversation block each other only
+// while one of them reads new messages.
 type Cache struct {
 	budget   int
 	embedder Embedder
@@ -60,9 +65,8 @@ type entry struct {
 	// date. Others wait for it as long as their clients do, which no mutex allows. It guards
 	// the fields below; changing the index needs mu as well, which is never held during a read.
 	refreshing *semaphore.Weighted
-	loaded     bool // the index was complete once
-	n          int  // number of the last message added, see graph.Position
-	last       uint64
+	loaded     bool   // the index was complete once
+	last       uint64 // sequence of the last message added
 	// From the read model "embeddings": the sequence of the last message that has vectors,
 	// and the earlier messages that have none.
 	embeddedUpTo uint64
@@ -186,46 +190,21 @@ func (e *entry) load(ctx context.Context, loading *semaphore.Weighted, r graph.R
 	return e.read(ctx, r, builtIn)
 }
 
-// read reads the last known message again, and what follows. If that message is gone or has
-// another number, the store was repaired or replaced, and the index is rebuilt.
+// read reads the messages after the last known one. Those before never change within an edition.
 func (e *entry) read(ctx context.Context, r graph.RecallReader, builtIn bool) error {
-	list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last, Limit: page})
-	if err != nil {
-		return err
-	}
-	if e.last != 0 {
-		if len(list) > 0 && list[0].Seq == e.last && list[0].N == e.n {
-			list = list[1:]
-			if len(list) < page-1 {
-				e.loaded = true
-				return e.add(list, builtIn)
-			}
-		} else {
-			e.reset()
-			if list, err = r.Bags(ctx, e.key.id, graph.BagQuery{Limit: page}); err != nil {
-				return err
-			}
-		}
-	}
 	for {
-		if err := e.add(list, builtIn); err != nil {
+		list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last + 1, Limit: page})
+		if err == nil {
+			err = e.add(list, builtIn)
+		}
+		if err != nil {
 			return err
 		}
-		if len(list) < page-1 {
+		if len(list) < page {
 			e.loaded = true
 			return nil
 		}
-		if list, err = r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last + 1, Limit: page}); err != nil {
-			return err
-		}
 	}
-}
-
-func (e *entry) reset() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.index, e.last, e.n, e.loaded = &recall.Index{}, 0, 0, false
-	e.embeddedUpTo, e.unembedded = 0, nil
 }
 
 // add adds bags to the index, with their built-in vectors if these are used.
@@ -243,7 +222,7 @@ func (e *entry) add(list []graph.Bag, builtIn bool) error {
 		if err != nil {
 			return fmt.Errorf("index of conversation %q, message with sequence %d: %w", e.key.id.ID, list[i].Seq, err)
 		}
-		e.last, e.n = list[i].Seq, list[i].N
+		e.last = list[i].Seq
 	}
 	return nil
 }

@@ -124,39 +124,6 @@ func TestCacheKeepsTheLatestSearchedConversations(t *testing.T) {
 	require.LessOrEqual(t, f.Bytes, 2*one.Figures().Bytes+one.Figures().Bytes/2)
 }
 
-// behind is a store whose conversation starts with fewer or with other messages.
-type behind struct {
-	graph.RecallReader
-	change func([]graph.Bag) []graph.Bag
-}
-
-func (b behind) Bags(ctx context.Context, id events.ConversationID, q graph.BagQuery) ([]graph.Bag, error) {
-	list, err := b.RecallReader.Bags(ctx, id, graph.BagQuery{Limit: 100})
-	if list = b.change(list); err != nil {
-		return nil, err
-	}
-	for len(list) > 0 && list[0].Seq < q.From {
-		list = list[1:]
-	}
-	return list, nil
-}
-
-func TestIndexIsRebuiltAfterARepairOrForAnOlderStore(t *testing.T) {
-	s, c := newStore(t), view.NewCache(1<<20, nil)
-	s.say("c", "one parser", "two lunches", "three parsers", "four")
-	late := behind{s.model, func(list []graph.Bag) []graph.Bag { // the second message has failed
-		out := append(list[:1:1], list[2:]...)
-		for i := range out[1:] {
-			out[i+1].N--
-		}
-		return out
-	}}
-	require.NotContains(t, found(t, c, late, "c", "lunches", 0), uint64(2))
-	require.Contains(t, found(t, c, s.model, "c", "lunches", 0), uint64(2), "after its repair it is found")
-	older := behind{s.model, func(list []graph.Bag) []graph.Bag { return list[:2] }}
-	require.NotContains(t, found(t, c, older, "c", "parser", 0), uint64(3))
-}
-
 func TestDeletedConversationIsNotFoundAndItsIndexIsDropped(t *testing.T) {
 	s, c := newStore(t), view.NewCache(1<<20, nil)
 	_, err := c.Of(view.Source{Messages: s.model}).Search(t.Context(), id("nobody"), recall.Query{Text: "x"})
@@ -212,12 +179,12 @@ func TestAClientThatGoesAwayLeavesWhatWasLoaded(t *testing.T) {
 	search := c.Of(view.Source{Messages: reader})
 	_, err := search.Search(ctx, id("c"), recall.Query{Text: "topic7"})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []uint64{0}, reader.read)
+	require.Equal(t, []uint64{1}, reader.read)
 
 	reader.read = nil
 	_, err = search.Search(t.Context(), id("c"), recall.Query{Text: "topic7"})
 	require.NoError(t, err)
-	require.Equal(t, []uint64{1000}, reader.read[:1], "the first page is not read again")
+	require.Equal(t, []uint64{1001}, reader.read[:1], "the first page is not read again")
 	require.Equal(t, 1, c.Figures().Loads)
 	require.Equal(t, found(t, view.NewCache(64<<20, nil), s.model, "c", "topic1400", 0), found(t, c, s.model, "c", "topic1400", 0))
 }

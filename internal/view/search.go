@@ -41,7 +41,7 @@ func embed(text string) recall.Vector { return recall.Quantize(static.Embed(text
 type Source struct {
 	Messages graph.RecallReader // may read a lineage
 	// Edition changes whenever stored rows of the conversation or its lineage may have
-	// changed, by a new generation or a repair.
+	// changed, by a new generation or a repair: see [graph.Lineage.Descent].
 	Edition string
 	// Embeddings reads the vectors of passages for embedders other than [BuiltIn]. If it is
 	// nil, Absent says why.

@@ -200,8 +200,7 @@ func ListPositions(ctx context.Context, models ...Model) (positions []string, er
 	return positions, nil
 }
 
-// edition changes whenever stored rows of the conversation or its lineage may have changed,
-// by a new generation or a repair.
+// edition identifies the rows of the conversation and its lineage, see [Cache].
 func (v *View) edition() string {
 	return fmt.Sprint(v.models[0].Generation, " ", v.lineage.Descent())
 }

@@ -15,11 +15,11 @@ import (
 
 // CodeCache keeps the code that tools have shown and written in a conversation, and its ranking
 // data, from one context to the next. A context then reads only new calls and results that were
-// missing. The cached rows don't change as long as the store still has the newest cached call;
-// otherwise the cache starts over. The cache never changes what a context shows.
+// missing. Cached calls stay valid as long as the cache serves one edition of the conversation, in
+// which stored rows never change. The cache never changes what a context shows.
 //
-// The zero value is an empty cache, ready to use. A cache serves one conversation, or one lineage
-// of a branch (see graph.Lineage.Descent). Several contexts may use it at once: each works on its
+// The zero value is an empty cache, ready to use. A cache serves one conversation in one
+// generation, as graph.Lineage.Descent identifies it. Several contexts may use it at once: each works on its
 // own copy, and the newest copy is kept.
 type CodeCache struct {
 	// Embed makes the vectors that rank code if a request has a query, always with the same model.
@@ -86,17 +86,17 @@ type span struct {
 
 var fileTools = files.DefaultTable()
 
-// load copies the cached calls below a sequence, and returns what it copied from.
-func (k *CodeCache) load(end uint64, cwd string) (s seenCode, from *seenCode) {
+// load copies the cached calls below a sequence.
+func (k *CodeCache) load(end uint64, cwd string) seenCode {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.kept == nil || k.kept.cwd != cwd {
-		return seenCode{cwd: cwd}, k.kept
+		return seenCode{cwd: cwd}
 	}
-	s = *k.kept
+	s := *k.kept
 	s.calls = slices.Clone(s.calls[:s.below(end)])
 	s.texts = maps.Clone(s.texts)
-	return s, k.kept
+	return s
 }
 
 // below counts the calls below a sequence.
@@ -119,7 +119,7 @@ func (s *seenCode) at(seq uint64) *codeCall {
 }
 
 // store keeps the newest calls of a context and the ranking data of its passages, unless the cache
-// meanwhile holds newer ones: replaced by another context, or reaching further.
+// holds newer ones.
 func (k *CodeCache) store(c *code) {
 	s := &seenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), texts: maps.Clone(c.ranked)}
 	if more := len(s.calls) - maxCodeCalls; more > 0 {
@@ -132,7 +132,7 @@ func (k *CodeCache) store(c *code) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if c.anew && k.kept == c.from || s.newest() >= k.kept.newest() {
+	if s.newest() >= k.kept.newest() {
 		k.kept = s
 		if k.Resized != nil {
 			k.Resized(bytes)
@@ -180,25 +180,23 @@ func (b *builder) codeCall(ctx context.Context, i int) (*codeCall, error) {
 	return nil, nil
 }
 
-// refreshCode reads the new calls, and the results that were missing. It first rereads the newest
-// cached call. If that call is gone or different, or if one page cannot reach from it to the newest
-// call, it starts over.
+// refreshCode reads the new calls, and the results that were missing. If one page cannot hold the
+// new calls, it starts over.
 func (b *builder) refreshCode(ctx context.Context) error {
 	s := &b.code.seen
 	if len(s.calls) == 0 {
 		s.whole = false
 		return nil
 	}
-	last := s.calls[len(s.calls)-1]
-	list, err := b.readCode(ctx, graph.TranscriptQuery{From: last.Seq, Before: b.end})
+	list, err := b.readCode(ctx, graph.TranscriptQuery{From: s.newest() + 1, Before: b.end})
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 || list[0].Position != last.Position || list[0].eventID != last.eventID {
-		b.code.seen, b.code.anew = seenCode{cwd: s.cwd}, true
+	if len(list) == codePage {
+		*s = seenCode{cwd: s.cwd}
 		return nil
 	}
-	s.calls = append(s.calls, list[1:]...)
+	s.calls = append(s.calls, list...)
 	return b.resolveCode(ctx, s.calls[max(0, len(s.calls)-maxCodeCalls):])
 }
 

@@ -117,11 +117,12 @@ func TestTheCodeCacheStartsOverWithAnotherStore(t *testing.T) {
 	longer := newStore(t)
 	longer.apply(talkOf("other", 3).events)
 	req := window.Request{Conversation: idOf("c"), MaxChars: 8_000}
-	for _, other := range []*store{b, longer} {
+	for i, other := range []*store{b, longer} {
+		edition := fmt.Sprint("another ", i)
 		kept := a.source()
 		_, err := window.Build(t.Context(), kept, req)
 		require.NoError(t, err)
-		kept = window.Source{Graph: a.indexes.Graph(other.graph, ""), Files: other.files, Recall: a.indexes.Of(view.Source{Messages: other.graph})}
+		kept = window.Source{Graph: a.indexes.Graph(other.graph, edition), Files: other.files, Recall: a.indexes.Of(view.Source{Messages: other.graph, Edition: edition})}
 		got, err := window.Build(t.Context(), kept, req)
 		require.NoError(t, err)
 		want, err := window.Build(t.Context(), other.fresh(), req)

@@ -75,7 +75,7 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	cache := b.src.Recall.Code(b.req.Conversation)
 	if b.code == nil {
 		b.code = &code{ranked: map[span]rankedText{}, joined: map[span]int{}}
-		b.code.seen, b.code.from = cache.load(b.end, b.conversation.Cwd)
+		b.code.seen = cache.load(b.end, b.conversation.Cwd)
 	}
 	beside := make([]shownItem, len(turns))
 	for i := range turns {
