@@ -11,8 +11,6 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
-	"mneme.dev/mneme/pkg/recall/static"
-	"mneme.dev/mneme/pkg/window"
 )
 
 // page is how many bags are read at a time.
@@ -76,7 +74,7 @@ type entry struct {
 	index *recall.Index
 
 	texts texts
-	code  *window.CodeCache
+	code  seenCode
 	rows  rows
 }
 
@@ -104,21 +102,10 @@ func (c *Cache) of(k key) *entry {
 		return e.Value.(*entry)
 	}
 	e := &entry{key: k, index: &recall.Index{}, refreshing: semaphore.NewWeighted(1)}
-	e.code = c.code()
-	e.code.Resized = func(bytes int) { c.resize(e, &e.codeBytes, bytes) }
 	c.entries[k] = c.recent.PushFront(e)
 	c.figures.Loads++
 	c.figures.Indexes++
 	return e
-}
-
-// code returns an empty cache of code. Code is ranked by built-in embeddings or not at all;
-// no other embeddings of it exist.
-func (c *Cache) code() *window.CodeCache {
-	if c.embedder == nil {
-		return &window.CodeCache{}
-	}
-	return &window.CodeCache{Embed: embed, Model: static.Model}
 }
 
 // held returns the entry of a conversation, or nil if it was never searched or was evicted.

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
@@ -142,10 +143,42 @@ func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) (
 	return found
 }
 
-// Code implements window.Recall.
-func (s *search) Code(id events.ConversationID) *window.CodeCache {
-	if e := s.cache.held(key{id, s.source.Edition}); e != nil {
-		return e.code
+// Embedding implements window.Recall. Code is ranked by built-in embeddings or not at all; no other
+// embeddings of it exist.
+func (s *search) Embedding() (func(text string) recall.Vector, string) {
+	if s.cache.embedder == nil {
+		return nil, ""
 	}
-	return s.cache.code() // never searched, or evicted
+	return embed, static.Model
+}
+
+// seenCode is the code that the contexts of a conversation have read.
+type seenCode struct {
+	mu   sync.Mutex
+	kept *window.SeenCode
+}
+
+// SeenCode implements window.Recall. Nothing is kept of a conversation that was never searched.
+func (s *search) SeenCode(id events.ConversationID) *window.SeenCode {
+	e := s.cache.held(key{id, s.source.Edition})
+	if e == nil {
+		return nil
+	}
+	e.code.mu.Lock()
+	defer e.code.mu.Unlock()
+	return e.code.kept
+}
+
+// KeepCode implements window.Recall. What reaches further stays.
+func (s *search) KeepCode(id events.ConversationID, c *window.SeenCode) {
+	e := s.cache.held(key{id, s.source.Edition})
+	if e == nil {
+		return
+	}
+	e.code.mu.Lock()
+	defer e.code.mu.Unlock()
+	if c.Newest() >= e.code.kept.Newest() {
+		e.code.kept = c
+		s.cache.resize(e, &e.codeBytes, c.Bytes())
+	}
 }

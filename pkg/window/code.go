@@ -27,7 +27,7 @@ const (
 
 // code holds the passages of files that tools showed or wrote and the recent turns do not show.
 type code struct {
-	seen   seenCode
+	seen   SeenCode
 	fresh  bool                // seen reaches the end of the context
 	ranked map[span]rankedText // passages, and the texts they are ranked by
 	query  *recall.Text        // the ranking query; nil until it is made

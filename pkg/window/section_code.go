@@ -72,10 +72,9 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || b.whole {
 		return nil
 	}
-	cache := b.src.Recall.Code(b.req.Conversation)
 	if b.code == nil {
 		b.code = &code{ranked: map[span]rankedText{}, joined: map[span]int{}}
-		b.code.seen = cache.load(b.end, b.conversation.Cwd)
+		b.code.seen = b.src.Recall.SeenCode(b.req.Conversation).upTo(b.end, b.conversation.Cwd)
 	}
 	beside := make([]shownItem, len(turns))
 	for i := range turns {
@@ -88,7 +87,8 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if err := b.cutCode(ctx, turns); err != nil {
 		return err
 	}
-	embed, late := cache.Embed, askedLate // it need not be about the current work, nor use the words of the code
+	embed, model := b.src.Recall.Embedding()
+	late := askedLate // it need not be about the current work, nor use the words of the code
 	if b.req.Query == "" {
 		embed, late = nil, doneLate
 	}
@@ -96,9 +96,9 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 		b.code.query = b.codeQuery(embed)
 	}
 	if b.code.model = ""; b.code.rank(embed, late) {
-		b.code.model = cache.Model
+		b.code.model = model
 	}
-	cache.store(b.code)
+	b.src.Recall.KeepCode(b.req.Conversation, b.code.kept())
 	return nil
 }
 
