@@ -149,18 +149,16 @@ type builder struct {
 	newestItem, firstItem Item
 
 	frontier []Item // summaries, oldest range first
-	rawFrom  uint64 // the recent turns show everything from this sequence on
 
-	used       int             // by the frame and the sections collected so far
-	whole      bool            // the recent turns show everything uncut
-	code       *code           // nil before the search, or if search is not possible
-	turns      []Item          // shown by the recent turns
-	recent     []step          // the newest end of the conversation, as far as it was read
-	spoken     float64         // the share of messages in the recent text
-	pastRoom   int             // the least that the relevant past needs
-	past       *past           // nil before the code is read, or if that is not possible
-	shown      map[uint64]bool // sequences of the queries shown
-	queriesEnd uint64          // user messages below this sequence are not in the recent turns
+	// What the sections collected so far have returned; only fill writes it.
+	used   int             // by them and the frame
+	shown  map[uint64]bool // sequences of what they show
+	recent recent          // what the recent turns show
+
+	// The searches, made once: nil before, or if search is not possible.
+	past     *past
+	code     *code
+	pastRoom int // the least that the relevant past needs
 }
 
 // fill collects the sections, in their order of collection.
@@ -198,6 +196,12 @@ func (b *builder) fill(ctx context.Context, list []section) ([]filled, error) {
 		f.used = sectionCost(s.heading, f.items)
 		left += reserved[i] - f.used
 		b.used += f.used
+		for i := range f.items {
+			b.shown[f.items[i].Seq] = true
+		}
+		if f.recent != nil {
+			b.recent = *f.recent
+		}
 		out[i] = f
 	}
 	return out, nil
