@@ -13,7 +13,8 @@ type Embeddings struct{ *Store[*graph.EmbeddingsUnit] }
 
 var _ graph.EmbeddingsStore = (*Embeddings)(nil)
 
-var embeddingsCodec = Codec[*graph.EmbeddingsUnit]{
+// EmbeddingsCodec is the read model "embeddings".
+var EmbeddingsCodec = Codec[*graph.EmbeddingsUnit]{
 	Layout: embeddingsLayout,
 	Begin:  func(t *Tx) Work[*graph.EmbeddingsUnit] { return &embeddingsTx{t} },
 	Hash: func(ctx context.Context, s *Store[*graph.EmbeddingsUnit], id events.ConversationID) (projection.ConversationHash, error) {
@@ -24,7 +25,7 @@ var embeddingsCodec = Codec[*graph.EmbeddingsUnit]{
 // OpenEmbeddings connects to write one generation of the read model, and makes the schema.
 // It returns the errors of the package comment.
 func OpenEmbeddings(ctx context.Context, c Config, generation int) (*Embeddings, error) {
-	s, err := Open(ctx, c, generation, embeddingsCodec)
+	s, err := Open(ctx, c, generation, EmbeddingsCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func OpenEmbeddings(ctx context.Context, c Config, generation int) (*Embeddings,
 // OpenEmbeddingsReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenEmbeddingsReader(ctx context.Context, c Config, generation int) (*Embeddings, error) {
-	s, err := OpenReader(ctx, c, generation, embeddingsCodec)
+	s, err := OpenReader(ctx, c, generation, EmbeddingsCodec)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ type Files struct{ *Store[*graph.FilesUnit] }
 
 var _ graph.FilesStore = (*Files)(nil)
 
-var filesCodec = Codec[*graph.FilesUnit]{
+// FilesCodec is the read model "files".
+var FilesCodec = Codec[*graph.FilesUnit]{
 	Layout: filesLayout,
 	Begin:  func(t *Tx) Work[*graph.FilesUnit] { return &filesTx{Tx: t} },
 	Hash: func(ctx context.Context, s *Store[*graph.FilesUnit], id events.ConversationID) (projection.ConversationHash, error) {
@@ -26,7 +27,7 @@ var filesCodec = Codec[*graph.FilesUnit]{
 // OpenFiles connects to write one generation of the read model, and makes the schema. It
 // returns the errors of the package comment.
 func OpenFiles(ctx context.Context, c Config, generation int) (*Files, error) {
-	s, err := Open(ctx, c, generation, filesCodec)
+	s, err := Open(ctx, c, generation, FilesCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func OpenFiles(ctx context.Context, c Config, generation int) (*Files, error) {
 // OpenFilesReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenFilesReader(ctx context.Context, c Config, generation int) (*Files, error) {
-	s, err := OpenReader(ctx, c, generation, filesCodec)
+	s, err := OpenReader(ctx, c, generation, FilesCodec)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@ type Graph struct{ *Store[*graph.Unit] }
 
 var _ graph.Store = (*Graph)(nil)
 
-var graphCodec = Codec[*graph.Unit]{
+// GraphCodec is the read model "graph".
+var GraphCodec = Codec[*graph.Unit]{
 	Layout: graphLayout,
 	Begin: func(t *Tx) Work[*graph.Unit] {
 		return &graphTx{Tx: t, loaded: map[events.ConversationID]stamp{}, here: map[string]bool{}, calls: map[string]Row{}, owners: map[*graph.State]Row{}}
@@ -26,7 +27,7 @@ var graphCodec = Codec[*graph.Unit]{
 // OpenGraph connects to write one generation of the read model, and makes the schema. It
 // returns the errors of the package comment.
 func OpenGraph(ctx context.Context, c Config, generation int) (*Graph, error) {
-	s, err := Open(ctx, c, generation, graphCodec)
+	s, err := Open(ctx, c, generation, GraphCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func OpenGraph(ctx context.Context, c Config, generation int) (*Graph, error) {
 // OpenGraphReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenGraphReader(ctx context.Context, c Config, generation int) (*Graph, error) {
-	s, err := OpenReader(ctx, c, generation, graphCodec)
+	s, err := OpenReader(ctx, c, generation, GraphCodec)
 	if err != nil {
 		return nil, err
 	}

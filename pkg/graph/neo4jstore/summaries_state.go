@@ -17,7 +17,8 @@ type Summaries struct{ *Store[*summary.Unit] }
 
 var _ summary.Store = (*Summaries)(nil)
 
-var summariesCodec = Codec[*summary.Unit]{
+// SummariesCodec is the read model "summaries".
+var SummariesCodec = Codec[*summary.Unit]{
 	Layout: summariesLayout,
 	Begin: func(t *Tx) Work[*summary.Unit] {
 		return &summariesTx{Tx: t, loaded: map[events.ConversationID]loadedState{}}
@@ -30,7 +31,7 @@ var summariesCodec = Codec[*summary.Unit]{
 // OpenSummaries connects to write one generation of the read model, and makes the schema.
 // It returns the errors of the package comment.
 func OpenSummaries(ctx context.Context, c Config, generation int) (*Summaries, error) {
-	s, err := Open(ctx, c, generation, summariesCodec)
+	s, err := Open(ctx, c, generation, SummariesCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func OpenSummaries(ctx context.Context, c Config, generation int) (*Summaries, e
 // OpenSummariesReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenSummariesReader(ctx context.Context, c Config, generation int) (*Summaries, error) {
-	s, err := OpenReader(ctx, c, generation, summariesCodec)
+	s, err := OpenReader(ctx, c, generation, SummariesCodec)
 	if err != nil {
 		return nil, err
 	}

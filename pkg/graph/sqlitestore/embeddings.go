@@ -14,7 +14,8 @@ type Embeddings struct{ *Store[*graph.EmbeddingsUnit] }
 
 var _ graph.EmbeddingsStore = (*Embeddings)(nil)
 
-var embeddingsCodec = Codec[*graph.EmbeddingsUnit]{
+// EmbeddingsCodec is the read model "embeddings".
+var EmbeddingsCodec = Codec[*graph.EmbeddingsUnit]{
 	Projection: "embeddings",
 	Schema:     embeddingsSchema,
 	Delete:     DeleteFrom("embedding"),
@@ -25,7 +26,7 @@ var embeddingsCodec = Codec[*graph.EmbeddingsUnit]{
 // OpenEmbeddings opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
 // projection.ErrRebuild, see the package comment.
 func OpenEmbeddings(ctx context.Context, path string) (*Embeddings, error) {
-	s, err := Open(ctx, path, embeddingsCodec)
+	s, err := Open(ctx, path, EmbeddingsCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func OpenEmbeddings(ctx context.Context, path string) (*Embeddings, error) {
 // OpenEmbeddingsReader opens a read model that another process writes. Until that process has made
 // it, the error is fs.ErrNotExist.
 func OpenEmbeddingsReader(path string) (*Embeddings, error) {
-	s, err := OpenReader(path, embeddingsCodec)
+	s, err := OpenReader(path, EmbeddingsCodec)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,8 @@ type Files struct{ *Store[*graph.FilesUnit] }
 
 var _ graph.FilesStore = (*Files)(nil)
 
-var filesCodec = Codec[*graph.FilesUnit]{
+// FilesCodec is the read model "files".
+var FilesCodec = Codec[*graph.FilesUnit]{
 	Projection: "files",
 	Schema:     filesSchema,
 	Delete:     DeleteFrom("file_access", "tracked_call", "early_result"),
@@ -27,7 +28,7 @@ var filesCodec = Codec[*graph.FilesUnit]{
 // OpenFiles opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
 // projection.ErrRebuild, see the package comment.
 func OpenFiles(ctx context.Context, path string) (*Files, error) {
-	s, err := Open(ctx, path, filesCodec)
+	s, err := Open(ctx, path, FilesCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func OpenFiles(ctx context.Context, path string) (*Files, error) {
 // OpenFilesReader opens a read model that another process writes. Until that process has made it,
 // the error is fs.ErrNotExist.
 func OpenFilesReader(path string) (*Files, error) {
-	s, err := OpenReader(path, filesCodec)
+	s, err := OpenReader(path, FilesCodec)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ type Graph struct{ *Store[*graph.Unit] }
 
 var _ graph.Store = (*Graph)(nil)
 
-var graphCodec = Codec[*graph.Unit]{
+// GraphCodec is the read model "graph".
+var GraphCodec = Codec[*graph.Unit]{
 	Projection: "graph",
 	Schema:     graphSchema,
 	// The search index is emptied first, because that needs the bags.
@@ -27,7 +28,7 @@ var graphCodec = Codec[*graph.Unit]{
 // OpenGraph opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
 // projection.ErrRebuild, see the package comment.
 func OpenGraph(ctx context.Context, path string) (*Graph, error) {
-	s, err := Open(ctx, path, graphCodec)
+	s, err := Open(ctx, path, GraphCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func OpenGraph(ctx context.Context, path string) (*Graph, error) {
 // OpenGraphReader opens a read model that another process writes. Until that process has made it,
 // the error is fs.ErrNotExist.
 func OpenGraphReader(path string) (*Graph, error) {
-	s, err := OpenReader(path, graphCodec)
+	s, err := OpenReader(path, GraphCodec)
 	if err != nil {
 		return nil, err
 	}

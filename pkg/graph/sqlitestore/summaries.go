@@ -15,7 +15,8 @@ type Summaries struct{ *Store[*summary.Unit] }
 
 var _ summary.Store = (*Summaries)(nil)
 
-var summariesCodec = Codec[*summary.Unit]{
+// SummariesCodec is the read model "summaries".
+var SummariesCodec = Codec[*summary.Unit]{
 	Projection: "summaries",
 	Schema:     summariesSchema,
 	Delete:     DeleteFrom("mark", "summary"),
@@ -26,7 +27,7 @@ var summariesCodec = Codec[*summary.Unit]{
 // OpenSummaries opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
 // projection.ErrRebuild, see the package comment.
 func OpenSummaries(ctx context.Context, path string) (*Summaries, error) {
-	s, err := Open(ctx, path, summariesCodec)
+	s, err := Open(ctx, path, SummariesCodec)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func OpenSummaries(ctx context.Context, path string) (*Summaries, error) {
 // OpenSummariesReader opens a read model that another process writes. Until that process has made
 // it, the error is fs.ErrNotExist.
 func OpenSummariesReader(path string) (*Summaries, error) {
-	s, err := OpenReader(path, summariesCodec)
+	s, err := OpenReader(path, SummariesCodec)
 	if err != nil {
 		return nil, err
 	}
