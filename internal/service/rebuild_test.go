@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -38,7 +39,7 @@ func (i instance) crowd() *crowd {
 	ctx, stop := context.WithCancel(i.Context())
 	c := &crowd{instance: i, stop: stop}
 	pause := 10 * time.Millisecond
-	if testing.Short() { // with the race detector a rebuild would yield to them indefinitely
+	if mnemetest.Race { // a rebuild would yield to them indefinitely
 		pause *= 10
 	}
 	c.ended.Go(func() {
