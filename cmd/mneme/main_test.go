@@ -68,7 +68,11 @@ func TestAKilledImportRepeatedEqualsAnUndisturbedOne(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	data, kills, interrupted := filepath.Join(dir, "data"), 0, 0
-	for range 12 {
+	rounds := 5
+	if mnemetest.All {
+		rounds = 12
+	}
+	for range rounds {
 		s := up(t, data)
 		path, err := mnemetest.Binary()
 		require.NoError(t, err)

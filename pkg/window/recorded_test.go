@@ -45,7 +45,7 @@ func TestRulesHoldForRecordedConversations(t *testing.T) {
 	s := newStore(t)
 	first := map[string]uint64{}
 	for i, id := range sorted(all) {
-		if i%3 != 0 && !mnemetest.All {
+		if i%6 != 0 && !mnemetest.All {
 			delete(all, id)
 			continue
 		}
