@@ -53,6 +53,7 @@ func TestImportPublishesEveryEventOnceAndVerifies(t *testing.T) {
 // A kill -9 in the middle of an import loses nothing that was acknowledged: after a restart
 // and another import everything is as if nothing had happened.
 func TestAKilledImportRepeatedEqualsAnUndisturbedOne(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "recording.jsonl")

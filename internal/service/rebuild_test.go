@@ -112,6 +112,7 @@ func (c *crowd) end() {
 }
 
 func TestReadersDoNotNoticeARebuild(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -158,6 +159,7 @@ func TestReadersDoNotNoticeARebuild(t *testing.T) {
 }
 
 func TestARebuildResumesAfterARestart(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -194,6 +196,7 @@ func TestARebuildResumesAfterARestart(t *testing.T) {
 }
 
 func TestACanceledRebuildLeavesNothing(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -291,6 +294,7 @@ func TestARebuildCuresAHaltedProjection(t *testing.T) {
 }
 
 func TestAFailedRebuildKeepsTheOldGeneration(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -380,6 +384,7 @@ func TestAGenerationWithReadersIsKept(t *testing.T) {
 // A request that waits for a sequence on a generation gets it there, even if another one
 // has since begun to serve.
 func TestASupersededGenerationStaysUpToDateForWaitingReaders(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})

@@ -31,6 +31,7 @@ func (b *bench) control(conversation, status string) uint64 {
 }
 
 func TestAMessageThatLooksLikeTheProtocolIsReadLikeAnyOther(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	for status := range controls {
 		if status != "100" && status != "409" && !mnemetest.All {
@@ -100,6 +101,7 @@ func TestAMessageThatLooksLikeTheProtocolIsReadLikeAnyOther(t *testing.T) {
 }
 
 func TestASilentFollowerReportsAWithheldMessage(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	b := setup(t, natsdeploy.Settings{})
 	b.publish("c", 1)

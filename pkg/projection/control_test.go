@@ -17,6 +17,7 @@ import (
 
 // Some messages look to the NATS client like its own protocol and are not delivered.
 func TestMessageThatLooksLikeTheProtocolIsSkipped(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	for status, description := range map[string]string{"100": "Idle Heartbeat", "404": "No Messages", "409": "Consumer Deleted"} {
 		if status == "404" && !mnemetest.All {

@@ -41,6 +41,7 @@ func recordings(t testing.TB) map[string][]events.Event {
 }
 
 func TestRulesHoldForRecordedConversations(t *testing.T) {
+	mnemetest.Long(t)
 	all := recordings(t)
 	s := newStore(t)
 	first := map[string]uint64{}
