@@ -4,23 +4,30 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/mnemetest/programs"
 )
+
+var slowest = sync.OnceValues(func() (path string, err error) {
+	dir, err := programs.Build("mneme.dev/mneme/internal/mnemetest/slowest")
+	return filepath.Join(dir, "slowest"), err
+})
 
 // run runs slowest on a module with these tests and returns what it printed.
 func run(t *testing.T, tests string, args ...string) (output string, code int) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "slowest")
-	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	program, err := slowest()
+	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/m\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "m_test.go"), []byte("package m\n\n"+tests), 0o600))
 	cmd := exec.Command(program, append(args, "./...")...)
 	cmd.Dir = dir
-	out, _ = cmd.CombinedOutput()
+	out, _ := cmd.CombinedOutput()
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
