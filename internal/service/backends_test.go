@@ -127,7 +127,6 @@ func recordings(t *testing.T) (paths []string) {
 // TestOnNeo4j runs the tests that need their own database, one by one on a shared server,
 // which then starts once and plans each statement once.
 func TestOnNeo4j(t *testing.T) {
-	t.Parallel()
 	server := neo4jtest.Own(t)
 	for _, one := range []struct {
 		name string
