@@ -43,7 +43,7 @@ test: ## Run all tests; with a C compiler, the log and the engine under the race
 
 # The part of test that runs with one Neo4j for all packages.
 .PHONY: go-test
-go-test:
+go-test: test-projection
 	$(TEST) -timeout 20m ./...
 ifeq ($(RACE),yes)
 	CGO_ENABLED=1 $(TEST) -race -short ./pkg/projection/... ./pkg/eventlog/...
@@ -86,15 +86,23 @@ test-compose-file: # not from Go's test cache, because it reads files outside th
 test-k8s: ## Render deploy/k8s and compare it with the programs
 	cd test/k8s && $(GO) test -count=1 ./...
 
+.PHONY: test-projection
+test-projection: ## Build and test examples/projection, a read model in a module of its own
+	cd examples/projection && $(GO) build ./... && $(TEST) . && $(TEST) ./costs -rapid.checks=5
+
 test-all: test-compose
 .PHONY: test-compose
 test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify (an engine is started if none answers)
 	test/compose/prepare.sh
 	cd test/compose && MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 30m -v -run TestTheComposeFileRuns
 
-lint: lint-compose lint-k8s
+lint: lint-compose lint-k8s lint-projection
 lint-compose lint-k8s: lint-%:
 	cd test/$* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
+
+.PHONY: lint-projection
+lint-projection:
+	cd examples/projection && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
 
 # Packages of other languages for the tests, from the registries configured for pip and npm
 # on this machine.

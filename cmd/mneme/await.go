@@ -9,6 +9,7 @@ import (
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/doctor"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -60,7 +61,7 @@ func (c *client) awaitApplied(ctx context.Context, t *terminal, seq uint64) erro
 // behindOf returns the partitions that have not applied a sequence or whose position is unknown.
 func behindOf(list []httpapi.ProjectionStatus, seq uint64) (behind []httpapi.ProjectionStatus) {
 	for _, p := range list {
-		if p.Name == "embeddings" {
+		if readmodel.Find(p.Name).Enriches {
 			continue
 		}
 		switch p.State {

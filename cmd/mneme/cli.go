@@ -13,6 +13,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 const description = `Event-sourced memory for AI agents.
@@ -32,6 +33,9 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a check found a difference or
 var variables = kong.Vars{
 	"formats": strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ", "),
 	"kinds":   strings.Join(tailKinds(), ", "),
+
+	"projections":       strings.Join(readmodel.Names(), ","),
+	"named_projections": strings.Join(readmodel.Names(), ", "),
 }
 
 // groups are the headings of the help, in the order of the commands.

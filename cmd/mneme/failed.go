@@ -11,6 +11,7 @@ import (
 
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 // FailedCmd groups the commands for failed events.
@@ -33,12 +34,12 @@ func projections(name string) []string {
 	if name != "" {
 		return []string{name}
 	}
-	return []string{"graph", "files", "summaries", "embeddings"}
+	return readmodel.Names()
 }
 
 // FailedListCmd lists failed events.
 type FailedListCmd struct {
-	Projection   string `help:"Only events of this projection." enum:",graph,files,summaries,embeddings" default:"" placeholder:"NAME"`
+	Projection   string `help:"Only events of this projection." enum:",${projections}" default:"" placeholder:"NAME"`
 	Conversation string `help:"Only events of this conversation." default:"" placeholder:"ID"`
 	Class        string `help:"Only events of this class: invalid (the event breaks a rule) or error (it could not be applied)." enum:",invalid,error" default:"" placeholder:"CLASS"`
 	After        uint64 `help:"Only events above this sequence." placeholder:"SEQ"`
@@ -173,7 +174,7 @@ type FailedRetryCmd struct {
 	Conversation string `help:"Retry this conversation." default:"" placeholder:"ID"`
 	All          bool   `help:"Retry all events that mneme failed list shows."`
 	Class        string `help:"Only conversations with events of this class." enum:",invalid,error" default:"" placeholder:"CLASS"`
-	Projection   string `help:"Only in this projection." enum:",graph,files,summaries,embeddings" default:"" placeholder:"NAME"`
+	Projection   string `help:"Only in this projection." enum:",${projections}" default:"" placeholder:"NAME"`
 }
 
 // Help implements kong.HelpProvider.
@@ -207,7 +208,7 @@ func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	if err != nil {
 		return err
 	}
-	request := httpapi.RetryRequest{Seq: c.Seq, Conversation: c.Conversation, All: c.All, Class: c.Class, Projection: c.Projection}
+	request := httpapi.RetryRequest{Seq: c.Seq, Conversation: c.Conversation, All: c.All, Class: c.Class, Projection: httpapi.ProjectionName(c.Projection)}
 	switch {
 	case c.Conversation != "":
 		request.Tenant = g.Tenant

@@ -13,7 +13,7 @@ func graphPage() string {
 	out.WriteString("# The graph in Neo4j\n\n" + generated)
 	out.WriteString("With `MNEME_STORE=neo4j` the read models are a graph that anyone may read. Only mneme should write to it, because a rebuild from the log discards other changes. " +
 		"Empty properties are missing. Rows of a conversation have its key, `<generation>/<tenant>/<id>`, as `conversation`. The generation is 1 until the first rebuild; `MATCH (s:GraphServing) RETURN coalesce(s.generation, 1)` returns the one that serves; " +
-		"files, summaries and embeddings have `FilesServing`, `SummariesServing` and `EmbeddingsServing`. During a rebuild, and for a while after it, there are two generations. " +
+		"every other read model has a node like it, such as `FilesServing`. During a rebuild, and for a while after it, there are two generations. " +
 		"A tenant is escaped as in a URL.\n\n")
 	out.WriteString("```\n(:Conversation)-[:HAS_MESSAGE]->(:Message)-[:HAS_TOOL_CALL]->(:ToolCall)-[:HAS_RESULT]->(:ToolResult)\n" +
 		"                                (:Message)-[:REFERENCES_CODE]->(:Scope)      (:ToolResult)-[:CONDENSED_TO]->(:Condensed)\n" +

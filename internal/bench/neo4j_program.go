@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -32,7 +33,7 @@ func (p Program) take(ctx context.Context) (store Store, err error) {
 		return store, err
 	}
 	defer func() { _ = generations.Close() }()
-	for _, name := range []string{"graph", "files", "summaries"} {
+	for _, name := range readmodel.Names() {
 		builds, err := generations.Builds(ctx, name)
 		if err != nil {
 			return store, err

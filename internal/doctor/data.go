@@ -14,11 +14,9 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/service"
-	"mneme.dev/mneme/pkg/files"
-	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
-	"mneme.dev/mneme/pkg/summary"
 )
 
 // leastFree is the free disk space below which doctor warns, whatever the log's size,
@@ -105,9 +103,6 @@ func (e *examination) disk() {
 	}
 }
 
-// neverSummarized says why the read model "summaries" may be missing.
-const neverSummarized = "missing: no summarizer has run yet, and without one nothing is summarized"
-
 // model checks the file of a read model.
 func (e *examination) model(ctx context.Context, name string, store projection.ReadStore, err error) {
 	check := "read model " + name
@@ -117,8 +112,8 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 	}
 	path := stores.Path(name, generation)
 	switch {
-	case errors.Is(err, service.ErrNotThere) && name == "summaries":
-		e.add(check, OK, neverSummarized, "")
+	case errors.Is(err, service.ErrNotThere) && readmodel.Find(name).Absent != "":
+		e.add(check, OK, "missing: "+readmodel.Find(name).Absent, "")
 		return
 	case errors.Is(err, service.ErrNotThere):
 		e.add(check, Warning, path+" does not exist", "start mneme up, or its program, which builds it from the log")
@@ -167,20 +162,6 @@ func damagedRemedy(name string) string {
 	return "mneme rebuild " + name + "; or, if mneme up is not running, start it: it moves aside a file that can't be opened and rebuilds it"
 }
 
-// declared returns the fingerprint with which this program would build a read model.
-func declared(name string) string {
-	switch name {
-	case "graph":
-		p := graph.Projection()
-		return p.Fingerprint()
-	case "files":
-		p := graph.FilesProjection(files.DefaultTable())
-		return p.Fingerprint()
-	}
-	p := summary.Projection()
-	return p.Fingerprint()
-}
-
 // positions checks the checkpoints and failed events of a read model. remedy is for a read
 // model that can't be read.
 func (e *examination) positions(ctx context.Context, name string, store projection.ReadStore, use, remedy string) {
@@ -192,7 +173,7 @@ func (e *examination) positions(ctx context.Context, name string, store projecti
 	}
 	for _, cp := range checkpoints {
 		detail := fmt.Sprintf("partition %d at checkpoint %d%s", cp.Partition, cp.Seq, use)
-		switch mine := declared(name); {
+		switch mine := readmodel.Find(name).Of().Fingerprint(); {
 		case cp.Halted != "":
 			e.add(check, Failed, detail+"; halted: "+cp.Halted, "do what the message says; what it has applied remains readable")
 		case cp.Fingerprint != mine:

@@ -12,6 +12,7 @@ import (
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -96,12 +97,14 @@ func (e *examination) projection(p httpapi.ProjectionStatus) {
 
 // Judge returns what is wrong with a partition, if anything, and what to do about it.
 func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
-	program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer", "embeddings": "summarizer"}[p.Name]
+	m := readmodel.Find(p.Name)
+	program := m.Program
 	switch {
-	case p.State == "absent" && p.Name == "summaries":
-		return OK, neverSummarized, ""
-	case p.State == "absent" && p.Name == "embeddings":
-		return Warning, "its read model does not exist: searches rank by words alone", "start " + program + " with the same MNEME_EMBEDDINGS settings"
+	case p.State == "absent" && m.Absent != "" && m.Needs == "":
+		return OK, "missing: " + m.Absent, ""
+	case p.State == "absent" && m.Absent != "":
+		name, _, _ := strings.Cut(m.Needs, "=")
+		return Warning, "its read model does not exist: " + m.Absent, "start " + program + " with the same " + name + " settings"
 	case p.State == "absent":
 		return Failed, "its read model does not exist", "start " + program + " on the same data directory, or mneme up"
 	case p.State == "unavailable":

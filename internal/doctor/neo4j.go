@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -30,7 +31,7 @@ func (e *examination) neo4j(ctx context.Context) {
 	summaries, err := models.Summaries(ctx)
 	switch {
 	case errors.Is(err, service.ErrNotThere):
-		e.add("read model summaries", OK, neverSummarized, "")
+		e.add("read model summaries", OK, "missing: "+readmodel.Find("summaries").Absent, "")
 		return
 	case err != nil:
 		e.add("read model summaries", Failed, err.Error(), neo4jRemedy(err))

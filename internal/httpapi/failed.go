@@ -16,12 +16,12 @@ import (
 )
 
 type failedInput struct {
-	Projection   string `query:"projection" enum:"graph,files,summaries,embeddings" doc:"only this projection"`
-	Tenant       string `query:"tenant" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
-	Conversation string `query:"conversation" doc:"only of this conversation; tenant is then required"`
-	Class        string `query:"class" enum:"invalid,error" doc:"only of this class"`
-	After        uint64 `query:"after" doc:"only sequences above this one"`
-	Limit        int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of events of each projection"`
+	Projection   ProjectionName `query:"projection" doc:"only this projection"`
+	Tenant       string         `query:"tenant" maxLength:"128" doc:"only of this tenant; all tenants if absent"`
+	Conversation string         `query:"conversation" doc:"only of this conversation; tenant is then required"`
+	Class        string         `query:"class" enum:"invalid,error" doc:"only of this class"`
+	After        uint64         `query:"after" doc:"only sequences above this one"`
+	Limit        int            `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of events of each projection"`
 }
 
 type failedOutput struct {
@@ -98,7 +98,7 @@ func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error
 	if in.Conversation != "" && in.Tenant == "" {
 		return nil, tenantMissing("query.tenant")
 	}
-	models, err := a.failedModels(ctx, in.Projection)
+	models, err := a.failedModels(ctx, string(in.Projection))
 	if err != nil {
 		return nil, err
 	}

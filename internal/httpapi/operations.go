@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 type verifyOutput struct{ Body Verification }
@@ -68,7 +70,7 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 }
 
 // mayBeAbsent reports whether contexts can be served without this read model.
-func mayBeAbsent(name string) bool { return name == "summaries" || name == "embeddings" }
+func mayBeAbsent(name string) bool { return readmodel.Find(name).Absent != "" }
 
 // ready answers 200 if the log and both read models answer, else 503. Lag appears only in
 // the body, because a lagging process can still serve reads.

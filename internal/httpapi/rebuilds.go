@@ -36,13 +36,13 @@ type Rebuild struct {
 
 type rebuildInput struct {
 	Body struct {
-		Projection string `json:"projection" doc:"graph, files, summaries, embeddings, or all"`
-		Force      bool   `json:"force,omitempty" doc:"rebuild even if the log lacks events of existing conversations that the serving read model holds"`
+		Projection rebuildName `json:"projection"`
+		Force      bool        `json:"force,omitempty" doc:"rebuild even if the log lacks events of existing conversations that the serving read model holds"`
 	}
 }
 
 type rebuildParam struct {
-	Projection string `path:"projection" doc:"graph, files, summaries, embeddings, or all"`
+	Projection rebuildName `path:"projection"`
 }
 
 type rebuildsOutput struct {
@@ -75,11 +75,11 @@ func (a *api) rebuild(ctx context.Context, in *rebuildInput) (*rebuildsOutput, e
 		}
 		defer a.limits.verifying.Release(1)
 	}
-	return a.rebuilds(a.Rebuilds.Ask(ctx, in.Body.Projection, in.Body.Force))
+	return a.rebuilds(a.Rebuilds.Ask(ctx, string(in.Body.Projection), in.Body.Force))
 }
 
 func (a *api) cancelRebuild(ctx context.Context, in *rebuildParam) (*rebuildsOutput, error) {
-	return a.rebuilds(a.Rebuilds.Cancel(ctx, in.Projection))
+	return a.rebuilds(a.Rebuilds.Cancel(ctx, string(in.Projection)))
 }
 
 func (a *api) listRebuilds(ctx context.Context, _ *struct{}) (*rebuildsOutput, error) {

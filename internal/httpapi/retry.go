@@ -9,6 +9,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -16,14 +17,14 @@ type retryInput struct{ Body RetryRequest }
 
 // RetryRequest says what to retry. Exactly one of seq, conversation and all is required.
 type RetryRequest struct {
-	Seq          uint64 `json:"seq,omitempty" doc:"the conversation of the event at this sequence"`
-	Conversation string `json:"conversation,omitempty" doc:"this conversation of the tenant"`
-	All          bool   `json:"all,omitempty" doc:"all conversations with such events, page by page"`
-	Tenant       string `json:"tenant,omitempty" maxLength:"128" doc:"only events of this tenant; all tenants if absent"`
-	Projection   string `json:"projection,omitempty" enum:"graph,files,summaries,embeddings" doc:"only in this projection"`
-	Class        string `json:"class,omitempty" enum:"invalid,error" doc:"only conversations with events of this class"`
-	After        uint64 `json:"after,omitempty" doc:"with all: next_after of the previous page"`
-	Limit        int    `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"with all: maximum number of events of each projection"`
+	Seq          uint64         `json:"seq,omitempty" doc:"the conversation of the event at this sequence"`
+	Conversation string         `json:"conversation,omitempty" doc:"this conversation of the tenant"`
+	All          bool           `json:"all,omitempty" doc:"all conversations with such events, page by page"`
+	Tenant       string         `json:"tenant,omitempty" maxLength:"128" doc:"only events of this tenant; all tenants if absent"`
+	Projection   ProjectionName `json:"projection,omitempty" doc:"only in this projection"`
+	Class        string         `json:"class,omitempty" enum:"invalid,error" doc:"only conversations with events of this class"`
+	After        uint64         `json:"after,omitempty" doc:"with all: next_after of the previous page"`
+	Limit        int            `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"with all: maximum number of events of each projection"`
 }
 
 type retryOutput struct{ Body Retry }
@@ -68,7 +69,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 	if r.Conversation != "" && r.Tenant == "" {
 		return nil, tenantMissing("body.tenant")
 	}
-	models, err := a.failedModels(ctx, r.Projection)
+	models, err := a.failedModels(ctx, string(r.Projection))
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +210,7 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 func notTried(err error, name string) string {
 	switch {
 	case errors.Is(err, projection.ErrUnheld):
-		program := map[string]string{"graph": "ingestor", "files": "file-tracker", "summaries": "summarizer", "embeddings": "summarizer"}[name]
+		program := readmodel.Find(name).Program
 		return err.Error() + ": start " + program + ", or mneme up; mneme status shows which process drives each partition"
 	case errors.Is(err, projection.ErrElsewhere):
 		return err.Error() + ": the partition is moving to another process, try again"

@@ -22,6 +22,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -243,9 +244,12 @@ func RunContextAPI(ctx context.Context) (err error) {
 // rebuilds returns the rebuilds of all projections that run. A rebuild first checks that
 // the log still holds everything that the read model graph holds.
 func rebuilds(control *rebuild.Control, stores Stores, models *Models, log *eventlog.Log, s settings.Searching) *rebuild.Rebuilds {
-	projections := []string{"graph", "files", "summaries"}
-	if _, ok := s.Endpoint(); ok {
-		projections = append(projections, "embeddings")
+	var projections []string
+	_, embeds := s.Endpoint()
+	for _, m := range readmodel.Ours() {
+		if m.Needs == "" || embeds {
+			projections = append(projections, m.Name)
+		}
 	}
 	check := func(ctx context.Context) error {
 		state, err := log.State(ctx)

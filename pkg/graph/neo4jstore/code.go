@@ -77,7 +77,7 @@ func (g *Graph) Referring(ctx context.Context, tenant string, q graph.CodeQuery)
 // mentions reads mentions of code.
 func (s *store) mentions(ctx context.Context, statement string, params map[string]any, limit int, scan func(*values) events.Reference) ([]graph.Mention, error) {
 	params["limit"] = limit
-	rows, err := s.read(ctx, statement, params)
+	rows, err := s.Read(ctx, statement, params)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +97,10 @@ func (g *Graph) References(ctx context.Context, tenant string, list []graph.Ment
 	statements, params := g.lookedUp(tenant, q)
 	asked := make([]any, len(list))
 	for i, m := range list {
-		asked[i] = []any{g.key(events.ConversationID{Tenant: tenant, ID: m.ID}), number(m.Seq), i}
+		asked[i] = []any{g.Key(events.ConversationID{Tenant: tenant, ID: m.ID}), number(m.Seq), i}
 	}
 	params["in"], params["limit"] = map[string]any{"rows": asked}, graph.MentionsEach
-	rows, err := g.read(ctx, statements.ofConversations, params)
+	rows, err := g.Read(ctx, statements.ofConversations, params)
 	if err != nil {
 		return nil, err
 	}
@@ -152,11 +152,11 @@ func (f *Files) Accesses(ctx context.Context, tenant string, ids []string, q gra
 	}
 	keys := make([]string, len(ids))
 	for i, id := range ids {
-		keys[i] = f.key(events.ConversationID{Tenant: tenant, ID: id})
+		keys[i] = f.Key(events.ConversationID{Tenant: tenant, ID: id})
 	}
-	params := in("keys", keys)
+	params := In("keys", keys)
 	params["code"], params["limit"] = f.codeKey(tenant, q.Base()), graph.MaxMentions
-	rows, err := f.read(ctx, selectAccessesOfFile, params)
+	rows, err := f.Read(ctx, selectAccessesOfFile, params)
 	if err != nil {
 		return nil, err
 	}

@@ -64,8 +64,8 @@ func notFound(id events.ConversationID) error {
 // of runs a query on one conversation. The statement continues [found] and must return the
 // frame columns first: the sequences at which the conversation began and was deleted.
 func (g *Graph) of(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (*values, error) {
-	params["key"] = g.key(id)
-	rows, err := g.read(ctx, statement, params)
+	params["key"] = g.Key(id)
+	rows, err := g.Read(ctx, statement, params)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (g *Graph) Counts(ctx context.Context, id events.ConversationID, seqs []uin
 	for i, seq := range seqs {
 		params[i] = number(seq)
 	}
-	v, err := g.of(ctx, id, selectCounts, in("seqs", params))
+	v, err := g.of(ctx, id, selectCounts, In("seqs", params))
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 		if err != nil || page.Next != 0 || q.Created || q.Before != 0 {
 			return page, err
 		}
-		rows, err := g.read(ctx, countCreated, map[string]any{"tenant": g.tenantKey(tenant), "last": before(0), "limit": examined + 1})
+		rows, err := g.Read(ctx, countCreated, map[string]any{"tenant": g.tenantKey(tenant), "last": before(0), "limit": examined + 1})
 		if err != nil {
 			return page, err
 		}
@@ -267,7 +267,7 @@ func (g *Graph) list(ctx context.Context, tenant string, q graph.ConversationQue
 		if examined == 0 && q.Status == "" && len(q.Tags) == 0 { // most lists are one page without a filter
 			n = min(n, limit(q.Limit)+1)
 		}
-		rows, err := g.read(ctx, query, map[string]any{"tenant": g.tenantKey(tenant), "last": last, "limit": n})
+		rows, err := g.Read(ctx, query, map[string]any{"tenant": g.tenantKey(tenant), "last": last, "limit": n})
 		if err != nil {
 			return page, examined, err
 		}

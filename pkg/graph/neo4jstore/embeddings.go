@@ -9,33 +9,37 @@ import (
 )
 
 // Embeddings is the read model "embeddings" in Neo4j.
-type Embeddings struct{ store }
+type Embeddings struct{ *Store[*graph.EmbeddingsUnit] }
 
 var _ graph.EmbeddingsStore = (*Embeddings)(nil)
+
+// EmbeddingsCodec is the read model "embeddings".
+var EmbeddingsCodec = Codec[*graph.EmbeddingsUnit]{
+	Layout: embeddingsLayout,
+	Begin:  func(t *Tx) Work[*graph.EmbeddingsUnit] { return &embeddingsTx{t} },
+	Hash: func(ctx context.Context, s *Store[*graph.EmbeddingsUnit], id events.ConversationID) (projection.ConversationHash, error) {
+		return (&Embeddings{s}).hash(ctx, id)
+	},
+}
 
 // OpenEmbeddings connects to write one generation of the read model, and makes the schema.
 // It returns the errors of the package comment.
 func OpenEmbeddings(ctx context.Context, c Config, generation int) (*Embeddings, error) {
-	d, err := openWriter(ctx, c)
+	s, err := Open(ctx, c, generation, EmbeddingsCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Embeddings{store{db: d, dialect: embeddingsDialect, generation: generation}}, nil
+	return &Embeddings{s}, nil
 }
 
 // OpenEmbeddingsReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenEmbeddingsReader(ctx context.Context, c Config, generation int) (*Embeddings, error) {
-	d, err := openReader(ctx, c)
+	s, err := OpenReader(ctx, c, generation, EmbeddingsCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Embeddings{store{db: d, dialect: embeddingsDialect, generation: generation, reader: true}}, nil
-}
-
-// Update implements projection.Store.
-func (e *Embeddings) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.EmbeddingsUnit]) error) error {
-	return e.transact(ctx, partition, func(t *tx) error { return fn(&embeddingsTx{t}) })
+	return &Embeddings{s}, nil
 }
 
 const foundEmbedded = "MATCH (c:EmbeddingsConversation {key: $key}) MATCH (s:EmbeddingsSettled {key: c.checkpoint}) "
@@ -55,7 +59,7 @@ const (
 
 // Embeddings implements graph.EmbeddingsReader.
 func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q graph.BagQuery) ([]graph.Embedding, error) {
-	rows, err := e.read(ctx, selectEmbeddings, map[string]any{"key": e.key(id), "from": number(q.From), "last": before(q.Before), "limit": limit(q.Limit)})
+	rows, err := e.Read(ctx, selectEmbeddings, map[string]any{"key": e.Key(id), "from": number(q.From), "last": before(q.Before), "limit": limit(q.Limit)})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -66,15 +70,10 @@ func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q
 	return list, v.err
 }
 
-// Hashes implements projection.ReadStore.
-func (e *Embeddings) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
-	return e.hashes(ctx, e.Hash, yield)
-}
-
-// Hash implements projection.ReadStore.
-func (e *Embeddings) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+// hash implements Codec.Hash.
+func (e *Embeddings) hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	rows, err := e.read(ctx, selectEmbeddingsForHash, map[string]any{"key": e.key(id)})
+	rows, err := e.Read(ctx, selectEmbeddingsForHash, map[string]any{"key": e.Key(id)})
 	if err != nil || len(rows) == 0 {
 		return h, err
 	}

@@ -48,7 +48,7 @@ func (c *EmbeddingsCache) Load(ctx context.Context, keys []graph.EmbeddingKey) (
 		}
 		places[key] = append(places[key], i)
 	}
-	rows, err := c.read(ctx, selectCached, in("keys", asked))
+	rows, err := c.Read(ctx, selectCached, In("keys", asked))
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +83,6 @@ func (c *EmbeddingsCache) Store(ctx context.Context, keys []graph.EmbeddingKey, 
 	for i, of := range order {
 		rows[i] = []any{hex.EncodeToString(keys[of][:]), append([]byte{}, vectors[of]...)} // never nil, which would be stored as no value
 	}
-	_, err := c.write(ctx, saveCached, in("rows", rows))
+	_, err := c.write(ctx, saveCached, In("rows", rows))
 	return err
 }

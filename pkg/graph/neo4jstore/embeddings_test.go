@@ -177,20 +177,20 @@ func TestVectorIndexFindsPassagesOfAnyDimensions(t *testing.T) {
 				continue
 			}
 			// The index is approximate and shared with other tests: with few vectors it may miss one.
-			rows, err := s.read(t.Context(), `CALL db.index.vector.queryNodes('message_embedding_index', 50, $vector) YIELD node, score
+			rows, err := s.Read(t.Context(), `CALL db.index.vector.queryNodes('message_embedding_index', 50, $vector) YIELD node, score
 				WHERE node.conversation STARTS WITH $prefix
 				RETURN [node.conversation, node.tenant, node.conversation_id, node.seq, node.part, node.message_id], node.embedding, score ORDER BY score DESC`,
 				map[string]any{"vector": floats(v), "prefix": s.prefix()})
 			require.NoError(t, err)
 			require.Greater(t, len(rows), 1)
-			require.Equal(t, []any{s.key(conversation("c")), "t", "c", int64(seq), int64(part), fmt.Sprint("m", seq)}, rows[0][0])
+			require.Equal(t, []any{s.Key(conversation("c")), "t", "c", int64(seq), int64(part), fmt.Sprint("m", seq)}, rows[0][0])
 			require.Len(t, rows[0][1], dimensions)
 			require.InDelta(t, v[dimensions-1], rows[0][1].([]any)[dimensions-1], 0)
 			require.InDelta(t, 1, rows[0][2], 0.03) // the index keeps a byte of each number
 			require.Less(t, rows[1][2], rows[0][2])
 		}
 		require.Positive(t, missing, "a passage without meaning is not there")
-		count, err := s.read(t.Context(), "MATCH (p:Passage) WHERE p.conversation = $key AND p.seq > 0 AND p.part >= 0 RETURN count(*)", map[string]any{"key": s.key(conversation("c"))})
+		count, err := s.Read(t.Context(), "MATCH (p:Passage) WHERE p.conversation = $key AND p.seq > 0 AND p.part >= 0 RETURN count(*)", map[string]any{"key": s.Key(conversation("c"))})
 		require.NoError(t, err)
 		require.EqualValues(t, len(vectors)-missing, count[0][0])
 	}
@@ -207,8 +207,8 @@ func TestDeletionAndRemovalLeaveNoVectors(t *testing.T) {
 	s.apply(t)
 	count := func(where string) (n int) {
 		for _, label := range []string{"EmbeddingsCheckpoint", "EmbeddingsSettled", "EmbeddingsConversation", "EmbeddingsEvent", "EmbeddingsFailedEvent", "Passage"} {
-			rows, err := s.read(t.Context(), "MATCH (n:"+label+") WHERE "+where+" RETURN count(*)",
-				map[string]any{"prefix": s.prefix(), "generation": s.generation, "key": s.key(conversation("c"))})
+			rows, err := s.Read(t.Context(), "MATCH (n:"+label+") WHERE "+where+" RETURN count(*)",
+				map[string]any{"prefix": s.prefix(), "generation": s.generation, "key": s.Key(conversation("c"))})
 			require.NoError(t, err)
 			v := &values{list: rows[0]}
 			n += v.int()
@@ -283,7 +283,7 @@ func sentByEmbeddings(t *testing.T, s *embeddedStore) map[string]sent {
 	for _, one := range s.spy.since() {
 		byText[one.statement] = one
 	}
-	requireSent(t, byText, embeddingsDialect)
+	requireSent(t, byText, embeddingsLayout.dialect())
 	return byText
 }
 

@@ -14,44 +14,43 @@ var (
 	embeddingProps = props{"seq", "message_id", "dimensions", "vectors"}
 )
 
-var embeddingsDialect = dialect{
-	projection: "embeddings", prefixed: "Embeddings", conversation: "EmbeddingsConversation",
-	holders: lookForHolders("EmbeddingsConversation", "EmbeddingsEvent", "EmbeddingsEvent"),
-	others:  []string{selectEmbedded},
-	writes: []piece{
-		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:EmbeddingsConversation "+props{"key", "generation", "checkpoint", "tenant", "id"}.create()+")"),
-		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:EmbeddingsConversation {key: r.key}) SET "+props{"last_seq"}.set("c")),
-		tombstone("EmbeddingsConversation", ""),
-		newPiece("events", "UNWIND $in.rows AS r CREATE (:EmbeddingsEvent "+slices.Concat(claimedProps, props{"seq"}).create()+")"),
+var embeddingsLayout = Layout{
+	Projection: "embeddings", Conversation: "EmbeddingsConversation", Event: "EmbeddingsEvent", Payloads: []string{"EmbeddingsEvent"},
+	Statements: []string{selectEmbedded},
+	Writes: []Piece{
+		NewConversations("EmbeddingsConversation"),
+		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:EmbeddingsConversation {key: r.key}) SET "+props{"last_seq"}.set("c")),
+		Tombstone("EmbeddingsConversation", ""),
+		Events("EmbeddingsEvent"),
 		// The server converts the bytes to floats, because a float takes nine bytes to send.
-		newPiece("embeddings", "UNWIND $in.rows AS r CREATE (:EmbeddingsEvent "+slices.Concat(claimedProps, embeddingProps).create()+`)
+		NewPiece("embeddings", "UNWIND $in.rows AS r CREATE (:EmbeddingsEvent "+slices.Concat(claimedProps, embeddingProps).create()+`)
 			WITH r UNWIND r.parts AS part
 			CREATE (:Passage {conversation: r.conversation, tenant: r.tenant, conversation_id: r.conversation_id, seq: r.seq, part: part, message_id: r.message_id,
 				embedding: [x IN r.vectors[part * r.dimensions .. (part + 1) * r.dimensions] | toFloat(x)]})`),
-		fail("Embeddings"),
 	},
-	sweeps: []string{empty("Passage", "seq", "part"), empty("EmbeddingsEvent", "seq")},
+	Sweeps: []string{Empty("Passage", "seq", "part"), Empty("EmbeddingsEvent", "seq")},
+	Nodes:  []Nodes{{"Passage", []string{"seq", "part"}}, {"EmbeddingsEvent", bySeq}},
 }
 
 // embeddingsTx is a transaction of the projection "embeddings".
-type embeddingsTx struct{ *tx }
+type embeddingsTx struct{ *Tx }
 
 var selectEmbedded = "UNWIND $in.keys AS key MATCH (c:EmbeddingsConversation {key: key}) RETURN " + embeddedProps.list("c")
 
-// Load implements projection.Tx.
+// Load implements Work.
 func (t *embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*graph.EmbeddingsUnit, error) {
 	u := graph.NewEmbeddingsUnit()
 	var keys []string
 	for _, e := range list {
 		if id := e.Conversation(); u.States[id] == nil {
 			u.States[id] = &graph.EmbeddedState{ID: id}
-			keys = append(keys, t.key(id))
+			keys = append(keys, t.Key(id))
 		}
 	}
 	if len(keys) == 0 {
 		return u, nil
 	}
-	rows, err := t.run(ctx, selectEmbedded, in("keys", keys))
+	rows, err := t.Run(ctx, selectEmbedded, In("keys", keys))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +65,7 @@ func (t *embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*grap
 	return u, nil
 }
 
-// Save implements projection.Tx.
+// Save implements Work.
 func (t *embeddingsTx) Save(_ context.Context, u *graph.EmbeddingsUnit) error {
 	var list []*graph.EmbeddedState
 	for _, s := range u.States {
@@ -76,14 +75,13 @@ func (t *embeddingsTx) Save(_ context.Context, u *graph.EmbeddingsUnit) error {
 	}
 	slices.SortFunc(list, func(a, b *graph.EmbeddedState) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
 	for _, s := range list {
-		key := t.key(s.ID)
+		key := t.Key(s.ID)
 		if s.Key == 0 {
-			t.add("conversations", row{"key": key, "generation": t.generation, "checkpoint": t.checkpointKey(t.partition), "tenant": s.ID.Tenant, "id": s.ID.ID})
+			t.Add("conversations", t.NewConversation(s.ID))
 		}
-		t.add("moved", row{"key": key, "last_seq": number(s.LastSeq)})
+		t.Add("moved", Row{"key": key, "last_seq": number(s.LastSeq)})
 		if s.Dropped {
-			t.add("deleted", row{"key": key, "seq": number(s.DeletedSeq)})
-			t.sweeping = true
+			t.Delete(s.ID, s.DeletedSeq)
 		}
 	}
 	for i := range u.Embeddings {
@@ -92,7 +90,7 @@ func (t *embeddingsTx) Save(_ context.Context, u *graph.EmbeddingsUnit) error {
 		}
 	}
 	// The other events have no text to embed.
-	t.addEvents(func(id events.ConversationID) bool {
+	t.AddEvents(func(id events.ConversationID) bool {
 		s := u.States[id]
 		return s != nil && s.DeletedSeq == 0
 	})
@@ -111,9 +109,9 @@ func (t *embeddingsTx) saveEmbedding(id events.ConversationID, e *graph.Embeddin
 			parts = append(parts, part)
 		}
 	}
-	r := t.claimed(id, e.Seq)
+	r := t.Claimed(id, e.Seq)
 	r["tenant"], r["conversation_id"] = id.Tenant, id.ID
 	r["message_id"], r["dimensions"], r["vectors"], r["parts"] = e.MessageID, e.Dimensions, e.Vectors, parts
-	t.add("embeddings", r)
+	t.Add("embeddings", r)
 	return nil
 }

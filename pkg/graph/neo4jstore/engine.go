@@ -20,27 +20,12 @@ type store struct {
 	reader     bool // it can't write
 }
 
-// dialect holds the Cypher of a projection's store.
-type dialect struct {
-	projection   string // graph
-	prefixed     string // Graph, the prefix of the engine's labels
-	conversation string // the label of its conversations
-	holders      string // looks up $in.keys, and which of $in.conversations were deleted
-
-	others []string // parameters of a batch in addition to its pieces, with lists in $in
-	writes []piece  // the writes of a batch, in order
-	link   string   // run after the commit and before settling, for what other partitions may have made meanwhile
-	tidy   []piece  // run after settling
-	mend   []string // link, for everything that exists
-	sweeps []string // each deletes up to $limit nodes of the conversation $key and returns how many
-}
-
 // Close ends the connections. The store can't be used afterwards.
 func (s *store) Close() error { return s.close() }
 
 // engine puts the labels of the store's projection into a statement.
 func (s *store) engine(statement string) string {
-	return strings.ReplaceAll(statement, "$Engine", s.prefixed)
+	return labelled(s.Projection, statement)
 }
 
 const checkpointFields = "k.partition, k.epoch, k.seq, k.event, k.fingerprint, k.applied, k.duplicates, k.halted"
@@ -91,8 +76,8 @@ func checkpointParams(key string, cp projection.Checkpoint) map[string]any {
 // everything that was committed, links children, and empties deleted conversations.
 func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) (cp projection.Checkpoint, err error) {
 	key := s.checkpointKey(partition)
-	_, err = s.attempt(ctx, partition, false, func(t *tx) error {
-		rows, err := t.run(ctx, makeCheckpoint, map[string]any{"key": key, "generation": s.generation, "partition": partition})
+	_, err = s.attempt(ctx, partition, false, func(t *Tx) error {
+		rows, err := t.Run(ctx, makeCheckpoint, map[string]any{"key": key, "generation": s.generation, "partition": partition})
 		if err != nil {
 			return err
 		}
@@ -105,14 +90,14 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 			}
 		}
 		if cp.Fingerprint != "" && cp.Fingerprint != fingerprint {
-			return projection.OtherBuild(s.projection, cp.Fingerprint, fingerprint)
+			return projection.OtherBuild(s.Projection, cp.Fingerprint, fingerprint)
 		}
 		cp.Fingerprint = fingerprint
 		cp.Epoch++
-		if _, err := t.run(ctx, saveCheckpoint, checkpointParams(key, cp)); err != nil {
+		if _, err := t.Run(ctx, saveCheckpoint, checkpointParams(key, cp)); err != nil {
 			return err
 		}
-		_, err = t.run(ctx, settle, map[string]any{"key": key, "seq": number(cp.Seq)})
+		_, err = t.Run(ctx, settle, map[string]any{"key": key, "seq": number(cp.Seq)})
 		return err
 	})
 	if err != nil {
@@ -123,14 +108,14 @@ func (s *store) Acquire(ctx context.Context, partition int, fingerprint string) 
 
 // mayBegin refuses to recreate a generation that was superseded, because a process that was
 // suspended may not know yet. The lock makes a process that discards generations wait.
-func (t *tx) mayBegin(ctx context.Context) error {
-	rows, err := t.run(ctx, lockServing, map[string]any{"key": t.projection})
+func (t *Tx) mayBegin(ctx context.Context) error {
+	rows, err := t.Run(ctx, lockServing, map[string]any{"key": t.Projection})
 	if err != nil {
 		return err
 	}
 	s, err := scanServing(rows)
 	if err == nil && s.superseded(t.generation) {
-		err = fmt.Errorf("generation %d of %s: %w, %d serves", t.generation, t.projection, projection.ErrSuperseded, s.generation)
+		err = fmt.Errorf("generation %d of %s: %w, %d serves", t.generation, t.Projection, projection.ErrSuperseded, s.generation)
 	}
 	return err
 }
@@ -140,7 +125,7 @@ func (s *store) recover(ctx context.Context, checkpoint string) error {
 	if _, err := s.write(ctx, s.engine(showRepairs), map[string]any{"key": checkpoint}); err != nil {
 		return err
 	}
-	for _, statement := range s.mend {
+	for _, statement := range s.Relink {
 		if _, err := s.write(ctx, statement, map[string]any{"prefix": s.prefix()}); err != nil {
 			return err
 		}
@@ -150,7 +135,7 @@ func (s *store) recover(ctx context.Context, checkpoint string) error {
 
 // Halt implements projection.Store.
 func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason string) error {
-	_, err := s.attempt(ctx, partition, false, func(t *tx) error {
+	_, err := s.attempt(ctx, partition, false, func(t *Tx) error {
 		cp, err := t.Checkpoint(ctx)
 		if err != nil {
 			return err
@@ -159,7 +144,7 @@ func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason st
 			return projection.ErrFenced
 		}
 		cp.Halted = reason
-		_, err = t.run(ctx, saveCheckpoint, checkpointParams(s.checkpointKey(partition), cp))
+		_, err = t.Run(ctx, saveCheckpoint, checkpointParams(s.checkpointKey(partition), cp))
 		return err
 	})
 	return classify(err)
@@ -167,7 +152,7 @@ func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason st
 
 // Checkpoints implements projection.ReadStore. It returns the sequences that readers see.
 func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, err error) {
-	rows, err := s.read(ctx, s.engine(selectCheckpoints), map[string]any{"prefix": s.prefix()})
+	rows, err := s.Read(ctx, s.engine(selectCheckpoints), map[string]any{"prefix": s.prefix()})
 	if err != nil {
 		return nil, err
 	}
@@ -202,15 +187,15 @@ func (s *store) Failed(ctx context.Context, q projection.FailedQuery) (list []pr
 	statement := selectFailed
 	params := map[string]any{"generation": s.generation, "after": number(q.After), "tenant": q.Tenant, "class": string(q.Class), "limit": q.Limit}
 	if q.Conversation != "" {
-		statement, params["key"] = selectFailedOf, s.key(events.ConversationID{Tenant: q.Tenant, ID: q.Conversation})
+		statement, params["key"] = selectFailedOf, s.Key(events.ConversationID{Tenant: q.Tenant, ID: q.Conversation})
 	}
-	rows, err := s.read(ctx, s.engine(statement), params)
+	rows, err := s.Read(ctx, s.engine(statement), params)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
 		v := &values{list: row}
-		f := projection.Failed{Projection: s.projection, Seq: v.seq()}
+		f := projection.Failed{Projection: s.Projection, Seq: v.seq()}
 		f.Conversation = events.ConversationID{Tenant: v.text(), ID: v.text()}
 		f.EventID, f.Type, f.Class, f.Reason = v.text(), v.text(), projection.Class(v.text()), v.text()
 		if v.err != nil {
@@ -224,7 +209,7 @@ func (s *store) Failed(ctx context.Context, q projection.FailedQuery) (list []pr
 
 // CountFailed implements projection.ReadStore.
 func (s *store) CountFailed(ctx context.Context) (map[projection.Class]int, error) {
-	rows, err := s.read(ctx, s.engine(countFailed), map[string]any{"generation": s.generation})
+	rows, err := s.Read(ctx, s.engine(countFailed), map[string]any{"generation": s.generation})
 	count := map[projection.Class]int{}
 	for _, row := range rows {
 		v := &values{list: row}
@@ -239,17 +224,17 @@ func (s *store) CountFailed(ctx context.Context) (map[projection.Class]int, erro
 func (s *store) Holders(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
 	var conversations, keys []string
 	for _, c := range claims {
-		conversations, keys = append(conversations, s.key(c.Conversation)), append(keys, s.digestKey(c.Key))
+		conversations, keys = append(conversations, s.Key(c.Conversation)), append(keys, s.digestKey(c.Key))
 	}
 	slices.Sort(conversations)
-	rows, err := s.read(ctx, s.holders, holdersOf(slices.Compact(conversations), keys))
+	rows, err := s.Read(ctx, s.holders, holdersOf(slices.Compact(conversations), keys))
 	if err != nil {
 		return nil, err
 	}
 	held, err := scanHolders(rows)
 	found := map[int]projection.Claim{}
 	for i, c := range claims {
-		conversation := s.key(c.Conversation)
+		conversation := s.Key(c.Conversation)
 		h, ok := held[holder{conversation, s.digestKey(c.Key)}]
 		if tombstone, deleted := held[holder{conversation, ""}]; deleted {
 			h, ok = tombstone, true
@@ -288,7 +273,7 @@ func scanHolders(rows [][]any) (map[holder]projection.Claim, error) {
 
 // hashes yields the hash of each conversation, by tenant and id.
 func (s *store) hashes(ctx context.Context, hash func(context.Context, events.ConversationID) (projection.ConversationHash, error), yield func(projection.ConversationHash) error) error {
-	rows, err := s.read(ctx, "MATCH (c:"+s.conversation+") WHERE c.key STARTS WITH $prefix RETURN c.tenant, c.id", map[string]any{"prefix": s.prefix()})
+	rows, err := s.Read(ctx, "MATCH (c:"+s.Conversation+") WHERE c.key STARTS WITH $prefix RETURN c.tenant, c.id", map[string]any{"prefix": s.prefix()})
 	if err != nil {
 		return err
 	}

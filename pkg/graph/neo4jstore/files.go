@@ -11,33 +11,37 @@ import (
 )
 
 // Files is the read model "files" in Neo4j.
-type Files struct{ store }
+type Files struct{ *Store[*graph.FilesUnit] }
 
 var _ graph.FilesStore = (*Files)(nil)
+
+// FilesCodec is the read model "files".
+var FilesCodec = Codec[*graph.FilesUnit]{
+	Layout: filesLayout,
+	Begin:  func(t *Tx) Work[*graph.FilesUnit] { return &filesTx{Tx: t} },
+	Hash: func(ctx context.Context, s *Store[*graph.FilesUnit], id events.ConversationID) (projection.ConversationHash, error) {
+		return (&Files{s}).hash(ctx, id)
+	},
+}
 
 // OpenFiles connects to write one generation of the read model, and makes the schema. It
 // returns the errors of the package comment.
 func OpenFiles(ctx context.Context, c Config, generation int) (*Files, error) {
-	d, err := openWriter(ctx, c)
+	s, err := Open(ctx, c, generation, FilesCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Files{store{db: d, dialect: filesDialect, generation: generation}}, nil
+	return &Files{s}, nil
 }
 
 // OpenFilesReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenFilesReader(ctx context.Context, c Config, generation int) (*Files, error) {
-	d, err := openReader(ctx, c)
+	s, err := OpenReader(ctx, c, generation, FilesCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Files{store{db: d, dialect: filesDialect, generation: generation, reader: true}}, nil
-}
-
-// Update implements projection.Store.
-func (f *Files) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.FilesUnit]) error) error {
-	return f.transact(ctx, partition, func(t *tx) error { return fn(&filesTx{tx: t}) })
+	return &Files{s}, nil
 }
 
 const foundFiles = "MATCH (c:FilesConversation {key: $key}) MATCH (s:FilesSettled {key: c.checkpoint}) "
@@ -90,7 +94,7 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, q graph.Fil
 	if n <= 0 {
 		n = 200
 	}
-	params := map[string]any{"key": f.key(id), "last": number(cmp.Or(q.AsOf, graph.Latest)), "limit": n}
+	params := map[string]any{"key": f.Key(id), "last": number(cmp.Or(q.AsOf, graph.Latest)), "limit": n}
 	v, newest, err := f.current(ctx, params)
 	if errors.Is(err, errOvertaken) || err == nil && q.AsOf != 0 && q.AsOf < newest {
 		v, err = f.first(ctx, selectAccessesThen, params)
@@ -128,7 +132,7 @@ func (f *Files) current(ctx context.Context, params map[string]any) (v *values, 
 
 // first reads the first row of a statement; no values if there is none.
 func (f *Files) first(ctx context.Context, query string, params map[string]any) (*values, error) {
-	rows, err := f.read(ctx, query, params)
+	rows, err := f.Read(ctx, query, params)
 	if err != nil || len(rows) == 0 {
 		return &values{list: []any{}}, err
 	}
@@ -137,7 +141,7 @@ func (f *Files) first(ctx context.Context, query string, params map[string]any) 
 
 // LastSeq implements graph.FilesReader.
 func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, repairs uint64, err error) {
-	rows, err := f.read(ctx, selectFilesState, map[string]any{"key": f.key(id)})
+	rows, err := f.Read(ctx, selectFilesState, map[string]any{"key": f.Key(id)})
 	if err != nil || len(rows) == 0 {
 		return 0, 0, err
 	}
@@ -149,15 +153,10 @@ func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, rep
 	return valuesOf(newest).seq(), repairs, v.err
 }
 
-// Hashes implements projection.ReadStore.
-func (f *Files) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
-	return f.hashes(ctx, f.Hash, yield)
-}
-
-// Hash implements projection.ReadStore.
-func (f *Files) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+// hash implements Codec.Hash.
+func (f *Files) hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	rows, err := f.read(ctx, selectFilesForHash, map[string]any{"key": f.key(id)})
+	rows, err := f.Read(ctx, selectFilesForHash, map[string]any{"key": f.Key(id)})
 	if err != nil || len(rows) == 0 {
 		return h, err
 	}

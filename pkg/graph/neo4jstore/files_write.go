@@ -20,57 +20,56 @@ var (
 	waitingProps    = props{"key", "conversation", "tool_call_id"}
 )
 
-var filesDialect = dialect{
-	projection: "files", prefixed: "Files", conversation: "FilesConversation",
-	holders: lookForHolders("FilesConversation", "FilesEvent", "FilesEvent"),
-	others:  []string{selectFilesStates, selectWaiting, selectRevoked, revokeAccesses, countDown, selectPlaces},
-	writes: []piece{
-		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:FilesConversation "+props{"key", "generation", "checkpoint", "tenant", "id"}.create()+")"),
-		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:FilesConversation {key: r.key}) SET "+props{"cwd", "turn_count", "last_seq"}.set("c")),
-		tombstone("FilesConversation", ""),
-		newPiece("events", "UNWIND $in.rows AS r CREATE (:FilesEvent "+props{"conversation", "seq", "identity", "payload_key", "content_digest"}.create()+")"),
-		newPiece("metCalls", "UNWIND $in.rows AS key MATCH (t:TrackedCall {key: key}) DELETE t"),
-		newPiece("metResults", "UNWIND $in.rows AS key MATCH (e:EarlyResult {key: key}) DELETE e"),
-		newPiece("trackedCalls", "UNWIND $in.rows AS r CREATE (:TrackedCall "+slices.Concat(waitingProps, trackedProps).create()+")"),
-		newPiece("earlyResults", "UNWIND $in.rows AS r CREATE (:EarlyResult "+slices.Concat(waitingProps, earlyProps).create()+")"),
-		newPiece("ended", "UNWIND $in.rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.until = r.until, a.current = r.current"),
-		newPiece("paths", "UNWIND $in.rows AS r MERGE (f:File {key: r.key}) SET f.tenant = r.tenant, f.path = r.path"),
-		newPiece("accesses", "UNWIND $in.rows AS r CREATE (a:FileAccess "+accessProps.create()+`)
+var filesLayout = Layout{
+	Projection: "files", Conversation: "FilesConversation", Event: "FilesEvent", Payloads: []string{"FilesEvent"},
+	Statements: []string{selectFilesStates, selectWaiting, selectRevoked, revokeAccesses, countDown, selectPlaces},
+	Writes: []Piece{
+		NewConversations("FilesConversation"),
+		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:FilesConversation {key: r.key}) SET "+props{"cwd", "turn_count", "last_seq"}.set("c")),
+		Tombstone("FilesConversation", ""),
+		Events("FilesEvent"),
+		NewPiece("metCalls", "UNWIND $in.rows AS key MATCH (t:TrackedCall {key: key}) DELETE t"),
+		NewPiece("metResults", "UNWIND $in.rows AS key MATCH (e:EarlyResult {key: key}) DELETE e"),
+		NewPiece("trackedCalls", "UNWIND $in.rows AS r CREATE (:TrackedCall "+slices.Concat(waitingProps, trackedProps).create()+")"),
+		NewPiece("earlyResults", "UNWIND $in.rows AS r CREATE (:EarlyResult "+slices.Concat(waitingProps, earlyProps).create()+")"),
+		NewPiece("ended", "UNWIND $in.rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.until = r.until, a.current = r.current"),
+		NewPiece("paths", "UNWIND $in.rows AS r MERGE (f:File {key: r.key}) SET f.tenant = r.tenant, f.path = r.path"),
+		NewPiece("accesses", "UNWIND $in.rows AS r CREATE (a:FileAccess "+accessProps.create()+`)
 			WITH a, r MATCH (f:File {key: r.file}) CREATE (a)-[:OF_FILE]->(f)`),
-		fail("Files"),
 	},
-	tidy: []piece{
-		newPiece("revoked", "UNWIND $in.rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.current = null"),
+	Tidy: []Piece{
+		NewPiece("revoked", "UNWIND $in.rows AS r MATCH (a:FileAccess {conversation: r.conversation, at: r.at}) SET a.current = null"),
 	},
-	sweeps: []string{
+	Sweeps: []string{
 		`MATCH (a:FileAccess) WHERE a.conversation = $key AND a.at IS NOT NULL
 			MATCH (a)-[x:OF_FILE]->(f:File) WITH x, f LIMIT $limit WITH collect(x) AS links, collect(DISTINCT f) AS files
 			CALL (links) { UNWIND links AS x DELETE x }
 			CALL (files) { UNWIND files AS f SET f.path = f.path WITH f WHERE NOT EXISTS { (f)<-[:OF_FILE]-() } DELETE f }
 			RETURN size(links)`,
-		empty("FileAccess", "at"), "MATCH (n:TrackedCall {conversation: $key}) WITH n LIMIT $limit DELETE n RETURN count(*)",
-		"MATCH (n:EarlyResult {conversation: $key}) WITH n LIMIT $limit DELETE n RETURN count(*)", empty("FilesEvent", "seq"),
+		Empty("FileAccess", "at"), "MATCH (n:TrackedCall {conversation: $key}) WITH n LIMIT $limit DELETE n RETURN count(*)",
+		"MATCH (n:EarlyResult {conversation: $key}) WITH n LIMIT $limit DELETE n RETURN count(*)", Empty("FilesEvent", "seq"),
 	},
+	Nodes: []Nodes{{"FilesEvent", bySeq}, {"FileAccess", []string{"at"}}, {Label: "File"}, {Label: "TrackedCall"}, {Label: "EarlyResult"}},
 }
 
-type filesTx struct{ *tx }
+type filesTx struct{ *Tx }
 
 var selectFilesStates = "UNWIND $in.keys AS key MATCH (c:FilesConversation {key: key}) RETURN " + filesStateProps.list("c")
 
-// Load implements projection.Tx.
+// Load implements Work.
 func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.FilesUnit, error) {
 	u := graph.NewFilesUnit()
 	var keys []string
 	for _, e := range list {
 		if id := e.Conversation(); u.States[id] == nil {
 			u.States[id] = &graph.FilesState{ID: id}
-			keys = append(keys, t.key(id))
+			keys = append(keys, t.Key(id))
 		}
 	}
 	if len(keys) == 0 {
 		return u, nil
 	}
-	rows, err := t.run(ctx, selectFilesStates, in("keys", keys))
+	rows, err := t.Run(ctx, selectFilesStates, In("keys", keys))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +113,7 @@ func (t *filesTx) loadWaiting(ctx context.Context, u *graph.FilesUnit, list []*e
 	if len(refs) == 0 {
 		return nil
 	}
-	rows, err := t.run(ctx, selectWaiting, map[string]any{"in": map[string]any{"calls": calls, "results": results}})
+	rows, err := t.Run(ctx, selectWaiting, map[string]any{"in": map[string]any{"calls": calls, "results": results}})
 	if err != nil {
 		return err
 	}
@@ -149,10 +148,10 @@ func (s *store) waitingKey(ref graph.CallRef) string {
 	return s.keyIn(ref.Conversation, events.ToolCallKey(ref.ToolCallID))
 }
 
-// Save implements projection.Tx.
+// Save implements Work.
 func (t *filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
 	t.saveStates(u)
-	t.addEvents(func(id events.ConversationID) bool {
+	t.AddEvents(func(id events.ConversationID) bool {
 		s := u.States[id]
 		return s != nil && s.DeletedSeq == 0
 	})
@@ -172,17 +171,16 @@ func (t *filesTx) saveStates(u *graph.FilesUnit) {
 	}
 	slices.SortFunc(list, func(a, b *graph.FilesState) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
 	for _, s := range list {
-		key := t.key(s.ID)
+		key := t.Key(s.ID)
 		if s.Key == 0 {
-			t.add("conversations", row{"key": key, "generation": t.generation, "checkpoint": t.checkpointKey(t.partition), "tenant": s.ID.Tenant, "id": s.ID.ID})
+			t.Add("conversations", t.NewConversation(s.ID))
 		}
-		moved := row{"key": key, "last_seq": number(s.LastSeq)}
+		moved := Row{"key": key, "last_seq": number(s.LastSeq)}
 		moved.text("cwd", s.Cwd)
 		moved.count("turn_count", s.TurnCount)
-		t.add("moved", moved)
+		t.Add("moved", moved)
 		if s.DeletedSeq != 0 {
-			t.add("deleted", row{"key": key, "seq": number(s.DeletedSeq)})
-			t.sweeping = true
+			t.Delete(s.ID, s.DeletedSeq)
 		}
 	}
 }
@@ -190,13 +188,13 @@ func (t *filesTx) saveStates(u *graph.FilesUnit) {
 // saveWaiting stores rows that wait for a later batch, and deletes those that no longer wait.
 func (t *filesTx) saveWaiting(u *graph.FilesUnit) {
 	for _, ref := range u.Calls.Met() {
-		t.add("metCalls", t.waitingKey(ref))
+		t.Add("metCalls", t.waitingKey(ref))
 	}
 	for _, ref := range u.Early.Met() {
-		t.add("metResults", t.waitingKey(ref))
+		t.Add("metResults", t.waitingKey(ref))
 	}
-	waits := func(ref graph.CallRef, seq uint64) row {
-		return row{"key": t.waitingKey(ref), "conversation": t.key(ref.Conversation), "tool_call_id": ref.ToolCallID, "seq": number(seq)}
+	waits := func(ref graph.CallRef, seq uint64) Row {
+		return Row{"key": t.waitingKey(ref), "conversation": t.Key(ref.Conversation), "tool_call_id": ref.ToolCallID, "seq": number(seq)}
 	}
 	for _, ref := range u.Calls.New() {
 		c := u.Calls.Row(ref)
@@ -205,7 +203,7 @@ func (t *filesTx) saveWaiting(u *graph.FilesUnit) {
 		r.text("arguments", c.Arguments)
 		r.text("cwd", c.Cwd)
 		r.count("turn", c.Turn)
-		t.add("trackedCalls", r)
+		t.Add("trackedCalls", r)
 	}
 	for _, ref := range u.Early.New() {
 		e := u.Early.Row(ref)
@@ -216,7 +214,7 @@ func (t *filesTx) saveWaiting(u *graph.FilesUnit) {
 			raw, _ := json.Marshal(e.Files) // of texts
 			r["files"] = string(raw)
 		}
-		t.add("earlyResults", r)
+		t.Add("earlyResults", r)
 	}
 }
 
@@ -239,24 +237,24 @@ func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, 
 	}
 	calls := make([]any, len(list))
 	for i, r := range list {
-		calls[i] = row{"conversation": t.key(r.State.ID), "seq": number(r.Row.Call), "by": number(r.Row.Seq)}
+		calls[i] = Row{"conversation": t.Key(r.State.ID), "seq": number(r.Row.Call), "by": number(r.Row.Seq)}
 	}
-	found, err := t.run(ctx, selectRevoked, in("calls", calls))
+	found, err := t.Run(ctx, selectRevoked, In("calls", calls))
 	if err != nil || len(found) == 0 {
 		return err
 	}
 	var rows []any
-	places := map[string]row{}
+	places := map[string]Row{}
 	for _, one := range found {
 		v := &values{list: one}
 		conversation, at, place, count, current, by := v.text(), v.seq(), v.text(), v.int(), v.flag(), v.seq()
 		if v.err != nil {
 			return v.err
 		}
-		rows = append(rows, row{"conversation": conversation, "at": number(at), "by": number(by)})
+		rows = append(rows, Row{"conversation": conversation, "at": number(at), "by": number(by)})
 		p := places[place]
 		if p == nil {
-			p = row{"place": place, "revoked": 0}
+			p = Row{"place": place, "revoked": 0}
 			places[place] = p
 		}
 		p["revoked"] = p["revoked"].(int) + 1
@@ -265,14 +263,14 @@ func (t *filesTx) revoke(ctx context.Context, list []graph.Of[graph.FilesState, 
 		}
 	}
 	t.after["revoked"] = rows
-	if _, err := t.run(ctx, revokeAccesses, in("rows", rows)); err != nil {
+	if _, err := t.Run(ctx, revokeAccesses, In("rows", rows)); err != nil {
 		return err
 	}
 	sorted := make([]any, 0, len(places))
 	for _, place := range slices.Sorted(maps.Keys(places)) {
 		sorted = append(sorted, places[place])
 	}
-	_, err = t.run(ctx, countDown, in("places", sorted))
+	_, err = t.Run(ctx, countDown, In("places", sorted))
 	return err
 }
 
@@ -300,7 +298,7 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 			newest[at[i]] = i
 		}
 	}
-	found, err := t.run(ctx, selectPlaces, in("places", order))
+	found, err := t.Run(ctx, selectPlaces, In("places", order))
 	if err != nil {
 		return err
 	}
@@ -311,7 +309,7 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 		if v.err != nil {
 			return v.err
 		}
-		r := row{"conversation": conversation, "at": number(where)}
+		r := Row{"conversation": conversation, "at": number(where)}
 		if !superseded[p] {
 			superseded[p] = true
 			counts[p] += count
@@ -319,24 +317,24 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 		} else if until != nil { // readers that still find it see that it has ended
 			r["until"] = *until
 		}
-		t.add("ended", r)
+		t.Add("ended", r)
 	}
-	paths := map[string]row{}
+	paths := map[string]Row{}
 	for i := range list {
 		t.saveAccess(&list[i], at[i], counts[at[i]], newest, i, paths)
 	}
 	for _, key := range slices.Sorted(maps.Keys(paths)) { // sorted, so that concurrent writers lock in the same order
-		t.add("paths", paths[key])
+		t.Add("paths", paths[key])
 	}
 	return nil
 }
 
-func (t *filesTx) saveAccess(of *graph.Of[graph.FilesState, graph.NewAccess], where string, count int, newest map[string]int, i int, paths map[string]row) {
+func (t *filesTx) saveAccess(of *graph.Of[graph.FilesState, graph.NewAccess], where string, count int, newest map[string]int, i int, paths map[string]Row) {
 	a, id := &of.Row, of.State.ID
 	file := t.tenantKey(id.Tenant) + "/" + a.Path
-	paths[file] = row{"key": file, "tenant": id.Tenant, "path": a.Path}
-	r := row{
-		"conversation": t.key(id), "tenant": id.Tenant, "conversation_id": id.ID, "file": file,
+	paths[file] = Row{"key": file, "tenant": id.Tenant, "path": a.Path}
+	r := Row{
+		"conversation": t.Key(id), "tenant": id.Tenant, "conversation_id": id.ID, "file": file,
 		"at": place(a.Seq, a.Rank), "seq": number(a.Seq), "rank": a.Rank, "path": a.Path, "kind": string(a.Kind), "tool": a.Tool, "count": count,
 	}
 	r.count("turn", a.Turn)
@@ -349,7 +347,7 @@ func (t *filesTx) saveAccess(of *graph.Of[graph.FilesState, graph.NewAccess], wh
 	if last, ok := newest[where]; ok && last == i {
 		r["current"] = r["at"]
 	}
-	t.add("accesses", r)
+	t.Add("accesses", r)
 }
 
 // placeOf is the key of a path and kind in a conversation.

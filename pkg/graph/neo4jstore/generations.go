@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 
@@ -20,17 +19,21 @@ const firstForeign = 1 << 31
 // per projection, for example (:GraphServing), records which generation serves and which
 // were discarded, so that one transaction decides. Any number of processes may use it at
 // once.
-type Generations struct{ *db }
+type Generations struct {
+	*db
+	layouts []Layout
+}
 
 var _ projection.Generations = (*Generations)(nil)
 
-// OpenGenerations connects. It also works on an empty database.
-func OpenGenerations(ctx context.Context, c Config) (*Generations, error) {
+// OpenGenerations connects. It also works on an empty database. It manages the read models of mneme
+// and those whose layouts it is given.
+func OpenGenerations(ctx context.Context, c Config, others ...Layout) (*Generations, error) {
 	d, err := open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return &Generations{d}, nil
+	return &Generations{d, append(ours(), others...)}, nil
 }
 
 // Close implements projection.Generations.
@@ -82,11 +85,6 @@ func (s *serving) superseded(generation int) bool {
 	return generation < s.generation || generation <= s.discarded && generation != s.generation
 }
 
-// labelled puts the labels of a projection into a statement.
-func labelled(name, statement string) string {
-	return strings.ReplaceAll(statement, "$Engine", strings.ToUpper(name[:1])+name[1:])
-}
-
 // change runs a change of the node of a projection in one transaction.
 func (g *Generations) change(ctx context.Context, name string, change func(*serving) error) error {
 	err := g.inTransaction(ctx, g.WriteTimeout, func(tx neo4j.ManagedTransaction) error {
@@ -112,7 +110,7 @@ func (g *Generations) change(ctx context.Context, name string, change func(*serv
 
 // Builds implements projection.Generations.
 func (g *Generations) Builds(ctx context.Context, name string) (projection.Builds, error) {
-	rows, err := g.read(ctx, labelled(name, selectServing), map[string]any{"key": name})
+	rows, err := g.Read(ctx, labelled(name, selectServing), map[string]any{"key": name})
 	if err != nil {
 		return projection.Builds{}, err
 	}
@@ -120,7 +118,7 @@ func (g *Generations) Builds(ctx context.Context, name string) (projection.Build
 	if err != nil {
 		return projection.Builds{}, err
 	}
-	if rows, err = g.read(ctx, labelled(name, selectGenerations), map[string]any{"foreign": firstForeign}); err != nil {
+	if rows, err = g.Read(ctx, labelled(name, selectGenerations), map[string]any{"foreign": firstForeign}); err != nil {
 		return projection.Builds{}, err
 	}
 	b := projection.Builds{Serving: s.generation, Others: s.discarding, Last: max(s.generation, s.discarded)}
@@ -154,6 +152,10 @@ func (g *Generations) Supersede(ctx context.Context, name string, from, to int) 
 // Discard implements projection.Generations. It deletes the checkpoints first, so that
 // nobody can write and readers can tell that rows may be missing.
 func (g *Generations) Discard(ctx context.Context, name string, generation int) error {
+	i := slices.IndexFunc(g.layouts, func(l Layout) bool { return l.Projection == name })
+	if i < 0 {
+		return fmt.Errorf("discard generation %d of %s: its layout is unknown; pass it to OpenGenerations", generation, name)
+	}
 	err := g.change(ctx, name, func(s *serving) error {
 		if s.generation == generation {
 			return fmt.Errorf("discard generation %d of %s: %w", generation, name, projection.ErrServing)
@@ -167,7 +169,7 @@ func (g *Generations) Discard(ctx context.Context, name string, generation int) 
 	if err != nil {
 		return err
 	}
-	if err := g.remove(ctx, name, generation, gentle); err != nil {
+	if err := g.remove(ctx, g.layouts[i], generation, gentle); err != nil {
 		return err
 	}
 	return g.change(ctx, name, func(s *serving) error {
@@ -178,6 +180,6 @@ func (g *Generations) Discard(ctx context.Context, name string, generation int) 
 
 // Checkpoints implements projection.Generations.
 func (g *Generations) Checkpoints(ctx context.Context, name string, generation int) ([]projection.Checkpoint, error) {
-	s := &store{db: g.db, dialect: dialect{projection: name, prefixed: labelled(name, "$Engine")}, generation: generation, reader: true}
+	s := &store{db: g.db, dialect: dialect{Layout: Layout{Projection: name}}, generation: generation, reader: true}
 	return s.Checkpoints(ctx)
 }

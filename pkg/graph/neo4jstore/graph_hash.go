@@ -30,10 +30,10 @@ var (
 	selectMoreCondensations = reading(condensations.between(nil, true, condensedProps.list("n")))
 )
 
-// Hash implements projection.ReadStore.
-func (g *Graph) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+// hash implements Codec.Hash.
+func (g *Graph) hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
-	rows, err := g.read(ctx, selectForHash, map[string]any{"key": g.key(id), "from": 0, "limit": hashPage})
+	rows, err := g.Read(ctx, selectForHash, map[string]any{"key": g.Key(id), "from": 0, "limit": hashPage})
 	if err != nil || len(rows) == 0 {
 		return h, err
 	}

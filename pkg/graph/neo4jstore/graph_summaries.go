@@ -135,7 +135,7 @@ func (g *Graph) summariesAt(ctx context.Context, id events.ConversationID, seqs 
 	for i, seq := range seqs {
 		wanted[i] = number(seq)
 	}
-	params := in("seqs", wanted)
+	params := In("seqs", wanted)
 	params["last"] = number(asOf)
 	v, err := g.of(ctx, id, selectSummaries, params)
 	if err != nil {
@@ -180,7 +180,7 @@ func (g *Graph) Condensations(ctx context.Context, id events.ConversationID, ref
 		}
 	}
 	slices.Sort(calls)
-	params := in("calls", slices.Compact(calls))
+	params := In("calls", slices.Compact(calls))
 	params["last"] = number(asOf)
 	v, err := g.of(ctx, id, selectCondensed, params)
 	if err != nil {
@@ -220,7 +220,7 @@ func (t *graphTx) lookUp(ctx context.Context, u *graph.Unit, lookups map[events.
 			return nil
 		}
 		slices.Sort(keys)
-		rows, err := t.run(ctx, statement, in("keys", slices.Compact(keys)))
+		rows, err := t.Run(ctx, statement, In("keys", slices.Compact(keys)))
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (t *graphTx) saveSummaries(u *graph.Unit) {
 	for i := range u.Summaries {
 		s, n := u.Summaries[i].State, &u.Summaries[i].Row
 		ledger, _ := json.Marshal(s.Ledger.Levels) // of numbers
-		r := make(row, maxColumns)
+		r := make(Row, maxColumns)
 		r["id"], r["level"], r["ledger"] = n.SummaryID, n.Level, string(ledger)
 		head(r, &n.Position, &n.Origin)
 		r["first_seq"], r["last_seq"] = number(n.FirstSeq), number(n.LastSeq)
@@ -275,7 +275,7 @@ func (t *graphTx) saveSummaries(u *graph.Unit) {
 		for _, child := range n.Children {
 			if !linked[child] {
 				linked[child] = true
-				t.add("children", row{"parent": key, "child": t.payloadKey(s.ID, events.SummaryKey(child))})
+				t.Add("children", Row{"parent": key, "child": t.payloadKey(s.ID, events.SummaryKey(child))})
 			}
 		}
 		t.save("summaries", r, s, n.Seq, n.Time)
@@ -285,7 +285,7 @@ func (t *graphTx) saveSummaries(u *graph.Unit) {
 func (t *graphTx) saveCondensed(u *graph.Unit) {
 	for i := range u.Condensed {
 		s, c := u.Condensed[i].State, &u.Condensed[i].Row
-		r := make(row, maxColumns)
+		r := make(Row, maxColumns)
 		r["tool_call_id"], r["result"] = c.ToolCallID, t.payloadKey(s.ID, events.ToolResultKey(c.ToolCallID))
 		head(r, &c.Position, &c.Origin)
 		r.body("content", "content_bytes", "char_count", "content_hash", &c.Content)

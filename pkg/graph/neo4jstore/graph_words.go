@@ -72,15 +72,15 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 		return nil, nil
 	}
 	if q.Fresh {
-		if _, err := g.read(ctx, awaitWords, nil); err != nil {
+		if _, err := g.Read(ctx, awaitWords, nil); err != nil {
 			return nil, err
 		}
 	}
 	params := map[string]any{"query": g.searchFor(tenant, terms), "limit": graph.MaxMatches, "listed": g.tenantKey(tenant), "except": ""}
 	if q.Except != "" {
-		params["limit"], params["except"] = graph.MaxMatches+excepted, g.key(events.ConversationID{Tenant: tenant, ID: q.Except})
+		params["limit"], params["except"] = graph.MaxMatches+excepted, g.Key(events.ConversationID{Tenant: tenant, ID: q.Except})
 	}
-	rows, err := g.read(ctx, selectMatches, params)
+	rows, err := g.Read(ctx, selectMatches, params)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,9 @@ func (g *Graph) candidates(ctx context.Context, tenant string, shortlist []graph
 		}
 		asked[i], place[s.Key] = []any{s.Key, seqs}, i
 	}
-	params := in("rows", asked)
+	params := In("rows", asked)
 	params["listed"], params["within"], params["opening"] = g.tenantKey(tenant), graph.OpeningWithin, graph.MaxOpening
-	rows, err := g.read(ctx, selectCandidates, params)
+	rows, err := g.Read(ctx, selectCandidates, params)
 	if err != nil {
 		return nil, err
 	}

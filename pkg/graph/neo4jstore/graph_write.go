@@ -52,65 +52,63 @@ func stored(own ...props) string {
 	return slices.Concat(ownerProps, claimProps, slices.Concat(own...)).create()
 }
 
-var graphDialect = dialect{
-	projection: "graph", prefixed: "Graph", conversation: "Conversation",
-	holders: lookForHolders("Conversation", "GraphEvent", "Message", "ToolCall", "ToolResult", "Summary"),
-	others:  []string{selectStates, selectRanges, selectReturned},
-	writes: []piece{
-		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:Conversation "+
-			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "listed", "first_seq"}, movedProps, describedProps).create()+")"),
-		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+movedProps.set("c")),
-		newPiece("described", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+describedProps.set("c")),
-		tombstone("Conversation", ` REMOVE c.listed, c.ledger
+var graphLayout = Layout{
+	Projection: "graph", Conversation: "Conversation", Event: "GraphEvent", Payloads: []string{"Message", "ToolCall", "ToolResult", "Summary"},
+	Statements: []string{selectStates, selectRanges, selectReturned},
+	Writes: []Piece{
+		NewConversations("Conversation", slices.Concat(props{"listed", "first_seq"}, movedProps, describedProps)...),
+		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+movedProps.set("c")),
+		NewPiece("described", "UNWIND $in.rows AS r MATCH (c:Conversation {key: r.key}) SET "+describedProps.set("c")),
+		Tombstone("Conversation", ` REMOVE c.listed, c.ledger
 			WITH c MATCH (:Conversation)-[h:HAS_BRANCH]->(c) DELETE h`),
-		newPiece("ended", "UNWIND $in.rows AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"),
-		newPiece("versions", "UNWIND $in.rows AS r CREATE (v:Version:GraphEvent "+stored(versionProps)+`)
+		NewPiece("ended", "UNWIND $in.rows AS r MATCH (v:Version {conversation: r.key, seq: r.seq}) SET v.ended = r.ended"),
+		NewPiece("versions", "UNWIND $in.rows AS r CREATE (v:Version:GraphEvent "+stored(versionProps)+`)
 			WITH v, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_VERSION]->(v)`),
-		newPiece("messages", "UNWIND $in.rows AS r CREATE (m:Message:GraphEvent "+stored(messageProps, bagProps, props{"begins_turn"})+`)
+		NewPiece("messages", "UNWIND $in.rows AS r CREATE (m:Message:GraphEvent "+stored(messageProps, bagProps, props{"begins_turn"})+`)
 			WITH m, r MATCH (c:Conversation {key: r.conversation}) CREATE (c)-[:HAS_MESSAGE]->(m)`),
-		newPiece("scopes", "UNWIND $in.rows AS r MERGE (s:Scope {key: r.key}) SET "+props{"tenant", "file", "start_line", "end_line", "name"}.set("s")),
-		newPiece("references", "UNWIND $in.rows AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope})"+
+		NewPiece("scopes", "UNWIND $in.rows AS r MERGE (s:Scope {key: r.key}) SET "+props{"tenant", "file", "start_line", "end_line", "name"}.set("s")),
+		NewPiece("references", "UNWIND $in.rows AS r MATCH (m:Message {payload_key: r.message}) MATCH (s:Scope {key: r.scope})"+
 			" CREATE (m)-[:REFERENCES_CODE "+props{"conversation", "seq", "about", "symbol"}.create()+"]->(s)"),
 		// Children whose parent is in this batch (most of them), or may be stored.
-		newPiece("calls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps)+`)
+		NewPiece("calls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps)+`)
 			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t)`),
-		newPiece("lateCalls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps, props{"awaits"})+`)
+		NewPiece("lateCalls", "UNWIND $in.rows AS r CREATE (t:ToolCall:GraphEvent "+stored(callProps, outcomeProps, props{"awaits"})+`)
 			WITH t, r MATCH (m:Message {payload_key: r.message}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null`),
-		newPiece("results", "UNWIND $in.rows AS r CREATE (x:ToolResult:GraphEvent "+stored(resultProps)+`)
+		NewPiece("results", "UNWIND $in.rows AS r CREATE (x:ToolResult:GraphEvent "+stored(resultProps)+`)
 			WITH x, r MATCH (t:ToolCall {payload_key: r.call}) CREATE (t)-[:HAS_RESULT]->(x)`),
-		newPiece("lateResults", "UNWIND $in.rows AS r CREATE (x:ToolResult:GraphEvent "+stored(resultProps, props{"awaits"})+`)
+		NewPiece("lateResults", "UNWIND $in.rows AS r CREATE (x:ToolResult:GraphEvent "+stored(resultProps, props{"awaits"})+`)
 			WITH x, r MATCH (t:ToolCall {payload_key: r.call}) CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = r.success, t.duration_ms = r.duration_ms`),
-		newPiece("messageKeys", "UNWIND $in.rows AS key MATCH (t:ToolCall {awaits: key}) MATCH (m:Message {payload_key: key}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null"),
-		newPiece("callKeys", `UNWIND $in.rows AS r MATCH (x:ToolResult {awaits: r.key}) MATCH (t:ToolCall {payload_key: r.key})
+		NewPiece("messageKeys", "UNWIND $in.rows AS key MATCH (t:ToolCall {awaits: key}) MATCH (m:Message {payload_key: key}) CREATE (m)-[:HAS_TOOL_CALL]->(t) SET t.awaits = null"),
+		NewPiece("callKeys", `UNWIND $in.rows AS r MATCH (x:ToolResult {awaits: r.key}) MATCH (t:ToolCall {payload_key: r.key})
 			CREATE (t)-[:HAS_RESULT]->(x) SET x.awaits = null, t.success = x.success, t.duration_ms = x.duration_ms`),
-		newPiece("summaries", "UNWIND $in.rows AS r CREATE (s:Summary:GraphEvent "+stored(summaryProps)+`)
+		NewPiece("summaries", "UNWIND $in.rows AS r CREATE (s:Summary:GraphEvent "+stored(summaryProps)+`)
 			WITH s, r MATCH (c:Conversation {key: r.conversation}) SET c.ledger = r.ledger CREATE (c)-[:HAS_SUMMARY]->(s)`),
-		newPiece("children", "UNWIND $in.rows AS r MATCH (s:Summary {payload_key: r.parent}) MATCH (n:Summary {payload_key: r.child}) CREATE (s)-[:CONSOLIDATES]->(n)"),
-		newPiece("condensed", "UNWIND $in.rows AS r CREATE (d:Condensed:GraphEvent "+stored(condensedProps)+`)
+		NewPiece("children", "UNWIND $in.rows AS r MATCH (s:Summary {payload_key: r.parent}) MATCH (n:Summary {payload_key: r.child}) CREATE (s)-[:CONSOLIDATES]->(n)"),
+		NewPiece("condensed", "UNWIND $in.rows AS r CREATE (d:Condensed:GraphEvent "+stored(condensedProps)+`)
 			WITH d, r MATCH (x:ToolResult {payload_key: r.result}) CREATE (x)-[:CONDENSED_TO]->(d)`),
-		fail("Graph"),
 	},
-	link: `CALL () {
+	Link: `CALL () {
 			UNWIND $in.branches AS key MATCH (b:Conversation {key: key})
 			OPTIONAL MATCH (old:Conversation)-[h:HAS_BRANCH]->(b) WHERE old.key <> b.branch_of DELETE h
 			WITH DISTINCT b MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null
 		} CALL () {
 			UNWIND $in.parents AS key MATCH (b:Conversation {awaits: key}) MATCH (p:Conversation {key: key}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null
 		}`,
-	mend: []string{"MATCH (b:Conversation) WHERE b.awaits STARTS WITH $prefix MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null"},
-	sweeps: []string{
+	Relink: []string{"MATCH (b:Conversation) WHERE b.awaits STARTS WITH $prefix MATCH (p:Conversation {key: b.awaits}) MERGE (p)-[:HAS_BRANCH]->(b) SET b.awaits = null"},
+	Sweeps: []string{
 		`MATCH (m:Message) USING INDEX SEEK m:Message(conversation, seq) WHERE m.conversation = $key AND m.seq IS NOT NULL
 			MATCH (m)-[x:REFERENCES_CODE]->(s:Scope) WITH x, s LIMIT $limit WITH collect(x) AS links, collect(DISTINCT s) AS scopes
 			CALL (links) { UNWIND links AS x DELETE x }
 			CALL (scopes) { UNWIND scopes AS s SET s.file = s.file WITH s WHERE NOT EXISTS { (s)<-[:REFERENCES_CODE]-() } DELETE s }
 			RETURN size(links)`,
-		empty("Condensed", "seq"), empty("Summary", "seq"), empty("ToolResult", "seq"), empty("ToolCall", "seq"), empty("Message", "seq"), empty("Version", "seq"),
+		Empty("Condensed", "seq"), Empty("Summary", "seq"), Empty("ToolResult", "seq"), Empty("ToolCall", "seq"), Empty("Message", "seq"), Empty("Version", "seq"),
 	},
+	Nodes: []Nodes{{"Condensed", bySeq}, {"Summary", bySeq}, {"ToolResult", bySeq}, {"ToolCall", bySeq}, {"Message", bySeq}, {"Version", bySeq}, {Label: "Scope"}},
 }
 
 var selectStates = "UNWIND $in.keys AS key MATCH (c:Conversation {key: key}) RETURN " + slices.Concat(conversationProps, props{"ledger"}).list("c")
 
-// Load implements projection.Tx.
+// Load implements Work.
 func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Unit, error) {
 	u := graph.NewUnit()
 	var keys []string
@@ -118,13 +116,13 @@ func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Uni
 		id := e.Conversation()
 		if u.States[id] == nil {
 			u.States[id] = &graph.State{}
-			keys = append(keys, t.key(id))
+			keys = append(keys, t.Key(id))
 		}
 	}
 	if len(keys) == 0 {
 		return u, nil
 	}
-	rows, err := t.run(ctx, selectStates, in("keys", keys))
+	rows, err := t.Run(ctx, selectStates, In("keys", keys))
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +145,7 @@ type stamp struct {
 	updated string // UpdatedAt
 }
 
-// Save implements projection.Tx.
+// Save implements Work.
 func (t *graphTx) Save(_ context.Context, u *graph.Unit) error {
 	list := make([]*graph.State, 0, len(u.States))
 	for _, s := range u.States {
@@ -174,12 +172,12 @@ func (t *graphTx) Save(_ context.Context, u *graph.Unit) error {
 }
 
 func (t *graphTx) saveState(s *graph.State, current map[*graph.State]uint64) {
-	key := t.key(s.ID)
+	key := t.Key(s.ID)
 	version, described := current[s]
 	if !described {
 		version = t.loaded[s.ID].version
 	}
-	r := row{"key": key, "version_seq": number(version), "last_seq": number(s.LastSeq)}
+	r := Row{"key": key, "version_seq": number(version), "last_seq": number(s.LastSeq)}
 	r.text("created_at", s.CreatedAt)
 	r.text("updated_at", s.UpdatedAt)
 	r.count("message_count", s.MessageCount)
@@ -194,29 +192,28 @@ func (t *graphTx) saveState(s *graph.State, current map[*graph.State]uint64) {
 		describe(r, &s.Description)
 		r.text("words", t.words(s.ID.Tenant, graph.TitleWords(s.Title)))
 		if s.BranchedFrom != nil {
-			parent := t.key(events.ConversationID{Tenant: s.ID.Tenant, ID: s.BranchedFrom.ConversationID})
+			parent := t.Key(events.ConversationID{Tenant: s.ID.Tenant, ID: s.BranchedFrom.ConversationID})
 			r["branch_of"], r["awaits"] = parent, parent
 			t.after["branches"] = append(t.after["branches"], key)
 		}
 	}
 	if s.Key == 0 {
-		r["generation"], r["checkpoint"] = t.generation, t.checkpointKey(t.partition)
-		r["tenant"], r["id"], r["listed"], r["first_seq"] = s.ID.Tenant, s.ID.ID, t.tenantKey(s.ID.Tenant), number(s.FirstSeq)
-		t.add("conversations", r)
+		maps.Copy(r, t.NewConversation(s.ID))
+		r["listed"], r["first_seq"] = t.tenantKey(s.ID.Tenant), number(s.FirstSeq)
+		t.Add("conversations", r)
 		t.after["parents"] = append(t.after["parents"], key)
 	} else {
-		t.add("moved", r)
+		t.Add("moved", r)
 		if described {
-			t.add("described", r)
+			t.Add("described", r)
 		}
 	}
 	if s.DeletedSeq != 0 {
-		t.add("deleted", row{"key": key, "seq": number(s.DeletedSeq)})
-		t.sweeping = true
+		t.Delete(s.ID, s.DeletedSeq)
 	}
 }
 
-func describe(r row, d *graph.Description) {
+func describe(r Row, d *graph.Description) {
 	r.text("title", d.Title)
 	r.text("status", d.Status)
 	r.text("agent", d.Agent)
@@ -239,10 +236,10 @@ func (t *graphTx) saveVersions(u *graph.Unit) map[*graph.State]uint64 {
 	current := map[*graph.State]uint64{}
 	for _, v := range u.Versions {
 		if before := t.loaded[v.State.ID].version; current[v.State] == 0 && v.State.Ended && before != 0 {
-			t.add("ended", row{"key": t.key(v.State.ID), "seq": number(before), "ended": number(v.Row.Seq)})
+			t.Add("ended", Row{"key": t.Key(v.State.ID), "seq": number(before), "ended": number(v.Row.Seq)})
 		}
 		current[v.State] = v.Row.Seq
-		r := row{"seq": number(v.Row.Seq)}
+		r := Row{"seq": number(v.Row.Seq)}
 		if v.Row.Ended != 0 {
 			r["ended"] = number(v.Row.Ended)
 		}
@@ -257,18 +254,18 @@ func (t *graphTx) saveVersions(u *graph.Unit) map[*graph.State]uint64 {
 const maxColumns = 32
 
 // save adds a row to a piece, with its conversation and the claims of its event.
-func (t *graphTx) save(param string, r row, s *graph.State, seq uint64, at string) {
+func (t *graphTx) save(param string, r Row, s *graph.State, seq uint64, at string) {
 	maps.Copy(r, t.owner(s))
 	t.claim(r, seq)
-	t.add(param, r)
+	t.Add(param, r)
 	t.saved = append(t.saved, saved{s, seq, at, r})
 	t.untimed = t.untimed || at == ""
 }
 
 // owner holds the properties that every row of a conversation has.
-func (t *graphTx) owner(s *graph.State) row {
+func (t *graphTx) owner(s *graph.State) Row {
 	if t.owners[s] == nil {
-		t.owners[s] = row{"conversation": t.key(s.ID), "tenant": s.ID.Tenant, "conversation_id": s.ID.ID}
+		t.owners[s] = Row{"conversation": t.Key(s.ID), "tenant": s.ID.Tenant, "conversation_id": s.ID.ID}
 	}
 	return t.owners[s]
 }
@@ -278,7 +275,7 @@ type saved struct {
 	state *graph.State
 	seq   uint64
 	time  string
-	row   row
+	row   Row
 }
 
 // saveUntimed gives rows of events without a time the time of the last timed event.
@@ -300,7 +297,7 @@ func (t *graphTx) saveUntimed() {
 	}
 }
 
-func head(r row, p *graph.Position, o *graph.Origin) {
+func head(r Row, p *graph.Position, o *graph.Origin) {
 	r["seq"] = number(p.Seq)
 	r.count("n", p.N)
 	r.count("turn", p.Turn)
@@ -311,7 +308,7 @@ func head(r row, p *graph.Position, o *graph.Origin) {
 }
 
 func (t *graphTx) saveMessages(u *graph.Unit) error {
-	scopes := map[string]row{}
+	scopes := map[string]Row{}
 	bags := map[uint64]*graph.Bag{}
 	made, err := u.Bags()
 	if err != nil {
@@ -322,7 +319,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 	}
 	for i := range u.Messages {
 		s, m := u.Messages[i].State, &u.Messages[i].Row
-		r := make(row, maxColumns)
+		r := make(Row, maxColumns)
 		r["id"], r["role"] = m.MessageID, m.Role
 		head(r, &m.Position, &m.Origin)
 		r.body("content", "content_bytes", "char_count", "content_hash", &m.Content)
@@ -348,7 +345,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 			t.saveReferences(s.ID, m, key, scopes)
 		}
 		t.save("messages", r, s, m.Seq, m.Time)
-		t.add("messageKeys", key)
+		t.Add("messageKeys", key)
 	}
 	keys := make([]string, 0, len(scopes))
 	for key := range scopes {
@@ -356,7 +353,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 	}
 	slices.Sort(keys) // so that concurrent writers lock in the same order
 	for _, key := range keys {
-		t.add("scopes", scopes[key])
+		t.Add("scopes", scopes[key])
 	}
 	return nil
 }
@@ -364,7 +361,7 @@ func (t *graphTx) saveMessages(u *graph.Unit) error {
 // maxIndexedBytes is the longest text that is indexed; Neo4j accepts keys up to 8 kB.
 const maxIndexedBytes = 4 << 10
 
-func (t *graphTx) saveReferences(id events.ConversationID, m *graph.Message, message string, scopes map[string]row) {
+func (t *graphTx) saveReferences(id events.ConversationID, m *graph.Message, message string, scopes map[string]Row) {
 	linked := map[string]bool{}
 	for _, ref := range m.References {
 		if len(ref.File) > maxIndexedBytes {
@@ -375,22 +372,22 @@ func (t *graphTx) saveReferences(id events.ConversationID, m *graph.Message, mes
 			continue
 		}
 		linked[key] = true
-		r := row{"key": key, "tenant": id.Tenant, "file": ref.File}
+		r := Row{"key": key, "tenant": id.Tenant, "file": ref.File}
 		r.count("start_line", ref.StartLine)
 		r.count("end_line", ref.EndLine)
 		r.text("name", ref.Name)
 		scopes[key] = r
-		of := row{"message": message, "scope": key, "conversation": t.key(id), "seq": number(m.Seq)}
+		of := Row{"message": message, "scope": key, "conversation": t.Key(id), "seq": number(m.Seq)}
 		of.text("about", t.codeKey(id.Tenant, graph.CodeBase(ref.File)))
 		of.text("symbol", t.codeKey(id.Tenant, graph.CodeName(ref)))
-		t.add("references", of)
+		t.Add("references", of)
 	}
 }
 
 func (t *graphTx) saveCalls(u *graph.Unit) {
 	for i := range u.Calls {
 		s, c := u.Calls[i].State, &u.Calls[i].Row
-		r := make(row, maxColumns)
+		r := make(Row, maxColumns)
 		r["id"], r["tool_name"] = c.ToolCallID, c.ToolName
 		head(r, &c.Position, &c.Origin)
 		r.text("message_id", c.MessageID)
@@ -407,7 +404,7 @@ func (t *graphTx) saveCalls(u *graph.Unit) {
 		key := t.payloadKey(s.ID, events.ToolCallKey(c.ToolCallID))
 		t.calls[key] = r
 		t.save(to, r, s, c.Seq, c.Time)
-		t.add("callKeys", row{"key": key})
+		t.Add("callKeys", Row{"key": key})
 	}
 }
 
@@ -415,7 +412,7 @@ func (t *graphTx) saveResults(u *graph.Unit) {
 	for i := range u.Results {
 		s, x := u.Results[i].State, &u.Results[i].Row
 		key := t.payloadKey(s.ID, events.ToolCallKey(x.ToolCallID))
-		r := make(row, maxColumns)
+		r := make(Row, maxColumns)
 		r["tool_call_id"], r["call"] = x.ToolCallID, key
 		head(r, &x.Position, &x.Origin)
 		if x.Success != nil {

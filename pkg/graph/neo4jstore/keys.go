@@ -18,9 +18,9 @@ func (s *store) tenantKey(tenant string) string {
 	return strconv.Itoa(s.generation) + "/" + url.PathEscape(tenant)
 }
 
-// key is the key of a conversation. The tenant is escaped so that it ends at the
+// Key is the key of a conversation. The tenant is escaped so that it ends at the
 // second slash.
-func (s *store) key(id events.ConversationID) string { return s.tenantKey(id.Tenant) + "/" + id.ID }
+func (s *store) Key(id events.ConversationID) string { return s.tenantKey(id.Tenant) + "/" + id.ID }
 
 // keyIn returns the key of something named within a conversation.
 func (s *store) keyIn(id events.ConversationID, name string) string {

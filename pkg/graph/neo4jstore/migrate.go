@@ -104,7 +104,7 @@ const (
 func (d *db) dropOnce(ctx context.Context, statement, label string) error {
 	params := map[string]any{"name": droppedBy(statement), "label": label, "patience": neo4j.DurationOf(0, 0, int64(dropPatience.Seconds()), 0)}
 	for claimed := false; ; {
-		rows, err := d.read(ctx, selectMoving, params)
+		rows, err := d.Read(ctx, selectMoving, params)
 		if err != nil || len(rows) == 0 { // another process has dropped it
 			return err
 		}
@@ -150,11 +150,11 @@ func (d *db) dropRemains(ctx context.Context, statement string) error {
 	if !strings.HasPrefix(statement, create) {
 		return nil
 	}
-	making, err := d.read(ctx, "SHOW TRANSACTIONS YIELD currentQuery WHERE currentQuery STARTS WITH $statement RETURN currentQuery", map[string]any{"statement": create + name + " "})
+	making, err := d.Read(ctx, "SHOW TRANSACTIONS YIELD currentQuery WHERE currentQuery STARTS WITH $statement RETURN currentQuery", map[string]any{"statement": create + name + " "})
 	if err != nil || len(making) > 0 {
 		return err
 	}
-	remains, err := d.read(ctx, "SHOW INDEXES YIELD name, owningConstraint WHERE name = $name AND owningConstraint IS NULL RETURN name", map[string]any{"name": name})
+	remains, err := d.Read(ctx, "SHOW INDEXES YIELD name, owningConstraint WHERE name = $name AND owningConstraint IS NULL RETURN name", map[string]any{"name": name})
 	if err != nil || len(remains) == 0 {
 		return err
 	}
@@ -182,7 +182,7 @@ const selectMigrations = "MATCH (s:MnemeSchema) RETURN s.n, s.sha256, s.name ORD
 
 // migrations lists the checksums of the database's migrations, and refuses unknown ones.
 func (d *db) migrations(ctx context.Context) ([]string, error) {
-	rows, err := d.read(ctx, selectMigrations, nil)
+	rows, err := d.Read(ctx, selectMigrations, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (d *db) migrations(ctx context.Context) ([]string, error) {
 // checkForeign looks for nodes with our labels in a database that mneme never wrote to.
 func (d *db) checkForeign(ctx context.Context) error {
 	for _, label := range Labels() {
-		rows, err := d.read(ctx, "MATCH (n:"+label.Name+") RETURN count(n)", nil)
+		rows, err := d.Read(ctx, "MATCH (n:"+label.Name+") RETURN count(n)", nil)
 		if err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (d *db) awaitIndexes(ctx context.Context) error {
 	if _, err := d.single(ctx, neo4j.AccessModeRead, indexPatience, "CALL db.awaitIndexes($seconds)", map[string]any{"seconds": int(indexPatience.Seconds())}); err != nil {
 		return err
 	}
-	rows, err := d.read(ctx, "SHOW INDEXES YIELD name, state WHERE state = 'FAILED' RETURN name", nil)
+	rows, err := d.Read(ctx, "SHOW INDEXES YIELD name, state WHERE state = 'FAILED' RETURN name", nil)
 	if err == nil && len(rows) > 0 {
 		err = fmt.Errorf("index %v could not be made: drop it and start again", rows[0][0])
 	}

@@ -143,7 +143,7 @@ func together(t *testing.T, d *db) {
 	}
 	close(start)
 	require.NoError(t, programs.Wait())
-	made, err := d.read(t.Context(), "SHOW CONSTRAINTS YIELD name WHERE name IN $names RETURN name", map[string]any{"names": names})
+	made, err := d.Read(t.Context(), "SHOW CONSTRAINTS YIELD name WHERE name IN $names RETURN name", map[string]any{"names": names})
 	require.NoError(t, err)
 	require.Len(t, made, len(names))
 	applied, err := d.migrations(t.Context())
@@ -154,7 +154,7 @@ func together(t *testing.T, d *db) {
 // Previously an index with this name was on messages.
 func moved(t *testing.T, d *db) {
 	of := func() any {
-		rows, err := d.read(t.Context(), "SHOW INDEXES YIELD name, labelsOrTypes, state WHERE name = 'message_embedding_index' RETURN labelsOrTypes + state", nil)
+		rows, err := d.Read(t.Context(), "SHOW INDEXES YIELD name, labelsOrTypes, state WHERE name = 'message_embedding_index' RETURN labelsOrTypes + state", nil)
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
 		return rows[0][0]
@@ -184,7 +184,7 @@ func documented(t *testing.T, d *db) {
 	for _, i := range Indexes() {
 		names[i.Name]++
 	}
-	rows, err := d.read(t.Context(), "SHOW INDEXES YIELD name, type, state WHERE type <> 'LOOKUP' RETURN name, state", nil)
+	rows, err := d.Read(t.Context(), "SHOW INDEXES YIELD name, type, state WHERE type <> 'LOOKUP' RETURN name, state", nil)
 	require.NoError(t, err)
 	made := map[string]int{}
 	for _, row := range rows {

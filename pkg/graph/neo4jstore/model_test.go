@@ -135,7 +135,7 @@ func TestTheExampleQueriesAnswerTheirQuestions(t *testing.T) {
 	}
 	require.Len(t, answers, len(Queries()))
 	for _, q := range Queries() {
-		rows, err := g.read(t.Context(), q.Cypher, params)
+		rows, err := g.Read(t.Context(), q.Cypher, params)
 		require.NoError(t, err, q.Question)
 		got, err := json.MarshalIndent(rows, "", " ")
 		require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestDocumentedAndWrittenPropertiesAreTheSame(t *testing.T) {
 		for _, p := range label.Properties {
 			documented = append(documented, p.Name)
 		}
-		rows, err := g.read(t.Context(), fmt.Sprintf(`MATCH (n:%s) WHERE coalesce(n.conversation, n.key) STARTS WITH $prefix
+		rows, err := g.Read(t.Context(), fmt.Sprintf(`MATCH (n:%s) WHERE coalesce(n.conversation, n.key) STARTS WITH $prefix
 			AND ($label <> 'SummariesEvent' OR size(labels(n)) = 1) UNWIND keys(n) AS name RETURN DISTINCT name`, label.Name), // marks and ranges have this label too
 			map[string]any{"prefix": prefixOf(label.Name), "label": label.Name})
 		require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestDocumentedAndWrittenPropertiesAreTheSame(t *testing.T) {
 		}
 	}
 	for _, r := range Relationships() {
-		rows, err := g.read(t.Context(), fmt.Sprintf("MATCH (a:%s)-[r:%s]->(:%s) WHERE coalesce(a.conversation, a.key) STARTS WITH $prefix RETURN count(r)", r.From, r.Type, r.To),
+		rows, err := g.Read(t.Context(), fmt.Sprintf("MATCH (a:%s)-[r:%s]->(:%s) WHERE coalesce(a.conversation, a.key) STARTS WITH $prefix RETURN count(r)", r.From, r.Type, r.To),
 			map[string]any{"prefix": g.prefix()})
 		require.NoError(t, err)
 		require.Positive(t, rows[0][0], r.Type)

@@ -182,7 +182,7 @@ func (d *db) close() error {
 var oldest = [2]int{5, 26}
 
 func (d *db) checkVersion(ctx context.Context) error {
-	rows, err := d.read(ctx, "CALL dbms.components() YIELD name, versions WHERE name = 'Neo4j Kernel' RETURN versions[0]", nil)
+	rows, err := d.Read(ctx, "CALL dbms.components() YIELD name, versions WHERE name = 'Neo4j Kernel' RETURN versions[0]", nil)
 	if err != nil {
 		return fmt.Errorf("Neo4j at %s: %w", d.URI, err)
 	}

@@ -56,7 +56,7 @@ func sentByAll(t *testing.T, s *stores) map[string]sent {
 	for _, one := range s.spy.since() {
 		byText[one.statement] = one
 	}
-	requireSent(t, byText, graphDialect, filesDialect)
+	requireSent(t, byText, graphLayout.dialect(), filesLayout.dialect())
 	return byText
 }
 
@@ -64,8 +64,8 @@ func sentByAll(t *testing.T, s *stores) map[string]sent {
 func requireSent(t *testing.T, byText map[string]sent, dialects ...dialect) {
 	t.Helper()
 	for _, d := range dialects {
-		parts := slices.Concat(d.mend, d.sweeps, d.others, []string{settleAfter, d.linkAndSettle()})
-		for _, p := range slices.Concat(d.writes, d.tidy) {
+		parts := slices.Concat(d.Relink, d.Sweeps, d.Statements, []string{settleAfter, d.linkAndSettle()})
+		for _, p := range slices.Concat(d.Writes, d.Tidy) {
 			parts = append(parts, p.statement)
 		}
 		for _, part := range parts {
@@ -102,16 +102,16 @@ var exceptions = []struct {
 	statements       []string
 }{
 	{"Eager", "a row's mark that it waits is set and taken away: it keeps the rows of a batch", []string{
-		pieceOf(graphDialect, "lateCalls"), pieceOf(graphDialect, "lateResults"), pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"),
+		pieceOf(graphLayout.dialect(), "lateCalls"), pieceOf(graphLayout.dialect(), "lateResults"), pieceOf(graphLayout.dialect(), "messageKeys"), pieceOf(graphLayout.dialect(), "callKeys"),
 	}},
-	{"Eager", "it keeps what it deletes, of a batch", []string{pieceOf(filesDialect, "metCalls"), pieceOf(filesDialect, "metResults"), pieceOf(graphDialect, "deleted"), pieceOf(summariesDialect, "outdated")}},
-	{"Eager", "it keeps the branches that a batch has made", engineOf(graphDialect.linkAndSettle())},
-	{"Eager", "it keeps the branches without a parent", graphDialect.mend},
+	{"Eager", "it keeps what it deletes, of a batch", []string{pieceOf(filesLayout.dialect(), "metCalls"), pieceOf(filesLayout.dialect(), "metResults"), pieceOf(graphLayout.dialect(), "deleted"), pieceOf(summariesLayout.dialect(), "outdated")}},
+	{"Eager", "it keeps the branches that a batch has made", engineOf(graphLayout.dialect().linkAndSettle())},
+	{"Eager", "it keeps the branches without a parent", graphLayout.Relink},
 	{"Eager", "it keeps one row", slices.Concat(engineOf(makeCheckpoint), engineOf(settleAfter), engineOf(countRepair), engineOf(showRepairs))},
-	{"Eager", "it keeps what one transaction of a sweep deletes", []string{graphDialect.sweeps[0], filesDialect.sweeps[0]}},
-	{"CartesianProduct", "of one node, by its key, and another, by its key", []string{pieceOf(graphDialect, "references"), pieceOf(graphDialect, "children")}},
+	{"Eager", "it keeps what one transaction of a sweep deletes", []string{graphLayout.Sweeps[0], filesLayout.Sweeps[0]}},
+	{"CartesianProduct", "of one node, by its key, and another, by its key", []string{pieceOf(graphLayout.dialect(), "references"), pieceOf(graphLayout.dialect(), "children")}},
 	{"CartesianProduct", "of one node, by its key, and those that wait for it", []string{
-		pieceOf(graphDialect, "messageKeys"), pieceOf(graphDialect, "callKeys"), engineOf(graphDialect.linkAndSettle())[0],
+		pieceOf(graphLayout.dialect(), "messageKeys"), pieceOf(graphLayout.dialect(), "callKeys"), engineOf(graphLayout.dialect().linkAndSettle())[0],
 	}},
 	{"Top", "the past of files: its cost is that of all accesses up to then", []string{selectAccessesThen}},
 	{"Sort", "the past of files: of a page", []string{selectAccessesThen}},
@@ -120,7 +120,7 @@ var exceptions = []struct {
 }
 
 func pieceOf(d dialect, name string) string {
-	for _, p := range d.writes {
+	for _, p := range d.Writes {
 		if p.name == name {
 			return p.statement
 		}
@@ -130,7 +130,7 @@ func pieceOf(d dialect, name string) string {
 
 // engineOf returns an engine statement for each projection.
 func engineOf(statement string) (list []string) {
-	for _, d := range []dialect{graphDialect, filesDialect, summariesDialect, embeddingsDialect} {
+	for _, d := range []dialect{graphLayout.dialect(), filesLayout.dialect(), summariesLayout.dialect(), embeddingsLayout.dialect()} {
 		list = append(list, (&store{dialect: d}).engine(statement))
 	}
 	return list

@@ -5,37 +5,25 @@ import (
 	"errors"
 )
 
-// removal says how to find a generation's nodes of a label.
-type removal struct{ label, where string }
+// bySeq are the properties of an index on conversation and sequence.
+var bySeq = []string{"seq"}
 
 const ofKey = "n.key STARTS WITH $prefix"
 
-func ofConversation(by ...string) string { return "n.conversation STARTS WITH $prefix" + areThere(by) }
-
-// removals lists, by projection, first the nodes that readers look at first, then children
-// before their parents, because parents have more relationships.
-var removals = map[string][]removal{
-	"graph": {
-		{"GraphCheckpoint", ofKey}, {"GraphSettled", ofKey},
-		{"Condensed", ofConversation("seq")}, {"Summary", ofConversation("seq")},
-		{"ToolResult", ofConversation("seq")}, {"ToolCall", ofConversation("seq")}, {"Message", ofConversation("seq")}, {"Version", ofConversation("seq")},
-		{"Scope", ofKey}, {"Conversation", ofKey}, {"GraphFailedEvent", "n.generation = $generation AND n.seq >= 0"},
-	},
-	"files": {
-		{"FilesCheckpoint", ofKey}, {"FilesSettled", ofKey},
-		{"FilesEvent", ofConversation("seq")}, {"FileAccess", ofConversation("at")}, {"File", ofKey}, {"TrackedCall", ofKey}, {"EarlyResult", ofKey},
-		{"FilesConversation", ofKey}, {"FilesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
-	},
-	"summaries": {
-		{"SummariesCheckpoint", ofKey}, {"SummariesSettled", ofKey},
-		{"SummariesState", ofConversation("seq")}, {"SummariesEvent", ofConversation("seq")},
-		{"SummariesConversation", ofKey}, {"SummariesFailedEvent", "n.generation = $generation AND n.seq >= 0"},
-	},
-	"embeddings": {
-		{"EmbeddingsCheckpoint", ofKey}, {"EmbeddingsSettled", ofKey},
-		{"Passage", ofConversation("seq", "part")}, {"EmbeddingsEvent", ofConversation("seq")},
-		{"EmbeddingsConversation", ofKey}, {"EmbeddingsFailedEvent", "n.generation = $generation AND n.seq >= 0"},
-	},
+// removals returns the labels of a read model, each with the condition for its nodes of a
+// generation: first the nodes that readers look at first, then children before their parents,
+// because parents have more relationships.
+func (l Layout) removals() (list [][2]string) {
+	p := prefix(l.Projection)
+	list = append(list, [2]string{p + "Checkpoint", ofKey}, [2]string{p + "Settled", ofKey})
+	for _, n := range l.Nodes {
+		where := ofKey
+		if len(n.By) > 0 {
+			where = "n.conversation STARTS WITH $prefix" + areThere(n.By)
+		}
+		list = append(list, [2]string{n.Label, where})
+	}
+	return append(list, [2]string{l.Conversation, ofKey}, [2]string{p + "FailedEvent", "n.generation = $generation AND n.seq >= 0"})
 }
 
 // Remove deletes everything that the projections have written in a generation, in
@@ -48,8 +36,8 @@ func Remove(ctx context.Context, c Config, generation int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	for name := range removals {
-		if err := d.remove(ctx, name, generation, fast); err != nil {
+	for _, l := range ours() {
+		if err := d.remove(ctx, l, generation, fast); err != nil {
 			return err
 		}
 	}
@@ -57,11 +45,11 @@ func Remove(ctx context.Context, c Config, generation int) (err error) {
 }
 
 // remove deletes everything that a projection has written in a generation.
-func (d *db) remove(ctx context.Context, projection string, generation int, by pace) error {
+func (d *db) remove(ctx context.Context, l Layout, generation int, by pace) error {
 	s := &store{db: d, generation: generation}
 	params := map[string]any{"prefix": s.prefix(), "generation": generation}
-	for _, r := range removals[projection] {
-		if err := s.drain(ctx, "MATCH (n:"+r.label+") WHERE "+r.where+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params, by); err != nil {
+	for _, r := range l.removals() {
+		if err := s.drain(ctx, "MATCH (n:"+r[0]+") WHERE "+r[1]+" WITH n LIMIT $limit DETACH DELETE n RETURN count(*)", params, by); err != nil {
 			return err
 		}
 	}
@@ -77,13 +65,14 @@ func Reset(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	for name := range removals {
+	for _, l := range g.layouts {
+		name := l.Projection
 		builds, err := g.Builds(ctx, name)
 		if err != nil {
 			return err
 		}
 		for _, generation := range append(builds.Others, builds.Serving) {
-			if err := g.remove(ctx, name, generation, fast); err != nil {
+			if err := g.remove(ctx, l, generation, fast); err != nil {
 				return err
 			}
 		}

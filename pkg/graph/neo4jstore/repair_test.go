@@ -22,9 +22,9 @@ func TestARepairIsCountedOnlyAfterAllOfItCanBeSeen(t *testing.T) {
 		require.Len(t, cps, 1)
 		return cps[0].Repairs
 	}
-	commit := func() *tx {
+	commit := func() *Tx {
 		t.Helper()
-		done, err := s.graph.attempt(t.Context(), 0, true, func(tx *tx) error {
+		done, err := s.graph.attempt(t.Context(), 0, true, func(tx *Tx) error {
 			return tx.Drop(t.Context(), conversation("c"))
 		})
 		require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestTheCountOfRepairsGoesOnFromAnOlderVersions(t *testing.T) {
 	s := openStores(t, testConfig(t))
 	_, err := s.graph.write(t.Context(), s.graph.engine("MATCH (s:$EngineSettled {key: $key}) SET s.repairs = 7"), map[string]any{"key": s.graph.checkpointKey(0)})
 	require.NoError(t, err)
-	require.NoError(t, s.graph.transact(t.Context(), 0, func(tx *tx) error { return tx.Drop(t.Context(), conversation("c")) }))
+	require.NoError(t, s.graph.transact(t.Context(), 0, func(tx *Tx) error { return tx.Drop(t.Context(), conversation("c")) }))
 	cps, err := s.graph.Checkpoints(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 8, cps[0].Repairs)

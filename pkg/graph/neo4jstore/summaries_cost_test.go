@@ -187,7 +187,7 @@ func sentBySummaries(t *testing.T, s *summarisedStore) map[string]sent {
 	for _, one := range s.spy.since() {
 		byText[one.statement] = one
 	}
-	requireSent(t, byText, summariesDialect)
+	requireSent(t, byText, summariesLayout.dialect())
 	return byText
 }
 

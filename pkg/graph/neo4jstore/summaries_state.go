@@ -13,33 +13,39 @@ import (
 )
 
 // Summaries is the read model "summaries" in Neo4j.
-type Summaries struct{ store }
+type Summaries struct{ *Store[*summary.Unit] }
 
 var _ summary.Store = (*Summaries)(nil)
+
+// SummariesCodec is the read model "summaries".
+var SummariesCodec = Codec[*summary.Unit]{
+	Layout: summariesLayout,
+	Begin: func(t *Tx) Work[*summary.Unit] {
+		return &summariesTx{Tx: t, loaded: map[events.ConversationID]loadedState{}}
+	},
+	Hash: func(ctx context.Context, s *Store[*summary.Unit], id events.ConversationID) (projection.ConversationHash, error) {
+		return (&Summaries{s}).hash(ctx, id)
+	},
+}
 
 // OpenSummaries connects to write one generation of the read model, and makes the schema.
 // It returns the errors of the package comment.
 func OpenSummaries(ctx context.Context, c Config, generation int) (*Summaries, error) {
-	d, err := openWriter(ctx, c)
+	s, err := Open(ctx, c, generation, SummariesCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Summaries{store{db: d, dialect: summariesDialect, generation: generation}}, nil
+	return &Summaries{s}, nil
 }
 
 // OpenSummariesReader connects to read. Until a writer has made the schema it returns
 // ErrNotThere.
 func OpenSummariesReader(ctx context.Context, c Config, generation int) (*Summaries, error) {
-	d, err := openReader(ctx, c)
+	s, err := OpenReader(ctx, c, generation, SummariesCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Summaries{store{db: d, dialect: summariesDialect, generation: generation, reader: true}}, nil
-}
-
-// Update implements projection.Store.
-func (s *Summaries) Update(ctx context.Context, partition int, fn func(projection.Tx[*summary.Unit]) error) error {
-	return s.transact(ctx, partition, func(t *tx) error { return fn(&summariesTx{tx: t, loaded: map[events.ConversationID]loadedState{}}) })
+	return &Summaries{s}, nil
 }
 
 // Marks, ranges and states are rows that never change, and readers use those up to the
@@ -90,9 +96,9 @@ const summariesAttempts = 5
 // found runs a query on one conversation. It returns no further values for an unknown
 // conversation, which has no LastSeq, and for a deleted one.
 func (s *Summaries) found(ctx context.Context, id events.ConversationID, statement string, params map[string]any) (summary.Conversation, *values, error) {
-	params["key"] = s.key(id)
+	params["key"] = s.Key(id)
 	for range summariesAttempts {
-		rows, err := s.read(ctx, statement, params)
+		rows, err := s.Read(ctx, statement, params)
 		if err != nil || len(rows) == 0 {
 			return summary.Conversation{ID: id}, nil, err
 		}
@@ -181,7 +187,7 @@ func (s *Summaries) Waiting(ctx context.Context, q summary.WaitingQuery) (list [
 	for statement := selectWaitingHere; len(list) < q.Limit; {
 		n := q.Limit - len(list)
 		params["limit"] = n
-		rows, err := s.read(ctx, statement, params)
+		rows, err := s.Read(ctx, statement, params)
 		if err != nil {
 			return nil, err
 		}
@@ -208,13 +214,8 @@ func (s *Summaries) Waiting(ctx context.Context, q summary.WaitingQuery) (list [
 	return list, nil
 }
 
-// Hashes implements projection.ReadStore.
-func (s *Summaries) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
-	return s.hashes(ctx, s.Hash, yield)
-}
-
-// Hash implements projection.ReadStore.
-func (s *Summaries) Hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
+// hash implements Codec.Hash.
+func (s *Summaries) hash(ctx context.Context, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
 	c, v, err := s.found(ctx, id, selectSummaryForHash, map[string]any{})
 	if err != nil || c.LastSeq == 0 {

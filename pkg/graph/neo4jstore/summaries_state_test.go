@@ -81,7 +81,7 @@ func TestUnreadableStatesAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
 	states := func() int {
-		rows, err := s.read(t.Context(), "MATCH (n:SummariesState) WHERE n.conversation = $key AND n.seq IS NOT NULL RETURN count(*)", map[string]any{"key": s.key(conversation("c"))})
+		rows, err := s.Read(t.Context(), "MATCH (n:SummariesState) WHERE n.conversation = $key AND n.seq IS NOT NULL RETURN count(*)", map[string]any{"key": s.Key(conversation("c"))})
 		require.NoError(t, err)
 		v := &values{list: rows[0]}
 		return v.int()
@@ -95,7 +95,7 @@ func TestUnreadableStatesAreRemoved(t *testing.T) {
 	require.Equal(t, 2*keptStates, most)
 
 	// An older build left more.
-	_, err := s.write(t.Context(), "UNWIND range(-1500, -1) AS seq CREATE (:SummariesState {conversation: $key, seq: seq})", map[string]any{"key": s.key(conversation("c"))})
+	_, err := s.write(t.Context(), "UNWIND range(-1500, -1) AS seq CREATE (:SummariesState {conversation: $key, seq: seq})", map[string]any{"key": s.Key(conversation("c"))})
 	require.NoError(t, err)
 	for range 3 * keptStates {
 		s.turn("c")
@@ -111,7 +111,7 @@ func TestAReadWithoutItsStateIsNoAnswer(t *testing.T) {
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
 	s.turn("c")
 	s.apply(t)
-	_, err := s.write(t.Context(), "MATCH (n:SummariesState) WHERE n.conversation = $key AND n.seq > 0 DELETE n", map[string]any{"key": s.key(conversation("c"))})
+	_, err := s.write(t.Context(), "MATCH (n:SummariesState) WHERE n.conversation = $key AND n.seq > 0 DELETE n", map[string]any{"key": s.Key(conversation("c"))})
 	require.NoError(t, err)
 	_, err = s.Marks(t.Context(), conversation("c"), 0, 10)
 	require.ErrorIs(t, err, projection.ErrUnavailable)
@@ -125,8 +125,8 @@ func TestDeletionAndRemovalLeaveNothing(t *testing.T) {
 	s := openSummarised(t, c, generation)
 	s.all(t, "c")
 	count := func(where string) (n int) {
-		rows, err := s.read(t.Context(), "MATCH (n) WHERE any(label IN labels(n) WHERE label STARTS WITH 'Summaries') AND "+where+" RETURN count(*)",
-			map[string]any{"prefix": s.prefix(), "generation": generation, "key": s.key(conversation("c"))})
+		rows, err := s.Read(t.Context(), "MATCH (n) WHERE any(label IN labels(n) WHERE label STARTS WITH 'Summaries') AND "+where+" RETURN count(*)",
+			map[string]any{"prefix": s.prefix(), "generation": generation, "key": s.Key(conversation("c"))})
 		require.NoError(t, err)
 		v := &values{list: rows[0]}
 		return v.int()

@@ -21,25 +21,23 @@ var (
 	claimedProps = props{"conversation", "identity", "payload_key", "content_digest"}
 )
 
-var summariesDialect = dialect{
-	projection: "summaries", prefixed: "Summaries", conversation: "SummariesConversation",
-	holders: lookForHolders("SummariesConversation", "SummariesEvent", "SummariesEvent"),
-	others:  []string{selectSummarised, selectNamed, selectBehind},
-	writes: []piece{
-		newPiece("conversations", "UNWIND $in.rows AS r CREATE (:SummariesConversation "+
-			slices.Concat(props{"key", "generation", "checkpoint", "tenant", "id", "first_seq"}, waitingState, countedState, stateProps).create()+")"),
-		newPiece("moved", "UNWIND $in.rows AS r MATCH (c:SummariesConversation {key: r.key}) SET "+slices.Concat(waitingState, countedState, stateProps).set("c")),
-		tombstone("SummariesConversation", ""),
-		newPiece("outdated", `UNWIND $in.rows AS r CALL (r) {
+var summariesLayout = Layout{
+	Projection: "summaries", Conversation: "SummariesConversation", Event: "SummariesEvent", Payloads: []string{"SummariesEvent"},
+	Statements: []string{selectSummarised, selectNamed, selectBehind},
+	Writes: []Piece{
+		NewConversations("SummariesConversation", slices.Concat(props{"first_seq"}, waitingState, countedState, stateProps)...),
+		NewPiece("moved", "UNWIND $in.rows AS r MATCH (c:SummariesConversation {key: r.key}) SET "+slices.Concat(waitingState, countedState, stateProps).set("c")),
+		Tombstone("SummariesConversation", ""),
+		NewPiece("outdated", `UNWIND $in.rows AS r CALL (r) {
 			MATCH (n:SummariesState) WHERE n.conversation = r.conversation AND n.seq < r.before RETURN n LIMIT 1000
 		} DELETE n`), // more exist if an older build wrote them, which removed none
-		newPiece("states", "UNWIND $in.rows AS r CREATE (:SummariesState "+slices.Concat(props{"conversation", "seq"}, stateProps).create()+")"),
-		newPiece("events", "UNWIND $in.rows AS r CREATE (:SummariesEvent "+slices.Concat(claimedProps, props{"seq"}).create()+")"),
-		newPiece("marks", "UNWIND $in.rows AS r CREATE (:SummariesMark:SummariesEvent "+slices.Concat(claimedProps, markProps).create()+")"),
-		newPiece("ranges", "UNWIND $in.rows AS r CREATE (:SummariesRange:SummariesEvent "+slices.Concat(claimedProps, rangeProps, props{"ends"}).create()+")"),
-		fail("Summaries"),
+		NewPiece("states", "UNWIND $in.rows AS r CREATE (:SummariesState "+slices.Concat(props{"conversation", "seq"}, stateProps).create()+")"),
+		Events("SummariesEvent"),
+		NewPiece("marks", "UNWIND $in.rows AS r CREATE (:SummariesMark:SummariesEvent "+slices.Concat(claimedProps, markProps).create()+")"),
+		NewPiece("ranges", "UNWIND $in.rows AS r CREATE (:SummariesRange:SummariesEvent "+slices.Concat(claimedProps, rangeProps, props{"ends"}).create()+")"),
 	},
-	sweeps: []string{empty("SummariesState", "seq"), empty("SummariesEvent", "seq")},
+	Sweeps: []string{Empty("SummariesState", "seq"), Empty("SummariesEvent", "seq")},
+	Nodes:  []Nodes{{"SummariesState", bySeq}, {"SummariesEvent", bySeq}},
 }
 
 // keptStates is how many states of a conversation are kept besides the newest, at least.
@@ -50,7 +48,7 @@ const keptStates = 8
 
 // summariesTx is a transaction of the projection "summaries".
 type summariesTx struct {
-	*tx
+	*Tx
 	loaded map[events.ConversationID]loadedState // of stored conversations
 }
 
@@ -70,20 +68,20 @@ var (
 		} RETURN r.i, ` + markProps.list("n")
 )
 
-// Load implements projection.Tx.
+// Load implements Work.
 func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summary.Unit, error) {
 	u := summary.NewUnit()
 	var keys []string
 	for _, e := range list {
 		if id := e.Conversation(); u.Conversations[id] == nil {
 			u.Conversations[id] = &summary.Conversation{ID: id}
-			keys = append(keys, t.key(id))
+			keys = append(keys, t.Key(id))
 		}
 	}
 	if len(keys) == 0 {
 		return u, nil
 	}
-	rows, err := t.run(ctx, selectSummarised, in("keys", keys))
+	rows, err := t.Run(ctx, selectSummarised, In("keys", keys))
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +124,7 @@ func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*ev
 	if len(names) == 0 {
 		return nil
 	}
-	rows, err := t.run(ctx, selectNamed, in("names", slices.Sorted(maps.Keys(names))))
+	rows, err := t.Run(ctx, selectNamed, In("names", slices.Sorted(maps.Keys(names))))
 	if err != nil {
 		return err
 	}
@@ -157,14 +155,14 @@ func (t *summariesTx) loadBehind(ctx context.Context, u *summary.Unit, list []*e
 	var ends []any
 	t.written(list, func(id events.ConversationID, p *events.SummaryWritten) {
 		if p.Level == 1 {
-			ends = append(ends, row{"i": len(found), "conversation": t.key(id), "last": number(p.LastSeq)})
+			ends = append(ends, Row{"i": len(found), "conversation": t.Key(id), "last": number(p.LastSeq)})
 			found = append(found, end{id, p.LastSeq})
 		}
 	})
 	if len(ends) == 0 {
 		return nil
 	}
-	rows, err := t.run(ctx, selectBehind, in("ends", ends))
+	rows, err := t.Run(ctx, selectBehind, In("ends", ends))
 	if err != nil {
 		return err
 	}
@@ -180,7 +178,7 @@ func (t *summariesTx) loadBehind(ctx context.Context, u *summary.Unit, list []*e
 	return nil
 }
 
-// Save implements projection.Tx.
+// Save implements Work.
 func (t *summariesTx) Save(_ context.Context, u *summary.Unit) error {
 	list := make([]*summary.Conversation, 0, len(u.Conversations))
 	for _, c := range u.Conversations {
@@ -197,40 +195,40 @@ func (t *summariesTx) Save(_ context.Context, u *summary.Unit) error {
 }
 
 func (t *summariesTx) saveConversation(c *summary.Conversation) {
-	key := t.key(c.ID)
+	key := t.Key(c.ID)
 	state := stateRowOf(c)
-	r := row{"key": key, "last_seq": number(c.LastSeq)}
+	r := Row{"key": key, "last_seq": number(c.LastSeq)}
 	maps.Copy(r, state)
 	if c.DeletedSeq == 0 {
 		r.count("pending", c.Pending())
 		r.count("uncovered_turns", c.Turn-c.CoveredTurn)
 		r.flag("untitled", c.Untitled())
 		state["conversation"], state["seq"] = key, number(c.LastSeq)
-		t.add("states", state)
+		t.Add("states", state)
 	}
 	loaded := t.loaded[c.ID]
 	if loaded.states++; loaded.states == keptStates {
 		if loaded.from != 0 {
-			t.add("outdated", row{"conversation": key, "before": number(loaded.from)})
+			t.Add("outdated", Row{"conversation": key, "before": number(loaded.from)})
 		}
 		loaded.states, loaded.from = 0, c.LastSeq
 	}
 	r["states"], r["states_from"] = loaded.states, number(loaded.from)
 	if loaded.lastSeq != 0 {
-		t.add("moved", r)
+		t.Add("moved", r)
 	} else {
-		r["generation"], r["checkpoint"], r["tenant"], r["id"], r["first_seq"] = t.generation, t.checkpointKey(t.partition), c.ID.Tenant, c.ID.ID, number(c.FirstSeq)
-		t.add("conversations", r)
+		maps.Copy(r, t.NewConversation(c.ID))
+		r["first_seq"] = number(c.FirstSeq)
+		t.Add("conversations", r)
 	}
 	if c.Dropped {
-		t.add("deleted", row{"key": key, "seq": number(c.DeletedSeq)})
-		t.sweeping = true
+		t.Delete(c.ID, c.DeletedSeq)
 	}
 }
 
 // stateRowOf returns the stored form of a conversation's state.
-func stateRowOf(c *summary.Conversation) row {
-	r := row{}
+func stateRowOf(c *summary.Conversation) Row {
+	r := Row{}
 	if len(c.Ledger.Levels) > 0 {
 		raw, _ := json.Marshal(c.Ledger) // of numbers
 		r["ledger"], r["covered_seq"] = string(raw), number(c.Ledger.Last(1))
@@ -254,14 +252,14 @@ func stateRowOf(c *summary.Conversation) row {
 func (t *summariesTx) saveEvents(u *summary.Unit) {
 	for i := range u.Marks {
 		m := &u.Marks[i].Row
-		r := t.claimed(u.Marks[i].Conversation.ID, m.Seq)
+		r := t.Claimed(u.Marks[i].Conversation.ID, m.Seq)
 		r.count("turn", m.Turn)
 		r.count("chars", m.Chars)
-		t.add("marks", r)
+		t.Add("marks", r)
 	}
 	for i := range u.Taken {
 		s := &u.Taken[i].Row
-		r := t.claimed(u.Taken[i].Conversation.ID, s.Seq)
+		r := t.Claimed(u.Taken[i].Conversation.ID, s.Seq)
 		r["id"], r["level"], r["first_seq"], r["last_seq"] = s.ID, s.Level, number(s.First), number(s.Last)
 		r.count("first_turn", s.FirstTurn)
 		r.count("last_turn", s.LastTurn)
@@ -269,9 +267,9 @@ func (t *summariesTx) saveEvents(u *summary.Unit) {
 		if r.flag("revised", s.Revised); !s.Revised {
 			r["ends"] = number(s.Last)
 		}
-		t.add("ranges", r)
+		t.Add("ranges", r)
 	}
-	t.addEvents(func(id events.ConversationID) bool {
+	t.AddEvents(func(id events.ConversationID) bool {
 		c := u.Conversations[id]
 		return c != nil && c.DeletedSeq == 0
 	})

@@ -26,8 +26,8 @@ const (
 // that is frozen, or behind a network that drops everything, enforces no limit.
 const grace = 5 * time.Second
 
-// read runs one statement and returns its rows.
-func (d *db) read(ctx context.Context, query string, params map[string]any) ([][]any, error) {
+// Read runs one statement outside of any transaction and returns its rows.
+func (d *db) Read(ctx context.Context, query string, params map[string]any) ([][]any, error) {
 	return d.single(ctx, neo4j.AccessModeRead, d.ReadTimeout, query, params)
 }
 

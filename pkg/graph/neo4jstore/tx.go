@@ -16,8 +16,8 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// piece is a part of a batch's writes: a statement and the rows collected for it under a name.
-type piece struct {
+// Piece is a part of a batch's writes: a statement and the rows collected for it under a name.
+type Piece struct {
 	name      string
 	statement string
 	columns   []string // the fields of a row that it uses, sent as a list; none: its rows are values
@@ -26,10 +26,10 @@ type piece struct {
 // fieldOfRow matches a field that a statement uses of its row r.
 var fieldOfRow = regexp.MustCompile(`\br\.(\w+)`)
 
-// newPiece makes a piece of a statement that begins with UNWIND $in.rows AS r and names the fields
-// of r. Rows go to the server as lists, which it reads in half the time of maps.
-func newPiece(name, statement string) piece {
-	p := piece{name: name}
+// NewPiece makes a piece of a statement that begins with UNWIND $in.rows AS r and names the fields of
+// r, such as r.key. Rows go to the server as lists, which it reads in half the time of maps.
+func NewPiece(name, statement string) Piece {
+	p := Piece{name: name}
 	p.statement = fieldOfRow.ReplaceAllStringFunc(statement, func(field string) string {
 		column := strings.TrimPrefix(field, "r.")
 		i := slices.Index(p.columns, column)
@@ -43,30 +43,30 @@ func newPiece(name, statement string) piece {
 }
 
 // params returns the statement's parameters for rows.
-func (p piece) params(rows []any) map[string]any {
+func (p Piece) params(rows []any) map[string]any {
 	if len(p.columns) == 0 {
-		return in("rows", rows)
+		return In("rows", rows)
 	}
 	lists := make([]any, len(rows))
 	for i, r := range rows {
-		list, r := make([]any, len(p.columns)), r.(row)
+		list, r := make([]any, len(p.columns)), r.(Row)
 		for j, column := range p.columns {
 			list[j] = r[column]
 		}
 		lists[i] = list
 	}
-	return in("rows", lists)
+	return In("rows", lists)
 }
 
-// in returns the parameters of a statement that takes a list, $in.<name>. The list is inside a map
+// In returns the parameters of a statement that takes a list, $in.<name>. The list is inside a map
 // because Neo4j plans a statement again for each order of magnitude of a list parameter's length.
-func in(name string, list any) map[string]any {
+func In(name string, list any) map[string]any {
 	return map[string]any{"in": map[string]any{name: list}}
 }
 
-// tx is the common part of the projections' transactions. It collects writes and sends them to the
-// server at the end.
-type tx struct {
+// Tx is the engine's half of a transaction, and what a read model's half reads and writes with. It
+// collects writes and sends them to the server at the end.
+type Tx struct {
 	*store
 	ctx       neo4j.ManagedTransaction
 	partition int
@@ -81,9 +81,9 @@ type tx struct {
 }
 
 // attempt runs fn in one transaction, and again if it was disturbed.
-func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*tx) error) (t *tx, err error) {
+func (s *store) attempt(ctx context.Context, partition int, look bool, fn func(*Tx) error) (t *Tx, err error) {
 	err = s.inTransaction(ctx, s.WriteTimeout, func(managed neo4j.ManagedTransaction) error {
-		t = &tx{store: s, ctx: managed, partition: partition, look: look, claims: map[uint64][]projection.Claim{}, rows: map[string][]any{}, after: map[string][]any{}}
+		t = &Tx{store: s, ctx: managed, partition: partition, look: look, claims: map[uint64][]projection.Claim{}, rows: map[string][]any{}, after: map[string][]any{}}
 		if err := fn(t); err != nil {
 			if t.assumed && codeOf(err) == "" && !errors.Is(err, projection.ErrFenced) {
 				return errAssumed
@@ -108,7 +108,7 @@ var errAssumed = errors.New("keys were taken for free")
 
 // transact runs fn in one transaction and shows the result after the commit. It first assumes that
 // all keys are free, as they nearly always are.
-func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error) error {
+func (s *store) transact(ctx context.Context, partition int, fn func(*Tx) error) error {
 	t, err := s.attempt(ctx, partition, false, fn)
 	if codeOf(err) == constraintViolated || errors.Is(err, errUnwritten) || errors.Is(err, errAssumed) {
 		t, err = s.attempt(ctx, partition, true, fn)
@@ -125,11 +125,11 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*tx) error)
 
 // finish does the work after the commit of a batch: it links what other partitions may have made
 // meanwhile, and marks everything as settled. [store.Acquire] does it too.
-func (s *store) finish(ctx context.Context, t *tx) error {
+func (s *store) finish(ctx context.Context, t *Tx) error {
 	key := s.checkpointKey(t.partition)
 	if t.advanced != nil {
 		statement, params := settleAfter, map[string]any{"key": key, "seq": number(t.advanced.Seq)}
-		if s.link != "" && len(t.after) > 0 {
+		if s.Link != "" && len(t.after) > 0 {
 			statement, params["in"] = s.linkAndSettle(), t.after
 		}
 		if _, err := s.write(ctx, s.engine(statement), params); err != nil {
@@ -141,7 +141,7 @@ func (s *store) finish(ctx context.Context, t *tx) error {
 			return err
 		}
 	}
-	for _, p := range s.tidy {
+	for _, p := range s.Tidy {
 		if rows := t.after[p.name]; len(rows) > 0 {
 			if _, err := s.write(ctx, p.statement, p.params(rows)); err != nil {
 				return err
@@ -156,34 +156,48 @@ func (s *store) finish(ctx context.Context, t *tx) error {
 
 // linkAndSettle runs link and, if it succeeds, settleAfter.
 func (d dialect) linkAndSettle() string {
-	if d.link == "" {
+	if d.Link == "" {
 		return settleAfter
 	}
-	return d.link + " WITH 1 AS linked " + settleAfter
+	return d.Link + " WITH 1 AS linked " + settleAfter
 }
 
-// run runs a statement of the transaction.
-func (t *tx) run(ctx context.Context, statement string, params map[string]any) ([][]any, error) {
+// Run runs a statement of the transaction, at once: it does not see rows that were only added.
+func (t *Tx) Run(ctx context.Context, statement string, params map[string]any) ([][]any, error) {
 	return run(ctx, t.engine(statement), func(query string) (neo4j.ResultWithContext, error) { return t.ctx.Run(ctx, query, params) })
 }
 
-// add collects a row for a piece.
-func (t *tx) add(name string, r any) { t.rows[name] = append(t.rows[name], r) }
+// Add collects a row for a piece of Layout.Writes: a [Row], or a value if the piece's statement names no
+// fields.
+func (t *Tx) Add(name string, r any) { t.rows[name] = append(t.rows[name], r) }
+
+// NewConversation returns the row of a conversation that has none yet, for the piece of
+// [NewConversations].
+func (t *Tx) NewConversation(id events.ConversationID) Row {
+	return Row{"key": t.Key(id), "generation": t.generation, "checkpoint": t.checkpointKey(t.partition), "tenant": id.Tenant, "id": id.ID}
+}
+
+// Delete turns a conversation into a tombstone, by the piece of [Tombstone]. Its rows are swept after
+// the commit.
+func (t *Tx) Delete(id events.ConversationID, seq uint64) {
+	t.Add("deleted", Row{"key": t.Key(id), "seq": number(seq)})
+	t.sweeping = true
+}
 
 // flush writes the collected rows and the checkpoint.
-func (t *tx) flush(ctx context.Context) error {
+func (t *Tx) flush(ctx context.Context) error {
 	if err := t.flushRows(ctx); err != nil || t.advanced == nil {
 		return err
 	}
-	_, err := t.run(ctx, saveCheckpoint, checkpointParams(t.checkpointKey(t.partition), *t.advanced))
+	_, err := t.Run(ctx, saveCheckpoint, checkpointParams(t.checkpointKey(t.partition), *t.advanced))
 	return err
 }
 
 // flushRows writes the collected rows, one statement for each piece.
-func (t *tx) flushRows(ctx context.Context) error {
-	for _, p := range t.writes {
+func (t *Tx) flushRows(ctx context.Context) error {
+	for _, p := range t.Writes {
 		if rows := t.rows[p.name]; len(rows) > 0 {
-			if _, err := t.run(ctx, p.statement, p.params(rows)); err != nil {
+			if _, err := t.Run(ctx, p.statement, p.params(rows)); err != nil {
 				return err
 			}
 		}
@@ -196,8 +210,8 @@ func (t *tx) flushRows(ctx context.Context) error {
 var errNotAcquired = errors.New("the partition was never acquired")
 
 // Checkpoint implements projection.Tx.
-func (t *tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
-	rows, err := t.run(ctx, lockCheckpoint, map[string]any{"key": t.checkpointKey(t.partition)})
+func (t *Tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
+	rows, err := t.Run(ctx, lockCheckpoint, map[string]any{"key": t.checkpointKey(t.partition)})
 	if err != nil {
 		return projection.Checkpoint{}, err
 	}
@@ -208,7 +222,7 @@ func (t *tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
 }
 
 // Advance implements projection.Tx.
-func (t *tx) Advance(_ context.Context, cp projection.Checkpoint) error {
+func (t *Tx) Advance(_ context.Context, cp projection.Checkpoint) error {
 	t.advanced = &cp
 	return nil
 }
@@ -217,7 +231,7 @@ func (t *tx) Advance(_ context.Context, cp projection.Checkpoint) error {
 // lookup, a violated constraint shows that a key was taken, but only for events that are written.
 // If an event is refused because of another one in the list, a lookup finds the holder of its other
 // key.
-func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
+func (t *Tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
 	if !t.look {
 		if held := t.take(claims, map[events.Digest]projection.Claim{}); len(held) == 0 {
 			t.assumed = t.assumed || len(claims) > 0
@@ -234,7 +248,7 @@ func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 }
 
 // take gives each event its keys if all of them are free, and returns the holders of the rest.
-func (t *tx) take(claims []projection.Claim, taken map[events.Digest]projection.Claim) map[int]projection.Claim {
+func (t *Tx) take(claims []projection.Claim, taken map[events.Digest]projection.Claim) map[int]projection.Claim {
 	held := map[int]projection.Claim{}
 	for first, end := 0, 0; first < len(claims); first = end {
 		free := true
@@ -255,7 +269,7 @@ func (t *tx) take(claims []projection.Claim, taken map[events.Digest]projection.
 }
 
 // stored looks up who holds the keys of claims.
-func (t *tx) stored(ctx context.Context, claims []projection.Claim) (map[events.Digest]projection.Claim, error) {
+func (t *Tx) stored(ctx context.Context, claims []projection.Claim) (map[events.Digest]projection.Claim, error) {
 	held := map[events.Digest]projection.Claim{}
 	if len(claims) == 0 {
 		return held, nil
@@ -264,13 +278,13 @@ func (t *tx) stored(ctx context.Context, claims []projection.Claim) (map[events.
 	for i := range claims {
 		keys[i] = t.digestKey(claims[i].Key)
 	}
-	rows, err := t.run(ctx, t.holders, holdersOf(nil, keys))
+	rows, err := t.Run(ctx, t.holders, holdersOf(nil, keys))
 	if err != nil {
 		return nil, err
 	}
 	found, err := scanHolders(rows)
 	for i, c := range claims {
-		if h, ok := found[holder{t.key(c.Conversation), keys[i]}]; ok {
+		if h, ok := found[holder{t.Key(c.Conversation), keys[i]}]; ok {
 			held[c.Key] = h
 		}
 	}
@@ -291,30 +305,43 @@ func lookForHolders(conversation, event string, payloads ...string) string {
 	return "CALL () { " + strings.Join(parts, " UNION ALL ") + " } RETURN conversation, claimed, seq, content"
 }
 
-// tombstone returns the piece that turns a conversation into a tombstone, and any related pieces.
-func tombstone(conversation, more string) piece {
-	return newPiece("deleted", "UNWIND $in.rows AS r MATCH (c:"+conversation+" {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"+more)
+// NewConversations returns the piece that makes conversations, of rows of [Tx.NewConversation] and
+// further properties.
+func NewConversations(label string, further ...string) Piece {
+	return NewPiece("conversations", "UNWIND $in.rows AS r CREATE (:"+label+" "+append(props{"key", "generation", "checkpoint", "tenant", "id"}, further...).create()+")")
 }
 
-// addEvents stores the claims of events that no other row of theirs holds. In a deleted
+// Events returns the piece of the events that [Tx.AddEvents] adds.
+func Events(label string) Piece {
+	return NewPiece("events", "UNWIND $in.rows AS r CREATE (:"+label+" "+append(slices.Clip(claimedProps), "seq").create()+")")
+}
+
+// Tombstone returns the piece that turns a conversation into a tombstone, see [Tx.Delete]. more
+// continues its statement, whose conversation is c.
+func Tombstone(conversation, more string) Piece {
+	return NewPiece("deleted", "UNWIND $in.rows AS r MATCH (c:"+conversation+" {key: r.key}) SET c.deleted_seq = r.seq, c.sweep = c.checkpoint"+more)
+}
+
+// AddEvents stores the claims of events that no other row of theirs holds. In a deleted
 // conversation the tombstone holds every key.
-func (t *tx) addEvents(isThere func(events.ConversationID) bool) {
+func (t *Tx) AddEvents(isThere func(events.ConversationID) bool) {
 	for _, seq := range slices.Sorted(maps.Keys(t.claims)) {
 		if id := t.claims[seq][0].Conversation; isThere(id) {
-			t.add("events", t.claimed(id, seq))
+			t.Add("events", t.Claimed(id, seq))
 		}
 	}
 }
 
-// claimed returns the row of an event with its claims.
-func (t *tx) claimed(id events.ConversationID, seq uint64) row {
-	r := row{"conversation": t.key(id), "seq": number(seq)}
+// Claimed returns the row of an event with its claims: conversation, seq, identity, payload_key and
+// content_digest.
+func (t *Tx) Claimed(id events.ConversationID, seq uint64) Row {
+	r := Row{"conversation": t.Key(id), "seq": number(seq)}
 	t.claim(r, seq)
 	return r
 }
 
 // claim adds the claims of an event to its row.
-func (t *tx) claim(r row, seq uint64) {
+func (t *Tx) claim(r Row, seq uint64) {
 	for i, c := range t.claims[seq] {
 		r["content_digest"] = c.Content.String()
 		if i == 0 {
@@ -328,12 +355,12 @@ func (t *tx) claim(r row, seq uint64) {
 
 // Fail implements projection.Tx. It is the last call of a batch: if another batch follows in the
 // same transaction, it must find these rows.
-func (t *tx) Fail(ctx context.Context, failed []projection.Failed) error {
+func (t *Tx) Fail(ctx context.Context, failed []projection.Failed) error {
 	for i := range failed {
 		f := &failed[i]
 		id := events.ConversationID{Tenant: clean(f.Conversation.Tenant), ID: clean(f.Conversation.ID)}
-		t.add("failed", row{
-			"generation": t.generation, "seq": number(f.Seq), "conversation": t.key(id), "tenant": id.Tenant, "id": id.ID,
+		t.Add("failed", Row{
+			"generation": t.generation, "seq": number(f.Seq), "conversation": t.Key(id), "tenant": id.Tenant, "id": id.ID,
 			"event_id": clean(f.EventID), "type": clean(f.Type), "class": string(f.Class), "reason": clean(f.Reason),
 		})
 	}
@@ -343,9 +370,9 @@ func (t *tx) Fail(ctx context.Context, failed []projection.Failed) error {
 	return nil
 }
 
-// fail returns the piece that records failed events.
-func fail(prefixed string) piece {
-	return newPiece("failed", "UNWIND $in.rows AS r MERGE (f:"+prefixed+`FailedEvent {generation: r.generation, seq: r.seq})
+// fail returns the piece that records failed events, for a prefix of labels.
+func fail(prefixed string) Piece {
+	return NewPiece("failed", "UNWIND $in.rows AS r MERGE (f:"+prefixed+`FailedEvent {generation: r.generation, seq: r.seq})
 		ON CREATE SET f.conversation = r.conversation, f.tenant = r.tenant, f.id = r.id, f.event_id = r.event_id, f.type = r.type, f.class = r.class, f.reason = r.reason`)
 }
 
@@ -365,17 +392,17 @@ var (
 
 // sweep deletes the rows of the deleted conversations of a partition.
 func (s *store) sweep(ctx context.Context, checkpoint string) error {
-	rows, err := s.read(ctx, "MATCH (c:"+s.conversation+" {sweep: $checkpoint}) RETURN c.key", map[string]any{"checkpoint": checkpoint})
+	rows, err := s.Read(ctx, "MATCH (c:"+s.Conversation+" {sweep: $checkpoint}) RETURN c.key", map[string]any{"checkpoint": checkpoint})
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		for _, statement := range s.sweeps {
+		for _, statement := range s.Sweeps {
 			if err := s.drain(ctx, statement, map[string]any{"key": row[0]}, fast); err != nil {
 				return err
 			}
 		}
-		if _, err := s.write(ctx, "MATCH (c:"+s.conversation+" {key: $key}) REMOVE c.sweep", map[string]any{"key": row[0]}); err != nil {
+		if _, err := s.write(ctx, "MATCH (c:"+s.Conversation+" {key: $key}) REMOVE c.sweep", map[string]any{"key": row[0]}); err != nil {
 			return err
 		}
 	}
@@ -408,21 +435,21 @@ func (s *store) drain(ctx context.Context, statement string, params map[string]a
 }
 
 // Drop implements projection.Tx.
-func (t *tx) Drop(ctx context.Context, id events.ConversationID) error {
+func (t *Tx) Drop(ctx context.Context, id events.ConversationID) error {
 	t.repairing = true
-	params := map[string]any{"key": t.key(id), "limit": number(maxSeq)}
-	for _, statement := range slices.Concat(t.sweeps, []string{"MATCH (f:$EngineFailedEvent {conversation: $key}) DELETE f", "MATCH (c:" + t.conversation + " {key: $key}) DETACH DELETE c"}) {
-		if _, err := t.run(ctx, statement, params); err != nil {
+	params := map[string]any{"key": t.Key(id), "limit": number(maxSeq)}
+	for _, statement := range slices.Concat(t.Sweeps, []string{"MATCH (f:$EngineFailedEvent {conversation: $key}) DELETE f", "MATCH (c:" + t.dialect.Conversation + " {key: $key}) DETACH DELETE c"}) {
+		if _, err := t.Run(ctx, statement, params); err != nil {
 			return err
 		}
 	}
-	_, err := t.run(ctx, countRepair, map[string]any{"key": t.checkpointKey(t.partition)})
+	_, err := t.Run(ctx, countRepair, map[string]any{"key": t.checkpointKey(t.partition)})
 	return err
 }
 
-// empty returns a statement that deletes the nodes of a label that belong to a conversation, by the
+// Empty returns a statement for Layout.Sweeps: one that deletes the nodes of a label that belong to a conversation, by the
 // index on it and these properties.
-func empty(label string, by ...string) string {
+func Empty(label string, by ...string) string {
 	return "MATCH (n:" + label + ") WHERE n.conversation = $key" + areThere(by) + " WITH n LIMIT $limit DETACH DELETE n RETURN count(*)"
 }
 

@@ -41,34 +41,34 @@ func (p props) list(node string) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// row holds the parameters of one node.
-type row map[string]any
+// Row holds the parameters of one node. Leave out empty values: Neo4j has no empty properties.
+type Row map[string]any
 
-func (r row) text(name, value string) {
+func (r Row) text(name, value string) {
 	if value != "" {
 		r[name] = value
 	}
 }
 
-func (r row) count(name string, value int) {
+func (r Row) count(name string, value int) {
 	if value != 0 {
 		r[name] = value
 	}
 }
 
-func (r row) texts(name string, list []string) {
+func (r Row) texts(name string, list []string) {
 	if len(list) > 0 {
 		r[name] = list
 	}
 }
 
-func (r row) flag(name string, value bool) {
+func (r Row) flag(name string, value bool) {
 	if value {
 		r[name] = true
 	}
 }
 
-func (r row) body(name, bytes, chars, digest string, b *graph.Body) {
+func (r Row) body(name, bytes, chars, digest string, b *graph.Body) {
 	r.text(name, b.Text)
 	r.count(bytes, b.Bytes)
 	r.count(chars, b.Chars)

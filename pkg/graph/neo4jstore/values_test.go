@@ -62,7 +62,7 @@ func TestABodyIsReadBackUnchanged(t *testing.T) {
 		if rapid.Bool().Draw(r, "cut") {
 			b.Hash = events.DigestOf(b.Text)
 		}
-		to := row{}
+		to := Row{}
 		to.body("a", "b", "c", "d", &b)
 		v := &values{}
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -87,7 +87,7 @@ func TestKeysOfDifferentThingsDiffer(t *testing.T) {
 		s, a := of()
 		u, b := of()
 		same := s.generation == u.generation && a == b
-		require.Equal(r, same, s.key(a) == u.key(b), "%s and %s", s.key(a), u.key(b))
+		require.Equal(r, same, s.Key(a) == u.Key(b), "%s and %s", s.Key(a), u.Key(b))
 		require.Equal(r, same, s.payloadKey(a, "m") == u.payloadKey(b, "m"))
 		require.Equal(r, s.generation == u.generation && a.Tenant == b.Tenant, s.tenantKey(a.Tenant) == u.tenantKey(b.Tenant))
 	})

@@ -121,8 +121,8 @@ func (s *store) warm(ctx context.Context) error {
 		return nil
 	}
 	nothing := map[string]any{"in": map[string]any{}}
-	statements := slices.Clone(s.others)
-	for _, p := range slices.Concat(s.writes, s.tidy) {
+	statements := slices.Clone(s.Statements)
+	for _, p := range slices.Concat(s.Writes, s.Tidy) {
 		statements = append(statements, p.statement)
 	}
 	for _, statement := range statements {

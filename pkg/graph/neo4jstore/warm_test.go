@@ -32,10 +32,10 @@ func TestWarmSendsAllStatementsAndWritesNothing(t *testing.T) {
 	require.Equal(t, warmed, warm())
 
 	var rare []string // deletion, repair, looking up keys, a new owner
-	for _, d := range []dialect{graphDialect, filesDialect} {
+	for _, d := range []dialect{graphLayout.dialect(), filesLayout.dialect()} {
 		e := &store{dialect: d}
-		rare = append(rare, d.sweeps...)
-		rare = append(rare, d.mend...)
+		rare = append(rare, d.Sweeps...)
+		rare = append(rare, d.Relink...)
 		rare = append(rare, d.holders, e.engine(makeCheckpoint), e.engine(settle))
 	}
 	s.spy.since()
@@ -60,7 +60,7 @@ func requireWarmed(t *testing.T, spy *spy, s *store, warm func(context.Context) 
 		require.False(t, one.summary.Counters().ContainsUpdates(), one.statement)
 	}
 	work()
-	rare := append(slices.Clone(s.sweeps), s.holders, s.engine(makeCheckpoint), s.engine(settle))
+	rare := append(slices.Clone(s.Sweeps), s.holders, s.engine(makeCheckpoint), s.engine(settle))
 	for _, one := range spy.since() {
 		if !warmed[one.statement] && !isOneOf(one.statement, rare) {
 			t.Errorf("not warmed:\n%s", one.statement)
@@ -74,9 +74,9 @@ func isOneOf(statement string, list []string) bool {
 
 func TestPiecesPassRowsAsLists(t *testing.T) {
 	t.Parallel()
-	p := newPiece("p", "UNWIND $in.rows AS r MATCH (n {key: r.key}) SET n.a = r.a, n.b = r.b, n.key = r.key")
+	p := NewPiece("p", "UNWIND $in.rows AS r MATCH (n {key: r.key}) SET n.a = r.a, n.b = r.b, n.key = r.key")
 	require.Equal(t, "UNWIND $in.rows AS r MATCH (n {key: r[0]}) SET n.a = r[1], n.b = r[2], n.key = r[0]", p.statement)
-	require.Equal(t, in("rows", []any{[]any{"k", nil, 2}}), p.params([]any{row{"b": 2, "key": "k", "other": 3}}))
-	values := newPiece("v", "UNWIND $in.rows AS key MATCH (n {key: key}) DELETE n")
-	require.Equal(t, in("rows", []any{"k"}), values.params([]any{"k"}))
+	require.Equal(t, In("rows", []any{[]any{"k", nil, 2}}), p.params([]any{Row{"b": 2, "key": "k", "other": 3}}))
+	values := NewPiece("v", "UNWIND $in.rows AS key MATCH (n {key: key}) DELETE n")
+	require.Equal(t, In("rows", []any{"k"}), values.params([]any{"k"}))
 }

@@ -272,7 +272,7 @@ func plan(t *testing.T, c *conn, statement string) (steps []string) {
 		return nil
 	}
 	rows, err := c.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
-	require.NoError(t, each(rows, err, func(rows *sql.Rows) error {
+	require.NoError(t, Each(rows, err, func(rows *sql.Rows) error {
 		var id, parent, unused int
 		var step string
 		err := rows.Scan(&id, &parent, &unused, &step)

@@ -40,10 +40,10 @@ func by(q graph.CodeQuery) (mentionedBy, string) {
 // Referring implements graph.CodeReader.
 func (g *Graph) Referring(ctx context.Context, tenant string, q graph.CodeQuery) (found graph.Mentions, err error) {
 	statements, key := by(q)
-	err = g.snapshot(ctx, func(query queryer) error {
+	err = g.Snapshot(ctx, func(query Queryer) error {
 		found, err = q.Mentions(func(limit int) (list []graph.Mention, err error) {
 			rows, err := query(statements.ofTenant, tenant, key, limit)
-			err = each(rows, err, func(rows *sql.Rows) error {
+			err = Each(rows, err, func(rows *sql.Rows) error {
 				var m graph.Mention
 				err := rows.Scan(&m.Conversation, &m.Seq, &m.File, &m.StartLine, &m.EndLine, &m.Name)
 				list = append(list, m)
@@ -59,7 +59,7 @@ func (g *Graph) Referring(ctx context.Context, tenant string, q graph.CodeQuery)
 // References implements graph.CodeReader.
 func (g *Graph) References(ctx context.Context, tenant string, list []graph.Mentioned, q graph.CodeQuery) (found []graph.CodeReferences, err error) {
 	statements, code := by(q)
-	err = g.snapshot(ctx, func(query queryer) error {
+	err = g.Snapshot(ctx, func(query Queryer) error {
 		for _, m := range list {
 			key, c, err := conversation(query, events.ConversationID{Tenant: tenant, ID: m.ID})
 			if errors.Is(err, graph.ErrNotFound) {
@@ -70,7 +70,7 @@ func (g *Graph) References(ctx context.Context, tenant string, list []graph.Ment
 			}
 			var references []graph.CodeReference
 			rows, err := query(statements.ofConversation, key, code, min(m.Seq, maxSeq), graph.MentionsEach)
-			if err := each(rows, err, func(rows *sql.Rows) error {
+			if err := Each(rows, err, func(rows *sql.Rows) error {
 				var r graph.CodeReference
 				err := rows.Scan(&r.Seq, &r.Turn, &r.MessageID, &r.File, &r.StartLine, &r.EndLine, &r.Name)
 				references = append(references, r)
@@ -100,10 +100,10 @@ func (f *Files) Accessing(ctx context.Context, tenant string, q graph.CodeQuery)
 	if q.Name != "" {
 		return found, nil
 	}
-	err = f.snapshot(ctx, func(query queryer) error {
+	err = f.Snapshot(ctx, func(query Queryer) error {
 		found, err = q.Mentions(func(limit int) (list []graph.Mention, err error) {
 			rows, err := query(selectAccessing, tenant, q.Base(), limit)
-			err = each(rows, err, func(rows *sql.Rows) error {
+			err = Each(rows, err, func(rows *sql.Rows) error {
 				var m graph.Mention
 				err := rows.Scan(&m.Conversation, &m.Seq, &m.File)
 				list = append(list, m)
@@ -122,7 +122,7 @@ func (f *Files) Accesses(ctx context.Context, tenant string, ids []string, q gra
 	if q.Name != "" {
 		return found, nil
 	}
-	return found, f.snapshot(ctx, func(query queryer) error {
+	return found, f.Snapshot(ctx, func(query Queryer) error {
 		keys, known := []int64{}, map[int64]string{}
 		for _, id := range ids {
 			s, err := readFilesState(query, events.ConversationID{Tenant: tenant, ID: id})
@@ -134,7 +134,7 @@ func (f *Files) Accesses(ctx context.Context, tenant string, ids []string, q gra
 			}
 		}
 		rows, err := query(selectAccessesOfFile, tenant, q.Base(), graph.MaxMentions, marshal(keys))
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var key int64
 			var a graph.FileAccess
 			err := rows.Scan(&key, &a.Path, &a.Kind, &a.Tool, &a.Turn, &a.Seq, &a.Count)

@@ -101,7 +101,7 @@ func TestAFullDiskIsNamedAndPasses(t *testing.T) {
 	defer s.Close()
 	limit := func(pages string) {
 		rows, err := s.writer.QueryContext(t.Context(), "PRAGMA max_page_count = "+pages)
-		require.NoError(t, each(rows, err, func(*sql.Rows) error { return nil }))
+		require.NoError(t, Each(rows, err, func(*sql.Rows) error { return nil }))
 	}
 	fill := func() error {
 		return s.transact(t.Context(), func() error {

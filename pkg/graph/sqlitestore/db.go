@@ -62,11 +62,6 @@ type conn struct {
 	stmts map[string]*sql.Stmt
 }
 
-// openWriter opens or creates the file of a read model for writing.
-func openWriter(ctx context.Context, path, schema string) (*db, error) {
-	return openTables(ctx, path, schema, schemaVersion)
-}
-
 // openTables opens or creates a file with tables of a version for writing.
 func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err error) {
 	d := &db{path: path, closed: make(chan struct{})}
@@ -237,8 +232,8 @@ func (d *db) transact(ctx context.Context, fn func() error) (err error) {
 	return err
 }
 
-// snapshot runs reads that must see one state of the file.
-func (d *db) snapshot(ctx context.Context, fn func(q queryer) error) (err error) {
+// Snapshot runs reads that must see one state of the file. Any number may run at once.
+func (d *db) Snapshot(ctx context.Context, fn func(q Queryer) error) (err error) {
 	defer func() { err = d.trouble(err) }()
 	select {
 	case <-d.free:
@@ -336,11 +331,13 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.Conn.Close())...)
 }
 
-// queryer runs one query, in a transaction of the writer or on a reader's snapshot.
-type queryer func(query string, args ...any) (*sql.Rows, error)
+// Queryer runs one query and returns its rows, for [Each]. It belongs to a snapshot, and must not be
+// used after it.
+type Queryer func(query string, args ...any) (*sql.Rows, error)
 
-// each calls scan for every row of a query.
-func each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
+// Each calls scan for every row of a query and closes the rows. Its first two arguments are what a
+// [Queryer] or [Tx.Query] returned.
+func Each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
 	if err != nil {
 		return err
 	}
@@ -389,22 +386,22 @@ func tuples(n, width int) string {
 	return "VALUES " + strings.TrimSuffix(strings.Repeat(row+",", n), ",")
 }
 
-// insertion is a table for inserts, many rows per statement.
-type insertion struct {
-	into     string // table (columns)
-	width    int    // number of columns
-	conflict string // clause, "" for none
+// Insertion describes an INSERT of many rows.
+type Insertion struct {
+	Into     string // table (columns)
+	Width    int    // number of columns
+	Conflict string // ON CONFLICT clause; without one, a row that exists is projection.ErrRejected
 }
 
 // statement fails without undoing the rows before the refused one. To be able to undo them, SQLite
 // would copy each page that it changes, and the transaction is rolled back anyway.
-func (ins insertion) statement(rows int) string {
-	return "INSERT OR FAIL INTO " + ins.into + " " + tuples(rows, ins.width) + " " + ins.conflict
+func (ins Insertion) statement(rows int) string {
+	return "INSERT OR FAIL INTO " + ins.Into + " " + tuples(rows, ins.Width) + " " + ins.Conflict
 }
 
 // insert writes n rows whose values add appends, and returns how many it wrote.
-func (c *conn) insert(ctx context.Context, ins insertion, n int, add func(args []any, i int) []any) (written int64, err error) {
-	args := make([]any, 0, min(n, RowsPerStatement)*ins.width)
+func (c *conn) insert(ctx context.Context, ins Insertion, n int, add func(args []any, i int) []any) (written int64, err error) {
+	args := make([]any, 0, min(n, RowsPerStatement)*ins.Width)
 	err = inParts(n, func(first, size int) error {
 		args = args[:0]
 		for i := range size {
@@ -421,34 +418,34 @@ func (c *conn) insert(ctx context.Context, ins insertion, n int, add func(args [
 	return written, err
 }
 
-// selection is a table for lookups, many keys per statement.
-type selection struct {
-	columns, table string
-	key            []string // columns of a unique index
+// Selection describes a lookup of many rows by their keys.
+type Selection struct {
+	Columns, Table string
+	Key            []string // columns of a unique index
 }
 
-func (sel selection) statement(keys int) string {
-	on := make([]string, len(sel.key))
-	for i, column := range sel.key {
+func (sel Selection) statement(keys int) string {
+	on := make([]string, len(sel.Key))
+	for i, column := range sel.Key {
 		on[i] = fmt.Sprintf("%s = k.column%d", column, i+2)
 	}
-	return "SELECT k.column1, " + sel.columns + " FROM (" + tuples(keys, 1+len(sel.key)) + ") AS k CROSS JOIN " + sel.table + " ON " + strings.Join(on, " AND ")
+	return "SELECT k.column1, " + sel.Columns + " FROM (" + tuples(keys, 1+len(sel.Key)) + ") AS k CROSS JOIN " + sel.Table + " ON " + strings.Join(on, " AND ")
 }
 
 // lookup looks up the rows of n keys whose values add appends, and calls scan for those that exist.
 // The first column is the number of the key.
-func (c *conn) lookup(ctx context.Context, sel selection, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
+func (c *conn) lookup(ctx context.Context, sel Selection, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
 	return sel.lookup(func(query string, args ...any) (*sql.Rows, error) { return c.query(ctx, query, args...) }, n, add, scan)
 }
 
-// lookup does the same with any queryer.
-func (sel selection) lookup(q queryer, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
+// lookup does the same with any Queryer.
+func (sel Selection) lookup(q Queryer, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
 	return inParts(n, func(first, size int) error {
-		args := make([]any, 0, size*(1+len(sel.key)))
+		args := make([]any, 0, size*(1+len(sel.Key)))
 		for i := range size {
 			args = add(append(args, first+i), first+i)
 		}
 		rows, err := q(sel.statement(size), args...)
-		return each(rows, err, scan)
+		return Each(rows, err, scan)
 	})
 }

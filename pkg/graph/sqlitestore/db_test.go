@@ -100,7 +100,7 @@ func TestCloseWaitsForReads(t *testing.T) {
 	s, err := OpenGraph(t.Context(), Path(t.TempDir(), "graph", 1))
 	require.NoError(t, err)
 	reading, closed := make(chan struct{}), make(chan error, 1)
-	err = s.snapshot(t.Context(), func(q queryer) error {
+	err = s.Snapshot(t.Context(), func(q Queryer) error {
 		go func() {
 			close(reading)
 			closed <- s.Close()
@@ -112,7 +112,7 @@ func TestCloseWaitsForReads(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 		rows, err := q("SELECT count(*) FROM message")
-		return each(rows, err, func(*sql.Rows) error { return nil })
+		return Each(rows, err, func(*sql.Rows) error { return nil })
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-closed)
@@ -127,11 +127,11 @@ func TestReadersWaitForAFreeConnection(t *testing.T) {
 	done := make(chan error)
 	for range readers {
 		go func() {
-			done <- s.snapshot(t.Context(), func(q queryer) error {
+			done <- s.Snapshot(t.Context(), func(q Queryer) error {
 				held <- struct{}{}
 				<-release
 				rows, err := q("SELECT count(*) FROM failed") // prepared while all connections are taken
-				return each(rows, err, func(*sql.Rows) error { return nil })
+				return Each(rows, err, func(*sql.Rows) error { return nil })
 			})
 		}()
 	}
@@ -155,12 +155,12 @@ func TestAReadSeesOneStateOfTheFile(t *testing.T) {
 	s := openStores(t)
 	s.everything("c")
 	s.apply(t)
-	count := func(q queryer) (n int) {
+	count := func(q Queryer) (n int) {
 		rows, err := q("SELECT count(*) FROM message")
-		require.NoError(t, each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) }))
+		require.NoError(t, Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) }))
 		return n
 	}
-	require.NoError(t, s.graph.snapshot(t.Context(), func(q queryer) error {
+	require.NoError(t, s.graph.Snapshot(t.Context(), func(q Queryer) error {
 		before := count(q)
 		s.everything("c")
 		s.apply(t)

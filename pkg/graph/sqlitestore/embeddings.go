@@ -10,36 +10,40 @@ import (
 )
 
 // Embeddings is the read model "embeddings" in SQLite.
-type Embeddings struct{ store }
+type Embeddings struct{ *Store[*graph.EmbeddingsUnit] }
 
 var _ graph.EmbeddingsStore = (*Embeddings)(nil)
+
+// EmbeddingsCodec is the read model "embeddings".
+var EmbeddingsCodec = Codec[*graph.EmbeddingsUnit]{
+	Projection: "embeddings",
+	Schema:     embeddingsSchema,
+	Delete:     DeleteFrom("embedding"),
+	Begin:      func(t *Tx) Work[*graph.EmbeddingsUnit] { return embeddingsTx{t} },
+	Hash:       embeddingsHash,
+}
 
 // OpenEmbeddings opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
 // projection.ErrRebuild, see the package comment.
 func OpenEmbeddings(ctx context.Context, path string) (*Embeddings, error) {
-	d, err := openWriter(ctx, path, embeddingsSchema)
+	s, err := Open(ctx, path, EmbeddingsCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Embeddings{store{d, "embeddings"}}, nil
+	return &Embeddings{s}, nil
 }
 
 // OpenEmbeddingsReader opens a read model that another process writes. Until that process has made
 // it, the error is fs.ErrNotExist.
 func OpenEmbeddingsReader(path string) (*Embeddings, error) {
-	d, err := openReader(path)
+	s, err := OpenReader(path, EmbeddingsCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Embeddings{store{d, "embeddings"}}, nil
+	return &Embeddings{s}, nil
 }
 
-// Update implements projection.Store.
-func (e *Embeddings) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.EmbeddingsUnit]) error) error {
-	return e.transact(ctx, func() error { return fn(&embeddingsTx{e.newTx(partition)}) })
-}
-
-type embeddingsTx struct{ tx }
+type embeddingsTx struct{ *Tx }
 
 const embeddedColumns = "c, tenant, id, last_seq, deleted_seq"
 
@@ -48,15 +52,15 @@ func embeddedState(s *graph.EmbeddedState) []any {
 	return []any{&s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq}
 }
 
-func readEmbeddedState(q queryer, id events.ConversationID) (s graph.EmbeddedState, err error) {
+func readEmbeddedState(q Queryer, id events.ConversationID) (s graph.EmbeddedState, err error) {
 	s.ID = id
 	rows, err := q("SELECT "+embeddedColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(embeddedState(&s)...) })
+	err = Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(embeddedState(&s)...) })
 	return s, err
 }
 
-// Load implements projection.Tx.
-func (t *embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*graph.EmbeddingsUnit, error) {
+// Load implements Work.
+func (t embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*graph.EmbeddingsUnit, error) {
 	u := graph.NewEmbeddingsUnit()
 	var ids []events.ConversationID
 	for _, e := range list {
@@ -64,53 +68,44 @@ func (t *embeddingsTx) Load(ctx context.Context, list []*events.Recorded) (*grap
 			ids, u.States[id] = append(ids, id), &graph.EmbeddedState{ID: id}
 		}
 	}
-	err := t.writer.lookup(ctx, selection{embeddedColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
+	err := t.Lookup(ctx, Selection{embeddedColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
 		return append(args, ids[i].Tenant, ids[i].ID)
 	}, func(rows *sql.Rows) error {
 		var i int
 		var s graph.EmbeddedState
 		err := rows.Scan(append([]any{&i}, embeddedState(&s)...)...)
-		t.keys[s.ID], *u.States[s.ID] = s.Key, s
+		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
 		return err
 	})
 	return u, err
 }
 
-// Drop implements projection.Tx.
-func (t *embeddingsTx) Drop(ctx context.Context, id events.ConversationID) error {
-	c, err := t.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	return t.drop(ctx, id, c, true, "embedding")
-}
-
-// Save implements projection.Tx.
-func (t *embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error {
+// Save implements Work.
+func (t embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error {
 	touched := make([]*graph.EmbeddedState, 0, len(u.States))
 	for id, s := range u.States {
 		if !s.Touched {
 			continue
 		}
 		var err error
-		if s.Key, err = t.key(ctx, id); err != nil {
+		if s.Key, err = t.Key(ctx, id); err != nil {
 			return err
 		}
 		if s.Dropped {
-			if err := t.drop(ctx, id, s.Key, false, "embedding"); err != nil {
+			if err := t.Clear(ctx, s.Key); err != nil {
 				return err
 			}
 		}
 		touched = append(touched, s)
 	}
-	if _, err := t.writer.insert(ctx, insertion{"conversation (" + embeddedColumns + ")", 5,
+	if _, err := t.Insert(ctx, Insertion{"conversation (" + embeddedColumns + ")", 5,
 		"ON CONFLICT (c) DO UPDATE SET last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq"}, len(touched), func(args []any, i int) []any {
 		s := touched[i]
 		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq)
 	}); err != nil {
 		return err
 	}
-	_, err := t.writer.insert(ctx, insertion{into: "embedding (seq, c, message_id, dimensions, vectors)", width: 5}, len(u.Embeddings), func(args []any, i int) []any {
+	_, err := t.Insert(ctx, Insertion{Into: "embedding (seq, c, message_id, dimensions, vectors)", Width: 5}, len(u.Embeddings), func(args []any, i int) []any {
 		e := &u.Embeddings[i].Row
 		return append(args, e.Seq, u.Embeddings[i].State.Key, e.MessageID, e.Dimensions, e.Vectors)
 	})
@@ -119,13 +114,13 @@ func (t *embeddingsTx) Save(ctx context.Context, u *graph.EmbeddingsUnit) error 
 
 // Embeddings implements graph.EmbeddingsReader.
 func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q graph.BagQuery) (list []graph.Embedding, err error) {
-	err = e.snapshot(ctx, func(query queryer) error {
+	err = e.Snapshot(ctx, func(query Queryer) error {
 		s, err := readEmbeddedState(query, id)
 		if err != nil || s.Key == 0 {
 			return err
 		}
 		rows, err := query("SELECT seq, message_id, dimensions, vectors FROM embedding INDEXED BY embedding_by_conversation WHERE c = ?"+inRange+oldestFirst, s.Key, min(q.From, maxSeq), before(q.Before), limit(q.Limit))
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var row graph.Embedding
 			err := rows.Scan(&row.Seq, &row.MessageID, &row.Dimensions, &row.Vectors)
 			list = append(list, row)
@@ -135,27 +130,7 @@ func (e *Embeddings) Embeddings(ctx context.Context, id events.ConversationID, q
 	return list, err
 }
 
-// Hashes implements projection.ReadStore.
-func (e *Embeddings) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
-	return e.eachConversation(ctx, func(q queryer, id events.ConversationID) error {
-		h, err := embeddingsHash(q, id)
-		if err != nil {
-			return err
-		}
-		return yield(h)
-	})
-}
-
-// Hash implements projection.ReadStore.
-func (e *Embeddings) Hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
-	err = e.snapshot(ctx, func(q queryer) error {
-		h, err = embeddingsHash(q, id)
-		return err
-	})
-	return h, err
-}
-
-func embeddingsHash(q queryer, id events.ConversationID) (projection.ConversationHash, error) {
+func embeddingsHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
 	s, err := readEmbeddedState(q, id)
 	if err != nil || s.Key == 0 {
@@ -164,7 +139,7 @@ func embeddingsHash(q queryer, id events.ConversationID) (projection.Conversatio
 	hasher := graph.NewHasher(id)
 	hasher.EmbeddedConversation(s)
 	rows, err := q("SELECT message_id FROM embedding WHERE c = ? ORDER BY seq", s.Key)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var messageID string
 		err := rows.Scan(&messageID)
 		hasher.Embedding(messageID)

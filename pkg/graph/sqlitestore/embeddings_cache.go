@@ -29,8 +29,8 @@ func (c *EmbeddingsCache) Close() error { return c.close() }
 // Load implements graph.EmbeddingsCache.
 func (c *EmbeddingsCache) Load(ctx context.Context, keys []graph.EmbeddingKey) ([][]byte, error) {
 	vectors := make([][]byte, len(keys))
-	err := c.snapshot(ctx, func(q queryer) error {
-		return selection{"vector", "cached_embedding", []string{"key"}}.lookup(q, len(keys), func(args []any, i int) []any {
+	err := c.Snapshot(ctx, func(q Queryer) error {
+		return Selection{"vector", "cached_embedding", []string{"key"}}.lookup(q, len(keys), func(args []any, i int) []any {
 			return append(args, keys[i][:])
 		}, func(rows *sql.Rows) error {
 			var i int
@@ -49,7 +49,7 @@ func (c *EmbeddingsCache) Store(ctx context.Context, keys []graph.EmbeddingKey, 
 		return fmt.Errorf("%d vectors of %d keys", len(vectors), len(keys))
 	}
 	return c.transact(ctx, func() error {
-		_, err := c.writer.insert(ctx, insertion{"cached_embedding (key, vector)", 2, "ON CONFLICT (key) DO NOTHING"}, len(keys), func(args []any, i int) []any {
+		_, err := c.writer.insert(ctx, Insertion{"cached_embedding (key, vector)", 2, "ON CONFLICT (key) DO NOTHING"}, len(keys), func(args []any, i int) []any {
 			return append(args, keys[i][:], append([]byte{}, vectors[i]...)) // nil would be NULL
 		})
 		return err

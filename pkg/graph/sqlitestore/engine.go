@@ -4,16 +4,134 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// store is the common part of the projections' stores: positions, claims and failed events.
+// Codec is what one read model adds to a file: its tables, and how they are read and written. The
+// engine's half is in [Store] and [Tx].
+type Codec[U projection.Unit] struct {
+	// Projection is the name of the projection.
+	Projection string
+	// Schema creates the tables of a new file. One of them must be
+	//
+	//	conversation (c INTEGER PRIMARY KEY, tenant TEXT, id TEXT, deleted_seq INTEGER, …, UNIQUE (tenant, id))
+	//
+	// where deleted_seq is 0 unless the conversation was deleted. The names checkpoint, failed,
+	// identity and came_to_serve are taken. To change the tables, raise projection.Projection.Version: a
+	// rebuild then makes a new file.
+	Schema string
+	// Delete are the statements that delete the rows of a conversation, except for its row in the
+	// table conversation. Their only parameter is its number c. See [DeleteFrom].
+	Delete []string
+	// Begin returns the read model's part of a transaction.
+	Begin func(t *Tx) Work[U]
+	// Hash returns the hash of a conversation's rows, or a zero Hash if it has no row. Leave out
+	// sequences and numbers of conversations; see projection.ReadStore.
+	Hash func(q Queryer, id events.ConversationID) (projection.ConversationHash, error)
+}
+
+// Work is the read model's part of a transaction: two methods of projection.Tx.
+type Work[U projection.Unit] interface {
+	// Load prepares the unit of work for these events. It enters the numbers of conversations that
+	// it finds in Tx.Keys.
+	Load(ctx context.Context, list []*events.Recorded) (U, error)
+	// Save writes the changes of the unit. Every conversation that an event was applied to must have
+	// a row, because the claims of its events refer to the row.
+	Save(ctx context.Context, u U) error
+}
+
+// DeleteFrom returns statements for Codec.Delete: each deletes the rows of a table whose column c is
+// the conversation's number.
+func DeleteFrom(tables ...string) []string {
+	list := make([]string, len(tables))
+	for i, table := range tables {
+		list[i] = "DELETE FROM " + table + " WHERE c = ?"
+	}
+	return list
+}
+
+// Store is a read model in a file. It implements projection.Store; a read model adds its own reads
+// by embedding it and calling Snapshot.
+type Store[U projection.Unit] struct {
+	store
+	codec Codec[U]
+}
+
+// Open opens or creates the file of a read model for writing, and locks it; see [Path]. It returns
+// [ErrLocked] or projection.ErrRebuild, see the package comment.
+func Open[U projection.Unit](ctx context.Context, path string, codec Codec[U]) (*Store[U], error) {
+	d, err := openTables(ctx, path, engineSchema+codec.Schema+"SELECT c, tenant, id, deleted_seq FROM conversation LIMIT 0;", schemaVersion)
+	if err != nil {
+		return nil, err
+	}
+	return &Store[U]{store{d, codec.Projection, codec.Delete}, codec}, nil
+}
+
+// OpenReader opens a read model that another process writes. Until that process has made it, the
+// error is fs.ErrNotExist.
+func OpenReader[U projection.Unit](path string, codec Codec[U]) (*Store[U], error) {
+	d, err := openReader(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Store[U]{store{d, codec.Projection, codec.Delete}, codec}, nil
+}
+
+// Update implements projection.Store.
+func (s *Store[U]) Update(ctx context.Context, partition int, fn func(projection.Tx[U]) error) error {
+	return s.transact(ctx, func() error {
+		t := &Tx{store: &s.store, partition: partition, Keys: map[events.ConversationID]int64{}}
+		return fn(struct {
+			*Tx
+			Work[U]
+		}{t, s.codec.Begin(t)})
+	})
+}
+
+// Hash implements projection.ReadStore.
+func (s *Store[U]) Hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
+	err = s.Snapshot(ctx, func(q Queryer) error {
+		h, err = s.codec.Hash(q, id)
+		return err
+	})
+	return h, err
+}
+
+// Hashes implements projection.ReadStore. SQLite compares text bytewise, as Go does.
+func (s *Store[U]) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
+	return s.Snapshot(ctx, func(q Queryer) error {
+		var ids []events.ConversationID
+		rows, err := q("SELECT tenant, id FROM conversation ORDER BY tenant, id")
+		if err := Each(rows, err, func(rows *sql.Rows) error {
+			var id events.ConversationID
+			err := rows.Scan(&id.Tenant, &id.ID)
+			ids = append(ids, id)
+			return err
+		}); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			h, err := s.codec.Hash(q, id)
+			if err != nil {
+				return err
+			}
+			if err := yield(h); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// store is the engine's half of a store, whatever its unit: positions, claims and failed events.
 type store struct {
 	*db
 	projection string
+	deletes    []string // Codec.Delete
 }
 
 // Close releases the file. The store can't be used afterwards.
@@ -54,15 +172,15 @@ func (s *store) Halt(ctx context.Context, partition int, epoch uint64, reason st
 }
 
 // inside runs queries on the writer's connection, inside its transaction.
-func (s *store) inside(ctx context.Context) queryer {
+func (s *store) inside(ctx context.Context) Queryer {
 	return func(query string, args ...any) (*sql.Rows, error) { return s.writer.query(ctx, query, args...) }
 }
 
 const checkpointColumns = "partition, epoch, seq, event, fingerprint, applied, duplicates, halted"
 
-func readCheckpoint(q queryer, partition int) (cp projection.Checkpoint, err error) {
+func readCheckpoint(q Queryer, partition int) (cp projection.Checkpoint, err error) {
 	rows, err := q("SELECT "+checkpointColumns+" FROM checkpoint WHERE partition = ?", partition)
-	err = each(rows, err, func(rows *sql.Rows) error { return scanCheckpoint(rows, &cp) })
+	err = Each(rows, err, func(rows *sql.Rows) error { return scanCheckpoint(rows, &cp) })
 	return cp, err
 }
 
@@ -80,9 +198,9 @@ func (s *store) advance(ctx context.Context, cp projection.Checkpoint) error {
 
 // Checkpoints implements projection.ReadStore.
 func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, err error) {
-	err = s.snapshot(ctx, func(q queryer) error {
+	err = s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q("SELECT " + checkpointColumns + ", repairs FROM checkpoint ORDER BY partition")
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var cp projection.Checkpoint
 			err := scanCheckpoint(rows, &cp, &cp.Repairs)
 			list = append(list, cp)
@@ -94,10 +212,10 @@ func (s *store) Checkpoints(ctx context.Context) (list []projection.Checkpoint, 
 
 // Failed implements projection.ReadStore.
 func (s *store) Failed(ctx context.Context, query projection.FailedQuery) (list []projection.Failed, err error) {
-	err = s.snapshot(ctx, func(q queryer) error {
+	err = s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q("SELECT seq, tenant, conversation, event_id, type, class, reason FROM failed WHERE seq > ? AND (? = '' OR tenant = ?) AND (? = '' OR conversation = ?) AND (? = '' OR class = ?) ORDER BY seq LIMIT ?",
 			query.After, query.Tenant, query.Tenant, query.Conversation, query.Conversation, query.Class, query.Class, query.Limit)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			f := projection.Failed{Projection: s.projection}
 			err := rows.Scan(&f.Seq, &f.Conversation.Tenant, &f.Conversation.ID, &f.EventID, &f.Type, &f.Class, &f.Reason)
 			list = append(list, f)
@@ -110,9 +228,9 @@ func (s *store) Failed(ctx context.Context, query projection.FailedQuery) (list 
 // CountFailed implements projection.ReadStore.
 func (s *store) CountFailed(ctx context.Context) (count map[projection.Class]int, err error) {
 	count = map[projection.Class]int{}
-	err = s.snapshot(ctx, func(q queryer) error {
+	err = s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q("SELECT class, count(*) FROM failed GROUP BY class")
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var class projection.Class
 			var n int
 			err := rows.Scan(&class, &n)
@@ -125,7 +243,7 @@ func (s *store) CountFailed(ctx context.Context) (count map[projection.Class]int
 
 // Holders implements projection.ReadStore.
 func (s *store) Holders(ctx context.Context, claims []projection.Claim) (held map[int]projection.Claim, err error) {
-	err = s.snapshot(ctx, func(q queryer) error {
+	err = s.Snapshot(ctx, func(q Queryer) error {
 		keys, deleted := map[events.ConversationID]int64{}, map[events.ConversationID]uint64{}
 		for _, claim := range claims {
 			id := claim.Conversation
@@ -135,7 +253,7 @@ func (s *store) Holders(ctx context.Context, claims []projection.Claim) (held ma
 			var c int64
 			var tombstone uint64
 			rows, err := q("SELECT c, deleted_seq FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-			if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c, &tombstone) }); err != nil {
+			if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c, &tombstone) }); err != nil {
 				return err
 			}
 			keys[id], deleted[id] = c, tombstone
@@ -154,11 +272,11 @@ func (s *store) Holders(ctx context.Context, claims []projection.Claim) (held ma
 }
 
 // holders looks up who holds the keys of claims.
-func holders(q queryer, keys map[events.ConversationID]int64, claims []projection.Claim) (map[int]projection.Claim, error) {
+func holders(q Queryer, keys map[events.ConversationID]int64, claims []projection.Claim) (map[int]projection.Claim, error) {
 	held := map[int]projection.Claim{}
 	for i, claim := range claims {
 		rows, err := q("SELECT seq, content FROM identity WHERE c = ? AND key = ?", keys[claim.Conversation], claim.Key[:])
-		err = each(rows, err, func(rows *sql.Rows) error {
+		err = Each(rows, err, func(rows *sql.Rows) error {
 			h := projection.Claim{Conversation: claim.Conversation, Key: claim.Key}
 			err := rows.Scan(&h.Seq, blob(&h.Content))
 			held[i] = h
@@ -171,48 +289,99 @@ func holders(q queryer, keys map[events.ConversationID]int64, claims []projectio
 	return held, nil
 }
 
-// tx is the common part of the projections' transactions. It remembers the numbers of conversations
-// it has seen, and assigns new ones.
-type tx struct {
+// Tx is the engine's half of a transaction, and what a read model's half reads and writes with.
+type Tx struct {
 	*store
+	// Keys are the numbers of the conversations that the transaction has seen.
+	Keys      map[events.ConversationID]int64
 	partition int
-	keys      map[events.ConversationID]int64
 	next      int64 // the next free number, 0 while unknown
 }
 
-func (s *store) newTx(partition int) tx {
-	return tx{store: s, partition: partition, keys: map[events.ConversationID]int64{}}
+// Exec runs a statement.
+func (t *Tx) Exec(ctx context.Context, statement string, args ...any) (sql.Result, error) {
+	return t.writer.exec(ctx, statement, args...)
+}
+
+// Query runs a query and returns its rows, for [Each].
+func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return t.writer.query(ctx, query, args...)
+}
+
+// Insert writes n rows, many per statement, and returns how many it wrote. add appends the values of
+// row i.
+func (t *Tx) Insert(ctx context.Context, ins Insertion, n int, add func(args []any, i int) []any) (written int64, err error) {
+	return t.writer.insert(ctx, ins, n, add)
+}
+
+// Lookup finds the rows of n keys, many per query. add appends the values of key i; scan is called
+// for the rows that exist, and their first column is i.
+func (t *Tx) Lookup(ctx context.Context, sel Selection, n int, add func(args []any, i int) []any, scan func(*sql.Rows) error) error {
+	return t.writer.lookup(ctx, sel, n, add, scan)
+}
+
+// Clear deletes the rows of a conversation and its claims, for one that was deleted: its row in the
+// table conversation stays and holds its tombstone.
+func (t *Tx) Clear(ctx context.Context, c int64) error {
+	for _, statement := range append(slices.Clip(t.deletes), "DELETE FROM identity WHERE c = ?") {
+		if _, err := t.Exec(ctx, statement, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Drop implements projection.Tx.
+func (t *Tx) Drop(ctx context.Context, id events.ConversationID) error {
+	var c int64 // 0 if it has no row
+	rows, err := t.Query(ctx, "SELECT c FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
+	if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) }); err != nil {
+		return err
+	}
+	if err := t.Clear(ctx, c); err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, "DELETE FROM failed WHERE tenant = ? AND conversation = ?", id.Tenant, id.ID); err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, "DELETE FROM conversation WHERE c = ?", c); err != nil {
+		return err
+	}
+	delete(t.Keys, id)
+	t.next = 0
+	_, err = t.Exec(ctx, "UPDATE checkpoint SET repairs = repairs + 1 WHERE partition = ?", t.partition)
+	return err
 }
 
 // Checkpoint implements projection.Tx. The transaction already holds SQLite's only write lock.
-func (t *tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
+func (t *Tx) Checkpoint(ctx context.Context) (projection.Checkpoint, error) {
 	return readCheckpoint(t.inside(ctx), t.partition)
 }
 
 // Advance implements projection.Tx.
-func (t *tx) Advance(ctx context.Context, cp projection.Checkpoint) error { return t.advance(ctx, cp) }
+func (t *Tx) Advance(ctx context.Context, cp projection.Checkpoint) error { return t.advance(ctx, cp) }
 
-// key returns the number of a conversation, and assigns one if it has none.
-func (t *tx) key(ctx context.Context, id events.ConversationID) (int64, error) {
-	if c := t.keys[id]; c != 0 {
+// Key returns the number of a conversation, and assigns one if it has none.
+func (t *Tx) Key(ctx context.Context, id events.ConversationID) (int64, error) {
+	if c := t.Keys[id]; c != 0 {
 		return c, nil
 	}
 	if t.next == 0 {
-		rows, err := t.writer.query(ctx, "SELECT coalesce(max(c), 0) + 1 FROM conversation")
-		if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&t.next) }); err != nil {
+		rows, err := t.Query(ctx, "SELECT coalesce(max(c), 0) + 1 FROM conversation")
+		if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&t.next) }); err != nil {
 			return 0, err
 		}
 	}
-	t.keys[id] = t.next
+	t.Keys[id] = t.next
 	t.next++
-	return t.keys[id], nil
+	return t.Keys[id], nil
 }
 
 // Claim implements projection.Tx. It takes all keys at once, because they are nearly always free.
 // If one is not, it undoes that and goes through the events one by one.
-func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
+func (t *Tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]projection.Claim, error) {
 	for _, c := range claims {
-		if _, err := t.key(ctx, c.Conversation); err != nil {
+		if _, err := t.Key(ctx, c.Conversation); err != nil {
 			return nil, err
 		}
 	}
@@ -224,7 +393,7 @@ func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 		if written == 0 {
 			break
 		}
-		if _, err := t.writer.exec(ctx, "DELETE FROM identity WHERE c = ? AND key = ? AND seq = ?", t.keys[c.Conversation], c.Key[:], c.Seq); err != nil {
+		if _, err := t.Exec(ctx, "DELETE FROM identity WHERE c = ? AND key = ? AND seq = ?", t.Keys[c.Conversation], c.Key[:], c.Seq); err != nil {
 			return nil, err
 		}
 	}
@@ -233,7 +402,7 @@ func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 		for end = first + 1; end < len(claims) && claims[end].Seq == claims[first].Seq; {
 			end++
 		}
-		others, err := holders(t.inside(ctx), t.keys, claims[first:end])
+		others, err := holders(t.inside(ctx), t.Keys, claims[first:end])
 		if err != nil {
 			return nil, err
 		}
@@ -249,56 +418,26 @@ func (t *tx) Claim(ctx context.Context, claims []projection.Claim) (map[int]proj
 	return held, nil
 }
 
-func (t *tx) claim(ctx context.Context, claims []projection.Claim) (written int64, err error) {
-	return t.writer.insert(ctx, insertion{"identity (c, key, seq, content)", 4, "ON CONFLICT DO NOTHING"}, len(claims), func(args []any, i int) []any {
+func (t *Tx) claim(ctx context.Context, claims []projection.Claim) (written int64, err error) {
+	return t.Insert(ctx, Insertion{"identity (c, key, seq, content)", 4, "ON CONFLICT DO NOTHING"}, len(claims), func(args []any, i int) []any {
 		c := &claims[i]
-		return append(args, t.keys[c.Conversation], c.Key[:], c.Seq, c.Content[:])
+		return append(args, t.Keys[c.Conversation], c.Key[:], c.Seq, c.Content[:])
 	})
 }
 
 // Fail implements projection.Tx.
-func (t *tx) Fail(ctx context.Context, failed []projection.Failed) error {
-	_, err := t.writer.insert(ctx, insertion{"failed (seq, tenant, conversation, event_id, type, class, reason)", 7, "ON CONFLICT DO NOTHING"}, len(failed), func(args []any, i int) []any {
+func (t *Tx) Fail(ctx context.Context, failed []projection.Failed) error {
+	_, err := t.Insert(ctx, Insertion{"failed (seq, tenant, conversation, event_id, type, class, reason)", 7, "ON CONFLICT DO NOTHING"}, len(failed), func(args []any, i int) []any {
 		f := &failed[i]
 		return append(args, f.Seq, clean(f.Conversation.Tenant), clean(f.Conversation.ID), clean(f.EventID), clean(f.Type), string(f.Class), clean(f.Reason))
 	})
 	return err
 }
 
-// drop deletes a conversation's rows from tables, its claims and, with all, its failed events and
-// its own row.
-func (t *tx) drop(ctx context.Context, id events.ConversationID, c int64, all bool, tables ...string) error {
-	for _, table := range append(tables, "identity") {
-		if _, err := t.writer.exec(ctx, "DELETE FROM "+table+" WHERE c = ?", c); err != nil {
-			return err
-		}
-	}
-	if !all {
-		return nil
-	}
-	if _, err := t.writer.exec(ctx, "DELETE FROM failed WHERE tenant = ? AND conversation = ?", id.Tenant, id.ID); err != nil {
-		return err
-	}
-	if _, err := t.writer.exec(ctx, "DELETE FROM conversation WHERE c = ?", c); err != nil {
-		return err
-	}
-	delete(t.keys, id)
-	t.next = 0
-	_, err := t.writer.exec(ctx, "UPDATE checkpoint SET repairs = repairs + 1 WHERE partition = ?", t.partition)
-	return err
-}
-
-// find returns the number of a conversation, 0 if it has none.
-func (t *tx) find(ctx context.Context, id events.ConversationID) (c int64, err error) {
-	rows, err := t.writer.query(ctx, "SELECT c FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) })
-	return c, err
-}
-
 // readRepairs counts the repairs of all partitions; the rows do not say whose they are.
-func readRepairs(q queryer) (n uint64, err error) {
+func readRepairs(q Queryer) (n uint64, err error) {
 	rows, err := q("SELECT coalesce(sum(repairs), 0) FROM checkpoint")
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })
+	err = Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })
 	return n, err
 }
 

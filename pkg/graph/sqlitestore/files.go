@@ -12,36 +12,40 @@ import (
 )
 
 // Files is the read model "files" in SQLite.
-type Files struct{ store }
+type Files struct{ *Store[*graph.FilesUnit] }
 
 var _ graph.FilesStore = (*Files)(nil)
+
+// FilesCodec is the read model "files".
+var FilesCodec = Codec[*graph.FilesUnit]{
+	Projection: "files",
+	Schema:     filesSchema,
+	Delete:     DeleteFrom("file_access", "tracked_call", "early_result"),
+	Begin:      func(t *Tx) Work[*graph.FilesUnit] { return filesTx{t} },
+	Hash:       filesHash,
+}
 
 // OpenFiles opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
 // projection.ErrRebuild, see the package comment.
 func OpenFiles(ctx context.Context, path string) (*Files, error) {
-	d, err := openWriter(ctx, path, filesSchema)
+	s, err := Open(ctx, path, FilesCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Files{store{d, "files"}}, nil
+	return &Files{s}, nil
 }
 
 // OpenFilesReader opens a read model that another process writes. Until that process has made it,
 // the error is fs.ErrNotExist.
 func OpenFilesReader(path string) (*Files, error) {
-	d, err := openReader(path)
+	s, err := OpenReader(path, FilesCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Files{store{d, "files"}}, nil
+	return &Files{s}, nil
 }
 
-// Update implements projection.Store.
-func (f *Files) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.FilesUnit]) error) error {
-	return f.transact(ctx, func() error { return fn(&filesTx{f.newTx(partition)}) })
-}
-
-type filesTx struct{ tx }
+type filesTx struct{ *Tx }
 
 const filesStateColumns = "c, tenant, id, cwd, turn_count, last_seq, deleted_seq"
 
@@ -50,15 +54,15 @@ func filesState(s *graph.FilesState) []any {
 	return []any{&s.Key, &s.ID.Tenant, &s.ID.ID, &s.Cwd, &s.TurnCount, &s.LastSeq, &s.DeletedSeq}
 }
 
-func readFilesState(q queryer, id events.ConversationID) (s graph.FilesState, err error) {
+func readFilesState(q Queryer, id events.ConversationID) (s graph.FilesState, err error) {
 	s.ID = id
 	rows, err := q("SELECT "+filesStateColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-	err = each(rows, err, func(rows *sql.Rows) error { return rows.Scan(filesState(&s)...) })
+	err = Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(filesState(&s)...) })
 	return s, err
 }
 
-// Load implements projection.Tx.
-func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.FilesUnit, error) {
+// Load implements Work.
+func (t filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.FilesUnit, error) {
 	u := graph.NewFilesUnit()
 	var ids []events.ConversationID
 	for _, e := range list {
@@ -66,13 +70,13 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 			ids, u.States[id] = append(ids, id), &graph.FilesState{ID: id}
 		}
 	}
-	err := t.writer.lookup(ctx, selection{filesStateColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
+	err := t.Lookup(ctx, Selection{filesStateColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
 		return append(args, ids[i].Tenant, ids[i].ID)
 	}, func(rows *sql.Rows) error {
 		var i int
 		var s graph.FilesState
 		err := rows.Scan(append([]any{&i}, filesState(&s)...)...)
-		t.keys[s.ID], *u.States[s.ID] = s.Key, s
+		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
 		return err
 	})
 	if err != nil {
@@ -81,7 +85,7 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 	var calls, results []graph.CallRef
 	for _, e := range list {
 		id := e.Conversation()
-		if t.keys[id] == 0 {
+		if t.Keys[id] == 0 {
 			continue // none of its rows are stored
 		}
 		switch p := e.Payload.(type) {
@@ -91,7 +95,7 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 			results = append(results, graph.CallRef{Conversation: id, ToolCallID: p.ToolCallID})
 		}
 	}
-	if err := t.loadWaiting(ctx, selection{"seq, tool, arguments, cwd, turn", "tracked_call", waitingKey}, results, func(rows *sql.Rows) error {
+	if err := t.loadWaiting(ctx, Selection{"seq, tool, arguments, cwd, turn", "tracked_call", waitingKey}, results, func(rows *sql.Rows) error {
 		var i int
 		var c graph.TrackedCall
 		err := rows.Scan(&i, &c.Seq, &c.Tool, &c.Arguments, &c.Cwd, &c.Turn)
@@ -100,7 +104,7 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 	}); err != nil {
 		return nil, err
 	}
-	return u, t.loadWaiting(ctx, selection{"seq, failed, result, files", "early_result", waitingKey}, calls, func(rows *sql.Rows) error {
+	return u, t.loadWaiting(ctx, Selection{"seq, failed, result, files", "early_result", waitingKey}, calls, func(rows *sql.Rows) error {
 		var i int
 		var r graph.EarlyResult
 		var reported string
@@ -120,25 +124,14 @@ func (t *filesTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Fil
 // waitingKey is the key of the tables of waiting calls and results.
 var waitingKey = []string{"c", "tool_call_id"}
 
-func (t *filesTx) loadWaiting(ctx context.Context, sel selection, refs []graph.CallRef, scan func(*sql.Rows) error) error {
-	return t.writer.lookup(ctx, sel, len(refs), func(args []any, i int) []any {
-		return append(args, t.keys[refs[i].Conversation], refs[i].ToolCallID)
+func (t filesTx) loadWaiting(ctx context.Context, sel Selection, refs []graph.CallRef, scan func(*sql.Rows) error) error {
+	return t.Lookup(ctx, sel, len(refs), func(args []any, i int) []any {
+		return append(args, t.Keys[refs[i].Conversation], refs[i].ToolCallID)
 	}, scan)
 }
 
-var filesTables = []string{"file_access", "tracked_call", "early_result"}
-
-// Drop implements projection.Tx.
-func (t *filesTx) Drop(ctx context.Context, id events.ConversationID) error {
-	c, err := t.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	return t.drop(ctx, id, c, true, filesTables...)
-}
-
-// Save implements projection.Tx.
-func (t *filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
+// Save implements Work.
+func (t filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
 	if err := t.saveStates(ctx, u); err != nil {
 		return err
 	}
@@ -153,25 +146,25 @@ func (t *filesTx) Save(ctx context.Context, u *graph.FilesUnit) error {
 	return t.saveAccesses(ctx, u.Accesses)
 }
 
-func (t *filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
+func (t filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
 	touched := make([]*graph.FilesState, 0, len(u.States))
 	for id, s := range u.States {
 		if !s.Touched {
 			continue
 		}
-		c, err := t.key(ctx, id)
+		c, err := t.Key(ctx, id)
 		if err != nil {
 			return err
 		}
 		s.Key = c
 		if s.Dropped {
-			if err := t.drop(ctx, id, c, false, filesTables...); err != nil {
+			if err := t.Clear(ctx, c); err != nil {
 				return err
 			}
 		}
 		touched = append(touched, s)
 	}
-	_, err := t.writer.insert(ctx, insertion{"conversation (" + filesStateColumns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
+	_, err := t.Insert(ctx, Insertion{"conversation (" + filesStateColumns + ")", 7, `ON CONFLICT (c) DO UPDATE SET
 		cwd = excluded.cwd, turn_count = excluded.turn_count, last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq`}, len(touched), func(args []any, i int) []any {
 		s := touched[i]
 		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.Cwd, s.TurnCount, s.LastSeq, s.DeletedSeq)
@@ -180,25 +173,25 @@ func (t *filesTx) saveStates(ctx context.Context, u *graph.FilesUnit) error {
 }
 
 // saveWaiting stores the calls and results that wait for each other, and deletes matched ones.
-func (t *filesTx) saveWaiting(ctx context.Context, u *graph.FilesUnit) error {
+func (t filesTx) saveWaiting(ctx context.Context, u *graph.FilesUnit) error {
 	for table, met := range map[string][]graph.CallRef{"tracked_call": u.Calls.Met(), "early_result": u.Early.Met()} {
 		for _, ref := range met {
-			if _, err := t.writer.exec(ctx, "DELETE FROM "+table+" WHERE c = ? AND tool_call_id = ?", t.keys[ref.Conversation], ref.ToolCallID); err != nil {
+			if _, err := t.Exec(ctx, "DELETE FROM "+table+" WHERE c = ? AND tool_call_id = ?", t.Keys[ref.Conversation], ref.ToolCallID); err != nil {
 				return err
 			}
 		}
 	}
 	calls := u.Calls.New()
-	if _, err := t.writer.insert(ctx, insertion{into: "tracked_call (c, tool_call_id, seq, tool, arguments, cwd, turn)", width: 7}, len(calls), func(args []any, i int) []any {
+	if _, err := t.Insert(ctx, Insertion{Into: "tracked_call (c, tool_call_id, seq, tool, arguments, cwd, turn)", Width: 7}, len(calls), func(args []any, i int) []any {
 		c := u.Calls.Row(calls[i])
-		return append(args, t.keys[calls[i].Conversation], calls[i].ToolCallID, c.Seq, c.Tool, c.Arguments, c.Cwd, c.Turn)
+		return append(args, t.Keys[calls[i].Conversation], calls[i].ToolCallID, c.Seq, c.Tool, c.Arguments, c.Cwd, c.Turn)
 	}); err != nil {
 		return err
 	}
 	early := u.Early.New()
-	_, err := t.writer.insert(ctx, insertion{into: "early_result (c, tool_call_id, seq, failed, result, files)", width: 6}, len(early), func(args []any, i int) []any {
+	_, err := t.Insert(ctx, Insertion{Into: "early_result (c, tool_call_id, seq, failed, result, files)", Width: 6}, len(early), func(args []any, i int) []any {
 		r := u.Early.Row(early[i])
-		return append(args, t.keys[early[i].Conversation], early[i].ToolCallID, r.Seq, r.Failed, r.Result, marshal(r.Files))
+		return append(args, t.Keys[early[i].Conversation], early[i].ToolCallID, r.Seq, r.Failed, r.Result, marshal(r.Files))
 	})
 	return err
 }
@@ -224,7 +217,7 @@ type place struct {
 
 // saveAccesses adds accesses. For each path and kind the newest access replaces the current one and
 // continues its count.
-func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesState, graph.NewAccess]) error {
+func (t filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesState, graph.NewAccess]) error {
 	counts, newest := map[place]int{}, map[place]int{}
 	at := func(i int) place {
 		a := &list[i]
@@ -238,13 +231,13 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 	}
 	for p := range newest {
 		before := 0
-		rows, err := t.writer.query(ctx, supersede, p.c, p.path, string(p.kind))
-		if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&before) }); err != nil {
+		rows, err := t.Query(ctx, supersede, p.c, p.path, string(p.kind))
+		if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&before) }); err != nil {
 			return err
 		}
 		counts[p] += before
 	}
-	_, err := t.writer.insert(ctx, insertion{into: "file_access (c, seq, rank, path, kind, tool, turn, count, current, revoked, tenant, base)", width: 12}, len(list), func(args []any, i int) []any {
+	_, err := t.Insert(ctx, Insertion{Into: "file_access (c, seq, rank, path, kind, tool, turn, count, current, revoked, tenant, base)", Width: 12}, len(list), func(args []any, i int) []any {
 		a, p := &list[i].Row, at(i)
 		last, ok := newest[p]
 		return append(args, p.c, a.Seq, a.Rank, a.Path, string(a.Kind), a.Tool, a.Turn, counts[p], ok && last == i, a.Revoked, list[i].State.ID.Tenant, graph.CodeBase(a.Path))
@@ -254,15 +247,15 @@ func (t *filesTx) saveAccesses(ctx context.Context, list []graph.Of[graph.FilesS
 
 // revoke ends the accesses of a failed call. If one was current, the newest one that it had hidden
 // becomes current again.
-func (t *filesTx) revoke(ctx context.Context, c int64, r graph.Revocation) error {
+func (t filesTx) revoke(ctx context.Context, c int64, r graph.Revocation) error {
 	type access struct {
 		rank, count int
 		path, kind  string
 		current     bool
 	}
 	var list []access
-	rows, err := t.writer.query(ctx, selectAccessesOf, c, r.Call)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	rows, err := t.Query(ctx, selectAccessesOf, c, r.Call)
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var a access
 		err := rows.Scan(&a.rank, &a.path, &a.kind, &a.count, &a.current)
 		list = append(list, a)
@@ -271,10 +264,10 @@ func (t *filesTx) revoke(ctx context.Context, c int64, r graph.Revocation) error
 		return err
 	}
 	for _, a := range list {
-		if _, err := t.writer.exec(ctx, revoke, r.Seq, c, r.Call, a.rank); err != nil {
+		if _, err := t.Exec(ctx, revoke, r.Seq, c, r.Call, a.rank); err != nil {
 			return err
 		}
-		if _, err := t.writer.exec(ctx, countDown, a.current, a.count, c, a.path, a.kind); err != nil {
+		if _, err := t.Exec(ctx, countDown, a.current, a.count, c, a.path, a.kind); err != nil {
 			return err
 		}
 	}
@@ -303,24 +296,24 @@ func (f *Files) Files(ctx context.Context, id events.ConversationID, query graph
 		list = append(list, a)
 		return err
 	}
-	err = f.snapshot(ctx, func(q queryer) error {
+	err = f.Snapshot(ctx, func(q Queryer) error {
 		s, err := readFilesState(q, id)
 		if err != nil {
 			return err
 		}
 		if query.AsOf == 0 || query.AsOf >= s.LastSeq {
 			rows, err := q(selectAccessesNow, s.Key, n)
-			return each(rows, err, add)
+			return Each(rows, err, add)
 		}
 		rows, err := q(selectAccessesThen, s.Key, query.AsOf, query.AsOf, n)
-		return each(rows, err, add)
+		return Each(rows, err, add)
 	})
 	return list, err
 }
 
 // LastSeq implements graph.FilesReader.
 func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, repairs uint64, err error) {
-	err = f.snapshot(ctx, func(q queryer) error {
+	err = f.Snapshot(ctx, func(q Queryer) error {
 		s, err := readFilesState(q, id)
 		if seq = s.LastSeq; err == nil {
 			repairs, err = readRepairs(q)
@@ -330,27 +323,7 @@ func (f *Files) LastSeq(ctx context.Context, id events.ConversationID) (seq, rep
 	return seq, repairs, err
 }
 
-// Hashes implements projection.ReadStore.
-func (f *Files) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
-	return f.eachConversation(ctx, func(q queryer, id events.ConversationID) error {
-		h, err := filesHash(q, id)
-		if err != nil {
-			return err
-		}
-		return yield(h)
-	})
-}
-
-// Hash implements projection.ReadStore.
-func (f *Files) Hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
-	err = f.snapshot(ctx, func(q queryer) error {
-		h, err = filesHash(q, id)
-		return err
-	})
-	return h, err
-}
-
-func filesHash(q queryer, id events.ConversationID) (projection.ConversationHash, error) {
+func filesHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
 	s, err := readFilesState(q, id)
 	if err != nil || s.Key == 0 {
@@ -359,7 +332,7 @@ func filesHash(q queryer, id events.ConversationID) (projection.ConversationHash
 	hasher := graph.NewHasher(id)
 	hasher.FilesConversation(s)
 	rows, err := q("SELECT path, kind, tool, turn, iif(current, count, 0), revoked <> 0 FROM file_access WHERE c = ? ORDER BY seq, rank", s.Key)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var path, kind, tool string
 		var turn, count int
 		var revoked bool

@@ -226,7 +226,7 @@ func (g Generations) Checkpoints(ctx context.Context, name string, generation in
 	if err != nil {
 		return nil, err
 	}
-	s := &store{d, name}
+	s := &store{db: d, projection: name}
 	list, err := s.Checkpoints(ctx)
 	return list, errors.Join(err, s.Close())
 }

@@ -7,43 +7,48 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
-	"mneme.dev/mneme/pkg/projection"
 )
 
 // Graph is the read model "graph" in SQLite.
-type Graph struct{ store }
+type Graph struct{ *Store[*graph.Unit] }
 
 var _ graph.Store = (*Graph)(nil)
+
+// GraphCodec is the read model "graph".
+var GraphCodec = Codec[*graph.Unit]{
+	Projection: "graph",
+	Schema:     graphSchema,
+	// The search index is emptied first, because that needs the bags.
+	Delete: append([]string{deleteTitle, deleteWords},
+		DeleteFrom("message", "bag", "reference", "tool_call", "tool_result", "version", "summary", "condensed")...),
+	Begin: func(t *Tx) Work[*graph.Unit] { return graphTx{t} },
+	Hash:  graphHash,
+}
 
 // OpenGraph opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
 // projection.ErrRebuild, see the package comment.
 func OpenGraph(ctx context.Context, path string) (*Graph, error) {
-	d, err := openWriter(ctx, path, graphSchema)
+	s, err := Open(ctx, path, GraphCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Graph{store{d, "graph"}}, nil
+	return &Graph{s}, nil
 }
 
 // OpenGraphReader opens a read model that another process writes. Until that process has made it,
 // the error is fs.ErrNotExist.
 func OpenGraphReader(path string) (*Graph, error) {
-	d, err := openReader(path)
+	s, err := OpenReader(path, GraphCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Graph{store{d, "graph"}}, nil
+	return &Graph{s}, nil
 }
 
-// Update implements projection.Store.
-func (g *Graph) Update(ctx context.Context, partition int, fn func(projection.Tx[*graph.Unit]) error) error {
-	return g.transact(ctx, func() error { return fn(&graphTx{g.newTx(partition)}) })
-}
+type graphTx struct{ *Tx }
 
-type graphTx struct{ tx }
-
-// Load implements projection.Tx.
-func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Unit, error) {
+// Load implements Work.
+func (t graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Unit, error) {
 	u := graph.NewUnit()
 	lookups := graph.LookupsOf(list)
 	for _, e := range list {
@@ -57,7 +62,7 @@ func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Uni
 		}
 		u.States[id] = s
 		if s.Key != 0 {
-			t.keys[id] = s.Key
+			t.Keys[id] = s.Key
 		}
 		if l := lookups[id]; l != nil && s.Key != 0 {
 			if err := t.lookUp(ctx, u, id, s.Key, l); err != nil {
@@ -68,56 +73,37 @@ func (t *graphTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Uni
 	return u, nil
 }
 
-func (t *graphTx) load(ctx context.Context, id events.ConversationID) (*graph.State, error) {
+func (t graphTx) load(ctx context.Context, id events.ConversationID) (*graph.State, error) {
 	s := &graph.State{}
-	rows, err := t.writer.query(ctx, selectConversation, id.Tenant, id.ID)
-	if err := each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &s.Key, &s.Conversation) }); err != nil || s.Key == 0 {
+	rows, err := t.Query(ctx, selectConversation, id.Tenant, id.ID)
+	if err := Each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &s.Key, &s.Conversation) }); err != nil || s.Key == 0 {
 		return s, err
 	}
 	var ledger string
-	rows, err = t.writer.query(ctx, "SELECT ledger FROM conversation WHERE c = ?", s.Key)
-	if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&ledger) }); err != nil || ledger == "" {
+	rows, err = t.Query(ctx, "SELECT ledger FROM conversation WHERE c = ?", s.Key)
+	if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&ledger) }); err != nil || ledger == "" {
 		return s, err
 	}
 	return s, json.Unmarshal([]byte(ledger), &s.Ledger.Levels)
 }
 
-var graphTables = []string{"message", "bag", "reference", "tool_call", "tool_result", "version", "summary", "condensed"}
-
-// Drop implements projection.Tx.
-func (t *graphTx) Drop(ctx context.Context, id events.ConversationID) error {
-	c, err := t.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	return t.dropGraph(ctx, id, c, true)
-}
-
-// dropGraph is [tx.drop] for the tables of the graph and its search indexes.
-func (t *graphTx) dropGraph(ctx context.Context, id events.ConversationID, c int64, all bool) error {
-	if err := t.dropWords(ctx, c); err != nil { // needs the bags
-		return err
-	}
-	return t.drop(ctx, id, c, all, graphTables...)
-}
-
-// Save implements projection.Tx.
-func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
+// Save implements Work.
+func (t graphTx) Save(ctx context.Context, u *graph.Unit) error {
 	for id, s := range u.States {
 		if !s.Touched {
 			continue
 		}
-		c, err := t.key(ctx, id)
+		c, err := t.Key(ctx, id)
 		if err != nil {
 			return err
 		}
 		s.Key = c
 		if s.Dropped {
-			if err := t.dropGraph(ctx, id, c, false); err != nil {
+			if err := t.Clear(ctx, c); err != nil {
 				return err
 			}
 		}
-		_, err = t.writer.exec(ctx, `INSERT INTO conversation (c, tenant, id, created_at, updated_at, message_count, turn_count, step_count,
+		_, err = t.Exec(ctx, `INSERT INTO conversation (c, tenant, id, created_at, updated_at, message_count, turn_count, step_count,
 			tool_call_count, tool_result_count, summary_count, condensed_count, total_chars, first_seq, last_seq, deleted_seq, ledger) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 			ON CONFLICT (c) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at,
 			message_count = excluded.message_count, turn_count = excluded.turn_count, step_count = excluded.step_count,
@@ -127,7 +113,7 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 			c, id.Tenant, id.ID, s.CreatedAt, s.UpdatedAt, s.MessageCount, s.TurnCount, s.StepCount,
 			s.ToolCallCount, s.ToolResultCount, s.SummaryCount, s.CondensedCount, s.TotalChars, s.FirstSeq, s.LastSeq, s.DeletedSeq, marshal(s.Ledger.Levels))
 		if err == nil && s.DeletedSeq != 0 { // separate, or every save would write all indexes on deleted_seq
-			_, err = t.writer.exec(ctx, "UPDATE conversation SET deleted_seq = ? WHERE c = ?", s.DeletedSeq, c)
+			_, err = t.Exec(ctx, "UPDATE conversation SET deleted_seq = ? WHERE c = ?", s.DeletedSeq, c)
 		}
 		if err != nil {
 			return err
@@ -141,16 +127,16 @@ func (t *graphTx) Save(ctx context.Context, u *graph.Unit) error {
 	return nil
 }
 
-func (t *graphTx) saveVersions(ctx context.Context, u *graph.Unit) error {
+func (t graphTx) saveVersions(ctx context.Context, u *graph.Unit) error {
 	for _, v := range u.Versions {
 		d := &v.Row
 		if v.State.Ended {
 			v.State.Ended = false // ended by the first of its new versions
-			if _, err := t.writer.exec(ctx, "UPDATE version SET ended = ? WHERE c = ? AND ended = 0", d.Seq, v.State.Key); err != nil {
+			if _, err := t.Exec(ctx, "UPDATE version SET ended = ? WHERE c = ? AND ended = 0", d.Seq, v.State.Key); err != nil {
 				return err
 			}
 		}
-		_, err := t.writer.exec(ctx, `INSERT INTO version (c, seq, ended, time, title, tags, status, agent, model, cwd, project, profile, max_context_chars, branched_from)
+		_, err := t.Exec(ctx, `INSERT INTO version (c, seq, ended, time, title, tags, status, agent, model, cwd, project, profile, max_context_chars, branched_from)
 			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 			v.State.Key, d.Seq, d.Ended, d.Time, d.Title, marshal(d.Tags), d.Status, d.Agent, d.Model, d.Cwd, d.Project, d.Profile, d.MaxContextChars, marshal(d.BranchedFrom))
 		if err != nil {
@@ -160,8 +146,8 @@ func (t *graphTx) saveVersions(ctx context.Context, u *graph.Unit) error {
 	return nil
 }
 
-func (t *graphTx) saveMessages(ctx context.Context, u *graph.Unit) error {
-	_, err := t.writer.insert(ctx, insertion{into: "message (c, " + messageColumns + ")", width: 25}, len(u.Messages), func(args []any, i int) []any {
+func (t graphTx) saveMessages(ctx context.Context, u *graph.Unit) error {
+	_, err := t.Insert(ctx, Insertion{Into: "message (c, " + messageColumns + ")", Width: 25}, len(u.Messages), func(args []any, i int) []any {
 		m := &u.Messages[i].Row
 		args = appendHead(args, u.Messages[i].State.Key, m.Position, m.Origin)
 		args = append(args, m.MessageID, m.Role)
@@ -172,12 +158,12 @@ func (t *graphTx) saveMessages(ctx context.Context, u *graph.Unit) error {
 	return err
 }
 
-func (t *graphTx) saveBags(ctx context.Context, u *graph.Unit) error {
+func (t graphTx) saveBags(ctx context.Context, u *graph.Unit) error {
 	bags, err := u.Bags()
 	if err != nil {
 		return err
 	}
-	_, err = t.writer.insert(ctx, insertion{into: "bag (seq, c, n, terms, vectors)", width: 5}, len(bags), func(args []any, i int) []any {
+	_, err = t.Insert(ctx, Insertion{Into: "bag (seq, c, n, terms, vectors)", Width: 5}, len(bags), func(args []any, i int) []any {
 		b := &bags[i].Row
 		return append(args, b.Seq, bags[i].State.Key, b.N, b.Terms, b.Vectors)
 	})
@@ -187,10 +173,10 @@ func (t *graphTx) saveBags(ctx context.Context, u *graph.Unit) error {
 	return t.saveWords(ctx, bags)
 }
 
-func (t *graphTx) saveReferences(ctx context.Context, u *graph.Unit) error {
+func (t graphTx) saveReferences(ctx context.Context, u *graph.Unit) error {
 	for _, m := range u.Messages {
 		refs := m.Row.References
-		_, err := t.writer.insert(ctx, insertion{into: "reference (seq, i, c, file, start_line, end_line, name, tenant, base, symbol)", width: 10}, len(refs), func(args []any, i int) []any {
+		_, err := t.Insert(ctx, Insertion{Into: "reference (seq, i, c, file, start_line, end_line, name, tenant, base, symbol)", Width: 10}, len(refs), func(args []any, i int) []any {
 			r := refs[i]
 			return append(args, m.Row.Seq, i, m.State.Key, r.File, r.StartLine, r.EndLine, r.Name, m.State.ID.Tenant, graph.CodeBase(r.File), graph.CodeName(r))
 		})
@@ -201,8 +187,8 @@ func (t *graphTx) saveReferences(ctx context.Context, u *graph.Unit) error {
 	return nil
 }
 
-func (t *graphTx) saveCalls(ctx context.Context, u *graph.Unit) error {
-	_, err := t.writer.insert(ctx, insertion{into: "tool_call (c, " + callColumns + ")", width: 16}, len(u.Calls), func(args []any, i int) []any {
+func (t graphTx) saveCalls(ctx context.Context, u *graph.Unit) error {
+	_, err := t.Insert(ctx, Insertion{Into: "tool_call (c, " + callColumns + ")", Width: 16}, len(u.Calls), func(args []any, i int) []any {
 		c := &u.Calls[i].Row
 		args = appendHead(args, u.Calls[i].State.Key, c.Position, c.Origin)
 		args = append(args, c.ToolCallID, c.MessageID, c.ToolName)
@@ -212,8 +198,8 @@ func (t *graphTx) saveCalls(ctx context.Context, u *graph.Unit) error {
 	return err
 }
 
-func (t *graphTx) saveResults(ctx context.Context, u *graph.Unit) error {
-	_, err := t.writer.insert(ctx, insertion{into: "tool_result (c, " + resultColumns + ")", width: 16}, len(u.Results), func(args []any, i int) []any {
+func (t graphTx) saveResults(ctx context.Context, u *graph.Unit) error {
+	_, err := t.Insert(ctx, Insertion{Into: "tool_result (c, " + resultColumns + ")", Width: 16}, len(u.Results), func(args []any, i int) []any {
 		r := &u.Results[i].Row
 		args = appendHead(args, u.Results[i].State.Key, r.Position, r.Origin)
 		args = append(args, r.ToolCallID, nullable(r.Success))

@@ -1,7 +1,6 @@
 package sqlitestore
 
 import (
-	"context"
 	"database/sql"
 
 	"mneme.dev/mneme/events"
@@ -9,61 +8,18 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Hashes implements projection.ReadStore.
-func (g *Graph) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
-	return g.eachConversation(ctx, func(q queryer, id events.ConversationID) error {
-		h, err := graphHash(q, id)
-		if err != nil {
-			return err
-		}
-		return yield(h)
-	})
-}
-
-// Hash implements projection.ReadStore.
-func (g *Graph) Hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
-	err = g.snapshot(ctx, func(q queryer) error {
-		h, err = graphHash(q, id)
-		return err
-	})
-	return h, err
-}
-
-// eachConversation calls fn for each conversation, by tenant and id, on one state of the file.
-// SQLite compares text bytewise, as Go does.
-func (s *store) eachConversation(ctx context.Context, fn func(queryer, events.ConversationID) error) error {
-	return s.snapshot(ctx, func(q queryer) error {
-		var ids []events.ConversationID
-		rows, err := q("SELECT tenant, id FROM conversation ORDER BY tenant, id")
-		if err := each(rows, err, func(rows *sql.Rows) error {
-			var id events.ConversationID
-			err := rows.Scan(&id.Tenant, &id.ID)
-			ids = append(ids, id)
-			return err
-		}); err != nil {
-			return err
-		}
-		for _, id := range ids {
-			if err := fn(q, id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func graphHash(q queryer, id events.ConversationID) (projection.ConversationHash, error) {
+func graphHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
 	var key int64
 	var c graph.Conversation
 	rows, err := q(selectConversation, id.Tenant, id.ID)
-	if err := each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &key, &c) }); err != nil || key == 0 {
+	if err := Each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &key, &c) }); err != nil || key == 0 {
 		return h, err
 	}
 	hasher := graph.NewHasher(id)
 	hasher.Conversation(c)
 	rows, err = q("SELECT v.ended, '','',v.time,'',0,0,0,0,0,0,0,0,0,0,0, "+descriptionColumns+" FROM version AS v WHERE v.c = ? ORDER BY v.seq", key)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var v graph.Version
 		var ended int64
 		var described graph.Conversation
@@ -89,7 +45,7 @@ func graphHash(q queryer, id events.ConversationID) (projection.ConversationHash
 		}
 	}
 	rows, err = q("SELECT "+callColumns+" FROM tool_call WHERE c = ? ORDER BY seq", key)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var c graph.ToolCall
 		err := scanCall(rows, &c)
 		hasher.Call(c)
@@ -98,7 +54,7 @@ func graphHash(q queryer, id events.ConversationID) (projection.ConversationHash
 		return h, err
 	}
 	rows, err = q("SELECT "+resultColumns+" FROM tool_result WHERE c = ? ORDER BY seq", key)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var r graph.ToolResult
 		err := scanResult(rows, &r)
 		hasher.Result(r)
@@ -107,7 +63,7 @@ func graphHash(q queryer, id events.ConversationID) (projection.ConversationHash
 		return h, err
 	}
 	rows, err = q("SELECT "+summaryColumns+", 0, 0 FROM summary WHERE c = ? ORDER BY seq", key)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var s graph.Summary
 		err := scanSummary(rows, &s)
 		hasher.Summary(s)
@@ -116,7 +72,7 @@ func graphHash(q queryer, id events.ConversationID) (projection.ConversationHash
 		return h, err
 	}
 	rows, err = q("SELECT "+condensedColumns+" FROM condensed WHERE c = ? ORDER BY seq", key)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var c graph.Condensed
 		err := scanCondensed(rows, &c)
 		hasher.Condensed(c)

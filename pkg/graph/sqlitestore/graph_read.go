@@ -38,9 +38,9 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 	}
 	full := errors.New("the page is full")
 	examined, bytes, last := 0, 0, uint64(0)
-	err = g.snapshot(ctx, func(read queryer) error {
+	err = g.Snapshot(ctx, func(read Queryer) error {
 		rows, err := read(query, tenant, before(q.Before), graph.MaxExamined+1)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			if examined == graph.MaxExamined || len(page.Rows) == limit(q.Limit) || bytes > graph.MaxPageBytes {
 				page.Next = last
 				return full
@@ -65,7 +65,7 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 
 // Conversation implements graph.Reader.
 func (g *Graph) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (c graph.Conversation, err error) {
-	err = g.snapshot(ctx, func(q queryer) error {
+	err = g.Snapshot(ctx, func(q Queryer) error {
 		var key int64
 		if key, c, err = conversation(q, id); err != nil {
 			return err
@@ -85,9 +85,9 @@ func (g *Graph) Conversation(ctx context.Context, id events.ConversationID, asOf
 }
 
 // conversation reads a conversation that exists and is not deleted.
-func conversation(q queryer, id events.ConversationID) (key int64, c graph.Conversation, err error) {
+func conversation(q Queryer, id events.ConversationID) (key int64, c graph.Conversation, err error) {
 	rows, err := q(selectConversation, id.Tenant, id.ID)
-	err = each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &key, &c) })
+	err = Each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &key, &c) })
 	switch {
 	case err != nil:
 		return 0, c, err
@@ -103,10 +103,10 @@ const versionThen = "SELECT 0,'','','','',0,0,0,0,0,0,0,0,0,0,0, " + description
 
 // rewind sets a conversation back to a sequence: its description becomes the version of that time,
 // and its counts those that the newest rows of that time hold.
-func rewind(q queryer, key int64, asOf uint64, c *graph.Conversation) error {
+func rewind(q Queryer, key int64, asOf uint64, c *graph.Conversation) error {
 	was := graph.Conversation{ID: c.ID, FirstSeq: c.FirstSeq}
 	rows, err := q(versionThen, key, asOf)
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var described graph.Conversation
 		var none int64
 		err := scanConversation(rows, &none, &described)
@@ -129,7 +129,7 @@ func rewind(q queryer, key int64, asOf uint64, c *graph.Conversation) error {
 
 // Counts implements graph.Reader.
 func (g *Graph) Counts(ctx context.Context, id events.ConversationID, seqs []uint64) (list []graph.Counts, err error) {
-	err = g.snapshot(ctx, func(q queryer) error {
+	err = g.Snapshot(ctx, func(q Queryer) error {
 		key, _, err := conversation(q, id)
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ type extent struct {
 }
 
 // extents reads the extent of a conversation at each of these sequences.
-func extents(q queryer, key int64, seqs []uint64) ([]extent, error) {
+func extents(q Queryer, key int64, seqs []uint64) ([]extent, error) {
 	asked := make([]uint64, len(seqs))
 	for i, seq := range seqs {
 		asked[i] = min(seq, maxSeq)
@@ -177,7 +177,7 @@ func extents(q queryer, key int64, seqs []uint64) ([]extent, error) {
 	list := make([]extent, len(seqs))
 	for _, kind := range newestRows {
 		rows, err := q(kind.query, marshal(asked), key)
-		if err := each(rows, err, func(rows *sql.Rows) error {
+		if err := Each(rows, err, func(rows *sql.Rows) error {
 			var i, n, turn, step, chars int
 			var seq uint64
 			var at string

@@ -12,7 +12,7 @@ const ofBags = " FROM bag INDEXED BY bag_by_conversation WHERE c = ?" + inRange
 
 // Bags implements graph.RecallReader.
 func (g *Graph) Bags(ctx context.Context, id events.ConversationID, q graph.BagQuery) (list []graph.Bag, err error) {
-	err = g.snapshot(ctx, func(query queryer) error {
+	err = g.Snapshot(ctx, func(query Queryer) error {
 		key, _, err := conversation(query, id)
 		if err != nil {
 			return err
@@ -25,7 +25,7 @@ func (g *Graph) Bags(ctx context.Context, id events.ConversationID, q graph.BagQ
 }
 
 func bags(rows *sql.Rows, err error) (list []graph.Bag, _ error) {
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = Each(rows, err, func(rows *sql.Rows) error {
 		var b graph.Bag
 		err := rows.Scan(&b.Seq, &b.N, &b.Terms, &b.Vectors)
 		list = append(list, b)
@@ -38,7 +38,7 @@ const messagesAt = "SELECT " + messageColumns + " FROM message INDEXED BY messag
 
 // MessagesAt implements graph.RecallReader.
 func (g *Graph) MessagesAt(ctx context.Context, id events.ConversationID, seqs []uint64) (list []graph.Message, err error) {
-	err = g.snapshot(ctx, func(query queryer) error {
+	err = g.Snapshot(ctx, func(query Queryer) error {
 		key, _, err := conversation(query, id)
 		if err != nil {
 			return err

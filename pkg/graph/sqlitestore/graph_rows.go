@@ -43,7 +43,7 @@ func order(oldest bool) string {
 
 // Messages implements graph.Reader.
 func (g *Graph) Messages(ctx context.Context, id events.ConversationID, q graph.MessageQuery) (list []graph.Message, err error) {
-	err = g.snapshot(ctx, func(query queryer) error {
+	err = g.Snapshot(ctx, func(query Queryer) error {
 		key, _, err := conversation(query, id)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (g *Graph) Messages(ctx context.Context, id events.ConversationID, q graph.
 // Transcript implements graph.Reader. It first chooses the rows in the indexes alone, because
 // reading their texts is the costly part.
 func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) (list []graph.Entry, err error) {
-	err = g.snapshot(ctx, func(query queryer) error {
+	err = g.Snapshot(ctx, func(query Queryer) error {
 		key, _, err := conversation(query, id)
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q grap
 			list = append(list, graph.Entry{Message: &m})
 		}
 		rows, err := query("SELECT "+resultColumns+ofResults, key, first, end)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var r graph.ToolResult
 			list = append(list, graph.Entry{Result: &r})
 			return scanResult(rows, &r)
@@ -100,9 +100,9 @@ func (g *Graph) Transcript(ctx context.Context, id events.ConversationID, q grap
 	return list, err
 }
 
-func callsBetween(q queryer, key int64, first, end uint64) (list []graph.Entry, err error) {
+func callsBetween(q Queryer, key int64, first, end uint64) (list []graph.Entry, err error) {
 	rows, err := q("SELECT "+callColumns+ofCalls, key, first, end)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = Each(rows, err, func(rows *sql.Rows) error {
 		var c graph.ToolCall
 		list = append(list, graph.Entry{Call: &c})
 		return scanCall(rows, &c)
@@ -111,7 +111,7 @@ func callsBetween(q queryer, key int64, first, end uint64) (list []graph.Entry, 
 }
 
 // extentOf returns the range that holds exactly the chosen rows, end excluded.
-func extentOf(q queryer, key int64, t graph.TranscriptQuery) (first, end uint64, err error) {
+func extentOf(q Queryer, key int64, t graph.TranscriptQuery) (first, end uint64, err error) {
 	first, end = min(t.From, maxSeq), before(t.Before)
 	kinds := []string{ofCalls, ofConversation, ofResults}
 	if t.CallsOnly {
@@ -120,7 +120,7 @@ func extentOf(q queryer, key int64, t graph.TranscriptQuery) (first, end uint64,
 	var seqs []uint64
 	for _, kind := range kinds {
 		rows, err := q("SELECT seq"+kind+order(t.OldestFirst), key, first, end, limit(t.Limit))
-		if err := each(rows, err, func(rows *sql.Rows) error {
+		if err := Each(rows, err, func(rows *sql.Rows) error {
 			var seq uint64
 			err := rows.Scan(&seq)
 			seqs = append(seqs, seq)
@@ -143,7 +143,7 @@ func extentOf(q queryer, key int64, t graph.TranscriptQuery) (first, end uint64,
 // MessagesByID implements graph.Reader.
 func (g *Graph) MessagesByID(ctx context.Context, id events.ConversationID, messages []graph.Ref, asOf uint64) (map[graph.Ref]graph.Message, error) {
 	found := map[graph.Ref]graph.Message{}
-	err := g.snapshot(ctx, func(q queryer) error {
+	err := g.Snapshot(ctx, func(q Queryer) error {
 		list, err := messagesOf(q, func() (*sql.Rows, error) {
 			return byKey(q, id, messages, events.MessageKey, "message", messageColumns, asOf)
 		})
@@ -158,9 +158,9 @@ func (g *Graph) MessagesByID(ctx context.Context, id events.ConversationID, mess
 // Calls implements graph.Reader.
 func (g *Graph) Calls(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolCall, error) {
 	found := map[graph.Ref]graph.ToolCall{}
-	err := g.snapshot(ctx, func(q queryer) error {
+	err := g.Snapshot(ctx, func(q Queryer) error {
 		rows, err := byKey(q, id, calls, events.ToolCallKey, "tool_call", callColumns, asOf)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var c graph.ToolCall
 			err := scanCall(rows, &c)
 			found[c.Ref()] = c
@@ -173,9 +173,9 @@ func (g *Graph) Calls(ctx context.Context, id events.ConversationID, calls []gra
 // Results implements graph.Reader.
 func (g *Graph) Results(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.ToolResult, error) {
 	found := map[graph.Ref]graph.ToolResult{}
-	err := g.snapshot(ctx, func(q queryer) error {
+	err := g.Snapshot(ctx, func(q Queryer) error {
 		rows, err := byKey(q, id, calls, events.ToolResultKey, "tool_result", resultColumns, asOf)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var r graph.ToolResult
 			err := scanResult(rows, &r)
 			found[r.Ref()] = r
@@ -186,7 +186,7 @@ func (g *Graph) Results(ctx context.Context, id events.ConversationID, calls []g
 }
 
 // byKey reads rows by their payload ids through the claimed keys, all in one query.
-func byKey(q queryer, id events.ConversationID, refs []graph.Ref, keyOf func(string) string, table, columns string, asOf uint64) (*sql.Rows, error) {
+func byKey(q Queryer, id events.ConversationID, refs []graph.Ref, keyOf func(string) string, table, columns string, asOf uint64) (*sql.Rows, error) {
 	c, _, err := conversation(q, id)
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func ownIDs(refs []graph.Ref) []string {
 }
 
 // byKeyIn is byKey for a conversation whose number is known.
-func byKeyIn(q queryer, c int64, id events.ConversationID, ids []string, keyOf func(string) string, table, columns string, asOf uint64) (*sql.Rows, error) {
+func byKeyIn(q Queryer, c int64, id events.ConversationID, ids []string, keyOf func(string) string, table, columns string, asOf uint64) (*sql.Rows, error) {
 	keys := make([]string, len(ids))
 	for i, one := range ids {
 		keys[i] = projection.PayloadKey(id, keyOf(one)).String()
@@ -216,15 +216,15 @@ func byKeyIn(q queryer, c int64, id events.ConversationID, ids []string, keyOf f
 }
 
 // messages reads messages with their references.
-func messages(q queryer, query string, args ...any) ([]graph.Message, error) {
+func messages(q Queryer, query string, args ...any) ([]graph.Message, error) {
 	return messagesOf(q, func() (*sql.Rows, error) { return q(query, args...) })
 }
 
-func messagesOf(q queryer, read func() (*sql.Rows, error)) (list []graph.Message, err error) {
+func messagesOf(q Queryer, read func() (*sql.Rows, error)) (list []graph.Message, err error) {
 	at := map[uint64]int{} // those that have references
 	var referring []uint64
 	rows, err := read()
-	if err := each(rows, err, func(rows *sql.Rows) error {
+	if err := Each(rows, err, func(rows *sql.Rows) error {
 		var m graph.Message
 		var references int
 		err := scanMessage(rows, &m, &references)
@@ -239,7 +239,7 @@ func messagesOf(q queryer, read func() (*sql.Rows, error)) (list []graph.Message
 		return list, err
 	}
 	rows, err = q("SELECT r.seq, r.i, r.file, r.start_line, r.end_line, r.name FROM json_each(?) AS k CROSS JOIN reference AS r ON r.seq = k.value", marshal(referring))
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = Each(rows, err, func(rows *sql.Rows) error {
 		var seq uint64
 		var i int
 		var r events.Reference

@@ -48,7 +48,7 @@ const (
 
 // Summaries implements graph.Reader. It first chooses the rows in the indexes alone.
 func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph.SummaryQuery) (list []graph.Summary, err error) {
-	err = g.snapshot(ctx, func(query queryer) error {
+	err = g.Snapshot(ctx, func(query Queryer) error {
 		key, _, err := conversation(query, id)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph
 		}
 		list = make([]graph.Summary, len(seqs))
 		rows, err := query(selectSummaries, marshal(seqs))
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var s graph.Summary
 			err := scanSummary(rows, &s)
 			s.AsOf(asOf)
@@ -76,7 +76,7 @@ func (g *Graph) Summaries(ctx context.Context, id events.ConversationID, q graph
 }
 
 // summarySeqsOf returns the sequences of the summaries that a query asks for, in its order.
-func summarySeqsOf(query queryer, key int64, q graph.SummaryQuery) (seqs []uint64, err error) {
+func summarySeqsOf(query Queryer, key int64, q graph.SummaryQuery) (seqs []uint64, err error) {
 	asOf, from, before := q.Bounds(maxSeq)
 	read := func(statement, order string, args ...any) error {
 		statement, args = statement+inSummaryRange, append(args, from, before)
@@ -87,7 +87,7 @@ func summarySeqsOf(query queryer, key int64, q graph.SummaryQuery) (seqs []uint6
 			statement, args = statement+order, append(args, limit(q.Limit))
 		}
 		rows, err := query(statement, args...)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var seq uint64
 			err := rows.Scan(&seq)
 			seqs = append(seqs, seq)
@@ -105,7 +105,7 @@ func summarySeqsOf(query queryer, key int64, q graph.SummaryQuery) (seqs []uint6
 	case q.Level == 0:
 		first = 1
 		rows, err := query(selectTopLevel, key)
-		if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) }); err != nil {
+		if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) }); err != nil {
 			return nil, err
 		}
 	}
@@ -121,13 +121,13 @@ func summarySeqsOf(query queryer, key int64, q graph.SummaryQuery) (seqs []uint6
 // SummariesByID implements graph.Reader.
 func (g *Graph) SummariesByID(ctx context.Context, id events.ConversationID, summaries []string, asOf uint64) (map[string]graph.Summary, error) {
 	found := map[string]graph.Summary{}
-	err := g.snapshot(ctx, func(q queryer) error {
+	err := g.Snapshot(ctx, func(q Queryer) error {
 		key, _, err := conversation(q, id)
 		if err != nil {
 			return err
 		}
 		rows, err := byKeyIn(q, key, id, summaries, events.SummaryKey, "summary AS s", summaryColumns+endColumns, asOf)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var s graph.Summary
 			err := scanSummary(rows, &s)
 			s.AsOf(asOf)
@@ -143,14 +143,14 @@ const selectCondensed = "SELECT " + condensedColumns + " FROM condensed INDEXED 
 // Condensations implements graph.Reader.
 func (g *Graph) Condensations(ctx context.Context, id events.ConversationID, calls []graph.Ref, asOf uint64) (map[graph.Ref]graph.Condensed, error) {
 	found := map[graph.Ref]graph.Condensed{}
-	err := g.snapshot(ctx, func(q queryer) error {
+	err := g.Snapshot(ctx, func(q Queryer) error {
 		key, _, err := conversation(q, id)
 		if err != nil {
 			return err
 		}
 		for _, call := range ownIDs(calls) {
 			rows, err := q(selectCondensed, key, call, min(asOf, maxSeq), 1)
-			if err := each(rows, err, func(rows *sql.Rows) error {
+			if err := Each(rows, err, func(rows *sql.Rows) error {
 				var c graph.Condensed
 				err := scanCondensed(rows, &c)
 				found[c.Ref()] = c
@@ -165,10 +165,10 @@ func (g *Graph) Condensations(ctx context.Context, id events.ConversationID, cal
 }
 
 // lookUp reads what the reducers need of a conversation.
-func (t *graphTx) lookUp(ctx context.Context, u *graph.Unit, id events.ConversationID, key int64, l *graph.Lookups) error {
+func (t graphTx) lookUp(ctx context.Context, u *graph.Unit, id events.ConversationID, key int64, l *graph.Lookups) error {
 	if len(l.Summaries) > 0 {
 		rows, err := byKeyIn(t.inside(ctx), key, id, l.Summaries, events.SummaryKey, "summary", rangeColumns, maxSeq)
-		if err := each(rows, err, func(rows *sql.Rows) error {
+		if err := Each(rows, err, func(rows *sql.Rows) error {
 			var r summary.Range
 			err := rows.Scan(&r.ID, &r.Level, &r.First, &r.Last, &r.FirstTurn, &r.LastTurn, &r.Chars)
 			u.Known[graph.SummaryRef{Conversation: id, SummaryID: r.ID}] = r
@@ -181,7 +181,7 @@ func (t *graphTx) lookUp(ctx context.Context, u *graph.Unit, id events.Conversat
 		return nil
 	}
 	rows, err := byKeyIn(t.inside(ctx), key, id, l.Results, events.ToolResultKey, "tool_result", "tool_call_id", maxSeq)
-	return each(rows, err, func(rows *sql.Rows) error {
+	return Each(rows, err, func(rows *sql.Rows) error {
 		var call string
 		err := rows.Scan(&call)
 		u.Returned[graph.CallRef{Conversation: id, ToolCallID: call}] = true
@@ -189,8 +189,8 @@ func (t *graphTx) lookUp(ctx context.Context, u *graph.Unit, id events.Conversat
 	})
 }
 
-func (t *graphTx) saveSummaries(ctx context.Context, u *graph.Unit) error {
-	_, err := t.writer.insert(ctx, insertion{into: "summary (c, " + summaryColumns + ")", width: 29}, len(u.Summaries), func(args []any, i int) []any {
+func (t graphTx) saveSummaries(ctx context.Context, u *graph.Unit) error {
+	_, err := t.Insert(ctx, Insertion{Into: "summary (c, " + summaryColumns + ")", Width: 29}, len(u.Summaries), func(args []any, i int) []any {
 		s := &u.Summaries[i].Row
 		args = appendHead(args, u.Summaries[i].State.Key, s.Position, s.Origin)
 		return append(args, s.SummaryID, s.Level, s.FirstSeq, s.LastSeq, s.FirstTurn, s.LastTurn, marshal(s.Children), s.Supersedes,
@@ -200,8 +200,8 @@ func (t *graphTx) saveSummaries(ctx context.Context, u *graph.Unit) error {
 	return err
 }
 
-func (t *graphTx) saveCondensed(ctx context.Context, u *graph.Unit) error {
-	_, err := t.writer.insert(ctx, insertion{into: "condensed (c, " + condensedColumns + ")", width: 17}, len(u.Condensed), func(args []any, i int) []any {
+func (t graphTx) saveCondensed(ctx context.Context, u *graph.Unit) error {
+	_, err := t.Insert(ctx, Insertion{Into: "condensed (c, " + condensedColumns + ")", Width: 17}, len(u.Condensed), func(args []any, i int) []any {
 		c := &u.Condensed[i].Row
 		args = appendHead(args, u.Condensed[i].State.Key, c.Position, c.Origin)
 		args = appendBody(append(args, c.ToolCallID), &c.Content)

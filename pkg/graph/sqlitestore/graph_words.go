@@ -27,7 +27,7 @@ func tagged(tag string, words []string) string {
 	return text.String()
 }
 
-func (t *graphTx) saveWords(ctx context.Context, bags []graph.Of[graph.State, graph.Bag]) error {
+func (t graphTx) saveWords(ctx context.Context, bags []graph.Of[graph.State, graph.Bag]) error {
 	tags := map[*graph.State]string{}
 	var list []*graph.Of[graph.State, graph.Bag]
 	for i := range bags {
@@ -40,7 +40,7 @@ func (t *graphTx) saveWords(ctx context.Context, bags []graph.Of[graph.State, gr
 		}
 		list = append(list, b)
 	}
-	_, err := t.writer.insert(ctx, insertion{into: "words (rowid, text)", width: 2}, len(list), func(args []any, i int) []any {
+	_, err := t.Insert(ctx, Insertion{Into: "words (rowid, text)", Width: 2}, len(list), func(args []any, i int) []any {
 		b := list[i]
 		return append(args, b.Row.Seq, tagged(tags[b.State], b.Row.Words))
 	})
@@ -54,34 +54,24 @@ const (
 )
 
 // saveTitles indexes the titles of conversations with a new description.
-func (t *graphTx) saveTitles(ctx context.Context, u *graph.Unit) error {
+func (t graphTx) saveTitles(ctx context.Context, u *graph.Unit) error {
 	for i := range u.Versions {
 		v := &u.Versions[i]
 		if v.Row.Ended != 0 {
 			continue
 		}
-		if _, err := t.writer.exec(ctx, deleteTitle, v.State.Key); err != nil {
+		if _, err := t.Exec(ctx, deleteTitle, v.State.Key); err != nil {
 			return err
 		}
 		words := graph.TitleWords(v.Row.Title)
 		if len(words) == 0 {
 			continue
 		}
-		if _, err := t.writer.exec(ctx, insertTitle, v.State.Key, tagged(tag(v.State.ID.Tenant), words)); err != nil {
+		if _, err := t.Exec(ctx, insertTitle, v.State.Key, tagged(tag(v.State.ID.Tenant), words)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// dropWords deletes a conversation from the search indexes. It needs the conversation's bags, which
-// must still be there.
-func (t *graphTx) dropWords(ctx context.Context, c int64) error {
-	if _, err := t.writer.exec(ctx, deleteTitle, c); err != nil {
-		return err
-	}
-	_, err := t.writer.exec(ctx, deleteWords, c)
-	return err
 }
 
 // A search looks at the newest messages of each term, up to a limit for all terms together, then at
@@ -108,7 +98,7 @@ const (
 
 // Candidates implements graph.SearchReader.
 func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.CandidateQuery) (list []graph.Candidate, err error) {
-	err = g.snapshot(ctx, func(query queryer) error {
+	err = g.Snapshot(ctx, func(query Queryer) error {
 		matches, err := matches(query, tenant, q)
 		if err != nil {
 			return err
@@ -117,7 +107,7 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 			var c graph.Candidate
 			var key int64
 			rows, err := query(selectByNumber, found.Key, tenant)
-			if err := each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &key, &c.Conversation) }); err != nil {
+			if err := Each(rows, err, func(rows *sql.Rows) error { return scanConversation(rows, &key, &c.Conversation) }); err != nil {
 				return err
 			}
 			if key == 0 { // a title under the same tag
@@ -146,14 +136,14 @@ func seqsBut(seqs []uint64, list []graph.Bag) []uint64 {
 }
 
 // matches holds the messages and titles that have terms of a query, or the best of them.
-func matches(query queryer, tenant string, q graph.CandidateQuery) (list []graph.TermMatch[int64], err error) {
+func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph.TermMatch[int64], err error) {
 	terms := q.Terms[:min(len(q.Terms), graph.MaxQueryTerms)]
 	if len(terms) == 0 {
 		return nil, nil
 	}
 	var last float64
 	rows, err := query(selectLastBag)
-	if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) }); err != nil {
+	if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) }); err != nil {
 		return nil, err
 	}
 	limit := min(max(maxPostings/len(terms), leastPostings), mostPostings)
@@ -180,7 +170,7 @@ func matches(query queryer, tenant string, q graph.CandidateQuery) (list []graph
 	var except int64
 	if q.Except != "" {
 		rows, err := query("SELECT c FROM conversation WHERE tenant = ? AND id = ?", tenant, q.Except)
-		if err := each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&except) }); err != nil {
+		if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&except) }); err != nil {
 			return nil, err
 		}
 	}
@@ -195,9 +185,9 @@ func matches(query queryer, tenant string, q graph.CandidateQuery) (list []graph
 }
 
 // postings returns the newest rows of the index that have a term.
-func postings(query queryer, statement, expression string, limit int) (list []int64, err error) {
+func postings(query Queryer, statement, expression string, limit int) (list []int64, err error) {
 	rows, err := query(statement, expression, limit)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = Each(rows, err, func(rows *sql.Rows) error {
 		var row int64
 		err := rows.Scan(&row)
 		list = append(list, row)
@@ -208,7 +198,7 @@ func postings(query queryer, statement, expression string, limit int) (list []in
 
 // weighed returns the messages with the greatest weights, of the tenant and outside of one
 // conversation. The scores discount long messages, because they have many terms.
-func weighed(query queryer, tenant string, weights map[uint64]float64, except int64) (list []graph.TermMatch[int64], err error) {
+func weighed(query Queryer, tenant string, weights map[uint64]float64, except int64) (list []graph.TermMatch[int64], err error) {
 	seqs := make([]uint64, 0, len(weights))
 	for seq := range weights {
 		seqs = append(seqs, seq)
@@ -218,7 +208,7 @@ func weighed(query queryer, tenant string, weights map[uint64]float64, except in
 	total := 0.0
 	for part := range slices.Chunk(seqs, weighedAtOnce) {
 		rows, err := query(selectWeighed, marshal(part), tenant)
-		if err := each(rows, err, func(rows *sql.Rows) error {
+		if err := Each(rows, err, func(rows *sql.Rows) error {
 			var m graph.TermMatch[int64]
 			var length float64
 			if err := rows.Scan(&m.Seq, &m.Key, &length); err != nil || m.Key == except {

@@ -22,7 +22,7 @@ CREATE TABLE identity (
 // graphSchema is the read model "graph". The rows of summaries never change: a read finds in
 // summary_by_range which summary consolidated or superseded another. base and symbol are lookup
 // keys of references, see graph.CodeBase and graph.CodeName.
-const graphSchema = engineSchema + `
+const graphSchema = `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
@@ -126,7 +126,7 @@ const wordsOptions = `content='', contentless_delete=1, detail=none, tokenize="a
 // reported the call's failure, else 0. Indexes leave out rows that reads of the present never need,
 // so that repeated failures on one file cost nothing. base is the lookup key of a file in all
 // conversations, see graph.CodeBase.
-const filesSchema = engineSchema + `
+const filesSchema = `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
   cwd TEXT NOT NULL, turn_count INTEGER NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
@@ -157,7 +157,7 @@ CREATE INDEX file_access_by_path ON file_access (c, path, kind, seq, rank) WHERE
 // summariesSchema is the read model "summaries". pending is [summary.Conversation.Pending];
 // untitled is 1 for a conversation that waits for a title, which keeps the scan for waiting
 // conversations short. Marks that level 1 covers are deleted.
-const summariesSchema = engineSchema + `
+const summariesSchema = `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL,
   first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
@@ -179,7 +179,7 @@ CREATE INDEX summary_by_range ON summary (c, level, last) WHERE revised = 0;
 `
 
 // embeddingsSchema is the read model "embeddings".
-const embeddingsSchema = engineSchema + `
+const embeddingsSchema = `
 CREATE TABLE conversation (
   c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
   UNIQUE (tenant, id)

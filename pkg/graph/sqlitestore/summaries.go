@@ -11,36 +11,40 @@ import (
 )
 
 // Summaries is the read model "summaries" in SQLite.
-type Summaries struct{ store }
+type Summaries struct{ *Store[*summary.Unit] }
 
 var _ summary.Store = (*Summaries)(nil)
+
+// SummariesCodec is the read model "summaries".
+var SummariesCodec = Codec[*summary.Unit]{
+	Projection: "summaries",
+	Schema:     summariesSchema,
+	Delete:     DeleteFrom("mark", "summary"),
+	Begin:      func(t *Tx) Work[*summary.Unit] { return summariesTx{t} },
+	Hash:       summariesHash,
+}
 
 // OpenSummaries opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
 // projection.ErrRebuild, see the package comment.
 func OpenSummaries(ctx context.Context, path string) (*Summaries, error) {
-	d, err := openWriter(ctx, path, summariesSchema)
+	s, err := Open(ctx, path, SummariesCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Summaries{store{d, "summaries"}}, nil
+	return &Summaries{s}, nil
 }
 
 // OpenSummariesReader opens a read model that another process writes. Until that process has made
 // it, the error is fs.ErrNotExist.
 func OpenSummariesReader(path string) (*Summaries, error) {
-	d, err := openReader(path)
+	s, err := OpenReader(path, SummariesCodec)
 	if err != nil {
 		return nil, err
 	}
-	return &Summaries{store{d, "summaries"}}, nil
+	return &Summaries{s}, nil
 }
 
-// Update implements projection.Store.
-func (s *Summaries) Update(ctx context.Context, partition int, fn func(projection.Tx[*summary.Unit]) error) error {
-	return s.transact(ctx, func() error { return fn(&summariesTx{s.newTx(partition)}) })
-}
-
-type summariesTx struct{ tx }
+type summariesTx struct{ *Tx }
 
 const (
 	summarisedColumns = `c, tenant, id, first_seq, last_seq, deleted_seq, ledger, turn, chars, covered_turn, covered_chars,
@@ -62,8 +66,8 @@ func scanTaken(rows *sql.Rows, t *summary.Taken, more ...any) error {
 	return rows.Scan(append(more, &t.ID, &t.Seq, &t.Level, &t.First, &t.Last, &t.FirstTurn, &t.LastTurn, &t.Chars, &t.Revised)...)
 }
 
-// Load implements projection.Tx.
-func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summary.Unit, error) {
+// Load implements Work.
+func (t summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summary.Unit, error) {
 	u := summary.NewUnit()
 	var ids []events.ConversationID
 	for _, e := range list {
@@ -71,13 +75,13 @@ func (t *summariesTx) Load(ctx context.Context, list []*events.Recorded) (*summa
 			ids, u.Conversations[id] = append(ids, id), &summary.Conversation{ID: id}
 		}
 	}
-	err := t.writer.lookup(ctx, selection{summarisedColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
+	err := t.Lookup(ctx, Selection{summarisedColumns, "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
 		return append(args, ids[i].Tenant, ids[i].ID)
 	}, func(rows *sql.Rows) error {
 		var i int
 		var c summary.Conversation
 		err := scanSummarised(rows, &c, &i)
-		t.keys[c.ID], *u.Conversations[c.ID] = c.Key, c
+		t.Keys[c.ID], *u.Conversations[c.ID] = c.Key, c
 		return err
 	})
 	if err != nil {
@@ -93,12 +97,12 @@ type named struct {
 }
 
 // loadNamed adds the summaries that summaries name, and what follows their ranges.
-func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*events.Recorded) error {
+func (t summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*events.Recorded) error {
 	var names []named
 	for _, e := range list {
 		p, ok := e.Payload.(*events.SummaryWritten)
 		id := e.Conversation()
-		if !ok || t.keys[id] == 0 {
+		if !ok || t.Keys[id] == 0 {
 			continue
 		}
 		for _, child := range p.Children {
@@ -110,8 +114,8 @@ func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*ev
 		if p.Level > 1 {
 			continue
 		}
-		rows, err := t.writer.query(ctx, "SELECT seq, turn, chars FROM mark WHERE c = ? AND seq > ? ORDER BY seq LIMIT 1", t.keys[id], p.LastSeq)
-		if err := each(rows, err, func(rows *sql.Rows) error {
+		rows, err := t.Query(ctx, "SELECT seq, turn, chars FROM mark WHERE c = ? AND seq > ? ORDER BY seq LIMIT 1", t.Keys[id], p.LastSeq)
+		if err := Each(rows, err, func(rows *sql.Rows) error {
 			var m summary.Mark
 			err := rows.Scan(&m.Seq, &m.Turn, &m.Chars)
 			u.LoadedMark(id, p.LastSeq, m)
@@ -120,8 +124,8 @@ func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*ev
 			return err
 		}
 	}
-	return t.writer.lookup(ctx, selection{takenColumns, "summary", []string{"c", "id"}}, len(names), func(args []any, i int) []any {
-		return append(args, t.keys[names[i].conversation], names[i].id)
+	return t.Lookup(ctx, Selection{takenColumns, "summary", []string{"c", "id"}}, len(names), func(args []any, i int) []any {
+		return append(args, t.Keys[names[i].conversation], names[i].id)
 	}, func(rows *sql.Rows) error {
 		var i int
 		var taken summary.Taken
@@ -131,39 +135,28 @@ func (t *summariesTx) loadNamed(ctx context.Context, u *summary.Unit, list []*ev
 	})
 }
 
-var summariesTables = []string{"mark", "summary"}
-
-// Drop implements projection.Tx.
-func (t *summariesTx) Drop(ctx context.Context, id events.ConversationID) error {
-	c, err := t.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	return t.drop(ctx, id, c, true, summariesTables...)
-}
-
-// Save implements projection.Tx.
-func (t *summariesTx) Save(ctx context.Context, u *summary.Unit) error {
+// Save implements Work.
+func (t summariesTx) Save(ctx context.Context, u *summary.Unit) error {
 	touched := make([]*summary.Conversation, 0, len(u.Conversations))
 	for id, c := range u.Conversations {
 		if !c.Touched {
 			continue
 		}
 		var err error
-		if c.Key, err = t.key(ctx, id); err != nil {
+		if c.Key, err = t.Key(ctx, id); err != nil {
 			return err
 		}
 		if c.Dropped {
-			err = t.drop(ctx, id, c.Key, false, summariesTables...)
+			err = t.Clear(ctx, c.Key)
 		} else if c.Trimmed {
-			_, err = t.writer.exec(ctx, "DELETE FROM mark WHERE c = ? AND seq <= ?", c.Key, c.Ledger.Last(1))
+			_, err = t.Exec(ctx, "DELETE FROM mark WHERE c = ? AND seq <= ?", c.Key, c.Ledger.Last(1))
 		}
 		if err != nil {
 			return err
 		}
 		touched = append(touched, c)
 	}
-	if _, err := t.writer.insert(ctx, insertion{"conversation (" + summarisedColumns + ", pending, uncovered_turns, untitled)", 19, `ON CONFLICT (c) DO UPDATE SET
+	if _, err := t.Insert(ctx, Insertion{"conversation (" + summarisedColumns + ", pending, uncovered_turns, untitled)", 19, `ON CONFLICT (c) DO UPDATE SET
 		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, ledger = excluded.ledger, turn = excluded.turn, chars = excluded.chars,
 		covered_turn = excluded.covered_turn, covered_chars = excluded.covered_chars, max_context_chars = excluded.max_context_chars,
 		profile = excluded.profile, titled = excluded.titled, first_user = excluded.first_user, answered = excluded.answered,
@@ -174,13 +167,13 @@ func (t *summariesTx) Save(ctx context.Context, u *summary.Unit) error {
 	}); err != nil {
 		return err
 	}
-	if _, err := t.writer.insert(ctx, insertion{into: "mark (c, seq, turn, chars)", width: 4}, len(u.Marks), func(args []any, i int) []any {
+	if _, err := t.Insert(ctx, Insertion{Into: "mark (c, seq, turn, chars)", Width: 4}, len(u.Marks), func(args []any, i int) []any {
 		m := &u.Marks[i]
 		return append(args, m.Conversation.Key, m.Row.Seq, m.Row.Turn, m.Row.Chars)
 	}); err != nil {
 		return err
 	}
-	_, err := t.writer.insert(ctx, insertion{into: "summary (c, " + takenColumns + ")", width: 10}, len(u.Taken), func(args []any, i int) []any {
+	_, err := t.Insert(ctx, Insertion{Into: "summary (c, " + takenColumns + ")", Width: 10}, len(u.Taken), func(args []any, i int) []any {
 		s := &u.Taken[i].Row
 		return append(args, u.Taken[i].Conversation.Key, s.ID, s.Seq, s.Level, s.First, s.Last, s.FirstTurn, s.LastTurn, s.Chars, s.Revised)
 	})
@@ -189,23 +182,23 @@ func (t *summariesTx) Save(ctx context.Context, u *summary.Unit) error {
 
 // Conversation implements summary.Reader.
 func (s *Summaries) Conversation(ctx context.Context, id events.ConversationID) (c summary.Conversation, err error) {
-	err = s.snapshot(ctx, func(q queryer) error {
+	err = s.Snapshot(ctx, func(q Queryer) error {
 		c, err = summarised(q, id)
 		return err
 	})
 	return c, err
 }
 
-func summarised(q queryer, id events.ConversationID) (c summary.Conversation, err error) {
+func summarised(q Queryer, id events.ConversationID) (c summary.Conversation, err error) {
 	c.ID = id
 	rows, err := q("SELECT "+summarisedColumns+" FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
-	err = each(rows, err, func(rows *sql.Rows) error { return scanSummarised(rows, &c) })
+	err = Each(rows, err, func(rows *sql.Rows) error { return scanSummarised(rows, &c) })
 	return c, err
 }
 
 // Marks implements summary.Reader.
 func (s *Summaries) Marks(ctx context.Context, id events.ConversationID, after uint64, limit int) (list []summary.Mark, err error) {
-	err = s.snapshot(ctx, func(q queryer) error {
+	err = s.Snapshot(ctx, func(q Queryer) error {
 		c, err := summarised(q, id)
 		if err != nil {
 			return err
@@ -216,9 +209,9 @@ func (s *Summaries) Marks(ctx context.Context, id events.ConversationID, after u
 	return list, err
 }
 
-func marks(q queryer, c int64, after uint64, limit int) (list []summary.Mark, err error) {
+func marks(q Queryer, c int64, after uint64, limit int) (list []summary.Mark, err error) {
 	rows, err := q("SELECT seq, turn, chars FROM mark WHERE c = ? AND seq > ? ORDER BY seq LIMIT ?", c, after, limit)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = Each(rows, err, func(rows *sql.Rows) error {
 		var m summary.Mark
 		err := rows.Scan(&m.Seq, &m.Turn, &m.Chars)
 		list = append(list, m)
@@ -229,7 +222,7 @@ func marks(q queryer, c int64, after uint64, limit int) (list []summary.Mark, er
 
 // Ranges implements summary.Reader.
 func (s *Summaries) Ranges(ctx context.Context, id events.ConversationID, level int, after uint64, limit int) (list []summary.Taken, err error) {
-	err = s.snapshot(ctx, func(q queryer) error {
+	err = s.Snapshot(ctx, func(q Queryer) error {
 		c, err := summarised(q, id)
 		if err != nil {
 			return err
@@ -240,9 +233,9 @@ func (s *Summaries) Ranges(ctx context.Context, id events.ConversationID, level 
 	return list, err
 }
 
-func taken(q queryer, where string, args ...any) (list []summary.Taken, err error) {
+func taken(q Queryer, where string, args ...any) (list []summary.Taken, err error) {
 	rows, err := q("SELECT "+takenColumns+" FROM summary WHERE "+where, args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = Each(rows, err, func(rows *sql.Rows) error {
 		var t summary.Taken
 		err := scanTaken(rows, &t)
 		list = append(list, t)
@@ -253,11 +246,11 @@ func taken(q queryer, where string, args ...any) (list []summary.Taken, err erro
 
 // Waiting implements summary.Reader.
 func (s *Summaries) Waiting(ctx context.Context, query summary.WaitingQuery) (list []summary.Conversation, err error) {
-	err = s.snapshot(ctx, func(q queryer) error {
+	err = s.Snapshot(ctx, func(q Queryer) error {
 		rows, err := q("SELECT "+summarisedColumns+` FROM conversation WHERE (tenant, id) > (?, ?) AND deleted_seq = 0
 			AND (pending >= ? OR ? > 0 AND uncovered_turns >= ? OR ? AND untitled) ORDER BY tenant, id LIMIT ?`,
 			query.After.Tenant, query.After.ID, query.Pending, query.Turns, query.Turns, query.Untitled, query.Limit)
-		return each(rows, err, func(rows *sql.Rows) error {
+		return Each(rows, err, func(rows *sql.Rows) error {
 			var c summary.Conversation
 			err := scanSummarised(rows, &c)
 			list = append(list, c)
@@ -267,27 +260,7 @@ func (s *Summaries) Waiting(ctx context.Context, query summary.WaitingQuery) (li
 	return list, err
 }
 
-// Hashes implements projection.ReadStore.
-func (s *Summaries) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
-	return s.eachConversation(ctx, func(q queryer, id events.ConversationID) error {
-		h, err := summariesHash(q, id)
-		if err != nil {
-			return err
-		}
-		return yield(h)
-	})
-}
-
-// Hash implements projection.ReadStore.
-func (s *Summaries) Hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
-	err = s.snapshot(ctx, func(q queryer) error {
-		h, err = summariesHash(q, id)
-		return err
-	})
-	return h, err
-}
-
-func summariesHash(q queryer, id events.ConversationID) (projection.ConversationHash, error) {
+func summariesHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
 	h := projection.ConversationHash{Conversation: id}
 	c, err := summarised(q, id)
 	if err != nil || c.Key == 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -93,20 +94,39 @@ func RunBranches(t *testing.T, g Backend[GraphStore], f Backend[FilesStore]) {
 	}
 }
 
+// Data holds the payloads with which [Run] tests a read model.
+type Data struct {
+	// Nth returns a payload that changes the read model, for each n in a different way.
+	Nth func(n int) events.Payload
+	// Refused returns a payload that Backend.Refuse refuses for a text.
+	Refused func(text string) events.Payload
+	// Again is a payload that may be the first of a conversation and changes the read model.
+	Again events.Payload
+}
+
+// Run runs the engine's cases for any read model: that events take effect once, whatever the batches,
+// that a store resumes after a restart, that a repaired conversation is as one built by a rebuild, that
+// bad events are listed and the others applied, that owners are fenced, and that hashes are equal for
+// equal events. The projection must reduce conversation.deleted.
+func Run[U projection.Unit, S Store[U]](t *testing.T, b Backend[S], p projection.Projection[U], d Data) {
+	w := workshop[U, S]{backend: b, projection: p}
+	w.run(t, engineCases(w, d))
+}
+
+// Store is what the suite needs from any backend.
+type Store[U projection.Unit] interface {
+	projection.Store[U]
+	io.Closer
+}
+
 // namedCase is one case; its name states the behavior.
 type namedCase struct {
 	name string
 	run  func(t *testing.T)
 }
 
-// store is what the suite needs from any backend.
-type store[U projection.Unit] interface {
-	projection.Store[U]
-	io.Closer
-}
-
 // workshop makes benches of one backend and projection.
-type workshop[U projection.Unit, S store[U]] struct {
+type workshop[U projection.Unit, S Store[U]] struct {
 	backend    Backend[S]
 	projection projection.Projection[U]
 }

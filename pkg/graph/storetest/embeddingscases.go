@@ -37,10 +37,10 @@ func (builtIn) Embed(_ context.Context, _ string, texts []string) ([]recall.Vect
 	return list, nil
 }
 
-var embeddingsData = data{
-	nth:     func(n int) events.Payload { return message(fmt.Sprintf("m%d", n), "user", "hello") },
-	refused: func(text string) events.Payload { return message(text, "user", "hello") },
-	again:   message("m0", "user", "hello"),
+var embeddingsData = Data{
+	Nth:     func(n int) events.Payload { return message(fmt.Sprintf("m%d", n), "user", "hello") },
+	Refused: func(text string) events.Payload { return message(text, "user", "hello") },
+	Again:   message("m0", "user", "hello"),
 }
 
 func embeddingsCases(w embeddingsShop) []namedCase {

@@ -13,36 +13,26 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// data holds payloads for the cases that the projections share.
-type data struct {
-	// nth changes the read model, each n in a different way.
-	nth func(n int) events.Payload
-	// refused returns the payload that Backend.Refuse refuses for a text.
-	refused func(text string) events.Payload
-	// again is a payload that may be the first of a conversation.
-	again events.Payload
-}
-
 var (
-	graphData = data{
-		nth:     func(n int) events.Payload { return message(fmt.Sprintf("m%d", n), "user", "hello") },
-		refused: func(text string) events.Payload { return message(text, "user", "hello") },
-		again:   &events.ConversationStarted{Title: "again"},
+	graphData = Data{
+		Nth:     func(n int) events.Payload { return message(fmt.Sprintf("m%d", n), "user", "hello") },
+		Refused: func(text string) events.Payload { return message(text, "user", "hello") },
+		Again:   &events.ConversationStarted{Title: "again"},
 	}
-	filesData = data{
-		nth:     func(n int) events.Payload { return read(fmt.Sprintf("k%d", n), fmt.Sprintf("/%d", n)) },
-		refused: func(text string) events.Payload { return read("of "+text, text) },
-		again:   &events.ConversationStarted{Title: "again"},
+	filesData = Data{
+		Nth:     func(n int) events.Payload { return read(fmt.Sprintf("k%d", n), fmt.Sprintf("/%d", n)) },
+		Refused: func(text string) events.Payload { return read("of "+text, text) },
+		Again:   &events.ConversationStarted{Title: "again"},
 	}
 )
 
-var summariesData = data{
-	nth:     func(n int) events.Payload { return text(fmt.Sprintf("m%d", n), "user", n+1) },
-	refused: func(text string) events.Payload { return &events.ConversationStarted{Profile: text} },
-	again:   &events.ConversationStarted{Title: "again"},
+var summariesData = Data{
+	Nth:     func(n int) events.Payload { return text(fmt.Sprintf("m%d", n), "user", n+1) },
+	Refused: func(text string) events.Payload { return &events.ConversationStarted{Profile: text} },
+	Again:   &events.ConversationStarted{Title: "again"},
 }
 
-func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []namedCase {
+func engineCases[U projection.Unit, S Store[U]](w workshop[U, S], d Data) []namedCase {
 	cases := []namedCase{
 		{"an empty store has a checkpoint of nothing", func(t *testing.T) {
 			b := w.bench(t)
@@ -53,7 +43,7 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		{"partitions have checkpoints of their own", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.Add("c", d.nth(1))
+			h.Add("c", d.Nth(1))
 			b.apply(h.Messages)
 			other, err := b.store.Acquire(b.ctx, 3, w.projection.Fingerprint())
 			require.NoError(t, err)
@@ -65,13 +55,13 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		{"an older owner is fenced and changes nothing", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.Add("c", d.nth(1))
+			h.Add("c", d.Nth(1))
 			b.apply(h.Messages)
 			older := b.cp
 			b.acquire()
 			require.Equal(t, older.Epoch+1, b.cp.Epoch)
 			before := b.contents()
-			h.Add("c", d.nth(2))
+			h.Add("c", d.Nth(2))
 			_, err := w.projection.Apply(b.ctx, b.store, older, h.Messages)
 			require.ErrorIs(t, err, projection.ErrFenced)
 			require.ErrorIs(t, b.store.Halt(b.ctx, 0, older.Epoch, "late"), projection.ErrFenced)
@@ -100,8 +90,8 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		{"what is dropped is counted, and nothing else changes the count", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.Add("c", d.nth(1))
-			h.Add("d", d.nth(2))
+			h.Add("c", d.Nth(1))
+			h.Add("d", d.Nth(2))
 			b.apply(h.Messages)
 			require.Zero(t, b.contents().Checkpoint.Repairs)
 			b.drop(id("c"))
@@ -114,7 +104,7 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		{"an error leaves nothing behind", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.Add("c", d.nth(1))
+			h.Add("c", d.Nth(1))
 			before := b.contents()
 			enough := errors.New("enough")
 			err := b.store.Update(b.ctx, 0, func(tx projection.Tx[U]) error {
@@ -135,11 +125,11 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			require.NoError(t, err)
 			h := NewHistory()
 			for n := range 50 {
-				h.Add("c", d.nth(n))
+				h.Add("c", d.Nth(n))
 			}
-			seq := h.Add("c", d.refused("/refused"))
+			seq := h.Add("c", d.Refused("/refused"))
 			for n := range 50 {
-				h.Add("d", d.nth(n))
+				h.Add("d", d.Nth(n))
 			}
 			b.apply(h.Messages)
 			failed := b.failed()
@@ -167,11 +157,11 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			require.NoError(t, err)
 			h := NewHistory()
 			for n := range 20 {
-				h.Add("c", d.nth(n))
+				h.Add("c", d.Nth(n))
 			}
-			h.Add("c", d.refused("/refused"))
+			h.Add("c", d.Refused("/refused"))
 			for n := range 20 {
-				h.Add("c", d.nth(20+n))
+				h.Add("c", d.Nth(20+n))
 			}
 			b.apply(h.Messages)
 			whole.apply(h.Messages)
@@ -202,13 +192,13 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 				case 19:
 					eventID = "panic"
 				}
-				h.AddAs("c", eventID, d.nth(n))
+				h.AddAs("c", eventID, d.Nth(n))
 			}
 			b.apply(h.Messages)
 			failed := b.failed()
 			require.Len(t, failed, 2)
 			require.Equal(t, projection.Failed{
-				Projection: w.projection.Name, Seq: 8, Conversation: id("c"), EventID: "fail", Type: d.nth(0).EventType(),
+				Projection: w.projection.Name, Seq: 8, Conversation: id("c"), EventID: "fail", Type: d.Nth(0).EventType(),
 				Class: projection.ClassError, Reason: "this can't be applied",
 			}, failed[0])
 			require.Contains(t, failed[1].Reason, "a defect")
@@ -217,7 +207,7 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 
 			// An event that was not applied holds no identity, so it is not a duplicate of itself.
 			b.projection = w.projection
-			h.AddAs("c", "fail", d.nth(7))
+			h.AddAs("c", "fail", d.Nth(7))
 			b.apply(h.Messages)
 			require.EqualValues(t, 29, b.cp.Applied)
 			require.Zero(t, b.cp.Duplicates)
@@ -225,10 +215,10 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		{"a message that is not an event is listed with the reason", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.Add("c", d.nth(1))
+			h.Add("c", d.Nth(1))
 			h.AddRaw("ev.0.t.c.message_created", nil, []byte("\xff\x00"))
 			h.AddRaw("ev.0.t.%zz.message_created", map[string][]string{"ce-id": {"\xff"}}, nil)
-			h.Add("c", d.nth(2))
+			h.Add("c", d.Nth(2))
 			b.apply(h.Messages)
 			failed := b.failed()
 			require.Len(t, failed, 2)
@@ -310,11 +300,11 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		{"a drop takes rows, claims, failed events and the tombstone of one conversation", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.Add("c", d.nth(1))
-			h.Add("d", d.nth(1))
+			h.Add("c", d.Nth(1))
+			h.Add("d", d.Nth(1))
 			h.AddRaw("ev.0.t.c.message_created", nil, nil)
 			h.Add("c", &events.ConversationDeleted{})
-			h.Add("c", d.nth(2))
+			h.Add("c", d.Nth(2))
 			b.apply(h.Messages)
 			require.Len(t, b.failed(), 2)
 			kept := b.hash(id("d"))
@@ -337,10 +327,10 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 		{"the hash depends on the order", func(t *testing.T) {
 			a, b := w.bench(t), w.bench(t)
 			one, two := NewHistory(), NewHistory()
-			one.AddAs("c", "e1", d.nth(1))
-			one.AddAs("c", "e2", d.nth(2))
-			two.AddAs("c", "e2", d.nth(2))
-			two.AddAs("c", "e1", d.nth(1))
+			one.AddAs("c", "e1", d.Nth(1))
+			one.AddAs("c", "e2", d.Nth(2))
+			two.AddAs("c", "e2", d.Nth(2))
+			two.AddAs("c", "e1", d.Nth(1))
 			a.apply(one.Messages)
 			b.apply(two.Messages)
 			require.NotEqual(t, a.hash(id("c")).Hash, b.hash(id("c")).Hash)
@@ -349,7 +339,7 @@ func engineCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []name
 			b := w.bench(t)
 			h := NewHistory()
 			for n := range 2345 {
-				h.Add(fmt.Sprint(n%7), d.nth(n))
+				h.Add(fmt.Sprint(n%7), d.Nth(n))
 			}
 			b.apply(h.Messages)
 			require.EqualValues(t, 2345, b.cp.Applied)

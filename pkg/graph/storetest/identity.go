@@ -12,7 +12,7 @@ import (
 )
 
 // inOneBatchAndInMany runs a check with the history applied in one batch and in many.
-func inOneBatchAndInMany[U projection.Unit, S store[U]](t *testing.T, w workshop[U, S], h *History, check func(t *testing.T, b *bench[U, S])) {
+func inOneBatchAndInMany[U projection.Unit, S Store[U]](t *testing.T, w workshop[U, S], h *History, check func(t *testing.T, b *bench[U, S])) {
 	t.Helper()
 	t.Run("in one batch", func(t *testing.T) {
 		b := w.bench(t)
@@ -28,13 +28,13 @@ func inOneBatchAndInMany[U projection.Unit, S store[U]](t *testing.T, w workshop
 	})
 }
 
-func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []namedCase {
+func identityCases[U projection.Unit, S Store[U]](w workshop[U, S], d Data) []namedCase {
 	return []namedCase{
 		{"a known event is dropped and counted", func(t *testing.T) {
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
-			h.AddAs("c", "e2", d.nth(2))
-			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.Nth(1))
+			h.AddAs("c", "e2", d.Nth(2))
+			h.AddAs("c", "e1", d.Nth(1))
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, 2, b.cp.Applied)
 				require.EqualValues(t, 1, b.cp.Duplicates)
@@ -43,8 +43,8 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		}},
 		{"a known event with other content is dropped and listed", func(t *testing.T) {
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
-			h.AddAs("c", "e1", d.nth(2))
+			h.AddAs("c", "e1", d.Nth(1))
+			h.AddAs("c", "e1", d.Nth(2))
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, 1, b.cp.Applied)
 				require.Zero(t, b.cp.Duplicates)
@@ -57,8 +57,8 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		}},
 		{"a known payload under another event id is dropped and counted", func(t *testing.T) {
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
-			h.AddAs("c", "e2", d.nth(1))
+			h.AddAs("c", "e1", d.Nth(1))
+			h.AddAs("c", "e2", d.Nth(1))
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, 1, b.cp.Applied)
 				require.EqualValues(t, 1, b.cp.Duplicates)
@@ -66,9 +66,9 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		}},
 		{"an event that is refused takes no id from those after it", func(t *testing.T) {
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
-			h.AddAs("c", "e1", d.nth(2)) // refused: e1 has other content
-			h.AddAs("c", "e3", d.nth(2)) // the payload is new
+			h.AddAs("c", "e1", d.Nth(1))
+			h.AddAs("c", "e1", d.Nth(2)) // refused: e1 has other content
+			h.AddAs("c", "e3", d.Nth(2)) // the payload is new
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, 2, b.cp.Applied)
 				require.Zero(t, b.cp.Duplicates)
@@ -77,9 +77,9 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		}},
 		{"a refused event is told the holder of its event id before that of its payload", func(t *testing.T) {
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
-			h.AddAs("c", "e2", d.nth(2))
-			h.AddAs("c", "e1", d.nth(2)) // both are taken, by different events
+			h.AddAs("c", "e1", d.Nth(1))
+			h.AddAs("c", "e2", d.Nth(2))
+			h.AddAs("c", "e1", d.Nth(2)) // both are taken, by different events
 			for _, batch := range []int{1, 2, 3} {
 				b := w.bench(t)
 				b.apply(h.Messages[:batch-1]) // stored before the last batch
@@ -91,10 +91,10 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		}},
 		{"ids are unique within their conversation and tenant only", func(t *testing.T) {
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
-			h.AddAs("d", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.Nth(1))
+			h.AddAs("d", "e1", d.Nth(1))
 			h.Tenant = "u"
-			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.Nth(1))
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, 3, b.cp.Applied)
 				require.Len(t, b.contents().Hashes, 3)
@@ -103,7 +103,7 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		{"the same id from another source is another event", func(t *testing.T) {
 			h := NewHistory()
 			for i, source := range []string{"a", "b"} {
-				e, err := events.New("c", source, "e1", d.nth(i))
+				e, err := events.New("c", source, "e1", d.Nth(i))
 				require.NoError(t, err)
 				h.AddEvent(e)
 			}
@@ -111,8 +111,8 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		}},
 		{"white space, time and extensions do not make other content", func(t *testing.T) {
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
-			e, err := events.New("c", "storetest", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.Nth(1))
+			e, err := events.New("c", "storetest", "e1", d.Nth(1))
 			require.NoError(t, err)
 			e.Data = append([]byte(" "), e.Data...)
 			e.Extensions["traceparent"] = "x"
@@ -122,7 +122,7 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		{"holders of keys can be asked for", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.Nth(1))
 			b.apply(h.Messages)
 			m := eventlog.Message{Seq: 1, Subject: h.Messages[0].Subject, Header: h.Messages[0].Header, Data: h.Messages[0].Data}
 			e, _, err := m.Decode()
@@ -141,12 +141,12 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		}},
 		{"a deleted conversation leaves a tombstone, and what comes later is refused and listed", func(t *testing.T) {
 			h := NewHistory()
-			h.Add("c", d.nth(1))
-			h.Add("d", d.nth(1))
+			h.Add("c", d.Nth(1))
+			h.Add("d", d.Nth(1))
 			h.Add("c", &events.ConversationDeleted{Reason: "asked for"})
-			h.Add("c", d.nth(2))
-			h.Add("c", d.again)
-			h.Add("d", d.nth(2))
+			h.Add("c", d.Nth(2))
+			h.Add("c", d.Again)
+			h.Add("d", d.Nth(2))
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, 3, b.tombstone(id("c")))
 				require.EqualValues(t, 4, b.cp.Applied)
@@ -166,11 +166,11 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		{"a known event is known too in the batch that deletes its conversation", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
-			h.AddAs("c", "e1", d.nth(1))
-			h.AddAs("d", "e1", d.nth(1))
+			h.AddAs("c", "e1", d.Nth(1))
+			h.AddAs("d", "e1", d.Nth(1))
 			b.apply(h.Messages)
-			h.AddAs("c", "e1", d.nth(1))
-			h.AddAs("c", "e1", d.nth(2))
+			h.AddAs("c", "e1", d.Nth(1))
+			h.AddAs("c", "e1", d.Nth(2))
 			h.Add("c", &events.ConversationDeleted{})
 			h.AddAs("d", "e1", &events.ConversationDeleted{}) // refused: e1 has other content
 			b.apply(h.Since(3))
@@ -183,7 +183,7 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 		{"a conversation that was never seen can be deleted", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", &events.ConversationDeleted{})
-			h.Add("c", d.nth(1))
+			h.Add("c", d.Nth(1))
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, 1, b.tombstone(id("c")))
 				require.Len(t, b.failed(), 1)
@@ -196,8 +196,8 @@ func identityCases[U projection.Unit, S store[U]](w workshop[U, S], d data) []na
 			}
 			h := NewHistory()
 			for i, s := range odd {
-				h.AddAs(s, s, d.nth(i))
-				h.AddAs(s, s, d.nth(i))
+				h.AddAs(s, s, d.Nth(i))
+				h.AddAs(s, s, d.Nth(i))
 			}
 			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[U, S]) {
 				require.EqualValues(t, len(odd), b.cp.Applied, "%v", b.failed())

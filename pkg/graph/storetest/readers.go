@@ -54,7 +54,7 @@ const rowsOfTurn = 5
 
 // whileReading runs readers while batches are committed. Each reader is called before the
 // writer starts and then until it is done; its first error ends it.
-func whileReading[U projection.Unit, S store[U]](t *testing.T, b *bench[U, S], batches [][]eventlog.Message, reader func() func(context.Context) error) {
+func whileReading[U projection.Unit, S Store[U]](t *testing.T, b *bench[U, S], batches [][]eventlog.Message, reader func() func(context.Context) error) {
 	t.Helper()
 	b.apply(batches[0])
 	done := make(chan struct{})

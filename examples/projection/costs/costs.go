@@ -1,0 +1,198 @@
+// Package costs is a read model of its own: the tokens and the cost of each day, model and project,
+// from the usage of messages.
+package costs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// name begins the names of files and labels. Change it only with a rebuild.
+const name = "token-costs"
+
+// TypeInvoiced is an event of another project: something that costs money besides tokens.
+const TypeInvoiced = "com.example.usage.invoiced"
+
+// Price is what a token costs, in billionths of a dollar.
+type Price struct{ Input, Output int64 }
+
+// Prices are the prices of models, by the name that messages have.
+type Prices map[string]Price
+
+// Spec declares the read model. Other prices make another read model, which needs a rebuild.
+func Spec(prices Prices) *readmodel.Spec[*Unit] {
+	settings, err := json.Marshal(prices) // sorted
+	if err != nil {
+		panic(err) // of integers and names
+	}
+	return &readmodel.Spec[*Unit]{
+		Projection: projection.Projection[*Unit]{
+			Name:     name,
+			Version:  1,
+			Settings: string(settings),
+			Reducers: map[string]projection.Reducer[*Unit]{
+				events.TypeConversationStarted: (*Unit).started,
+				events.TypeConversationDeleted: (*Unit).deleted,
+				events.TypeMessageCreated:      func(u *Unit, e *events.Recorded) error { return u.message(e, prices) },
+				TypeInvoiced:                   (*Unit).invoiced,
+			},
+		},
+		SQLite: &inSQLite,
+		Neo4j:  &inNeo4j,
+	}
+}
+
+// Use is one row: what one event used.
+type Use struct {
+	Seq            uint64
+	EventID        string
+	Day            string // of the event, 2026-03-01
+	Model, Project string
+	Input, Output  int64 // tokens
+	Cost           int64 // billionths of a dollar
+}
+
+// Conversation is the state of a conversation in a unit of work.
+type Conversation struct {
+	ID         events.ConversationID
+	Key        int64 // of the stored row, 0 if there is none
+	Project    string
+	LastSeq    uint64
+	DeletedSeq uint64
+
+	touched bool // save it
+	dropped bool // delete its rows
+	uses    []Use
+}
+
+// Unit is the unit of work: the conversations of a batch.
+type Unit struct {
+	Conversations map[events.ConversationID]*Conversation
+}
+
+// unitOf makes a unit of the conversations of events.
+func unitOf(list []*events.Recorded) *Unit {
+	u := &Unit{Conversations: map[events.ConversationID]*Conversation{}}
+	for _, e := range list {
+		u.Conversations[e.Conversation()] = &Conversation{ID: e.Conversation()}
+	}
+	return u
+}
+
+// touched returns the changed conversations, in the order of their last events.
+func (u *Unit) touched() (list []*Conversation) {
+	for _, c := range u.Conversations {
+		if c.touched {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Conversation) int { return cmp.Compare(a.LastSeq, b.LastSeq) })
+	return list
+}
+
+// Tombstone implements projection.Unit.
+func (u *Unit) Tombstone(id events.ConversationID) uint64 {
+	if c := u.Conversations[id]; c != nil {
+		return c.DeletedSeq
+	}
+	return 0
+}
+
+func (u *Unit) touch(e *events.Recorded) *Conversation {
+	c := u.Conversations[e.Conversation()]
+	c.LastSeq, c.touched = e.Seq, true
+	return c
+}
+
+func (u *Unit) started(e *events.Recorded) error {
+	u.touch(e).Project = e.Payload.(*events.ConversationStarted).Project
+	return nil
+}
+
+func (u *Unit) deleted(e *events.Recorded) error {
+	c := u.touch(e)
+	c.DeletedSeq, c.dropped, c.uses = e.Seq, true, nil
+	return nil
+}
+
+// message adds the usage of a message. A message without usage changes only the conversation.
+func (u *Unit) message(e *events.Recorded, prices Prices) error {
+	p := e.Payload.(*events.MessageCreated)
+	var usage struct {
+		Input  int64 `json:"input_tokens"`
+		Output int64 `json:"output_tokens"`
+	}
+	if len(p.Usage) > 0 {
+		if err := json.Unmarshal(p.Usage, &usage); err != nil {
+			return fmt.Errorf("%w: usage: %w", projection.ErrInvalid, err) // before anything is changed
+		}
+	}
+	c := u.touch(e)
+	if len(p.Usage) == 0 {
+		return nil
+	}
+	price := prices[p.Model]
+	c.use(e, Use{Model: p.Model, Input: usage.Input, Output: usage.Output, Cost: usage.Input*price.Input + usage.Output*price.Output})
+	return nil
+}
+
+// invoiced adds what an event of another project costs: {"item": "gpu", "cost": 5000000}.
+func (u *Unit) invoiced(e *events.Recorded) error {
+	var invoice struct {
+		Item string `json:"item"`
+		Cost int64  `json:"cost"`
+	}
+	if err := json.Unmarshal(e.Payload.(*events.Foreign).Data, &invoice); err != nil {
+		return fmt.Errorf("%w: invoice: %w", projection.ErrInvalid, err)
+	}
+	u.touch(e).use(e, Use{Model: invoice.Item, Cost: invoice.Cost})
+	return nil
+}
+
+func (c *Conversation) use(e *events.Recorded, use Use) {
+	use.Seq, use.EventID, use.Project = e.Seq, e.ID, c.Project
+	if !e.Time.IsZero() {
+		use.Day = e.Time.UTC().Format(time.DateOnly)
+	}
+	use.Model = strings.ToValidUTF8(use.Model, "\uFFFD")
+	c.uses = append(c.uses, use)
+}
+
+// hashOf hashes the rows of a conversation. Both backends must feed it the same.
+func hashOf(c Conversation, uses []Use) events.Digest {
+	parts := []string{c.ID.Tenant, c.ID.ID, fmt.Sprint(c.DeletedSeq != 0)}
+	for _, u := range uses {
+		parts = append(parts, u.EventID, u.Day, u.Model, u.Project, fmt.Sprint(u.Input, u.Output, u.Cost))
+	}
+	return events.DigestOf(parts...)
+}
+
+// Total is what was used on one day with one model in one project.
+type Total struct {
+	Day, Model, Project string
+	Input, Output       int64 // tokens
+	Cost                int64 // billionths of a dollar
+}
+
+// Totals reads the totals of a tenant, sorted by day, model and project.
+func Totals(ctx context.Context, store readmodel.Store[*Unit], tenant string) ([]Total, error) {
+	switch s := store.(type) {
+	case *sqlitestore.Store[*Unit]:
+		return totalsInSQLite(ctx, s, tenant)
+	case *neo4jstore.Store[*Unit]:
+		return totalsInNeo4j(ctx, s, tenant)
+	default:
+		return nil, fmt.Errorf("no totals in %T", s)
+	}
+}

@@ -1,0 +1,117 @@
+// Command projection keeps the read model of package costs, as a program of yours would.
+//
+//	projection run                  follow the log until interrupted
+//	projection report [tenant]      print the totals
+//	projection status|failed|verify|rebuild
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+
+	"mneme.dev/mneme/examples/projection/costs"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+var prices = costs.Prices{
+	"claude-opus":   {Input: 15_000, Output: 75_000},
+	"claude-sonnet": {Input: 3_000, Output: 15_000},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "projection:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("projection", flag.ContinueOnError)
+	nats := flags.String("nats", "nats://127.0.0.1:4222", "URL of the log's server")
+	dir := flags.String("dir", "costs", "directory of the SQLite files")
+	neo4j := flags.String("neo4j", "", "keep the read model in this Neo4j instead, such as bolt://127.0.0.1:7687")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	at := readmodel.Place{Dir: *dir}
+	if *neo4j != "" {
+		at.Neo4j = &neo4jstore.Config{URI: *neo4j, Password: os.Getenv("NEO4J_PASSWORD")}
+	}
+	spec := costs.Spec(prices)
+	if _, err := readmodel.NewSet(at, spec); err != nil {
+		return err
+	}
+	conn, err := eventlog.Connect(*nats, "costs", slog.Default())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	log, err := eventlog.Open(ctx, conn)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	switch command := flags.Arg(0); command {
+	case "run":
+		return spec.Run(ctx, log, at, readmodel.Options{})
+	case "rebuild":
+		return spec.Rebuild(ctx, log, at, readmodel.Options{})
+	case "verify":
+		v, err := spec.Verify(ctx, log, at, readmodel.Options{})
+		if err == nil && !v.Equal() {
+			err = fmt.Errorf("%d conversations differ from the log; rebuild makes them again", len(v.Differences))
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(out, "%d conversations are equal, hash %s\n", v.Conversations, v.Hash)
+		}
+		return err
+	case "status":
+		list, err := spec.Status(ctx, log, at)
+		for _, s := range list {
+			fmt.Fprintf(table, "partition %d\t%s\tat %d\tlag %d\t%s\n", s.Partition, s.State, s.Checkpoint.Seq, s.Lag, s.Error)
+		}
+		return end(table, err)
+	case "failed":
+		list, err := spec.Failed(ctx, at, projection.FailedQuery{})
+		for _, f := range list {
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", f.Seq, f.Conversation.ID, f.Class, f.Reason)
+		}
+		return end(table, err)
+	case "report":
+		tenant := flags.Arg(1)
+		if tenant == "" {
+			tenant = "default"
+		}
+		store, _, err := spec.OpenReader(ctx, at)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = store.Close() }()
+		list, err := costs.Totals(ctx, store, tenant)
+		for _, t := range list {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d in\t%d out\t$%.6f\n", t.Day, t.Model, t.Project, t.Input, t.Output, float64(t.Cost)/1e9)
+		}
+		return end(table, err)
+	default:
+		return fmt.Errorf("unknown command %q: run, report, status, failed, verify or rebuild", command)
+	}
+}
+
+func end(table *tabwriter.Writer, err error) error {
+	if err != nil {
+		return err
+	}
+	return table.Flush()
+}

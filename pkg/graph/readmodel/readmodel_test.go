@@ -1,0 +1,87 @@
+package readmodel_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// named is a read model of another name that stores what "files" does.
+func named(name string) *readmodel.Spec[*graph.FilesUnit] {
+	spec := readmodel.Files()
+	lite := *spec.SQLite
+	spec.Projection.Name, lite.Projection, spec.SQLite, spec.Neo4j = name, name, &lite, nil
+	return spec
+}
+
+func TestASetRefusesWrongDeclarations(t *testing.T) {
+	t.Parallel()
+	files := readmodel.Place{Dir: t.TempDir()}
+	server := readmodel.Place{Neo4j: &neo4jstore.Config{}}
+	set, err := readmodel.NewSet(files, named("mine"), named("yours"))
+	require.NoError(t, err)
+	require.Len(t, set, 2)
+
+	_, err = readmodel.NewSet(files, named("mine"), named("yours"), named("mine"))
+	require.ErrorIs(t, err, readmodel.ErrTwice)
+	require.EqualError(t, err, "read model mine: the name is taken; choose another name")
+	_, err = readmodel.NewSet(files, named("graph"))
+	require.ErrorIs(t, err, readmodel.ErrTwice)
+
+	_, err = readmodel.NewSet(server, named("mine"))
+	require.ErrorIs(t, err, readmodel.ErrNoCodec)
+	require.EqualError(t, err, "read model mine: no codec for this backend: neo4j; add one to its Spec, or use another backend")
+
+	other := named("mine")
+	other.SQLite = &sqlitestore.FilesCodec
+	_, err = readmodel.NewSet(files, other)
+	require.EqualError(t, err, `read model mine: its codec for sqlite is named "files"; give both the same name`)
+
+	for _, unknown := range []string{"dev.mneme.message.edited.v1", "short", ""} {
+		wrong := named("mine")
+		wrong.Projection.Reducers = map[string]projection.Reducer[*graph.FilesUnit]{unknown: nil}
+		_, err = readmodel.NewSet(files, wrong)
+		require.ErrorContains(t, err, "unknown event type")
+		_, err = wrong.Open(t.Context(), files, 1)
+		require.ErrorContains(t, err, "unknown event type")
+	}
+	foreign := named("mine")
+	foreign.Projection.Reducers = map[string]projection.Reducer[*graph.FilesUnit]{"com.example.build.finished": func(*graph.FilesUnit, *events.Recorded) error { return nil }}
+	_, err = readmodel.NewSet(files, foreign)
+	require.NoError(t, err)
+}
+
+func TestAWrongSchemaIsRefusedWhenTheFileIsMade(t *testing.T) {
+	t.Parallel()
+	wrong := named("mine")
+	wrong.SQLite.Schema = "CREATE TABLE conversation (c INTEGER PRIMARY KEY, tenant TEXT, id TEXT);"
+	at := readmodel.Place{Dir: t.TempDir()}
+	_, err := wrong.Open(t.Context(), at, 1)
+	require.ErrorContains(t, err, "no such column: deleted_seq")
+	good, err := named("mine").Open(t.Context(), at, 1)
+	require.NoError(t, err, "nothing is left of the first attempt")
+	require.NoError(t, good.Close())
+}
+
+func TestOursAreWhatTheyWere(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"graph", "files", "summaries", "embeddings"}, readmodel.Names())
+	for _, m := range readmodel.Ours() {
+		require.NotEmpty(t, m.Program)
+		if m.Of != nil {
+			require.Equal(t, m.Name, m.Of().Name())
+			require.NoError(t, m.Of().Check("sqlite"))
+			require.NoError(t, m.Of().Check("neo4j"))
+		} else {
+			require.NotEmpty(t, m.Needs)
+		}
+	}
+	require.Zero(t, readmodel.Find("nobody"))
+}
