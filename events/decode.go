@@ -52,7 +52,7 @@ func insideTwice(err error) bool {
 }
 
 // halved is the reason for refusing an identifier.
-const halved = "holds half of a surrogate pair, which is no character: it was cut in the middle of one"
+const halved = "contains half of a surrogate pair: the text was cut in the middle of a character"
 
 // identifiers are the members of a payload that refer to other events or identify it.
 var identifiers = []jsontext.Pointer{
@@ -154,11 +154,11 @@ func wanted(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int:
-		return "an integer of 64 bits"
+		return "a 64-bit integer"
 	case reflect.Uint64:
-		return "an integer of 64 bits that is not negative"
+		return "a non-negative 64-bit integer"
 	case reflect.Float64:
-		return "a number of double precision"
+		return "a double-precision number"
 	}
 	return "an object"
 }

@@ -94,7 +94,7 @@ func RecordMessage(header map[string][]string, body []byte) (Recorded, error) {
 // record checks an event with a valid envelope against the vocabulary.
 func record(e Event) (Recorded, error) {
 	if e.SpecVersion != "1.0" {
-		return Recorded{Event: e}, invalid("specversion", "%q is not accepted, send 1.0", e.SpecVersion)
+		return Recorded{Event: e}, invalid("specversion", "%q is not accepted; send 1.0", e.SpecVersion)
 	}
 	if e.Subject == "" {
 		return Recorded{Event: e}, invalid("subject", "is missing: it names the conversation")
@@ -126,7 +126,7 @@ func (e *Event) check() error {
 	case "":
 		return invalid("specversion", "is missing")
 	default:
-		return invalid("specversion", "%q is not a version of CloudEvents known here", e.SpecVersion)
+		return invalid("specversion", "%q is not a known version of CloudEvents", e.SpecVersion)
 	}
 	if err := first(
 		token("id", e.ID, MaxIDBytes),
@@ -143,10 +143,10 @@ func (e *Event) check() error {
 		}
 	}
 	if e.SpecVersion == "0.3" && e.Extensions["datacontentencoding"] != nil {
-		return invalid("datacontentencoding", "is not accepted, send CloudEvents 1.0 with data_base64")
+		return invalid("datacontentencoding", "is not accepted; send CloudEvents 1.0 with data_base64")
 	}
 	if y := e.Time.UTC().Year(); y < 0 || y > 9999 {
-		return invalid("time", "is in the year %d UTC, RFC 3339 knows 0 to 9999", y)
+		return invalid("time", "is in the year %d UTC; RFC 3339 allows 0 to 9999", y)
 	}
 	if len(e.Data) > MaxEventBytes {
 		return tooLarge(len(e.Data))
@@ -160,10 +160,10 @@ func (e *Event) check() error {
 func checkExtension(name string, value any) error {
 	switch name {
 	case "specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data":
-		return invalid(name, "is a name of CloudEvents itself, no extension can have it")
+		return invalid(name, "is reserved by CloudEvents; an extension needs another name")
 	}
 	if !isAttributeName(name) {
-		return invalid(name, "is no attribute name: only lower-case letters and digits are")
+		return invalid(name, "is not an attribute name: use only lower-case letters and digits")
 	}
 	if s, ok := value.(string); ok && len(s) > MaxExtensionBytes {
 		return invalid(name, "is %d bytes long, the limit is %d", len(s), MaxExtensionBytes)

@@ -51,14 +51,14 @@ func DecodeMessage(header map[string][]string, body []byte) (Event, error) {
 	case media == ContentTypeEvent:
 		return DecodeStructured(body)
 	case media == ContentTypeBatch:
-		return Event{}, invalid("content-type", "a batch is not one event")
+		return Event{}, invalid("content-type", "a batch is not a single event")
 	case strings.HasPrefix(media, "application/cloudevents"):
-		return Event{}, invalid("content-type", "the format %q is not supported, send %s", media, ContentTypeEvent)
+		return Event{}, invalid("content-type", "the format %q is not supported; send %s", media, ContentTypeEvent)
 	case broken != nil:
 		return Event{}, broken
 	}
 	if e.SpecVersion == "" && e.ID == "" && e.Type == "" {
-		return Event{}, invalid("content-type", "%q with no ce- headers is no CloudEvent: send binary mode (ce-id, ce-source, …) or %s", contentType, ContentTypeEvent)
+		return Event{}, invalid("content-type", "%q with no ce- headers is not a CloudEvent: send binary mode (ce-id, ce-source, …) or %s", contentType, ContentTypeEvent)
 	}
 	e.finish()
 	if e.DataContentType == "" {

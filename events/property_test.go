@@ -124,7 +124,7 @@ func TestContentIgnoresWhiteSpaceAndEscapedLetters(t *testing.T) {
 	require.NotEqual(t, content(`{"a":"x y"}`), content(`{"a":"xy"}`))
 	require.NotEqual(t, content(`{"a":"\" "}`), content(`{"a":"\""}`))
 	require.NotEqual(t, content(`[1,2]`), content(`[12]`))
-	require.NotEqual(t, content(`not json`), content(`notjson`), "what is no JSON has no insignificant white space")
+	require.NotEqual(t, content(`not json`), content(`notjson`), "text that is not JSON has no insignificant white space")
 	require.NotEqual(t, (&Event{Type: "a", Data: []byte("b")}).Content(), (&Event{Type: "ab"}).Content())
 	text := func(data string) Digest {
 		return (&Event{Type: "t", DataContentType: "text/plain", Data: []byte(data)}).Content()

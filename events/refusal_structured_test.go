@@ -12,12 +12,12 @@ func TestARefusalOfStructuredModeNamesTheFieldAndTheReason(t *testing.T) {
 		return `{"specversion":"1.0","id":"1","source":"s","type":"t",` + member + `}`
 	}
 	for _, c := range []struct{ name, body, field, reason string }{
-		{"empty", ``, "body", "is no JSON object: unexpected EOF"},
+		{"empty", ``, "body", "is not a JSON object: unexpected EOF"},
 		{"cut", `{"id":"1"`, "body", "unexpected EOF"},
-		{"no JSON", `id: 1`, "body", "is no JSON object: invalid character 'i'"},
-		{"a list", `[]`, "body", "is JSON, but no object"},
-		{"null", `null`, "body", "is JSON, but no object"},
-		{"two objects", with(`"data":1`) + `{}`, "body", "goes on after its JSON object"},
+		{"no JSON", `id: 1`, "body", "is not a JSON object: invalid character 'i'"},
+		{"a list", `[]`, "body", "is JSON but not an object"},
+		{"null", `null`, "body", "is JSON but not an object"},
+		{"two objects", with(`"data":1`) + `{}`, "body", "continues after its JSON object"},
 		{"not UTF-8", with("\"data\":\"\xff\""), "body", "is not UTF-8"},
 		{"over 8 MiB", with(`"data":"` + strings.Repeat("x", MaxEventBytes) + `"`), "body", "the limit is 8388608"},
 		{"attribute twice", with(`"id":"2"`), "id", "is given 2 times"},
@@ -28,15 +28,15 @@ func TestARefusalOfStructuredModeNamesTheFieldAndTheReason(t *testing.T) {
 		{"time as a number", with(`"time":1700000000`), "time", "is 1700000000, not a string"},
 		{"empty time", with(`"time":""`), "time", `"" is not RFC 3339`},
 		{"empty name", with(`"":"x"`), "body", "has a member without a name"},
-		{"number with a fraction", with(`"ext":1.5`), "ext", "is 1.5, numbers in attributes are integers of 32 bits"},
-		{"number over 32 bits", with(`"ext":2147483648`), "ext", "integers of 32 bits"},
+		{"number with a fraction", with(`"ext":1.5`), "ext", "is 1.5; numbers in attributes must be 32-bit integers"},
+		{"number over 32 bits", with(`"ext":2147483648`), "ext", "32-bit integers"},
 		{"list", with(`"ext":[]`), "ext", "is a JSON object or array"},
 		{"base64 as a number", with(`"data_base64":5`), "data_base64", "is not a JSON string"},
 		{"broken base64", with(`"data_base64":"a"`), "data_base64", "is not base64"},
-		{"text as an object", with(`"datacontenttype":"text/plain","data":{}`), "data", `is not a JSON string, which data of the type "text/plain" must be`},
+		{"text as an object", with(`"datacontenttype":"text/plain","data":{}`), "data", `is not a JSON string, as data of type "text/plain" must be`},
 		{"base64 of data that is not UTF-8", with(`"data_base64":"/w=="`), "data", "is not UTF-8"},
 		{"0.3 with base64", `{"specversion":"0.3","id":"1","source":"s","type":"t","datacontentencoding":"base64","data":"AA=="}`, "datacontentencoding", "send CloudEvents 1.0"},
-		{"0.3 with data_base64", `{"specversion":"0.3","id":"1","source":"s","type":"t","data_base64":"AA=="}`, "data_base64", "is not known to CloudEvents 0.3"},
+		{"0.3 with data_base64", `{"specversion":"0.3","id":"1","source":"s","type":"t","data_base64":"AA=="}`, "data_base64", "does not exist in CloudEvents 0.3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := DecodeStructured([]byte(c.body))
@@ -58,7 +58,7 @@ func TestStructuredModeIgnoresAttributesInHeaders(t *testing.T) {
 }
 
 func TestSplitBatchRefusesAnythingButAnArray(t *testing.T) {
-	for body, reason := range map[string]string{``: "is no JSON array", `{}`: "is no JSON array", `null`: "is null", `[1`: "is no JSON array"} {
+	for body, reason := range map[string]string{``: "is not a JSON array", `{}`: "is not a JSON array", `null`: "is null", `[1`: "is not a JSON array"} {
 		_, err := SplitBatch([]byte(body))
 		requireRefused(t, "body", reason, err)
 	}
@@ -109,9 +109,9 @@ func TestASubjectIsRefusedWithTheFieldOfItsPart(t *testing.T) {
 		"mneme.t.%41.k":                 "only where needed",
 		"mneme.t.%2.k":                  "ends inside an escape",
 		"mneme.t.%FF.k":                 "is not UTF-8",
-		"ev.01.t.c.k":                   "is no partition",
-		"ev.-1.t.c.k":                   "is no partition",
-		"ev.99999999999999999999.t.c.k": "is no partition",
+		"ev.01.t.c.k":                   "is not a partition number",
+		"ev.-1.t.c.k":                   "is not a partition number",
+		"ev.99999999999999999999.t.c.k": "is not a partition number",
 		"mneme.t." + strings.Repeat("c", 513) + ".k": "is 513 bytes long, the limit is 512",
 	} {
 		_, err := ParseSubject(subject)

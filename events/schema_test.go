@@ -147,7 +147,7 @@ func requireAgreement(t require.TestingT, schema *judge.Schema, e Event, data an
 // integers written as 1.0 or beyond 64 bits, and members that occur twice.)
 func beyondSchema(err error) bool {
 	var refusal *Invalid
-	return errors.As(err, &refusal) && strings.Contains(refusal.Reason, "is no range of")
+	return errors.As(err, &refusal) && strings.Contains(refusal.Reason, "is not a range of")
 }
 
 // hasNullInList finds nulls that Record reads as "" and the schema refuses.

@@ -47,7 +47,7 @@ func DecodeStructured(body []byte) (Event, error) {
 	delete(members, "data")
 	delete(members, "data_base64")
 	if data != nil && data64 != nil {
-		return Event{}, invalid("data", "stands beside data_base64, only one may")
+		return Event{}, invalid("data", "is given together with data_base64: send only one of them")
 	}
 	var e Event
 	for name, raw := range members {
@@ -75,7 +75,7 @@ func splitObject(body []byte) (map[string]jsontext.Value, error) {
 	switch d.PeekKind() {
 	case jsontext.KindBeginObject, jsontext.KindInvalid:
 	default:
-		return nil, invalid("body", "is JSON, but no object")
+		return nil, invalid("body", "is JSON but not an object")
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return nil, brokenObject(err)
@@ -104,7 +104,7 @@ func splitObject(body []byte) (map[string]jsontext.Value, error) {
 		return nil, brokenObject(err)
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, invalid("body", "goes on after its JSON object")
+		return nil, invalid("body", "continues after its JSON object")
 	}
 	return members, nil
 }
@@ -112,9 +112,9 @@ func splitObject(body []byte) (map[string]jsontext.Value, error) {
 func brokenObject(err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
-		return invalid("body", "is no JSON object: %v after byte %d", syntax.Err, syntax.ByteOffset)
+		return invalid("body", "is not a JSON object: %v after byte %d", syntax.Err, syntax.ByteOffset)
 	}
-	return invalid("body", "is no JSON object: %v", io.ErrUnexpectedEOF) // nothing at all
+	return invalid("body", "is not a JSON object: %v", io.ErrUnexpectedEOF) // nothing at all
 }
 
 // setMember stores an attribute given as JSON.
@@ -122,7 +122,7 @@ func (e *Event) setMember(name string, raw jsontext.Value) error {
 	var text string
 	switch c := raw[0]; {
 	case !isAttributeName(name):
-		return invalid(name, "is no attribute name: only lower-case letters and digits are")
+		return invalid(name, "is not an attribute name: use only lower-case letters and digits")
 	case c == 'n': // null
 		return nil
 	case c == '"':
@@ -131,7 +131,7 @@ func (e *Event) setMember(name string, raw jsontext.Value) error {
 		}
 		return e.set(name, text)
 	case c == '{' || c == '[':
-		return invalid(name, "is a JSON object or array, attributes are strings, integers and booleans")
+		return invalid(name, "is a JSON object or array; attributes are strings, integers and booleans")
 	}
 	switch name {
 	case "specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema":
@@ -146,7 +146,7 @@ func (e *Event) setMember(name string, raw jsontext.Value) error {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 32)
 	if err != nil {
-		return invalid(name, "is %s, numbers in attributes are integers of 32 bits", raw)
+		return invalid(name, "is %s; numbers in attributes must be 32-bit integers", raw)
 	}
 	e.Extensions[name] = int32(n)
 	return nil
@@ -160,7 +160,7 @@ func (e *Event) setData(raw jsontext.Value) error {
 	}
 	var text *string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return invalid("data", "is not a JSON string, which data of the type %q must be", e.DataContentType)
+		return invalid("data", "is not a JSON string, as data of type %q must be", e.DataContentType)
 	}
 	if text != nil {
 		e.Data = []byte(*text)
@@ -170,7 +170,7 @@ func (e *Event) setData(raw jsontext.Value) error {
 
 func (e *Event) setBase64(raw jsontext.Value) error {
 	if e.SpecVersion == "0.3" {
-		return invalid("data_base64", "is not known to CloudEvents 0.3, send 1.0")
+		return invalid("data_base64", "does not exist in CloudEvents 0.3; send 1.0")
 	}
 	var text *string
 	if err := json.Unmarshal(raw, &text); err != nil {
@@ -202,7 +202,7 @@ func EncodeStructured(e Event) ([]byte, error) {
 	}
 	if e.SpecVersion == "0.3" {
 		if out.DataBase64 {
-			return nil, invalid("data", "of the type %q can't be written in CloudEvents 0.3", e.DataContentType)
+			return nil, invalid("data", "of type %q can't be written in CloudEvents 0.3", e.DataContentType)
 		}
 		out.Context = &ce.EventContextV03{
 			ID: e.ID, Source: types.URIRef{URL: exactly(e.Source)}, Type: e.Type, Subject: optional(e.Subject),
@@ -266,7 +266,7 @@ func needsBase64(e *Event) bool {
 func SplitBatch(body []byte) ([]json.RawMessage, error) {
 	var batch []json.RawMessage
 	if err := json.Unmarshal(body, &batch); err != nil {
-		return nil, invalid("body", "is no JSON array: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return nil, invalid("body", "is not a JSON array: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if batch == nil {
 		return nil, invalid("body", "is null, not a JSON array")

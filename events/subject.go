@@ -116,7 +116,7 @@ func ParseSubject(subject string) (Address, error) {
 		digits, after, _ := strings.Cut(rest, ".")
 		n, err := strconv.Atoi(digits)
 		if err != nil || strconv.Itoa(n) != digits || n < 0 {
-			return a, invalid("subject token", "%q is no partition", digits)
+			return a, invalid("subject token", "%q is not a partition number", digits)
 		}
 		a.Partition, rest = n, after
 	} else if rest, stored = strings.CutPrefix(subject, publishPrefix); !stored {

@@ -83,9 +83,9 @@ func (p *SummaryWritten) Validate() error {
 	case p.Level < 1:
 		return invalid("data.level", "is %d, the lowest is 1", p.Level)
 	case p.FirstSeq == 0 || p.LastSeq < p.FirstSeq || p.LastSeq > math.MaxInt64: // more than a store can compare
-		return invalid("data.first_seq", "%d to %d is no range of sequences", p.FirstSeq, p.LastSeq)
+		return invalid("data.first_seq", "%d to %d is not a range of sequences", p.FirstSeq, p.LastSeq)
 	case p.LastTurn < p.FirstTurn:
-		return invalid("data.first_turn", "%d to %d is no range of turns", p.FirstTurn, p.LastTurn)
+		return invalid("data.first_turn", "%d to %d is not a range of turns", p.FirstTurn, p.LastTurn)
 	}
 	return first(
 		id("data.summary_id", p.SummaryID),

@@ -146,7 +146,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 		require.Equal(t, program == address, !strings.Contains(shown, "mneme_projection_"))
 	}
 
-	// A second ingestor on the same directory is refused; the first goes on.
+	// A second ingestor on the same directory is refused; the first keeps running.
 	second := start(t, bin, "ingestor", "127.0.0.1:0", server.ClientURL(), data)
 	require.Error(t, second.cmd.Wait())
 	require.Contains(t, second.err.String(), "in use by another process")

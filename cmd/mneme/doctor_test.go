@@ -44,7 +44,7 @@ func TestVersionShowsClientAndServer(t *testing.T) {
 	require.NotEmpty(t, v.Go)
 	require.Equal(t, &v.Info, v.Server)
 	out, _, code := mneme(t, "version", "--url", "http://127.0.0.1:1")
-	require.Zero(t, code, "a server that is away is no failure")
+	require.Zero(t, code, "an unreachable server is not a failure")
 	require.Contains(t, out, "server\tno answer")
 	local, _, code := mneme(t, "version", "--local")
 	require.Zero(t, code)

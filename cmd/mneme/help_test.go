@@ -51,7 +51,7 @@ func TestEveryCommandsExampleParses(t *testing.T) {
 	require.NoError(t, err)
 	for _, node := range parser.Model.Leaves(true) {
 		path := strings.TrimPrefix(node.FullPath(), "mneme ")
-		require.NotNil(t, node.ClosestGroup(), "%s stands under no heading", path)
+		require.NotNil(t, node.ClosestGroup(), "%s is under no heading", path)
 		require.Contains(t, node.Detail, "Example", path)
 		examples := 0
 		for line := range strings.Lines(node.Detail) {

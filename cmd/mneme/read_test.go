@@ -217,7 +217,7 @@ func TestAnExportIsImportedElsewhere(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	left, err := filepath.Glob(filepath.Join(dir, "nobody*"))
 	require.NoError(t, err)
-	require.Empty(t, left, "a file is there whole or not at all")
+	require.Empty(t, left, "a file is written completely or not at all")
 }
 
 func TestSearchCoversAllConversationsUnlessOneIsNamed(t *testing.T) {
@@ -290,7 +290,7 @@ func TestAboutFindsByFileLineOrSymbol(t *testing.T) {
 	heading := "CONVERSATION\tHOW\tTURN\tSEQ\tCOUNT\tFILE\tSYMBOL\tTITLE\n"
 	wrote, referred := "d\twrite\t0\t3\t1\t/w/pkg/parser.go\t\t\n", "c\treference\t1\t2\t1\t/w/pkg/parser.go:3-9\tParse\tA session\n"
 	require.Equal(t, heading+wrote+referred, out("pkg/parser.go"))
-	require.Equal(t, heading+wrote+referred, out("parser.go:9:12"), "a column behind the line is none of ours")
+	require.Equal(t, heading+wrote+referred, out("parser.go:9:12"), "the column after the line is ignored")
 	require.Equal(t, heading+wrote, out("parser.go:10"))
 	require.Equal(t, heading+referred, out("--symbol", "Parse"))
 	require.Equal(t, heading+referred, out("parser.go", "--symbol", "Parse"))

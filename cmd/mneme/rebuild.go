@@ -180,11 +180,11 @@ func (c *RebuildCmd) print(g *Globals, t *terminal, list rebuildList) error {
 		case string(rebuild.Serving):
 			text = fmt.Sprintf("rebuilt, generation %d serves", r.Generation)
 		case string(rebuild.Failed):
-			text = fmt.Sprintf("failed, generation %d goes on: %s", r.From, r.Error)
+			text = fmt.Sprintf("failed, generation %d keeps serving: %s", r.From, r.Error)
 		case string(rebuild.Canceled):
-			text = fmt.Sprintf("canceled, generation %d goes on", r.From)
+			text = fmt.Sprintf("canceled, generation %d keeps serving", r.From)
 		case removed:
-			text = fmt.Sprintf("canceled, nothing of it is left, generation %d goes on", r.From)
+			text = fmt.Sprintf("canceled and removed, generation %d keeps serving", r.From)
 		default:
 			text = fmt.Sprintf("generation %d is being built, at sequence %s of %s", r.Generation, t.number(int64(r.Applied)), t.number(int64(r.Total)))
 		}

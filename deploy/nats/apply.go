@@ -15,10 +15,10 @@ type Info struct {
 	Messages   uint64 // events in the stream
 	FirstSeq   uint64 // sequence of the oldest event; above 1 after an erasure from the front
 	Head       uint64 // sequence of the newest event ever stored, 0 for an empty stream
-	Missing    uint64 // events that left the stream unknown to anybody, see [Missing]
-	Bytes      uint64 // what the events take, of MaxBytes
+	Missing    uint64 // events lost without a record, see [Missing]
+	Bytes      uint64 // size of the events, at most MaxBytes
 	MaxBytes   int64
-	Created    bool // by this call
+	Created    bool // this call created the stream
 }
 
 // Apply makes sure that the stream exists with these settings. It creates a

@@ -36,7 +36,7 @@ func TestApplyCreatesOnceAndIsIdempotent(t *testing.T) {
 	require.NoError(t, err, "neither size nor window asked for: the stream's own")
 	larger, err := natsdeploy.Apply(t.Context(), js, natsdeploy.Settings{Partitions: 8, MaxBytes: 2 << 20})
 	require.NoError(t, err)
-	require.Equal(t, again, larger, "a size is that of the creation")
+	require.Equal(t, again, larger, "the stream keeps its initial size")
 	inspected, err := natsdeploy.Inspect(t.Context(), js)
 	require.NoError(t, err)
 	require.Equal(t, again, inspected)
@@ -159,7 +159,7 @@ func TestEveryStreamFieldIsComparedOrLeftToOperators(t *testing.T) {
 		case reflect.Map:
 			have.Metadata["other"] = "key"
 		}
-		if have.MaxBytes > natsdeploy.DefaultMaxBytes { // any size will do, none will not
+		if have.MaxBytes > natsdeploy.DefaultMaxBytes { // any size is accepted, a missing limit is not
 			have.MaxBytes = -1
 		}
 		require.False(t, reflect.DeepEqual(have, natsdeploy.StreamConfig(natsdeploy.Settings{})), "%s was not changed", fields.Field(i).Name)

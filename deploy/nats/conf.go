@@ -2,7 +2,7 @@ package natsdeploy
 
 import _ "embed"
 
-// ServerConf is a configuration for a nats-server of one's own. It says the same
+// ServerConf is a configuration for your own nats-server. It says the same
 // as embedded.ServerOptions with its defaults and store_dir "/data"; a test compares
 // the two field by field.
 //
@@ -10,16 +10,16 @@ import _ "embed"
 var ServerConf string
 
 const (
-	// DefaultPort is NATS's own.
+	// DefaultPort is the usual port of NATS.
 	DefaultPort = 4222
 
-	// PullByteLimit is what a consumer lets the server send ahead, besides its
-	// own limit of n events:
+	// PullByteLimit limits the bytes that the server may send ahead to a consumer, in
+	// addition to the consumer's limit of n events:
 	//
 	//	jetstream.PullMaxMessagesWithBytesLimit(n, natsdeploy.PullByteLimit)
 	//
-	// Without it 500 of the largest events, 4 GB, are on their way at once. Do not
-	// use jetstream.PullMaxBytes for it: it asks for what is left of its limit,
-	// and stalls (seen: longer than 60 s) when that is less than the next event.
+	// Without it the server sends up to 500 of the largest events at once, 4 GB. Do not
+	// use jetstream.PullMaxBytes for this: it requests only the rest of its limit, and
+	// stalls (seen: longer than 60 s) if the next event is larger than that.
 	PullByteLimit = 16 << 20
 )

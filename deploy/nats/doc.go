@@ -4,23 +4,23 @@
 // or in a cluster.
 //
 //	embedded.Start ── Server.Apply ──▶ stream        one process (mneme up, tests)
-//	server.conf    ── Apply ─────────▶ stream        a server or cluster of one's own
+//	server.conf    ── Apply ─────────▶ stream        your own server or cluster
 //	                  Inspect ───────▶ Info          programs that must not create
 //
-// [ApplyLeases] makes the bucket in which processes agree on who drives which
-// partition. It is in memory, so a process that finds it missing makes it again.
-// [ApplyControl] makes the bucket for requests of operators.
+// [ApplyLeases] creates the bucket through which processes agree on who drives which
+// partition. It is in memory, so a process that finds it missing recreates it.
+// [ApplyControl] creates the bucket for requests of operators.
 //
 // # The returned error is the contract
 //
-//	nil               the stream is there and every setting we decide is as we decide it
-//	ErrNoStream       Inspect: nobody has applied it yet
-//	ErrIncompatible   it is there with other settings; an *IncompatibleError says which and what to do
-//	ErrDamaged        Server.Apply: events lie on the disk but the server cannot read them
+//	nil               the stream exists, with all the settings that mneme requires
+//	ErrNoStream       Inspect: the stream does not exist yet
+//	ErrIncompatible   the stream exists with other settings; an *IncompatibleError says which and what to do
+//	ErrDamaged        Server.Apply: the disk holds events that the server cannot read
 //	ErrNoSpace        too little room on the disk, or below the server's limit, for a new stream
 //	ErrNotLoopback, ErrPortInUse, ErrDirInUse
-//	                  embedded.Start: what the name says
-//	anything else     the server's or the network's trouble: wait and try again
+//	                  embedded.Start: as the names say
+//	anything else     the server or the network failed: wait and try again
 //
 // An existing stream is never changed by [Apply] or [Inspect], and never created
 // a second time over events that could not be read.
@@ -44,11 +44,10 @@
 // refuses events at once. Your own server does not look at its disk: with less than
 // 80 GiB, make the stream smaller.
 //
-// # What a power cut takes
+// # What a power cut loses
 //
-// Nothing that was acknowledged, with sync_interval "always". With the server's
-// default a power cut takes the last 30 seconds, and a stream younger than that
-// vanishes whole; embedded.Server.Apply therefore also syncs the stream's files and
-// directories itself. What a server of one's own does is for its operator to
-// set: a client cannot see its sync_interval.
+// With sync_interval "always", nothing that was acknowledged. With the server's default
+// it loses the last 30 seconds, and all of a stream younger than that.
+// embedded.Server.Apply therefore also syncs the stream's files and directories itself.
+// The operator of another server must set sync_interval: a client cannot see it.
 package natsdeploy

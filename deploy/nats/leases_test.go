@@ -31,7 +31,7 @@ func TestTheBucketForLeasesIsMadeByWhoeverMissesIt(t *testing.T) {
 		wg.Wait()
 		for i := range programs {
 			require.NoError(t, errs[i])
-			require.Equal(t, ttls[0], ttls[i], "that of the bucket")
+			require.Equal(t, ttls[0], ttls[i], "the bucket's TTL")
 		}
 		require.NoError(t, js.DeleteKeyValue(t.Context(), natsdeploy.LeaseBucket))
 	}

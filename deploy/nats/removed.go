@@ -9,38 +9,38 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Members of the stream's metadata. They lie with the stream so that a backup of the log
-// takes them along.
+// Members of the stream's metadata. They are stored with the stream so that a backup of the
+// log includes them.
 const (
-	removedKey = "mneme.removed" // messages that left the stream with somebody's knowledge
-	damagedKey = "mneme.damaged" // messages that cannot be read, and that somebody gave up
+	removedKey = "mneme.removed" // messages whose removal was recorded
+	damagedKey = "mneme.damaged" // unreadable messages that an operator gave up
 )
 
-// Removed is how many messages are known to have left the stream: erased on purpose, or
+// Removed returns how many messages are recorded as removed: erased on purpose, or
 // published again under a new sequence after a loss.
 func Removed(config jetstream.StreamConfig) uint64 { return counted(config, removedKey) }
 
-// Damaged is how many messages are known to be unreadable.
+// Damaged returns how many messages are recorded as unreadable.
 func Damaged(config jetstream.StreamConfig) uint64 { return counted(config, damagedKey) }
 
 func counted(config jetstream.StreamConfig, key string) uint64 {
 	n, err := strconv.ParseUint(config.Metadata[key], 10, 64)
 	if err != nil {
-		return 0 // nobody has recorded anything, or not with mneme
+		return 0 // nothing was recorded, or not by mneme
 	}
 	return n
 }
 
-// Missing is how many messages left the stream unknown to anybody. Sequences begin at 1
-// and have no gap when they are given, so whatever is not stored was removed: by a purge,
-// by a delete, or by a disk.
+// Missing returns how many messages were lost without a record. The server assigns sequences
+// from 1 without gaps, so a message that is not stored was removed: by a purge, by a delete,
+// or by a disk failure.
 func Missing(info *jetstream.StreamInfo) uint64 {
 	gone := info.State.LastSeq - info.State.Msgs
 	return gone - min(gone, Removed(info.Config))
 }
 
-// RecordRemoved adds to what is known to have left the stream, at most what is missing.
-// It returns how many messages are missing after that.
+// RecordRemoved adds to the number of removed messages, at most as many as are missing. It
+// returns how many are still missing.
 func RecordRemoved(ctx context.Context, js jetstream.JetStream, messages uint64) (missing uint64, err error) {
 	stream, err := js.Stream(ctx, Stream)
 	if err != nil {
@@ -61,7 +61,7 @@ func RecordRemoved(ctx context.Context, js jetstream.JetStream, messages uint64)
 	return missing - messages, nil
 }
 
-// RecordDamaged adds to what is known to be unreadable.
+// RecordDamaged adds to the number of unreadable messages.
 func RecordDamaged(ctx context.Context, js jetstream.JetStream, messages uint64) error {
 	stream, err := js.Stream(ctx, Stream)
 	if err != nil {

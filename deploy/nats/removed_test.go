@@ -32,7 +32,7 @@ func TestMessagesThatNobodyRecordedAsRemovedAreMissing(t *testing.T) {
 		return left
 	}
 	require.Zero(t, missing())
-	require.Zero(t, record(5), "what is there cannot be removed")
+	require.Zero(t, record(5), "stored messages cannot be recorded as removed")
 
 	stream, err := js.Stream(ctx, natsdeploy.Stream)
 	require.NoError(t, err)
@@ -50,5 +50,5 @@ func TestMessagesThatNobodyRecordedAsRemovedAreMissing(t *testing.T) {
 	require.NoError(t, stream.Purge(ctx))
 	require.EqualValues(t, 6, missing(), "an empty stream remembers where it was")
 	_, err = natsdeploy.Apply(ctx, js, natsdeploy.Settings{MaxBytes: 16 << 20})
-	require.NoError(t, err, "what is recorded is no other stream")
+	require.NoError(t, err, "the record does not name another stream")
 }

@@ -46,7 +46,7 @@ func TestFetchTakesTheFirstVersionThatResolves(t *testing.T) {
 	maven(t, "exit 1")
 	log.Reset()
 	again, err := Fetch(t.Context(), cache, LTS, &log)
-	require.NoError(t, err, "what is there is not fetched again")
+	require.NoError(t, err, "an existing version is not fetched again")
 	require.Equal(t, jars, again)
 	require.Empty(t, log.String())
 	found, err := Fetched(cache, LTS)

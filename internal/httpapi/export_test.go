@@ -31,7 +31,7 @@ func (b *bundle) importLines(tenant string, body []byte) (answer imported) {
 	b.t.Helper()
 	for { // on a busy machine the log may not answer in time; the answer then says what to do
 		response, raw := b.send(http.MethodPost, "/v1/import?tenant="+tenant, map[string]string{"Content-Type": "application/x-ndjson"}, body)
-		if response.StatusCode == http.StatusGatewayTimeout && bytes.Contains(raw, []byte("send the whole again")) {
+		if response.StatusCode == http.StatusGatewayTimeout && bytes.Contains(raw, []byte("send all of it again")) {
 			continue
 		}
 		require.Equal(b.t, http.StatusOK, response.StatusCode, "%s", raw)

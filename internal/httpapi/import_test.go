@@ -141,7 +141,7 @@ func TestAnAbortedUploadCanBeRepeated(t *testing.T) {
 		require.NoError(t, conn.CloseWrite())
 		response, text := answer(t, conn, http.MethodPost)
 		require.Equal(t, http.StatusBadRequest, response.StatusCode, text)
-		require.Contains(t, text, "send the whole again")
+		require.Contains(t, text, "send all of it again")
 	}
 	whole := b.importLines("default", body)
 	require.Equal(t, 1200, whole.Read)

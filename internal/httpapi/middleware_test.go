@@ -161,7 +161,7 @@ func TestRequestBodiesMayBeCompressed(t *testing.T) {
 	}
 	header["Content-Encoding"] = "zstd"
 	b.refused(http.StatusUnsupportedMediaType, http.MethodPost, "/v1/events", header, "x")
-	require.EqualValues(t, 1, b.head(), "nothing of a refused body is published")
+	require.EqualValues(t, 1, b.head(), "no event of a refused body is published")
 }
 
 func TestSmallBodiesDoNotWaitForLargeOnes(t *testing.T) {

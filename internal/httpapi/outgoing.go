@@ -7,7 +7,7 @@ import (
 )
 
 // errCutOff means that the answer was cut off to make room for others.
-var errCutOff = errors.New("cut off: the client was the slowest to take its answer, and other requests needed the room")
+var errCutOff = errors.New("cut off: this client read its answer more slowly than all others, and other requests needed the memory")
 
 // outgoing tracks the answers being sent and the memory that they hold. If they exceed max,
 // it cuts off the answer whose client has taken nothing for the longest time.

@@ -37,7 +37,7 @@ func TestAmbiguousParametersAreRefused(t *testing.T) {
 	event := `{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"s","id":"1","subject":"c","data":{"message_id":"m","role":"user","content":""}}`
 	p := b.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/events?tenant="+url.QueryEscape(strings.Repeat("é", 100)),
 		map[string]string{"Content-Type": "application/cloudevents+json"}, event)
-	require.Equal(t, "query.tenant", p.Errors[0].Location, "the limit is one of bytes, the schema counts characters")
+	require.Equal(t, "query.tenant", p.Errors[0].Location, "the limit counts bytes, the schema counts characters")
 }
 
 func TestProblemDetailsSayWhatToDo(t *testing.T) {

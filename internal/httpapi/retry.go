@@ -41,9 +41,9 @@ type RetriedConversation struct {
 	Projection   string `json:"projection"`
 	Tenant       string `json:"tenant"`
 	Conversation string `json:"conversation" doc:"empty if the event names none"`
-	Retried      int    `json:"retried" doc:"events of it that were skipped before"`
+	Retried      int    `json:"retried" doc:"its events that were skipped before"`
 	Applied      int    `json:"applied" doc:"how many of these have now been applied"`
-	Failed       int    `json:"failed" doc:"events of it that failed again, or could not be tried"`
+	Failed       int    `json:"failed" doc:"its events that failed again, or could not be tried"`
 	Error        string `json:"error,omitempty" doc:"why it could not be tried"`
 }
 

@@ -116,7 +116,7 @@ func TestSimilarExcludesTheConversationItself(t *testing.T) {
 		structured("three", "1", message("m1", "user", "The parser fails on paths with quotes")), nil)
 	b.do(http.StatusOK, http.MethodDelete, "/v1/conversations/two", nil, nil, nil)
 	ids, _ = b.foundConversations(fmt.Sprintf("/v1/conversations/one/similar?at_least=%d", last+2))
-	require.Equal(t, []string{"other"}, ids, "neither of another tenant nor deleted")
+	require.Equal(t, []string{"other"}, ids, "no conversation of another tenant, and no deleted one")
 	b.refused(http.StatusNotFound, http.MethodGet, "/v1/conversations/two/similar", nil, "")
 }
 

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TryLaws sets how many cases rapid tries for each law of a package, unless -rapid.checks does: one
-// number normally, one with -short, one with [All]. Call it from TestMain. It reads the flags.
+// TryLaws sets how many cases rapid tries for each law of a package, unless the flag -rapid.checks
+// is given: short with -short, all if [All] is set, otherwise usually. Call it from TestMain. It
+// parses the flags.
 func TryLaws(usually, short, all int) {
 	flag.Parse()
 	chosen := false

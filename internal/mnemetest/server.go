@@ -1,5 +1,5 @@
 // Package mnemetest runs the real program for tests: built once, run as a separate process on free
-// ports, ended with the test. It also says how long tests may take.
+// ports, ended with the test. It also defines time limits for tests.
 package mnemetest
 
 import (

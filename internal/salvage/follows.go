@@ -7,9 +7,8 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// follows tells whether the log still holds, at each checkpoint of the read model, the
-// event that was applied there: it is not the shorter or another log that a restore from
-// an old backup leaves.
+// follows reports whether the log still holds, at each checkpoint of the read model, the
+// event that was applied there. It does not if the log was restored from an old backup.
 func follows(ctx context.Context, log *eventlog.Log, source Source) (bool, error) {
 	checkpoints, err := source.Checkpoints(ctx)
 	if err != nil {

@@ -19,9 +19,9 @@ type Options struct {
 
 // Report is what a repair found and did.
 type Report struct {
-	Missing       uint64 // events that had left the log unknown to anybody when the repair began
-	Left          uint64 // of them, those that are still missing
-	Events        int    // that only the read model holds
+	Missing       uint64 // events missing from the log without a record when the repair began
+	Left          uint64 // of Missing: still missing
+	Events        int    // events that only the read model holds
 	Restored      int    // of Events: written back, or restorable if it was a dry run
 	Inexact       int    // of Restored: content is not exactly what was published
 	Conversations []ConversationReport
@@ -35,9 +35,10 @@ type ConversationReport struct {
 	Unrestorable []Unrestorable
 }
 
-// Repair writes back to the log what only the read model holds. It can be repeated, also
-// after a failure: what is in the log again is not written twice. The read models know the
-// events by their identity; a rebuild afterwards gives their rows the new sequences.
+// Repair writes the events that only the read model holds back to the log. It can be
+// repeated, also after a failure, because it does not write an event that the log holds
+// again. The read models know the events by their identity; a rebuild afterwards gives their
+// rows the new sequences.
 func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (Report, error) {
 	state, err := log.State(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 		id := loss.Conversation
 		if !o.DryRun {
 			if err := writeBack(ctx, log, &loss); err != nil {
-				return fmt.Errorf("write back conversation %q of tenant %q (run the repair again to go on): %w", id.ID, id.Tenant, err)
+				return fmt.Errorf("write back conversation %q of tenant %q (run the repair again to continue): %w", id.ID, id.Tenant, err)
 			}
 		}
 		for _, e := range loss.events {
@@ -73,7 +74,7 @@ func Repair(ctx context.Context, log *eventlog.Log, source Source, o Options) (R
 	if err != nil || o.DryRun {
 		return report, err
 	}
-	// Of the sequences that were replaced some may belong to unreadable messages.
+	// Some of the replaced sequences may belong to unreadable messages.
 	gone := replaced - min(replaced, unreadable)
 	if o.Accept {
 		gone = math.MaxUint64
@@ -118,7 +119,7 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 			p.FirstSeq, p.LastSeq = movedRange(loss.places, begins, p.FirstSeq, p.LastSeq)
 		}
 		if p.LastSeq == 0 {
-			continue // nothing that it covers could be written back
+			continue // none of the rows that it covers could be written back
 		}
 		e, err := event(loss.Conversation, m.Origin, p)
 		if err != nil {
@@ -130,9 +131,9 @@ func writeBack(ctx context.Context, log *eventlog.Log, loss *Loss) error {
 	return err
 }
 
-// movedRange is the range of a summary after its rows have moved. Ranges leave no gap: one
-// begins right after the row before it, the first one with the conversation. A row that
-// could not be written back counts for none.
+// movedRange returns the range of a summary after its rows have moved. Ranges leave no gap:
+// each begins right after the row before it, the first one at the start of the
+// conversation. Rows that could not be written back are skipped.
 func movedRange(places []place, begins, first, last uint64) (from, to uint64) {
 	from = begins
 	for _, p := range places {
@@ -149,7 +150,7 @@ func movedRange(places []place, begins, first, last uint64) (from, to uint64) {
 
 // LossError says that the log holds less of living conversations than the read model.
 type LossError struct {
-	Missing       uint64 // events that left the log unknown to anybody
+	Missing       uint64 // events missing from the log without a record
 	Conversations int    // that would lose events
 	Restorable    int    // events that can be written back
 	Unrestorable  int    // events that cannot
@@ -168,9 +169,8 @@ func (e *LossError) Remedy() string {
 }
 
 // Check returns a [*LossError] if the log holds less of a living conversation than the
-// read model. It reads the log once, about 6 s a million events, and compares only if
-// that shows that something is gone. suspect says whether it does, also beside another
-// error.
+// read model. It reads the log once, at about 6 s per million events, and compares only if
+// the log has lost events. suspect reports whether it has, also if err is another error.
 func Check(ctx context.Context, log *eventlog.Log, source Source) (suspect bool, err error) {
 	state, err := log.State(ctx)
 	if err != nil {

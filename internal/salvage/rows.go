@@ -14,7 +14,7 @@ import (
 // pageRows is how many rows are read at once.
 const pageRows = 500
 
-// salvager makes events of the rows of one conversation.
+// salvager turns the rows of one conversation back into events.
 type salvager struct {
 	Loss
 	source Source
@@ -22,7 +22,7 @@ type salvager struct {
 	calls  []graph.Ref
 }
 
-// place is where a row of the transcript was in the log, and where it is now, 0 for nowhere.
+// place holds the old and the current sequence of a row's event in the log; 0 means nowhere.
 type place struct{ was, now uint64 }
 
 // take notes an event that only the read model has.
@@ -43,7 +43,7 @@ func (s *salvager) refuse(p graph.Position, o graph.Origin, payload events.Paylo
 	s.Unrestorable = append(s.Unrestorable, Unrestorable{Seq: p.Seq, Kind: events.Kind(payload.EventType()), ID: o.EventID, Reason: reason})
 }
 
-// event is the event that made a row.
+// event returns the event that made a row.
 func event(id events.ConversationID, o graph.Origin, payload events.Payload) (events.Event, error) {
 	e, err := events.New(id.ID, o.Source, o.EventID, payload)
 	if err == nil && o.Time != "" {
@@ -117,8 +117,8 @@ func (s *salvager) condensations(ctx context.Context) error {
 	return nil
 }
 
-// summarized takes summaries. Their ranges are made of sequences, and what is written back
-// gets new ones.
+// summarized takes summaries. They refer to ranges of sequences, and events that are written
+// back get new sequences.
 func (s *salvager) summarized(ctx context.Context) error {
 	ordered := keepsOrder(s.places)
 	for from := uint64(0); ; {
@@ -131,9 +131,9 @@ func (s *salvager) summarized(ctx context.Context) error {
 			switch {
 			case s.held.seq(s.Conversation, m.Origin) != 0:
 			case moved(s.places, m) && !ordered:
-				s.refuse(m.Position, m.Origin, written(m), "what it summarizes gets new sequences, after events that came later; the summarizer writes a new one")
+				s.refuse(m.Position, m.Origin, written(m), "the events that it summarizes get new sequences, after later events; the summarizer writes a new summary")
 			case len(within(s.places, m)) == 0:
-				s.refuse(m.Position, m.Origin, written(m), "nothing of what it summarizes is left")
+				s.refuse(m.Position, m.Origin, written(m), "none of the events that it summarizes is left")
 			default:
 				s.summaries = append(s.summaries, m)
 			}
@@ -144,8 +144,8 @@ func (s *salvager) summarized(ctx context.Context) error {
 	}
 }
 
-// keepsOrder tells whether the rows of a transcript are in their old order once those that
-// the log lacks stand at its end.
+// keepsOrder reports whether the rows of a transcript keep their order if the missing ones
+// are appended at its end.
 func keepsOrder(places []place) bool {
 	last, lost := uint64(0), false
 	for _, p := range places {
@@ -161,20 +161,20 @@ func keepsOrder(places []place) bool {
 	return true
 }
 
-// within are the places of the rows that a summary covers.
+// within returns the places of the rows that a summary covers.
 func within(places []place, m graph.Summary) []place {
 	before := func(p place, seq uint64) int { return cmp.Compare(p.was, seq) }
 	first, _ := slices.BinarySearchFunc(places, m.FirstSeq, before)
-	behind, _ := slices.BinarySearchFunc(places, m.LastSeq+1, before)
-	return places[first:behind]
+	end, _ := slices.BinarySearchFunc(places, m.LastSeq+1, before)
+	return places[first:end]
 }
 
-// moved tells whether something that a summary covers is no longer where it was.
+// moved reports whether a row that a summary covers has another sequence now.
 func moved(places []place, m graph.Summary) bool {
 	return slices.ContainsFunc(within(places, m), func(p place) bool { return p.was != p.now })
 }
 
-// written is the payload that made a summary.
+// written returns the payload that made a summary.
 func written(m graph.Summary) *events.SummaryWritten {
 	return &events.SummaryWritten{
 		SummaryID: m.SummaryID, Level: m.Level, FirstSeq: m.FirstSeq, LastSeq: m.LastSeq, FirstTurn: m.FirstTurn, LastTurn: m.LastTurn,
@@ -184,8 +184,8 @@ func written(m graph.Summary) *events.SummaryWritten {
 	}
 }
 
-// compare counts the events whose content is not what the read model has noted, after
-// another form was tried for results: a text and other JSON may read the same.
+// compare counts the events whose content differs from the digest in the read model. For
+// results it first tries the other form, because a text and other JSON may read the same.
 func (s *salvager) compare(ctx context.Context) error {
 	claims := make([]projection.Claim, len(s.events))
 	for i := range s.events {
@@ -210,7 +210,7 @@ func (s *salvager) compare(ctx context.Context) error {
 	return nil
 }
 
-// asJSON is a result whose text is read as JSON.
+// asJSON returns a result with its text read as JSON.
 func asJSON(e events.Event) (events.Event, bool) {
 	r, err := events.Record(e)
 	if err != nil {
@@ -226,17 +226,17 @@ func asJSON(e events.Event) (events.Event, bool) {
 	return other, err == nil
 }
 
-// descriptionSource is the source of events that bring a description back: which events
-// made it, the read model does not know.
+// descriptionSource is the source of events that restore a description. The read model does
+// not know which events made it.
 const descriptionSource = "mneme/repair"
 
-// describe takes what the read model says of the conversation and the log does not.
+// describe takes the parts of the conversation's description that the log lacks.
 func (s *salvager) describe(have, described graph.Description) {
 	var list []restored
 	add := func(p events.Payload) {
 		e, err := events.New(s.Conversation.ID, descriptionSource, "description", p)
 		if err != nil {
-			return // the log has taken what it was made of, so it is valid
+			return // cannot happen: the log accepted the event that this was made from
 		}
 		e.ID += "/" + events.DigestOf(string(e.Data)).String() // the same in each repair
 		list = append(list, restored{0, e})

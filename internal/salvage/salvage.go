@@ -2,8 +2,8 @@
 // events: it finds what only the read model still holds, and writes that back.
 //
 // The log is the truth, but a disk can lose a part of it, and then the read models are
-// the last copy. What is found here decides whether a rebuild may throw a generation
-// away. A deleted conversation has nothing to lose, so it is left out.
+// the last copy. The result decides whether a rebuild may discard a generation. Deleted
+// conversations are left out because they have nothing to lose.
 //
 // A row becomes an event with its old identity (source and id), so the read models know
 // it: they drop it as a duplicate and count it. Three things cannot come back:
@@ -11,9 +11,9 @@
 //   - a body of which the read model holds only the first 64 KiB,
 //   - members of the data that the read model does not keep (the event then has the same
 //     identity and other content, which is counted as inexact), and the extensions,
-//   - the old sequence: the event stands at the end of the log. Where that changes the
-//     order of a conversation, summaries of the moved events cannot come back either;
-//     where it does not, their ranges move along.
+//   - the old sequence: the event is now at the end of the log. If that changes the order
+//     of a conversation, summaries of the moved events cannot come back either; otherwise
+//     their ranges are adapted.
 package salvage
 
 import (
@@ -27,7 +27,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Source is what is asked of the read model "graph".
+// Source reads the read model "graph".
 type Source interface {
 	Checkpoints(ctx context.Context) ([]projection.Checkpoint, error)
 	Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error
@@ -40,13 +40,13 @@ type Source interface {
 
 // Unrestorable is an event that cannot be written back.
 type Unrestorable struct {
-	Seq    uint64 // that it had in the log
+	Seq    uint64 // old sequence in the log
 	Kind   string // see [events.Kind]
 	ID     string // of the event
 	Reason string
 }
 
-// Loss is what the log lacks of a living conversation.
+// Loss lists what the log lacks of a conversation that was not deleted.
 type Loss struct {
 	Conversation events.ConversationID
 	Unrestorable []Unrestorable
@@ -55,20 +55,20 @@ type Loss struct {
 	summaries []graph.Summary // of events that keep their order: their ranges move along
 	places    []place         // of all rows of the transcript
 	begins    uint64          // first sequence that the log holds of the conversation, 0 if none
-	inexact   int             // of events: those whose content is not exactly what was published
+	inexact   int             // number of events whose content is not exactly what was published
 }
 
-// restored is an event to publish, with the sequence that it had; 0 for one that
-// describes the conversation and stands for several.
+// restored is an event to publish, with its old sequence; 0 for an event that describes the
+// conversation and replaces several.
 type restored struct {
 	seq   uint64
 	event events.Event
 }
 
-// Restorable is how many events can be written back.
+// Restorable returns how many events can be written back.
 func (l *Loss) Restorable() int { return len(l.events) + len(l.summaries) }
 
-// Count is how many events of the conversation only the read model holds.
+// Count returns how many events of the conversation only the read model holds.
 func (l *Loss) Count() int { return l.Restorable() + len(l.Unrestorable) }
 
 // Find calls yield for each living conversation of which the read model holds events that
@@ -112,13 +112,13 @@ func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss
 	return nil
 }
 
-// inventory is what the log holds of a partition.
+// inventory lists what the log holds of a partition.
 type inventory struct {
 	identities    map[events.Digest]uint64 // sequence of the first event with this identity
 	conversations map[events.ConversationID]*known
 }
 
-// known is what the log says of a conversation.
+// known is what the log says about a conversation.
 type known struct {
 	first       uint64
 	description graph.Description
@@ -148,7 +148,7 @@ func (i *inventory) add(m eventlog.Message) error {
 	return nil
 }
 
-// seq is where the log holds the event of a row, 0 if nowhere.
+// seq returns where the log holds the event of a row, 0 if nowhere.
 func (i *inventory) seq(id events.ConversationID, o graph.Origin) uint64 {
 	e := events.Event{Subject: id.ID, Source: o.Source, ID: o.EventID}
 	return i.identities[e.Identity(id.Tenant)]

@@ -52,7 +52,7 @@ func setup(t *testing.T) *bench {
 	return b
 }
 
-// build makes a read model of what the log holds.
+// build makes a read model from the log.
 func (b *bench) build() *sqlitestore.Graph {
 	b.t.Helper()
 	model, err := sqlitestore.OpenGraph(b.t.Context(), filepath.Join(b.t.TempDir(), "graph-1.db"))
@@ -66,7 +66,7 @@ func (b *bench) build() *sqlitestore.Graph {
 	return model
 }
 
-// applied waits until a read model has everything of the log.
+// applied waits until a read model has applied the whole log.
 func (b *bench) applied(model *sqlitestore.Graph) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
@@ -97,7 +97,7 @@ func (b *bench) publish(id string, p events.Payload) uint64 {
 	return ack.Seq
 }
 
-// talk publishes so many turns of a message, a call and its result.
+// talk publishes turns of a message, a call and its result each.
 func (b *bench) talk(from, to int) {
 	for i := from; i < to; i++ {
 		b.publish(fmt.Sprint("u", i), &events.MessageCreated{MessageID: fmt.Sprint("u", i), Role: "user", Content: fmt.Sprint("question ", i)})
@@ -148,8 +148,8 @@ func (b *bench) repair(o salvage.Options) salvage.Report {
 	return report
 }
 
-// hash is that of the conversation in a read model: it depends on identities, contents and
-// order, not on sequences.
+// hash returns the conversation's hash in a read model. It depends on identities, contents
+// and order, not on sequences.
 func hash(t *testing.T, model *sqlitestore.Graph) events.Digest {
 	h, err := model.Hash(t.Context(), conversation)
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ func (c *cluster) await(what string, ok func(httpapi.Status) bool) (s httpapi.St
 				return s
 			}
 		}
-		require.True(c.t, time.Now().Before(deadline), "waited in vain until %s: %+v", what, s)
+		require.True(c.t, time.Now().Before(deadline), "timed out waiting until %s: %+v", what, s)
 		time.Sleep(10 * time.Millisecond)
 	}
 }

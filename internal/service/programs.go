@@ -269,7 +269,7 @@ func rebuilds(control *rebuild.Control, stores Stores, models *Models, log *even
 		case !suspect && (errors.Is(err, projection.ErrDamaged) || errors.Is(err, ErrNotThere) || errors.Is(err, projection.ErrRebuild)):
 			return nil // nothing to compare with, and nothing is known to be lost
 		case suspect:
-			return fmt.Errorf("the log has lost events, and the read model graph cannot be asked which: %w", err)
+			return fmt.Errorf("the log has lost events, and the read model graph, which would show which ones, cannot be read: %w", err)
 		}
 		return fmt.Errorf("the read model graph cannot be asked whether the log holds as much as it does: %w", err)
 	}

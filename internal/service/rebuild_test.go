@@ -302,7 +302,7 @@ func TestAFailedRebuildKeepsTheOldGeneration(t *testing.T) {
 	held.letGo()
 	require.NoError(t, i.Close())
 	if builds(t, generations(data), "graph").Serving != 1 {
-		t.Fatal("it went on")
+		t.Fatal("it did not stop")
 	}
 	spoil(t, data, "graph", 2) // again, because the last batch overwrote it
 

@@ -82,7 +82,7 @@ func (o *one) await(what string, ok func(s httpapi.Status, p httpapi.ProjectionS
 		if n == 3 {
 			return s
 		}
-		require.True(o.t, time.Now().Before(deadline), "waited in vain until each projection %s: %+v", what, s)
+		require.True(o.t, time.Now().Before(deadline), "timed out waiting until each projection %s: %+v", what, s)
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -18,7 +18,7 @@ func TestOnlyKilledVerificationsAreCleanedUp(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "graph.db"), []byte("x"), 0o600))
 	require.NoError(t, removeScratch(data))
-	require.DirExists(t, dir, "it goes on")
+	require.DirExists(t, dir, "the process keeps using it")
 	require.NoError(t, remove())
 	require.NoDirExists(t, dir)
 	require.NoError(t, removeScratch(data))

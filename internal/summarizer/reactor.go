@@ -161,7 +161,7 @@ func (r *Reactor) Figures() Figures {
 }
 
 // Wait describes the conversations of a partition that wait for a store, a server or a
-// model. Err is why the one that has waited longest waits.
+// model. Err is the reason of the conversation that has waited longest.
 type Wait struct {
 	Conversations int
 	Err           error

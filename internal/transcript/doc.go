@@ -43,7 +43,7 @@
 //
 // # Errors
 //
-// A line that can't be imported yields an [Item] with a [*LineError], and reading goes on.
+// A line that can't be imported yields an [Item] with a [*LineError], and reading continues.
 // [Read] itself returns an error only if no format fits, the reader fails, the context
 // ends, or yield returns one.
 package transcript

@@ -20,7 +20,7 @@ const maxBlank = 100_000
 
 // ErrBlank means that a recording was not read to its end because of too many blank lines in a
 // row. A few kilobytes of gzip can hold hundreds of millions of them.
-var ErrBlank = fmt.Errorf("more than %d blank lines follow each other: this is no recording, the rest is not read", maxBlank)
+var ErrBlank = fmt.Errorf("more than %d blank lines follow each other: this is not a recording; the rest is not read", maxBlank)
 
 var errCut = errors.New("the recording ends inside this line")
 

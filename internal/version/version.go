@@ -1,4 +1,4 @@
-// Package version tells which build of mneme this is.
+// Package version identifies the build of mneme.
 package version
 
 import (
@@ -15,7 +15,7 @@ type Info struct {
 	Go      string `json:"go"`
 }
 
-// Get is that of this program.
+// Get returns the build info of this program.
 func Get() Info {
 	info := Info{Version: "(devel)"}
 	build, ok := debug.ReadBuildInfo()
@@ -39,7 +39,7 @@ func Get() Info {
 	return info
 }
 
-// Short is the version and the commit, for a table.
+// Short returns the version and the commit, for a table.
 func (i Info) Short() string {
 	if i.Commit == "" {
 		return i.Version
@@ -51,9 +51,9 @@ func (i Info) Short() string {
 	return short
 }
 
-// String is the version on one line.
+// String returns the version on one line.
 func (i Info) String() string {
-	if i.Version == "" { // of a server that does not tell
+	if i.Version == "" { // a server that does not report it
 		return "unknown"
 	}
 	parts := []string{i.Version}

@@ -127,8 +127,8 @@ func carry(ctx context.Context, list []events.Event, msgs []*nats.Msg) {
 	}
 }
 
-// TraceContext returns the trace that a message's event belongs to: that of its publishing, from
-// the headers, or else the one that the event names. It is not valid if there is none.
+// TraceContext returns the trace that a message's event belongs to: the publisher's trace from the
+// headers, or else the trace that the event names. Without either, the result is not valid.
 func (m *Message) TraceContext(e *events.Event) trace.SpanContext {
 	for _, names := range [][2]string{{traceparent, tracestate}, {"Traceparent", "Tracestate"}} {
 		if sc := spanContext(m.Header.Get(names[0]), m.Header.Get(names[1])); sc.IsValid() {

@@ -88,9 +88,9 @@ func (h *Hasher) Result(r ToolResult) {
 	}
 }
 
-// Summary feeds a summary. Its range is hashed as the numbers of previously fed rows below
-// and in it. What consolidated or superseded it is not hashed, because that follows from
-// the other summaries.
+// Summary feeds a summary. Its range is hashed as two counts: the rows fed so far that are
+// below the range, and those within it. What consolidated or superseded the summary is not
+// hashed, because that follows from the other summaries.
 func (h *Hasher) Summary(s Summary) {
 	h.row("summary", s.Position, s.Origin)
 	if !h.sorted {

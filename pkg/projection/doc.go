@@ -86,7 +86,7 @@
 //
 //	a reducer returns nil         applied
 //	a reducer returns an error    the event becomes a failed event, the others are applied
-//	a store returns ErrRejected   the data is at fault: the batch is bisected until the event is found, which becomes a failed event
+//	a store returns ErrRejected   the data is at fault: the batch is bisected to find the event, which becomes a failed event
 //	Prepare returns an error      treated like an error of the store
 //	a store returns ErrTooLarge   the batch is halved; for a single event, wait and try again;
 //	                              a repair is not split: it fails and changes nothing

@@ -8,8 +8,9 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
-// Exclusively runs work under a lease of its own, and tells whether it did: false if
-// another process is at it. The work's context ends if the lease is lost.
+// Exclusively runs work while holding a lease with this name. It returns false without
+// running it if another process holds the lease. The context of work ends if the lease is
+// lost.
 func (l *Leases) Exclusively(ctx context.Context, name string, work func(ctx context.Context) error) (bool, error) {
 	bucket, ttl, err := natsdeploy.ApplyLeases(ctx, l.js, l.ttl)
 	if err != nil {

@@ -6,54 +6,54 @@ import (
 	"strconv"
 )
 
-// Errors of a change of generations.
+// Errors of [Generations].
 var (
-	// ErrServing says that a generation is the one that readers read.
+	// ErrServing means that readers use this generation, so it can't be discarded.
 	ErrServing = errors.New("this generation serves")
-	// ErrSuperseded says that a generation has no future: another one serves in its
-	// place, or it was discarded.
+	// ErrSuperseded means that a generation can't serve any more: another one serves in
+	// its place, or it was discarded.
 	ErrSuperseded = errors.New("this generation was superseded")
 )
 
-// FirstGeneration is the one that serves before anything was rebuilt.
+// FirstGeneration is the generation that serves until the first rebuild.
 const FirstGeneration = 1
 
-// Build names one build of a read model. Processes that name the same one share its
-// partitions and answer each other's requests.
+// Build names one build of a read model. Processes configured with the same Build share
+// its partitions and answer each other's requests.
 type Build struct {
-	// Store is where it is, for example "sqlite" or "neo4j": letters, digits and hyphens.
-	// Read models of one projection may be in several stores, fed by one log.
+	// Store names the backend, for example "sqlite" or "neo4j": letters, digits and
+	// hyphens. One log may feed read models of the same projection in several stores.
 	Store      string `json:"store"`
 	Projection string `json:"projection"`
 	Generation int    `json:"generation"`
 }
 
-// names are the parts of the names by which processes meet.
+// names returns the prefix of the lease keys and request subjects of a build.
 func (b Build) names() string {
 	return b.Store + "." + b.Projection + "." + strconv.Itoa(b.Generation) + "."
 }
 
-// Builds are the generations that a backend has of one read model.
+// Builds lists the generations of one read model in a backend.
 type Builds struct {
-	Serving int   // the one that readers read; FirstGeneration if nothing was written yet
-	Others  []int // what else there is something of, by number: not ready, or on its way out
-	Last    int   // the highest number of these, and of those that must not be given again
+	Serving int   // the generation that readers use; FirstGeneration if nothing was written yet
+	Others  []int // the others that have data, sorted: not ready yet, or being discarded
+	Last    int   // the highest number in use, or discarded and not to be reused
 }
 
-// Generations is how a backend keeps the builds of its read models apart. Of two that
-// change something at once one succeeds.
+// Generations is how a backend keeps the builds of its read models apart. If two callers
+// make conflicting changes at the same time, one succeeds.
 type Generations interface {
 	// Builds lists the generations of a projection.
 	Builds(ctx context.Context, projection string) (Builds, error)
-	// Supersede makes a generation the serving one in place of another, in one
-	// transaction. It does nothing if it serves already, and returns ErrSuperseded if a
-	// third one does, or it or a later one was discarded, or it is older.
+	// Supersede makes generation to serve in place of from, in one transaction. It does
+	// nothing if to already serves. It returns ErrSuperseded if a third generation serves,
+	// if to or a later generation was discarded, or if to is older than from.
 	Supersede(ctx context.Context, projection string, from, to int) error
-	// Discard deletes a generation, from its beginning on unwritable, in pieces where it
-	// is large; if it did not come to its end it is among the others, and Discard goes on.
-	// It returns ErrServing for the one that serves.
+	// Discard makes a generation unwritable, then deletes it, a large one in pieces. An
+	// interrupted Discard leaves the generation in Builds.Others; call it again to
+	// continue. It returns ErrServing for the generation that serves.
 	Discard(ctx context.Context, projection string, generation int) error
-	// Checkpoints are those of a generation, none if it is not there.
+	// Checkpoints returns the checkpoints of a generation, none if it does not exist.
 	Checkpoints(ctx context.Context, projection string, generation int) ([]Checkpoint, error)
 	// Close releases connections.
 	Close() error

@@ -2,15 +2,15 @@ package projection
 
 import "time"
 
-// meterSpan is over how many whole seconds a rate is taken.
+// meterSpan is the number of whole seconds that a rate covers.
 const meterSpan = 5
 
-// meter measures how many events go by in a second. It reads the monotonic clock.
+// meter measures events per second by the monotonic clock.
 type meter struct {
 	now   func() time.Duration
 	began time.Duration
-	last  int64              // the second that was counted last
-	count [meterSpan + 1]int // by second, the one that is not over among them
+	last  int64              // the last second counted
+	count [meterSpan + 1]int // events per second, including the current one
 }
 
 func newMeter() meter {
@@ -26,7 +26,7 @@ func (m *meter) add(events int) {
 	m.count[second%int64(len(m.count))] += events
 }
 
-// turn forgets the seconds that lie too far back, and returns the present one.
+// turn clears the counts of seconds that are too old, and returns the current second.
 func (m *meter) turn() int64 {
 	second := int64(m.now() / time.Second)
 	for m.last = max(m.last, second-int64(len(m.count))); m.last < second; {
@@ -36,7 +36,7 @@ func (m *meter) turn() int64 {
 	return second
 }
 
-// rate is that of the last five seconds and of the one that is not over yet.
+// rate returns events per second over the last five seconds and the current one.
 func (m *meter) rate() float64 {
 	m.turn()
 	total := 0

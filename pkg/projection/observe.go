@@ -20,17 +20,17 @@ type Option func(*options)
 
 type options struct {
 	observer
-	leases     *Leases // nil: all partitions are this projector's own
+	leases     *Leases // nil: this projector drives all partitions
 	where      string  // store and generation of the read model, see [Build]
 	generation int
 	batch      int                  // maximum number of events in a batch
 	costly     bool                 // each transaction of the store is expensive
-	idle       func() time.Duration // nil if it yields to nobody
+	idle       func() time.Duration // nil: it yields to nobody, see [Yield]
 	announced  func([]Status) []Status
 }
 
-// BatchOf sets how many events a batch holds at most, instead of 4000. It changes nothing
-// else: see [CostlyTransactions] for a store that needs to be spared.
+// BatchOf sets the maximum number of events in a batch; the default is 4000. If the store
+// must be spared, use [CostlyTransactions] too.
 func BatchOf(events int) Option {
 	return func(o *options) { o.batch = events }
 }
@@ -53,8 +53,8 @@ func Shared(leases *Leases) Option {
 	return func(o *options) { o.leases = leases }
 }
 
-// Announced sets a function that can change the statuses which a [Shared] projector
-// announces to other processes twice a second, to add what the projector does not know.
+// Announced sets a function that adds to the statuses that a [Shared] projector announces
+// to other processes twice a second, for facts that the projector does not know.
 func Announced(add func([]Status) []Status) Option {
 	return func(o *options) { o.announced = add }
 }

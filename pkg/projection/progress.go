@@ -48,7 +48,7 @@ func Progress(ctx context.Context, of Build, log *eventlog.Log, model ReadStore,
 	return list, nil
 }
 
-// say takes over what a projector reports of itself.
+// say merges the status that a projector reports into a position.
 func (s *Status) say(r Status) {
 	s.State, s.Rate, s.Retries, s.Holder = r.State, r.Rate, r.Retries, r.Holder
 	if r.Error != "" || r.State == StateLive {

@@ -17,84 +17,84 @@ var (
 	ErrRejected = errors.New("the store refuses this data")
 	ErrTooLarge = errors.New("the batch is too large for the store")
 	ErrRebuild  = errors.New("rebuild needed")
-	// ErrInvalid is what a reducer returns of an event that breaks a rule, before it has
-	// changed anything: the event is listed with that class.
+	// ErrInvalid is returned by a reducer, before it has changed anything, for an event
+	// that breaks a rule. The event is recorded as failed with class invalid.
 	ErrInvalid = errors.New("invalid")
-	// ErrUnavailable is trouble of a store whose server does not answer now.
+	// ErrUnavailable means that the store's server does not answer at the moment.
 	ErrUnavailable = errors.New("the store does not answer")
-	// ErrDisk is trouble of a store that could not write or read its files: the disk is
-	// full, a limit is reached, or the hardware fails. It passes once the disk is well.
+	// ErrDisk means that a store could not write or read its files: the disk is full, a
+	// limit is reached, or the hardware fails. Retries succeed once the disk works again.
 	ErrDisk = errors.New("the disk is full or fails")
-	// ErrDamaged says that a read model can't be read any more. It does not pass; a
+	// ErrDamaged means that a read model can't be read any more. A retry does not help; a
 	// rebuild replaces the read model. The error is a [*DamagedError].
 	ErrDamaged = errors.New("the read model is damaged")
 )
 
 // DamagedError is [ErrDamaged] of one read model, with the remedy.
 type DamagedError struct {
-	Projection string // "" if it is a cache that belongs to no generation
-	Err        error  // what the store found
+	Projection string // "" for a cache that belongs to no generation
+	Err        error  // the cause that the store found
 }
 
-// Error names the read model, the remedy and the cause.
+// Error returns the text: the read model, the remedy and the cause.
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %v", e.Summary(), e.Err) }
 
-// Summary is the error without its cause, which may name files of the server.
+// Summary returns the text without the cause, which may name files of the server.
 func (e *DamagedError) Summary() string {
 	if e.Projection == "" {
-		return "a cache of the read models is damaged; restart the program that writes it, which makes an empty one"
+		return "a cache of the read models is damaged; restart the program that writes it: it creates an empty one"
 	}
-	return fmt.Sprintf("the read model %s is damaged; mneme rebuild %s makes it again from the log", e.Projection, e.Projection)
+	return fmt.Sprintf("the read model %s is damaged; mneme rebuild %s rebuilds it from the log", e.Projection, e.Projection)
 }
 
-// Is makes the error ErrDamaged.
+// Is makes errors.Is(e, ErrDamaged) true.
 func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// OtherBuild is [ErrRebuild] for a read model that was built by another declaration than
-// this program has.
+// OtherBuild returns [ErrRebuild] with the remedy, for a read model that was built from
+// another declaration than this program has.
 func OtherBuild(projection, built, mine string) error {
 	return fmt.Errorf("%w: mneme rebuild %s (it was built as %s, this program makes %s)", ErrRebuild, projection, built, mine)
 }
 
-// Unit is a unit of work: the state that a store loaded for one batch, and the
-// changes that reducers made to it.
+// Unit is a unit of work: the state that a store loaded for one batch, and the changes
+// that reducers made to it.
 type Unit interface {
-	// Tombstone is the sequence of the event that deleted a conversation, 0 if it
-	// is not deleted. It must follow the changes made to the unit.
+	// Tombstone returns the sequence of the event that deleted a conversation, 0 if it is
+	// not deleted. Deletions made in this unit must show at once.
 	Tombstone(events.ConversationID) uint64
 }
 
-// Reducer applies one event to a unit of work. It must be pure and must not keep
-// the event. An error means that this event can't be applied, now or ever; the
-// unit is then thrown away and the batch is reduced again without the event. An error
-// that is [ErrInvalid] says that the unit is as it was: so all such events of a batch are
-// found before that.
+// Reducer applies one event to a unit of work. It must be pure and must not keep the
+// event. An error means that this event can never be applied: the engine discards the unit
+// and reduces the batch again without the event. With [ErrInvalid] the reducer promises
+// that it left the unit unchanged, so the engine continues with the rest of the batch first
+// and finds all invalid events in one pass.
 type Reducer[U Unit] func(u U, e *events.Recorded) error
 
 // Projection declares a read model.
 type Projection[U Unit] struct {
 	// Name is short and stable: it names files, labels and metrics.
 	Name string
-	// Version counts the shapes of the read model. Another version is built anew.
+	// Version counts the shapes of the read model. A change needs a rebuild.
 	Version int
-	// Settings is the fingerprint of what reducers depend on beside the event.
-	// Settings that only affect reading don't belong here.
+	// Settings is a fingerprint of everything besides the event that reducers depend on.
+	// Settings that affect only reads don't belong here.
 	Settings string
-	// Reducers by event type. Events of other types move the checkpoint only.
+	// Reducers by event type. Events of other types only move the checkpoint.
 	Reducers map[string]Reducer[U]
-	// Prepare, unless it is nil, does with the events of a batch what takes long and must
-	// not hold up a transaction, such as calls to another server. What it returns gives
-	// the results to a unit of work that was loaded for the batch. Its errors steer the
-	// engine as those of a store do; when it is tried again, or with a part of the events,
-	// Prepare is called again.
+	// Prepare, if not nil, does the slow work for the events of a batch before the
+	// transaction, such as calls to another server. The engine calls the returned give with
+	// the unit loaded for the batch. The engine treats errors of Prepare like errors of a
+	// store, and calls Prepare again for each retry and each part of a split batch.
 	Prepare func(ctx context.Context, list []*events.Recorded) (give func(U), err error)
 }
 
-// Fingerprint tells by which declaration a read model was built. It is stored
-// beside the checkpoint; another one at start is [ErrRebuild].
+// Fingerprint identifies the declaration that a read model was built from. It is stored
+// with the checkpoint; if the stored one differs at start, the projector halts with
+// [ErrRebuild].
 func (p *Projection[U]) Fingerprint() string {
 	d := events.DigestOf(p.Name, strconv.Itoa(p.Version), p.Settings, strings.Join(p.Types(), " "))
 	return fmt.Sprintf("%s/v%d/%s", p.Name, p.Version, d.String()[:8])
@@ -110,8 +110,8 @@ func (p *Projection[U]) Types() []string {
 	return types
 }
 
-// Validate finds mistakes in a declaration: no name, no version, a type that is
-// neither in the vocabulary nor foreign (see [events.IsForeign]).
+// Validate returns an error for a declaration without a name or version, or with an event
+// type that is neither one of [events.Types] nor foreign (see [events.IsForeign]).
 func (p *Projection[U]) Validate() error {
 	if p.Name == "" || strings.Trim(p.Name, "abcdefghijklmnopqrstuvwxyz-") != "" {
 		return fmt.Errorf("projection name %q: only lower-case letters and hyphens", p.Name)

@@ -42,10 +42,10 @@ type Status struct {
 }
 
 // Projector drives a projection. If it is [Shared], it drives the partitions whose leases
-// it can take, otherwise all; then it must be the only one on its store. A file is locked
-// by whoever opens it, but a server is not: there the fence keeps the read model right and
-// the older of two projectors halts. A projector that follows another log does not take
-// over but halts itself.
+// it can take. Otherwise it drives all and must be the only one on its store. A file is
+// locked by the process that opens it. A server has no such lock: there the fence keeps the
+// read model right, and the older of two projectors halts. A projector that follows another
+// log halts without taking over.
 type Projector[U Unit] struct {
 	projection Projection[U]
 	log        *eventlog.Log

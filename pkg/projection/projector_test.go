@@ -89,7 +89,7 @@ func TestRestartsAtAnyPointChangeNothing(t *testing.T) {
 	for round := range 8 {
 		pr := b.start(graph.Projection())
 		wait := pr.Status()[0].Checkpoint.Seq + random.Uint64N(400)
-		await(t, pr, "has gone on", func(s projection.Status) bool { return s.State == projection.StateLive || s.Checkpoint.Seq >= wait })
+		await(t, pr, "has continued", func(s projection.Status) bool { return s.State == projection.StateLive || s.Checkpoint.Seq >= wait })
 		pr.Stop()
 		require.NoError(t, b.store.Close())
 		b.openStore()

@@ -220,7 +220,6 @@ func compareOne[U Unit](ctx context.Context, id events.ConversationID, model Rea
 		if err != nil {
 			return Difference{}, err
 		}
-		// The replay is ahead, but only of what was read: it never passes the read model. After
 		// The replay is ahead of the row just read, but never of the read model. So the second read
 		// finds the read model there too, or the read model is wrong.
 		if again || replayed.LastSeq <= stored.LastSeq {

@@ -145,7 +145,7 @@ func await(t *testing.T, pr *projector, what string, ok func(s projection.Status
 			return
 		}
 		if time.Now().After(deadline) {
-			require.Fail(t, "waited in vain until every partition "+what, "%+v", pr.Status())
+			require.Fail(t, "timed out waiting until every partition "+what, "%+v", pr.Status())
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -81,7 +81,7 @@ type share struct {
 	partitions int
 	slog       *slog.Logger
 
-	// work drives a partition until it can't go on, ctx ends (then it stops at once), or
+	// work drives a partition until it can't continue, ctx ends (then it stops at once), or
 	// stop is closed (then it finishes the current batch).
 	work func(ctx context.Context, stop <-chan struct{}, partition int) error
 	// about returns the value of the member key; called at each renewal.

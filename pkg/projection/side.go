@@ -21,11 +21,11 @@ const (
 	MissingNowhere Side = ""
 )
 
-// maxSides bounds for how many differences Verify reads the conversation in the log. The
-// others have the side of the last one read: what makes so many differ has one cause.
+// maxSides limits for how many differences Verify reads the conversation from the log. The
+// rest get the side of the last one read, because so many differences have one cause.
 const maxSides = 100
 
-// sides finds where the events of differences are missing.
+// sides sets MissingIn of each difference.
 func sides(ctx context.Context, log *eventlog.Log, model, replayed ReadStore, differences []Difference, upTo func(events.ConversationID) uint64) error {
 	if len(differences) == 0 {
 		return nil
@@ -67,8 +67,8 @@ func sides(ctx context.Context, log *eventlog.Log, model, replayed ReadStore, di
 	return nil
 }
 
-// lacksEvents tells whether a read model lacks an event of a conversation that the replay
-// of the log has applied.
+// lacksEvents reports whether the read model lacks an event of a conversation that the
+// replay has applied.
 func lacksEvents(ctx context.Context, log *eventlog.Log, model, replayed ReadStore, id events.ConversationID, upTo uint64) (lacks bool, err error) {
 	var claims []Claim
 	err = log.Conversation(ctx, id.Tenant, id.ID, upTo, func(m eventlog.Message) error {

@@ -144,7 +144,7 @@ func (t *turns) wait(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// rest waits for as long.
+// rest waits for this long, or until ctx ends or stop is closed.
 func rest(ctx context.Context, stop <-chan struct{}, long time.Duration) {
 	if long == 0 {
 		return

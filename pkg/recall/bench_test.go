@@ -122,7 +122,7 @@ func TestMemoryOfAnIndexOf10000Messages(t *testing.T) {
 		require.NoError(t, x.SetVectors(uint64(i+1), vectorsOf(m)))
 	}
 	takes := heap() - before
-	t.Logf("%d passages: %.1f MB, of which it tells %.1f", len(x.passages), float64(takes)/1e6, float64(x.Bytes())/1e6)
+	t.Logf("%d passages: %.1f MB, of which Bytes reports %.1f", len(x.passages), float64(takes)/1e6, float64(x.Bytes())/1e6)
 	assert.Less(t, takes, 25_000_000)
 	assert.InEpsilon(t, takes, x.Bytes(), 0.25)
 	runtime.KeepAlive(messages)

@@ -67,12 +67,12 @@ func (l *Ledger) Take(p *events.SummaryWritten, first, last uint64, known func(i
 		case !ok:
 			return fmt.Errorf("supersedes %q, which the conversation does not have", p.Supersedes)
 		case old.Level != p.Level || old.First != p.FirstSeq || old.Last != p.LastSeq:
-			return fmt.Errorf("supersedes %q of level %d and sequences %d to %d, but is of level %d and %d to %d", p.Supersedes, old.Level, old.First, old.Last, p.Level, p.FirstSeq, p.LastSeq)
+			return fmt.Errorf("supersedes %q of level %d and sequences %d to %d, but has level %d and sequences %d to %d", p.Supersedes, old.Level, old.First, old.Last, p.Level, p.FirstSeq, p.LastSeq)
 		}
 		return nil
 	}
 	if p.Level > len(l.Levels)+1 {
-		return fmt.Errorf("is of level %d, but there is no summary of level %d", p.Level, p.Level-1)
+		return fmt.Errorf("has level %d, but there is no summary of level %d", p.Level, p.Level-1)
 	}
 	switch next := l.Next(p.Level, first); {
 	case p.FirstSeq < next:
@@ -108,7 +108,7 @@ func covers(p *events.SummaryWritten, known func(id string) (Range, bool)) (char
 	case p.Level == 1:
 		return 0, nil
 	case len(p.Children) == 0:
-		return 0, fmt.Errorf("has no children, but is of level %d", p.Level)
+		return 0, fmt.Errorf("has no children although it has level %d", p.Level)
 	}
 	next := p.FirstSeq
 	for _, id := range p.Children {
@@ -117,7 +117,7 @@ func covers(p *events.SummaryWritten, known func(id string) (Range, bool)) (char
 		case !ok:
 			return 0, fmt.Errorf("has the child %q, which the conversation does not have", id)
 		case child.Level != p.Level-1:
-			return 0, fmt.Errorf("has the child %q of level %d, but is of level %d", id, child.Level, p.Level)
+			return 0, fmt.Errorf("has the child %q of level %d, but has level %d itself", id, child.Level, p.Level)
 		case child.First != next:
 			return 0, fmt.Errorf("has the child %q, which begins at sequence %d and not at %d", id, child.First, next)
 		}

@@ -40,7 +40,7 @@ func TestLedgerAcceptsConsecutiveRanges(t *testing.T) {
 		"no children":                    {take("x", 2, 31, 40), "has no children"},
 		"children of level 1":            {take("x", 1, 41, 50, "a"), "level 1 has none"},
 		"an unknown child":               {take("x", 2, 31, 40, "z"), "which the conversation does not have"},
-		"a child of another level":       {take("x", 3, 5, 30, "a", "b"), "of level 1, but is of level 3"},
+		"a child of another level":       {take("x", 3, 5, 30, "a", "b"), "of level 1, but has level 3 itself"},
 		"children that start elsewhere":  {take("x", 2, 31, 40, "a"), "begins at sequence 5 and not at 31"},
 		"children that end early":        {take("x", 2, 31, 45, "c"), "but its children at 40"},
 	} {
@@ -59,7 +59,7 @@ func TestRevisionMustKeepTheSupersededRange(t *testing.T) {
 	require.NoError(t, l.Take(&revision, 1, 50, find))
 	require.Equal(t, summary.Ledger{Levels: []summary.Level{{Last: 9}}}, l)
 	revision.LastSeq = 10
-	require.ErrorContains(t, l.Take(&revision, 1, 50, find), `supersedes "a" of level 1 and sequences 1 to 9, but is of level 1 and 1 to 10`)
+	require.ErrorContains(t, l.Take(&revision, 1, 50, find), `supersedes "a" of level 1 and sequences 1 to 9, but has level 1 and sequences 1 to 10`)
 	revision.Supersedes = "b"
 	require.ErrorContains(t, l.Take(&revision, 1, 50, find), `supersedes "b", which the conversation does not have`)
 }

@@ -118,8 +118,8 @@ func (s *seenCode) at(seq uint64) *codeCall {
 	return nil
 }
 
-// store keeps the newest calls of a context and the ranking data of its passages, unless the cache
-// meanwhile holds newer ones: replaced by another context, or reaching further.
+// store keeps the newest calls of a context and the ranking data of its passages, unless another
+// context has meanwhile stored newer calls.
 func (k *CodeCache) store(c *code) {
 	s := &seenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), texts: maps.Clone(c.ranked)}
 	if more := len(s.calls) - maxCodeCalls; more > 0 {

@@ -19,7 +19,7 @@
 // ranks them. Summaries are ranked too, by their score times their confidence, but messages have
 // priority: a summary gets the room that messages leave, or that of messages ranked below it. It is
 // left out if a message that it covers is already there or in the recent turns, if it would split
-// two adjacent messages, or if the story so far tells it.
+// two adjacent messages, or if the story so far contains it.
 //
 // The relevant code holds pieces of files that tools showed or wrote and the recent turns do not
 // show. The hundred newest pieces are ranked by how well they match what was said last and the last

@@ -46,14 +46,18 @@ func endsLine(r rune) bool {
 	return false
 }
 
-// settled reports whether unixLines would change nothing. It checks eight ASCII bytes without
-// control characters in one step.
+// settled reports whether unixLines would change nothing. It checks eight bytes in one step,
+// because contexts check every text that they show.
 func settled(text string) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for len(text) >= 8 {
 		eight := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 | uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
-		// below space, DEL, or not ASCII
-		if ((eight-ones*' ')|(eight+ones)|eight)&highs != 0 && !settledBytes(text, 8) {
+		// Each term sets the high bit of suspicious bytes: DEL and what is not ASCII, then what is
+		// neither LF nor TAB and below the space.
+		low := eight &^ highs
+		suspicious := (low + ones | eight) & highs
+		suspicious |= ^(low + ones*(0x80-' ')) & (low ^ ones*'\n' + ones*0x7f) & (low ^ ones*'\t' + ones*0x7f) & highs
+		if suspicious != 0 && !settledBytes(text, 8) {
 			return false
 		}
 		text = text[8:]

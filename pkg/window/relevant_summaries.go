@@ -139,7 +139,7 @@ func (t *retold) within(room int) (Item, bool) {
 // addSummaries adds the summaries that rank with the messages shown in room characters, in the
 // order of the log. A summary takes room that messages leave, or that of messages ranked below it.
 // It is shown only if none of what it covers is already there or in the recent turns, if it splits
-// no run of messages, and if the story so far does not tell it.
+// no run of messages, and if the story so far does not contain it.
 func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	ranked, err := b.rankSummaries(ctx)
 	if err != nil || len(ranked) == 0 {
@@ -200,7 +200,7 @@ func covered(s *SummaryItem, messages []candidate, others []Item) bool {
 }
 
 // partsRun reports whether a summary that covers none of the messages falls between two adjacent
-// ones. Such a summary tells what tools did there.
+// ones. Such a summary describes what tools did there.
 func partsRun(s *SummaryItem, messages []candidate) bool {
 	before, behind := math.MinInt, math.MaxInt // numbers of the messages next to it
 	for i := range messages {

@@ -167,7 +167,7 @@ func checkOnce(c *window.Context, _ truth) error {
 	for _, it := range itemsOf(c) {
 		if it.Kind == window.KindCode {
 			if whole[it.EventID] {
-				return fmt.Errorf("code of %s is shown, and all of it", it.EventID)
+				return fmt.Errorf("the complete code of %s is shown", it.EventID)
 			}
 			var last [3]string
 			for line := range strings.SplitSeq(it.Text, "\n") {

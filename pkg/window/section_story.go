@@ -43,7 +43,7 @@ func wantStory(b *builder, heading string) int {
 	return headingCost(heading) + cost(b.frontier)
 }
 
-// collectStory tells what came before the recent turns: the frontier, oldest first. If it exceeds
+// collectStory shows what came before the recent turns: the frontier, oldest first. If it exceeds
 // its room, the highest level goes first, then the newest; the first summary that does not fit is
 // cut.
 func collectStory(_ context.Context, b *builder, s section, room int) (f filled, err error) {

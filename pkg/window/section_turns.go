@@ -36,8 +36,8 @@ func (r *recentTurns) users() (n int) {
 	return n
 }
 
-// collectTurns shows the newest turns uncondensed: whole ones, and of the oldest its user message
-// and newest whole steps.
+// collectTurns shows the newest turns uncondensed: whole turns, except that the oldest one may show
+// only its user message and newest whole steps.
 func collectTurns(ctx context.Context, b *builder, s section, room int) (filled, error) {
 	return b.collectTurns(ctx, s, room, nil)
 }

@@ -55,8 +55,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%d: %s of %s at %s for %s", f.N, f.Kind, f.Target, f.At.Round(time.Millisecond), f.Length.Round(time.Millisecond))
 }
 
-// domains returns what a fault occupies: two faults with a common domain never overlap, so there is
-// only one of NATS at a time, and one of Neo4j.
+// domains returns the domains that a fault affects. Faults with a common domain never overlap, so
+// NATS has only one fault at a time, and so has Neo4j.
 func (f Fault) domains() []string {
 	switch f.Kind {
 	case Latency, Slow, Reset, BlackHole:

@@ -106,7 +106,10 @@ func lose(t *testing.T, seen, whole bool, damage func(*testing.T, *mnemetest.Ser
 		return out
 	}
 	last := fmt.Sprintf("Question %d", turns-1)
-	require.Eventually(t, func() bool { return strings.Contains(transcript(), last) }, patience, tick)
+	require.Eventually(t, func() bool {
+		out, _, code := s.Run("messages", "c", "--json", "--limit", "1000") // not found until the first batch is applied
+		return code == 0 && strings.Contains(out, last)
+	}, patience, tick)
 	damage(t, s, filepath.Join(data, "nats", "jetstream", "$G", "streams", "AGENT_EVENTS", "msgs", "1.blk"))
 
 	s = mnemetest.UpWith(t, flags...)

@@ -166,12 +166,12 @@ func scaling(r *rendered, page string) (wrong []string) {
 				labels = append(slices.Clone(labels), "namespace") // added by Prometheus
 				for _, by := range grouped.FindAllStringSubmatch(query, -1) {
 					if !slices.Contains(labels, by[1]) {
-						complain("sums by %s, which is no label of %s", by[1], m[1])
+						complain("sums by %s, which is not a label of %s", by[1], m[1])
 					}
 				}
 				for _, l := range matched.FindAllStringSubmatch(m[2], -1) {
 					if !slices.Contains(labels, l[1]) {
-						complain("asks for %s, which is no label of %s", l[1], m[1])
+						complain("asks for %s, which is not a label of %s", l[1], m[1])
 					}
 					if want := projections[target.name]; l[1] == "projection" && l[2] != want {
 						complain("looks at the projection %s, %s drives %s", l[2], target.name, want)

@@ -73,7 +73,7 @@ func TestADeadlockIsRetried(t *testing.T) {
 			var err error
 			other, err = session.BeginTransaction(t.Context(), neo4j.WithTxMetadata(map[string]any{"test": mark}))
 			require.NoError(t, err)
-			require.NoError(t, lock("MATCH (c:Conversation {key: $key}) SET c.held = true WITH c MATCH (c)-[:HAS_MESSAGE]->(m) SET m.held = true RETURN count(m)", // who holds more may stay
+			require.NoError(t, lock("MATCH (c:Conversation {key: $key}) SET c.held = true WITH c MATCH (c)-[:HAS_MESSAGE]->(m) SET m.held = true RETURN count(m)", // the server aborts the transaction with fewer locks
 				fmt.Sprint(g, "/t/conversation-0")))
 			go func() {
 				err := lock("MATCH (k:GraphCheckpoint {key: $key}) SET k.held = true RETURN k.key", fmt.Sprint(g, "/0"))

@@ -1,11 +1,11 @@
-"""What schemathesis has to know of this API beside its description."""
+"""What schemathesis must know about this API in addition to its description."""
 import json
 import re
 
 import schemathesis
 from hypothesis import strategies as st
 
-# Why a request that the document allows may be refused: where, or else what, as its problem document says it.
+# Permitted refusals of requests that the document allows: the location, or else the message, in the problem document.
 WHERE = re.compile(
     r"query\.(at_least|as_of)"  # beyond the end of the log
     r"|query\.cursor"  # not one that the API gave
@@ -28,7 +28,7 @@ def event(conversation, id, content):
     }).encode()
 
 
-# What an import is sent, of which the document only says that it is some bytes.
+# The body of an import. The document describes it only as bytes.
 EVENT = st.builds(event, st.text(min_size=1), st.text(min_size=1), st.text())
 LINES = st.lists(EVENT | st.binary(), min_size=1).map(b"\n".join).filter(len)
 schemathesis.openapi.media_type("application/x-ndjson", LINES)
@@ -44,7 +44,7 @@ def accepts_what_the_document_allows(ctx, response, case):
 
 
 def fraction(error, body):
-    """Tells whether what is refused is an integer for a schema, but written as 5.0."""
+    """Reports whether the refused value is an integer to the schema, but written as 5.0."""
     value = body.get(error.get("location", "").removeprefix("body.")) if isinstance(body, dict) else None
     return error.get("message") == "expected integer" and isinstance(value, float) and value.is_integer()
 
@@ -55,8 +55,8 @@ def filter_case(ctx, case):
 
 
 def read_otherwise(value):
-    """Tells whether an event holds what is read in another way than its schema says:
-    null in a list of strings is "", and an integer that is written as 1.0 is none."""
+    """Reports whether mneme reads part of an event differently from its schema:
+    null in a list of strings is "", and 1.0 is not an integer."""
     if isinstance(value, dict):
         return any(map(read_otherwise, value.values()))
     if isinstance(value, list):

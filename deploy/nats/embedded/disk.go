@@ -15,8 +15,8 @@ import (
 // minStream is the smallest stream worth creating: some of the largest events.
 const minStream int64 = 64 << 20
 
-// storeShare is how many bytes the server may store in dir: 80 % of the free space and
-// the bytes that it holds already, or the default if the free space is unknown.
+// storeShare returns how many bytes the server may store in dir: 80 % of the free space plus
+// the bytes already stored, or the default if the free space is unknown.
 func storeShare(dir string) (int64, error) {
 	free, ok := natsdeploy.FreeBytes(dir)
 	if !ok {
@@ -36,8 +36,8 @@ func storeShare(dir string) (int64, error) {
 	return max((free+held)/5*4, 1), err // 0 would mean "the default" to the server
 }
 
-// newStreamSize is the size of a new stream on a server with this share of the
-// disk. It is half the share, because the read models need about as much.
+// newStreamSize returns the size of a new stream on a server with this share of the disk:
+// half of it, because the read models need about as much.
 func newStreamSize(share int64) (int64, error) {
 	size := min(natsdeploy.DefaultMaxBytes, share/2)
 	if size < minStream {

@@ -22,25 +22,24 @@ import (
 type Config struct {
 	// Dir holds everything the server stores. It is created if missing.
 	Dir string
-	// Listen is "127.0.0.1:4222", a port of 0 takes a free one, no host means
-	// 127.0.0.1 (and not every interface, as elsewhere in Go). Empty: no port at
-	// all, only connections from within the process.
+	// Listen is an address such as "127.0.0.1:4222". Port 0 takes a free port. No host
+	// means 127.0.0.1, not every interface as elsewhere in Go. If Listen is empty, the
+	// server has no port and accepts only connections from within the process.
 	Listen string
 	// Logger gets the server's log lines. Nil discards them.
 	Logger *slog.Logger
-	// MaxBytes is the size of the stream, 0 for one that suits the disk (see the
-	// package comment of natsdeploy). It matters when the stream is created.
+	// MaxBytes is the size of a new stream. 0 chooses a size that suits the disk, see the
+	// package comment of natsdeploy. An existing stream keeps its size.
 	MaxBytes int64
 }
 
 // Server is a NATS server inside this process.
 //
-// It shares the process's memory and fate. Its directory is guarded by a lock
-// file, because two servers on one directory destroy each other's files and
-// nats-server does not prevent it; the lock goes with the process, however it
-// ends. It guards against other servers of this kind only: never point a
-// nats-server of another origin at the directory of a running one, and never
-// keep it on a network file system.
+// It shares the process's memory and ends with it. A lock file guards its directory,
+// because two servers on one directory destroy each other's files and nats-server does not
+// prevent it. The lock is released when the process ends, however it ends. Only embedded
+// servers respect it: never point a separate nats-server at the directory of a running one,
+// and never keep the directory on a network file system.
 type Server struct {
 	srv      *server.Server
 	log      *slog.Logger
@@ -52,13 +51,13 @@ type Server struct {
 	stop     sync.Once
 }
 
-// Start starts the server and returns once it accepts connections. The
-// stream is not there before [Server.Apply].
+// Start starts the server and returns once it accepts connections. [Server.Apply] creates
+// the stream.
 //
 // It returns [natsdeploy.ErrNotLoopback], [natsdeploy.ErrPortInUse], [natsdeploy.ErrDirInUse], or the reason that
 // the server gave. An empty directory takes a few milliseconds; after a kill −9 the
-// server reads its newest files again, about 2.5 s per GB. The context is looked
-// at before and after that, the server cannot be interrupted in it.
+// server reads its newest files again, about 2.5 s per GB. Start checks the context before
+// and after that, because the server cannot be interrupted while it starts.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("embedded NATS: no data directory")
@@ -95,7 +94,7 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 	}
 	opts := ServerOptions(ServerSettings{StoreDir: e.dir, Host: host, Port: port, MaxStore: e.maxStore})
 	opts.DontListen = !e.listens
-	opts.NoSigs = true // signals belong to the program
+	opts.NoSigs = true // the program handles signals
 	opts.DisableJetStreamBanner = true
 	srv, err := server.NewServer(opts)
 	if err != nil {
@@ -111,11 +110,11 @@ func (e *Server) start(ctx context.Context, host string, port int) error {
 	return ctx.Err()
 }
 
-// Apply is [natsdeploy.Apply] over a connection within the process, and three things more:
-// a new stream gets a size that suits the disk, its files and directories are
-// synced, and it is not created where events lie that the server could not read.
+// Apply is [natsdeploy.Apply] over a connection within the process. In addition it gives a
+// new stream a size that suits the disk, syncs the stream's files and directories, and does
+// not create a stream if the directory holds events that the server could not read.
 //
-// It returns also [natsdeploy.ErrDamaged] and [natsdeploy.ErrNoSpace].
+// It can also return [natsdeploy.ErrDamaged] and [natsdeploy.ErrNoSpace].
 func (e *Server) Apply(ctx context.Context, s natsdeploy.Settings) (natsdeploy.Info, error) {
 	if s.MaxBytes == 0 {
 		s.MaxBytes = e.maxBytes
@@ -144,7 +143,7 @@ func (e *Server) Apply(ctx context.Context, s natsdeploy.Settings) (natsdeploy.I
 	}
 	info, err := natsdeploy.Apply(ctx, js, s)
 	if errors.Is(err, natsdeploy.ErrNoSpace) {
-		return natsdeploy.Info{}, fmt.Errorf("%w: a stream of %d bytes was asked for, the disk under %s has a share of %d for it", natsdeploy.ErrNoSpace, s.MaxBytes, e.dir, e.maxStore)
+		return natsdeploy.Info{}, fmt.Errorf("%w: the configured stream size is %d bytes, but the disk of %s allows only %d; configure a smaller size or make room", natsdeploy.ErrNoSpace, s.MaxBytes, e.dir, e.maxStore)
 	}
 	if err != nil {
 		return natsdeploy.Info{}, err
@@ -153,16 +152,16 @@ func (e *Server) Apply(ctx context.Context, s natsdeploy.Settings) (natsdeploy.I
 		e.log.Warn("the disk has less room than the stream may take; events will be refused before the stream is full",
 			"dir", e.dir, "stream_max_bytes", info.MaxBytes, "disk_share_bytes", e.maxStore)
 	}
-	// Each time and not only after creating: a process killed between the two
-	// would leave a stream that the next power cut takes whole.
+	// Sync each time, not only after creating: if the process was killed between the two,
+	// the next power cut would remove the whole stream.
 	if err := syncMetadata(e.dir, e.streamDir()); err != nil {
 		return natsdeploy.Info{}, fmt.Errorf("embedded NATS: sync %s: %w", e.dir, err)
 	}
 	return info, nil
 }
 
-// ClientURL is where other processes connect, "nats://127.0.0.1:4222"; empty if
-// the server does not listen.
+// ClientURL returns the URL for other processes, "nats://127.0.0.1:4222"; empty if the
+// server has no port.
 func (e *Server) ClientURL() string {
 	if !e.listens {
 		return ""
@@ -170,13 +169,13 @@ func (e *Server) ClientURL() string {
 	return e.srv.ClientURL()
 }
 
-// InProcess connects without a port, at half the latency of loopback:
+// InProcess returns an option that connects without a port, at half the latency of loopback:
 //
 //	nats.Connect("", e.InProcess())
 func (e *Server) InProcess() nats.Option { return nats.InProcessServer(e.srv) }
 
-// WriteError says why the log takes no writes, nil if it does. The server finds out when
-// it writes, and does not try again: it has to be restarted once the cause has gone.
+// WriteError returns why the log accepts no writes, nil if it does. The server notices at a
+// write and does not retry: restart it once the cause is fixed.
 func (e *Server) WriteError() error {
 	health := e.srv.Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Stream: natsdeploy.Stream})
 	if health.Error == "" {
@@ -185,8 +184,8 @@ func (e *Server) WriteError() error {
 	return errors.New(health.Error)
 }
 
-// Stop closes all connections, writes the server's state and returns when
-// nothing of it runs any more. Every call of it does, whichever came first.
+// Stop closes all connections, writes the server's state and returns when the server has
+// ended. Concurrent calls all wait for the end.
 func (e *Server) Stop() {
 	e.stop.Do(func() {
 		if e.srv != nil {
@@ -230,7 +229,7 @@ func listenAddress(listen string) (host string, port int, err error) {
 		addr.IP = net.IPv4(127, 0, 0, 1)
 	}
 	if !addr.IP.IsLoopback() {
-		return "", 0, fmt.Errorf("embedded NATS: %q is %w: there are no access tokens yet, so whoever can reach the port could read and write everything; listen on 127.0.0.1 or [::1]", listen, natsdeploy.ErrNotLoopback)
+		return "", 0, fmt.Errorf("embedded NATS: %q is %w: there are no access tokens yet, so anyone who can reach the port could read and write everything; listen on 127.0.0.1 or [::1]", listen, natsdeploy.ErrNotLoopback)
 	}
 	if addr.Port == 0 {
 		return addr.IP.String(), server.RANDOM_PORT, nil

@@ -208,7 +208,7 @@ func TestAStreamLargerThanTheDiskIsRefused(t *testing.T) {
 	e := start(t, Config{MaxBytes: 1 << 60})
 	_, err := e.Apply(t.Context(), natsdeploy.Settings{})
 	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
-	_, err = natsdeploy.Apply(t.Context(), connect(t, e), natsdeploy.Settings{MaxBytes: 1 << 60}) // as on a server of one's own
+	_, err = natsdeploy.Apply(t.Context(), connect(t, e), natsdeploy.Settings{MaxBytes: 1 << 60}) // as on an operator's own server
 	require.ErrorIs(t, err, natsdeploy.ErrNoSpace)
 	require.ErrorContains(t, err, "max_file_store")
 }

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// serverLog passes on the server's log lines. It keeps the first fatal line, which would
-// end a nats-server, for the caller of StartEmbedded.
+// serverLog forwards the server's log lines. It keeps the first fatal line, which would end
+// a separate nats-server, for the caller of [Start].
 type serverLog struct {
 	log   *slog.Logger
 	debug bool

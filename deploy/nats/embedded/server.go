@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// storeHeadroom is what the server may store beyond the stream, for buckets
-	// and batches that are being staged.
+	// storeHeadroom is how much the server may store in addition to the stream, for
+	// buckets and staged batches.
 	storeHeadroom int64 = 1 << 30
 
 	// maxControlLine suffices for the longest line a mneme client sends: a
@@ -20,15 +20,14 @@ const (
 	// client library's parser has room for no more.
 	maxControlLine = 4096
 
-	// maxPending is what the server holds for a connection that reads slower
-	// than it is written to; beyond it the server cuts the connection, and every
-	// consumer on it begins again. Room for 16 consumers with PullByteLimit: 8 of
-	// them over the largest events took 0.9 s and no cut, with the default of
-	// 64 MiB up to 14 s and 6 cuts.
+	// maxPending limits how many bytes the server buffers for a slow reader. Above it the
+	// server cuts the connection, and every consumer on it starts over. There is room for
+	// 16 consumers with PullByteLimit: 8 of them over the largest events took 0.9 s and no
+	// cut; with the default of 64 MiB they took up to 14 s and 6 cuts.
 	maxPending = 16 * natsdeploy.PullByteLimit
 
-	// maxMemoryStore is for the buckets kept in memory. The server's default is
-	// three quarters of the machine's.
+	// maxMemoryStore limits the buckets in memory. The server's default is three quarters
+	// of the machine's memory.
 	maxMemoryStore = 256 << 20
 
 	maxDuplicateWindow = 10 * time.Minute
@@ -36,7 +35,7 @@ const (
 
 // ServerSettings holds what differs between servers.
 type ServerSettings struct {
-	StoreDir string // the server makes a directory "jetstream" in it
+	StoreDir string // the server creates a directory "jetstream" in it
 	Host     string // default 127.0.0.1
 	Port     int    // default [natsdeploy.DefaultPort]; -1 for a free one
 	MaxStore int64  // bytes on disk; default [natsdeploy.DefaultMaxBytes] and 1 GiB for the rest
@@ -67,8 +66,8 @@ func ServerOptions(s ServerSettings) *server.Options {
 		JetStreamMaxMemory: maxMemoryStore,
 		JetStreamLimits:    server.JSLimitOpts{Duplicates: maxDuplicateWindow},
 
-		// Each acknowledged event is on disk. SyncInterval is the value that the
-		// server's own parser sets with "always"; it is for idle files.
+		// Each acknowledged event is on disk. SyncInterval only affects idle files; the
+		// server's own parser sets this value for "always".
 		SyncAlways:   true,
 		SyncInterval: 2 * time.Minute,
 	}

@@ -22,7 +22,7 @@ func connectYourOwn(ctx context.Context, url string) error {
 		return err
 	}
 	defer log.Conn().Close()
-	rec := agent.NewRecorder(log, "default", "") // or the id of a conversation to go on with
+	rec := agent.NewRecorder(log, "default", "") // or the id of a conversation to continue
 
 	rec.User(ctx, "Which Go version is this?")
 	rec.Assistant(ctx, "I look into go.mod.", "The module file names it.") // text, reasoning

@@ -10,9 +10,8 @@ import (
 	"mneme.dev/mneme/pkg/recall/static"
 )
 
-// Embedding makes an endpoint with an embedding model behind it: the built-in one, so that
-// its vectors mean something and are the same on every machine. It takes the model's name
-// as it comes.
+// Embedding makes an endpoint that serves the built-in embedding model, whose vectors are
+// meaningful and the same on every machine. It accepts any model name.
 func Embedding(t testing.TB) *Endpoint {
 	t.Helper()
 	return start(t, &Endpoint{t: t, pass: http.HandlerFunc(embeddings)})
@@ -31,7 +30,7 @@ func embeddings(w http.ResponseWriter, r *http.Request) {
 	Vectors(vectors...)(w, r)
 }
 
-// Vectors is an answer with embeddings, in this order.
+// Vectors returns a reply with embeddings, in this order.
 func Vectors(list ...[]float32) Reply {
 	data := make([]map[string]any, len(list))
 	for i, v := range list {

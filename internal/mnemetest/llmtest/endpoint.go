@@ -1,10 +1,10 @@
-// Package llmtest gives tests an endpoint of a language model that can be told to fail,
-// and a real model behind it.
+// Package llmtest gives tests the endpoint of a language model, which can be told to fail,
+// and a real model to put behind it.
 //
-//	MNEME_TEST_LLM_DIR         where the model was fetched to, .cache/llm of the repository if unset
+//	MNEME_TEST_LLM_DIR         folder of the fetched model; default .cache/llm of the repository
 //	MNEME_TEST_REQUIRE_LLM=1   a test that does not get the model fails; otherwise it is skipped
 //
-// make llm fetches the model, and make test does. It needs Python.
+// make llm and make test fetch the model, which needs Python.
 package llmtest
 
 import (
@@ -24,14 +24,13 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/netlink"
 )
 
-// Endpoint is a server of a model's API. What reaches it is answered by the replies it is
-// told, and passed on to a model when it is told none. The link to it can be spoiled as
-// well.
+// Endpoint is a server of a model's API. It answers requests with the configured replies,
+// and forwards them to a model if there are none. Tests can also disturb the link to it.
 type Endpoint struct {
 	*netlink.Link
 
 	t    testing.TB
-	pass http.Handler // nil: there is no model behind
+	pass http.Handler // nil: the endpoint has no model
 
 	mu       sync.Mutex
 	replies  []Reply
@@ -52,16 +51,16 @@ func New(t testing.TB) *Endpoint {
 	return start(t, &Endpoint{t: t})
 }
 
-// InFrontOf makes an endpoint that passes on what it is not told to answer to another,
-// by its base URL.
+// InFrontOf makes an endpoint that forwards requests without a configured reply to the
+// server at this base URL.
 func InFrontOf(t testing.TB, base string) *Endpoint {
 	t.Helper()
 	target, err := url.Parse(base)
 	require.NoError(t, err)
-	target.Path = "" // that of the request is the same
+	target.Path = "" // requests have the same path already
 	return start(t, &Endpoint{t: t, pass: &httputil.ReverseProxy{
 		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		ErrorLog: log.New(io.Discard, "", 0), // clients that go away are what is tested
+		ErrorLog: log.New(io.Discard, "", 0), // the tests make clients go away
 	}})
 }
 
@@ -73,30 +72,31 @@ func start(t testing.TB, e *Endpoint) *Endpoint {
 	e.Link = link
 	t.Cleanup(func() {
 		link.Close()
-		server.CloseClientConnections() // ends what hangs
+		server.CloseClientConnections() // ends hanging requests
 		server.Close()
 	})
 	return e
 }
 
-// URL is the base URL for clients of OpenAI; Host is the one for those of Anthropic.
+// URL returns the base URL for OpenAI's clients, and Host the one for Anthropic's.
 func (e *Endpoint) URL() string  { return e.Host() + "/v1" }
 func (e *Endpoint) Host() string { return "http://" + e.Address() }
 
-// Reply answers the next requests, one each; the last reply also those after it.
+// Reply sets the replies to the next requests, one each. The last reply also answers all
+// later requests.
 func (e *Endpoint) Reply(replies ...Reply) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.replies = replies
 }
 
-// Pass is the reply of the model behind.
+// Pass forwards the request to the model and returns its reply.
 func (e *Endpoint) Pass() Reply { return e.pass.ServeHTTP }
 
-// Calls is how many requests have arrived.
+// Calls returns how many requests have arrived.
 func (e *Endpoint) Calls() int { return len(e.Requests()) }
 
-// Requests are those that have arrived.
+// Requests returns the requests that have arrived.
 func (e *Endpoint) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,13 +105,13 @@ func (e *Endpoint) Requests() []Request {
 
 // ServeHTTP implements [http.Handler].
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body) // to its end: otherwise nobody notices when the client goes away
+	body, err := io.ReadAll(r.Body) // to its end; otherwise the server does not notice when the client goes away
 	if err != nil {
 		return
 	}
 	request := Request{Path: r.URL.Path, Header: r.Header.Clone(), Text: string(body)}
 	if err := json.Unmarshal(body, &request.Body); err != nil {
-		e.t.Errorf("%s %s is no JSON: %v", r.Method, r.URL, err)
+		e.t.Errorf("%s %s is not JSON: %v", r.Method, r.URL, err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	e.next(request)(w, r)

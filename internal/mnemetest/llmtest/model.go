@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// ModelName is the name to which the real model answers.
+// ModelName is the name of the real model in requests.
 const ModelName = "smollm2-135m"
 
 // Patience is how long a call of the real model may take: it writes 20 tokens a second,
 // on busy cores far less.
 const Patience = 5 * time.Minute
 
-// Model is the base URL of a real language model, one for all tests of a package. It
-// talks nonsense: look at whether it answers, not at what. It ends with the process.
+// Model returns the base URL of a real language model, one for all tests of a package. Its
+// answers are nonsense: check that it answers, not what. It ends with the process.
 func Model(t testing.TB) string {
 	t.Helper()
 	base, err := model()
@@ -39,7 +39,7 @@ func Model(t testing.TB) string {
 
 var (
 	warn   sync.Once
-	server *exec.Cmd // kept, for with it goes its input
+	server *exec.Cmd // kept because the garbage collector would close its input
 )
 
 var model = sync.OnceValues(func() (string, error) {
@@ -50,7 +50,7 @@ var model = sync.OnceValues(func() (string, error) {
 	var stderr strings.Builder
 	server = exec.Command(filepath.Join(root, "deploy", "llm", "llm.sh"), "serve")
 	server.Stderr = &stderr
-	if _, err := server.StdinPipe(); err != nil { // it ends when this end is closed, with us
+	if _, err := server.StdinPipe(); err != nil { // the model ends when this process ends and closes the pipe
 		return "", err
 	}
 	stdout, err := server.StdoutPipe()
@@ -69,7 +69,7 @@ var model = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(base), err
 })
 
-// moduleRoot is the folder of go.mod at or above the working directory.
+// moduleRoot returns the folder of go.mod at or above the working directory.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {

@@ -10,7 +10,7 @@ import (
 // Reply answers one request.
 type Reply = http.HandlerFunc
 
-// What each answer of a model says it was paid.
+// Token counts that each answer of a model reports.
 const (
 	InputTokens  = 1_000
 	OutputTokens = 50
@@ -26,12 +26,12 @@ func CutOff(content string) Reply {
 	return completion(map[string]any{"role": "assistant", "content": content}, "length")
 }
 
-// Refusal is a chat completion by which the model refuses.
+// Refusal is a chat completion in which the model refuses.
 func Refusal() Reply {
 	return completion(map[string]any{"role": "assistant", "content": nil, "refusal": "I can't help with that."}, "stop")
 }
 
-// Filtered is a chat completion that a filter took away.
+// Filtered is a chat completion that a content filter removed.
 func Filtered() Reply {
 	return completion(map[string]any{"role": "assistant", "content": ""}, "content_filter")
 }
@@ -85,7 +85,7 @@ func HTML(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "<!doctype html><title>Welcome</title><p>Please log in.")
 }
 
-// Raw is a body that says of itself that it is JSON.
+// Raw is a body sent as JSON, whatever it is.
 func Raw(body string) Reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -93,7 +93,7 @@ func Raw(body string) Reply {
 	}
 }
 
-// Hang answers nothing, as long as the client waits.
+// Hang never answers while the client waits.
 func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // Break begins an answer and ends the connection in the middle.
@@ -107,7 +107,7 @@ func Break(w http.ResponseWriter, _ *http.Request) {
 func reply(status int, body any) Reply {
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic(fmt.Sprintf("a reply that is no JSON: %v", err)) // a mistake of the test
+		panic(fmt.Sprintf("a reply that is not JSON: %v", err)) // a mistake of the test
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

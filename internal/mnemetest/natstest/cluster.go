@@ -22,7 +22,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 )
 
-// readyWithin is how long servers may take to be there.
+// readyWithin is how long servers may take to become ready.
 const readyWithin = 30 * time.Second
 
 // Cluster is three servers with our settings, n0 to n2, until the end of the test.
@@ -72,7 +72,7 @@ func (c *Cluster) run(n int) {
 // Stop ends a server, whatever it leads.
 func (c *Cluster) Stop(n int) { shutdown(c.Servers[n]) }
 
-// URL is where clients connect, to whichever server there is.
+// URL returns the URL for clients, which connect to any running server.
 func (c *Cluster) URL() string {
 	var urls []string
 	for _, o := range c.options {
@@ -81,8 +81,8 @@ func (c *Cluster) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Leader is the number of the server that leads the log, once the log's other copies are
-// as it is.
+// Leader returns the number of the server that leads the log, once the other copies have
+// caught up.
 func (c *Cluster) Leader(conn *nats.Conn) (leader int) {
 	c.t.Helper()
 	js, err := jetstream.New(conn)
@@ -114,12 +114,12 @@ func shutdown(s *server.Server) {
 	s.WaitForShutdown()
 }
 
-// ports are those that FreePort gave.
+// ports holds the ports that FreePort has returned.
 var ports sync.Map
 
-// FreePort is a port on which nothing listens, below the ports that a system gives to
-// clients: one of those that try again and again while a server is down could get its
-// port, and the server not have it back. Nobody else in this process gets it.
+// FreePort returns a port on which nothing listens. The port is below the range that the
+// system gives to clients: otherwise a client that reconnects while a server is down could
+// take the server's port. Each port is returned only once per process.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// troubles is what servers say went wrong. What ends a nats-server ends no test.
+// troubles collects the servers' warnings and errors. A fatal error, which would end a
+// nats-server, does not end the test.
 type troubles struct {
 	mu   sync.Mutex
 	text strings.Builder

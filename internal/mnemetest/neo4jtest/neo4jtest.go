@@ -2,7 +2,7 @@
 // their own to kill, fill or break.
 //
 //	MNEME_TEST_NEO4J_URI       the shared server, for [URI]
-//	MNEME_TEST_NEO4J_PASSWORD  of its user neo4j; empty: it asks for none
+//	MNEME_TEST_NEO4J_PASSWORD  password of its user neo4j; empty if it needs none
 //	MNEME_TEST_NEO4J_JARS      the folder of Neo4j's jars, for [Own]
 //	MNEME_TEST_NEO4J=required  a test that does not get its server fails; otherwise it is skipped
 //
@@ -22,18 +22,18 @@ import (
 	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
-// URI is where the shared server is, "bolt://127.0.0.1:7687". It is shared with the
-// tests of other packages that run at the same time, and perhaps with those of
-// yesterday: a test looks only at what it wrote itself.
+// URI returns the address of the shared server, "bolt://127.0.0.1:7687". Tests of other
+// packages use it at the same time, and data of earlier runs may remain, so a test must look
+// only at what it wrote itself.
 func URI(t testing.TB) string {
 	t.Helper()
 	return setting(t, "MNEME_TEST_NEO4J_URI", "names no server")
 }
 
-// Password is that of the shared server's user neo4j, empty if it asks for none.
+// Password is the password of the shared server's user neo4j, empty if it needs none.
 func Password() string { return os.Getenv("MNEME_TEST_NEO4J_PASSWORD") }
 
-// Jars is the folder of the jars with which servers of one's own are started.
+// Jars is the folder of the jars that [Own] starts servers from.
 func Jars(t testing.TB) string {
 	t.Helper()
 	return setting(t, "MNEME_TEST_NEO4J_JARS", "names no folder of jars")
@@ -52,11 +52,11 @@ func Own(t testing.TB, options ...func(*neo4jdeploy.Config)) *neo4jdeploy.Server
 	}
 	s, err := neo4jdeploy.Start(t.Context(), cfg)
 	require.NoError(t, err)
-	t.Cleanup(s.Kill) // nobody reads what it stored
+	t.Cleanup(s.Kill) // its data is no longer needed
 	return s
 }
 
-// Restart starts a server that has ended again, where it was, and ends it with the test.
+// Restart restarts a server that has ended, at the same address, and ends it with the test.
 func Restart(t testing.TB, s *neo4jdeploy.Server) *neo4jdeploy.Server {
 	t.Helper()
 	again, err := s.Restart(t.Context())
@@ -66,7 +66,7 @@ func Restart(t testing.TB, s *neo4jdeploy.Server) *neo4jdeploy.Server {
 }
 
 // Wipe deletes all nodes and relationships of a server without a password, for tests that
-// take turns with it. Its indexes stay, and the plans that it has made.
+// use it one after the other. Its indexes and query plans stay.
 func Wipe(t testing.TB, s *neo4jdeploy.Server) {
 	t.Helper()
 	driver, err := neo4j.NewDriverWithContext(s.URI(), neo4j.NoAuth())
@@ -81,7 +81,8 @@ func Wipe(t testing.TB, s *neo4jdeploy.Server) {
 
 var warn sync.Once
 
-// setting is the value of an environment variable; without one the test ends here.
+// setting returns the value of an environment variable. If it is unset, the test is skipped
+// or fails.
 func setting(t testing.TB, name, lack string) string {
 	t.Helper()
 	if value := os.Getenv(name); value != "" {

@@ -20,7 +20,7 @@ import (
 	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 )
 
-// TLS makes an authority and a certificate by it for 127.0.0.1, both for an hour:
+// TLS makes a certificate authority and its certificate for 127.0.0.1, both valid for an hour:
 //
 //	files := neo4jtest.TLS(t)
 //	neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.TLS = &files })

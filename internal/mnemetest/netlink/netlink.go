@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Link stands between a client and a server and can spoil what it carries. It is safe
-// for concurrent use.
+// Link forwards data between a client and a server and can disturb it. It is safe for
+// concurrent use.
 type Link struct {
 	address string
 	server  string
@@ -40,10 +40,10 @@ func New(server string) (*Link, error) {
 	return l, nil
 }
 
-// Address is where clients connect, "127.0.0.1:40123". It never changes.
+// Address returns the address for clients, "127.0.0.1:40123". It never changes.
 func (l *Link) Address() string { return l.address }
 
-// Close ends all connections and takes no more.
+// Close ends all connections and accepts no more.
 func (l *Link) Close() {
 	l.stopListening()
 	l.Heal()
@@ -51,22 +51,21 @@ func (l *Link) Close() {
 	l.ended.Wait()
 }
 
-// Heal makes it a good link again; connections that are there stay. What
-// [Link.Refuse] did stays done.
+// Heal removes delays, limits and black holes; existing connections stay. It does not undo
+// [Link.Refuse].
 func (l *Link) Heal() {
 	l.Delay(0)
 	l.Rate(0)
 	l.gateOpen(true)
 }
 
-// Delay holds up what goes through, each way; 0 for no delay.
+// Delay delays data in each direction; 0 for no delay.
 func (l *Link) Delay(d time.Duration) { l.delay.Store(int64(d)) }
 
-// Rate lets so many bytes a second through, each way; 0 for no limit.
+// Rate limits the bytes per second in each direction; 0 for no limit.
 func (l *Link) Rate(bytes int64) { l.rate.Store(bytes) }
 
-// BlackHole lets nothing through any more, in either direction, and holds what it is
-// given until [Link.Heal].
+// BlackHole lets nothing through in either direction, and holds the data until [Link.Heal].
 func (l *Link) BlackHole() { l.gateOpen(false) }
 
 // Refuse ends all connections and refuses new ones until [Link.Listen].
@@ -75,8 +74,8 @@ func (l *Link) Refuse() {
 	l.Reset()
 }
 
-// Listen takes connections again after [Link.Refuse], on the same port. The error is
-// that another program has it by now.
+// Listen accepts connections again after [Link.Refuse], on the same port. It fails if another
+// program has taken the port.
 func (l *Link) Listen() error {
 	l.listening.Lock()
 	defer l.listening.Unlock()
@@ -90,12 +89,12 @@ func (l *Link) Listen() error {
 	return err
 }
 
-// Reset ends all connections as a router does that has lost its table.
+// Reset ends all connections like a router that has lost its table.
 func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for conn := range l.conns {
-		_ = conn.SetLinger(0) // RST, and what is on its way is lost
+		_ = conn.SetLinger(0) // RST: data in flight is lost
 		_ = conn.Close()
 	}
 }
@@ -162,7 +161,7 @@ func (l *Link) carry(client *net.TCPConn) {
 	both.Wait()
 }
 
-// keep knows a connection until the function that it returns closes it.
+// keep registers a connection; the returned function closes and removes it.
 func (l *Link) keep(conn *net.TCPConn) (closeIt func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,14 +174,14 @@ func (l *Link) keep(conn *net.TCPConn) (closeIt func()) {
 	}
 }
 
-// piece is what was read at once, and when.
+// piece is the data of one read, and its time.
 type piece struct {
 	data []byte
 	at   time.Time
 }
 
-// pump carries one direction. A delay is one of each piece, not of all behind it: while
-// the first is on its way others are read.
+// pump carries one direction. It delays each piece by itself: while one is delayed, pump
+// reads the next ones.
 func (l *Link) pump(from io.Reader, to io.Writer) {
 	pieces := make(chan piece, 256)
 	stop := make(chan struct{})

@@ -1,6 +1,6 @@
-// Package programs builds the programs that tests run as processes of their own. They are
-// built for the tests of all packages in one place, where what is up to date stays: most
-// of the time of a build is that of the linker.
+// Package programs builds the programs that tests run as separate processes. The tests of
+// all packages share one folder, and a program that is up to date is not linked again,
+// because linking takes most of the build time.
 package programs
 
 import (

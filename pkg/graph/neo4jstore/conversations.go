@@ -224,30 +224,62 @@ func listBy(order string) string {
 // listChunk is how many conversations are read at once.
 const listChunk = 200
 
+// listAttempts bounds how often a list is read again that may have missed a conversation.
+const listAttempts = 5
+
+var countCreated = `CALL () { MATCH (c:Conversation) USING INDEX SEEK c:Conversation(listed, first_seq) WHERE c.listed = $tenant AND c.first_seq <= $last RETURN c LIMIT $limit }
+	RETURN count(c)`
+
 // Conversations implements graph.Reader.
+//
+// The index by activity moves a conversation with each commit, and Neo4j shows a move as a
+// removal and an insertion: a scan that passes in between misses the conversation. A complete
+// list is therefore compared with the index by creation, whose entries never move, and read
+// again if it is short. A list that is cut off by its limit can't be compared: it may miss a
+// conversation that changes at that moment, and shows it on the next read.
 func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.ConversationQuery) (page graph.Page[graph.Conversation], err error) {
+	for range listAttempts {
+		var examined int
+		page, examined, err = g.list(ctx, tenant, q)
+		if err != nil || page.Next != 0 || q.Created || q.Before != 0 {
+			return page, err
+		}
+		rows, err := g.read(ctx, countCreated, map[string]any{"tenant": g.tenantKey(tenant), "last": before(0), "limit": examined + 1})
+		if err != nil {
+			return page, err
+		}
+		v := valuesOf(rows[0])
+		if n := v.int(); v.err != nil || n <= examined {
+			return page, v.err
+		}
+	}
+	return page, nil
+}
+
+// list reads one page and returns how many conversations it looked at.
+func (g *Graph) list(ctx context.Context, tenant string, q graph.ConversationQuery) (page graph.Page[graph.Conversation], examined int, err error) {
 	query, last := selectByActivity, before(q.Before)
 	if q.Created {
 		query = selectByCreation
 	}
-	for examined, bytes := 0, 0; ; {
+	for bytes := 0; ; {
 		n := min(listChunk, graph.MaxExamined-examined+1)
 		if examined == 0 && q.Status == "" && len(q.Tags) == 0 { // most lists are one page without a filter
 			n = min(n, limit(q.Limit)+1)
 		}
 		rows, err := g.Read(ctx, query, map[string]any{"tenant": g.tenantKey(tenant), "last": last, "limit": n})
 		if err != nil {
-			return page, err
+			return page, examined, err
 		}
 		for _, row := range rows {
 			if examined == graph.MaxExamined || len(page.Rows) == limit(q.Limit) || bytes > graph.MaxPageBytes {
 				page.Next = uint64(last) + 1
-				return page, nil
+				return page, examined, nil
 			}
 			v := valuesOf(row[0])
 			c := scanConversation(v)
 			if v.err != nil {
-				return page, v.err
+				return page, examined, v.err
 			}
 			examined, last = examined+1, number(q.Position(&c))-1
 			if q.Matches(&c) {
@@ -255,7 +287,7 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 			}
 		}
 		if len(rows) < n {
-			return page, nil
+			return page, examined, nil
 		}
 	}
 }

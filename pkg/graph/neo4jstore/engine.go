@@ -50,7 +50,7 @@ const (
 		k.fingerprint = $fingerprint, k.applied = $applied, k.duplicates = $duplicates, k.halted = $halted`
 	// Readers may see everything up to this commit.
 	settle = "MERGE (s:$EngineSettled {key: $key}) SET s.seq = $seq"
-	// The same after a batch, unless a later batch was faster. The first SET takes the lock.
+	// Like settle, for a batch: a later batch may have settled first. The first SET takes the lock.
 	settleAfter = "MATCH (s:$EngineSettled {key: $key}) SET s.seq = s.seq WITH s WHERE s.seq < $seq SET s.seq = $seq"
 
 	// Repairs are counted in the transaction that makes them and shown after its commit: a reader

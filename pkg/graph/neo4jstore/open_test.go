@@ -31,7 +31,7 @@ func TestServerErrorsAreClassified(t *testing.T) {
 	for name, c := range map[string]struct{ err, want error }{
 		"constraint":         {server(constraintViolated, "already exists"), projection.ErrRejected},
 		"value too large":    {server("Neo.DatabaseError.Statement.ExecutionFailed", "Property value is too large to index"), projection.ErrRejected},
-		"type":               {server("Neo.ClientError.Statement.TypeError", "a map is no property"), projection.ErrRejected},
+		"type":               {server("Neo.ClientError.Statement.TypeError", "a map is not a property"), projection.ErrRejected},
 		"argument":           {server("Neo.ClientError.Statement.ArgumentError", "bad"), projection.ErrRejected},
 		"transaction memory": {server("Neo.TransientError.General.TransactionOutOfMemoryError", "too much"), projection.ErrTooLarge},
 		"memory":             {server("Neo.TransientError.General.MemoryPoolOutOfMemoryError", "too much"), projection.ErrTooLarge},

@@ -71,7 +71,7 @@ func (d *db) again(ctx context.Context, mode neo4j.AccessMode, timeout time.Dura
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil: // the caller gave up, so this is no failure of the server
+		case ctx.Err() != nil: // the caller gave up, so the server did not fail
 			return fmt.Errorf("Neo4j: %w", ctx.Err())
 		case died(err) && dead < d.PoolSize: // every connection in the pool may have died
 			dead++

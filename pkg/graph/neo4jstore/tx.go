@@ -117,7 +117,7 @@ func (s *store) transact(ctx context.Context, partition int, fn func(*Tx) error)
 		return classify(err)
 	}
 	if err := s.finish(ctx, t); err != nil {
-		// The batch is stored, so this is not its failure; the next owner does the rest.
+		// The batch is stored, so its events are not at fault; the next owner does the rest.
 		return fmt.Errorf("%w after a commit: %v", projection.ErrUnavailable, err)
 	}
 	return nil

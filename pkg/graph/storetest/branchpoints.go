@@ -21,7 +21,7 @@ func branchPointCases(w branchShop) []namedCase {
 	alone := []string{"x1 t1.0 n1"}
 	branched := []string{"m1 t1.0 n1 from p", "m2 t1.1 n2 from p", "x1 t2.1 n3"}
 	return []namedCase{
-		{"a branch sees its parent up to and with the message, and goes on from there", func(t *testing.T) {
+		{"a branch sees its parent up to and including the message, and continues from there", func(t *testing.T) {
 			h := NewHistory()
 			parent(h)
 			h.Add("x", from("p", "m2"))

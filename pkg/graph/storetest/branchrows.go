@@ -26,7 +26,7 @@ func branchRowCases(w branchShop) []namedCase {
 			var seqs []uint64
 			for _, bag := range must(reader.Bags(b.ctx, id("x"), graph.BagQuery{}))(t) {
 				seqs = append(seqs, bag.Seq)
-				require.Equal(t, len(seqs), bag.N, "numbers go on from the ancestors'")
+				require.Equal(t, len(seqs), bag.N, "numbers continue after the ancestors' numbers")
 			}
 			require.Equal(t, []uint64{1, 2, 5}, seqs)
 			list := must(reader.MessagesAt(b.ctx, id("x"), []uint64{1, 4, 5}))(t)

@@ -35,7 +35,7 @@ func conversationCases(w graphShop) []namedCase {
 				require.Empty(t, titles(b, "nobody", graph.ConversationQuery{}))
 			})
 		}},
-		{"a list of conversations goes on from its last row", func(t *testing.T) {
+		{"a list of conversations continues after its last row", func(t *testing.T) {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			for c := range 120 {
@@ -103,7 +103,7 @@ func conversationCases(w graphShop) []namedCase {
 					b.apply(h.Messages)
 				}
 				if !created {
-					require.Zero(t, seen["5"], "it moved to the top, where the list begins anew")
+					require.Zero(t, seen["5"], "it moved to the top, which the next pass over the list shows")
 					seen["5"]++
 				}
 				require.Len(t, seen, 40)
@@ -162,7 +162,7 @@ func conversationCases(w graphShop) []namedCase {
 			require.Equal(t, []string{"noon"}, sorted(graph.ConversationQuery{UpdatedAt: graph.TimeRange{After: noon.Add(time.Minute)}}))
 			require.Equal(t, []string{"before", "hundredth", "none", "noon", "tenth"}, sorted(graph.ConversationQuery{}))
 		}},
-		{"a page of conversations that say much of themselves ends early and goes on", func(t *testing.T) {
+		{"a page of conversations with long descriptions ends early and continues on the next page", func(t *testing.T) {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			title := strings.Repeat("x", graph.MaxBodyBytes+1)
@@ -177,7 +177,7 @@ func conversationCases(w graphShop) []namedCase {
 			require.Zero(t, rest.Next)
 			require.Len(t, append(first.Rows, rest.Rows...), n)
 		}},
-		{"a filter of conversations that lets little through ends a page early and goes on", func(t *testing.T) {
+		{"a filter that few conversations pass ends a page early and continues on the next page", func(t *testing.T) {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			h.Add("wanted", &events.ConversationStarted{Agent: "rare"})

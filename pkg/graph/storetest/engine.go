@@ -212,7 +212,7 @@ func engineCases[U projection.Unit, S Store[U]](w workshop[U, S], d Data) []name
 			require.EqualValues(t, 29, b.cp.Applied)
 			require.Zero(t, b.cp.Duplicates)
 		}},
-		{"a message that is no event is listed with the reason", func(t *testing.T) {
+		{"a message that is not an event is listed with the reason", func(t *testing.T) {
 			b := w.bench(t)
 			h := NewHistory()
 			h.Add("c", d.Nth(1))

@@ -64,7 +64,7 @@ func filesCases(w filesShop) []namedCase {
 			3: {"write /a (Write, turn 1, seq 3, 1x)", "read /a (Read, turn 1, seq 2, 1x)"},
 			6: {"read /a (Read, turn 2, seq 6, 2x)", "read /b (Read, turn 2, seq 5, 1x)", "write /a (Write, turn 1, seq 3, 1x)"},
 		}),
-		told("a failed call is no access, and what it had hidden comes back", func(h *History) {
+		told("a failed call is not an access, and the access that it had hidden comes back", func(h *History) {
 			h.Add("c", read("k1", "/a"))
 			h.Add("c", read("k2", "/a"))
 			h.Add("c", result("k2", "no such file", false))
@@ -242,7 +242,7 @@ func filesCases(w filesShop) []namedCase {
 			b.apply(h.Messages)
 			seq, repairs, err := b.store.LastSeq(b.ctx, id("c"))
 			require.NoError(t, err)
-			require.Equal(t, []uint64{want[len(want)-1], 1}, []uint64{seq, repairs}, "and was made anew once")
+			require.Equal(t, []uint64{want[len(want)-1], 1}, []uint64{seq, repairs}, "and was rebuilt once")
 		}},
 		{"odd paths come back as they are", func(t *testing.T) {
 			odd := []string{"/a b", "/😀", "/é/\u2028", `/"q"`, "/'", "/%", "/*", "/A", "/a"}

@@ -150,7 +150,7 @@ func graphCases(w graphShop) []namedCase {
 				require.Equal(t, odd[1], b.conversation("c").Title)
 			})
 		}},
-		{"what is said beside the texts is kept up to a size", func(t *testing.T) {
+		{"data besides the texts is kept up to a size limit", func(t *testing.T) {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			long := strings.Repeat("x", graph.MaxBodyBytes+1)

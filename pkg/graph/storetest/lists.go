@@ -61,7 +61,7 @@ func listCases(w graphShop) []namedCase {
 			require.Empty(t, part(graph.TranscriptQuery{From: 5, Before: 5}))
 			require.Empty(t, part(graph.TranscriptQuery{From: graph.Latest}))
 		}},
-		{"calls alone are read without what lies between", func(t *testing.T) {
+		{"calls alone are read without the rows between them", func(t *testing.T) {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			realistic(h, "c", 5)

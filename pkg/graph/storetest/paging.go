@@ -232,7 +232,7 @@ func pagingCases(w graphShop) []namedCase {
 				}), many/2)
 			})
 		}},
-		{"a page of long texts ends early and goes on", func(t *testing.T) {
+		{"a page of long texts ends early and continues on the next page", func(t *testing.T) {
 			b := graphBench{w.bench(t)}
 			h := NewHistory()
 			long := strings.Repeat("x", graph.MaxBodyBytes)

@@ -190,7 +190,7 @@ func seesMessages(ctx context.Context, r graph.Reader, last *uint64) error {
 		}
 		for i, m := range list {
 			if m.N != first.N-i*step {
-				return fmt.Errorf("message %d follows %d, %d behind the newest", m.N, first.N, i)
+				return fmt.Errorf("message %d follows %d, %d after the newest", m.N, first.N, i)
 			}
 		}
 		if last := list[len(list)-1].N; len(list) < 30 && last != 1 {
@@ -213,7 +213,7 @@ func seesMessages(ctx context.Context, r graph.Reader, last *uint64) error {
 // ofTurn checks the position of a row in its turn.
 func ofTurn(what string, seq uint64, row uint64) error {
 	if (seq-row)%rowsOfTurn != 0 {
-		return fmt.Errorf("%s: sequence %d is no end of a turn", what, seq)
+		return fmt.Errorf("%s: sequence %d is not the end of a turn", what, seq)
 	}
 	return nil
 }

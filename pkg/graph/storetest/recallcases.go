@@ -22,7 +22,7 @@ func recallCases(w graphShop) []namedCase {
 		h.Add("c", message("b", "assistant", strings.Repeat("A long answer about pkg/parser.go.\n", 100))) // 3
 		h.Add("c", message("e", "assistant", " \n"))
 		h.Add("c", read("k", "/a"))
-		h.Add("c", result("k", "results are no messages", true))
+		h.Add("c", result("k", "results are not messages", true))
 		h.Add("c", message("f", "user", "Thanks.")) // 7
 		return h
 	}

@@ -113,7 +113,7 @@ func summariesCases(w summariesShop) []namedCase {
 				require.Equal(t, []string{
 					"44 invalid: begins at sequence 25 and leaves a gap: the next range of level 1 begins at 21",
 					"46 invalid: begins at sequence 30, but level 1 is covered up to 30: the next range begins at 31",
-					"48 invalid: is of level 4, but there is no summary of level 3",
+					"48 invalid: has level 4, but there is no summary of level 3",
 					"49 invalid: the conversation has no events before it",
 				}, reasons)
 			})

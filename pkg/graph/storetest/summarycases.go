@@ -189,7 +189,7 @@ func summaryCases(w graphShop) []namedCase {
 				"overlap":                    {written("x", 1, 11, 13), "begins at sequence 11, but level 1 is covered up to 11"},
 				"gap":                        {written("x", 1, 13, 14), "leaves a gap: the next range of level 1 begins at 12"},
 				"beyond the end":             {written("x", 1, 12, 17), "ends at sequence 17, but the conversation ends at 16"},
-				"unknown level":              {written("x", 5, 1, 8, "t1"), "is of level 5, but there is no summary of level 4"},
+				"unknown level":              {written("x", 5, 1, 8, "t1"), "has level 5, but there is no summary of level 4"},
 				"unknown child":              {written("x", 2, 9, 11, "nobody"), `has the child "nobody", which the conversation does not have`},
 				"child of another level":     {written("x", 2, 9, 11, "p2"), `has the child "p2" of level 2`},
 				"child that is consolidated": {written("x", 2, 9, 11, "s4"), `has the child "s4", which begins at sequence 7`},

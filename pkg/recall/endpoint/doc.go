@@ -5,7 +5,7 @@
 // in a row a breaker rejects calls for half a minute, then lets one through as a test.
 //
 //	error                    meaning                                               what to do
-//	projection.ErrRejected   the model takes others but not this text              go on without its vector
+//	projection.ErrRejected   the model takes others but not this text              continue without its vector
 //	any other                the endpoint does not answer, or not as it should:    try again later
 //	                         the text says which, and what to check
 package endpoint

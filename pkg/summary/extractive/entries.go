@@ -19,9 +19,9 @@ const (
 const (
 	request    = 2.0 // the user's own words, among an agent's
 	concluding = 1.5 // the last message of a turn
-	leading    = 1.3 // first sentence of a turn's last message, which tells the outcome
+	leading    = 1.3 // first sentence of a turn's last message, which states the outcome
 	question   = 0.5
-	announcing = 0.1 // says what comes next, which Actions shows anyway
+	announcing = 0.1 // announces the next step; the section Actions shows it anyway
 	opening    = 0.1 // ends with a colon; the text it introduces is not quoted
 	consent    = 0.1 // "yes please" and "Perfect!" mean nothing without the question
 )

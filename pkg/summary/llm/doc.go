@@ -23,7 +23,7 @@
 //	                                          model or URL is wrong. Opens the breaker
 //	                          breaker_open    not asked, five calls have failed or one         waits until NotBefore
 //	                                          was denied
-//	                          canceled        the context has ended                            stops, or goes on without a model
+//	                          canceled        the context has ended                            stops, or continues without a model
 //	  and ErrCapped           capped          no more calls or money for this hour             waits until NotBefore or its deadline, then extractive
 //	summary.ErrUnusable       context_length  longer than the model takes, even a quarter      extractive at once, with the reason
 //	                          cut_off         the answer ends at Profile.MaxTokens             the same

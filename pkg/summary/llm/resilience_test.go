@@ -239,7 +239,7 @@ func await(t *testing.T, done <-chan wrote) wrote {
 	case got := <-done:
 		return got
 	case <-time.After(patience):
-		t.Fatal("it goes on")
+		t.Fatal("it does not stop")
 		return wrote{}
 	}
 }
