@@ -244,7 +244,7 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 		if err != nil || page.Next != 0 || q.Created || q.Before != 0 {
 			return page, err
 		}
-		rows, err := g.read(ctx, countCreated, map[string]any{"tenant": g.tenantKey(tenant), "last": before(0), "limit": examined + 1})
+		rows, err := g.Read(ctx, countCreated, map[string]any{"tenant": g.tenantKey(tenant), "last": before(0), "limit": examined + 1})
 		if err != nil {
 			return page, err
 		}
