@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/internal/indexes"
 	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
@@ -62,7 +62,7 @@ func writeContexts(ctx context.Context, docs string) (err error) {
 	); err != nil {
 		return err
 	}
-	source := window.Source{Graph: g, Files: f, Recall: indexes.New(1<<20, indexes.BuiltIn{}).Of(indexes.Source{Messages: g})}
+	source := window.Source{Graph: g, Files: f, Recall: view.NewCache(1<<20, view.BuiltIn{}).Of(view.Source{Messages: g})}
 	for _, e := range exampleContexts {
 		e.request.Conversation = events.ConversationID{Tenant: "default", ID: "scout"}
 		c, err := window.Build(ctx, source, e.request)

@@ -134,10 +134,10 @@ func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 
 	models := service.NewModels(data, service.NewStores(data, settings.Models{Store: "sqlite"}))
 	defer func() { require.NoError(t, models.Close()) }()
-	graphs, err := models.Graph()
+	graphs, err := models.Graph(t.Context())
 	require.NoError(t, err)
 	defer graphs.Release()
-	states, err := models.Summaries()
+	states, err := models.Summaries(t.Context())
 	require.NoError(t, err)
 	defer states.Release()
 	c := events.ConversationID{Tenant: "default", ID: "c"}

@@ -50,17 +50,17 @@ func (e *examination) data(ctx context.Context) {
 	}
 	models := service.NewModels(e.Data, e.stores())
 	defer func() { _ = models.Close() }()
-	graph, err := models.Graph()
+	graph, err := models.Graph(ctx)
 	if err == nil {
 		defer graph.Release()
 	}
 	e.model(ctx, "graph", graph.Model, err)
-	files, err := models.Files()
+	files, err := models.Files(ctx)
 	if err == nil {
 		defer files.Release()
 	}
 	e.model(ctx, "files", files.Model, err)
-	summaries, err := models.Summaries()
+	summaries, err := models.Summaries(ctx)
 	if err == nil {
 		defer summaries.Release()
 	}

@@ -13,13 +13,13 @@ import (
 func (e *examination) neo4j(ctx context.Context) {
 	models := service.NewModels(e.Data, e.stores())
 	defer func() { _ = models.Close() }()
-	graph, err := models.Graph()
+	graph, err := models.Graph(ctx)
 	if err != nil {
 		e.add("neo4j", neo4jLevel(err), err.Error(), neo4jRemedy(err))
 		return
 	}
 	defer graph.Release()
-	files, err := models.Files()
+	files, err := models.Files(ctx)
 	if err != nil {
 		e.add("neo4j", neo4jLevel(err), err.Error(), neo4jRemedy(err))
 		return
@@ -28,7 +28,7 @@ func (e *examination) neo4j(ctx context.Context) {
 	e.add("neo4j", OK, e.Models.URI+" answers; schema and version are correct", "")
 	e.positions(ctx, "graph", graph.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
 	e.positions(ctx, "files", files.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
-	summaries, err := models.Summaries()
+	summaries, err := models.Summaries(ctx)
 	switch {
 	case errors.Is(err, service.ErrNotThere):
 		e.add("read model summaries", OK, "missing: "+readmodel.Find("summaries").Absent, "")

@@ -13,8 +13,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"mneme.dev/mneme/internal/indexes"
 	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -38,8 +38,8 @@ type Config struct {
 	// Condense returns how contexts of conversations with this profile show large tool
 	// results. Nil means extractive.
 	Condense func(profile string) string
-	// Indexes are the indexes with which contexts search the past; nil disables the search.
-	Indexes *indexes.Cache
+	// Cache has the indexes with which contexts search the past; nil disables the search.
+	Cache *view.Cache
 	// Stall is how long a client may neither send nor take anything before it is cut
 	// off; 0 means 30 s.
 	Stall time.Duration
@@ -53,7 +53,7 @@ type api struct {
 	Config
 	limits  *limits
 	edition string // see the function of this name
-	same    sameLogs
+	views   *view.Views
 }
 
 // TenantParam is part of every input until authentication tokens name the tenant.
@@ -71,6 +71,7 @@ func New(c Config) http.Handler {
 		c.Stall = defaultStall
 	}
 	a := &api{Config: c, limits: newLimits(), edition: edition(c)}
+	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting})
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("mneme", "1")
 	config.Info.Description = description
@@ -94,7 +95,7 @@ func New(c Config) http.Handler {
 	a.registerManage(h)
 	a.registerBranches(h)
 	a.registerContext(h)
-	if a.Indexes != nil {
+	if a.Cache != nil {
 		a.registerSearch(h)
 	}
 	a.registerExport(h)

@@ -48,7 +48,7 @@ func (a *api) branch(ctx context.Context, in *branchInput) (*writtenOutput, erro
 // the message, so that a repeated request makes the same event. All the parent's events
 // in the log must be applied, or an existing message could seem unknown.
 func (a *api) branchedAt(ctx context.Context, parent events.ConversationID, messageID string) (*events.ConversationStarted, error) {
-	g, m, err := a.pinnedGraph(ctx)
+	g, _, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,16 +56,17 @@ func (a *api) branchedAt(ctx context.Context, parent events.ConversationID, mess
 	if err != nil {
 		return nil, err
 	}
-	lineage, err := a.lineage(ctx, g, parent, WaitParams{AtLeast: last}, AsOfParam{}, m)
+	v, err := a.view(ctx, parent, WaitParams{AtLeast: last}, AsOfParam{})
 	if err != nil {
 		return nil, err
 	}
+	lineage := v.Lineage()
 	if len(lineage.Ancestors()) >= graph.MaxAncestors {
 		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("conversation %q already has %d ancestors, the maximum: a branch of it would not see all of them", parent.ID, graph.MaxAncestors),
 			&huma.ErrorDetail{Location: "path.id", Message: "has too many ancestors", Value: parent.ID})
 	}
 	ref := graph.Ref{ID: messageID}
-	found, err := lineage.Graph(g).MessagesByID(ctx, parent, []graph.Ref{ref}, graph.Latest)
+	found, err := v.Graph().MessagesByID(ctx, parent, []graph.Ref{ref}, graph.Latest)
 	if err != nil {
 		return nil, err
 	}

@@ -77,18 +77,16 @@ func (a *api) aboutCode(ctx context.Context, in *codeInput) (*codeOutput, error)
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	g, ofGraph, err := a.pinnedGraph(ctx)
+	g, ofGraph, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	f, ofFiles, err := a.pinnedFiles(ctx)
+	f, ofFiles, err := a.pins(ctx).Files(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	for _, m := range []model{ofGraph, ofFiles} {
-		if err := a.awaitAll(ctx, in.WaitAllParams, m); err != nil {
-			return nil, a.problem(err)
-		}
+	if err := a.awaitAll(ctx, in.WaitAllParams, ofGraph, ofFiles); err != nil {
+		return nil, a.problem(err)
 	}
 	if err := a.unchangedList(ctx, ofGraph, ofFiles); err != nil {
 		return nil, a.problem(err)

@@ -53,7 +53,7 @@ func (a *api) registerContext(h huma.API) {
 }
 
 func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, error) {
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy))
 	if err != nil {
 		return nil, a.problem(err)
 	}

@@ -142,7 +142,7 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, m, err := a.pinnedGraph(ctx)
+	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -168,14 +168,11 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 }
 
 func (a *api) show(ctx context.Context, in *showInput) (*showOutput, error) {
-	g, m, err := a.pinnedGraph(ctx)
+	v, err := a.view(ctx, in.id(), in.WaitParams, in.AsOfParam)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	lineage, err := a.lineage(ctx, g, in.id(), in.WaitParams, in.AsOfParam, m)
-	if err != nil {
-		return nil, a.problem(err)
-	}
+	lineage := v.Lineage()
 	out := &showOutput{Body: show(lineage.Own())}
 	if from := lineage.Inherited(); from != nil {
 		out.Body.Inherited = &Inherited{

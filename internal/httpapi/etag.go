@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +11,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/version"
-	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/internal/view"
 )
 
 // Values of Cache-Control. A client may keep an answer that has an ETag but must
@@ -75,54 +73,21 @@ func programVersion() string {
 	return "started " + time.Now().Format(time.RFC3339Nano)
 }
 
-// unchangedConversation is [api.unchanged] for answers about one conversation and what it
-// inherited. In the graph the conversation's own row serves as the position, because it
-// holds the sequence of its newest event. Inherited rows change only if an ancestor is
-// deleted or repaired, which changes its counts or the lineage.
-func (a *api) unchangedConversation(ctx context.Context, lineage *graph.Lineage, past AsOfParam, models []model) error {
-	own, inherited := lineage.Own(), lineage.Inherited()
-	shown, err := json.Marshal([]any{own, inherited})
+// unchangedView is [api.unchanged] for answers about one conversation and what it inherited.
+func (a *api) unchangedView(ctx context.Context, v *view.View) error {
+	positions, err := v.Positions(ctx)
 	if err != nil {
 		return err
-	}
-	positions := []string{string(shown), lineage.Descent()}
-	ids := []events.ConversationID{own.ID}
-	if inherited != nil {
-		ids = append(ids, lineage.Ancestors()...)
-	}
-	for _, m := range models {
-		positions = append(positions, strconv.Itoa(m.generation))
-		files, ok := m.store.(graph.FilesReader)
-		if !ok {
-			continue
-		}
-		for i, id := range ids {
-			last, repairs, err := files.LastSeq(ctx, id)
-			if err != nil {
-				return err
-			}
-			upTo := past.seq()
-			if i > 0 {
-				upTo = inherited.LastSeq
-			}
-			positions = append(positions, fmt.Sprintf("%d %d", min(last, upTo), repairs))
-		}
 	}
 	return a.unchanged(ctx, positions...)
 }
 
 // unchangedList is [api.unchanged] for answers about several conversations, which any
 // event can change.
-func (a *api) unchangedList(ctx context.Context, models ...model) error {
-	var positions []string
-	for _, m := range models {
-		cps, err := m.store.Checkpoints(ctx)
-		if err != nil {
-			return err
-		}
-		for _, cp := range cps {
-			positions = append(positions, fmt.Sprintf("%s %d %d %d %d", m.name, m.generation, cp.Partition, cp.Seq, cp.Repairs))
-		}
+func (a *api) unchangedList(ctx context.Context, models ...view.Model) error {
+	positions, err := view.ListPositions(ctx, models...)
+	if err != nil {
+		return err
 	}
 	return a.unchanged(ctx, positions...)
 }

@@ -67,7 +67,7 @@ func (a *api) event(ctx context.Context, in *eventInput) (*eventOutput, error) {
 // deleted reports whether a conversation has a tombstone, which holds all of the
 // conversation's keys with empty content.
 func (a *api) deleted(ctx context.Context, id events.ConversationID) (bool, error) {
-	g, _, err := a.pinnedGraph(ctx)
+	g, _, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -10,12 +10,14 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"mneme.dev/mneme/internal/view"
 )
 
 // exchange is a request with its answer; it carries the state that all routes share.
 type exchange struct {
 	huma   huma.Context
-	pins   pins
+	pins   *view.Pins
 	answer *response
 	worked []func() // called when the answer is rendered
 	ended  []func() // called when it is written
@@ -33,7 +35,7 @@ func (x *exchange) rendered() {
 // end releases what the request holds.
 func (x *exchange) end() {
 	x.rendered()
-	x.pins.release()
+	x.pins.Release()
 	for _, end := range x.ended {
 		end()
 	}
@@ -51,7 +53,7 @@ func exchangeOf(ctx context.Context) *exchange {
 func (a *api) exchange(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
-		x := &exchange{huma: ctx, answer: w.(*response)}
+		x := &exchange{huma: ctx, pins: a.views.Pin(), answer: w.(*response)}
 		ctx = huma.WithValue(ctx, exchangeKey{}, x)
 		defer x.end()
 		ctx.SetHeader("Cache-Control", cacheNothing)

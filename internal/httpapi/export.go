@@ -21,6 +21,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/transcript"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -56,11 +57,11 @@ func (a *api) registerExport(h huma.API) {
 // batches of 500 gets 4.4 s; single gets, 16 in parallel, 7.4 s). Writing the
 // events costs more than reading them.
 func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse, error) {
-	g, m, err := a.pinnedGraph(ctx)
+	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if _, err := a.appliedLineage(ctx, g, in.id(), in.WaitParams, AsOfParam{}, []model{m}); err != nil {
+	if _, err := a.pins(ctx).Open(ctx, in.id(), in.at(AsOfParam{})); err != nil {
 		return nil, a.problem(err)
 	}
 	upTo, partition, err := a.exportable(ctx, m, in.id())
@@ -91,12 +92,12 @@ func (a *api) export(ctx context.Context, in *exportInput) (*huma.StreamResponse
 
 // exportable returns the last sequence to export: the conversation's last event in the
 // log that the read model has judged. It answers 404 and 304.
-func (a *api) exportable(ctx context.Context, m model, id events.ConversationID) (upTo uint64, partition int, err error) {
+func (a *api) exportable(ctx context.Context, m view.Model, id events.ConversationID) (upTo uint64, partition int, err error) {
 	last, partition, err := a.Log.Last(ctx, id.Tenant, id.ID)
 	if err != nil {
 		return 0, 0, err
 	}
-	cps, err := m.store.Checkpoints(ctx)
+	cps, err := m.Store.Checkpoints(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -106,7 +107,7 @@ func (a *api) exportable(ctx context.Context, m model, id events.ConversationID)
 			upTo, repairs = min(last, cp.Seq), cp.Repairs
 		}
 	}
-	return upTo, partition, a.unchanged(ctx, fmt.Sprintf("%d %d %d", m.generation, upTo, repairs))
+	return upTo, partition, a.unchanged(ctx, fmt.Sprintf("%d %d %d", m.Generation, upTo, repairs))
 }
 
 // maxNameBytes bounds a file's name without its extension. File systems allow
@@ -167,7 +168,7 @@ func (e *exporter) run(log *eventlog.Log, upTo uint64) error {
 		return err
 	}
 	// Removing a generation deletes its positions first: while they exist, so do all rows they cover.
-	if all, err := applied(e.ctx, e.graph, e.partition, upTo); err != nil || !all {
+	if all, err := view.Applied(e.ctx, e.graph, e.partition, upTo); err != nil || !all {
 		return cmp.Or(err, errRemoved)
 	}
 	return e.out.Flush()

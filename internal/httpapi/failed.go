@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -76,17 +77,17 @@ func (a *api) registerFailed(h huma.API) {
 
 // failedModels returns the read models to ask: the named one, or all that exist. Summaries
 // and embeddings do not exist if no summarizer ever ran.
-func (a *api) failedModels(ctx context.Context, name string) ([]model, error) {
-	var list []model
-	for _, m := range a.models(ctx) {
-		if name != "" && name != m.name {
+func (a *api) failedModels(ctx context.Context, name string) ([]view.Model, error) {
+	var list []view.Model
+	for _, m := range a.pins(ctx).All(ctx) {
+		if name != "" && name != m.Name {
 			continue
 		}
-		if mayBeAbsent(m.name) && errors.Is(m.err, a.NotReady) {
+		if mayBeAbsent(m.Name) && errors.Is(m.Err, a.NotReady) {
 			continue
 		}
-		if m.err != nil {
-			return nil, a.problem(m.err)
+		if m.Err != nil {
+			return nil, a.problem(m.Err)
 		}
 		list = append(list, m)
 	}
@@ -104,7 +105,7 @@ func (a *api) failed(ctx context.Context, in *failedInput) (*failedOutput, error
 	out := &failedOutput{}
 	out.Body.Failed = []FailedEvent{}
 	for _, m := range models {
-		list, err := m.store.Failed(ctx, projection.FailedQuery{
+		list, err := m.Store.Failed(ctx, projection.FailedQuery{
 			Tenant: in.Tenant, Conversation: in.Conversation, Class: projection.Class(in.Class), After: in.After, Limit: in.Limit,
 		})
 		if err != nil {
@@ -169,8 +170,8 @@ func (a *api) whatFailed(ctx context.Context, d *FailedDetail) error {
 }
 
 // failedAt returns what a read model lists at a sequence: one failed event or none.
-func failedAt(ctx context.Context, m model, seq uint64) ([]projection.Failed, error) {
-	list, err := m.store.Failed(ctx, projection.FailedQuery{After: seq - 1, Limit: 1})
+func failedAt(ctx context.Context, m view.Model, seq uint64) ([]projection.Failed, error) {
+	list, err := m.Store.Failed(ctx, projection.FailedQuery{After: seq - 1, Limit: 1})
 	if err != nil || len(list) == 0 || list[0].Seq != seq {
 		return nil, err
 	}

@@ -52,19 +52,14 @@ func (a *api) registerFiles(h huma.API) {
 }
 
 func (a *api) files(ctx context.Context, in *filesInput) (*filesOutput, error) {
-	g, inGraph, err := a.pinnedGraph(ctx)
+	v, err := a.pins(ctx).OpenWithFiles(ctx, in.id(), in.at(in.AsOfParam))
+	if err == nil {
+		err = a.begin(ctx, v)
+	}
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	f, inFiles, err := a.pinnedFiles(ctx)
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	lineage, err := a.lineage(ctx, g, in.id(), in.WaitParams, in.AsOfParam, inGraph, inFiles)
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	list, err := in.read(ctx, lineage.Files(f), in.id())
+	list, err := in.read(ctx, v.Files(), in.id())
 	if err != nil {
 		return nil, a.problem(err)
 	}

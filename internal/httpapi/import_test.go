@@ -156,10 +156,10 @@ func TestAnAbortedUploadCanBeRepeated(t *testing.T) {
 // hashes returns the hashes of the conversations in both read models.
 func hashes(t *testing.T, models *service.Models) map[string]events.Digest {
 	t.Helper()
-	g, err := models.Graph()
+	g, err := models.Graph(t.Context())
 	require.NoError(t, err)
 	defer g.Release()
-	f, err := models.Files()
+	f, err := models.Files(t.Context())
 	require.NoError(t, err)
 	defer f.Release()
 	found := map[string]events.Digest{}

@@ -12,7 +12,6 @@ import (
 // How much is handled at once. Further requests wait, for at most maxQueued, and are then
 // answered with 503.
 const (
-	maxReads       = 16        // reads of one conversation: each may hold its whole context
 	maxTransfers   = 4         // exports and, separately, imports: each follows the log or publishes to it
 	maxBodyBytes   = 256 << 20 // request bodies in memory
 	maxSmallBytes  = 64 << 20  // in addition, for bodies of up to smallBody
@@ -28,14 +27,14 @@ const exportPatience = 2 * time.Second
 
 // limits bound the resources of all requests together.
 type limits struct {
-	reads, exports, imports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
+	exports, imports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
 
 	answers, exporting outgoing
 }
 
 func newLimits() *limits {
 	return &limits{
-		reads: semaphore.NewWeighted(maxReads), exports: semaphore.NewWeighted(maxTransfers),
+		exports: semaphore.NewWeighted(maxTransfers),
 		imports: semaphore.NewWeighted(maxTransfers),
 		bodies:  semaphore.NewWeighted(maxBodyBytes), beyond: semaphore.NewWeighted(1), smallBodies: semaphore.NewWeighted(maxSmallBytes),
 		verifying: semaphore.NewWeighted(maxVerifying),
@@ -73,17 +72,6 @@ func admit(ctx context.Context, room *semaphore.Weighted, n int64) error {
 	}
 	x := exchangeOf(ctx)
 	x.ended = append(x.ended, func() { room.Release(n) })
-	return nil
-}
-
-// admitRead waits for one of the places for reads. The request holds it only until its
-// answer is rendered, so a slow client does not block other reads.
-func (a *api) admitRead(ctx context.Context) error {
-	if err := acquire(ctx, a.limits.reads, 1); err != nil {
-		return err
-	}
-	x := exchangeOf(ctx)
-	x.worked = append(x.worked, func() { a.limits.reads.Release(1) })
 	return nil
 }
 

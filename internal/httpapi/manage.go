@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -216,7 +217,7 @@ type write struct {
 }
 
 func (a *api) newWrite(ctx context.Context, id events.ConversationID, key string, payload events.Payload) (*write, error) {
-	g, _, err := a.pinnedGraph(ctx)
+	g, _, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +288,7 @@ func (w *write) mustExist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := applied(ctx, w.graph, partition, last)
+	done, err := view.Applied(ctx, w.graph, partition, last)
 	if err != nil || !done {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 )
 
@@ -264,10 +266,10 @@ type held struct {
 	asked, letGo chan struct{}
 }
 
-func (h held) Graph() (httpapi.Pinned[graph.Reader], error) {
+func (h held) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
 	h.asked <- struct{}{}
 	<-h.letGo
-	return h.Models.Graph()
+	return h.Models.Graph(ctx)
 }
 
 func TestHandlingMayTakeLongerThanTheBodyTimeout(t *testing.T) {
@@ -293,7 +295,7 @@ func TestHeadersHaveALimit(t *testing.T) {
 // breaking is a source of read models that panics.
 type breaking struct{ httpapi.Models }
 
-func (breaking) Graph() (httpapi.Pinned[graph.Reader], error) { panic("out of order") }
+func (breaking) Graph(context.Context) (view.Pinned[graph.Reader], error) { panic("out of order") }
 
 func TestAPanicIsLoggedAndAnswers500(t *testing.T) {
 	f := setupFront(t, func(c *httpapi.Config) { c.Models = breaking{c.Models} })

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -23,7 +24,16 @@ import (
 func (a *api) problem(err error) error {
 	var invalid *events.Invalid
 	var request *window.InvalidError
+	var beyond *view.BeyondError
+	var behind *view.BehindError
+	var other *view.OtherLogError
 	switch {
+	case errors.As(err, &beyond):
+		return huma.Error422UnprocessableEntity(beyond.Error(), &huma.ErrorDetail{Location: "query." + beyond.Name, Message: "beyond the end of the log", Value: beyond.Seq})
+	case errors.As(err, &behind):
+		return huma.NewError(http.StatusGatewayTimeout, behind.Error())
+	case errors.As(err, &other), errors.Is(err, view.ErrBusy):
+		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(err.Error()), later())
 	case errors.As(err, &invalid):
 		return invalidEvent(invalid, "body")
 	case errors.As(err, &request):

@@ -205,7 +205,7 @@ func (a *api) lookup(ctx context.Context, in *lookupInput) (*lookupOutput, error
 
 // holders returns what the read model knows under each identity, in order.
 func (a *api) holders(ctx context.Context, tenant string, asked []lookup) ([]known, error) {
-	g, err := a.Models.Graph() // not pinned for the request: an import can take hours
+	g, err := a.Models.Graph(ctx) // not pinned for the request: an import can take hours
 	if err != nil {
 		return nil, err
 	}

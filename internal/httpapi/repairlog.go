@@ -58,7 +58,7 @@ func (a *api) repairLog(ctx context.Context, in *repairLogInput) (*repairLogOutp
 	if err := admit(ctx, a.limits.verifying, 1); err != nil {
 		return nil, a.problem(err)
 	}
-	g, _, err := a.pinnedGraph(ctx)
+	g, _, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}

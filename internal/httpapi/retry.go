@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -49,7 +50,7 @@ type RetriedConversation struct {
 
 // target is a conversation to repair in one read model.
 type target struct {
-	model
+	view.Model
 	id  events.ConversationID // empty if the event names none
 	seq uint64                // sequence of the failed event
 }
@@ -81,7 +82,7 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 }
 
 // targets returns the conversations to repair. Its error is a problem document.
-func (a *api) targets(ctx context.Context, r *RetryRequest, models []model, out *Retry) ([]target, error) {
+func (a *api) targets(ctx context.Context, r *RetryRequest, models []view.Model, out *Retry) ([]target, error) {
 	var list []target
 	for _, m := range models {
 		var rows []projection.Failed
@@ -90,9 +91,9 @@ func (a *api) targets(ctx context.Context, r *RetryRequest, models []model, out 
 		case r.Seq > 0:
 			rows, err = failedAt(ctx, m, r.Seq)
 		case r.Conversation != "":
-			rows, err = m.store.Failed(ctx, projection.FailedQuery{Tenant: r.Tenant, Conversation: r.Conversation, Class: projection.Class(r.Class), Limit: 1})
+			rows, err = m.Store.Failed(ctx, projection.FailedQuery{Tenant: r.Tenant, Conversation: r.Conversation, Class: projection.Class(r.Class), Limit: 1})
 		default:
-			rows, err = m.store.Failed(ctx, projection.FailedQuery{Tenant: r.Tenant, Class: projection.Class(r.Class), After: r.After, Limit: r.Limit})
+			rows, err = m.Store.Failed(ctx, projection.FailedQuery{Tenant: r.Tenant, Class: projection.Class(r.Class), After: r.After, Limit: r.Limit})
 			if last := len(rows) - 1; len(rows) == r.Limit && (out.NextAfter == 0 || rows[last].Seq < out.NextAfter) {
 				out.NextAfter = rows[last].Seq
 			}
@@ -124,12 +125,12 @@ func (a *api) unique(ctx context.Context, r *RetryRequest, list []target, end ui
 	}
 	seen := map[name]bool{}
 	for _, t := range list {
-		if end > 0 && t.seq > end || seen[name{t.name, t.id}] {
+		if end > 0 && t.seq > end || seen[name{t.Name, t.id}] {
 			continue
 		}
 		if t.id.ID != "" {
-			seen[name{t.name, t.id}] = true
-			first, err := t.store.Failed(ctx, projection.FailedQuery{Tenant: t.id.Tenant, Conversation: t.id.ID, Class: projection.Class(r.Class), Limit: 1})
+			seen[name{t.Name, t.id}] = true
+			first, err := t.Store.Failed(ctx, projection.FailedQuery{Tenant: t.id.Tenant, Conversation: t.id.ID, Class: projection.Class(r.Class), Limit: 1})
 			if err != nil {
 				return nil, a.problem(err)
 			}
@@ -153,12 +154,12 @@ func (a *api) retryAll(ctx context.Context, targets []target, out *Retry) error 
 	tried := false
 	var first error
 	for _, t := range targets {
-		c := RetriedConversation{Projection: t.name, Tenant: t.id.Tenant, Conversation: t.id.ID, Retried: 1}
+		c := RetriedConversation{Projection: t.Name, Tenant: t.id.Tenant, Conversation: t.id.ID, Retried: 1}
 		if t.id.ID == "" {
 			c.Failed, c.Error = 1, fmt.Sprintf("the event at sequence %d names no conversation, so there is nothing to repair: publish a corrected event", t.seq)
 			tried = true
 		} else {
-			at := owner{t.name, a.Log.PartitionOf(t.id.Tenant, t.id.ID)}
+			at := owner{t.Name, a.Log.PartitionOf(t.id.Tenant, t.id.ID)}
 			err := away[at]
 			if err == nil {
 				err = a.retryOne(ctx, t, at.partition, &c)
@@ -168,7 +169,7 @@ func (a *api) retryAll(ctx context.Context, targets []target, out *Retry) error 
 			}
 			if tried = tried || err == nil; err != nil {
 				away[at] = err
-				c.Failed, c.Error = c.Retried, notTried(err, t.name)
+				c.Failed, c.Error = c.Retried, notTried(err, t.Name)
 				if first == nil {
 					first = huma.Error503ServiceUnavailable(c.Error)
 				}
@@ -187,7 +188,7 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 	const page = 1000
 	c.Retried = 0
 	for after := uint64(0); ; {
-		rows, err := t.store.Failed(ctx, projection.FailedQuery{Tenant: t.id.Tenant, Conversation: t.id.ID, After: after, Limit: page})
+		rows, err := t.Store.Failed(ctx, projection.FailedQuery{Tenant: t.id.Tenant, Conversation: t.id.ID, After: after, Limit: page})
 		if err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 		}
 		after = rows[page-1].Seq
 	}
-	applied, failed, err := projection.RequestRepair(ctx, a.Log.Conn(), a.buildOf(t.model), partition, t.id)
+	applied, failed, err := projection.RequestRepair(ctx, a.Log.Conn(), a.buildOf(t.Model), partition, t.id)
 	if err != nil {
 		return err
 	}

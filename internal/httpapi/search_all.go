@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/window"
 )
@@ -55,7 +56,7 @@ func (a *api) registerSearchAll(h huma.API) {
 }
 
 func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, error) {
-	g, m, err := a.pinnedGraph(ctx)
+	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -65,11 +66,11 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	if err := a.beginFind(ctx, in.WaitAllParams, m); err != nil {
 		return nil, a.problem(err)
 	}
-	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Indexes.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: in.Query, Fresh: in.AtLeast != 0})
+	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: in.Query, Fresh: in.AtLeast != 0})
 }
 
 func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, error) {
-	g, m, err := a.pinnedGraph(ctx)
+	g, m, err := a.pins(ctx).Graph(ctx)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -87,12 +88,12 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Indexes.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: about, Except: in.ID, Fresh: in.AtLeast != 0})
+	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: about, Except: in.ID, Fresh: in.AtLeast != 0})
 }
 
 // beginFind admits a search. Only a search with at_least gets an ETag: without it, at the
 // same positions, the answer may lack events that the store has applied but not yet indexed.
-func (a *api) beginFind(ctx context.Context, wait WaitAllParams, m model) error {
+func (a *api) beginFind(ctx context.Context, wait WaitAllParams, m view.Model) error {
 	if wait.AtLeast != 0 {
 		if err := a.unchangedList(ctx, m); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/version"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -96,7 +97,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		cluster.Add(a.Self())
 	}
 	out.Body.Processes = processes(&cluster)
-	for _, m := range a.models(ctx) {
+	for _, m := range a.pins(ctx).All(ctx) {
 		list, err := a.projectionStatus(ctx, m, &cluster, out.Body.ProcessesError == "")
 		if err != nil {
 			return nil, a.problem(err)
@@ -130,7 +131,7 @@ func (a *api) underWay(ctx context.Context) ([]Rebuild, error) {
 }
 
 // projectionStatus returns the status of a read model; known says whether all processes are known.
-func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection.Cluster, known bool) ([]ProjectionStatus, error) {
+func (a *api) projectionStatus(ctx context.Context, m view.Model, cluster *projection.Cluster, known bool) ([]ProjectionStatus, error) {
 	running := cluster.Statuses(a.buildOf(m))
 	if a.States != nil { // they say more than the checkpoints
 		for _, s := range a.States() {
@@ -139,20 +140,20 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 			}
 		}
 	}
-	if isUnreadable(m.err) {
-		return a.unreadable(m, running, m.err), nil
+	if isUnreadable(m.Err) {
+		return a.unreadable(m, running, m.Err), nil
 	}
-	if m.err != nil {
-		return []ProjectionStatus{{Name: m.name, Store: a.Store, Generation: m.generation, State: "absent", Error: m.err.Error()}}, nil
+	if m.Err != nil {
+		return []ProjectionStatus{{Name: m.Name, Store: a.Store, Generation: m.Generation, State: "absent", Error: m.Err.Error()}}, nil
 	}
-	progress, err := projection.Progress(ctx, a.buildOf(m), a.Log, m.store, running)
+	progress, err := projection.Progress(ctx, a.buildOf(m), a.Log, m.Store, running)
 	if isUnreadable(err) {
 		return a.unreadable(m, running, err), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	failed, err := m.store.CountFailed(ctx)
+	failed, err := m.Store.CountFailed(ctx)
 	if isUnreadable(err) {
 		return a.unreadable(m, running, err), nil
 	}
@@ -162,7 +163,7 @@ func (a *api) projectionStatus(ctx context.Context, m model, cluster *projection
 	list := make([]ProjectionStatus, len(progress))
 	for i, s := range progress {
 		list[i] = ProjectionStatus{
-			Name: m.name, Store: a.Store, Generation: m.generation, Partition: s.Partition, State: string(s.State),
+			Name: m.Name, Store: a.Store, Generation: m.Generation, Partition: s.Partition, State: string(s.State),
 			Checkpoint: s.Checkpoint.Seq, Lag: s.Lag, Applied: s.Checkpoint.Applied, Duplicates: s.Checkpoint.Duplicates, Error: s.Error,
 			Holder: cluster.Holder(a.buildOf(m), s.Partition), Epoch: s.Checkpoint.Epoch, Rate: s.Rate, Retries: s.Retries,
 		}
@@ -183,13 +184,13 @@ func isUnreadable(err error) bool {
 
 // unreadable returns the status of a read model whose server does not answer, or whose file
 // is damaged. If this process writes it, the status has what the process remembers.
-func (a *api) unreadable(m model, running []projection.Status, err error) (list []ProjectionStatus) {
-	status := ProjectionStatus{Name: m.name, Store: a.Store, Generation: m.generation, State: "unavailable", Error: err.Error()}
+func (a *api) unreadable(m view.Model, running []projection.Status, err error) (list []ProjectionStatus) {
+	status := ProjectionStatus{Name: m.Name, Store: a.Store, Generation: m.Generation, State: "unavailable", Error: err.Error()}
 	if errors.Is(err, projection.ErrDamaged) {
 		status.State = "damaged"
 	}
 	for _, r := range running {
-		if r.Projection == m.name {
+		if r.Projection == m.Name {
 			status.Partition, status.Checkpoint, status.Lag = r.Partition, r.Checkpoint.Seq, r.Lag
 			status.Applied, status.Duplicates = r.Checkpoint.Applied, r.Checkpoint.Duplicates
 			list = append(list, status)

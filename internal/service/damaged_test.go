@@ -22,7 +22,7 @@ func TestOtherProcessesNoticeAReplacedReadModel(t *testing.T) {
 	models := service.NewModels(data, service.NewStores(data, settings.Models{}))
 	defer func() { require.NoError(t, models.Close()) }()
 	serves := func() (generation int, seq uint64) {
-		g, err := models.Graph()
+		g, err := models.Graph(t.Context())
 		require.NoError(t, err)
 		defer g.Release()
 		list, err := g.Model.Checkpoints(t.Context())

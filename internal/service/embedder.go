@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"mneme.dev/mneme/internal/indexes"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall/endpoint"
@@ -48,11 +48,11 @@ type remote struct {
 	minCosine float64
 }
 
-// MinCosine implements indexes.Embedder.
+// MinCosine implements view.Embedder.
 func (r remote) MinCosine() float64 { return r.minCosine }
 
 // embedderOf returns the model that embeds the queries of searches, nil for none.
-func embedderOf(s settings.Embedding) (indexes.Embedder, error) {
+func embedderOf(s settings.Embedding) (view.Embedder, error) {
 	if c, ok := s.Endpoint(); ok {
 		model, err := endpoint.New(c, nil)
 		return remote{model, s.EmbeddingsMinCosine}, err
@@ -60,7 +60,7 @@ func embedderOf(s settings.Embedding) (indexes.Embedder, error) {
 	if s.Embeddings == "off" {
 		return nil, nil
 	}
-	return indexes.BuiltIn{}, nil
+	return view.BuiltIn{}, nil
 }
 
 // several are the workers of one program, in the order in which they were created.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
@@ -30,7 +30,7 @@ type Models struct {
 
 // source returns the volume of the generation that serves; the caller releases it.
 type source[S io.Closer] interface {
-	take() (*volume[S], error)
+	take(ctx context.Context) (*volume[S], error)
 	again()
 	close() error
 }
@@ -39,10 +39,10 @@ type source[S io.Closer] interface {
 func NewModels(data string, stores Stores) *Models {
 	return &Models{
 		data:       data,
-		graph:      &library[GraphStore]{name: "graph", stores: stores, open: stores.graphReader},
-		files:      &library[FilesStore]{name: "files", stores: stores, open: stores.filesReader},
-		summaries:  &library[SummariesStore]{name: "summaries", stores: stores, open: stores.summariesReader},
-		embeddings: &library[EmbeddingsStore]{name: "embeddings", stores: stores, open: stores.embeddingsReader},
+		graph:      newLibrary("graph", stores, stores.graphReader),
+		files:      newLibrary("files", stores, stores.filesReader),
+		summaries:  newLibrary("summaries", stores, stores.summariesReader),
+		embeddings: newLibrary("embeddings", stores, stores.embeddingsReader),
 	}
 }
 
@@ -55,39 +55,39 @@ func OwnModels(data string, g *Consumer[*graph.Unit, GraphStore], f *Consumer[*g
 }
 
 // Graph returns the read model "graph", or ErrNotThere. The caller releases it.
-func (m *Models) Graph() (httpapi.Pinned[graph.Reader], error) {
-	v, err := m.graph.take()
+func (m *Models) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
+	v, err := m.graph.take(ctx)
 	if err != nil {
-		return httpapi.Pinned[graph.Reader]{}, err
+		return view.Pinned[graph.Reader]{}, err
 	}
-	return httpapi.Pinned[graph.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+	return view.Pinned[graph.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
 // Files returns the read model "files", or ErrNotThere. The caller releases it.
-func (m *Models) Files() (httpapi.Pinned[graph.FilesReader], error) {
-	v, err := m.files.take()
+func (m *Models) Files(ctx context.Context) (view.Pinned[graph.FilesReader], error) {
+	v, err := m.files.take(ctx)
 	if err != nil {
-		return httpapi.Pinned[graph.FilesReader]{}, err
+		return view.Pinned[graph.FilesReader]{}, err
 	}
-	return httpapi.Pinned[graph.FilesReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+	return view.Pinned[graph.FilesReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
 // Summaries returns the read model "summaries", or ErrNotThere. The caller releases it.
-func (m *Models) Summaries() (httpapi.Pinned[summary.Reader], error) {
-	v, err := m.summaries.take()
+func (m *Models) Summaries(ctx context.Context) (view.Pinned[summary.Reader], error) {
+	v, err := m.summaries.take(ctx)
 	if err != nil {
-		return httpapi.Pinned[summary.Reader]{}, err
+		return view.Pinned[summary.Reader]{}, err
 	}
-	return httpapi.Pinned[summary.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+	return view.Pinned[summary.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
 // Embeddings returns the read model "embeddings", or ErrNotThere. The caller releases it.
-func (m *Models) Embeddings() (httpapi.Pinned[graph.EmbeddingsReader], error) {
-	v, err := m.embeddings.take()
+func (m *Models) Embeddings(ctx context.Context) (view.Pinned[graph.EmbeddingsReader], error) {
+	v, err := m.embeddings.take(ctx)
 	if err != nil {
-		return httpapi.Pinned[graph.EmbeddingsReader]{}, err
+		return view.Pinned[graph.EmbeddingsReader]{}, err
 	}
-	return httpapi.Pinned[graph.EmbeddingsReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+	return view.Pinned[graph.EmbeddingsReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
 }
 
 // Again makes the next use of each read model check which generation serves.
@@ -106,7 +106,7 @@ func (m *Models) Close() error {
 // written are the stores that this process writes.
 type written[S io.Closer] struct{ shelf *shelf[S] }
 
-func (w written[S]) take() (*volume[S], error) {
+func (w written[S]) take(context.Context) (*volume[S], error) {
 	if v := w.shelf.take(); v != nil {
 		return v, nil
 	}
@@ -122,14 +122,29 @@ type library[S io.Closer] struct {
 	name   string
 	stores Stores
 	open   func(ctx context.Context, generation int) (S, error)
+	shelf  shelf[S]
 
-	shelf shelf[S]
+	ctx context.Context // ends when the library closes
+	end context.CancelFunc
 
-	mu      sync.Mutex
-	looked  time.Time // when it last checked which generation serves
-	looking bool
-	failed  error // from the last attempt to reach the server
-	until   time.Time
+	mu     sync.Mutex
+	look   *look     // in progress; nil if none is
+	looked time.Time // when the last look ended with the model open
+	failed error     // from the last attempt to reach the server
+	until  time.Time // how long failed stays valid
+}
+
+// look is one attempt to open the generation that serves. Everybody who needs the model waits
+// for the same attempt, for as long as they like; it goes on without them.
+type look struct {
+	ended chan struct{}
+	err   error // valid once ended is closed
+}
+
+func newLibrary[S io.Closer](name string, stores Stores, open func(context.Context, int) (S, error)) *library[S] {
+	l := &library[S]{name: name, stores: stores, open: open}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	return l
 }
 
 // lookWithin is how long a server may take to say which generation serves if one is open
@@ -139,31 +154,33 @@ const lookWithin = 2 * time.Second
 // take opens the model if it is not open. While the server does not answer, callers share
 // one failed attempt, because each attempt lasts as long as the connection timeout. Once
 // the model is open, one caller at a time checks every lookEvery whether another
-// generation serves.
-func (l *library[S]) take() (*volume[S], error) {
+// generation serves; the others do not wait for it.
+func (l *library[S]) take(ctx context.Context) (*volume[S], error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shelf.isEmpty() {
-		if time.Now().Before(l.until) {
-			return nil, l.failed
-		}
-		err := l.look(context.Background())
-		if errors.Is(err, projection.ErrUnavailable) {
-			l.failed, l.until = err, time.Now().Add(retryEvery)
-		}
-		if err != nil {
-			return nil, err
-		}
-		l.looked = time.Now()
-	}
-	if !l.looking && time.Since(l.looked) > lookEvery {
-		l.looking = true
+	empty := l.shelf.isEmpty()
+	attempt := l.look
+	switch {
+	case l.ctx.Err() != nil:
 		l.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
-		_ = l.look(ctx) // keep using the open one; if its server is down, reads will say so
-		cancel()
-		l.mu.Lock()
-		l.looking, l.looked = false, time.Now()
+		return nil, errEnds
+	case empty && attempt == nil && time.Now().Before(l.until):
+		defer l.mu.Unlock()
+		return nil, l.failed
+	case attempt == nil && (empty || time.Since(l.looked) > lookEvery):
+		attempt = l.begin(empty)
+	case !empty:
+		attempt = nil // another caller's
+	}
+	l.mu.Unlock()
+	if attempt != nil {
+		select {
+		case <-attempt.ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if empty && attempt.err != nil {
+			return nil, attempt.err
+		} // else keep using the open one; if its server is down, reads will say so
 	}
 	if v := l.shelf.take(); v != nil {
 		return v, nil
@@ -171,11 +188,36 @@ func (l *library[S]) take() (*volume[S], error) {
 	return nil, errEnds
 }
 
+// begin starts to look for the generation that serves. The caller holds l.mu.
+func (l *library[S]) begin(empty bool) *look {
+	attempt := &look{ended: make(chan struct{})}
+	l.look = attempt
+	go func() {
+		ctx, cancel := l.ctx, context.CancelFunc(func() {})
+		if !empty {
+			ctx, cancel = context.WithTimeout(l.ctx, lookWithin)
+		}
+		err := l.openServing(ctx)
+		cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.look = nil; err == nil || !empty {
+			l.looked = time.Now()
+		}
+		if empty && errors.Is(err, projection.ErrUnavailable) {
+			l.failed, l.until = err, time.Now().Add(retryEvery)
+		}
+		attempt.err = err
+		close(attempt.ended)
+	}()
+	return attempt
+}
+
 // errEnds means that a read model is closed because the process is shutting down.
 var errEnds = errors.New("the process is shutting down")
 
-// look opens the generation that serves, unless it is already open.
-func (l *library[S]) look(ctx context.Context) error {
+// openServing opens the generation that serves, unless it is already open.
+func (l *library[S]) openServing(ctx context.Context) error {
 	builds, err := l.stores.Generations().Builds(ctx, l.name)
 	if err != nil {
 		return explain(err)
@@ -183,7 +225,7 @@ func (l *library[S]) look(ctx context.Context) error {
 	if l.shelf.has(builds.Serving) {
 		return nil
 	}
-	store, err := l.open(context.WithoutCancel(ctx), builds.Serving)
+	store, err := l.open(l.ctx, builds.Serving)
 	if err != nil {
 		return err
 	}
@@ -200,8 +242,13 @@ func (l *library[S]) again() {
 }
 
 func (l *library[S]) close() error {
+	l.end()
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	attempt := l.look
+	l.mu.Unlock()
+	if attempt != nil {
+		<-attempt.ended
+	}
 	var err error
 	if v := l.shelf.put(nil); v != nil {
 		v.leave()
@@ -237,7 +284,7 @@ func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(pr
 func verify[U projection.Unit, S writable[U], Scratch writable[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], from source[S], path string,
 	open func(context.Context, string) (Scratch, error), progress func(projection string, done, total uint64)) (projection.Verification, error) {
 	for round := 1; ; round++ {
-		v, err := from.take()
+		v, err := from.take(ctx)
 		if err != nil {
 			return projection.Verification{}, err
 		}
@@ -247,7 +294,7 @@ func verify[U projection.Unit, S writable[U], Scratch writable[U]](ctx context.C
 			return result, err
 		}
 		from.again()
-		now, e := from.take()
+		now, e := from.take(ctx)
 		if e != nil {
 			return result, errors.Join(err, e)
 		}

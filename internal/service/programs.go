@@ -231,7 +231,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Models: models, Rebuilds: rebuilds(control, stores, models, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense, Indexes: search,
+		Log: log, Models: models, Rebuilds: rebuilds(control, stores, models, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: ErrNotThere, Telemetry: tell, Condense: condense, Cache: search,
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
@@ -257,7 +257,7 @@ func rebuilds(control *rebuild.Control, stores Stores, models *Models, log *even
 			return err
 		}
 		suspect := state.Missing > 0
-		pinned, err := models.Graph()
+		pinned, err := models.Graph(ctx)
 		if err == nil {
 			defer pinned.Release()
 			suspect, err = salvage.Check(ctx, log, pinned.Model)

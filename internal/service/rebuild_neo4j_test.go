@@ -223,7 +223,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 	require.NoError(t, three.Ready(t.Context()))
 
 	models := service.NewModels(t.TempDir(), stores)
-	read, err := models.Graph()
+	read, err := models.Graph(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 3, read.Generation)
 	v, err := verifyGraph(t, c.log, read.Model)

@@ -120,7 +120,7 @@ func TestReadersDoNotNoticeARebuild(t *testing.T) {
 	elsewhere := service.NewModels(data, service.NewStores(data, settings.Models{})) // as in context-api
 	defer func() { require.NoError(t, elsewhere.Close()) }()
 	seen := func() int {
-		g, err := elsewhere.Graph()
+		g, err := elsewhere.Graph(t.Context())
 		require.NoError(t, err)
 		defer g.Release()
 		_, err = g.Model.Checkpoints(t.Context())
@@ -358,7 +358,7 @@ func TestAGenerationWithReadersIsKept(t *testing.T) {
 	i.applied(last)
 	elsewhere := service.NewModels(data, service.NewStores(data, settings.Models{}))
 	defer func() { require.NoError(t, elsewhere.Close()) }()
-	g, err := elsewhere.Graph()
+	g, err := elsewhere.Graph(t.Context())
 	require.NoError(t, err)
 	list := func() (ids []string) {
 		page, err := g.Model.Conversations(t.Context(), "default", graph.ConversationQuery{})

@@ -7,6 +7,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/summarizer"
 	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -36,13 +37,8 @@ func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Mod
 	c := &Summarizer{Consumer: consumer}
 	c.reactor = summarizer.New(summarizer.Config{
 		Log: p.Log, State: c.state, Live: c.live, Profiles: profiles, Files: files.DefaultTable(), Parallel: max(1, s.Parallel), Logger: p.Logger,
-		Graph: func(read func(graph.Reader) error) error {
-			pinned, err := models.Graph()
-			if err != nil {
-				return err
-			}
-			defer pinned.Release()
-			return read(pinned.Model)
+		Graph: func(ctx context.Context, read func(graph.Reader) error) error {
+			return view.Lend(ctx, models.Graph, read)
 		},
 	})
 	consumer.touched, consumer.explain = c.reactor.Touch, c.explain

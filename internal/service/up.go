@@ -147,7 +147,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
 		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, models, i.Log, c.Searching), Logger: c.Logger,
-		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense, Indexes: search,
+		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search,
 	}))
 	return i, nil
 }

@@ -18,6 +18,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/summarizer"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -59,20 +60,10 @@ func setup(t *testing.T) *bundle {
 			Settings: summary.Settings{MaxContextChars: 1_000_000_000, L1ThresholdPercent: 10, L2ThresholdPercent: 10}, Condenser: model, Condense: true,
 		}},
 		State: func(read func(summary.Reader) error) error {
-			pinned, err := models.Summaries()
-			if err != nil {
-				return err
-			}
-			defer pinned.Release()
-			return read(pinned.Model)
+			return view.Lend(context.Background(), models.Summaries, read)
 		},
-		Graph: func(read func(graph.Reader) error) error {
-			pinned, err := models.Graph()
-			if err != nil {
-				return err
-			}
-			defer pinned.Release()
-			return read(&counting{pinned.Model, b})
+		Graph: func(ctx context.Context, read func(graph.Reader) error) error {
+			return view.Lend(ctx, models.Graph, func(g graph.Reader) error { return read(&counting{g, b}) })
 		},
 	})
 	b.reactor.Start()

@@ -203,7 +203,7 @@ func (r *Reactor) awaitGraph(ctx context.Context, partition int, seq uint64) err
 	ctx, cancel := context.WithTimeout(ctx, graphWithin)
 	defer cancel()
 	err := r.Log.AwaitProgress(ctx, "graph", partition, tick, func() (reached bool, err error) {
-		err = r.Graph(func(g graph.Reader) error {
+		err = r.Graph(ctx, func(g graph.Reader) error {
 			cps, err := g.Checkpoints(ctx)
 			for _, cp := range cps {
 				reached = reached || cp.Partition == partition && cp.Seq >= seq

@@ -18,7 +18,7 @@ type Config struct {
 	Log *eventlog.Log
 	// State and Graph lend a read model for the duration of the call.
 	State func(func(summary.Reader) error) error
-	Graph func(func(graph.Reader) error) error
+	Graph func(ctx context.Context, read func(graph.Reader) error) error
 	// Live returns the sequence that the "summaries" projector has applied on a partition,
 	// and whether this process drives the partition and has caught up.
 	Live     func(partition int) (seq uint64, live bool)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/window"
 )
@@ -20,7 +20,7 @@ func (s *store) branched(id string) window.Source {
 	lineage, err := graph.LineageOf(s.t.Context(), s.graph, idOf(id), graph.Latest)
 	require.NoError(s.t, err)
 	read := lineage.Graph(s.graph)
-	return window.Source{Graph: s.indexes.Graph(read, lineage.Descent()), Files: lineage.Files(s.files), Recall: s.indexes.Of(indexes.Source{Messages: read, Edition: lineage.Descent()})}
+	return window.Source{Graph: s.indexes.Graph(read, lineage.Descent()), Files: lineage.Files(s.files), Recall: s.indexes.Of(view.Source{Messages: read, Edition: lineage.Descent()})}
 }
 
 // renamed is an event in another conversation.
@@ -88,7 +88,7 @@ func TestABranchShowsWhatOneConversationWould(t *testing.T) {
 				MaxChars: rapid.OneOf(rapid.IntRange(window.MinMaxChars, 1_000), rapid.IntRange(window.MinMaxChars, 20_000), rapid.Just(1_000_000)).Draw(rt, "max"),
 			}
 			req.Conversation = idOf(whole[0].Subject)
-			want, err := window.Build(t.Context(), window.Source{Graph: s.graph, Recall: s.indexes.Of(indexes.Source{Messages: s.graph})}, req)
+			want, err := window.Build(t.Context(), window.Source{Graph: s.graph, Recall: s.indexes.Of(view.Source{Messages: s.graph})}, req)
 			require.NoError(rt, err)
 			req.Conversation = idOf(branch)
 			branched := s.branched(branch)

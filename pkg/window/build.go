@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,11 @@ type InvalidError struct {
 }
 
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
+
+// Searches reports whether contexts of a strategy search the past; "" means hybrid.
+func Searches(strategy string) bool {
+	return slices.ContainsFunc(strategies[cmp.Or(strategy, StrategyHybrid)], func(s section) bool { return s.name == SectionRelevant })
+}
 
 // Strategies lists the names of the strategies, sorted.
 func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
@@ -143,18 +149,16 @@ type builder struct {
 	newestItem, firstItem Item
 
 	frontier []Item // summaries, oldest range first
-	rawFrom  uint64 // the recent turns show everything from this sequence on
 
-	used       int             // by the frame and the sections collected so far
-	whole      bool            // the recent turns show everything uncut
-	code       *code           // nil before the search, or if search is not possible
-	turns      []Item          // shown by the recent turns
-	recent     []step          // the newest end of the conversation, as far as it was read
-	spoken     float64         // the share of messages in the recent text
-	pastRoom   int             // the least that the relevant past needs
-	past       *past           // nil before the code is read, or if that is not possible
-	shown      map[uint64]bool // sequences of the queries shown
-	queriesEnd uint64          // user messages below this sequence are not in the recent turns
+	// What the sections collected so far have returned; only fill writes it.
+	used   int             // by them and the frame
+	shown  map[uint64]bool // sequences of what they show
+	recent recent          // what the recent turns show
+
+	// The searches, made once: nil before, or if search is not possible.
+	past     *past
+	code     *code
+	pastRoom int // the least that the relevant past needs
 }
 
 // fill collects the sections, in their order of collection.
@@ -192,6 +196,12 @@ func (b *builder) fill(ctx context.Context, list []section) ([]filled, error) {
 		f.used = sectionCost(s.heading, f.items)
 		left += reserved[i] - f.used
 		b.used += f.used
+		for i := range f.items {
+			b.shown[f.items[i].Seq] = true
+		}
+		if f.recent != nil {
+			b.recent = *f.recent
+		}
 		out[i] = f
 	}
 	return out, nil

@@ -27,10 +27,8 @@ const (
 
 // code holds the passages of files that tools showed or wrote and the recent turns do not show.
 type code struct {
-	seen   seenCode
-	from   *seenCode           // what seen was copied from
+	seen   SeenCode
 	fresh  bool                // seen reaches the end of the context
-	anew   bool                // from is unusable
 	ranked map[span]rankedText // passages, and the texts they are ranked by
 	query  *recall.Text        // the ranking query; nil until it is made
 	joined map[span]int        // costs of joined passages

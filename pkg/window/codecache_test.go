@@ -13,14 +13,14 @@ import (
 	"pgregory.net/rapid"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/window"
 )
 
 // fresh is a source without a cache from earlier contexts.
 func (s *store) fresh() window.Source {
-	return window.Source{Graph: s.graph, Files: s.files, Recall: indexes.New(64<<20, indexes.BuiltIn{}).Of(indexes.Source{Messages: s.graph})}
+	return window.Source{Graph: s.graph, Files: s.files, Recall: view.NewCache(64<<20, view.BuiltIn{}).Of(view.Source{Messages: s.graph})}
 }
 
 // coding draws the next events of a conversation in which files are read and written: some results
@@ -117,11 +117,12 @@ func TestTheCodeCacheStartsOverWithAnotherStore(t *testing.T) {
 	longer := newStore(t)
 	longer.apply(talkOf("other", 3).events)
 	req := window.Request{Conversation: idOf("c"), MaxChars: 8_000}
-	for _, other := range []*store{b, longer} {
+	for i, other := range []*store{b, longer} {
+		edition := fmt.Sprint("another ", i)
 		kept := a.source()
 		_, err := window.Build(t.Context(), kept, req)
 		require.NoError(t, err)
-		kept = window.Source{Graph: a.indexes.Graph(other.graph, ""), Files: other.files, Recall: a.indexes.Of(indexes.Source{Messages: other.graph})}
+		kept = window.Source{Graph: a.indexes.Graph(other.graph, edition), Files: other.files, Recall: a.indexes.Of(view.Source{Messages: other.graph, Edition: edition})}
 		got, err := window.Build(t.Context(), kept, req)
 		require.NoError(t, err)
 		want, err := window.Build(t.Context(), other.fresh(), req)
@@ -151,7 +152,7 @@ func TestAResultLentToAParentsCallIsNotCached(t *testing.T) {
 			return sectionOf(got, window.SectionCode)
 		}
 		got, kept := build(), s.indexes
-		s.indexes = indexes.New(64<<20, indexes.BuiltIn{})
+		s.indexes = view.NewCache(64<<20, view.BuiltIn{})
 		require.Equal(t, build(), got)
 		s.indexes = kept
 		return got
@@ -234,7 +235,7 @@ func TestContextsOfAnyTimeShareTheCodeCache(t *testing.T) {
 		}
 	})
 	t.Run("at once", func(t *testing.T) {
-		s.indexes = indexes.New(64<<20, indexes.BuiltIn{})
+		s.indexes = view.NewCache(64<<20, view.BuiltIn{})
 		var wg conc.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
@@ -278,7 +279,7 @@ func TestAFailedReadLeavesNoGapInTheCodeCache(t *testing.T) {
 	s.apply(all[:half])
 	failed := 0
 	for n := 1; n < 8; n++ {
-		s.indexes = indexes.New(64<<20, indexes.BuiltIn{})
+		s.indexes = view.NewCache(64<<20, view.BuiltIn{})
 		for range 2 { // starts, and continues
 			src := s.source()
 			src.Graph = &failing{src.Graph, n}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
@@ -30,12 +30,12 @@ type store struct {
 	filesC projection.Checkpoint
 	seq    uint64
 
-	indexes *indexes.Cache
+	indexes *view.Cache
 }
 
 func newStore(t testing.TB) *store {
 	t.Helper()
-	s := &store{t: t, graphP: graph.Projection(), indexes: indexes.New(64<<20, indexes.BuiltIn{})}
+	s := &store{t: t, graphP: graph.Projection(), indexes: view.NewCache(64<<20, view.BuiltIn{})}
 	s.filesP = graph.FilesProjection(files.NewTable(files.DefaultRules()))
 	dir := t.TempDir()
 	var err error
@@ -55,7 +55,7 @@ func newStore(t testing.TB) *store {
 }
 
 func (s *store) source() window.Source {
-	return window.Source{Graph: s.indexes.Graph(s.graph, ""), Files: s.files, Recall: s.indexes.Of(indexes.Source{Messages: s.graph})}
+	return window.Source{Graph: s.indexes.Graph(s.graph, ""), Files: s.files, Recall: s.indexes.Of(view.Source{Messages: s.graph})}
 }
 
 // apply applies events to both read models, in order, and returns their sequences.

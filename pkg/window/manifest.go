@@ -111,7 +111,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 		m.Sections = append(m.Sections, sm)
 	}
 	if b.past != nil && len(b.past.Hits)+b.past.retold > 0 {
-		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, EmbeddedUpTo: b.past.EmbeddedUpTo, PastShare: hundredth(b.pastShare())}
+		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, EmbeddedUpTo: b.past.EmbeddedUpTo, PastShare: hundredth(b.pastShare(&b.recent))}
 	}
 	text := c.Markdown()
 	hash := sha256.Sum256([]byte(text))

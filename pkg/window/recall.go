@@ -20,8 +20,12 @@ type Recall interface {
 	// text, from 1 on, as its sequence. The texts should seldom change, because their ranking data
 	// is cached.
 	Rank(id events.ConversationID, q recall.Query, texts []string) Found
-	// Code returns the cache of code for this conversation or lineage. It is never nil.
-	Code(id events.ConversationID) *CodeCache
+	// Embedding returns what makes the vectors that rank code if a request has a query, and the name
+	// of its model for manifests. Nil ranks by words alone.
+	Embedding() (embed func(text string) recall.Vector, model string)
+	// SeenCode returns what KeepCode kept of this conversation; nil for nothing.
+	SeenCode(id events.ConversationID) *SeenCode
+	KeepCode(id events.ConversationID, s *SeenCode)
 }
 
 // Found is the result of a search.

@@ -149,7 +149,7 @@ func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	var chosen []Item
 	for i := range ranked {
 		t := &ranked[i]
-		if s := t.item.Summary; b.shown[t.item.Seq] || s.LastSeq >= b.rawFrom || covered(s, messages, chosen) || partsRun(s, messages) {
+		if s := t.item.Summary; b.shown[t.item.Seq] || s.LastSeq >= b.recent.rawFrom || covered(s, messages, chosen) || partsRun(s, messages) {
 			continue
 		}
 		free := room - cost(f.items)

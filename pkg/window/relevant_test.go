@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -184,8 +184,8 @@ func TestCodeThatIsAskedForInOtherWordsIsFound(t *testing.T) {
 	s := newStore(t)
 	s.apply(c.events)
 	req := window.Request{Conversation: idOf("c"), MaxChars: 5_000, Query: "What do workers earn, and how are their wages computed?"}
-	for embedder, want := range map[indexes.Embedder]string{indexes.BuiltIn{}: "/repo/0.go", nil: "/repo/3.go"} {
-		s.indexes = indexes.New(64<<20, embedder)
+	for embedder, want := range map[view.Embedder]string{view.BuiltIn{}: "/repo/0.go", nil: "/repo/3.go"} {
+		s.indexes = view.NewCache(64<<20, embedder)
 		got, err := window.Build(t.Context(), s.source(), req)
 		require.NoError(t, err)
 		code := sectionOf(got, window.SectionCode)

@@ -59,7 +59,7 @@ const (
 // collectCode shows pieces of files that tools showed or wrote and the recent turns do not show:
 // the most relevant ones while there is room, by file.
 func collectCode(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
-	if err := b.findCode(ctx, b.turns); err != nil || b.code == nil {
+	if err := b.findCode(ctx, &b.recent, b.recent.items); err != nil || b.code == nil {
 		return f, err
 	}
 	f.items, f.embedding = b.showCode(room-headingCost(s.heading)), b.code.model
@@ -67,15 +67,14 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 	return f, nil
 }
 
-// findCode ranks the code that the recent turns do not show.
-func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
-	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || b.whole {
+// findCode ranks the code that turns, items of the recent turns, do not show.
+func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err error) {
+	if needCode(b) == 0 || b.req.Strategy != StrategyHybrid || r.whole {
 		return nil
 	}
-	cache := b.src.Recall.Code(b.req.Conversation)
 	if b.code == nil {
 		b.code = &code{ranked: map[span]rankedText{}, joined: map[span]int{}}
-		b.code.seen, b.code.from = cache.load(b.end, b.conversation.Cwd)
+		b.code.seen = b.src.Recall.SeenCode(b.req.Conversation).upTo(b.end, b.conversation.Cwd)
 	}
 	beside := make([]shownItem, len(turns))
 	for i := range turns {
@@ -88,17 +87,18 @@ func (b *builder) findCode(ctx context.Context, turns []Item) (err error) {
 	if err := b.cutCode(ctx, turns); err != nil {
 		return err
 	}
-	embed, late := cache.Embed, askedLate // it need not be about the current work, nor use the words of the code
+	embed, model := b.src.Recall.Embedding()
+	late := askedLate // it need not be about the current work, nor use the words of the code
 	if b.req.Query == "" {
 		embed, late = nil, doneLate
 	}
 	if b.code.query == nil {
-		b.code.query = b.codeQuery(embed)
+		b.code.query = b.codeQuery(r.steps, embed)
 	}
 	if b.code.model = ""; b.code.rank(embed, late) {
-		b.code.model = cache.Model
+		b.code.model = model
 	}
-	cache.store(b.code)
+	b.src.Recall.KeepCode(b.req.Conversation, b.code.kept())
 	return nil
 }
 
@@ -111,7 +111,7 @@ const (
 
 // codeQuery returns the request's query. Without one, it is the newest user message, what was said
 // since, and the subject of the last calls.
-func (b *builder) codeQuery(embed func(text string) recall.Vector) *recall.Text {
+func (b *builder) codeQuery(steps []step, embed func(text string) recall.Vector) *recall.Text {
 	asked := prefix(b.query(), maxCodeQuery)
 	query := recall.NewText(asked)
 	if embed != nil {
@@ -121,8 +121,8 @@ func (b *builder) codeQuery(embed func(text string) recall.Vector) *recall.Text 
 		return &query
 	}
 	calls, said := 0, 0 // characters of said
-	for i := len(b.recent) - 1; i >= 0 && calls < codeQueryCalls; i-- {
-		s := &b.recent[i]
+	for i := len(steps) - 1; i >= 0 && calls < codeQueryCalls; i-- {
+		s := &steps[i]
 		for j := len(s.calls) - 1; j >= 0 && calls < codeQueryCalls; j-- {
 			query.Terms = append(query.Terms, b.code.asked(&s.calls[j].ToolCall)...)
 			calls++

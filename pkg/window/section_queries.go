@@ -9,7 +9,7 @@ const queryRowChars = 50
 // collectQueries lists user messages before the recent turns: the first instruction, and the newest
 // others that fit. The recent turns show their own.
 func collectQueries(ctx context.Context, b *builder, s section, room int) (f filled, err error) {
-	if b.oneAnchor() || b.queriesEnd <= b.first.Seq {
+	if b.oneAnchor() || b.recent.queriesEnd <= b.first.Seq {
 		return f, nil
 	}
 	first := b.firstItem
@@ -19,7 +19,7 @@ func collectQueries(ctx context.Context, b *builder, s section, room int) (f fil
 	var items []Item // newest first
 	rows := 10 + room/queryRowChars
 reading:
-	for before := b.queriesEnd; rows > 0; {
+	for before := b.recent.queriesEnd; rows > 0; {
 		page := min(rows, 50)
 		list, err := b.messages(ctx, "user", before, page)
 		if err != nil {
@@ -52,9 +52,6 @@ reading:
 	f.items = append(f.items, first)
 	for i := len(items) - 1; i >= 0; i-- {
 		f.items = append(f.items, items[i])
-	}
-	for i := range f.items {
-		b.shown[f.items[i].Seq] = true
 	}
 	f.drop("queries", others, reasonBudget)
 	return f, nil

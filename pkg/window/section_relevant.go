@@ -130,7 +130,7 @@ func collectRelevant(ctx context.Context, b *builder, s section, room int) (f fi
 		return f, err
 	}
 	room -= headingCost(s.heading)
-	if err := b.fillPast(ctx, b.rawFrom, room); err != nil || b.past == nil {
+	if err := b.fillPast(ctx, b.recent.rawFrom, room); err != nil || b.past == nil {
 		return f, err
 	}
 	f.items = b.showRelevant(b.past.read, room)
@@ -172,13 +172,13 @@ func (b *builder) relevantItems(chosen []candidate) (items []Item) {
 // messages in recent work (see pastShare), the code the rest. Where tools do most of the work,
 // their output is what the agent needs, and steps are long: the turns then get some more, so that
 // what was said last is not cut. shown says what the turns show in a given room.
-func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown func(room int) []Item) (int, error) {
-	long := int((1 - b.spoken) * float64(min(longSteps, b.req.MaxChars/5)))
+func (b *builder) turnsBeside(ctx context.Context, s section, room int, r *recent, shown func(room int) []Item) (int, error) {
+	long := int((1 - r.spoken) * float64(min(longSteps, b.req.MaxChars/5)))
 	turns := min(room, share(b.req.MaxChars, s.share)+reserveNewest(b)+long)
 	for round := range besideRounds {
 		items := shown(turns)
 		before := b.rawBegins(items)
-		forPast := int(float64(room-turns) * b.pastShare())
+		forPast := int(float64(room-turns) * b.pastShare(r))
 		if err := b.fillPast(ctx, before, forPast); err != nil {
 			return room, err
 		}
@@ -188,7 +188,7 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 		}
 		b.pastRoom = need
 		if round == 0 { // with more turns hardly less of it is left
-			if err := b.findCode(ctx, items); err != nil {
+			if err := b.findCode(ctx, r, items); err != nil {
 				return room, err
 			}
 		}
@@ -210,11 +210,11 @@ func (b *builder) turnsBeside(ctx context.Context, s section, room int, shown fu
 }
 
 // pastShare is the past's part of the room that it shares with the code.
-func (b *builder) pastShare() float64 {
+func (b *builder) pastShare(r *recent) float64 {
 	if b.req.Query != "" {
-		return max(b.spoken, askedPast)
+		return max(r.spoken, askedPast)
 	}
-	return max(b.spoken, leastPast)
+	return max(r.spoken, leastPast)
 }
 
 // The smallest share of the past: if tools do all the work, and if the request has a query.

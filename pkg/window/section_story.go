@@ -47,14 +47,11 @@ func wantStory(b *builder, heading string) int {
 // its room, the highest level goes first, then the newest; the first summary that does not fit is
 // cut.
 func collectStory(_ context.Context, b *builder, s section, room int) (f filled, err error) {
-	list := b.before(b.rawFrom)
+	list := b.before(b.recent.rawFrom)
 	f.drop("summaries", len(b.frontier)-len(list), "shown raw")
 	f.items = storyWithin(list, room-headingCost(s.heading))
 	f.drop("summaries", len(list)-len(f.items), reasonBudget)
 	f.dropParts(list)
-	for i := range f.items {
-		b.shown[f.items[i].Seq] = true
-	}
 	return f, nil
 }
 

@@ -48,23 +48,25 @@ func collectTurnsBesideRelevant(ctx context.Context, b *builder, s section, room
 	if err := b.search(ctx); err != nil {
 		return filled{}, err
 	}
-	return b.collectTurns(ctx, s, room, func(shown func(room int) []Item) (int, error) { return b.turnsBeside(ctx, s, room, shown) })
+	return b.collectTurns(ctx, s, room, func(r *recent, shown func(room int) []Item) (int, error) {
+		return b.turnsBeside(ctx, s, room, r, shown)
+	})
 }
 
 // collectTurns shows the newest turns in room characters, or in the room that beside returns,
 // unless all turns fit anyway. beside can ask what the turns show in a given room.
-func (b *builder) collectTurns(ctx context.Context, s section, room int, beside func(shown func(room int) []Item) (int, error)) (filled, error) {
+func (b *builder) collectTurns(ctx context.Context, s section, room int, beside func(r *recent, shown func(room int) []Item) (int, error)) (filled, error) {
 	unused := b.req.MaxChars - b.used
 	w, err := b.load(ctx, extent{chars: unused + unused/8, piece: pieceOf(unused)})
 	if err != nil {
 		return filled{}, err
 	}
-	b.recent, b.spoken = w.steps, w.spoken()
+	r := &recent{steps: w.steps, spoken: w.spoken()}
 	list, err := b.turnsOf(ctx, w)
 	if err != nil || len(list) == 0 {
-		return filled{}, err
+		return filled{recent: r}, err
 	}
-	f := filled{room: room}
+	f := filled{room: room, recent: r}
 	shown := recentTurns{}
 	all := false
 	if first := b.firstTurn(); list[0].number <= first {
@@ -76,26 +78,23 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		}
 	}
 	if all {
-		f.room, b.whole = unused, beside != nil
+		f.room, r.whole = unused, beside != nil
 	} else {
 		if beside != nil {
-			f.room, err = beside(func(room int) []Item { return b.fitTurns(w, list, room-headingCost(s.heading)).items })
+			f.room, err = beside(r, func(room int) []Item { return b.fitTurns(w, list, room-headingCost(s.heading)).items })
 			if err != nil {
 				return filled{}, err
 			}
 		}
 		shown = b.fitTurns(w, list, f.room-headingCost(s.heading))
 	}
-	f.items, b.turns = shown.items, shown.items
-	for i := range f.items {
-		b.shown[f.items[i].Seq] = true
-	}
-	b.queriesEnd = b.end
-	b.rawFrom = b.rawBegins(f.items)
+	f.items, r.items = shown.items, shown.items
+	r.queriesEnd = b.end
+	r.rawFrom = b.rawBegins(f.items)
 	if shown.oldest != nil {
-		b.queriesEnd = 0
+		r.queriesEnd = 0
 		if shown.oldest.user != nil {
-			b.queriesEnd = shown.oldest.user.Seq
+			r.queriesEnd = shown.oldest.user.Seq
 		}
 		f.drop("steps", shown.steps, reasonBudget)
 	}

@@ -43,7 +43,19 @@ type filled struct {
 	room    int
 	used    int
 
-	embedding string // see SectionManifest
+	embedding string  // see SectionManifest
+	recent    *recent // what the others need of the recent turns; nil if another section returns it
+}
+
+// recent is the newest end of the conversation, which the recent turns show.
+type recent struct {
+	steps  []step  // as far as they were read
+	spoken float64 // the share of messages in their text
+
+	items      []Item // shown
+	whole      bool   // they show everything uncut
+	rawFrom    uint64 // they show everything from this sequence on
+	queriesEnd uint64 // user messages below this sequence are not among them
 }
 
 var (

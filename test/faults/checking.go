@@ -113,17 +113,17 @@ func (c *checking) checkStores(ctx context.Context, o *oracle) error {
 
 // checkStore checks the read models of one store, and returns the hashes of their conversations.
 func (c *checking) checkStore(ctx context.Context, o *oracle, store string, models *service.Models, tell func(projection string, list map[string]events.Digest)) error {
-	graph, err := models.Graph()
+	graph, err := models.Graph(ctx)
 	if err != nil {
 		return err
 	}
 	defer graph.Release()
-	files, err := models.Files()
+	files, err := models.Files(ctx)
 	if err != nil {
 		return err
 	}
 	defer files.Release()
-	summaries, err := models.Summaries()
+	summaries, err := models.Summaries(ctx)
 	if err != nil {
 		return err
 	}

@@ -57,12 +57,12 @@ const waitingPage = 200
 // waiting returns a conversation in which a summarizer has something to write, "" if there is none.
 // It asks what summarizers ask; a separate check finds what they should have written.
 func waiting(ctx context.Context, models *service.Models) (conversation string, err error) {
-	state, err := models.Summaries()
+	state, err := models.Summaries(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer state.Release()
-	g, err := models.Graph()
+	g, err := models.Graph(ctx)
 	if err != nil {
 		return "", err
 	}

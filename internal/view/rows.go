@@ -1,4 +1,4 @@
-package indexes
+package view
 
 import (
 	"cmp"
@@ -19,7 +19,8 @@ const (
 )
 
 // rows caches what the last context of a conversation read. An agent asks for a context
-// after each step, and most of it is the same as before. Rows never change once they exist.
+// after each step, and most of it is the same as before. Rows never change within an edition,
+// so the cached ones stay valid, and only later ones are read.
 type rows struct {
 	mu   sync.Mutex
 	kept tail
@@ -27,10 +28,10 @@ type rows struct {
 
 // tail is the end of a conversation as of a sequence. A stored tail is immutable.
 type tail struct {
-	end    uint64 // all rows are below this sequence
-	counts graph.Counts
-	list   []graph.Entry // the newest rows without a gap, oldest first
-	whole  bool          // list holds all rows of the conversation
+	end          uint64        // all rows are below this sequence
+	list         []graph.Entry // the newest rows without a gap, oldest first
+	whole        bool          // list holds all rows of the conversation
+	summaryCount int
 
 	// Other reads: messages by sequence, and lists by their query.
 	found     map[uint64]graph.Message
@@ -52,8 +53,7 @@ type remembered struct {
 	key   key
 
 	tail          // what this request read, on top of the cached rows
-	before tail   // what was cached, if still valid
-	untrue bool   // the cached tail is invalid and must be replaced
+	before tail   // what was cached, unless too much is new
 	entry  *entry // nil until looked up
 }
 
@@ -61,8 +61,8 @@ type remembered struct {
 func (r *remembered) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error) {
 	c, err := r.Graph.Conversation(ctx, id, asOf)
 	if err == nil {
-		r.key.id, r.entry, r.before, r.untrue = id, nil, tail{}, false
-		r.tail = tail{end: min(asOf, c.LastSeq) + 1, counts: c.Counts}
+		r.key.id, r.entry, r.before = id, nil, tail{}
+		r.tail = tail{end: min(asOf, c.LastSeq) + 1, summaryCount: c.SummaryCount}
 	}
 	return c, err
 }
@@ -94,80 +94,34 @@ func (r *remembered) knows(ctx context.Context, id events.ConversationID) (bool,
 	return true, nil
 }
 
-// goOn builds the tail from the cached rows and the rows added since. It reads the last
-// cached row again: if that differs, or if the number of rows is not what the conversation
-// counts, the store was repaired or replaced and the cached rows are not used.
+// goOn builds the tail from the cached rows and the rows added since.
 func (r *remembered) goOn(ctx context.Context, kept tail) error {
+	if kept.end == 0 {
+		return nil
+	}
 	n, _ := slices.BinarySearchFunc(kept.list, r.end, bySeq)
-	if n == 0 {
-		return nil
+	list := kept.list[:n]
+	if r.end > kept.end {
+		added, err := r.Graph.Transcript(ctx, r.key.id, graph.TranscriptQuery{From: kept.end, Before: r.end, Limit: maxNewRows})
+		if err != nil {
+			return err
+		}
+		if len(added) == maxNewRows {
+			return nil
+		}
+		slices.Reverse(added)
+		list = slices.Concat(list, added)
 	}
-	last := kept.list[n-1]
-	list, err := r.Graph.Transcript(ctx, r.key.id, graph.TranscriptQuery{From: last.Position().Seq, Before: r.end, Limit: maxNewRows})
-	if err != nil {
-		return err
-	}
-	slices.Reverse(list)
-	if len(list) == 0 || list[0].Position() != last.Position() || list[0].EventID() != last.EventID() {
-		r.untrue = true
-		return nil
-	}
-	counts := kept.counts
-	count(&counts, kept.list[n:], -1)
-	count(&counts, list[1:], 1)
-	list = slices.Concat(kept.list[:n], list[1:])
-	if !sameRows(counts, r.counts) || !isEnd(list, kept.whole, r.counts) {
-		r.untrue = true
-		return nil
-	}
-	if counts.SummaryCount != r.counts.SummaryCount {
+	if kept.summaryCount != r.summaryCount {
 		kept.summaries = nil
 	}
 	r.before, r.list, r.whole = kept, list, kept.whole
 	return nil
 }
 
-// count adds rows to counts, or subtracts them if sign is -1.
-func count(c *graph.Counts, list []graph.Entry, sign int) {
-	for _, e := range list {
-		switch {
-		case e.Message != nil:
-			c.MessageCount += sign
-		case e.Call != nil:
-			c.ToolCallCount += sign
-		default:
-			c.ToolResultCount += sign
-		}
-	}
-}
-
-func sameRows(a, b graph.Counts) bool {
-	return a.MessageCount == b.MessageCount && a.ToolCallCount == b.ToolCallCount && a.ToolResultCount == b.ToolResultCount
-}
-
-// isEnd checks by the rows' numbers that they are the newest rows of a conversation with
-// these counts, without a gap, and all of them if whole is set.
-func isEnd(list []graph.Entry, whole bool, counts graph.Counts) bool {
-	for _, e := range slices.Backward(list) {
-		left := &counts.MessageCount
-		switch {
-		case e.Call != nil:
-			left = &counts.ToolCallCount
-		case e.Result != nil:
-			left = &counts.ToolResultCount
-		}
-		if e.Position().N != *left {
-			return false
-		}
-		*left--
-	}
-	return !whole || sameRows(counts, graph.Counts{})
-}
-
-// keep caches what the request read, unless rows are missing because they were deleted
-// meanwhile.
+// keep caches what the request read.
 func (r *remembered) keep() {
-	if len(r.list) > 0 && isEnd(r.list, r.whole, r.counts) {
+	if len(r.list) > 0 {
 		t := r.tail
 		t.found, t.messages, t.summaries = maps.Clone(t.found), maps.Clone(t.messages), maps.Clone(t.summaries)
 		r.store(t)
@@ -192,7 +146,7 @@ func (r *remembered) store(t tail) {
 	e := r.entry
 	e.rows.mu.Lock()
 	defer e.rows.mu.Unlock()
-	if r.untrue || t.end >= e.rows.kept.end {
+	if t.end >= e.rows.kept.end {
 		e.rows.kept = t
 		r.cache.resize(e, &e.rowBytes, bytes)
 	}

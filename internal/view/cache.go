@@ -1,8 +1,4 @@
-// Package indexes caches what searches and contexts need of the most recently searched
-// conversations, within a memory budget: the recall index, the rows that the last context
-// read, and the code that contexts show. An index is loaded from what is stored with the
-// messages when its conversation is first searched; later searches read only what is new.
-package indexes
+package view
 
 import (
 	"container/list"
@@ -15,18 +11,25 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
-	"mneme.dev/mneme/pkg/recall/static"
-	"mneme.dev/mneme/pkg/window"
 )
 
 // page is how many bags are read at a time.
 const page = 1000
 
-// Cache holds indexes. It is safe for concurrent use. Two searches of one conversation
-// block each other only while one of them reads new messages.
+// maxLoading is how many indexes are loaded at once. Further loads wait.
+const maxLoading = 4
+
+// Cache has one entry for each edition of a conversation, see [Source]. One rule says what in
+// it is valid: within an edition nothing up to a sequence changes, so everything cached up to
+// a sequence stays as it is, and only what comes after is read. A new generation and a repair
+// make another edition; a deletion is final.
+//
+// A Cache is safe for concurrent use. Two searches of one conversation block each other only
+// while one of them reads new messages.
 type Cache struct {
 	budget   int
 	embedder Embedder
+	loading  *semaphore.Weighted // places for loading indexes
 
 	mu      sync.Mutex
 	entries map[key]*list.Element // of *entry
@@ -56,30 +59,30 @@ type entry struct {
 	codeBytes  int // of the code
 	rowBytes   int // of the rows
 
-	// refreshing is held by the search that brings the index up to date. Others wait for it
-	// as long as their clients do, which no mutex allows.
+	// refreshing is held by the search that reads from the store to bring the index up to
+	// date. Others wait for it as long as their clients do, which no mutex allows. It guards
+	// the fields below; changing the index needs mu as well, which is never held during a read.
 	refreshing *semaphore.Weighted
-
-	mu    sync.RWMutex
-	index *recall.Index
-	n     int // number of the last message added, see graph.Position
-	last  uint64
-
+	loaded     bool   // the index was complete once
+	last       uint64 // sequence of the last message added
 	// From the read model "embeddings": the sequence of the last message that has vectors,
 	// and the earlier messages that have none.
 	embeddedUpTo uint64
 	unembedded   []uint64
 
+	mu    sync.RWMutex
+	index *recall.Index
+
 	texts texts
-	code  *window.CodeCache
+	code  seenCode
 	rows  rows
 }
 
-// New returns an empty cache for about budget bytes. It always holds the most recently
+// NewCache returns an empty cache for about budget bytes. It always holds the most recently
 // searched conversation, even if that is larger. With a nil embedder nothing is ranked by
 // meaning.
-func New(budget int, embedder Embedder) *Cache {
-	return &Cache{budget: budget, embedder: embedder, entries: map[key]*list.Element{}}
+func NewCache(budget int, embedder Embedder) *Cache {
+	return &Cache{budget: budget, embedder: embedder, loading: semaphore.NewWeighted(maxLoading), entries: map[key]*list.Element{}}
 }
 
 // Figures returns the counts.
@@ -99,21 +102,10 @@ func (c *Cache) of(k key) *entry {
 		return e.Value.(*entry)
 	}
 	e := &entry{key: k, index: &recall.Index{}, refreshing: semaphore.NewWeighted(1)}
-	e.code = c.code()
-	e.code.Resized = func(bytes int) { c.resize(e, &e.codeBytes, bytes) }
 	c.entries[k] = c.recent.PushFront(e)
 	c.figures.Loads++
 	c.figures.Indexes++
 	return e
-}
-
-// code returns an empty cache of code. Code is ranked by built-in embeddings or not at all;
-// no other embeddings of it exist.
-func (c *Cache) code() *window.CodeCache {
-	if c.embedder == nil {
-		return &window.CodeCache{}
-	}
-	return &window.CodeCache{Embed: embed, Model: static.Model}
 }
 
 // held returns the entry of a conversation, or nil if it was never searched or was evicted.
@@ -158,50 +150,54 @@ func (c *Cache) forget(e *entry) {
 	}
 }
 
-// refresh adds the messages stored since the last search. It also reads the last known
-// message again: if that is gone or has another number, the store was repaired or replaced,
-// and the index is rebuilt. If ctx ends meanwhile, what was read stays, and the next search
-// goes on from there.
+// refresh adds the messages stored since the last search. If ctx ends meanwhile, what was read
+// stays, and the next search goes on from there.
 func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool) error {
 	if err := e.refreshing.Acquire(ctx, 1); err != nil {
 		return err
 	}
 	defer e.refreshing.Release(1)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last, Limit: page})
-	if err != nil {
+	return e.read(ctx, r, builtIn)
+}
+
+// load is refresh for an index that may not be in memory. It does nothing if the index is
+// there; otherwise it waits for a place among those that load.
+func (e *entry) load(ctx context.Context, loading *semaphore.Weighted, r graph.RecallReader, builtIn bool) error {
+	if err := e.refreshing.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	if e.last != 0 {
-		if len(list) > 0 && list[0].Seq == e.last && list[0].N == e.n {
-			list = list[1:]
-			if len(list) < page-1 {
-				return e.add(list, builtIn)
-			}
-		} else {
-			e.index, e.last, e.n = &recall.Index{}, 0, 0
-			e.embeddedUpTo, e.unembedded = 0, nil
-			if list, err = r.Bags(ctx, e.key.id, graph.BagQuery{Limit: page}); err != nil {
-				return err
-			}
-		}
+	defer e.refreshing.Release(1)
+	if e.loaded {
+		return nil
 	}
+	if err := loading.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer loading.Release(1)
+	return e.read(ctx, r, builtIn)
+}
+
+// read reads the messages after the last known one. Those before never change within an edition.
+func (e *entry) read(ctx context.Context, r graph.RecallReader, builtIn bool) error {
 	for {
-		if err := e.add(list, builtIn); err != nil {
+		list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last + 1, Limit: page})
+		if err == nil {
+			err = e.add(list, builtIn)
+		}
+		if err != nil {
 			return err
 		}
-		if len(list) < page-1 {
+		if len(list) < page {
+			e.loaded = true
 			return nil
-		}
-		if list, err = r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last + 1, Limit: page}); err != nil {
-			return err
 		}
 	}
 }
 
 // add adds bags to the index, with their built-in vectors if these are used.
 func (e *entry) add(list []graph.Bag, builtIn bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for i := range list {
 		bag, vectors, err := list[i].Decode()
 		if err == nil {
@@ -213,17 +209,21 @@ func (e *entry) add(list []graph.Bag, builtIn bool) error {
 		if err != nil {
 			return fmt.Errorf("index of conversation %q, message with sequence %d: %w", e.key.id.ID, list[i].Seq, err)
 		}
-		e.last, e.n = list[i].Seq, list[i].N
+		e.last = list[i].Seq
 	}
 	return nil
 }
 
 // embed adds the vectors stored since its last call, skipping those of other dimensions.
 func (e *entry) embed(ctx context.Context, r graph.EmbeddingsReader, dimensions int) (embedded, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	if err := e.refreshing.Acquire(ctx, 1); err != nil {
+		return embedded{}, err
+	}
+	defer e.refreshing.Release(1)
 	read := func(from, upTo uint64) (n int, err error) {
 		list, err := r.Embeddings(ctx, e.key.id, graph.BagQuery{From: from, Before: upTo + 1, Limit: page})
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		for i := range list {
 			vectors, err := list[i].Decode()
 			if err == nil && list[i].Dimensions == dimensions {
@@ -287,5 +287,5 @@ func (c *Cache) Model() string {
 }
 
 // Remote reports whether vectors come from the read model "embeddings" and queries are
-// embedded by a server.
-func (c *Cache) Remote() bool { return c.embedder != nil && !c.builtIn() }
+// embedded by a server. A nil cache searches nothing.
+func (c *Cache) Remote() bool { return c != nil && c.embedder != nil && !c.builtIn() }

@@ -1,4 +1,4 @@
-package indexes_test
+package view_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/internal/indexes"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
@@ -55,9 +55,9 @@ func id(conversation string) events.ConversationID {
 }
 
 // found returns the sequences that a search finds, best first.
-func found(t *testing.T, c *indexes.Cache, r graph.RecallReader, conversation, text string, asOf uint64) (seqs []uint64) {
+func found(t *testing.T, c *view.Cache, r graph.RecallReader, conversation, text string, asOf uint64) (seqs []uint64) {
 	t.Helper()
-	f, err := c.Of(indexes.Source{Messages: r}).Search(t.Context(), id(conversation), recall.Query{Text: text, AsOf: asOf})
+	f, err := c.Of(view.Source{Messages: r}).Search(t.Context(), id(conversation), recall.Query{Text: text, AsOf: asOf})
 	require.NoError(t, err)
 	for _, hit := range f.Hits {
 		seqs = append(seqs, hit.Seq)
@@ -66,13 +66,13 @@ func found(t *testing.T, c *indexes.Cache, r graph.RecallReader, conversation, t
 }
 
 func TestSearchFindsMessagesAddedSinceTheLastOne(t *testing.T) {
-	s, c := newStore(t), indexes.New(1<<20, nil)
+	s, c := newStore(t), view.NewCache(1<<20, nil)
 	s.say("c", "The parser fails on paths.", "Lunch at noon.")
 	require.Equal(t, []uint64{1}, found(t, c, s.model, "c", "parser", 0)[:1])
 	s.say("c", "Yes.", "The parser again: quotes now.")
 	require.ElementsMatch(t, []uint64{1, 4}, found(t, c, s.model, "c", "parser", 0)[:2])
-	require.Equal(t, indexes.Figures{Indexes: 1, Bytes: c.Figures().Bytes, Hits: 1, Loads: 1}, c.Figures())
-	require.Equal(t, found(t, indexes.New(1<<20, nil), s.model, "c", "parser", 0), found(t, c, s.model, "c", "parser", 0), "same as a new cache")
+	require.Equal(t, view.Figures{Indexes: 1, Bytes: c.Figures().Bytes, Hits: 1, Loads: 1}, c.Figures())
+	require.Equal(t, found(t, view.NewCache(1<<20, nil), s.model, "c", "parser", 0), found(t, c, s.model, "c", "parser", 0), "same as a new cache")
 }
 
 // In any order of searches and appends, a search as of a sequence must answer like an index
@@ -87,7 +87,7 @@ func TestSearchAsOfASequenceAnswersAsBackThen(t *testing.T) {
 		}
 		return strings.Join(w, " ")
 	}
-	s, kept := newStore(t), indexes.New(1<<20, indexes.BuiltIn{})
+	s, kept := newStore(t), view.NewCache(1<<20, view.BuiltIn{})
 	then := map[uint64][]uint64{}
 	for range 30 {
 		var texts []string
@@ -95,7 +95,7 @@ func TestSearchAsOfASequenceAnswersAsBackThen(t *testing.T) {
 			texts = append(texts, text())
 		}
 		s.say("c", texts...)
-		then[s.seq] = found(t, indexes.New(1<<20, indexes.BuiltIn{}), s.model, "c", "the parser of the log", 0)
+		then[s.seq] = found(t, view.NewCache(1<<20, view.BuiltIn{}), s.model, "c", "the parser of the log", 0)
 		if random.IntN(2) == 0 {
 			require.Equal(t, then[s.seq], found(t, kept, s.model, "c", "the parser of the log", 0))
 		}
@@ -110,9 +110,9 @@ func TestCacheKeepsTheLatestSearchedConversations(t *testing.T) {
 	for _, conversation := range []string{"a", "b", "c"} {
 		s.say(conversation, strings.Repeat("some words about the parser ", 200))
 	}
-	one := indexes.New(1<<30, nil)
+	one := view.NewCache(1<<30, nil)
 	found(t, one, s.model, "a", "parser", 0)
-	c := indexes.New(2*one.Figures().Bytes+one.Figures().Bytes/2, nil) // room for two
+	c := view.NewCache(2*one.Figures().Bytes+one.Figures().Bytes/2, nil) // room for two
 	for _, conversation := range []string{"a", "b", "a", "c", "a", "b"} {
 		require.NotEmpty(t, found(t, c, s.model, conversation, "parser", 0))
 	}
@@ -124,57 +124,24 @@ func TestCacheKeepsTheLatestSearchedConversations(t *testing.T) {
 	require.LessOrEqual(t, f.Bytes, 2*one.Figures().Bytes+one.Figures().Bytes/2)
 }
 
-// behind is a store whose conversation starts with fewer or with other messages.
-type behind struct {
-	graph.RecallReader
-	change func([]graph.Bag) []graph.Bag
-}
-
-func (b behind) Bags(ctx context.Context, id events.ConversationID, q graph.BagQuery) ([]graph.Bag, error) {
-	list, err := b.RecallReader.Bags(ctx, id, graph.BagQuery{Limit: 100})
-	if list = b.change(list); err != nil {
-		return nil, err
-	}
-	for len(list) > 0 && list[0].Seq < q.From {
-		list = list[1:]
-	}
-	return list, nil
-}
-
-func TestIndexIsRebuiltAfterARepairOrForAnOlderStore(t *testing.T) {
-	s, c := newStore(t), indexes.New(1<<20, nil)
-	s.say("c", "one parser", "two lunches", "three parsers", "four")
-	late := behind{s.model, func(list []graph.Bag) []graph.Bag { // the second message has failed
-		out := append(list[:1:1], list[2:]...)
-		for i := range out[1:] {
-			out[i+1].N--
-		}
-		return out
-	}}
-	require.NotContains(t, found(t, c, late, "c", "lunches", 0), uint64(2))
-	require.Contains(t, found(t, c, s.model, "c", "lunches", 0), uint64(2), "after its repair it is found")
-	older := behind{s.model, func(list []graph.Bag) []graph.Bag { return list[:2] }}
-	require.NotContains(t, found(t, c, older, "c", "parser", 0), uint64(3))
-}
-
 func TestDeletedConversationIsNotFoundAndItsIndexIsDropped(t *testing.T) {
-	s, c := newStore(t), indexes.New(1<<20, nil)
-	_, err := c.Of(indexes.Source{Messages: s.model}).Search(t.Context(), id("nobody"), recall.Query{Text: "x"})
+	s, c := newStore(t), view.NewCache(1<<20, nil)
+	_, err := c.Of(view.Source{Messages: s.model}).Search(t.Context(), id("nobody"), recall.Query{Text: "x"})
 	require.ErrorIs(t, err, graph.ErrNotFound)
 	require.Zero(t, c.Figures().Indexes)
 	require.Zero(t, c.Figures().Bytes)
 }
 
 func TestConcurrentSearchesAgree(t *testing.T) {
-	s, c := newStore(t), indexes.New(1<<20, indexes.BuiltIn{})
+	s, c := newStore(t), view.NewCache(1<<20, view.BuiltIn{})
 	for i := range 200 {
 		s.say("c", fmt.Sprintf("message %d about the parser", i))
 	}
-	want := found(t, indexes.New(1<<20, indexes.BuiltIn{}), s.model, "c", "parser 17", 0)
+	want := found(t, view.NewCache(1<<20, view.BuiltIn{}), s.model, "c", "parser 17", 0)
 	var wait sync.WaitGroup
 	for range 16 {
 		wait.Go(func() {
-			f, err := c.Of(indexes.Source{Messages: s.model}).Search(t.Context(), id("c"), recall.Query{Text: "parser 17"})
+			f, err := c.Of(view.Source{Messages: s.model}).Search(t.Context(), id("c"), recall.Query{Text: "parser 17"})
 			if err != nil || len(f.Hits) != len(want) || f.Hits[0].Seq != want[0] {
 				t.Errorf("%v, %d hits", err, len(f.Hits))
 			}
@@ -201,7 +168,7 @@ func (p *pages) Bags(ctx context.Context, id events.ConversationID, q graph.BagQ
 }
 
 func TestAClientThatGoesAwayLeavesWhatWasLoaded(t *testing.T) {
-	s, c := newStore(t), indexes.New(64<<20, nil)
+	s, c := newStore(t), view.NewCache(64<<20, nil)
 	texts := make([]string, 1500)
 	for i := range texts {
 		texts[i] = fmt.Sprint("message about topic", i)
@@ -209,21 +176,21 @@ func TestAClientThatGoesAwayLeavesWhatWasLoaded(t *testing.T) {
 	s.say("c", texts...)
 	ctx, cancel := context.WithCancel(t.Context())
 	reader := &pages{RecallReader: s.model, cancel: cancel}
-	search := c.Of(indexes.Source{Messages: reader})
+	search := c.Of(view.Source{Messages: reader})
 	_, err := search.Search(ctx, id("c"), recall.Query{Text: "topic7"})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []uint64{0}, reader.read)
+	require.Equal(t, []uint64{1}, reader.read)
 
 	reader.read = nil
 	_, err = search.Search(t.Context(), id("c"), recall.Query{Text: "topic7"})
 	require.NoError(t, err)
-	require.Equal(t, []uint64{1000}, reader.read[:1], "the first page is not read again")
+	require.Equal(t, []uint64{1001}, reader.read[:1], "the first page is not read again")
 	require.Equal(t, 1, c.Figures().Loads)
-	require.Equal(t, found(t, indexes.New(64<<20, nil), s.model, "c", "topic1400", 0), found(t, c, s.model, "c", "topic1400", 0))
+	require.Equal(t, found(t, view.NewCache(64<<20, nil), s.model, "c", "topic1400", 0), found(t, c, s.model, "c", "topic1400", 0))
 }
 
 func TestASearchThatWaitsForAnotherEndsWithItsClient(t *testing.T) {
-	s, c := newStore(t), indexes.New(1<<20, nil)
+	s, c := newStore(t), view.NewCache(1<<20, nil)
 	s.say("c", "The parser fails.")
 	reading, proceed := make(chan struct{}), make(chan struct{})
 	slow := stalled{s.model, reading, proceed}
@@ -232,7 +199,7 @@ func TestASearchThatWaitsForAnotherEndsWithItsClient(t *testing.T) {
 	<-reading
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := c.Of(indexes.Source{Messages: s.model}).Search(ctx, id("c"), recall.Query{Text: "parser"})
+	_, err := c.Of(view.Source{Messages: s.model}).Search(ctx, id("c"), recall.Query{Text: "parser"})
 	require.ErrorIs(t, err, context.Canceled)
 	close(proceed)
 	loading.Wait()

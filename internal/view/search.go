@@ -1,8 +1,9 @@
-package indexes
+package view
 
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
@@ -41,7 +42,7 @@ func embed(text string) recall.Vector { return recall.Quantize(static.Embed(text
 type Source struct {
 	Messages graph.RecallReader // may read a lineage
 	// Edition changes whenever stored rows of the conversation or its lineage may have
-	// changed, by a new generation or a repair.
+	// changed, by a new generation or a repair: see [graph.Lineage.Descent].
 	Edition string
 	// Embeddings reads the vectors of passages for embedders other than [BuiltIn]. If it is
 	// nil, Absent says why.
@@ -50,20 +51,37 @@ type Source struct {
 }
 
 // Of returns a search over the conversations of a source.
-func (c *Cache) Of(s Source) window.Recall { return &search{c, s} }
+func (c *Cache) Of(s Source) window.Recall { return &search{cache: c, source: s} }
 
 type search struct {
 	cache  *Cache
 	source Source
+	loaded *entry // counted by Cache.of already; nil if load did nothing
+}
+
+// load loads the index of a conversation unless it is in memory.
+func (s *search) load(ctx context.Context, id events.ConversationID) error {
+	e := s.cache.of(key{id, s.source.Edition})
+	s.loaded = e
+	return s.done(ctx, e, e.load(ctx, s.cache.loading, s.source.Messages, s.cache.builtIn()))
+}
+
+// done removes an entry that could not be read. A client that goes away leaves what was read for
+// the next one.
+func (s *search) done(ctx context.Context, e *entry, err error) error {
+	if err != nil && ctx.Err() == nil {
+		s.cache.forget(e)
+	}
+	return err
 }
 
 // Search implements window.Recall.
 func (s *search) Search(ctx context.Context, id events.ConversationID, q recall.Query) (window.Found, error) {
-	e := s.cache.of(key{id, s.source.Edition})
-	if err := e.refresh(ctx, s.source.Messages, s.cache.builtIn()); err != nil {
-		if ctx.Err() == nil { // a client that goes away leaves what was loaded for the next one
-			s.cache.forget(e)
-		}
+	e := s.loaded
+	if s.loaded = nil; e == nil || e.key.id != id {
+		e = s.cache.of(key{id, s.source.Edition})
+	}
+	if err := s.done(ctx, e, e.refresh(ctx, s.source.Messages, s.cache.builtIn())); err != nil {
 		return window.Found{}, err
 	}
 	var found window.Found
@@ -125,10 +143,42 @@ func (s *search) Rank(id events.ConversationID, q recall.Query, list []string) (
 	return found
 }
 
-// Code implements window.Recall.
-func (s *search) Code(id events.ConversationID) *window.CodeCache {
-	if e := s.cache.held(key{id, s.source.Edition}); e != nil {
-		return e.code
+// Embedding implements window.Recall. Code is ranked by built-in embeddings or not at all; no other
+// embeddings of it exist.
+func (s *search) Embedding() (func(text string) recall.Vector, string) {
+	if s.cache.embedder == nil {
+		return nil, ""
 	}
-	return s.cache.code() // never searched, or evicted
+	return embed, static.Model
+}
+
+// seenCode is the code that the contexts of a conversation have read.
+type seenCode struct {
+	mu   sync.Mutex
+	kept *window.SeenCode
+}
+
+// SeenCode implements window.Recall. Nothing is kept of a conversation that was never searched.
+func (s *search) SeenCode(id events.ConversationID) *window.SeenCode {
+	e := s.cache.held(key{id, s.source.Edition})
+	if e == nil {
+		return nil
+	}
+	e.code.mu.Lock()
+	defer e.code.mu.Unlock()
+	return e.code.kept
+}
+
+// KeepCode implements window.Recall. What reaches further stays.
+func (s *search) KeepCode(id events.ConversationID, c *window.SeenCode) {
+	e := s.cache.held(key{id, s.source.Edition})
+	if e == nil {
+		return
+	}
+	e.code.mu.Lock()
+	defer e.code.mu.Unlock()
+	if c.Newest() >= e.code.kept.Newest() {
+		e.code.kept = c
+		s.cache.resize(e, &e.codeBytes, c.Bytes())
+	}
 }

@@ -6,41 +6,22 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
 )
 
-// CodeCache keeps the code that tools have shown and written in a conversation, and its ranking
-// data, from one context to the next. A context then reads only new calls and results that were
-// missing. The cached rows don't change as long as the store still has the newest cached call;
-// otherwise the cache starts over. The cache never changes what a context shows.
-//
-// The zero value is an empty cache, ready to use. A cache serves one conversation, or one lineage
-// of a branch (see graph.Lineage.Descent). Several contexts may use it at once: each works on its
-// own copy, and the newest copy is kept.
-type CodeCache struct {
-	// Embed makes the vectors that rank code if a request has a query, always with the same model.
-	// Nil ranks by words alone.
-	Embed func(text string) recall.Vector
-	// Model names that model in manifests.
-	Model string
-
-	// Resized, if not nil, receives the approximate number of bytes kept whenever it changes. It
-	// must not use the cache.
-	Resized func(bytes int)
-
-	mu   sync.Mutex
-	kept *seenCode // never changed; nil for nothing
-}
-
 // maxCodeBytes limits what is kept, approximately; the newest calls stay.
 const maxCodeBytes = 4 * maxCodeChars
 
-// seenCode holds the calls of a conversation below some sequence, as far back as they were read.
-type seenCode struct {
+// SeenCode is the code that tools showed and wrote in a conversation below some sequence, as far
+// back as a context has read it, with its ranking data. A context that starts from the SeenCode of
+// another one reads only new calls and results that were missing. It changes no context.
+//
+// It is immutable, and belongs to one conversation in one generation, as graph.Lineage.Descent
+// identifies it. Nil is none.
+type SeenCode struct {
 	cwd   string              // of the conversation; paths are relative to it
 	calls []*codeCall         // oldest first, without gaps; never changed
 	whole bool                // nothing was called before them
@@ -86,21 +67,18 @@ type span struct {
 
 var fileTools = files.DefaultTable()
 
-// load copies the cached calls below a sequence, and returns what it copied from.
-func (k *CodeCache) load(end uint64, cwd string) (s seenCode, from *seenCode) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept == nil || k.kept.cwd != cwd {
-		return seenCode{cwd: cwd}, k.kept
+// upTo returns a copy of the calls below a sequence; none if paths are relative to another directory.
+func (s *SeenCode) upTo(end uint64, cwd string) SeenCode {
+	if s == nil || s.cwd != cwd {
+		return SeenCode{cwd: cwd}
 	}
-	s = *k.kept
-	s.calls = slices.Clone(s.calls[:s.below(end)])
-	s.texts = maps.Clone(s.texts)
-	return s, k.kept
+	out := *s
+	out.calls = slices.Clone(s.calls[:s.below(end)])
+	return out
 }
 
 // below counts the calls below a sequence.
-func (s *seenCode) below(end uint64) int {
+func (s *SeenCode) below(end uint64) int {
 	n, _ := slices.BinarySearchFunc(s.calls, end, func(c *codeCall, end uint64) int {
 		if c.Seq < end {
 			return -1
@@ -111,45 +89,36 @@ func (s *seenCode) below(end uint64) int {
 }
 
 // at returns the call at a sequence, nil if there is none or it was not read.
-func (s *seenCode) at(seq uint64) *codeCall {
+func (s *SeenCode) at(seq uint64) *codeCall {
 	if i := s.below(seq); i < len(s.calls) && s.calls[i].Seq == seq {
 		return s.calls[i]
 	}
 	return nil
 }
 
-// store keeps the newest calls of a context and the ranking data of its passages, unless another
-// context has meanwhile stored newer calls.
-func (k *CodeCache) store(c *code) {
-	s := &seenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), texts: maps.Clone(c.ranked)}
+// kept returns the newest calls of a context and the ranking data of its passages, for the next
+// context.
+func (c *code) kept() *SeenCode {
+	s := &SeenCode{cwd: c.seen.cwd, whole: c.seen.whole, calls: slices.Clone(c.seen.calls), texts: maps.Clone(c.ranked)}
 	if more := len(s.calls) - maxCodeCalls; more > 0 {
 		s.calls, s.whole = s.calls[more:], false
 	}
-	bytes := s.bytes()
-	for bytes > maxCodeBytes && len(s.calls) > 0 {
+	for s.Bytes() > maxCodeBytes && len(s.calls) > 0 {
 		s.calls, s.whole = s.calls[(len(s.calls)+1)/2:], false
-		bytes = s.bytes()
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if c.anew && k.kept == c.from || s.newest() >= k.kept.newest() {
-		k.kept = s
-		if k.Resized != nil {
-			k.Resized(bytes)
-		}
-	}
+	return s
 }
 
-// newest returns the sequence of the last call, 0 if there is none.
-func (s *seenCode) newest() uint64 {
+// Newest returns the sequence of the last call, 0 if there is none.
+func (s *SeenCode) Newest() uint64 {
 	if s == nil || len(s.calls) == 0 {
 		return 0
 	}
 	return s.calls[len(s.calls)-1].Seq
 }
 
-// bytes estimates the memory used.
-func (s *seenCode) bytes() (n int) {
+// Bytes estimates the memory used.
+func (s *SeenCode) Bytes() (n int) {
 	for _, c := range s.calls {
 		n += 256 + len(c.path) + len(c.tool) + 8*len(c.replaced) + c.written.bytes() + c.result.text.bytes()
 	}
@@ -180,25 +149,23 @@ func (b *builder) codeCall(ctx context.Context, i int) (*codeCall, error) {
 	return nil, nil
 }
 
-// refreshCode reads the new calls, and the results that were missing. It first rereads the newest
-// cached call. If that call is gone or different, or if one page cannot reach from it to the newest
-// call, it starts over.
+// refreshCode reads the new calls, and the results that were missing. If one page cannot hold the
+// new calls, it starts over.
 func (b *builder) refreshCode(ctx context.Context) error {
 	s := &b.code.seen
 	if len(s.calls) == 0 {
 		s.whole = false
 		return nil
 	}
-	last := s.calls[len(s.calls)-1]
-	list, err := b.readCode(ctx, graph.TranscriptQuery{From: last.Seq, Before: b.end})
+	list, err := b.readCode(ctx, graph.TranscriptQuery{From: s.Newest() + 1, Before: b.end})
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 || list[0].Position != last.Position || list[0].eventID != last.eventID {
-		b.code.seen, b.code.anew = seenCode{cwd: s.cwd}, true
+	if len(list) == codePage {
+		*s = SeenCode{cwd: s.cwd}
 		return nil
 	}
-	s.calls = append(s.calls, list[1:]...)
+	s.calls = append(s.calls, list...)
 	return b.resolveCode(ctx, s.calls[max(0, len(s.calls)-maxCodeCalls):])
 }
 

@@ -1,4 +1,4 @@
-package indexes_test
+package view_test
 
 import (
 	"path/filepath"
@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme.dev/mneme/internal/indexes"
 	"mneme.dev/mneme/internal/testdata"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/window"
 )
 
 // conversations returns the ids that a search over all conversations finds, best first.
-func conversations(t *testing.T, c *indexes.Cache, r graph.SearchReader, text string) (ids []string) {
+func conversations(t *testing.T, c *view.Cache, r graph.SearchReader, text string) (ids []string) {
 	t.Helper()
 	f, err := c.OfTenants(r).Conversations(t.Context(), "t", window.ConversationQuery{Text: text})
 	require.NoError(t, err)
@@ -28,8 +28,8 @@ func TestConversationsAreRankedWithAndWithoutEmbeddings(t *testing.T) {
 	s := newStore(t)
 	s.say("c", "The parser fails on paths.", "Lunch at noon.")
 	s.say("d", "Lunch at noon.", "And the parser?")
-	for _, embedder := range []indexes.Embedder{nil, indexes.BuiltIn{}} {
-		c := indexes.New(1<<20, embedder)
+	for _, embedder := range []view.Embedder{nil, view.BuiltIn{}} {
+		c := view.NewCache(1<<20, embedder)
 		require.Equal(t, []string{"c", "d"}, conversations(t, c, s.model, "the parser fails"))
 		require.Equal(t, []string{"d"}, conversations(t, c, s.model, "lunch and parser")[:1])
 		require.Empty(t, conversations(t, c, s.model, "zebra"))
@@ -55,10 +55,10 @@ func TestTitlesFindTheirRecordedConversations(t *testing.T) {
 	}
 	s.say(at, texts...)
 	for _, c := range []struct {
-		embedder    indexes.Embedder
+		embedder    view.Embedder
 		first, five float64 // lower bounds in percent
-	}{{nil, 86, 95}, {indexes.BuiltIn{}, 88, 95}} {
-		cache, n, first, five := indexes.New(1<<20, c.embedder), 0.0, 0.0, 0.0
+	}{{nil, 86, 95}, {view.BuiltIn{}, 88, 95}} {
+		cache, n, first, five := view.NewCache(1<<20, c.embedder), 0.0, 0.0, 0.0
 		for q := range testdata.Lines[struct {
 			Question      string   `json:"question"`
 			Conversations []string `json:"evidence_conversations"`

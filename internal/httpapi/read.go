@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/window"
+)
+
+// Models are the read models that the API serves.
+type Models interface {
+	view.Models
+	// Verify replays the log into temporary read models and compares.
+	Verify(ctx context.Context, log *eventlog.Log, progress func(projection string, done, total uint64)) ([]projection.Verification, error)
+}
+
+// WaitParams let a client read its own writes.
+type WaitParams struct {
+	AtLeast uint64 `query:"at_least" doc:"wait until all events up to this sequence of this conversation, and of those it branched from, are applied (read your own write)"`
+	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
+}
+
+func (p WaitParams) at(past AsOfParam) view.At {
+	return view.At{AtLeast: p.AtLeast, AsOf: past.AsOf, Wait: time.Duration(p.WaitMS) * time.Millisecond}
+}
+
+// WaitAllParams are [WaitParams] for reads of all conversations.
+type WaitAllParams struct {
+	AtLeast uint64 `query:"at_least" doc:"wait until all events up to this sequence of the log, of any conversation, are applied (read your own write)"`
+	WaitMS  int    `query:"wait_ms" minimum:"1" maximum:"60000" default:"5000" doc:"how long at_least waits before it answers 504, in milliseconds"`
+}
+
+// awaitAll waits until models have applied at_least for all conversations.
+func (a *api) awaitAll(ctx context.Context, p WaitAllParams, models ...view.Model) error {
+	for _, m := range models {
+		if err := a.views.AwaitAll(ctx, WaitParams(p).at(AsOfParam{}), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pins are the read models of a request.
+func (a *api) pins(ctx context.Context) *view.Pins { return exchangeOf(ctx).pins }
+
+// graph begins a read of a conversation in the read model "graph".
+func (a *api) graph(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (graph.Reader, error) {
+	v, err := a.view(ctx, id, wait, past)
+	if err != nil {
+		return nil, err
+	}
+	return v.Graph(), nil
+}
+
+// view opens a conversation, see [api.begin].
+func (a *api) view(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam) (*view.View, error) {
+	v, err := a.pins(ctx).Open(ctx, id, wait.at(past))
+	if err != nil {
+		return nil, err
+	}
+	return v, a.begin(ctx, v)
+}
+
+// begin answers 304 if the client already has the answer, see [api.unchanged]. Otherwise it
+// waits for a place among the reads.
+func (a *api) begin(ctx context.Context, v *view.View) error {
+	if err := a.unchangedView(ctx, v); err != nil {
+		return err
+	}
+	return a.admitView(ctx, v)
+}
+
+// admitView waits for a place among the reads. The request holds it only until its answer is
+// rendered, so a slow client does not block other reads.
+func (a *api) admitView(ctx context.Context, v *view.View) error {
+	x := exchangeOf(ctx)
+	x.worked = append(x.worked, v.Release)
+	return v.Begin(ctx)
+}
+
+// admitRead is [api.admitView] for a read that is not of one conversation.
+func (a *api) admitRead(ctx context.Context) error {
+	leave, err := a.views.Enter(ctx)
+	if err == nil {
+		x := exchangeOf(ctx)
+		x.worked = append(x.worked, leave)
+	}
+	return err
+}
+
+// source begins a read that searches a conversation, or builds a context from it.
+func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam, searches bool) (s window.Source, err error) {
+	v, err := a.pins(ctx).OpenWithFiles(ctx, id, wait.at(past))
+	if err != nil {
+		return s, err
+	}
+	if !a.Cache.Remote() { // remote vectors arrive late, and a server may not answer: the answer can change at the same positions
+		if err := a.unchangedView(ctx, v); err != nil {
+			return s, err
+		}
+	}
+	if searches {
+		if err := v.Load(ctx); err != nil {
+			return s, err
+		}
+	}
+	s = v.Source(ctx)
+	return s, a.admitView(ctx, v)
+}
+
+// buildOf identifies a model to other processes.
+func (a *api) buildOf(m view.Model) projection.Build {
+	return projection.Build{Store: a.Store, Projection: m.Name, Generation: m.Generation}
+}

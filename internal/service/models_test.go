@@ -1,0 +1,72 @@
+package service_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/settings"
+)
+
+// blackHole accepts connections and never answers. It returns its address and the number of
+// connections so far.
+func blackHole(t *testing.T) (address string, accepted *atomic.Int64) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	accepted = new(atomic.Int64)
+	var held []net.Conn
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted.Add(1)
+			held = append(held, conn)
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		ended.Wait()
+		for _, conn := range held {
+			_ = conn.Close()
+		}
+	})
+	return listener.Addr().String(), accepted
+}
+
+// Readers of a server that does not answer share one attempt to reach it, and need not wait
+// for its end.
+func TestOpeningAReadModelIsSharedAndCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	address, accepted := blackHole(t)
+	models := service.NewModels(t.TempDir(), service.NewStores(t.TempDir(), settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: "bolt://" + address}}))
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, err := models.Graph(ctx); err == nil {
+				t.Error("a server that never answers cannot be opened")
+			} else if ctx.Err() == nil {
+				t.Errorf("ended before its context: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	require.Less(t, time.Since(began), 3*time.Second, "nobody waits for the others")
+	require.EqualValues(t, 1, accepted.Load())
+	require.NoError(t, models.Close())
+	require.Less(t, time.Since(began), 5*time.Second, "closing ends the attempt")
+	_, err := models.Graph(t.Context())
+	require.ErrorContains(t, err, "shutting down")
+}

@@ -1,0 +1,156 @@
+package view
+
+import (
+	"context"
+	"sync"
+
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
+)
+
+// Models opens the read models in the generations that serve. Each method returns an error
+// while its read model does not exist, and ends with its context.
+type Models interface {
+	Graph(ctx context.Context) (Pinned[graph.Reader], error)
+	Files(ctx context.Context) (Pinned[graph.FilesReader], error)
+	Summaries(ctx context.Context) (Pinned[summary.Reader], error)
+	// Embeddings is called only if searches need them.
+	Embeddings(ctx context.Context) (Pinned[graph.EmbeddingsReader], error)
+}
+
+// Pinned is a read model in the generation that served when it was opened. It stays
+// readable until Release is called, exactly once.
+type Pinned[R any] struct {
+	Model      R
+	Generation int
+	Release    func()
+}
+
+// Lend opens a read model for the duration of a call.
+func Lend[R any](ctx context.Context, open func(context.Context) (Pinned[R], error), read func(R) error) error {
+	pinned, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer pinned.Release()
+	return read(pinned.Model)
+}
+
+// Model is a read model with the name of its projection.
+type Model struct {
+	Name       string
+	Generation int
+	Store      projection.ReadStore
+	Err        error // why there is no Store
+
+	hold *hold
+}
+
+// hold keeps one pinned read model readable for its users: the caller that pinned it, and
+// the goroutines that read on behalf of several callers and may outlive this one.
+type hold struct {
+	mu      sync.Mutex
+	users   int
+	release func()
+}
+
+// retain adds a user. It returns false if the read model has been released.
+func (h *hold) retain() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users == 0 {
+		return false
+	}
+	h.users++
+	return true
+}
+
+func (h *hold) drop() {
+	h.mu.Lock()
+	h.users--
+	last := h.users == 0
+	h.mu.Unlock()
+	if last {
+		h.release()
+	}
+}
+
+// Pins are the read models of one caller, such as a request. It reads one generation of each,
+// which stays readable until Release. Pins are not safe for concurrent use.
+type Pins struct {
+	views      *Views
+	graph      opened[graph.Reader]
+	files      opened[graph.FilesReader]
+	summaries  opened[summary.Reader]
+	embeddings opened[graph.EmbeddingsReader]
+	open       []*View
+}
+
+// opened is a read model that is open if its model has a store.
+type opened[R projection.ReadStore] struct {
+	reader R
+	model  Model
+}
+
+func (o *opened[R]) get(ctx context.Context, name string, open func(context.Context) (Pinned[R], error)) (R, Model, error) {
+	if o.model.hold == nil {
+		p, err := open(ctx)
+		if err != nil {
+			return o.reader, Model{Name: name, Err: err}, err
+		}
+		o.reader = p.Model
+		o.model = Model{Name: name, Generation: p.Generation, Store: p.Model, hold: &hold{users: 1, release: p.Release}}
+	}
+	return o.reader, o.model, nil
+}
+
+// Pin returns Pins that hold nothing yet. The caller releases them.
+func (v *Views) Pin() *Pins { return &Pins{views: v} }
+
+// Graph returns the read model "graph".
+func (p *Pins) Graph(ctx context.Context) (graph.Reader, Model, error) {
+	return p.graph.get(ctx, "graph", p.views.Models.Graph)
+}
+
+// Files returns the read model "files".
+func (p *Pins) Files(ctx context.Context) (graph.FilesReader, Model, error) {
+	return p.files.get(ctx, "files", p.views.Models.Files)
+}
+
+// Summaries returns the read model "summaries".
+func (p *Pins) Summaries(ctx context.Context) (summary.Reader, Model, error) {
+	return p.summaries.get(ctx, "summaries", p.views.Models.Summaries)
+}
+
+// Embeddings returns the read model "embeddings".
+func (p *Pins) Embeddings(ctx context.Context) (graph.EmbeddingsReader, Model, error) {
+	return p.embeddings.get(ctx, "embeddings", p.views.Models.Embeddings)
+}
+
+// All returns all read models in use; those that cannot be opened have an Err.
+func (p *Pins) All(ctx context.Context) []Model {
+	_, g, _ := p.Graph(ctx)
+	_, f, _ := p.Files(ctx)
+	_, s, _ := p.Summaries(ctx)
+	list := []Model{g, f, s}
+	if p.views.Cache.Remote() {
+		_, e, _ := p.Embeddings(ctx)
+		list = append(list, e)
+	}
+	return list
+}
+
+// Release releases the read models and the views opened with them. A second call does
+// nothing.
+func (p *Pins) Release() {
+	for _, v := range p.open {
+		v.Release()
+	}
+	for _, h := range []*hold{p.graph.model.hold, p.files.model.hold, p.summaries.model.hold, p.embeddings.model.hold} {
+		if h != nil {
+			h.drop()
+		}
+	}
+	*p = Pins{views: p.views}
+}
