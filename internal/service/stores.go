@@ -13,6 +13,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
@@ -233,7 +234,7 @@ func (s Stores) graphReader(ctx context.Context, generation int) (reader GraphSt
 	} else {
 		reader, err = sqlitestore.OpenGraphReader(s.Path("graph", generation))
 	}
-	return reader, notThere("graph", "ingestor", err)
+	return reader, notThere("graph", err)
 }
 
 // filesReader opens a generation of the read model "files" for reading, or returns
@@ -245,7 +246,7 @@ func (s Stores) filesReader(ctx context.Context, generation int) (reader FilesSt
 	} else {
 		reader, err = sqlitestore.OpenFilesReader(s.Path("files", generation))
 	}
-	return reader, notThere("files", "file-tracker", err)
+	return reader, notThere("files", err)
 }
 
 // summariesReader opens a generation of the read model "summaries" for reading, or returns
@@ -257,7 +258,7 @@ func (s Stores) summariesReader(ctx context.Context, generation int) (reader Sum
 	} else {
 		reader, err = sqlitestore.OpenSummariesReader(s.Path("summaries", generation))
 	}
-	return reader, notThere("summaries", "summarizer", err)
+	return reader, notThere("summaries", err)
 }
 
 // embeddingsReader opens a generation of the read model "embeddings" for reading, or returns
@@ -269,13 +270,18 @@ func (s Stores) embeddingsReader(ctx context.Context, generation int) (reader Em
 	} else {
 		reader, err = sqlitestore.OpenEmbeddingsReader(s.Path("embeddings", generation))
 	}
-	return reader, notThere("embeddings", "summarizer, with MNEME_EMBEDDINGS=openai,", err)
+	return reader, notThere("embeddings", err)
 }
 
 // ErrNotThere means that a read model was not created yet.
 var ErrNotThere = errors.New("the read model does not exist yet")
 
-func notThere(name, program string, err error) error {
+func notThere(name string, err error) error {
+	m := readmodel.Find(name)
+	program := m.Program
+	if m.Needs != "" {
+		program += ", with " + m.Needs + ","
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%q: %w: is %s running on this data directory?", name, ErrNotThere, program)
 	}

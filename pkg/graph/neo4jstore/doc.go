@@ -17,6 +17,9 @@
 // (conversation, seq), because their cost does not depend on the number of messages.
 // A parent that arrives after its children is linked on arrival.
 //
+// A [Store] is the engine's half of a read model: positions, claims, failed events, repairs. A [Codec]
+// is the other half, and all that a read model of your own needs to write.
+//
 // # Exactly once
 //
 // One transaction holds the changes of a batch and its checkpoint. It starts with a write

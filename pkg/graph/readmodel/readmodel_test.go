@@ -1,6 +1,7 @@
 package readmodel_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,4 +85,25 @@ func TestOursAreWhatTheyWere(t *testing.T) {
 		}
 	}
 	require.Zero(t, readmodel.Find("nobody"))
+}
+
+func TestACanceledRebuildLeavesTheOldGeneration(t *testing.T) {
+	t.Parallel()
+	log, stop, err := openLog(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	spec, at := named("mine"), readmodel.Place{Dir: t.TempDir()}
+	require.NoError(t, spec.Rebuild(t.Context(), log, at, readmodel.Options{}))
+	generations, err := spec.Generations(t.Context(), at)
+	require.NoError(t, err)
+	before, err := generations.Builds(t.Context(), "mine")
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	require.ErrorIs(t, spec.Rebuild(ctx, log, at, readmodel.Options{Progress: func(uint64, uint64) { cancel() }}), context.Canceled)
+	after, err := generations.Builds(t.Context(), "mine")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	_, err = spec.Verify(t.Context(), log, at, readmodel.Options{})
+	require.NoError(t, err)
 }

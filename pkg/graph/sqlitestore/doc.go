@@ -9,6 +9,9 @@
 // A rebuild makes the file of the next generation; the files themselves record which one serves,
 // see [Generations].
 //
+// A [Store] is the engine's half of a file: positions, claims, failed events, repairs. A [Codec] is
+// the other half, and all that a read model of your own needs to write.
+//
 // The cache of embeddings is a separate file without generations, and survives rebuilds.
 //
 // Files are in WAL mode with synchronous=NORMAL: a power cut can take back the last commits but

@@ -8,6 +8,9 @@
 // The other projections have similar suites, and RunBranches runs over the stores of graph
 // and files together.
 //
+// [Run] runs the part of the suite that holds for any read model, yours too: see
+// examples/projection.
+//
 // Cases drive a store through projection.Projection.Apply, with messages as the log
 // delivers them but without a log, and check it through its own reads. None of them looks
 // at tables, labels or queries.
