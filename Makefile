@@ -99,7 +99,7 @@ test-k8s: ## Render deploy/k8s and compare it with the programs
 
 .PHONY: test-projection
 test-projection: ## Build and test examples/projection, a read model in a module of its own
-	cd examples/projection && $(GO) build ./... && $(TEST) . && $(TEST) ./costs -rapid.checks=5
+	cd examples/projection && $(GO) build ./... && $(GO) test . && $(GO) test ./costs -rapid.checks=5
 
 test-all: test-compose
 .PHONY: test-compose
