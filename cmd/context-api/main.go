@@ -5,7 +5,8 @@ package main
 import (
 	"os"
 
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/service"
 )
 
-func main() { os.Exit(service.Program("context-api", service.RunContextAPI)) }
+func main() { os.Exit(program.Main("context-api", service.RunContextAPI)) }

@@ -26,15 +26,15 @@ import (
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// program is one of mneme's programs while it runs.
-type program struct {
+// running is one of mneme's programs while it runs.
+type running struct {
 	cmd *exec.Cmd
 	err bytes.Buffer
 }
 
-func start(t *testing.T, bin, name, listen, nats, data string) *program {
+func start(t *testing.T, bin, name, listen, nats, data string) *running {
 	t.Helper()
-	p := &program{cmd: exec.Command(filepath.Join(bin, name))}
+	p := &running{cmd: exec.Command(filepath.Join(bin, name))}
 	p.cmd.Env = append(os.Environ(), "MNEME_LISTEN="+listen, "MNEME_NATS_URL="+nats, "MNEME_DATA="+data)
 	p.cmd.Stderr = &p.err
 	require.NoError(t, p.cmd.Start())
@@ -154,7 +154,7 @@ func TestProgramsMayStartInAnyOrder(t *testing.T) {
 	require.Contains(t, second.err.String(), "in use by another process")
 
 	// SIGTERM ends each program cleanly; after a restart it continues.
-	for _, p := range []*program{ingestor, tracker, summarizer} {
+	for _, p := range []*running{ingestor, tracker, summarizer} {
 		require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, p.cmd.Wait(), p.err.String())
 	}

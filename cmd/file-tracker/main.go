@@ -5,7 +5,8 @@ package main
 import (
 	"os"
 
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/worker"
 )
 
-func main() { os.Exit(service.Program("file-tracker", service.RunFileTracker)) }
+func main() { os.Exit(program.Main("file-tracker", worker.RunFileTracker)) }

@@ -5,7 +5,8 @@ package main
 import (
 	"os"
 
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/worker"
 )
 
-func main() { os.Exit(service.Program("ingestor", service.RunIngestor)) }
+func main() { os.Exit(program.Main("ingestor", worker.RunIngestor)) }

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/bench"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 )
 
@@ -40,7 +41,7 @@ func (b *benchStore) program(g *Globals) (p bench.Program, err error) {
 	if err := g.given.check(&b.Models); err != nil {
 		return p, err
 	}
-	stores := service.NewStores("", b.Models)
+	stores := worker.NewStores("", b.Models)
 	p.Neo4j = stores.Neo4j()
 	p.Executable, err = os.Executable()
 	return p, err
@@ -155,7 +156,7 @@ Examples:
 // Run measures and prints the figures.
 func (c *BenchLatencyCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--rate", c.Rate, 1), atLeast("--reads", c.Reads, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0)); err != nil {
-		return &service.UsageError{Err: err}
+		return &program.UsageError{Err: err}
 	}
 	program, err := c.program(g)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"mneme.dev/mneme/internal/bench"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -39,7 +39,7 @@ Examples:
 // Run measures and prints the figures.
 func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--max-chars", c.MaxChars, window.MinMaxChars), atLeast("--conversations", c.Conversations, 1), atLeast("--warm-up", c.WarmUp, 0), atLeast("--rounds", c.Rounds, 1), atLeast("--short", c.Short, 1)); err != nil {
-		return &service.UsageError{Err: err}
+		return &program.UsageError{Err: err}
 	}
 	if _, err := g.client(); err != nil { // --url
 		return err

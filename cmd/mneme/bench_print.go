@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/bench"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 )
 
 // figure is one line of a report.
@@ -45,14 +45,14 @@ func (t *terminal) measured(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return errors.New("interrupted; temporary data was removed")
 	case errors.Is(err, bench.ErrNoEvents), errors.Is(err, bench.ErrInUse):
-		return &service.UsageError{Err: err}
+		return &program.UsageError{Err: err}
 	}
 	return err
 }
 
 func atLeast[T int | time.Duration](flag string, value, least T) error {
 	if value < least {
-		return &service.UsageError{Err: fmt.Errorf("%s %v: must be at least %v", flag, value, least)}
+		return &program.UsageError{Err: fmt.Errorf("%s %v: must be at least %v", flag, value, least)}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/bench"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 )
 
 // BenchRebuildCmd measures rebuilds by the program itself.
@@ -37,7 +37,7 @@ Examples:
 // Run measures and prints the figures.
 func (c *BenchRebuildCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--rounds", c.Rounds, 1), atLeast("--rate", c.Rate, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0)); err != nil {
-		return &service.UsageError{Err: err}
+		return &program.UsageError{Err: err}
 	}
 	program, err := c.program(g)
 	if err != nil {
@@ -88,14 +88,14 @@ func (c *BenchScaleCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 		errs = errors.Join(errs, atLeast("--ingestors", n, 1))
 	}
 	if errs != nil {
-		return &service.UsageError{Err: errs}
+		return &program.UsageError{Err: errs}
 	}
 	on, err := c.neo4j(g)
 	if err != nil {
 		return err
 	}
 	if on == nil {
-		return &service.UsageError{Err: errors.New("only one process can write to SQLite: several ingestors need --store neo4j")}
+		return &program.UsageError{Err: errors.New("only one process can write to SQLite: several ingestors need --store neo4j")}
 	}
 	r, err := bench.RunScale(ctx, c.Paths, c.Ingestors, c.Rounds, *on, t.status)
 	if err := t.measured(ctx, err); err != nil {

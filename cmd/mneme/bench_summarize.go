@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/bench"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 )
 
 // BenchSummarizeCmd measures what it costs to decide which summaries are due.
@@ -36,7 +36,7 @@ Example:
 // Run measures and prints the figures.
 func (c *BenchSummarizeCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := errors.Join(atLeast("--rate", c.Rate, 1), atLeast("--for", c.For, time.Second), atLeast("--warm-up", c.WarmUp, 0), atLeast("--delay", c.Delay, 0)); err != nil {
-		return &service.UsageError{Err: err}
+		return &program.UsageError{Err: err}
 	}
 	path, err := os.Executable()
 	if err != nil {

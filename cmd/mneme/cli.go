@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/transcript"
 	"mneme.dev/mneme/pkg/graph/readmodel"
@@ -181,7 +181,7 @@ type ConversationsCmd struct {
 
 // exitCode prints an error, unless it was already reported, and returns its exit code.
 func exitCode(err error, t *terminal) int {
-	var usage *service.UsageError
+	var usage *program.UsageError
 	switch {
 	case err == nil:
 		return exitDone
@@ -197,5 +197,5 @@ func exitCode(err error, t *terminal) int {
 
 // usageError returns an error for wrong usage.
 func usageError(format string, args ...any) error {
-	return &service.UsageError{Err: fmt.Errorf(format, args...)}
+	return &program.UsageError{Err: fmt.Errorf(format, args...)}
 }

@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"mneme.dev/mneme/internal/console"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 )
@@ -232,7 +232,7 @@ func problem(status int, body []byte) error {
 		}
 	}
 	if usage {
-		return &service.UsageError{Err: errors.New(text)}
+		return &program.UsageError{Err: errors.New(text)}
 	}
 	return errors.New(text)
 }

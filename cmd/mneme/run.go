@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/telemetry"
 )
 
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if parsed.Command() != "up" { // up traces the requests that it serves instead
 		traced, end, err := telemetry.Command(ctx, "mneme", parsed.Command(), slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
-			return exitCode(&service.UsageError{Err: err}, t)
+			return exitCode(&program.UsageError{Err: err}, t)
 		}
 		defer end()
 		parsed.BindTo(traced, (*context.Context)(nil))

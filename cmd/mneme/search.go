@@ -10,7 +10,7 @@ import (
 
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/httpapi"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 )
 
 // SearchCmd searches conversations, or the messages of one.
@@ -40,9 +40,9 @@ Examples:
 func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	switch {
 	case strings.TrimSpace(c.Query) == "":
-		return &service.UsageError{Err: errors.New("nothing to search for: the query has no words")}
+		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
 	case c.Conversation == "" && (c.AsOf != 0 || c.EmbeddedUpTo != 0):
-		return &service.UsageError{Err: errors.New("--as-of and --embedded-up-to are for the messages of one conversation: name it with --conversation")}
+		return &program.UsageError{Err: errors.New("--as-of and --embedded-up-to are for the messages of one conversation: name it with --conversation")}
 	}
 	api, err := g.client()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/console"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -75,7 +75,7 @@ func (c *TailCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	err = log.Tail(ctx, filter, options, func(m eventlog.Message) error { return show(t, &m) })
 	if errors.Is(err, eventlog.ErrBeyondEnd) {
-		return &service.UsageError{Err: fmt.Errorf("--from: %w", err)}
+		return &program.UsageError{Err: fmt.Errorf("--from: %w", err)}
 	}
 	if ctx.Err() != nil { // Ctrl-C, or the reader is gone
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 )
@@ -35,7 +36,7 @@ type ready struct {
 
 // Run serves until it is interrupted.
 func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	service.LimitMemory()
+	program.LimitMemory()
 	if err := g.given.check(&c.Up); err != nil {
 		return err
 	}

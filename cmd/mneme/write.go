@@ -14,7 +14,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/transcript"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -43,10 +43,10 @@ Examples:
 func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	files, unfound := transcript.Find(c.Paths)
 	if len(files) == 0 && unfound != nil {
-		return &service.UsageError{Err: unfound}
+		return &program.UsageError{Err: unfound}
 	}
 	if len(files) == 0 {
-		return &service.UsageError{Err: errors.New("no transcripts found there: *.jsonl, *.ndjson, plain or .gz")}
+		return &program.UsageError{Err: errors.New("no transcripts found there: *.jsonl, *.ndjson, plain or .gz")}
 	}
 	api, err := g.client()
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *PublishCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return &service.UsageError{Err: err}
+			return &program.UsageError{Err: err}
 		}
 		defer func() { _ = f.Close() }()
 		in = f

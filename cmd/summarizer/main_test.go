@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/programs"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 )
@@ -28,15 +29,15 @@ import (
 // patience is the time limit for anything on a busy machine.
 const patience = time.Minute
 
-// program is one of mneme's programs while it runs.
-type program struct {
+// running is one of mneme's programs while it runs.
+type running struct {
 	cmd *exec.Cmd
 	err bytes.Buffer
 }
 
-func start(t *testing.T, bin, name string, environment ...string) *program {
+func start(t *testing.T, bin, name string, environment ...string) *running {
 	t.Helper()
-	p := &program{cmd: exec.Command(filepath.Join(bin, name))}
+	p := &running{cmd: exec.Command(filepath.Join(bin, name))}
 	p.cmd.Env = append(os.Environ(), environment...)
 	p.cmd.Stderr = &p.err
 	require.NoError(t, p.cmd.Start())
@@ -50,7 +51,7 @@ func start(t *testing.T, bin, name string, environment ...string) *program {
 }
 
 // kill is kill -9.
-func (p *program) kill() {
+func (p *running) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
@@ -134,7 +135,7 @@ func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
 	require.Len(t, requests, 3, "only the interrupted call is made twice")
 	require.Equal(t, requests[0].Text, requests[1].Text)
 
-	models := service.NewModels(data, service.NewStores(data, settings.Models{Store: "sqlite"}))
+	models := service.NewModels(data, worker.NewStores(data, settings.Models{Store: "sqlite"}))
 	defer func() { require.NoError(t, models.Close()) }()
 	graphs, err := models.Graph(t.Context())
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
@@ -81,7 +82,7 @@ func (e *examination) setAside() {
 }
 
 // stores returns the location of the read models.
-func (e *examination) stores() service.Stores { return service.NewStores(e.Data, e.Models) }
+func (e *examination) stores() worker.Stores { return worker.NewStores(e.Data, e.Models) }
 
 // disk compares the free space with what the log may still take.
 func (e *examination) disk() {
@@ -112,10 +113,10 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 	}
 	path := stores.Path(name, generation)
 	switch {
-	case errors.Is(err, service.ErrNotThere) && readmodel.Find(name).Absent != "":
+	case errors.Is(err, worker.ErrNotThere) && readmodel.Find(name).Absent != "":
 		e.add(check, OK, "missing: "+readmodel.Find(name).Absent, "")
 		return
-	case errors.Is(err, service.ErrNotThere):
+	case errors.Is(err, worker.ErrNotThere):
 		e.add(check, Warning, path+" does not exist", "start mneme up, or its program, which builds it from the log")
 		return
 	case errors.Is(err, projection.ErrRebuild):

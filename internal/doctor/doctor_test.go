@@ -25,6 +25,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/version"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -188,7 +189,7 @@ func TestDataDirectoryProblems(t *testing.T) {
 	publish(t, i.Log, time.Now())
 	require.NoError(t, i.Close())
 	change := func(name, statement string) {
-		db, err := sql.Open("sqlite", service.NewStores(data, settings.Models{}).Path(name, 1))
+		db, err := sql.Open("sqlite", worker.NewStores(data, settings.Models{}).Path(name, 1))
 		require.NoError(t, err)
 		defer func() { require.NoError(t, db.Close()) }()
 		_, err = db.Exec(statement)
@@ -210,7 +211,7 @@ func TestDataDirectoryProblems(t *testing.T) {
 	require.Equal(t, Failed, findings["read model graph"].Level)
 	require.Contains(t, findings["read model graph"].Detail, "the log lost its end")
 
-	require.NoError(t, os.WriteFile(service.NewStores(data, settings.Models{}).Path("graph", 1), []byte("no database, whatever it is called, and long enough to be looked at"), 0o600))
+	require.NoError(t, os.WriteFile(worker.NewStores(data, settings.Models{}).Path("graph", 1), []byte("no database, whatever it is called, and long enough to be looked at"), 0o600))
 	require.Equal(t, Failed, examine(t, "http://"+nowhere, "nats://"+nowhere, data)["read model graph"].Level)
 }
 

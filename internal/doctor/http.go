@@ -10,8 +10,8 @@ import (
 
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/rebuild"
-	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -108,7 +108,7 @@ func Judge(p httpapi.ProjectionStatus) (level Level, what, remedy string) {
 	case p.State == "absent":
 		return Failed, "its read model does not exist", "start " + program + " on the same data directory, or mneme up"
 	case p.State == "unavailable":
-		return Failed, p.Error, service.Neo4jRemedy(projection.ErrUnavailable)
+		return Failed, p.Error, worker.Neo4jRemedy(projection.ErrUnavailable)
 	case p.State == "damaged":
 		return Failed, p.Error, "mneme rebuild " + p.Name
 	case p.State == "halted":

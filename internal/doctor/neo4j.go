@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -26,11 +27,11 @@ func (e *examination) neo4j(ctx context.Context) {
 	}
 	defer files.Release()
 	e.add("neo4j", OK, e.Models.URI+" answers; schema and version are correct", "")
-	e.positions(ctx, "graph", graph.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
-	e.positions(ctx, "files", files.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
+	e.positions(ctx, "graph", graph.Model, "", worker.Neo4jRemedy(projection.ErrUnavailable))
+	e.positions(ctx, "files", files.Model, "", worker.Neo4jRemedy(projection.ErrUnavailable))
 	summaries, err := models.Summaries(ctx)
 	switch {
-	case errors.Is(err, service.ErrNotThere):
+	case errors.Is(err, worker.ErrNotThere):
 		e.add("read model summaries", OK, "missing: "+readmodel.Find("summaries").Absent, "")
 		return
 	case err != nil:
@@ -38,12 +39,12 @@ func (e *examination) neo4j(ctx context.Context) {
 		return
 	}
 	defer summaries.Release()
-	e.positions(ctx, "summaries", summaries.Model, "", service.Neo4jRemedy(projection.ErrUnavailable))
+	e.positions(ctx, "summaries", summaries.Model, "", worker.Neo4jRemedy(projection.ErrUnavailable))
 }
 
 // neo4jLevel returns how severe it is that a server can't be used.
 func neo4jLevel(err error) Level {
-	if errors.Is(err, service.ErrNotThere) {
+	if errors.Is(err, worker.ErrNotThere) {
 		return Warning
 	}
 	return Failed
@@ -51,7 +52,7 @@ func neo4jLevel(err error) Level {
 
 // neo4jRemedy returns what to do about a server that can't be used.
 func neo4jRemedy(err error) string {
-	if remedy := service.Neo4jRemedy(err); remedy != "" {
+	if remedy := worker.Neo4jRemedy(err); remedy != "" {
 		return remedy
 	}
 	return "do what the message says"

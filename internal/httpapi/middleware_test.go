@@ -23,10 +23,12 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph"
 )
 
@@ -35,7 +37,7 @@ import (
 type front struct {
 	*bundle
 	logged *logged
-	server *service.HTTP
+	server *program.HTTP
 }
 
 // logged is what a server wrote to its log.
@@ -67,7 +69,7 @@ func up(t *testing.T) (*bundle, *service.Models) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	models := service.NewModels(dir, service.NewStores(dir, settings.Models{}))
+	models := service.NewModels(dir, worker.NewStores(dir, settings.Models{}))
 	t.Cleanup(func() { require.NoError(t, models.Close()) })
 	return &bundle{t, i}, models
 }
@@ -77,12 +79,12 @@ func setupFront(t *testing.T, change func(*httpapi.Config)) *front {
 	t.Parallel()
 	b, models := up(t)
 	f := &front{bundle: b, logged: &logged{}}
-	config := httpapi.Config{Log: b.Log, Models: models, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Store: "sqlite", NotReady: service.ErrNotThere}
+	config := httpapi.Config{Log: b.Log, Models: models, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Store: "sqlite", NotReady: worker.ErrNotThere}
 	var err error
 	config.Telemetry, err = telemetry.Setup(t.Context(), "test", settings.Telemetry{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	change(&config)
-	f.server, err = service.Listen("test", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
+	f.server, err = program.Listen("test", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	f.server.Start(httpapi.New(config))
 	t.Cleanup(f.server.Stop)

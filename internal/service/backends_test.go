@@ -32,7 +32,8 @@ type instance struct {
 func up(t *testing.T, models settings.Models) instance {
 	t.Helper()
 	i, err := service.Up(t.Context(), service.Config{
-		Data: t.TempDir(), Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Retention: retention,
+		Data:      t.TempDir(), Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })

@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -126,11 +127,11 @@ func (c *cluster) exercise(workers int) {
 	t.Setenv("MNEME_LOG_LEVEL", "error")
 	stops := []func(){}
 	for range workers {
-		_, stop := c.start(service.RunIngestor)
+		_, stop := c.start(worker.RunIngestor)
 		stops = append(stops, stop)
 	}
 	c.api, _ = c.start(service.RunContextAPI)
-	c.start(service.RunFileTracker)
+	c.start(worker.RunFileTracker)
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Failure(http.StatusUnauthorized, "invalid_api_key", "no such key"))
 	for name, value := range map[string]string{

@@ -10,16 +10,17 @@ import (
 
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 func TestOtherProcessesNoticeAReplacedReadModel(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	first, err := service.Up(t.Context(), service.Config{Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: settings.Logger(os.Stderr, "error", "text")})
+	first, err := service.Up(t.Context(), service.Config{Retention: retention, Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: settings.Logger(os.Stderr, "error", "text")})
 	require.NoError(t, err)
 	last := instance{t, first}.fill(3, 5)
-	models := service.NewModels(data, service.NewStores(data, settings.Models{}))
+	models := service.NewModels(data, worker.NewStores(data, settings.Models{}))
 	defer func() { require.NoError(t, models.Close()) }()
 	serves := func() (generation int, seq uint64) {
 		g, err := models.Graph(t.Context())

@@ -1,5 +1,6 @@
-// Package service assembles and runs mneme's services. The four programs and
-// `mneme up` start the same services from here, so nothing is wired twice.
+// Package service assembles mneme's services: [Up] runs all of them in one process,
+// [RunSummarizer] and [RunContextAPI] are programs of their own. Each service is made from the same
+// parts in both cases.
 //
 // Every service has one life: its constructor makes it, Start begins it, and Stop
 // ends it. Stop is synchronous, idempotent, and legal before Start.

@@ -7,6 +7,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall/endpoint"
@@ -18,19 +19,19 @@ const embedBatch = 256
 
 // Embedder is the projection "embeddings", which has an endpoint embed the messages.
 type Embedder struct {
-	*Consumer[*graph.EmbeddingsUnit, EmbeddingsStore]
+	*worker.Consumer[*graph.EmbeddingsUnit, worker.EmbeddingsStore]
 	cache graph.EmbeddingsCache
 }
 
-// Embedder opens the read model "embeddings" for writing and creates its projector.
-func (p Parts) Embedder(ctx context.Context, c endpoint.Config) (_ *Embedder, err error) {
+// NewEmbedder opens the read model "embeddings" for writing and creates its projector.
+func NewEmbedder(ctx context.Context, p worker.Parts, c endpoint.Config) (_ *Embedder, err error) {
 	e := &Embedder{}
-	if e.cache, err = waitFor(ctx, p.Stores, p.Logger, func() (graph.EmbeddingsCache, error) { return p.Stores.openEmbeddingsCache(ctx, p.Logger) }); err != nil {
+	if e.cache, err = worker.WaitFor(ctx, p.Stores, p.Logger, func() (graph.EmbeddingsCache, error) { return p.Stores.OpenEmbeddingsCache(ctx, p.Logger) }); err != nil {
 		return nil, err
 	}
 	model, err := endpoint.New(c, e.cache)
 	if err == nil {
-		e.Consumer, err = newConsumer(ctx, p, graph.EmbeddingsProjection(model), p.Stores.openEmbeddings, projection.BatchOf(embedBatch))
+		e.Consumer, err = worker.NewConsumer(ctx, p, graph.EmbeddingsProjection(model), p.Stores.OpenEmbeddings, projection.BatchOf(embedBatch))
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.cache.Close())
@@ -64,7 +65,7 @@ func embedderOf(s settings.Embedding) (view.Embedder, error) {
 }
 
 // several are the workers of one program, in the order in which they were created.
-type several []Worker
+type several []worker.Worker
 
 // Start implements Worker.
 func (s several) Start() {

@@ -32,7 +32,8 @@ func embedding(t *testing.T, data, url string, models settings.Models, change ..
 		f(&up.Searching.Embedding)
 	}
 	i, err := service.Up(t.Context(), service.Config{
-		Data: data, Models: models, Searching: up.Searching, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Retention: retention,
+		Data:      data, Models: models, Searching: up.Searching, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })

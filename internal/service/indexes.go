@@ -1,6 +1,7 @@
 package service
 
 import (
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
@@ -10,7 +11,7 @@ import (
 func searching(s settings.Searching, t *telemetry.Telemetry) (*view.Cache, error) {
 	embedder, err := embedderOf(s.Embedding)
 	if err != nil {
-		return nil, &UsageError{err}
+		return nil, &program.UsageError{Err: err}
 	}
 	cache := view.NewCache(s.IndexMemory<<20, embedder)
 	t.Metrics.WatchIndexes(func() telemetry.Indexes {

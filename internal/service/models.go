@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
@@ -22,72 +24,72 @@ import (
 // on first use, because other programs create them.
 type Models struct {
 	data       string // directory for the scratch stores of a verification
-	graph      source[GraphStore]
-	files      source[FilesStore]
-	summaries  source[SummariesStore]
-	embeddings source[EmbeddingsStore]
+	graph      source[worker.GraphStore]
+	files      source[worker.FilesStore]
+	summaries  source[worker.SummariesStore]
+	embeddings source[worker.EmbeddingsStore]
 }
 
 // source returns the volume of the generation that serves; the caller releases it.
 type source[S io.Closer] interface {
-	take(ctx context.Context) (*volume[S], error)
+	take(ctx context.Context) (*worker.Generation[S], error)
 	again()
 	close() error
 }
 
 // NewModels returns read models that other processes write.
-func NewModels(data string, stores Stores) *Models {
+func NewModels(data string, stores worker.Stores) *Models {
 	return &Models{
 		data:       data,
-		graph:      newLibrary("graph", stores, stores.graphReader),
-		files:      newLibrary("files", stores, stores.filesReader),
-		summaries:  newLibrary("summaries", stores, stores.summariesReader),
-		embeddings: newLibrary("embeddings", stores, stores.embeddingsReader),
+		graph:      newLibrary("graph", stores, stores.GraphReader),
+		files:      newLibrary("files", stores, stores.FilesReader),
+		summaries:  newLibrary("summaries", stores, stores.SummariesReader),
+		embeddings: newLibrary("embeddings", stores, stores.EmbeddingsReader),
 	}
 }
 
 // OwnModels returns read models that this process writes.
-func OwnModels(data string, g *Consumer[*graph.Unit, GraphStore], f *Consumer[*graph.FilesUnit, FilesStore]) *Models {
+func OwnModels(data string, g *worker.Consumer[*graph.Unit, worker.GraphStore], f *worker.Consumer[*graph.FilesUnit, worker.FilesStore]) *Models {
 	return &Models{
-		data: data, graph: written[GraphStore]{&g.shelf}, files: written[FilesStore]{&f.shelf},
-		summaries: written[SummariesStore]{&shelf[SummariesStore]{}}, embeddings: written[EmbeddingsStore]{&shelf[EmbeddingsStore]{}},
+		data: data, graph: written[worker.GraphStore]{g.Current()}, files: written[worker.FilesStore]{f.Current()},
+		summaries: written[worker.SummariesStore]{new(worker.Current[worker.SummariesStore])}, embeddings: written[worker.EmbeddingsStore]{new(worker.Current[worker.EmbeddingsStore])},
 	}
 }
 
-// Graph returns the read model "graph", or ErrNotThere. The caller releases it.
+// Graph returns the read model "graph", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
 	v, err := m.graph.take(ctx)
 	if err != nil {
 		return view.Pinned[graph.Reader]{}, err
 	}
-	return view.Pinned[graph.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+	return view.Pinned[graph.Reader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
 }
 
-// Files returns the read model "files", or ErrNotThere. The caller releases it.
+// Files returns the read model "files", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Files(ctx context.Context) (view.Pinned[graph.FilesReader], error) {
 	v, err := m.files.take(ctx)
 	if err != nil {
 		return view.Pinned[graph.FilesReader]{}, err
 	}
-	return view.Pinned[graph.FilesReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+	return view.Pinned[graph.FilesReader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
 }
 
-// Summaries returns the read model "summaries", or ErrNotThere. The caller releases it.
+// Summaries returns the read model "summaries", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Summaries(ctx context.Context) (view.Pinned[summary.Reader], error) {
 	v, err := m.summaries.take(ctx)
 	if err != nil {
 		return view.Pinned[summary.Reader]{}, err
 	}
-	return view.Pinned[summary.Reader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+	return view.Pinned[summary.Reader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
 }
 
-// Embeddings returns the read model "embeddings", or ErrNotThere. The caller releases it.
+// Embeddings returns the read model "embeddings", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Embeddings(ctx context.Context) (view.Pinned[graph.EmbeddingsReader], error) {
 	v, err := m.embeddings.take(ctx)
 	if err != nil {
 		return view.Pinned[graph.EmbeddingsReader]{}, err
 	}
-	return view.Pinned[graph.EmbeddingsReader]{Model: v.store, Generation: v.generation, Release: v.release}, nil
+	return view.Pinned[graph.EmbeddingsReader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
 }
 
 // Again makes the next use of each read model check which generation serves.
@@ -104,13 +106,13 @@ func (m *Models) Close() error {
 }
 
 // written are the stores that this process writes.
-type written[S io.Closer] struct{ shelf *shelf[S] }
+type written[S io.Closer] struct{ shelf *worker.Current[S] }
 
-func (w written[S]) take(context.Context) (*volume[S], error) {
-	if v := w.shelf.take(); v != nil {
+func (w written[S]) take(context.Context) (*worker.Generation[S], error) {
+	if v := w.shelf.Take(); v != nil {
 		return v, nil
 	}
-	return nil, errEnds
+	return nil, worker.ErrStopping
 }
 
 func (written[S]) again()       {}
@@ -120,9 +122,9 @@ func (written[S]) close() error { return nil }
 // when another generation serves.
 type library[S io.Closer] struct {
 	name   string
-	stores Stores
+	stores worker.Stores
 	open   func(ctx context.Context, generation int) (S, error)
-	shelf  shelf[S]
+	shelf  worker.Current[S]
 
 	ctx context.Context // ends when the library closes
 	end context.CancelFunc
@@ -141,7 +143,7 @@ type look struct {
 	err   error // valid once ended is closed
 }
 
-func newLibrary[S io.Closer](name string, stores Stores, open func(context.Context, int) (S, error)) *library[S] {
+func newLibrary[S io.Closer](name string, stores worker.Stores, open func(context.Context, int) (S, error)) *library[S] {
 	l := &library[S]{name: name, stores: stores, open: open}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
@@ -153,20 +155,20 @@ const lookWithin = 2 * time.Second
 
 // take opens the model if it is not open. While the server does not answer, callers share
 // one failed attempt, because each attempt lasts as long as the connection timeout. Once
-// the model is open, one caller at a time checks every lookEvery whether another
+// the model is open, one caller at a time checks every worker.LookEvery whether another
 // generation serves; the others do not wait for it.
-func (l *library[S]) take(ctx context.Context) (*volume[S], error) {
+func (l *library[S]) take(ctx context.Context) (*worker.Generation[S], error) {
 	l.mu.Lock()
-	empty := l.shelf.isEmpty()
+	empty := l.shelf.IsEmpty()
 	attempt := l.look
 	switch {
 	case l.ctx.Err() != nil:
 		l.mu.Unlock()
-		return nil, errEnds
+		return nil, worker.ErrStopping
 	case empty && attempt == nil && time.Now().Before(l.until):
 		defer l.mu.Unlock()
 		return nil, l.failed
-	case attempt == nil && (empty || time.Since(l.looked) > lookEvery):
+	case attempt == nil && (empty || time.Since(l.looked) > worker.LookEvery):
 		attempt = l.begin(empty)
 	case !empty:
 		attempt = nil // another caller's
@@ -182,10 +184,10 @@ func (l *library[S]) take(ctx context.Context) (*volume[S], error) {
 			return nil, attempt.err
 		} // else keep using the open one; if its server is down, reads will say so
 	}
-	if v := l.shelf.take(); v != nil {
+	if v := l.shelf.Take(); v != nil {
 		return v, nil
 	}
-	return nil, errEnds
+	return nil, worker.ErrStopping
 }
 
 // begin starts to look for the generation that serves. The caller holds l.mu.
@@ -205,7 +207,7 @@ func (l *library[S]) begin(empty bool) *look {
 			l.looked = time.Now()
 		}
 		if empty && errors.Is(err, projection.ErrUnavailable) {
-			l.failed, l.until = err, time.Now().Add(retryEvery)
+			l.failed, l.until = err, time.Now().Add(program.RetryEvery)
 		}
 		attempt.err = err
 		close(attempt.ended)
@@ -213,24 +215,21 @@ func (l *library[S]) begin(empty bool) *look {
 	return attempt
 }
 
-// errEnds means that a read model is closed because the process is shutting down.
-var errEnds = errors.New("the process is shutting down")
-
 // openServing opens the generation that serves, unless it is already open.
 func (l *library[S]) openServing(ctx context.Context) error {
 	builds, err := l.stores.Generations().Builds(ctx, l.name)
 	if err != nil {
-		return explain(err)
+		return worker.WithRemedy(err)
 	}
-	if l.shelf.has(builds.Serving) {
+	if l.shelf.Has(builds.Serving) {
 		return nil
 	}
 	store, err := l.open(l.ctx, builds.Serving)
 	if err != nil {
 		return err
 	}
-	if old := l.shelf.put(newVolume(builds.Serving, store)); old != nil {
-		old.leave()
+	if old := l.shelf.Put(worker.NewGeneration(builds.Serving, store)); old != nil {
+		old.Leave()
 	}
 	return nil
 }
@@ -250,9 +249,9 @@ func (l *library[S]) close() error {
 		<-attempt.ended
 	}
 	var err error
-	if v := l.shelf.put(nil); v != nil {
-		v.leave()
-		err = v.awaitClosed()
+	if v := l.shelf.Put(nil); v != nil {
+		v.Leave()
+		err = v.AwaitClosed()
 	}
 	return errors.Join(err, l.stores.Close())
 }
@@ -273,7 +272,7 @@ func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(pr
 		return nil, err
 	}
 	three, err := verify(ctx, log, summary.Projection(), m.summaries, filepath.Join(dir, "summaries"), sqlitestore.OpenSummaries, progress)
-	if errors.Is(err, ErrNotThere) { // no summarizer ever ran
+	if errors.Is(err, worker.ErrNotThere) { // no summarizer ever ran
 		return []projection.Verification{one, two}, nil
 	}
 	return []projection.Verification{one, two, three}, err
@@ -281,15 +280,15 @@ func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(pr
 
 // verify compares one read model. If another generation comes to serve and another process
 // removes the one being read, verify starts over with the new one.
-func verify[U projection.Unit, S writable[U], Scratch writable[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], from source[S], path string,
+func verify[U projection.Unit, S worker.Store[U], Scratch worker.Store[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], from source[S], path string,
 	open func(context.Context, string) (Scratch, error), progress func(projection string, done, total uint64)) (projection.Verification, error) {
 	for round := 1; ; round++ {
 		v, err := from.take(ctx)
 		if err != nil {
 			return projection.Verification{}, err
 		}
-		result, err := verifyOne(ctx, log, p, v.store, sqlitestore.Path(path, p.Name, round), open, func(done, total uint64) { progress(p.Name, done, total) })
-		v.release()
+		result, err := verifyOne(ctx, log, p, v.Store, sqlitestore.Path(path, p.Name, round), open, func(done, total uint64) { progress(p.Name, done, total) })
+		v.Release()
 		if err == nil && result.Equal() || ctx.Err() != nil {
 			return result, err
 		}
@@ -298,14 +297,14 @@ func verify[U projection.Unit, S writable[U], Scratch writable[U]](ctx context.C
 		if e != nil {
 			return result, errors.Join(err, e)
 		}
-		now.release()
-		if now.generation == v.generation {
+		now.Release()
+		if now.Number == v.Number {
 			return result, err
 		}
 	}
 }
 
-func verifyOne[U projection.Unit, Scratch writable[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], model projection.ReadStore, path string,
+func verifyOne[U projection.Unit, Scratch worker.Store[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], model projection.ReadStore, path string,
 	open func(context.Context, string) (Scratch, error), progress func(done, total uint64)) (v projection.Verification, err error) {
 	scratch, err := open(ctx, path)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 )
 
 // blackHole accepts connections and never answers. It returns its address and the number of
@@ -48,7 +49,7 @@ func blackHole(t *testing.T) (address string, accepted *atomic.Int64) {
 func TestOpeningAReadModelIsSharedAndCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	address, accepted := blackHole(t)
-	models := service.NewModels(t.TempDir(), service.NewStores(t.TempDir(), settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: "bolt://" + address}}))
+	models := service.NewModels(t.TempDir(), worker.NewStores(t.TempDir(), settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: "bolt://" + address}}))
 	began := time.Now()
 	var all sync.WaitGroup
 	for range 50 {

@@ -19,6 +19,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -32,7 +33,7 @@ func aRebuildInNeo4jIsSeenByNobody(t *testing.T, uri string) {
 	last := i.fill(6, 100)
 	i.applied(last)
 	before := i.readings(6, last)
-	stores := service.NewStores(data, models)
+	stores := worker.NewStores(data, models)
 	defer func() { require.NoError(t, stores.Close()) }()
 
 	c := i.crowd()
@@ -99,16 +100,16 @@ func (c *sharing) open() *eventlog.Log {
 }
 
 // ingestor runs the program ingestor.
-func (c *sharing) ingestor() *service.Consumer[*graph.Unit, service.GraphStore] {
+func (c *sharing) ingestor() *worker.Consumer[*graph.Unit, worker.GraphStore] {
 	c.Helper()
 	log := c.open()
 	logger := slog.New(slog.DiscardHandler)
 	tell, err := telemetry.Setup(c.Context(), "test", settings.Telemetry{}, logger)
 	require.NoError(c, err)
-	leases, err := service.NewLeases(log, "ingestor")
+	leases, err := worker.NewLeases(log, "ingestor")
 	require.NoError(c, err)
-	stores := service.NewStores(c.TempDir(), c.models)
-	w, err := service.Parts{Log: log, Stores: stores, Telemetry: tell, Logger: logger, Leases: leases}.Ingestor(c.Context())
+	stores := worker.NewStores(c.TempDir(), c.models)
+	w, err := worker.Parts{Retention: retention, Log: log, Stores: stores, Telemetry: tell, Logger: logger, Leases: leases}.Ingestor(c.Context())
 	require.NoError(c, err)
 	w.Start()
 	c.Cleanup(func() {
@@ -177,7 +178,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 	c := newSharing(t, uri, 4)
 	one, two := c.ingestor(), c.ingestor()
 	c.publish(16, 0, 40)
-	stores := service.NewStores(t.TempDir(), c.models)
+	stores := worker.NewStores(t.TempDir(), c.models)
 	defer func() { require.NoError(t, stores.Close()) }()
 	g := stores.Generations()
 	c.applied(g, 1)
@@ -199,7 +200,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 	require.Len(t, holders(), 2, "both have helped")
 	c.publish(16, 50, 55)
 	c.applied(g, 2)
-	for _, w := range []*service.Consumer[*graph.Unit, service.GraphStore]{one, two} {
+	for _, w := range []*worker.Consumer[*graph.Unit, worker.GraphStore]{one, two} {
 		require.NoError(t, w.Ready(t.Context()))
 		require.Eventually(t, func() bool {
 			held := 0

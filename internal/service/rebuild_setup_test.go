@@ -22,6 +22,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
@@ -31,11 +32,15 @@ import (
 // patience is how long a test waits for an expected event.
 const patience = time.Minute
 
+// retention is short, because tests can't wait minutes until a generation is removed.
+var retention = worker.Retention{Kept: 300 * time.Millisecond, Rests: 100 * time.Millisecond}
+
 // upOn starts mneme in this process on a directory that may have been used before.
 func upOn(t *testing.T, data string, models settings.Models) instance {
 	t.Helper()
 	i, err := service.Up(t.Context(), service.Config{
-		Data: data, Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Retention: retention,
+		Data:      data, Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })

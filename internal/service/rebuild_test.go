@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
@@ -119,7 +120,7 @@ func TestReadersDoNotNoticeARebuild(t *testing.T) {
 	last := i.fill(8, 400)
 	i.applied(last)
 	before := i.readings(8, last)
-	elsewhere := service.NewModels(data, service.NewStores(data, settings.Models{})) // as in context-api
+	elsewhere := service.NewModels(data, worker.NewStores(data, settings.Models{})) // as in context-api
 	defer func() { require.NoError(t, elsewhere.Close()) }()
 	seen := func() int {
 		g, err := elsewhere.Graph(t.Context())
@@ -361,7 +362,7 @@ func TestAGenerationWithReadersIsKept(t *testing.T) {
 	i := upOn(t, data, settings.Models{})
 	last := i.fill(3, 50)
 	i.applied(last)
-	elsewhere := service.NewModels(data, service.NewStores(data, settings.Models{}))
+	elsewhere := service.NewModels(data, worker.NewStores(data, settings.Models{}))
 	defer func() { require.NoError(t, elsewhere.Close()) }()
 	g, err := elsewhere.Graph(t.Context())
 	require.NoError(t, err)
@@ -399,7 +400,7 @@ func TestASupersededGenerationStaysUpToDateForWaitingReaders(t *testing.T) {
 	i.rebuild("graph")
 	i.became("graph", "serving")
 	require.Eventually(t, func() bool { return i.status("graph").Generation == 2 }, patience, time.Millisecond)
-	time.Sleep(3 * service.OldKept)
+	time.Sleep(3 * retention.Kept)
 	require.Empty(t, answered)
 	held.letGo()
 	require.Contains(t, <-answered, "200 ")

@@ -29,7 +29,8 @@ func (o *one) up(data string) {
 	o.t.Helper()
 	var err error
 	o.Instance, err = service.Up(o.t.Context(), service.Config{
-		Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 64 << 20, Logger: slog.New(slog.DiscardHandler),
+		Retention: retention,
+		Data:      data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 64 << 20, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(o.t, err)
 	o.t.Cleanup(func() { _ = o.Close() })

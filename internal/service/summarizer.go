@@ -2,12 +2,15 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/summarizer"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -15,33 +18,59 @@ import (
 	"mneme.dev/mneme/pkg/summary/llm"
 )
 
+// RunSummarizer is the program summarizer: log → read model "summaries", and summaries that
+// are due → log. With an embedding endpoint it also runs the projection "embeddings".
+func RunSummarizer(ctx context.Context) (err error) {
+	s := settings.ForSummarizer()
+	if err := settings.Read(s); err != nil {
+		return &program.UsageError{Err: err}
+	}
+	models := NewModels(s.Data, worker.NewStores(s.Data, s.Models))
+	defer func() { err = errors.Join(err, models.Close()) }()
+	return worker.Run(ctx, "summarizer", &s.Worker, func(p worker.Parts) (worker.Worker, error) {
+		writer, err := NewSummarizer(ctx, p, s.Summaries, models)
+		if err != nil {
+			return nil, err
+		}
+		endpoint, ok := s.Endpoint()
+		if !ok {
+			return writer, nil
+		}
+		embedder, err := NewEmbedder(ctx, p, endpoint)
+		if err != nil {
+			return nil, errors.Join(err, writer.Stop())
+		}
+		return several{writer, embedder}, nil
+	})
+}
+
 // Summarizer runs the projection "summaries" and the reactor that writes summaries when
 // they are due.
 type Summarizer struct {
-	*Consumer[*summary.Unit, SummariesStore]
+	*worker.Consumer[*summary.Unit, worker.SummariesStore]
 	reactor *summarizer.Reactor
 }
 
-// Summarizer opens the read model "summaries" for writing and creates its projector and
+// NewSummarizer opens the read model "summaries" for writing and creates its projector and
 // its reactor, which reads the graph from models. With zero settings it writes no summaries.
-func (p Parts) Summarizer(ctx context.Context, s settings.Summaries, models *Models) (*Summarizer, error) {
+func NewSummarizer(ctx context.Context, p worker.Parts, s settings.Summaries, models *Models) (*Summarizer, error) {
 	endpoints := new(llm.Endpoints)
 	profiles, err := profiles(s, endpoints)
 	if err != nil {
-		return nil, &UsageError{err}
+		return nil, &program.UsageError{Err: err}
 	}
-	consumer, err := newConsumer(ctx, p, summary.Projection(), p.Stores.openSummaries)
+	consumer, err := worker.NewConsumer(ctx, p, summary.Projection(), p.Stores.OpenSummaries)
 	if err != nil {
 		return nil, err
 	}
 	c := &Summarizer{Consumer: consumer}
 	c.reactor = summarizer.New(summarizer.Config{
-		Log: p.Log, State: c.state, Live: c.live, Profiles: profiles, Files: files.DefaultTable(), Parallel: max(1, s.Parallel), Logger: p.Logger,
+		Log: p.Log, State: c.state, Live: c.Live, Profiles: profiles, Files: files.DefaultTable(), Parallel: max(1, s.Parallel), Logger: p.Logger,
 		Graph: func(ctx context.Context, read func(graph.Reader) error) error {
 			return view.Lend(ctx, models.Graph, read)
 		},
 	})
-	consumer.touched, consumer.explain = c.reactor.Touch, c.explain
+	consumer.Hooks = worker.Hooks{Touched: c.reactor.Touch, Explain: c.explain}
 	p.Telemetry.Metrics.WatchSummaries(func() telemetry.Summaries {
 		f := c.reactor.Figures()
 		return telemetry.Summaries{
@@ -76,16 +105,10 @@ func (c *Summarizer) explain(list []projection.Status) {
 
 // state calls read with the generation that serves.
 func (c *Summarizer) state(read func(summary.Reader) error) error {
-	v := c.shelf.take()
+	v := c.Current().Take()
 	if v == nil {
-		return errEnds
+		return worker.ErrStopping
 	}
-	defer v.release()
-	return read(v.store)
-}
-
-// live returns the position of the serving generation on a partition.
-func (c *Summarizer) live(partition int) (seq uint64, live bool) {
-	s := c.now().projector.Status()[partition]
-	return s.Checkpoint.Seq, s.State == projection.StateLive
+	defer v.Release()
+	return read(v.Store)
 }

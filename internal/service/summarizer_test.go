@@ -29,7 +29,8 @@ func summarizing(t *testing.T, data string, change func(s *settings.Summaries)) 
 	up.MaxContextChars = 30_000
 	change(&up.Summaries)
 	i, err := service.Up(t.Context(), service.Config{
-		Data: data, Summaries: up.Summaries, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		Retention: retention,
+		Data:      data, Summaries: up.Summaries, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })

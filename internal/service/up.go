@@ -18,9 +18,11 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -40,6 +42,7 @@ type Config struct {
 	MaxBytes   int64              // size of the log; 0 derives it from the disk
 	// DuplicateWindow is how long the server drops duplicates; 0 means 30 s.
 	DuplicateWindow time.Duration
+	Retention       worker.Retention // of read models that a rebuild superseded
 	Logger          *slog.Logger
 }
 
@@ -50,9 +53,9 @@ type Instance struct {
 	lock      *flock.Flock
 	server    *embedded.Server
 	conn      *nats.Conn
-	consumers []Worker
-	stores    Stores
-	http      *HTTP
+	consumers []worker.Worker
+	stores    worker.Stores
+	http      *program.HTTP
 	telemetry *telemetry.Telemetry
 }
 
@@ -62,7 +65,7 @@ type Instance struct {
 // that is not loopback, and the named errors of deploy/nats and of the stores.
 func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := errors.Join(settings.Loopback("--listen", c.Listen), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
-		return nil, &UsageError{err}
+		return nil, &program.UsageError{Err: err}
 	}
 	i := &Instance{}
 	defer func() {
@@ -70,7 +73,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 			_ = i.Close()
 		}
 	}()
-	if i.telemetry, c.Logger, err = observe(ctx, "mneme", c.Logger); err != nil {
+	if i.telemetry, c.Logger, err = program.Observe(ctx, "mneme", c.Logger); err != nil {
 		return nil, err
 	}
 	if err := i.lockData(c.Data); err != nil {
@@ -79,7 +82,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := removeScratch(c.Data); err != nil {
 		return nil, err
 	}
-	if i.http, err = Listen("--listen", c.Listen, c.Hosts, false, c.Logger); err != nil {
+	if i.http, err = program.Listen("--listen", c.Listen, c.Hosts, false, c.Logger); err != nil {
 		return nil, err
 	}
 	if i.server, err = embedded.Start(ctx, embedded.Config{
@@ -91,7 +94,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err != nil {
 		return nil, err
 	}
-	warnOfSize(c.Logger, c.MaxBytes, stream.MaxBytes)
+	program.WarnOfSize(c.Logger, c.MaxBytes, stream.MaxBytes)
 	if i.conn, err = eventlog.Connect("", "up", c.Logger, i.server.InProcess()); err != nil {
 		return nil, fmt.Errorf("connect to the embedded server: %w", err)
 	}
@@ -99,12 +102,12 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.telemetry.Metrics.WatchLog(i.Log)
-	self, err := NewLeases(i.Log, "mneme up")
+	self, err := worker.NewLeases(i.Log, "mneme up")
 	if err != nil {
 		return nil, err
 	}
-	i.stores = NewStores(c.Data, c.Models)
-	parts := Parts{Log: i.Log, Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger}
+	i.stores = worker.NewStores(c.Data, c.Models)
+	parts := worker.Parts{Log: i.Log, Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
 	ingestor, err := parts.Ingestor(ctx)
 	if err != nil {
 		return nil, err
@@ -116,19 +119,19 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.consumers = append(i.consumers, tracker)
 	models := OwnModels(c.Data, ingestor, tracker)
-	writer, err := parts.Summarizer(ctx, c.Summaries, models)
+	writer, err := NewSummarizer(ctx, parts, c.Summaries, models)
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, writer)
-	models.summaries = written[SummariesStore]{&writer.shelf}
+	models.summaries = written[worker.SummariesStore]{writer.Current()}
 	if endpoint, ok := c.Searching.Endpoint(); ok {
-		embedder, err := parts.Embedder(ctx, endpoint)
+		embedder, err := NewEmbedder(ctx, parts, endpoint)
 		if err != nil {
 			return nil, err
 		}
 		i.consumers = append(i.consumers, embedder)
-		models.embeddings = written[EmbeddingsStore]{&embedder.shelf}
+		models.embeddings = written[worker.EmbeddingsStore]{embedder.Current()}
 	}
 	search, err := searching(c.Searching, i.telemetry)
 	if err != nil {
@@ -136,7 +139,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	condense, err := condensing(c.Summaries.Condensing)
 	if err != nil {
-		return nil, &UsageError{err}
+		return nil, &program.UsageError{Err: err}
 	}
 	control, err := rebuild.NewControl(i.conn, i.stores.Backend())
 	if err != nil {
@@ -147,7 +150,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
 		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, models, i.Log, c.Searching), Logger: c.Logger,
-		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search,
+		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search,
 	}))
 	return i, nil
 }
@@ -177,7 +180,7 @@ func (i *Instance) Close() error {
 		errs = append(errs, c.Stop())
 	}
 	i.consumers = nil
-	if i.stores.generations != nil {
+	if i.stores.Generations() != nil {
 		errs = append(errs, i.stores.Close())
 	}
 	if i.conn != nil {

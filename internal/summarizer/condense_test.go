@@ -19,6 +19,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/summarizer"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -50,7 +51,7 @@ func setup(t *testing.T) *bundle {
 	b.Instance, err = service.Up(t.Context(), service.Config{Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	models := service.NewModels(data, service.NewStores(data, settings.Models{}))
+	models := service.NewModels(data, worker.NewStores(data, settings.Models{}))
 	t.Cleanup(func() { require.NoError(t, models.Close()) })
 	model, err := llm.New(llm.Profile{Provider: llm.OpenAI, URL: b.endpoint.URL(), Model: "small", Timeout: time.Minute})
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
-	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
@@ -51,7 +51,7 @@ func TestFailureIsLoggedOnceAndNotShown(t *testing.T) {
 	data := t.TempDir()
 	b := up(t, data)
 	b.read("", b.post("", message(t, "m1", "x", "")))
-	vandal, err := sql.Open("sqlite", sqlitestore.WriterDSN(service.NewStores(data, settings.Models{}).Path("graph", 1)))
+	vandal, err := sql.Open("sqlite", sqlitestore.WriterDSN(worker.NewStores(data, settings.Models{}).Path("graph", 1)))
 	require.NoError(t, err)
 	_, err = vandal.ExecContext(t.Context(), "DROP TABLE version")
 	require.NoError(t, err)

@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 )
 
 // metrics is what /metrics shows.
@@ -150,7 +151,7 @@ func TestReadThatTimesOutIsCounted(t *testing.T) {
 	b.read("", b.post("", message(t, "m1", "one", "")))
 
 	// Hold the read model's write lock, so that nothing is applied.
-	db, err := sql.Open("sqlite", service.NewStores(data, settings.Models{}).Path("graph", 1))
+	db, err := sql.Open("sqlite", worker.NewStores(data, settings.Models{}).Path("graph", 1))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	conn, err := db.Conn(t.Context())

@@ -51,3 +51,21 @@ func TestNoProgramLinksASDKOfAModel(t *testing.T) {
 	}
 	require.Contains(t, linked(t, "-test", "./pkg/window"), openAI, "the name is still right")
 }
+
+// The programs that scale out do one thing each: they carry neither the API, nor its page, nor a
+// NATS server, nor the writer of summaries.
+func TestWorkersLinkOnlyWhatTheyDo(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"./cmd/ingestor", "./cmd/file-tracker"} {
+		got := linked(t, program)
+		for _, other := range []string{
+			natsServer, huma, "mneme.dev/mneme/deploy/nats/embedded", "mneme.dev/mneme/internal/httpapi", "mneme.dev/mneme/internal/view",
+			"mneme.dev/mneme/internal/summarizer", "github.com/swaggest/swgui",
+		} {
+			require.False(t, slices.Contains(got, other), "%s links %s", program, other)
+		}
+	}
+	for _, program := range []string{"./cmd/summarizer", "./cmd/context-api"} {
+		require.False(t, slices.Contains(linked(t, program), natsServer), program)
+	}
+}

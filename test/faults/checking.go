@@ -13,6 +13,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -89,7 +90,7 @@ func (c *checking) readLog(ctx context.Context, done *Checked) (*oracle, error) 
 
 // openModels opens the read models of a store.
 func (s *system) openModels(store string) *service.Models {
-	return service.NewModels(s.sqliteDir(), service.NewStores(s.sqliteDir(), settings.Models{Store: store, Neo4j: settings.Neo4j{URI: s.neo4j.uri}}))
+	return service.NewModels(s.sqliteDir(), worker.NewStores(s.sqliteDir(), settings.Models{Store: store, Neo4j: settings.Neo4j{URI: s.neo4j.uri}}))
 }
 
 // checkStores checks both stores against the log and against each other.

@@ -23,6 +23,7 @@ import (
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph/storetest"
 	"mneme.dev/mneme/pkg/projection"
@@ -140,9 +141,9 @@ func readerOf(t *testing.T, log *eventlog.Log, models settings.Models, logger *s
 	tell, err := telemetry.Setup(t.Context(), "test", settings.Telemetry{}, logger)
 	require.NoError(t, err)
 	t.Cleanup(tell.Stop)
-	read := service.NewModels(t.TempDir(), service.NewStores(t.TempDir(), models))
+	read := service.NewModels(t.TempDir(), worker.NewStores(t.TempDir(), models))
 	t.Cleanup(func() { require.NoError(t, read.Close()) })
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Log: log, Models: read, Logger: logger, Store: "neo4j", NotReady: service.ErrNotThere, Telemetry: tell}))
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Log: log, Models: read, Logger: logger, Store: "neo4j", NotReady: worker.ErrNotThere, Telemetry: tell}))
 	t.Cleanup(server.Close)
 	return server.URL
 }

@@ -18,8 +18,8 @@ import (
 	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
-	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
 )
 
 // refused runs a program that ends at once, and returns its only output.
@@ -71,7 +71,7 @@ func TestAProgramThatCannotUseTheServerExplainsAndEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() {
-				stores := service.NewStores(t.TempDir(), settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}})
+				stores := worker.NewStores(t.TempDir(), settings.Models{Store: "neo4j", Neo4j: settings.Neo4j{URI: uri}})
 				_, err := stores.Serving(ctx, slog.New(slog.NewTextHandler(logged, nil)), "graph")
 				ended <- err
 			}()

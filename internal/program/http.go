@@ -1,4 +1,4 @@
-package service
+package program
 
 import (
 	"context"
@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"mneme.dev/mneme/internal/settings"
-	"mneme.dev/mneme/internal/telemetry"
-	"mneme.dev/mneme/pkg/projection"
 )
 
 // maxHeaderBytes bounds a request line with its headers. It allows a query of 100,000
@@ -81,7 +79,7 @@ func (h *HTTP) serve() {
 // starting returns the handler of a program that still waits for its servers.
 func starting() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", alive)
+	mux.HandleFunc("GET /healthz", Alive)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "not ready: the program is waiting for its servers; its log says for which", http.StatusServiceUnavailable)
@@ -89,7 +87,8 @@ func starting() http.Handler {
 	return mux
 }
 
-func alive(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+// Alive answers /healthz: the process runs.
+func Alive(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
 // Stop waits at most five seconds for requests in flight.
 func (h *HTTP) Stop() {
@@ -101,26 +100,4 @@ func (h *HTTP) Stop() {
 		}
 		h.ended.Wait()
 	})
-}
-
-// Health serves /healthz (the process runs), /readyz (its store answers) and /metrics.
-// State and lag appear in the body of /readyz but don't affect its status.
-func Health(c Worker, t *telemetry.Telemetry) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", t.Metrics.Handler())
-	mux.HandleFunc("GET /healthz", alive)
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := c.Ready(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		for _, s := range c.Status() {
-			if s.State == projection.StateIdle && s.Holder != "" {
-				fmt.Fprintf(w, "%s partition %d: %s, %s holds it\n", s.Projection, s.Partition, s.State, s.Holder)
-				continue
-			}
-			fmt.Fprintf(w, "%s partition %d: %s, checkpoint %d, lag %d %s\n", s.Projection, s.Partition, s.State, s.Checkpoint.Seq, s.Lag, s.Error)
-		}
-	})
-	return t.HTTP(mux, mux)
 }

@@ -1,6 +1,7 @@
-package service
+package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,21 +13,24 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// A superseded generation is kept up to date for oldKept: a request that began on it may
-// still read it or wait for a sequence, and other processes learn of the change later.
-// Then, once no reader of this process uses it, its projector stops. oldRests later, when
-// the projectors of other processes have stopped too, it is discarded. Tests shorten these
-// times.
-var (
-	oldKept  = 2 * time.Minute  // longer than a request can wait and then read
-	oldRests = 15 * time.Second // longer than the delay between processes plus one batch
-)
+// Retention is how long a superseded generation stays. A request that began on it may still read it
+// or wait for a sequence, and other processes learn of the change later, so it is kept up to date for
+// a while. Then, once no reader of this process uses it, its projector stops. It is discarded when
+// the projectors of other processes must have stopped too.
+type Retention struct {
+	Kept  time.Duration // longer than a request can wait and then read; 0 means 2 minutes
+	Rests time.Duration // longer than the delay between processes plus one batch; 0 means 15 seconds
+}
+
+func (r Retention) withDefaults() Retention {
+	return Retention{cmp.Or(r.Kept, 2*time.Minute), cmp.Or(r.Rests, 15*time.Second)}
+}
 
 // How often a process checks which generation serves and whether a rebuild is requested, in
 // addition to watching the requests; and how often it checks, while building, whether the
 // build is done.
 const (
-	lookEvery  = time.Second
+	LookEvery  = time.Second // also of readers in other processes
 	checkEvery = 200 * time.Millisecond
 )
 
@@ -89,7 +93,7 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 		if c.steps.said.is(err) {
 			c.slog.Warn("generation maintenance failed; will retry", "error", err)
 		}
-		wait := lookEvery
+		wait := LookEvery
 		if c.next != nil {
 			wait = checkEvery
 		}
@@ -99,7 +103,7 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 		case o := <-c.steps.discarded:
 			c.steps.discarding = false
 			if !o.done || o.err != nil {
-				c.steps.rest = time.Now().Add(lookEvery)
+				c.steps.rest = time.Now().Add(LookEvery)
 			}
 			if c.steps.discardSaid.is(o.err) {
 				c.slog.Warn("removing a generation failed; will retry", "error", o.err)
@@ -122,7 +126,7 @@ func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) err
 	if err != nil {
 		return err
 	}
-	if builds.Serving != c.serving.generation {
+	if builds.Serving != c.serving.Number {
 		if err := c.follow(ctx, builds.Serving); err != nil {
 			return err
 		}
@@ -145,7 +149,7 @@ func unreadable(wish rebuild.Wish) error {
 // follow makes the generation that serves the live one.
 func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
 	b := c.next
-	if b == nil || b.generation != generation { // built by another process
+	if b == nil || b.Number != generation { // built by another process
 		var err error
 		if b, err = c.build(ctx, generation); err != nil {
 			return err
@@ -162,16 +166,16 @@ func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
 	}
 	c.old = append(c.old, old)
 	c.mu.Unlock()
-	c.shelf.put(b.volume)
-	c.slog.Info("a new generation serves", "generation", generation, "before", old.generation)
+	c.current.Put(b.Generation)
+	c.slog.Info("a new generation serves", "generation", generation, "before", old.Number)
 	return nil
 }
 
 // fulfil carries out the requested rebuild as far as possible now.
 func (c *Consumer[U, S]) fulfil(ctx context.Context, wish rebuild.Wish, builds projection.Builds, discards *sync.WaitGroup) error {
 	name := c.declared.Name
-	if c.next != nil && (wish.State != rebuild.Building || wish.Generation != c.next.generation) {
-		c.slog.Info("rebuild ended", "generation", c.next.generation)
+	if c.next != nil && (wish.State != rebuild.Building || wish.Generation != c.next.Number) {
+		c.slog.Info("rebuild ended", "generation", c.next.Number)
 		c.abandon()
 	}
 	switch {
@@ -217,8 +221,8 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 		c.steps.again()
 		return err
 	}
-	if wish.From != c.serving.generation {
-		return fail(fmt.Sprintf("it began while generation %d served, but now generation %d serves", wish.From, c.serving.generation))
+	if wish.From != c.serving.Number {
+		return fail(fmt.Sprintf("it began while generation %d served, but now generation %d serves", wish.From, c.serving.Number))
 	}
 	if c.next == nil {
 		b, err := c.build(ctx, wish.Generation)
@@ -239,7 +243,7 @@ func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
 			return fail(s.Error)
 		}
 	}
-	cps, err := c.next.store.Checkpoints(ctx)
+	cps, err := c.next.Store.Checkpoints(ctx)
 	if err != nil {
 		return err
 	}
@@ -302,7 +306,7 @@ func (c *Consumer[U, S]) hasCaughtUp(ctx context.Context, cps []projection.Check
 	}
 	if c.steps.goals == nil || age > within {
 		goals, at := make([]uint64, c.Log.Partitions()), time.Now()
-		live, err := c.serving.store.Checkpoints(ctx)
+		live, err := c.serving.Store.Checkpoints(ctx)
 		if err != nil && !errors.Is(err, projection.ErrDamaged) { // a damaged one makes no progress: the log is the goal
 			return false, err
 		}
@@ -336,7 +340,7 @@ func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool
 		}
 	}
 	for _, generation := range builds.Others {
-		useless := generation < builds.Serving || read && generation != wish.Generation && (c.next == nil || generation != c.next.generation)
+		useless := generation < builds.Serving || read && generation != wish.Generation && (c.next == nil || generation != c.next.Number)
 		if _, known := c.steps.seen[generation]; !known && useless {
 			c.steps.seen[generation] = time.Now()
 		} else if !useless && read {
@@ -346,8 +350,8 @@ func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool
 	var kept []*build[U, S]
 	var closing error
 	for _, b := range c.old {
-		since, exists := c.steps.seen[b.generation]
-		if !exists || time.Since(since) > oldKept && !b.isRead() {
+		since, exists := c.steps.seen[b.Number]
+		if !exists || time.Since(since) > c.Retention.Kept && !b.isRead() {
 			b.end()
 		}
 		if b.isClosed() {
@@ -360,8 +364,8 @@ func (c *Consumer[U, S]) clean(ctx context.Context, wish rebuild.Wish, read bool
 	c.old = kept
 	c.mu.Unlock()
 	for generation, since := range c.steps.seen {
-		open := slices.ContainsFunc(kept, func(b *build[U, S]) bool { return b.generation == generation })
-		if open || time.Since(since) <= oldKept+oldRests {
+		open := slices.ContainsFunc(kept, func(b *build[U, S]) bool { return b.Number == generation })
+		if open || time.Since(since) <= c.Retention.Kept+c.Retention.Rests {
 			continue
 		}
 		if generation < builds.Serving {

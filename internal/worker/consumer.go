@@ -1,4 +1,4 @@
-package service
+package worker
 
 import (
 	"context"
@@ -21,16 +21,15 @@ import (
 
 // Consumer runs a projection and owns its read model; ingestor, file-tracker and summarizer
 // run one. It has a projector on the generation that serves, and during a rebuild one on the next.
-type Consumer[U projection.Unit, S writable[U]] struct {
+type Consumer[U projection.Unit, S Store[U]] struct {
 	Parts
 	declared projection.Projection[U]
 	open     func(ctx context.Context, generation int) (S, error)
 	slog     *slog.Logger
-	shelf    shelf[S] // for readers of this process
+	current  Current[S] // for readers of this process
 	control  *rebuild.Control
-	touched  func([]events.ConversationID) // if not nil: called with the conversations of each applied batch of the serving generation
-	explain  func([]projection.Status)     // if not nil: adds to the status what the projectors do not know
-	options  []projection.Option           // specific to this projection
+	Hooks
+	options []projection.Option // specific to this projection
 
 	mu      sync.Mutex // guards the following fields; only steps changes them
 	serving *build[U, S]
@@ -44,9 +43,15 @@ type Consumer[U projection.Unit, S writable[U]] struct {
 	err     error // from stopping
 }
 
+// Hooks are optional. Set them before Start.
+type Hooks struct {
+	Touched func([]events.ConversationID) // called with the conversations of each batch that the serving generation applied
+	Explain func([]projection.Status)     // adds to the status what the projectors do not know
+}
+
 // build is a generation that this process writes.
-type build[U projection.Unit, S writable[U]] struct {
-	*volume[S]
+type build[U projection.Unit, S Store[U]] struct {
+	*Generation[S]
 	projector *projection.Projector[U]
 	live      atomic.Bool  // it serves, so its projector does not yield
 	took      atomic.Int64 // duration of its last batch, in ns
@@ -55,7 +60,7 @@ type build[U projection.Unit, S writable[U]] struct {
 // end stops the projector and gives up the store, which its last reader closes.
 func (b *build[U, S]) end() {
 	b.projector.Stop()
-	b.leave()
+	b.Leave()
 }
 
 // Parts are the dependencies of consumers.
@@ -65,6 +70,7 @@ type Parts struct {
 	Telemetry *telemetry.Telemetry
 	Logger    *slog.Logger
 	Leases    *projection.Leases // nil if this process alone writes the read models
+	Retention Retention          // of superseded generations
 }
 
 // Worker is a [Consumer] of any projection.
@@ -77,27 +83,28 @@ type Worker interface {
 
 // Ingestor opens the read model "graph" for writing and creates its projector.
 func (p Parts) Ingestor(ctx context.Context) (*Consumer[*graph.Unit, GraphStore], error) {
-	return newConsumer(ctx, p, graph.Projection(), p.Stores.openGraph)
+	return NewConsumer(ctx, p, graph.Projection(), p.Stores.OpenGraph)
 }
 
 // FileTracker opens the read model "files" for writing and creates its projector.
 func (p Parts) FileTracker(ctx context.Context) (*Consumer[*graph.FilesUnit, FilesStore], error) {
-	return newConsumer(ctx, p, graph.FilesProjection(files.DefaultTable()), p.Stores.openFiles)
+	return NewConsumer(ctx, p, graph.FilesProjection(files.DefaultTable()), p.Stores.OpenFiles)
 }
 
-// newConsumer opens the generation that serves. If its server is down, newConsumer waits.
-func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts, declared projection.Projection[U], open func(context.Context, int) (S, error), options ...projection.Option) (*Consumer[U, S], error) {
+// NewConsumer opens the generation that serves. If its server is down, NewConsumer waits.
+func NewConsumer[U projection.Unit, S Store[U]](ctx context.Context, p Parts, declared projection.Projection[U], open func(context.Context, int) (S, error), options ...projection.Option) (*Consumer[U, S], error) {
 	control, err := rebuild.NewControl(p.Log.Conn(), p.Stores.Backend())
 	if err != nil {
 		return nil, err
 	}
+	p.Retention = p.Retention.withDefaults()
 	c := &Consumer[U, S]{Parts: p, declared: declared, open: open, options: options, slog: p.Logger.With("projection", declared.Name), control: control}
 	c.steps.wake = make(chan struct{}, 1)
 	serving, err := p.Stores.Serving(ctx, p.Logger, declared.Name)
 	if err != nil {
 		return nil, err
 	}
-	c.serving, err = waitFor(ctx, p.Stores, p.Logger, func() (*build[U, S], error) { return c.build(ctx, serving) })
+	c.serving, err = WaitFor(ctx, p.Stores, p.Logger, func() (*build[U, S], error) { return c.build(ctx, serving) })
 	if errors.Is(err, projection.ErrDamaged) {
 		c.serving, err = c.replace(ctx, serving, err)
 	}
@@ -105,7 +112,7 @@ func newConsumer[U projection.Unit, S writable[U]](ctx context.Context, p Parts,
 		return nil, err
 	}
 	c.serving.live.Store(true)
-	c.shelf.put(c.serving.volume)
+	c.current.Put(c.serving.Generation)
 	p.Telemetry.Metrics.WatchProjection(p.Log, telemetry.Projection{Name: declared.Name, Serving: c.served})
 	return c, nil
 }
@@ -116,7 +123,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 	if err != nil {
 		return nil, err
 	}
-	b := &build[U, S]{volume: newVolume(generation, store)}
+	b := &build[U, S]{Generation: NewGeneration(generation, store)}
 	options := append(slices.Concat(c.Stores.options(), c.options),
 		projection.OfBuild(c.Stores.Backend(), generation),
 		projection.OnBatch(func(batch projection.Batch) {
@@ -125,8 +132,8 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 				return
 			}
 			c.Telemetry.Metrics.Applied(batch)
-			if c.touched != nil {
-				c.touched(batch.Conversations)
+			if c.Touched != nil {
+				c.Touched(batch.Conversations)
 			}
 		}),
 		projection.Announced(c.explained),
@@ -157,13 +164,22 @@ func (c *Consumer[U, S]) now() *build[U, S] {
 
 // served returns the build that serves, for telemetry.
 func (c *Consumer[U, S]) served() (telemetry.Serving, bool) {
-	v := c.shelf.take()
+	v := c.current.Take()
 	if v == nil {
 		return telemetry.Serving{}, false
 	}
 	return telemetry.Serving{
-		Build: projection.Build{Store: c.Stores.Backend(), Projection: c.declared.Name, Generation: v.generation}, Model: v.store, Path: c.Stores.Path(c.declared.Name, v.generation), Statuses: c.Status(), Release: v.release,
+		Build: projection.Build{Store: c.Stores.Backend(), Projection: c.declared.Name, Generation: v.Number}, Model: v.Store, Path: c.Stores.Path(c.declared.Name, v.Number), Statuses: c.Status(), Release: v.Release,
 	}, true
+}
+
+// Current holds the generation that serves, for readers of this process.
+func (c *Consumer[U, S]) Current() *Current[S] { return &c.current }
+
+// Live returns the position of the serving generation on a partition, and whether it has caught up.
+func (c *Consumer[U, S]) Live(partition int) (seq uint64, live bool) {
+	s := c.now().projector.Status()[partition]
+	return s.Checkpoint.Seq, s.State == projection.StateLive
 }
 
 // Start begins to follow the log and to carry out requested rebuilds.
@@ -208,7 +224,7 @@ func (c *Consumer[U, S]) Stop() error {
 		}
 		ending.Wait()
 		for _, b := range all {
-			c.err = errors.Join(c.err, b.awaitClosed())
+			c.err = errors.Join(c.err, b.AwaitClosed())
 		}
 	})
 	return c.err
@@ -217,13 +233,13 @@ func (c *Consumer[U, S]) Stop() error {
 // readersEnd is how long readers may keep a store open while the process shuts down.
 const readersEnd = 5 * time.Second
 
-// awaitClosed waits until the last reader has gone.
-func (v *volume[S]) awaitClosed() error {
+// AwaitClosed waits until the last reader has gone.
+func (v *Generation[S]) AwaitClosed() error {
 	select {
 	case <-v.closed:
 		return v.err
 	case <-time.After(readersEnd):
-		return fmt.Errorf("generation %d is still being read", v.generation)
+		return fmt.Errorf("generation %d is still being read", v.Number)
 	}
 }
 
@@ -240,14 +256,14 @@ func (c *Consumer[U, S]) Status() []projection.Status {
 }
 
 func (c *Consumer[U, S]) explained(list []projection.Status) []projection.Status {
-	if c.explain != nil {
-		c.explain(list)
+	if c.Explain != nil {
+		c.Explain(list)
 	}
 	return list
 }
 
 // Ready returns nil if the store answers.
 func (c *Consumer[U, S]) Ready(ctx context.Context) error {
-	_, err := c.now().store.Checkpoints(ctx)
+	_, err := c.now().Store.Checkpoints(ctx)
 	return err
 }

@@ -1,4 +1,4 @@
-package service
+package program
 
 import (
 	"encoding/json"
@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/internal/settings"
 )
@@ -70,6 +68,13 @@ func hostIn(authority string) (string, bool) {
 	return name, name != ""
 }
 
+// problem is a refusal as the API writes them (RFC 9457).
+type problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+}
+
 // only passes requests for the allowed hosts to the handler, and refuses all others before
 // it looks at anything else.
 //
@@ -86,7 +91,7 @@ func (h hosts) only(next http.Handler) http.Handler {
 		if r.Host == "" {
 			detail = "the request names no host: " + h.explanation
 		}
-		body, err := json.Marshal(huma.ErrorModel{Status: http.StatusMisdirectedRequest, Title: http.StatusText(http.StatusMisdirectedRequest), Detail: detail})
+		body, err := json.Marshal(problem{http.StatusText(http.StatusMisdirectedRequest), http.StatusMisdirectedRequest, detail})
 		if err != nil {
 			panic(err)
 		}

@@ -1,4 +1,4 @@
-package service
+package worker
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
@@ -112,40 +113,40 @@ func (s Stores) Path(projection string, generation int) string {
 	return sqlitestore.Path(s.models(), projection, generation)
 }
 
-// openGraph opens a generation of the read model "graph" for writing.
-func (s Stores) openGraph(ctx context.Context, generation int) (GraphStore, error) {
+// OpenGraph opens a generation of the read model "graph" for writing.
+func (s Stores) OpenGraph(ctx context.Context, generation int) (GraphStore, error) {
 	if s.neo4j == nil {
 		return sqlitestore.OpenGraph(ctx, s.Path("graph", generation))
 	}
 	return warm(ctx, s, generation, neo4jstore.OpenGraph)
 }
 
-// openFiles opens a generation of the read model "files" for writing.
-func (s Stores) openFiles(ctx context.Context, generation int) (FilesStore, error) {
+// OpenFiles opens a generation of the read model "files" for writing.
+func (s Stores) OpenFiles(ctx context.Context, generation int) (FilesStore, error) {
 	if s.neo4j == nil {
 		return sqlitestore.OpenFiles(ctx, s.Path("files", generation))
 	}
 	return warm(ctx, s, generation, neo4jstore.OpenFiles)
 }
 
-// openSummaries opens a generation of the read model "summaries" for writing.
-func (s Stores) openSummaries(ctx context.Context, generation int) (SummariesStore, error) {
+// OpenSummaries opens a generation of the read model "summaries" for writing.
+func (s Stores) OpenSummaries(ctx context.Context, generation int) (SummariesStore, error) {
 	if s.neo4j == nil {
 		return sqlitestore.OpenSummaries(ctx, s.Path("summaries", generation))
 	}
 	return warm(ctx, s, generation, neo4jstore.OpenSummaries)
 }
 
-// openEmbeddings opens a generation of the read model "embeddings" for writing.
-func (s Stores) openEmbeddings(ctx context.Context, generation int) (EmbeddingsStore, error) {
+// OpenEmbeddings opens a generation of the read model "embeddings" for writing.
+func (s Stores) OpenEmbeddings(ctx context.Context, generation int) (EmbeddingsStore, error) {
 	if s.neo4j == nil {
 		return sqlitestore.OpenEmbeddings(ctx, s.Path("embeddings", generation))
 	}
 	return warm(ctx, s, generation, neo4jstore.OpenEmbeddings)
 }
 
-// openEmbeddingsCache opens the cache of vectors, which rebuilds keep.
-func (s Stores) openEmbeddingsCache(ctx context.Context, logger *slog.Logger) (graph.EmbeddingsCache, error) {
+// OpenEmbeddingsCache opens the cache of vectors, which rebuilds keep.
+func (s Stores) OpenEmbeddingsCache(ctx context.Context, logger *slog.Logger) (graph.EmbeddingsCache, error) {
 	if s.neo4j == nil {
 		path := filepath.Join(s.models(), "embedded.db")
 		return emptied(logger, path, func() (graph.EmbeddingsCache, error) { return sqlitestore.OpenEmbeddingsCache(ctx, path) })
@@ -169,13 +170,13 @@ func warm[S interface {
 // Serving returns the generation of a projection that serves. If the server is down,
 // Serving waits.
 func (s Stores) Serving(ctx context.Context, logger *slog.Logger, name string) (int, error) {
-	builds, err := waitFor(ctx, s, logger, func() (projection.Builds, error) { return s.generations.Builds(ctx, name) })
+	builds, err := WaitFor(ctx, s, logger, func() (projection.Builds, error) { return s.generations.Builds(ctx, name) })
 	return builds.Serving, err
 }
 
-// waitFor opens a store as soon as its server is up. While it waits it logs only once a
+// WaitFor opens a store as soon as its server is up. While it waits it logs only once a
 // minute, so that other log lines stay visible.
-func waitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open func() (S, error)) (S, error) {
+func WaitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open func() (S, error)) (S, error) {
 	var said time.Time
 	for {
 		store, err := open()
@@ -186,22 +187,22 @@ func waitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open fun
 			return store, nil
 		}
 		if !errors.Is(err, projection.ErrUnavailable) {
-			return store, explain(err)
+			return store, WithRemedy(err)
 		}
-		if time.Since(said) > sayEvery {
+		if time.Since(said) > program.SayEvery {
 			said = time.Now()
 			logger.Warn("waiting for Neo4j: "+Neo4jRemedy(err), "uri", s.neo4j.URI, "error", err)
 		}
 		select {
-		case <-time.After(retryEvery):
+		case <-time.After(program.RetryEvery):
 		case <-ctx.Done():
 			return store, fmt.Errorf("Neo4j at %s never became available: %w", s.neo4j.URI, err)
 		}
 	}
 }
 
-// explain adds the remedy to an error of Neo4j.
-func explain(err error) error {
+// WithRemedy adds the remedy to an error of Neo4j.
+func WithRemedy(err error) error {
 	if remedy := Neo4jRemedy(err); remedy != "" {
 		return fmt.Errorf("%w: %s", err, remedy)
 	}
@@ -225,48 +226,48 @@ func Neo4jRemedy(err error) string {
 	return ""
 }
 
-// graphReader opens a generation of the read model "graph" for reading, or returns
+// GraphReader opens a generation of the read model "graph" for reading, or returns
 // [ErrNotThere].
-func (s Stores) graphReader(ctx context.Context, generation int) (reader GraphStore, err error) {
+func (s Stores) GraphReader(ctx context.Context, generation int) (reader GraphStore, err error) {
 	if s.neo4j != nil {
 		reader, err = warm(ctx, s, generation, neo4jstore.OpenGraphReader)
-		err = explain(err)
+		err = WithRemedy(err)
 	} else {
 		reader, err = sqlitestore.OpenGraphReader(s.Path("graph", generation))
 	}
 	return reader, notThere("graph", err)
 }
 
-// filesReader opens a generation of the read model "files" for reading, or returns
+// FilesReader opens a generation of the read model "files" for reading, or returns
 // [ErrNotThere].
-func (s Stores) filesReader(ctx context.Context, generation int) (reader FilesStore, err error) {
+func (s Stores) FilesReader(ctx context.Context, generation int) (reader FilesStore, err error) {
 	if s.neo4j != nil {
 		reader, err = warm(ctx, s, generation, neo4jstore.OpenFilesReader)
-		err = explain(err)
+		err = WithRemedy(err)
 	} else {
 		reader, err = sqlitestore.OpenFilesReader(s.Path("files", generation))
 	}
 	return reader, notThere("files", err)
 }
 
-// summariesReader opens a generation of the read model "summaries" for reading, or returns
+// SummariesReader opens a generation of the read model "summaries" for reading, or returns
 // [ErrNotThere].
-func (s Stores) summariesReader(ctx context.Context, generation int) (reader SummariesStore, err error) {
+func (s Stores) SummariesReader(ctx context.Context, generation int) (reader SummariesStore, err error) {
 	if s.neo4j != nil {
 		reader, err = warm(ctx, s, generation, neo4jstore.OpenSummariesReader)
-		err = explain(err)
+		err = WithRemedy(err)
 	} else {
 		reader, err = sqlitestore.OpenSummariesReader(s.Path("summaries", generation))
 	}
 	return reader, notThere("summaries", err)
 }
 
-// embeddingsReader opens a generation of the read model "embeddings" for reading, or returns
+// EmbeddingsReader opens a generation of the read model "embeddings" for reading, or returns
 // [ErrNotThere].
-func (s Stores) embeddingsReader(ctx context.Context, generation int) (reader EmbeddingsStore, err error) {
+func (s Stores) EmbeddingsReader(ctx context.Context, generation int) (reader EmbeddingsStore, err error) {
 	if s.neo4j != nil {
 		reader, err = warm(ctx, s, generation, neo4jstore.OpenEmbeddingsReader)
-		err = explain(err)
+		err = WithRemedy(err)
 	} else {
 		reader, err = sqlitestore.OpenEmbeddingsReader(s.Path("embeddings", generation))
 	}

@@ -1,0 +1,123 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/telemetry"
+	"mneme.dev/mneme/pkg/eventlog"
+)
+
+// RetryEvery is how often a program tries to reach a server that is not up yet.
+const RetryEvery = time.Second
+
+// SayEvery is how often it logs that it is still waiting.
+const SayEvery = time.Minute
+
+// Main is the body of a main function and returns the exit code: 0 done, 1 failed, 2
+// wrong usage. --help prints the settings, --healthy asks the running program whether it is
+// ready, and an interrupt or SIGTERM ends run.
+func Main(name string, run func(context.Context) error) int {
+	if len(os.Args) > 1 {
+		switch arg := os.Args[1]; arg {
+		case "--help", "-h":
+			if usage(os.Stdout, name) != nil {
+				return 1
+			}
+			return 0
+		case "--healthy":
+			run = func(ctx context.Context) error { return healthy(ctx, name) }
+		default:
+			fmt.Fprintf(os.Stderr, "%s: unknown argument %q: it is configured by environment variables, see %s --help\n", name, arg, name)
+			return 2
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		var usage *UsageError
+		if errors.As(err, &usage) {
+			return 2
+		}
+		return 1
+	}
+	return 0
+}
+
+// UsageError is a mistake in the settings.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// WarnOfSize logs that the requested size differs from the log's; 0 means unknown.
+func WarnOfSize(logger *slog.Logger, asked, have int64) {
+	if asked != 0 && have != 0 && asked != have {
+		logger.Warn("MNEME_LOG_SIZE applies only when the log is created; the existing log keeps its size. To change it, run `nats stream edit "+natsdeploy.Stream+" --max-bytes`",
+			"asked", asked, "size", have)
+	}
+}
+
+// Observe sets up the telemetry of a program and the matching logger.
+func Observe(ctx context.Context, name string, logger *slog.Logger) (*telemetry.Telemetry, *slog.Logger, error) {
+	s, err := settings.ReadTelemetry()
+	if err != nil {
+		return nil, nil, &UsageError{err}
+	}
+	logger = telemetry.Logger(logger)
+	t, err := telemetry.Setup(ctx, name, s, logger)
+	return t, logger, err
+}
+
+// OpenLog connects to NATS and opens the log, or creates it if apply is given. It waits for
+// a server or log that does not exist yet, but fails at once on one that is wrong.
+func OpenLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+	for {
+		log, conn, err := tryOpenLog(ctx, url, name, t, logger, apply)
+		if err == nil {
+			return log, conn, nil
+		}
+		if conn != nil {
+			conn.Close()
+		}
+		if errors.Is(err, natsdeploy.ErrIncompatible) || errors.Is(err, nats.ErrAuthorization) {
+			return nil, nil, err
+		}
+		logger.Warn("waiting for NATS", "url", settings.Redacted(url), "error", err)
+		select {
+		case <-time.After(RetryEvery):
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("NATS at %s never became available: %w", settings.Redacted(url), err)
+		}
+	}
+}
+
+func tryOpenLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+	conn, err := eventlog.Connect(url, name, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	if apply != nil {
+		js, err := jetstream.New(conn)
+		if err != nil {
+			return nil, conn, err
+		}
+		if err := apply(ctx, js); err != nil {
+			return nil, conn, err
+		}
+	}
+	log, err := eventlog.Open(ctx, conn, eventlog.OnPublish(t.Metrics.Published))
+	return log, conn, err
+}

@@ -1,0 +1,120 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/salvage"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/worker"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// RunContextAPI is the program context-api: it serves from the read models that
+// ingestor, file-tracker and summarizer write, to the same data directory or Neo4j.
+func RunContextAPI(ctx context.Context) (err error) {
+	s := settings.ForContextAPI()
+	if err := settings.Read(s); err != nil {
+		return &program.UsageError{Err: err}
+	}
+	tell, logger, err := program.Observe(ctx, "mneme-context-api", settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", "context-api"))
+	if err != nil {
+		return err
+	}
+	defer tell.Stop()
+	server, err := program.Listen("MNEME_LISTEN", s.Listen, s.Hosts, s.Trust, logger)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	if err := os.MkdirAll(filepath.Clean(s.Data), 0o700); err != nil {
+		return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
+	}
+	if err := removeScratch(s.Data); err != nil {
+		return err
+	}
+	log, conn, err := program.OpenLog(ctx, s.NATSURL, "context-api", tell, logger, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	tell.Metrics.WatchLog(log)
+	self, err := worker.NewLeases(log, "context-api")
+	if err != nil {
+		return err
+	}
+	defer self.Announce(nil, logger)()
+	condense, err := condensing(s.Condensing)
+	if err != nil {
+		return &program.UsageError{Err: err}
+	}
+	search, err := searching(s.Searching, tell)
+	if err != nil {
+		return err
+	}
+	stores := worker.NewStores(s.Data, s.Models)
+	models := NewModels(s.Data, stores)
+	defer func() { err = errors.Join(err, models.Close()) }()
+	control, err := rebuild.NewControl(conn, stores.Backend())
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { control.Watch(watching, logger, func(string) { models.Again() }) })
+	defer watch.Wait()
+	defer stop()
+	server.Start(httpapi.New(httpapi.Config{
+		Log: log, Models: models, Rebuilds: rebuilds(control, stores, models, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search,
+		Self: func() projection.Member { return self.Member(nil) },
+	}))
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
+	<-ctx.Done()
+	logger.Info("stopping")
+	server.Stop() // first, because requests in flight need the log and the models
+	return nil
+}
+
+// rebuilds returns the rebuilds of all projections that run. A rebuild first checks that
+// the log still holds everything that the read model graph holds.
+func rebuilds(control *rebuild.Control, stores worker.Stores, models *Models, log *eventlog.Log, s settings.Searching) *rebuild.Rebuilds {
+	var projections []string
+	_, embeds := s.Endpoint()
+	for _, m := range readmodel.Ours() {
+		if m.Needs == "" || embeds {
+			projections = append(projections, m.Name)
+		}
+	}
+	check := func(ctx context.Context) error {
+		state, err := log.State(ctx)
+		if err != nil {
+			return err
+		}
+		suspect := state.Missing > 0
+		pinned, err := models.Graph(ctx)
+		if err == nil {
+			defer pinned.Release()
+			suspect, err = salvage.Check(ctx, log, pinned.Model)
+		}
+		var loss *salvage.LossError
+		switch {
+		case err == nil, errors.As(err, &loss), ctx.Err() != nil:
+			return err
+		case !suspect && (errors.Is(err, projection.ErrDamaged) || errors.Is(err, worker.ErrNotThere) || errors.Is(err, projection.ErrRebuild)):
+			return nil // nothing to compare with, and nothing is known to be lost
+		case suspect:
+			return fmt.Errorf("the log has lost events, and the read model graph, which would show which ones, cannot be read: %w", err)
+		}
+		return fmt.Errorf("the read model graph cannot be asked whether the log holds as much as it does: %w", err)
+	}
+	return rebuild.New(control, stores.Generations(), log, check, projections...)
+}

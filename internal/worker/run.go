@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/settings"
+)
+
+// RunIngestor is the program ingestor: log → read model "graph".
+func RunIngestor(ctx context.Context) error {
+	s, err := readSettings(settings.ForIngestor())
+	if err != nil {
+		return err
+	}
+	return Run(ctx, "ingestor", s, func(p Parts) (Worker, error) { return p.Ingestor(ctx) })
+}
+
+// RunFileTracker is the program file-tracker: log → read model "files".
+func RunFileTracker(ctx context.Context) error {
+	s, err := readSettings(settings.ForFileTracker())
+	if err != nil {
+		return err
+	}
+	return Run(ctx, "file-tracker", s, func(p Parts) (Worker, error) { return p.FileTracker(ctx) })
+}
+
+// readSettings reads the settings of a program that has only these.
+func readSettings(s *settings.Worker) (*settings.Worker, error) {
+	if err := settings.Read(s); err != nil {
+		return nil, &program.UsageError{Err: err}
+	}
+	return s, nil
+}
+
+// Run runs a program that drives a projection.
+func Run(ctx context.Context, name string, s *settings.Worker, open func(Parts) (Worker, error)) (err error) {
+	tell, logger, err := program.Observe(ctx, "mneme-"+name, settings.Logger(os.Stderr, s.LogLevel, s.LogFormat).With("program", name))
+	if err != nil {
+		return err
+	}
+	defer tell.Stop()
+	health, err := program.Listen("MNEME_LISTEN", s.Listen, s.Hosts, s.Trust, logger)
+	if err != nil {
+		return err
+	}
+	defer health.Stop()
+	log, conn, err := program.OpenLog(ctx, s.NATSURL, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
+		info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas, MaxBytes: s.LogSize})
+		program.WarnOfSize(logger, s.LogSize, info.MaxBytes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	tell.Metrics.WatchLog(log)
+	parts := Parts{Log: log, Stores: NewStores(s.Data, s.Models), Telemetry: tell, Logger: logger}
+	defer func() { err = errors.Join(err, parts.Stores.Close()) }()
+	self, err := NewLeases(log, name)
+	if err != nil {
+		return err
+	}
+	if parts.Stores.Shared() {
+		parts.Leases = self
+	}
+	consumer, err := open(parts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, consumer.Stop()) }()
+	consumer.Start()
+	if !parts.Stores.Shared() {
+		defer self.Announce(consumer.Status, logger)()
+	}
+	health.Start(Health(consumer, tell))
+	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", parts.Stores.String(), "health", health.URL()+"/readyz")
+	<-ctx.Done()
+	logger.Info("stopping")
+	return nil
+}
