@@ -8,8 +8,12 @@ FUZZTIME ?= 30s
 # because go run does not pass on signals and the exit code.
 NEO4J = $(GO) build -o .cache/neo4j-serve ./deploy/neo4j/serve && .cache/neo4j-serve
 
-# Without debug information linking takes half the time; lint already runs vet.
-TEST = $(GO) test -vet=off -ldflags='-s -w'
+# Without debug information linking takes half the time; lint already runs vet. The program
+# runs go test and lists the slowest tests.
+TEST = $(GO) build -o .cache/slowest ./internal/mnemetest/slowest && .cache/slowest -vet=off -ldflags='-s -w'
+
+# These packages take longest. They come first, because one that starts last runs alone.
+LONG = ./test/faults ./pkg/graph/neo4jstore ./internal/service ./test/neo4j ./test/hostile ./cmd/mneme
 
 # The race detector needs a C compiler.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)
@@ -30,6 +34,12 @@ run-neo4j: build ## The same with the graph in Neo4j, which is fetched (needs Ja
 build: ## Build the programs into bin/
 	$(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/... ./examples/scout
 
+.PHONY: quick
+quick: ## Run the tests that need only Go, on smaller inputs: no Neo4j, no language model, nothing is fetched
+	@MNEME_TEST_NEO4J= MNEME_TEST_NEO4J_URI= MNEME_TEST_NEO4J_JARS= MNEME_TEST_REQUIRE_LLM= MNEME_TEST_LLM_DIR=none; \
+	export MNEME_TEST_NEO4J MNEME_TEST_NEO4J_URI MNEME_TEST_NEO4J_JARS MNEME_TEST_REQUIRE_LLM MNEME_TEST_LLM_DIR; \
+	$(TEST) -short ./cmd/mneme ./internal/service ./pkg/graph/sqlitestore ./cmd/... ./deploy/... ./events/... ./examples/... ./internal/... ./pkg/...
+
 .PHONY: test
 test: ## Run all tests; with a C compiler, the log and the engine under the race detector too
 	@if [ -d "$${MNEME_TEST_DATA:-../shared/data}" ]; then echo "recorded sessions: used"; \
@@ -44,9 +54,10 @@ test: ## Run all tests; with a C compiler, the log and the engine under the race
 # The part of test that runs with one Neo4j for all packages.
 .PHONY: go-test
 go-test: test-projection
-	$(TEST) -timeout 20m ./...
+	@$(TEST) -timeout 20m $(LONG) ./...
 ifeq ($(RACE),yes)
-	CGO_ENABLED=1 $(TEST) -race -short ./pkg/projection/... ./pkg/eventlog/...
+	@echo; echo "With the race detector:"
+	@export CGO_ENABLED=1; $(TEST) -race -short ./pkg/projection/... ./pkg/eventlog/...
 else
 	@echo "no C compiler: the race detector did not run"
 endif
@@ -54,7 +65,7 @@ endif
 .PHONY: test-all
 test-all: test .cache/schemathesis/installed ## Also run tests that take minutes: the API against its own description, a cluster, Neo4j's current line, more under the race detector
 ifeq ($(RACE),yes)
-	@$(NEO4J) -tests env CGO_ENABLED=1 $(GO) test -count=1 -timeout 20m -race -short ./pkg/graph/... ./internal/httpapi/... ./internal/importer/... ./internal/service/...
+	@$(NEO4J) -tests env CGO_ENABLED=1 $(GO) test -count=1 -timeout 20m -race -short ./pkg/graph/... ./internal/httpapi/... ./internal/view/... ./internal/importer/... ./internal/service/...
 endif
 	@$(NEO4J) -tests env MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 40m -v ./test/... ./pkg/graph/... ./pkg/window/... ./internal/service/... ./internal/httpapi/... ./cmd/mneme/...
 	@$(NEO4J) -tests -line current $(GO) test -count=1 ./deploy/neo4j/... ./pkg/graph/neo4jstore/...
@@ -88,7 +99,7 @@ test-k8s: ## Render deploy/k8s and compare it with the programs
 
 .PHONY: test-projection
 test-projection: ## Build and test examples/projection, a read model in a module of its own
-	cd examples/projection && $(GO) build ./... && $(TEST) . && $(TEST) ./costs -rapid.checks=5
+	cd examples/projection && $(GO) build ./... && $(GO) test . && $(GO) test ./costs -rapid.checks=5
 
 test-all: test-compose
 .PHONY: test-compose

@@ -21,6 +21,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/programs"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -86,6 +87,7 @@ func eventually(t *testing.T, url string, good func(status int, body string) boo
 }
 
 func TestProgramsMayStartInAnyOrder(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	bin, err := programs.Build("mneme.dev/mneme/cmd/ingestor", "mneme.dev/mneme/cmd/file-tracker", "mneme.dev/mneme/cmd/summarizer", "mneme.dev/mneme/cmd/context-api")
 	require.NoError(t, err)

@@ -36,6 +36,7 @@ func measure[T any](t *testing.T, args ...string) (figures T, lines int) {
 }
 
 func TestBenchIngestComparesWithABareLoader(t *testing.T) {
+	mnemetest.Long(t)
 	r, lines := measure[bench.Ingest](t, "ingest", "--rounds", "2")
 	require.EqualValues(t, lines, r.Events)
 	require.Len(t, r.Ratios, 2)
@@ -77,6 +78,7 @@ func TestBenchReplayComparesWithABareConsumer(t *testing.T) {
 }
 
 func TestBenchRebuildComparesWithIngestAndWithoutOne(t *testing.T) {
+	mnemetest.Long(t)
 	r, lines := measure[bench.Rebuild](t, "rebuild", "--rounds", "2", "--rate", "100", "--warm-up", "0s", "--for", "1s")
 	require.EqualValues(t, lines, r.Events)
 	require.Len(t, r.Ratios, 2)

@@ -19,6 +19,7 @@ import (
 )
 
 func TestAnInterruptedImportReportsProgressAndResumes(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "recording.jsonl")

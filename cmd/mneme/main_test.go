@@ -53,6 +53,7 @@ func TestImportPublishesEveryEventOnceAndVerifies(t *testing.T) {
 // A kill -9 in the middle of an import loses nothing that was acknowledged: after a restart
 // and another import everything is as if nothing had happened.
 func TestAKilledImportRepeatedEqualsAnUndisturbedOne(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "recording.jsonl")
@@ -68,7 +69,11 @@ func TestAKilledImportRepeatedEqualsAnUndisturbedOne(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	data, kills, interrupted := filepath.Join(dir, "data"), 0, 0
-	for range 12 {
+	rounds := 5
+	if mnemetest.All {
+		rounds = 12
+	}
+	for range rounds {
 		s := up(t, data)
 		path, err := mnemetest.Binary()
 		require.NoError(t, err)

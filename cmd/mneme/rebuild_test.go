@@ -35,6 +35,7 @@ func freeAddress(t *testing.T) string {
 }
 
 func TestARebuildAndItsWaitSurviveKills(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file, data, address := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "data"), freeAddress(t)

@@ -9,6 +9,7 @@ import (
 
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/testdata"
 )
 
@@ -17,6 +18,7 @@ import (
 type count struct{ Messages, Turns, Calls, Results, Chars int }
 
 func TestRecordedSessionsAreImportedExactly(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	dir := testdata.Dir(t)
 	s := up(t, filepath.Join(t.TempDir(), "data"))

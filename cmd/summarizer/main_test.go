@@ -16,6 +16,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/mnemetest/programs"
 	"mneme.dev/mneme/internal/service"
@@ -86,6 +87,7 @@ func summaries(t *testing.T, log *eventlog.Log) map[string][]*events.SummaryWrit
 // If a process is killed while a model writes, the call is paid for: the next process calls
 // again, and the summary is written once.
 func TestKilledCallIsRepeatedAndItsSummaryWrittenOnce(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	bin, err := programs.Build("mneme.dev/mneme/cmd/summarizer", "mneme.dev/mneme/cmd/ingestor")
 	require.NoError(t, err)

@@ -75,7 +75,7 @@ func mayBeAbsent(name string) bool { return readmodel.Find(name).Absent != "" }
 // ready answers 200 if the log and both read models answer, else 503. Lag appears only in
 // the body, because a lagging process can still serve reads.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{}
+	x := &exchange{pins: a.views.Pin()}
 	defer x.end()
 	out, err := a.status(context.WithValue(r.Context(), exchangeKey{}, x), nil)
 	if err != nil {

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TryLaws sets how many cases rapid tries for each law of a package, unless the flag -rapid.checks
-// is given: short with -short, all if [All] is set, otherwise usually. Call it from TestMain. It
-// parses the flags.
+// TryLaws sets how many cases rapid tries for each law of a package, unless -rapid.checks does: one
+// number normally, one with -short, one with [All]. Call it from TestMain. It parses the flags.
 func TryLaws(usually, short, all int) {
 	flag.Parse()
 	chosen := false
@@ -19,7 +18,7 @@ func TryLaws(usually, short, all int) {
 	case All:
 		usually = all
 	case testing.Short():
-		usually = short
+		usually = short * 5 // rapid itself divides the number by 5
 	}
 	if err := flag.Set("rapid.checks", strconv.Itoa(usually)); err != nil {
 		panic(err) // the package does not use rapid

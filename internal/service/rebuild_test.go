@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -38,7 +39,7 @@ func (i instance) crowd() *crowd {
 	ctx, stop := context.WithCancel(i.Context())
 	c := &crowd{instance: i, stop: stop}
 	pause := 10 * time.Millisecond
-	if testing.Short() { // with the race detector a rebuild would yield to them indefinitely
+	if mnemetest.Race { // a rebuild would yield to them indefinitely
 		pause *= 10
 	}
 	c.ended.Go(func() {
@@ -111,6 +112,7 @@ func (c *crowd) end() {
 }
 
 func TestReadersDoNotNoticeARebuild(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -157,6 +159,7 @@ func TestReadersDoNotNoticeARebuild(t *testing.T) {
 }
 
 func TestARebuildResumesAfterARestart(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -193,6 +196,7 @@ func TestARebuildResumesAfterARestart(t *testing.T) {
 }
 
 func TestACanceledRebuildLeavesNothing(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -290,6 +294,7 @@ func TestARebuildCuresAHaltedProjection(t *testing.T) {
 }
 
 func TestAFailedRebuildKeepsTheOldGeneration(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})
@@ -379,6 +384,7 @@ func TestAGenerationWithReadersIsKept(t *testing.T) {
 // A request that waits for a sequence on a generation gets it there, even if another one
 // has since begun to serve.
 func TestASupersededGenerationStaysUpToDateForWaitingReaders(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := upOn(t, data, settings.Models{})

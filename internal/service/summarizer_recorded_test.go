@@ -32,6 +32,7 @@ type covered struct {
 // TestRecordedSessionsAreCoveredWithoutGaps summarizes real sessions with the default
 // settings and checks every range against the log.
 func TestRecordedSessionsAreCoveredWithoutGaps(t *testing.T) {
+	mnemetest.Long(t)
 	path := testdata.Recording(t, "claude_code", 8_000)
 	t.Parallel()
 	i := summarizing(t, t.TempDir(), func(s *settings.Summaries) { s.MaxContextChars = 100_000 })

@@ -15,6 +15,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -177,6 +178,7 @@ func TestALongConversationIsSummarizedOnLevelsWithoutGaps(t *testing.T) {
 }
 
 func TestRebuildsAndRestartsWriteNoSummaryTwice(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	data := t.TempDir()
 	i := summarizing(t, data, unchanged)
@@ -372,6 +374,7 @@ func TestManyWaitingConversationsGetSummarizedSoon(t *testing.T) {
 }
 
 func TestAResultThatCannotBeCondensedIsNotRetriedForEachEvent(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	endpoint := llmtest.New(t)
 	endpoint.Reply(llmtest.Chat(strings.Repeat("longer than the result ", 200)))

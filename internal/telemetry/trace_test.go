@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // Traces of a producer. The environment configures the SDK, so these tests can't run in
@@ -217,6 +219,7 @@ func TestRebuiltReadModelDoesNotTraceThePast(t *testing.T) {
 }
 
 func TestUnresponsiveEndpointBlocksNothing(t *testing.T) {
+	mnemetest.Long(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	closed := "http://" + listener.Addr().String()

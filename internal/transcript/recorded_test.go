@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/testdata"
 )
 
@@ -47,6 +48,7 @@ func kindOfEvent(e events.Recorded) string {
 }
 
 func TestRecordedNeutralLinesAllBecomeEvents(t *testing.T) {
+	mnemetest.Long(t)
 	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "events", "*.jsonl.gz"))
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)

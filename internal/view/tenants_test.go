@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/testdata"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
@@ -40,6 +41,7 @@ func TestConversationsAreRankedWithAndWithoutEmbeddings(t *testing.T) {
 // Titles that a coding agent gave to its sessions must find these sessions by their
 // messages alone. One title more or less is 0.8 percent.
 func TestTitlesFindTheirRecordedConversations(t *testing.T) {
+	mnemetest.Long(t)
 	s := newStore(t)
 	var at string
 	var texts []string

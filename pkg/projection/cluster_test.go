@@ -14,6 +14,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/natstest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
@@ -21,6 +22,7 @@ import (
 )
 
 func TestLeasesInAClusterOfServers(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	cluster := natstest.Start(t)
 	urls := strings.Split(cluster.URL(), ",")

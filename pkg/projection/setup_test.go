@@ -165,8 +165,10 @@ func (b *bench) awaitSeq(pr *projector, partition int, seq uint64) {
 // awaitAll waits until the whole log is applied.
 func (b *bench) awaitAll(pr *projector) {
 	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute) // without one, a busy server has seconds
+	defer cancel()
 	for n := range b.log.Partitions() {
-		last, err := b.log.LastOf(b.t.Context(), n)
+		last, err := b.log.LastOf(ctx, n)
 		require.NoError(b.t, err)
 		b.awaitSeq(pr, n, last)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -76,6 +77,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 }
 
 func TestMissingServerIsLoggedOnce(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	b := setup(t, 1)
 	log := &warnings{count: map[string]int{}}

@@ -253,6 +253,6 @@ func TestSummariesAmongTheRelevantPastKeepTheRules(t *testing.T) {
 			build(request(0))
 		}
 	})
-	assert.Greater(t, levels[1], 10, "summaries were found at all")
+	assert.GreaterOrEqual(t, levels[1], n/9, "too few summaries were found") // half as many as in the worst of 100 runs
 	t.Logf("found by level: %v", levels)
 }

@@ -92,6 +92,9 @@ func TestUpMovesAReadModelAsideThatItCantOpenAndMakesItAgain(t *testing.T) {
 		"it is cut to a half":     func(data []byte) []byte { return data[:len(data)/2] },
 		"it is a text":            func([]byte) []byte { return []byte("this is no database\n") },
 	} {
+		if name != "its header is zeroed" && name != "it is cut to a half" && !mnemetest.All {
+			continue // SQLite opens one that is cut, and says of all others that they are no databases
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data := t.TempDir()

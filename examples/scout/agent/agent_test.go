@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/files"
 )
 
@@ -269,6 +270,7 @@ func TestRefusesInvalidOptions(t *testing.T) {
 }
 
 func TestAnswersAboutThisRepository(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	b := setup(t)
 	answer := b.ask("../../..", "where is the checkpoint written?")

@@ -206,7 +206,7 @@ func TestWarmSummariesSendsAllStatementsAndWritesNothing(t *testing.T) {
 func TestSummariesOfALongConversationCostWhatThoseOfAShortOneCost(t *testing.T) {
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
-	turns := 1_000
+	turns := 400
 	if mnemetest.All {
 		turns = 25_000
 	}

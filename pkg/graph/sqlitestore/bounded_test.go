@@ -13,6 +13,7 @@ import (
 	"modernc.org/sqlite"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
@@ -312,9 +313,9 @@ func TestMatchedCallsAndResultsAreNotStored(t *testing.T) {
 func TestALongConversationCostsNoMoreThanAShortOne(t *testing.T) {
 	t.Parallel()
 	s := openStores(t)
-	rounds := 2500 // of ten events
-	if testing.Short() {
-		rounds = 300
+	rounds := 300 // of ten events
+	if mnemetest.All {
+		rounds = 2500
 	}
 	for _, c := range []string{"long", "short", "warm"} { // a rare role
 		s.add(c, &events.MessageCreated{MessageID: "first", Role: "assistant"})

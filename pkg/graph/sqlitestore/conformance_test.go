@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
 )
@@ -90,6 +91,7 @@ func TestGenerationsConformance(t *testing.T) {
 }
 
 func TestTheServingGenerationIsAlwaysComplete(t *testing.T) {
+	mnemetest.Long(t)
 	t.Parallel()
 	storetest.RunGenerationsLaw(t, newPlace)
 }

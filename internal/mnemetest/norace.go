@@ -1,0 +1,6 @@
+//go:build !race
+
+package mnemetest
+
+// Race says that the race detector is on, under which everything takes several times longer.
+const Race = false

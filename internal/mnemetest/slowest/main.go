@@ -1,0 +1,125 @@
+// Command slowest runs go test, prints what go test prints, and lists the ten slowest tests:
+//
+//	go run ./internal/mnemetest/slowest -short ./...
+//
+// The arguments are those of go test. The exit code is that of go test.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// listed is how many tests are listed.
+const listed = 10
+
+func main() {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, os.Args[1:]...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	report(out, os.Stdout)
+	var failed *exec.ExitError
+	if err := cmd.Wait(); errors.As(err, &failed) {
+		os.Exit(max(failed.ExitCode(), 1)) // -1: ended by a signal
+	} else if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// event is a line of go test -json; see go doc test2json.
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds
+}
+
+// report prints the outcome of each package, the output of failed tests, and the slowest tests.
+func report(in io.Reader, out io.Writer) {
+	var tests []event
+	skipped := 0
+	output := map[string]map[string]*strings.Builder{} // by package and test
+	for lines := bufio.NewReader(in); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var e event
+		if json.Unmarshal(line, &e) != nil {
+			_, _ = out.Write(line) // not from a test
+			continue
+		}
+		texts := output[e.Package]
+		if texts == nil {
+			texts = map[string]*strings.Builder{}
+			output[e.Package] = texts
+		}
+		switch ended := e.Action == "pass" || e.Action == "fail" || e.Action == "skip"; {
+		case e.Action == "build-output":
+			fmt.Fprint(out, e.Output)
+		case e.Action == "output":
+			if texts[e.Test] == nil {
+				texts[e.Test] = &strings.Builder{}
+			}
+			texts[e.Test].WriteString(e.Output)
+		case ended && e.Test == "":
+			printPackage(out, e, texts)
+			delete(output, e.Package)
+			if text := texts[""]; text != nil && strings.Contains(text.String(), "\t(cached)") {
+				tests = slices.DeleteFunc(tests, func(t event) bool { return t.Package == e.Package }) // did not run now
+			}
+		case ended:
+			if e.Action == "skip" {
+				skipped++
+			}
+			if e.Action != "fail" {
+				delete(texts, e.Test)
+			}
+			if !strings.Contains(e.Test, "/") {
+				tests = append(tests, e)
+			}
+		}
+	}
+	slices.SortStableFunc(tests, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	fmt.Fprintf(out, "\nThe slowest tests; go test -v says why %d were skipped:\n", skipped)
+	for _, t := range tests[:min(listed, len(tests))] {
+		fmt.Fprintf(out, "%7.1fs %s %s\n", t.Elapsed, t.Package, t.Test)
+	}
+}
+
+// printPackage prints the last line of a package that passed, and of one that failed all that
+// belongs to no passed test: a test that was running when the process ended counts as failed.
+func printPackage(out io.Writer, e event, texts map[string]*strings.Builder) {
+	text := texts[""]
+	if text == nil {
+		return
+	}
+	if e.Action == "fail" {
+		for _, test := range slices.Sorted(maps.Keys(texts)) {
+			if test != "" {
+				fmt.Fprint(out, texts[test])
+			}
+		}
+		fmt.Fprint(out, text)
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.HasSuffix(last, "[no test files]") {
+		fmt.Fprintln(out, last)
+	}
+}

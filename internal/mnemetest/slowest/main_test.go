@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/mnemetest/programs"
+)
+
+var slowest = sync.OnceValues(func() (path string, err error) {
+	dir, err := programs.Build("mneme.dev/mneme/internal/mnemetest/slowest")
+	return filepath.Join(dir, "slowest"), err
+})
+
+// run runs slowest on a module with these tests and returns what it printed.
+func run(t *testing.T, tests string, args ...string) (output string, code int) {
+	t.Helper()
+	program, err := slowest()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/m\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "m_test.go"), []byte("package m\n\n"+tests), 0o600))
+	cmd := exec.Command(program, append(args, "./...")...)
+	cmd.Dir = dir
+	out, _ := cmd.CombinedOutput()
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func TestPassedTestsAreListedBySlowness(t *testing.T) {
+	t.Parallel()
+	output, code := run(t, `import ("testing"; "time")
+func TestFast(t *testing.T) { t.Log("quiet") }
+func TestSlow(t *testing.T) { time.Sleep(200 * time.Millisecond) }
+func TestSkipped(t *testing.T) { t.Skip() }
+`, "-count=1")
+	require.Zero(t, code)
+	require.Regexp(t, `^ok  \texample.com/m\t.*\n\nThe slowest tests; go test -v says why 1 were skipped:\n +0\..s example.com/m TestSlow\n +0.0s example.com/m Test(Fast|Skipped)\n`, output)
+	require.NotContains(t, output, "quiet")
+}
+
+func TestFailedTestsAreShownWithTheirOutput(t *testing.T) {
+	t.Parallel()
+	output, code := run(t, `import "testing"
+func TestGood(t *testing.T) { t.Log("quiet") }
+func TestBad(t *testing.T) {
+	t.Run("case", func(t *testing.T) { t.Error("broken") })
+}
+`)
+	require.Equal(t, 1, code)
+	require.Contains(t, output, "--- FAIL: TestBad/case")
+	require.Contains(t, output, "broken")
+	require.Contains(t, output, "FAIL\texample.com/m")
+	require.NotContains(t, output, "quiet")
+}
+
+func TestPanicAndCompilerErrorAreShown(t *testing.T) {
+	t.Parallel()
+	output, code := run(t, "import \"testing\"\nfunc TestPanic(t *testing.T) { panic(\"help\") }\n")
+	require.Equal(t, 1, code)
+	require.Contains(t, output, "panic: help")
+	output, code = run(t, "func TestTypo( {}\n")
+	require.Equal(t, 1, code)
+	require.Contains(t, output, "m_test.go:3")
+	output, code = run(t, "import \"testing\"\nfunc TestType(t *testing.T) { missing() }\n")
+	require.Equal(t, 1, code)
+	require.Contains(t, output, "undefined: missing")
+}
