@@ -129,6 +129,26 @@ func (l Layout) migrated() bool {
 	return slices.ContainsFunc(ours(), func(o Layout) bool { return o.Projection == l.Projection })
 }
 
+// check refuses a layout that would write to labels of mneme, or that lacks one.
+func (l Layout) check() error {
+	if l.migrated() {
+		return nil
+	}
+	labels := append([]string{l.Conversation, l.Event}, l.Payloads...)
+	for _, n := range l.Nodes {
+		labels = append(labels, n.Label)
+	}
+	for _, label := range labels {
+		if label == "" {
+			return fmt.Errorf("the layout of %s needs a label for its conversations and one for its events", l.Projection)
+		}
+		if slices.ContainsFunc(Labels(), func(ours Label) bool { return ours.Name == label }) {
+			return fmt.Errorf("the layout of %s has the label %s, which is mneme's; choose another", l.Projection, label)
+		}
+	}
+	return nil
+}
+
 // missing returns the statements of the layout's schema whose index or constraint does not exist.
 func (d *db) missing(ctx context.Context, l Layout) ([]string, error) {
 	if l.migrated() {
@@ -188,6 +208,9 @@ func OpenReader[U projection.Unit](ctx context.Context, c Config, generation int
 }
 
 func openStore[U projection.Unit](ctx context.Context, c Config, generation int, codec Codec[U], reader bool, check func(*db, context.Context) error) (*Store[U], error) {
+	if err := codec.check(); err != nil {
+		return nil, err
+	}
 	d, err := openAnd(ctx, c, check)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/pkg/graph"
 )
 
 // The read models of mneme have their schema in migrations; others get it from their layouts. Both
@@ -37,4 +39,18 @@ func TestMigrationsMakeWhatLayoutsNeed(t *testing.T) {
 func TestPrefix(t *testing.T) {
 	require.Equal(t, "Graph", prefix("graph"))
 	require.Equal(t, "TokenCosts", prefix("token-costs"))
+}
+
+func TestALayoutHasLabelsOfItsOwn(t *testing.T) {
+	codec := Codec[*graph.FilesUnit]{Layout: Layout{Projection: "mine", Conversation: "MyConversation", Event: "MyEvent"}}
+	require.NoError(t, codec.check())
+	codec.Nodes = []Nodes{{Label: "Message"}}
+	_, err := Open(t.Context(), Config{}, 1, codec)
+	require.EqualError(t, err, "the layout of mine has the label Message, which is mneme's; choose another")
+	codec.Nodes, codec.Event = nil, ""
+	_, err = OpenReader(t.Context(), Config{}, 1, codec)
+	require.EqualError(t, err, "the layout of mine needs a label for its conversations and one for its events")
+	for _, l := range ours() {
+		require.NoError(t, l.check())
+	}
 }

@@ -147,11 +147,6 @@ func open(ctx context.Context, c Config) (_ *db, err error) {
 // openWriter opens a database for a writer, and makes the schema.
 func openWriter(ctx context.Context, c Config) (*db, error) { return openAnd(ctx, c, (*db).migrate) }
 
-// openReader opens a database that others write.
-func openReader(ctx context.Context, c Config) (*db, error) {
-	return openAnd(ctx, c, (*db).checkSchema)
-}
-
 func openAnd(ctx context.Context, c Config, check func(*db, context.Context) error) (*db, error) {
 	d, err := open(ctx, c)
 	if err != nil {
