@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"mneme.dev/mneme/examples/scout/agent"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/instance"
 )
 
 // The question that the example agent answers about the current folder.
@@ -16,7 +16,7 @@ const exampleChars = 8000
 
 // example runs the agent of examples/scout once if the log is empty, and prints the
 // context that mneme would show it next.
-func example(ctx context.Context, i *service.Instance, t *terminal) error {
+func example(ctx context.Context, i *instance.Instance, t *terminal) error {
 	conversationID := "scout-example"
 	state, err := i.Log.State(ctx)
 	if err != nil {

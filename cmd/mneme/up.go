@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/program"
-	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -40,7 +40,7 @@ func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := g.given.check(&c.Up); err != nil {
 		return err
 	}
-	instance, err := service.Up(ctx, service.Config{
+	instance, err := instance.Start(ctx, instance.Config{
 		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Listen: c.Listen, Hosts: c.Hosts, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat),
 	})

@@ -22,7 +22,7 @@ import (
 	"mneme.dev/mneme/deploy/nats/embedded"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/internal/worker"
@@ -49,9 +49,9 @@ func examine(t *testing.T, url, natsURL, data string) map[string]Finding {
 }
 
 // up starts everything in one process.
-func up(t *testing.T, data string) *service.Instance {
+func up(t *testing.T, data string) *instance.Instance {
 	t.Helper()
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 256 << 20, Logger: settings.Logger(os.Stderr, "error", "text"),
 	})
 	require.NoError(t, err)

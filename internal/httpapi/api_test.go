@@ -16,19 +16,19 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/instance"
 )
 
 // bundle is mneme in one process, on free ports and in its own directory.
 type bundle struct {
 	t *testing.T
-	*service.Instance
+	*instance.Instance
 }
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
 	t.Parallel()
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
@@ -330,7 +330,7 @@ func TestTheOpenAPIDocumentDescribesEveryPath(t *testing.T) {
 
 func TestAFullLogRefusesAtOnceAndDropsNothing(t *testing.T) {
 	t.Parallel()
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
@@ -362,7 +362,7 @@ func TestAFullLogRefusesAtOnceAndDropsNothing(t *testing.T) {
 
 func TestTheProblemSaysHowManyEventsWereStored(t *testing.T) {
 	t.Parallel()
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 2 << 20, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

@@ -23,6 +23,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -64,7 +65,7 @@ func (f *front) HTTPURL() string { return f.server.URL() }
 func up(t *testing.T) (*bundle, *service.Models) {
 	t.Helper()
 	dir := t.TempDir()
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Data: dir, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

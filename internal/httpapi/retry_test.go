@@ -14,7 +14,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/instance"
 )
 
 // unreadable publishes an invalid event over NATS and returns its sequence.
@@ -103,9 +103,9 @@ func TestFailedEventsAreFiltered(t *testing.T) {
 
 func TestRetriedEventsAreAppliedOrFailAgain(t *testing.T) {
 	t.Parallel()
-	config := service.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
+	config := instance.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
 	up := func() *bundle {
-		i, err := service.Up(t.Context(), config)
+		i, err := instance.Start(t.Context(), config)
 		require.NoError(t, err)
 		return &bundle{t, i}
 	}

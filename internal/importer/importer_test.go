@@ -19,7 +19,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/transcript"
 )
 
@@ -29,13 +29,13 @@ const window = 100 * time.Millisecond
 // reported.
 type bundle struct {
 	*testing.T
-	*service.Instance
+	*instance.Instance
 	rejected []string
 }
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0",
 		DuplicateWindow: window, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -130,7 +130,7 @@ func TestReimportingAfterTheDuplicateWindowPublishesNothing(t *testing.T) {
 }
 
 func TestDifferentContentUnderAnIDIsRejected(t *testing.T) {
-	i, err := service.Up(t.Context(), service.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	i, err := instance.Start(t.Context(), instance.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
 	file := write(t, filepath.Join(t.TempDir(), "a.jsonl"),

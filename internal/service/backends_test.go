@@ -15,33 +15,33 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
-	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/testdata"
 	"mneme.dev/mneme/internal/transcript"
 )
 
-// instance is mneme in this process.
-type instance struct {
+// running is mneme in this process.
+type running struct {
 	*testing.T
-	*service.Instance
+	*instance.Instance
 }
 
-func up(t *testing.T, models settings.Models) instance {
+func up(t *testing.T, models settings.Models) running {
 	t.Helper()
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Retention: retention,
 		Data:      t.TempDir(), Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	return instance{t, i}
+	return running{t, i}
 }
 
 // bring imports recordings and returns the last sequence published.
-func (i instance) bring(paths []string) uint64 {
+func (i running) bring(paths []string) uint64 {
 	i.Helper()
 	files, err := transcript.Find(paths)
 	require.NoError(i, err)
@@ -52,7 +52,7 @@ func (i instance) bring(paths []string) uint64 {
 
 // copy publishes all events of another instance's log, including summaries, and returns the
 // last sequence.
-func (i instance) copy(from instance) uint64 {
+func (i running) copy(from running) uint64 {
 	i.Helper()
 	state, err := from.Log.State(i.Context())
 	require.NoError(i, err)
@@ -65,7 +65,7 @@ func (i instance) copy(from instance) uint64 {
 }
 
 // get returns the status and body of the answer to a path.
-func (i instance) get(path string) string {
+func (i running) get(path string) string {
 	i.Helper()
 	request, err := http.NewRequestWithContext(i.Context(), http.MethodGet, i.HTTPURL()+path, nil)
 	require.NoError(i, err)
@@ -78,7 +78,7 @@ func (i instance) get(path string) string {
 }
 
 // applied waits until all read models have applied a sequence.
-func (i instance) applied(seq uint64) {
+func (i running) applied(seq uint64) {
 	i.Helper()
 	path := fmt.Sprintf("/v1/conversations?limit=1&at_least=%d", seq)
 	require.Eventually(i, func() bool { return strings.HasPrefix(i.get(path), "200 ") }, 5*time.Minute, time.Millisecond)
@@ -90,7 +90,7 @@ func excerpt(text string, at int) string {
 }
 
 // hashes verifies the read models and returns their hashes.
-func (i instance) hashes() map[string]string {
+func (i running) hashes() map[string]string {
 	i.Helper()
 	response, err := http.Post(i.HTTPURL()+"/v1/verify", "application/json", nil)
 	require.NoError(i, err)

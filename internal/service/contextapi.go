@@ -39,7 +39,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	if err := os.MkdirAll(filepath.Clean(s.Data), 0o700); err != nil {
 		return fmt.Errorf("MNEME_DATA=%q: %w", s.Data, err)
 	}
-	if err := removeScratch(s.Data); err != nil {
+	if err := RemoveScratch(s.Data); err != nil {
 		return err
 	}
 	log, conn, err := program.OpenLog(ctx, s.NATSURL, "context-api", tell, logger, nil)
@@ -53,11 +53,11 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer self.Announce(nil, logger)()
-	condense, err := condensing(s.Condensing)
+	condense, err := Condensing(s.Condensing)
 	if err != nil {
 		return &program.UsageError{Err: err}
 	}
-	search, err := searching(s.Searching, tell)
+	search, err := NewCache(s.Searching, tell)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Models: models, Rebuilds: rebuilds(control, stores, models, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search,
+		Log: log, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search,
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
@@ -84,9 +84,9 @@ func RunContextAPI(ctx context.Context) (err error) {
 	return nil
 }
 
-// rebuilds returns the rebuilds of all projections that run. A rebuild first checks that
+// NewRebuilds returns the rebuilds of all projections that run. A rebuild first checks that
 // the log still holds everything that the read model graph holds.
-func rebuilds(control *rebuild.Control, stores worker.Stores, models *Models, log *eventlog.Log, s settings.Searching) *rebuild.Rebuilds {
+func NewRebuilds(control *rebuild.Control, stores worker.Stores, models *Models, log *eventlog.Log, s settings.Searching) *rebuild.Rebuilds {
 	var projections []string
 	_, embeds := s.Endpoint()
 	for _, m := range readmodel.Ours() {

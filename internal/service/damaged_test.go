@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
@@ -17,9 +18,9 @@ import (
 func TestOtherProcessesNoticeAReplacedReadModel(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	first, err := service.Up(t.Context(), service.Config{Retention: retention, Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: settings.Logger(os.Stderr, "error", "text")})
+	first, err := instance.Start(t.Context(), instance.Config{Retention: retention, Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: settings.Logger(os.Stderr, "error", "text")})
 	require.NoError(t, err)
-	last := instance{t, first}.fill(3, 5)
+	last := running{t, first}.fill(3, 5)
 	models := service.NewModels(data, worker.NewStores(data, settings.Models{}))
 	defer func() { require.NoError(t, models.Close()) }()
 	serves := func() (generation int, seq uint64) {

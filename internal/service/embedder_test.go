@@ -14,13 +14,13 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
-	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 )
 
 // embedding starts mneme in this process with an embedding endpoint.
-func embedding(t *testing.T, data, url string, models settings.Models, change ...func(*settings.Embedding)) instance {
+func embedding(t *testing.T, data, url string, models settings.Models, change ...func(*settings.Embedding)) running {
 	t.Helper()
 	up := settings.ForUp()
 	up.Searching.Embedding = settings.Embedding{
@@ -31,13 +31,13 @@ func embedding(t *testing.T, data, url string, models settings.Models, change ..
 	for _, f := range change {
 		f(&up.Searching.Embedding)
 	}
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Retention: retention,
 		Data:      data, Models: models, Searching: up.Searching, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	return instance{t, i}
+	return running{t, i}
 }
 
 // said returns user messages.
@@ -59,7 +59,7 @@ type searched struct {
 	Missing  string `json:"embedding_missing"`
 }
 
-func (i instance) search(conversation, query string) (s searched) {
+func (i running) search(conversation, query string) (s searched) {
 	i.Helper()
 	status, body := i.ask(http.MethodGet, "/v1/conversations/"+conversation+"/search?query="+url.QueryEscape(query), "")
 	require.Equal(i, http.StatusOK, status, "%s", body)
@@ -69,7 +69,7 @@ func (i instance) search(conversation, query string) (s searched) {
 
 // embeddings returns the status of the projection once wanted accepts it and the graph
 // has caught up.
-func (i instance) embeddings(wanted func(httpapi.ProjectionStatus) bool) (found httpapi.ProjectionStatus) {
+func (i running) embeddings(wanted func(httpapi.ProjectionStatus) bool) (found httpapi.ProjectionStatus) {
 	i.Helper()
 	require.Eventually(i, func() bool {
 		_, body := i.ask(http.MethodGet, "/v1/status", "")

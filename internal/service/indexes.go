@@ -7,8 +7,8 @@ import (
 	"mneme.dev/mneme/internal/view"
 )
 
-// searching creates the indexes with which contexts are searched.
-func searching(s settings.Searching, t *telemetry.Telemetry) (*view.Cache, error) {
+// NewCache creates the indexes with which contexts are searched.
+func NewCache(s settings.Searching, t *telemetry.Telemetry) (*view.Cache, error) {
 	embedder, err := embedderOf(s.Embedding)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}

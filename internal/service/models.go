@@ -56,6 +56,16 @@ func OwnModels(data string, g *worker.Consumer[*graph.Unit, worker.GraphStore], 
 	}
 }
 
+// AddSummaries adds the read model "summaries", which this process writes. Call it before the first read.
+func (m *Models) AddSummaries(s *worker.Current[worker.SummariesStore]) {
+	m.summaries = written[worker.SummariesStore]{s}
+}
+
+// AddEmbeddings adds the read model "embeddings", which this process writes. Call it before the first read.
+func (m *Models) AddEmbeddings(s *worker.Current[worker.EmbeddingsStore]) {
+	m.embeddings = written[worker.EmbeddingsStore]{s}
+}
+
 // Graph returns the read model "graph", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
 	v, err := m.graph.take(ctx)

@@ -29,8 +29,8 @@ func profiles(s settings.Summaries, endpoints *llm.Endpoints) (p summarizer.Prof
 	return p, nil
 }
 
-// condensing returns a function from a profile to how its contexts show large tool results.
-func condensing(c settings.Condensing) (func(profile string) string, error) {
+// Condensing returns a function from a profile to how its contexts show large tool results.
+func Condensing(c settings.Condensing) (func(profile string) string, error) {
 	modes, err := c.Modes()
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -36,15 +36,15 @@ const patience = time.Minute
 var retention = worker.Retention{Kept: 300 * time.Millisecond, Rests: 100 * time.Millisecond}
 
 // upOn starts mneme in this process on a directory that may have been used before.
-func upOn(t *testing.T, data string, models settings.Models) instance {
+func upOn(t *testing.T, data string, models settings.Models) running {
 	t.Helper()
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Retention: retention,
 		Data:      data, Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	return instance{t, i}
+	return running{t, i}
 }
 
 // turns returns the events of a conversation's turns from..to: user messages, calls and
@@ -66,7 +66,7 @@ func turns(t *testing.T, conversation string, from, to int) (list []events.Event
 }
 
 // fill publishes conversations and returns the last sequence.
-func (i instance) fill(conversations, turnsOfEach int) (last uint64) {
+func (i running) fill(conversations, turnsOfEach int) (last uint64) {
 	i.Helper()
 	for c := range conversations {
 		for all := range slices.Chunk(turns(i.T, fmt.Sprintf("c%d", c), 0, turnsOfEach), 200) {
@@ -78,7 +78,7 @@ func (i instance) fill(conversations, turnsOfEach int) (last uint64) {
 
 // publish publishes events, repeatedly if a busy machine does not store them in time. It
 // returns the last sequence.
-func (i instance) publish(list []events.Event) (last uint64) {
+func (i running) publish(list []events.Event) (last uint64) {
 	i.Helper()
 	require.Eventually(i, func() bool {
 		acks, err := i.Log.PublishAll(i.Context(), "default", list)
@@ -93,7 +93,7 @@ func (i instance) publish(list []events.Event) (last uint64) {
 }
 
 // ask sends a request and returns its status and body.
-func (i instance) ask(method, path, body string) (int, string) {
+func (i running) ask(method, path, body string) (int, string) {
 	i.Helper()
 	request, err := http.NewRequestWithContext(i.Context(), method, i.HTTPURL()+path, strings.NewReader(body))
 	require.NoError(i, err)
@@ -106,14 +106,14 @@ func (i instance) ask(method, path, body string) (int, string) {
 	return response.StatusCode, string(raw)
 }
 
-func (i instance) rebuild(name string) {
+func (i running) rebuild(name string) {
 	i.Helper()
 	status, body := i.ask(http.MethodPost, "/v1/rebuilds", fmt.Sprintf(`{"projection":%q}`, name))
 	require.Equal(i, http.StatusAccepted, status, "%s", body)
 }
 
 // rebuilds lists the rebuilds by projection.
-func (i instance) rebuilds() map[string]httpapi.Rebuild {
+func (i running) rebuilds() map[string]httpapi.Rebuild {
 	i.Helper()
 	status, body := i.ask(http.MethodGet, "/v1/rebuilds", "")
 	require.Equal(i, http.StatusOK, status, "%s", body)
@@ -127,7 +127,7 @@ func (i instance) rebuilds() map[string]httpapi.Rebuild {
 }
 
 // became waits until the rebuild of a projection is in a state.
-func (i instance) became(name, state string) (r httpapi.Rebuild) {
+func (i running) became(name, state string) (r httpapi.Rebuild) {
 	i.Helper()
 	require.Eventually(i, func() bool {
 		r = i.rebuilds()[name]
@@ -140,7 +140,7 @@ func (i instance) became(name, state string) (r httpapi.Rebuild) {
 }
 
 // status returns the status of a projection's first partition.
-func (i instance) status(name string) httpapi.ProjectionStatus {
+func (i running) status(name string) httpapi.ProjectionStatus {
 	i.Helper()
 	_, body := i.ask(http.MethodGet, "/v1/status", "")
 	var answer httpapi.Status
@@ -155,7 +155,7 @@ func (i instance) status(name string) httpapi.ProjectionStatus {
 }
 
 // readings returns answers about conversations as of a sequence.
-func (i instance) readings(conversations int, seq uint64) (list []string) {
+func (i running) readings(conversations int, seq uint64) (list []string) {
 	i.Helper()
 	for c := range conversations {
 		one := "/v1/conversations/" + url.PathEscape(fmt.Sprintf("c%d", c))

@@ -29,16 +29,16 @@ import (
 // crowd publishes to a conversation and reads it, with short pauses, while something else
 // happens. Its readers require answers that match a prefix of the log.
 type crowd struct {
-	instance
+	running
 	stop      context.CancelFunc
 	ended     sync.WaitGroup
 	published atomic.Uint64 // last sequence
 	reads     atomic.Int64
 }
 
-func (i instance) crowd() *crowd {
+func (i running) crowd() *crowd {
 	ctx, stop := context.WithCancel(i.Context())
-	c := &crowd{instance: i, stop: stop}
+	c := &crowd{running: i, stop: stop}
 	pause := 10 * time.Millisecond
 	if mnemetest.Race { // a rebuild would yield to them indefinitely
 		pause *= 10

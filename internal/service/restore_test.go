@@ -15,12 +15,12 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/instance"
 )
 
 // one is mneme in one process, with its data directory.
 type one struct {
-	*service.Instance
+	*instance.Instance
 	t   *testing.T
 	seq int
 }
@@ -28,7 +28,7 @@ type one struct {
 func (o *one) up(data string) {
 	o.t.Helper()
 	var err error
-	o.Instance, err = service.Up(o.t.Context(), service.Config{
+	o.Instance, err = instance.Start(o.t.Context(), instance.Config{
 		Retention: retention,
 		Data:      data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 64 << 20, Logger: slog.New(slog.DiscardHandler),
 	})

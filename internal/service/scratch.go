@@ -28,9 +28,9 @@ func makeScratch(data string) (dir string, remove func() error, err error) {
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Unlock()) }, nil
 }
 
-// removeScratch removes the directories of verifications whose processes were killed. It
+// RemoveScratch removes the directories of verifications whose processes were killed. It
 // does nothing while any process runs a verification in the same data directory.
-func removeScratch(data string) error {
+func RemoveScratch(data string) error {
 	left, err := filepath.Glob(filepath.Join(data, scratchPrefix+"*"))
 	if err != nil || len(left) == 0 {
 		return err

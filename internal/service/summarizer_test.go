@@ -15,32 +15,32 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
-	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 )
 
 // summarizing starts mneme in this process with changed summary settings.
-func summarizing(t *testing.T, data string, change func(s *settings.Summaries)) instance {
+func summarizing(t *testing.T, data string, change func(s *settings.Summaries)) running {
 	t.Helper()
 	up := settings.ForUp()
 	require.NoError(t, settings.Read(up))
 	up.MaxContextChars = 30_000
 	change(&up.Summaries)
-	i, err := service.Up(t.Context(), service.Config{
+	i, err := instance.Start(t.Context(), instance.Config{
 		Retention: retention,
 		Data:      data, Summaries: up.Summaries, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, i.Close()) })
-	return instance{t, i}
+	return running{t, i}
 }
 
 func unchanged(*settings.Summaries) {}
 
 // summaries lists the summaries of a conversation in the order in which they were written.
-func (i instance) summaries(conversation, query string) []httpapi.Summary {
+func (i running) summaries(conversation, query string) []httpapi.Summary {
 	i.Helper()
 	status, body := i.ask(http.MethodGet, "/v1/conversations/"+conversation+"/summaries?limit=1000&order=oldest&"+query, "")
 	if status == http.StatusNotFound { // not yet
@@ -53,7 +53,7 @@ func (i instance) summaries(conversation, query string) []httpapi.Summary {
 }
 
 // awaitSummaries waits for summaries of a conversation.
-func (i instance) awaitSummaries(conversation string, enough func(list []httpapi.Summary) bool) (list []httpapi.Summary) {
+func (i running) awaitSummaries(conversation string, enough func(list []httpapi.Summary) bool) (list []httpapi.Summary) {
 	i.Helper()
 	require.Eventually(i, func() bool {
 		list = i.summaries(conversation, "")
@@ -75,13 +75,13 @@ func atLevel(n int) func([]httpapi.Summary) bool {
 
 // live waits until the summarizer handles new events. Tool results from before that are
 // condensed with the next event.
-func (i instance) live() {
+func (i running) live() {
 	i.Helper()
 	require.Eventually(i, func() bool { return i.status("summaries").State == "live" }, patience, 10*time.Millisecond)
 }
 
 // settled waits until the summarizer has nothing more to do.
-func (i instance) settled() {
+func (i running) settled() {
 	i.Helper()
 	head := func() uint64 {
 		state, err := i.Log.State(i.Context())
@@ -99,7 +99,7 @@ func (i instance) settled() {
 }
 
 // verified compares the read models with a replay and returns the hashes.
-func (i instance) verified() map[string]string {
+func (i running) verified() map[string]string {
 	i.Helper()
 	status, body := i.ask(http.MethodPost, "/v1/verify", "")
 	require.Equal(i, http.StatusOK, status, "%s", body)

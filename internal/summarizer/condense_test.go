@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
@@ -32,7 +33,7 @@ import (
 // condenses and whose reads are counted.
 type bundle struct {
 	t *testing.T
-	*service.Instance
+	*instance.Instance
 	reactor  *summarizer.Reactor
 	endpoint *llmtest.Endpoint
 
@@ -48,7 +49,7 @@ func setup(t *testing.T) *bundle {
 	b := &bundle{t: t, endpoint: llmtest.New(t)}
 	data := t.TempDir()
 	var err error
-	b.Instance, err = service.Up(t.Context(), service.Config{Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	b.Instance, err = instance.Start(t.Context(), instance.Config{Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	models := service.NewModels(data, worker.NewStores(data, settings.Models{}))

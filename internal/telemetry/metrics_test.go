@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest/llmtest"
-	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
 )
@@ -174,7 +174,7 @@ func TestReadThatTimesOutIsCounted(t *testing.T) {
 
 func TestMetricsDocumentationIsComplete(t *testing.T) {
 	t.Parallel()
-	b := up(t, t.TempDir(), func(c *service.Config) {
+	b := up(t, t.TempDir(), func(c *instance.Config) {
 		c.Searching.Embedding = settings.Embedding{
 			Embeddings: "openai", EmbeddingsURL: llmtest.Embedding(t).URL(), EmbeddingsModel: "some-model", EmbeddingsBatch: 64, EmbeddingsTimeout: time.Minute, EmbeddingsQueryTimeout: time.Second,
 		}

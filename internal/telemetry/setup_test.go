@@ -16,14 +16,14 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/httpapi"
-	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/pkg/projection"
 )
 
 // bundle is mneme in this process, with its log output.
 type bundle struct {
 	t *testing.T
-	*service.Instance
+	*instance.Instance
 	logged *logged
 }
 
@@ -55,18 +55,18 @@ func (l *logged) lines(t *testing.T, msg string) (list []map[string]any) {
 }
 
 // up starts mneme as the environment says, and waits until its projections are live.
-func up(t *testing.T, data string, change ...func(*service.Config)) *bundle {
+func up(t *testing.T, data string, change ...func(*instance.Config)) *bundle {
 	t.Helper()
 	b := &bundle{t: t, logged: &logged{}}
 	var err error
-	c := service.Config{
+	c := instance.Config{
 		Data: data, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", MaxBytes: 64 << 20,
 		Logger: slog.New(slog.NewJSONHandler(b.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, f := range change {
 		f(&c)
 	}
-	b.Instance, err = service.Up(t.Context(), c)
+	b.Instance, err = instance.Start(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	require.Eventually(t, func() bool {

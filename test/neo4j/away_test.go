@@ -18,6 +18,7 @@ import (
 
 	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/instance"
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 	"mneme.dev/mneme/internal/service"
@@ -157,12 +158,12 @@ func TestProgramsWaitForAnAbsentServerAndSkipNothing(t *testing.T) {
 
 	// The server is absent at the start.
 	type started struct {
-		instance *service.Instance
+		instance *instance.Instance
 		err      error
 	}
 	begun, began := make(chan started, 1), time.Now()
 	go func() {
-		i, err := service.Up(t.Context(), service.Config{Data: t.TempDir(), Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: logger})
+		i, err := instance.Start(t.Context(), instance.Config{Data: t.TempDir(), Models: models, Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: logger})
 		begun <- started{i, err}
 	}()
 	require.Eventually(t, func() bool { return len(logged.with("waiting for Neo4j")) > 0 }, patience, time.Millisecond)

@@ -1,4 +1,6 @@
-package service
+// Package instance runs all of mneme in one process: the log on an embedded NATS server, every worker
+// and the API. It is what `mneme up` starts.
+package instance
 
 import (
 	"context"
@@ -20,6 +22,7 @@ import (
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/worker"
@@ -59,11 +62,11 @@ type Instance struct {
 	telemetry *telemetry.Telemetry
 }
 
-// Up starts everything in this process and returns once it answers.
+// Start starts everything in this process and returns once it answers.
 //
 // It returns [ErrDataInUse], an error that names the port in use or the address
 // that is not loopback, and the named errors of deploy/nats and of the stores.
-func Up(ctx context.Context, c Config) (_ *Instance, err error) {
+func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := errors.Join(settings.Loopback("--listen", c.Listen), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
@@ -79,7 +82,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := i.lockData(c.Data); err != nil {
 		return nil, err
 	}
-	if err := removeScratch(c.Data); err != nil {
+	if err := service.RemoveScratch(c.Data); err != nil {
 		return nil, err
 	}
 	if i.http, err = program.Listen("--listen", c.Listen, c.Hosts, false, c.Logger); err != nil {
@@ -118,26 +121,26 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, tracker)
-	models := OwnModels(c.Data, ingestor, tracker)
-	writer, err := NewSummarizer(ctx, parts, c.Summaries, models)
+	models := service.OwnModels(c.Data, ingestor, tracker)
+	writer, err := service.NewSummarizer(ctx, parts, c.Summaries, models)
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, writer)
-	models.summaries = written[worker.SummariesStore]{writer.Current()}
+	models.AddSummaries(writer.Current())
 	if endpoint, ok := c.Searching.Endpoint(); ok {
-		embedder, err := NewEmbedder(ctx, parts, endpoint)
+		embedder, err := service.NewEmbedder(ctx, parts, endpoint)
 		if err != nil {
 			return nil, err
 		}
 		i.consumers = append(i.consumers, embedder)
-		models.embeddings = written[worker.EmbeddingsStore]{embedder.Current()}
+		models.AddEmbeddings(embedder.Current())
 	}
-	search, err := searching(c.Searching, i.telemetry)
+	search, err := service.NewCache(c.Searching, i.telemetry)
 	if err != nil {
 		return nil, err
 	}
-	condense, err := condensing(c.Summaries.Condensing)
+	condense, err := service.Condensing(c.Summaries.Condensing)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
@@ -149,7 +152,7 @@ func Up(ctx context.Context, c Config) (_ *Instance, err error) {
 		consumer.Start()
 	}
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: models, Rebuilds: rebuilds(control, i.stores, models, i.Log, c.Searching), Logger: c.Logger,
+		Log: i.Log, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Logger: c.Logger,
 		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search,
 	}))
 	return i, nil
