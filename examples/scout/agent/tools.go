@@ -149,7 +149,7 @@ func (t *toolbox) read(c readFile) (string, error) {
 	lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
 	first, last := max(c.StartLine, 1), min(c.EndLine, len(lines))
 	if first > last {
-		return "", fmt.Errorf("%s has only %d lines: lines %d to %d do not exist", c.Path, len(lines), c.StartLine, c.EndLine)
+		return "", fmt.Errorf("lines %d to %d are beyond the end: %s has %d", c.StartLine, c.EndLine, c.Path, len(lines))
 	}
 	var b strings.Builder
 	for n := first; n <= min(last, first+MaxReadLines-1); n++ {

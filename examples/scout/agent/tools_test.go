@@ -59,7 +59,7 @@ func TestToolsFail(t *testing.T) {
 		{"no pattern", t.Context(), grepFiles{Pattern: "(", Path: "."}, "error parsing regexp"},
 		{"no path", t.Context(), grepFiles{Pattern: "a", Path: "none"}, "no such file"},
 		{"no file", t.Context(), readFile{Path: "none", EndLine: 1}, "no such file"},
-		{"beyond the end", t.Context(), readFile{Path: "a.txt", StartLine: 5, EndLine: 9}, "a.txt has 1 lines"},
+		{"beyond the end", t.Context(), readFile{Path: "a.txt", StartLine: 5, EndLine: 9}, "beyond the end: a.txt has 1"},
 		{"a folder", t.Context(), readFile{Path: ".", EndLine: 1}, "is a directory"},
 		{"binary", t.Context(), readFile{Path: "bin", EndLine: 1}, "not a text"},
 		{"huge", t.Context(), readFile{Path: "huge", EndLine: 1}, "too large"},
