@@ -4,106 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
 )
-
-// repair drops a conversation and reapplies its events up to the checkpoint.
-func (p *Projection[U]) repair(ctx context.Context, log *eventlog.Log, s Store[U], mine Checkpoint, id events.ConversationID) (outcome, error) {
-	var messages []eventlog.Message
-	err := log.Conversation(ctx, id.Tenant, id.ID, mine.Seq, func(m eventlog.Message) error {
-		messages = append(messages, m)
-		return nil
-	})
-	if err != nil {
-		return outcome{}, err
-	}
-	return p.reapply(ctx, s, mine, id, messages)
-}
-
-// Reapply rebuilds one conversation in one transaction of a store that was acquired with cp: it
-// deletes the conversation's rows and applies messages, which must be all of its messages up to the
-// checkpoint, in order. It returns how many were applied and how many failed. Like
-// [Projection.Apply] it is for stores that no projector drives.
-//
-// If the store cannot take the conversation in one transaction, it returns [ErrTooLarge] and
-// changes nothing; then only a rebuild repairs the conversation.
-func (p *Projection[U]) Reapply(ctx context.Context, s Store[U], cp Checkpoint, id events.ConversationID, messages []eventlog.Message) (applied, failed int, err error) {
-	out, err := p.reapply(ctx, s, cp, id, messages)
-	return out.applied, out.failed, err
-}
-
-func (p *Projection[U]) reapply(ctx context.Context, s Store[U], mine Checkpoint, id events.ConversationID, messages []eventlog.Message) (outcome, error) {
-	entries := make([]*entry, len(messages))
-	for i, m := range messages {
-		entries[i] = p.decode(m)
-	}
-	skip := map[uint64]error{}
-	size := maxBatchEvents
-	for {
-		out, err := p.repairOnce(ctx, s, mine, id, entries, size, skip)
-		var bad poison
-		switch {
-		case errors.As(err, &bad):
-			maps.Copy(skip, bad)
-		case errors.Is(err, ErrRejected) && size > 1:
-			size = 1 // one by one, to see which event is refused
-		case errors.Is(err, ErrTooLarge):
-			// Readers would see the rows deleted before they are written again, so it is not split.
-			return out, fmt.Errorf("repair %q: its %d events are too much for one transaction of the store, nothing was changed; raise the server's limit of memory or time for a transaction and try again, or run mneme rebuild %s, which has no such limit: %w", id.ID, len(messages), p.Name, ErrTooLarge)
-		default:
-			return out, err
-		}
-	}
-}
-
-// repairOnce is one attempt: one transaction, size events at a time.
-func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpoint, id events.ConversationID, entries []*entry, size int, skip map[uint64]error) (total outcome, err error) {
-	var prepared []func(U)
-	for chunk := range slices.Chunk(entries, size) {
-		give, err := p.prepare(ctx, chunk, skip)
-		if errors.Is(err, ErrRejected) && len(chunk) == 1 {
-			return total, poison{chunk[0].seq: err}
-		}
-		if err != nil {
-			return total, err
-		}
-		prepared = append(prepared, give)
-	}
-	err = s.Update(ctx, mine.Partition, func(tx Tx[U]) error {
-		total = outcome{}
-		cp, err := tx.Checkpoint(ctx)
-		if err != nil {
-			return err
-		}
-		if cp.Epoch != mine.Epoch {
-			return ErrFenced
-		}
-		if err := tx.Drop(ctx, id); err != nil {
-			return err
-		}
-		part := 0
-		for chunk := range slices.Chunk(entries, size) {
-			out, err := p.reduceIn(ctx, tx, chunk, skip, prepared[part])
-			if errors.Is(err, ErrRejected) && len(chunk) == 1 && skip[chunk[0].seq] == nil {
-				return poison{chunk[0].seq: err}
-			}
-			if err != nil {
-				return err
-			}
-			total.applied += out.applied
-			total.duplicates += out.duplicates
-			total.failed += out.failed
-			part++
-		}
-		return nil
-	})
-	return total, err
-}
 
 // Difference is a conversation whose rows differ from what its events make.
 type Difference struct {
