@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window/chat"
 )
 
 type contextInput struct {
@@ -43,8 +44,8 @@ func (a *api) registerContext(h huma.API) {
 		Content: map[string]*huma.MediaType{
 			"application/json": {Schema: &huma.Schema{Description: "by format: json, openai, anthropic", AnyOf: []*huma.Schema{
 				schema(reflect.TypeFor[window.Context](), true, "Context"),
-				schema(reflect.TypeFor[window.OpenAIChat](), true, "OpenAIChat"),
-				schema(reflect.TypeFor[window.AnthropicChat](), true, "AnthropicChat"),
+				schema(reflect.TypeFor[chat.OpenAIChat](), true, "OpenAIChat"),
+				schema(reflect.TypeFor[chat.AnthropicChat](), true, "AnthropicChat"),
 			}}},
 			"text/markdown": {Schema: &huma.Schema{Type: huma.TypeString}},
 		},
@@ -79,9 +80,9 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	case "markdown":
 		return &contextOutput{ContentType: "text/markdown; charset=utf-8", Body: []byte(c.Markdown())}, nil
 	case "openai":
-		body = c.OpenAI(window.ChatMemory(in.Memory))
+		body = chat.OpenAI(c, chat.Memory(in.Memory))
 	case "anthropic":
-		body = c.Anthropic(window.ChatMemory(in.Memory))
+		body = chat.Anthropic(c, chat.Memory(in.Memory))
 	}
 	var w bytes.Buffer
 	e := json.NewEncoder(&w)

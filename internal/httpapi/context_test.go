@@ -13,6 +13,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window/marks"
 )
 
 func TestContextFormatsForModelAPIs(t *testing.T) {
@@ -32,7 +33,7 @@ func TestContextFormatsForModelAPIs(t *testing.T) {
 	const id = "functions_read_0-c216cab2"
 	var text string
 	b.get(path+"openai", &text)
-	require.Equal(t, `{"messages":[{"role":"system","content":"`+window.ChatSystem+`"},{"role":"user","content":"Is a < b && c > d?"},`+
+	require.Equal(t, `{"messages":[{"role":"system","content":"`+marks.Notice+`"},{"role":"user","content":"Is a < b && c > d?"},`+
 		`{"role":"assistant","content":"I look.","tool_calls":[{"id":"`+id+`","type":"function","function":{"name":"read","arguments":"{\"path\":\"a<b.go\"}"}}]},`+
 		`{"role":"tool","content":"(failed) no such file","tool_call_id":"`+id+`"},`+
 		`{"role":"assistant","content":"It is not there."},{"role":"user","content":"[no answer yet]"}]}`+"\n", text)
@@ -42,7 +43,7 @@ func TestContextFormatsForModelAPIs(t *testing.T) {
 	require.Equal(t, id, openAI.Messages[3].OfTool.ToolCallID)
 
 	b.get(path+"anthropic", &text)
-	require.Equal(t, `{"system":"`+window.ChatSystem+`","messages":[{"role":"user","content":[{"type":"text","text":"Is a < b && c > d?"}]},`+
+	require.Equal(t, `{"system":"`+marks.Notice+`","messages":[{"role":"user","content":[{"type":"text","text":"Is a < b && c > d?"}]},`+
 		`{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"`+id+`","name":"read","input":{"path":"a<b.go"}}]},`+
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"`+id+`","content":[{"type":"text","text":"no such file"}],"is_error":true}]},`+
 		`{"role":"assistant","content":[{"type":"text","text":"It is not there."}]},{"role":"user","content":[{"type":"text","text":"[no answer yet]"}]}]}`+"\n", text)
@@ -91,7 +92,7 @@ func TestMemoryIsInlineOrSeparate(t *testing.T) {
 	mark := openAI.Manifest.Mark
 	memory := "<record " + mark + ">\n" + before + "## " + strings.TrimSuffix(after, "\n") + "\n</record " + mark + ">"
 	require.Equal(t, "system", openAI.Messages[0].Role)
-	require.Equal(t, window.ChatSystem, openAI.Messages[0].Content)
+	require.Equal(t, marks.Notice, openAI.Messages[0].Content)
 	require.Equal(t, "user", openAI.Messages[1].Role)
 	require.True(t, strings.HasPrefix(openAI.Messages[1].Content, memory+"\n\n"), "all sections but the recent turns:\n%s", openAI.Messages[1].Content)
 	require.Equal(t, "What is said in message 39.", openAI.Messages[len(openAI.Messages)-2].Content)
@@ -101,7 +102,7 @@ func TestMemoryIsInlineOrSeparate(t *testing.T) {
 		Messages       []anthropic.MessageParam
 	}
 	b.get(path+"anthropic", &claude)
-	require.Equal(t, window.ChatSystem, claude.System)
+	require.Equal(t, marks.Notice, claude.System)
 	require.Equal(t, memory, claude.Messages[0].Content[0].OfText.Text, "a block of its own")
 	require.Empty(t, claude.Memory)
 

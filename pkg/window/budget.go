@@ -1,11 +1,10 @@
 package window
 
 import (
-	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // maxMark is more than the longest mark of cut takes.
@@ -25,8 +24,8 @@ const (
 
 // textCost is what a text takes in the Markdown. It counts what writeText would write.
 func textCost(text string) int {
-	text = plain(text)
-	n := length(text)
+	text = plain.Text(text)
+	n := plain.Length(text)
 	for {
 		i := strings.IndexByte(text, '\n')
 		if i < 0 {
@@ -41,30 +40,22 @@ func textCost(text string) int {
 // cut shortens a text to at most room characters of Markdown, with a mark at its end. A text that
 // the read model holds only in part gets the mark too. In very little room only "…" fits.
 func cut(b graph.Body, room int, seq uint64) string {
-	text := plain(b.Text)
+	text := plain.Text(b.Text)
 	if b.Whole() && (2*b.Chars <= room || textCost(text) <= room) {
 		return text
 	}
 	// Reserve the longest form of the mark, so that the shorter one fits as well.
-	mark := func(left int) string { return longMark(left, b.Chars, seq) }
-	if room < 3*length(mark(b.Chars)) {
-		mark = func(int) string { return shortMark }
+	mark := func(left int) string { return plain.CutMark(left, b.Chars, seq) }
+	if room < 3*plain.Length(mark(b.Chars)) {
+		mark = func(int) string { return plain.ShortCutMark }
 	}
-	room -= length(mark(b.Chars)) + 2 // and the newline and the tab before it
+	room -= plain.Length(mark(b.Chars)) + 2 // and the newline and the tab before it
 	if room < 0 {
-		return prefix("…", room+length(mark(b.Chars))+2)
+		return plain.Prefix("…", room+plain.Length(mark(b.Chars))+2)
 	}
 	kept := fitting(text, room)
-	return kept + "\n" + mark(b.Chars-length(kept))
+	return kept + "\n" + mark(b.Chars-plain.Length(kept))
 }
-
-// The marks at the end of a cut text: how much was left out, or, in little room, only that
-// something was.
-func longMark(left, of int, seq uint64) string {
-	return fmt.Sprintf("[… %d of %d characters left out; whole: sequence %d in the log]", left, of, seq)
-}
-
-const shortMark = "[… cut]"
 
 // fitting returns the longest prefix of a plain text that takes at most room characters of
 // Markdown, without trailing newlines.
@@ -82,22 +73,14 @@ func fitting(text string, room int) string {
 	return text
 }
 
-// prefix returns the first n characters of s.
-func prefix(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i]
-		}
+// onOneLine escapes line ends and control characters in the strings of arguments. Arguments are
+// JSON, so their value stays the same.
+func onOneLine(arguments graph.Body) graph.Body {
+	text := plain.JSON(arguments.Text)
+	arguments.Bytes += len(text) - len(arguments.Text)
+	if text != arguments.Text {
+		arguments.Chars += plain.Length(text) - plain.Length(arguments.Text)
 	}
-	return s
-}
-
-// suffix returns the last n characters of s.
-func suffix(s string, n int) string {
-	from := len(s)
-	for ; n > 0 && from > 0; n-- {
-		_, size := utf8.DecodeLastRuneInString(s[:from])
-		from -= size
-	}
-	return s[from:]
+	arguments.Text = text
+	return arguments
 }

@@ -18,6 +18,8 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window/chat"
+	"mneme.dev/mneme/pkg/window/marks"
 )
 
 // part is one element of a list of messages, whatever the API.
@@ -32,7 +34,7 @@ type part struct {
 // openAIParts reads messages with the published types of OpenAI's API, and makes the API's checks.
 func openAIParts(c *window.Context) ([]part, error) {
 	var params openai.ChatCompletionNewParams
-	if err := roundTrip(map[string]any{"model": "m", "messages": c.OpenAI(window.MemoryInline).Messages}, &params); err != nil {
+	if err := roundTrip(map[string]any{"model": "m", "messages": chat.OpenAI(c, chat.Inline).Messages}, &params); err != nil {
 		return nil, err
 	}
 	var list []part
@@ -78,7 +80,7 @@ func openAIParts(c *window.Context) ([]part, error) {
 
 // anthropicParts does the same with Anthropic's.
 func anthropicParts(c *window.Context) ([]part, error) {
-	made := c.Anthropic(window.MemoryInline)
+	made := chat.Anthropic(c, chat.Inline)
 	request := map[string]any{"model": "m", "max_tokens": 1, "messages": made.Messages}
 	var list []part
 	if made.System != "" {
@@ -234,7 +236,7 @@ func checkShown(c *window.Context, list []part) error {
 			results[p.call] = p
 		}
 	}
-	if len(list) > 0 && (list[0].role != "system" || list[0].text != window.ChatSystem) {
+	if len(list) > 0 && (list[0].role != "system" || list[0].text != marks.Notice) {
 		return fmt.Errorf("the system message is %q", list[0].text)
 	}
 	left := list
@@ -313,7 +315,7 @@ func TestGoldenChats(t *testing.T) {
 			c.talk(conversation)
 			got := conversation.build(c.req)
 			got.Manifest = nil
-			for format, made := range map[string]any{"openai": got.OpenAI(window.MemoryInline), "anthropic": got.Anthropic(window.MemoryInline)} {
+			for format, made := range map[string]any{"openai": chat.OpenAI(got, chat.Inline), "anthropic": chat.Anthropic(got, chat.Inline)} {
 				data, err := json.MarshalIndent(made, "", "  ")
 				require.NoError(t, err)
 				golden(t, c.name+"_"+format+".json", string(data)+"\n")
@@ -421,6 +423,6 @@ func TestWhoSpokeAndWhereATextComesFromIsTold(t *testing.T) {
 func TestAConversationWithoutMessagesIsAnEmptyList(t *testing.T) {
 	c := newTalk(t, "c").add(&events.ConversationStarted{Title: "T"}).build(window.Request{})
 	c.Manifest = nil
-	assert.Equal(t, `{"messages":[]}`, mustJSON(c.OpenAI(window.MemoryInline)))
-	assert.Equal(t, `{"messages":[]}`, mustJSON(c.Anthropic(window.MemoryInline)))
+	assert.Equal(t, `{"messages":[]}`, mustJSON(chat.OpenAI(c, chat.Inline)))
+	assert.Equal(t, `{"messages":[]}`, mustJSON(chat.Anthropic(c, chat.Inline)))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Limits of the search for relevant code.
@@ -175,7 +176,7 @@ func (k *knownLines) seeItem(it *Item, call *codeCall) {
 	case call.result.text != nil && call.result.seq == it.ResultSeq && it.ResultWholeChars == 0:
 		k.seeLines(call.result.text.lines)
 	default:
-		text, _ := unnumbered(unixLines(*it.Result))
+		text, _ := unnumbered(plain.Lines(*it.Result))
 		k.see(text)
 	}
 	switch {
@@ -193,7 +194,7 @@ func (k *knownLines) seeItem(it *Item, call *codeCall) {
 // see notes the lines of a text.
 func (k *knownLines) see(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
-		if line = told(line); length(line) >= leastCodeLine {
+		if line = told(line); plain.Length(line) >= leastCodeLine {
 			k.state[hashOf(line)] = lineSeen
 		}
 	}

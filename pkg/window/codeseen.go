@@ -10,6 +10,7 @@ import (
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // maxCodeBytes limits what is kept, approximately; the newest calls stay.
@@ -240,7 +241,7 @@ func (c *code) asked(call *graph.ToolCall) []uint64 {
 	at := span{seq: call.Seq, turn: call.Turn}
 	text, ok := c.seen.texts[at]
 	if !ok {
-		text.Text = recall.NewText(prefix(call.Arguments.Text, maxCodeArguments))
+		text.Text = recall.NewText(plain.Prefix(call.Arguments.Text, maxCodeArguments))
 		slices.Sort(text.Terms)
 		text.Terms = slices.Clone(slices.Compact(text.Terms))
 	}
@@ -292,7 +293,7 @@ func newCodeCall(c *graph.ToolCall, cwd string) *codeCall {
 func newCodeResult(r *graph.ToolResult, c *codeCall) codeResult {
 	out := codeResult{seq: r.Seq, eventID: r.EventID, failed: r.Success != nil && !*r.Success, lent: r.Depth != c.Depth}
 	if c.kind == files.KindRead && !out.failed {
-		text, first := unnumbered(unixLines(r.Result.Text))
+		text, first := unnumbered(plain.Lines(r.Result.Text))
 		out.text = newCodeText(text, first, r.Result.Chars)
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // codeText is code that a call showed or wrote, prepared for cutting into passages. A line longer
@@ -35,9 +36,9 @@ func newCodeText(text string, first, chars int) *codeText {
 		if len(t.lines) > 0 {
 			w.WriteByte('\n')
 		}
-		line = clip(line, codePassage)
+		line = plain.Clip(line, codePassage)
 		tells := told(line)
-		t.lines = append(t.lines, codeLine{hash: hashOf(tells), begin: uint32(w.Len()), chars: uint16(length(line)), told: uint16(length(tells))})
+		t.lines = append(t.lines, codeLine{hash: hashOf(tells), begin: uint32(w.Len()), chars: uint16(plain.Length(line)), told: uint16(plain.Length(tells))})
 		w.WriteString(line)
 	}
 	t.text = strings.Clone(w.String()) // which may have grown to twice as much
@@ -74,7 +75,7 @@ func (t *codeText) bytes() int {
 }
 
 // told returns what identifies a line: as much of it as is shown, without its indentation.
-func told(line string) string { return strings.TrimSpace(clip(line, codePassage)) }
+func told(line string) string { return strings.TrimSpace(plain.Clip(line, codePassage)) }
 
 // hashOf identifies a line in comparisons.
 func hashOf(text string) uint64 { return xxhash.Sum64String(text) }
@@ -142,7 +143,7 @@ func changes(arguments string) (written, replaced []string) {
 	take := func(edit map[string]any, names []string, dst []string) []string {
 		for _, name := range names {
 			if text, ok := edit[name].(string); ok && text != "" {
-				dst = append(dst, unixLines(text))
+				dst = append(dst, plain.Lines(text))
 			}
 		}
 		return dst

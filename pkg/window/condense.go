@@ -7,6 +7,7 @@ import (
 
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // shortResult returns a result as shown: condensed if it is large and old, and always cut to about
@@ -55,7 +56,7 @@ func (w *window) short(b graph.Body, piece int, seq uint64) string {
 	case b.Chars > piece || !b.Whole():
 		return condense(b, piece, seq)
 	}
-	return plain(b.Text)
+	return plain.Text(b.Text)
 }
 
 // condensedNote says how much a text was shortened, and where the whole text is.
@@ -96,24 +97,24 @@ func complains(line string) bool {
 // at most limit characters. No other code condenses results.
 func condense(b graph.Body, limit int, seq uint64) string {
 	if b.Chars <= limit && b.Whole() {
-		return plain(b.Text)
+		return plain.Text(b.Text)
 	}
 	note := func(kept int) string { return condensedNote(b, kept, seq) }
 	const gap = "[…]"
-	room := limit - length(note(b.Chars)) - 2*(length(gap)+1) - 1
-	text := plain(b.Text)
+	room := limit - plain.Length(note(b.Chars)) - 2*(plain.Length(gap)+1) - 1
+	text := plain.Text(b.Text)
 	if room < minPiece {
-		return clip(strings.ReplaceAll(text, "\n", " "), max(1, limit))
+		return plain.Clip(strings.ReplaceAll(text, "\n", " "), max(1, limit))
 	}
-	head := wholeLines(prefix(text, room/2))
+	head := wholeLines(plain.Prefix(text, room/2))
 	rest := text[len(head):]
 	tail := lastLines(rest, room/4)
 	if !b.Whole() {
 		tail = "" // the read model lacks the end
 	}
-	middle := complaintsIn(rest[:len(rest)-len(tail)], room-length(head)-length(tail))
+	middle := complaintsIn(rest[:len(rest)-len(tail)], room-plain.Length(head)-plain.Length(tail))
 	if middle == "" && tail != "" {
-		tail = lastLines(rest, room-length(head))
+		tail = lastLines(rest, room-plain.Length(head))
 	}
 	parts := []string{head, gap}
 	if middle != "" {
@@ -122,7 +123,7 @@ func condense(b graph.Body, limit int, seq uint64) string {
 	if tail != "" {
 		parts = append(parts, tail)
 	}
-	kept := length(head) + length(middle) + length(tail)
+	kept := plain.Length(head) + plain.Length(middle) + plain.Length(tail)
 	return strings.Join(append(parts, note(kept)), "\n")
 }
 
@@ -137,7 +138,7 @@ func wholeLines(text string) string {
 // lastLines returns about the last n characters of a text, from the beginning of a line if one is
 // in the first half of them.
 func lastLines(text string, n int) string {
-	text = suffix(text, n)
+	text = plain.Suffix(text, n)
 	if i := strings.IndexByte(text, '\n'); i >= 0 && i < len(text)/2 {
 		return text[i+1:]
 	}
@@ -153,8 +154,8 @@ func complaintsIn(text string, room int) string {
 		if !complains(line) {
 			continue
 		}
-		line = clip(line, 200)
-		if room -= length(line) + 1; room < 0 {
+		line = plain.Clip(line, 200)
+		if room -= plain.Length(line) + 1; room < 0 {
 			break
 		}
 		lines = append(lines, line)

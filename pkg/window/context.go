@@ -1,6 +1,11 @@
 package window
 
-import "mneme.dev/mneme/pkg/graph"
+import (
+	"mneme.dev/mneme/pkg/graph"
+
+	"mneme.dev/mneme/pkg/window/marks"
+	"mneme.dev/mneme/pkg/window/plain"
+)
 
 // Context is what an agent should see now. Sections hold it as data, [Context.Markdown]
 // as text.
@@ -15,7 +20,7 @@ type Context struct {
 	Sections     []Section `json:"sections"`
 	Manifest     *Manifest `json:"manifest,omitempty"`
 
-	mark string // see marks.go
+	mark string // see Mark
 }
 
 // Section is a section that has something to show.
@@ -77,7 +82,7 @@ type Item struct {
 	WholeChars int `json:"whole_chars,omitempty"`
 	Chars      int `json:"chars"` // what the item takes in the Markdown
 
-	marks int // what it takes on top of that in messages, see marks.go
+	marks int // what it takes on top of that in messages, see package marks
 }
 
 // minCharsForNames is the budget below which speakers are not shown, to leave the room to what was
@@ -140,7 +145,7 @@ func (it *Item) setResult(r *graph.ToolResult, piece int, w *window) {
 
 // wholeChars returns the original length of a shortened text, 0 if it was not shortened.
 func wholeChars(b graph.Body, shown string) int {
-	if b.Whole() && shown == plain(b.Text) {
+	if b.Whole() && shown == plain.Text(b.Text) {
 		return 0
 	}
 	return b.Chars
@@ -148,11 +153,23 @@ func wholeChars(b graph.Body, shown string) int {
 
 func (it Item) measured() Item {
 	it.Chars, it.marks = it.cost(), 0
-	if it.recorded() {
-		it.marks = marksCost
+	if it.Recorded() {
+		it.marks = marks.Cost
 	}
 	return it
 }
 
 // takes returns the part of the budget that an item uses.
 func (it *Item) takes() int { return it.Chars + it.marks }
+
+// Recorded reports whether an item of the conversation goes between marks in messages for models. A
+// summary does too, but needs no room for marks of its own, because it follows a bridge.
+func (it *Item) Recorded() bool {
+	switch it.Kind {
+	case KindMessage:
+		return it.Role != "assistant" && (it.Role != "user" || it.Origin != "")
+	case KindToolResult, KindLeftOut:
+		return true
+	}
+	return false
+}

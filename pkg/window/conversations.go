@@ -7,6 +7,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // TenantRecall ranks the conversations of a tenant by how well they match a query.
@@ -61,7 +62,7 @@ type ConversationMatch struct {
 // SearchAll finds the conversations of a tenant that match a text, best first, each with its best
 // messages. model names the embeddings used, "" for none.
 func SearchAll(ctx context.Context, src TenantSource, q TenantQuery) (list []ConversationFound, model string, err error) {
-	q.Text = prefix(q.Text, maxQueryChars)
+	q.Text = plain.Prefix(q.Text, maxQueryChars)
 	found, err := src.Recall.Conversations(ctx, q.Tenant, q.ConversationQuery)
 	if err != nil || len(found.Hits) == 0 {
 		return nil, found.Model, err
@@ -104,20 +105,20 @@ func AboutConversation(ctx context.Context, g Graph, id events.ConversationID) (
 	if err != nil {
 		return "", err
 	}
-	parts := []string{prefix(c.Title, similarTitle)}
+	parts := []string{plain.Prefix(c.Title, similarTitle)}
 	first, err := g.Messages(ctx, id, graph.MessageQuery{Role: "user", Limit: 1, OldestFirst: true})
 	if err != nil {
 		return "", err
 	}
 	for _, m := range first {
-		parts = append(parts, prefix(m.Content.Text, similarFirst))
+		parts = append(parts, plain.Prefix(m.Content.Text, similarFirst))
 	}
 	summaries, err := g.Summaries(ctx, id, graph.SummaryQuery{Limit: 1})
 	if err != nil {
 		return "", err
 	}
 	for _, s := range summaries {
-		parts = append(parts, prefix(s.Conversation, 2*similarNow))
+		parts = append(parts, plain.Prefix(s.Conversation, 2*similarNow))
 	}
 	if len(summaries) == 0 {
 		last, err := g.Messages(ctx, id, graph.MessageQuery{Role: "user", Limit: 2})
@@ -126,7 +127,7 @@ func AboutConversation(ctx context.Context, g Graph, id events.ConversationID) (
 		}
 		for _, m := range last {
 			if len(first) == 0 || m.Seq != first[0].Seq {
-				parts = append(parts, prefix(m.Content.Text, similarNow))
+				parts = append(parts, plain.Prefix(m.Content.Text, similarNow))
 			}
 		}
 	}

@@ -83,10 +83,9 @@
 //
 // # Messages for models
 //
-// [Context.OpenAI] and [Context.Anthropic] give the same parts as messages that these APIs
-// accept; chat.go says how. The system part is exactly [ChatSystem]. Recorded text that
-// neither a user nor the assistant said goes into user messages, between marks that no
-// recorded text can contain; marks.go says why.
+// Package chat gives the same parts as messages that model APIs accept. Their system part is
+// one fixed sentence. Recorded text that neither a user nor the assistant said goes into user
+// messages, between marks that no recorded text can contain; package marks says why.
 //
 // # Errors
 //

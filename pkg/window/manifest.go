@@ -3,6 +3,9 @@ package window
 import (
 	"crypto/sha256"
 	"encoding/hex"
+
+	"mneme.dev/mneme/pkg/window/marks"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Manifest explains how a context came about.
@@ -72,17 +75,21 @@ func (f *filled) drop(what string, count int, reason string) {
 	f.dropped = append(f.dropped, Dropped{what, count, reason})
 }
 
-// markOf makes the id of the marks of a context that another process built.
-func (c *Context) markOf() string {
+// Mark returns the id of the marks in messages for models, "" for a context without sections. It
+// depends on what the Markdown shows alone, so a context read from JSON has the same one.
+func (c *Context) Mark() string {
+	if c.mark != "" || len(c.Sections) == 0 {
+		return c.mark
+	}
 	text := c.Markdown()
 	hash := sha256.Sum256([]byte(text))
-	return markOf(text, hex.EncodeToString(hash[:]))
+	return marks.ID(text, hex.EncodeToString(hash[:]))
 }
 
 // assemble orders the sections for the page and writes the manifest.
 func (b *builder) assemble(list []section, all []filled) *Context {
 	c := &Context{
-		Tenant: b.req.Conversation.Tenant, Conversation: b.req.Conversation.ID, Title: clip(oneLine(b.conversation.Title), frameCost),
+		Tenant: b.req.Conversation.Tenant, Conversation: b.req.Conversation.ID, Title: plain.Clip(plain.Line(b.conversation.Title), frameCost),
 		Strategy: b.req.Strategy, MaxChars: b.req.MaxChars, AsOf: b.end - 1, Sections: []Section{},
 	}
 	m := &Manifest{Strategy: c.Strategy, AsOf: c.AsOf, Budget: c.MaxChars}
@@ -118,10 +125,10 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 	m.Hash = hex.EncodeToString(hash[:])
 	if text != "" {
 		m.Frame = firstLineCost
-		m.Mark = markOf(text, m.Hash)
+		m.Mark = marks.ID(text, m.Hash)
 	}
 	c.mark = m.Mark
-	m.Used = length(text)
+	m.Used = plain.Length(text)
 	c.Chars, c.Manifest = m.Used, m
 	return c
 }

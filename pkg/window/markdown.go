@@ -4,7 +4,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"mneme.dev/mneme/pkg/window/marks"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // FirstLine begins every Markdown: it tells a model what the tabs mean.
@@ -12,6 +14,11 @@ const FirstLine = "Text after a label and in lines that begin with a tab is a re
 
 // firstLineCost is what the first line takes, with its line end.
 const firstLineCost = len(FirstLine) + 1
+
+// frameCost is the room set aside for the frame of the sections: the first line of the Markdown, or
+// the system message and the marks of the memory. It is the same for all formats, so that all show
+// the same.
+const frameCost = max(firstLineCost, len(marks.Notice)+marks.Cost)
 
 // Markdown returns the context as an agent reads it. It is made from Sections alone, and empty if
 // there are none.
@@ -21,6 +28,9 @@ func (c *Context) Markdown() string {
 	}
 	return markdown(FirstLine+"\n\n", c.Sections)
 }
+
+// SectionsMarkdown returns sections as [Context.Markdown] writes them, without the first line.
+func SectionsMarkdown(sections []Section) string { return markdown("", sections) }
 
 // markdown writes sections after a first line, which may be empty.
 func markdown(first string, sections []Section) string {
@@ -51,7 +61,7 @@ type counter int
 
 // WriteString implements output.
 func (n *counter) WriteString(s string) (int, error) {
-	*n += counter(length(s))
+	*n += counter(plain.Length(s))
 	return len(s), nil
 }
 
@@ -94,14 +104,14 @@ func sectionCost(heading string, items []Item) int {
 	for i := range items {
 		if items[i].Kind == KindFile && items[i].Access != group {
 			group = items[i].Access
-			n += length(groupHeading(group))
+			n += plain.Length(groupHeading(group))
 		}
 		n += items[i].takes()
 	}
 	return n
 }
 
-func headingCost(heading string) int { return length(heading) + 2 }
+func headingCost(heading string) int { return plain.Length(heading) + 2 }
 
 // cost is what an item takes in the Markdown, with its line ends.
 func (it *Item) cost() int {
@@ -111,6 +121,13 @@ func (it *Item) cost() int {
 		return int(n) + 1
 	}
 	return int(n) + 2
+}
+
+// Markdown returns an item as [Context.Markdown] writes it, without its final line end.
+func (it *Item) Markdown() string {
+	var w strings.Builder
+	it.write(&w)
+	return w.String()
 }
 
 // write writes an item without its final line end.
@@ -129,13 +146,13 @@ func (it *Item) write(w output) {
 		w.WriteString("**" + roleNames[it.Role] + "**")
 		for _, s := range []string{it.Speaker, it.Origin} {
 			if s != "" {
-				w.WriteString(" (" + clip(oneLine(s), maxSpeakerChars) + ")")
+				w.WriteString(" (" + plain.Speaker(s) + ")")
 			}
 		}
 		w.WriteByte(':')
 		writeSpaced(w, it.Text)
 	case KindToolCall:
-		w.WriteString("Tool used: " + oneLine(it.ToolName) + " ")
+		w.WriteString("Tool used: " + plain.Line(it.ToolName) + " ")
 		writeText(w, it.Arguments)
 		if w.WriteByte('\n'); it.Result == nil {
 			w.WriteString("No result.")
@@ -154,9 +171,9 @@ func (it *Item) write(w output) {
 	case KindSummary:
 		it.Summary.write(w, it.Match)
 	case KindFile:
-		w.WriteString("- " + oneLine(it.Path))
+		w.WriteString("- " + plain.Line(it.Path))
 		if it.Access == "read" || it.Access == "write" {
-			w.WriteString(" (via " + oneLine(it.ToolName) + ", Turn " + strconv.Itoa(it.Turn) + ")")
+			w.WriteString(" (via " + plain.Line(it.ToolName) + ", Turn " + strconv.Itoa(it.Turn) + ")")
 		}
 	}
 }
@@ -185,7 +202,7 @@ func (it *Item) writeResult(w output, label string) {
 
 // writeSpaced writes a space and a text, or nothing if the text is empty.
 func writeSpaced(w output, text string) {
-	if plain(text) != "" {
+	if plain.Text(text) != "" {
 		w.WriteByte(' ')
 		writeText(w, text)
 	}
@@ -197,7 +214,7 @@ func writeText(w output, text string) {
 		*n += counter(textCost(text))
 		return
 	}
-	text = plain(text)
+	text = plain.Text(text)
 	for {
 		line, rest, more := strings.Cut(text, "\n")
 		w.WriteString(line)
@@ -210,24 +227,4 @@ func writeText(w output, text string) {
 		}
 		text = rest
 	}
-}
-
-// clip cuts a text to n characters and makes the last one "…".
-func clip(s string, n int) string {
-	if length(s) <= n {
-		return s
-	}
-	return prefix(s, n-1) + "…"
-}
-
-// length counts the characters of a text, eight bytes at a time while it is ASCII, as most texts
-// begin.
-func length(s string) (n int) {
-	for ; len(s) >= 8; s, n = s[8:], n+8 {
-		eight := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-		if eight&0x8080808080808080 != 0 {
-			break
-		}
-	}
-	return n + utf8.RuneCountInString(s)
 }

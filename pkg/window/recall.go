@@ -9,6 +9,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Recall ranks the content of a conversation by how well it matches a query.
@@ -49,7 +50,7 @@ func (b *builder) query() string {
 	if text == "" && b.newest != nil {
 		text = b.newest.Content.Text
 	}
-	return prefix(text, maxQueryChars)
+	return plain.Prefix(text, maxQueryChars)
 }
 
 // past is a search result, as far as it was read.
@@ -200,12 +201,12 @@ func readHits(ctx context.Context, g Graph, id events.ConversationID, hits []rec
 func excerptOf(body graph.Body, start, end, room int) string {
 	text := body.Text
 	if body.Whole() && textCost(text) <= room {
-		return plain(text)
+		return plain.Text(text)
 	}
 	end = min(end, len(text))
 	start = min(start, end)
-	room -= 2*length(cutMark) + 2 // and line ends where the parts meet
-	head, found, tail := unixLines(text[:start]), unixLines(text[start:end]), unixLines(text[end:])
+	room -= 2*plain.Length(cutMark) + 2 // and line ends where the parts meet
+	head, found, tail := plain.Lines(text[:start]), plain.Lines(text[start:end]), plain.Lines(text[end:])
 	best := fitting(found, room)
 	room -= textCost(best)
 	before := endWithin(head, room/2)
@@ -214,7 +215,7 @@ func excerptOf(body graph.Body, start, end, room int) string {
 	if len(best) == len(found) {
 		after = fitting(tail, room)
 	}
-	shown := plain(before + best + after)
+	shown := plain.Text(before + best + after)
 	if len(before) < len(head) {
 		shown = "[…] " + strings.TrimLeft(shown, " \n")
 	}
@@ -228,7 +229,7 @@ func excerptOf(body graph.Body, start, end, room int) string {
 // Markdown.
 func endWithin(text string, room int) string {
 	for n := room; n > 0; n /= 2 {
-		part := suffix(text, n)
+		part := plain.Suffix(text, n)
 		if textCost(part) > room {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // confidenceCode is how far an agent can rely on code that it saw: the code may have changed since.
@@ -30,15 +31,15 @@ func (it *Item) writeCode(w output) {
 	} else {
 		w.WriteString("Turn " + itoa(it.Turn))
 	}
-	w.WriteString(" (via " + oneLine(it.ToolName) + "):\n\t")
+	w.WriteString(" (via " + plain.Line(it.ToolName) + "):\n\t")
 	writeText(w, it.Text)
 }
 
 // codeLabel names the file of the following passages.
-func codeLabel(path string) string { return "### " + oneLine(path) }
+func codeLabel(path string) string { return "### " + plain.Line(path) }
 
 // labelCost is the cost of a label above a passage in the Markdown.
-func labelCost(label string) int { return length(label) + 2 }
+func labelCost(label string) int { return plain.Length(label) + 2 }
 
 // needCode returns the section's share if a tool was ever called and some lines fit.
 func needCode(b *builder) int {
@@ -112,7 +113,7 @@ const (
 // codeQuery returns the request's query. Without one, it is the newest user message, what was said
 // since, and the subject of the last calls.
 func (b *builder) codeQuery(steps []step, embed func(text string) recall.Vector) *recall.Text {
-	asked := prefix(b.query(), maxCodeQuery)
+	asked := plain.Prefix(b.query(), maxCodeQuery)
 	query := recall.NewText(asked)
 	if embed != nil {
 		query.Vector = embed(asked)
@@ -128,7 +129,7 @@ func (b *builder) codeQuery(steps []step, embed func(text string) recall.Vector)
 			calls++
 		}
 		if s.message != nil && said < maxCodeQuery {
-			query.Terms = append(query.Terms, recall.NewText(prefix(s.message.Content.Text, maxCodeQuery)).Terms...)
+			query.Terms = append(query.Terms, recall.NewText(plain.Prefix(s.message.Content.Text, maxCodeQuery)).Terms...)
 			said += s.message.Content.Chars
 		}
 	}

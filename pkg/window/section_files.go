@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // fileGroups are the headings of the file groups by access; fileOrder is their order on the page.
@@ -51,7 +52,7 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 		it := Item{Kind: KindFile, Turn: a.Turn, Seq: a.Seq, ToolName: a.Tool, Path: a.Path, Access: a.Kind}.measured()
 		need := it.Chars
 		if groups[a.Kind] == nil {
-			need += length(groupHeading(a.Kind))
+			need += plain.Length(groupHeading(a.Kind))
 		}
 		if need > room {
 			f.drop("files", 1, reasonBudget)

@@ -1,6 +1,10 @@
 package window
 
-import "context"
+import (
+	"context"
+
+	"mneme.dev/mneme/pkg/window/plain"
+)
 
 // queryRowChars is how much room allows one more row to be read. It bounds the read even if many
 // user messages are not queries.
@@ -33,7 +37,7 @@ reading:
 			}
 			others = m.Turn - b.first.Turn - 1
 			if !isWritten(m) {
-				f.drop("queries", 1, "not written by the user: "+clip(oneLine(m.Via), maxSpeakerChars))
+				f.drop("queries", 1, "not written by the user: "+plain.Speaker(m.Via))
 				continue
 			}
 			it := b.queryItem(m, cut(m.Content, piece, m.Seq))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // Match says how well something matches the query.
@@ -50,8 +51,8 @@ func hundredth(v float64) float64 { return math.Round(100*v) / 100 }
 
 // maxLabel is the longest label, with its line end.
 func (b *builder) maxLabel() int {
-	turns := 2 * length(itoa(b.conversation.TurnCount))
-	return length("[Turns -, 0000-00-00, 100%]\n") + turns
+	turns := 2 * plain.Length(itoa(b.conversation.TurnCount))
+	return plain.Length("[Turns -, 0000-00-00, 100%]\n") + turns
 }
 
 // label precedes adjacent messages. It has their turns, their day if it differs from the previous

@@ -8,6 +8,7 @@ import (
 
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // How far an agent can rely on what it reads: on the messages themselves, on their summaries, on
@@ -125,7 +126,7 @@ func shortSummary(it Item, room int) (Item, bool) {
 	whole := it.Summary
 	for n := len(whole.Parts) - 1; n >= 0; n-- {
 		parts := whole.Parts[:n:n]
-		left := room - it.withParts(append(parts, summary.Part{Name: whole.Parts[n].Name})).Chars - length(cutMark)
+		left := room - it.withParts(append(parts, summary.Part{Name: whole.Parts[n].Name})).Chars - plain.Length(cutMark)
 		if left >= leastStory || n > 0 && left >= leastPart {
 			return it.withParts(append(parts, summary.Part{Name: whole.Parts[n].Name, Text: wholeWords(fitting(whole.Parts[n].Text, left)) + cutMark})), true
 		}
@@ -162,7 +163,7 @@ const maxPart = summary.MaxText
 func summaryItem(s *graph.Summary) Item {
 	parts := summary.Parts(s.Conversation, s.Actions, s.Findings, s.Topics, s.Files, s.Tools)
 	for i := range parts {
-		parts[i].Text = clip(plain(parts[i].Text), maxPart)
+		parts[i].Text = plain.Clip(plain.Text(parts[i].Text), maxPart)
 	}
 	confidence := confidenceL1
 	if s.Level > 1 {

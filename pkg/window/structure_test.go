@@ -14,6 +14,8 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window/chat"
+	"mneme.dev/mneme/pkg/window/marks"
 )
 
 // FuzzStructure: whatever is recorded, every reader sees structure in a context only where the
@@ -94,7 +96,7 @@ func checkStructure(c *window.Context) error {
 	if n := utf8.RuneCountInString(text); n > c.MaxChars {
 		return fmt.Errorf("%d characters of %d", n, c.MaxChars)
 	}
-	return errors.Join(checkData(c), checkMarks(c, window.MemoryInline), checkMarks(c, window.MemorySeparate))
+	return errors.Join(checkData(c), checkMarks(c, chat.Inline), checkMarks(c, chat.Separate))
 }
 
 // untabbed counts the lines that begin without a tab.
@@ -153,15 +155,15 @@ func checkData(c *window.Context) error {
 
 // checkMarks: the system part is the fixed sentence; marks come in pairs; between them are as many
 // lines without a tab as the items have; outside of them are only the words of users, and our own.
-func checkMarks(c *window.Context, place window.ChatMemory) error {
-	made := c.Anthropic(place)
+func checkMarks(c *window.Context, place chat.Memory) error {
+	made := chat.Anthropic(c, place)
 	if len(made.Messages) == 0 && made.Memory == "" { // only blank texts
 		return nil
 	}
-	if made.System != window.ChatSystem {
+	if made.System != marks.Notice {
 		return fmt.Errorf("the system prompt is %q", made.System)
 	}
-	if (made.Memory != "") != (place == window.MemorySeparate && len(memoryOf(c)) > 0) {
+	if (made.Memory != "") != (place == chat.Separate && len(memoryOf(c)) > 0) {
 		return fmt.Errorf("the memory apart is %q", made.Memory)
 	}
 	begin, end := "<record "+c.Manifest.Mark+">\n", "\n</record "+c.Manifest.Mark+">"
@@ -241,16 +243,16 @@ func TestTheMemoryStandsInOnePlace(t *testing.T) {
 	c := newTalk(t, "c")
 	manyTurns(c)
 	got := c.build(window.Request{MaxChars: 1_500})
-	inline, apart := got.OpenAI(window.MemoryInline), got.OpenAI(window.MemorySeparate)
+	inline, apart := chat.OpenAI(got, chat.Inline), chat.OpenAI(got, chat.Separate)
 	assert.Empty(t, inline.Memory)
 	assert.Equal(t, inline.Messages[1].Content, apart.Memory+"\n\n"+apart.Messages[1].Content)
 	assert.Equal(t, inline.Messages[2:], apart.Messages[2:])
 	got.Manifest, apart.Manifest = nil, nil
-	assert.Equal(t, apart, got.OpenAI(window.MemorySeparate))
+	assert.Equal(t, apart, chat.OpenAI(got, chat.Separate))
 
 	read := window.Context{}
 	require.NoError(t, json.Unmarshal([]byte(mustJSON(got)), &read))
-	assert.Equal(t, apart, read.OpenAI(window.MemorySeparate), "the marks depend on what is shown alone")
+	assert.Equal(t, apart, chat.OpenAI(&read, chat.Separate), "the marks depend on what is shown alone")
 }
 
 // A skill's text is in the user's role, but no user wrote it.

@@ -10,6 +10,7 @@ import (
 
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // lines draws texts of lines, some of which mention errors.
@@ -26,12 +27,12 @@ func TestCutFitsAndKeepsABeginning(t *testing.T) {
 		got := cut(graph.NewBody(text), room, 7)
 		assert.LessOrEqual(t, textCost(got), room)
 		if textCost(text) <= room {
-			assert.Equal(t, plain(text), got)
+			assert.Equal(t, plain.Text(text), got)
 			return
 		}
 		assert.True(t, room == 0 || strings.Contains(got, "…"), got)
 		kept, _, _ := strings.Cut(got, "\n[… ")
-		assert.True(t, strings.HasPrefix(plain(text), strings.TrimSuffix(kept, "…")), "%q", got)
+		assert.True(t, strings.HasPrefix(plain.Text(text), strings.TrimSuffix(kept, "…")), "%q", got)
 	})
 }
 
@@ -40,20 +41,18 @@ func TestTextCostIsWhatWriteTextWrites(t *testing.T) {
 		text := lines.Draw(t, "text")
 		var w strings.Builder
 		writeText(&w, text)
-		assert.Equal(t, length(w.String()), textCost(text))
+		assert.Equal(t, plain.Length(w.String()), textCost(text))
 		for i, line := range strings.Split(w.String(), "\n") {
 			assert.True(t, i == 0 || line == "" || line[0] == '\t', "%q", line)
 		}
 	})
 }
 
-func TestCharactersAreCodePoints(t *testing.T) {
+func TestAnEscapedBodyKeepsItsCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(lines, rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
-		n := rapid.IntRange(0, 100).Draw(t, "n")
-		all := []rune(text)
-		assert.Equal(t, len(all), length(text))
-		assert.Equal(t, string(all[max(0, len(all)-n):]), string([]rune(suffix(text, n))))
+		raw := lines.Draw(t, "text") + "\u2028" + rapid.String().Draw(t, "more")
+		got := onOneLine(graph.NewBody(raw))
+		assert.Equal(t, graph.NewBody(got.Text), got)
 	})
 }
 
@@ -69,9 +68,9 @@ func TestCondenseKeepsWithinItsLimit(t *testing.T) {
 		text := lines.Draw(t, "text")
 		limit := rapid.IntRange(1, 3_000).Draw(t, "limit")
 		got := condense(graph.NewBody(text), limit, 7)
-		assert.LessOrEqual(t, length(got), limit)
-		if length(text) <= limit {
-			assert.Equal(t, plain(text), got)
+		assert.LessOrEqual(t, plain.Length(got), limit)
+		if plain.Length(text) <= limit {
+			assert.Equal(t, plain.Text(text), got)
 		}
 	})
 }

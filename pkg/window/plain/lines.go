@@ -1,19 +1,19 @@
-package window
+// Package plain prepares recorded texts for a context: line ends, names on one line, and cutting by
+// characters. Everything counts Unicode code points.
+package plain
 
 import (
 	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
-
-	"mneme.dev/mneme/pkg/graph"
 )
 
-// unixLines returns a text as contexts show it. Every line end that some reader knows becomes LF,
+// Lines returns a text as contexts show it. Every line end that some reader knows becomes LF,
 // so that the next line gets its tab: CR, CR LF, VT, FF, FS, GS and RS, U+0085, U+2028 and U+2029
 // (from Python's str.splitlines and JavaScript's /^/m). TAB is the only other control character
 // that stays; terminal color sequences are removed. No character becomes more than one.
-func unixLines(text string) string {
+func Lines(text string) string {
 	if settled(text) { // nearly always true, and far cheaper to check
 		return text
 	}
@@ -46,7 +46,7 @@ func endsLine(r rune) bool {
 	return false
 }
 
-// settled reports whether unixLines would change nothing. It checks eight bytes in one step,
+// settled reports whether Lines would change nothing. It checks eight bytes in one step,
 // because contexts check every text that they show.
 func settled(text string) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
@@ -88,36 +88,35 @@ func settledBytes(text string, n int) bool {
 	return true
 }
 
-// plain returns a text whose only line end is LF, with none at its beginning or end.
-func plain(text string) string { return strings.Trim(unixLines(text), "\n") }
+// Text returns [Lines] of a text without the line ends at its beginning and end.
+func Text(text string) string { return strings.Trim(Lines(text), "\n") }
 
-// onOneLine escapes what unixLines would change in the strings of arguments. Arguments are JSON, so
-// their value stays the same.
-func onOneLine(arguments graph.Body) graph.Body {
-	if settled(arguments.Text) {
-		return arguments
+// JSON escapes what [Lines] would change in JSON, which keeps its value.
+func JSON(text string) string {
+	if settled(text) {
+		return text
 	}
 	var w strings.Builder
-	for _, r := range arguments.Text {
+	for _, r := range text {
 		if r >= 0x7f && (unicode.IsControl(r) || endsLine(r)) {
 			fmt.Fprintf(&w, `\u%04x`, r)
-			arguments.Chars += 5
 			continue
 		}
 		w.WriteRune(r)
 	}
-	arguments.Bytes += w.Len() - len(arguments.Text)
-	arguments.Text = w.String()
-	return arguments
+	return w.String()
 }
 
-// The most that is shown of a name: of a tool, a file, a speaker or an origin.
+// The most that is shown of a name: of a tool or a file, and of a speaker or an origin.
 const (
 	maxNameChars    = 512
 	maxSpeakerChars = 60
 )
 
-// oneLine is a name on one line: \n stands for a line end.
-func oneLine(name string) string {
-	return clip(strings.ReplaceAll(unixLines(name), "\n", `\n`), maxNameChars)
+// Line returns a name on one line, cut to 512 characters: \n stands for a line end.
+func Line(name string) string {
+	return Clip(strings.ReplaceAll(Lines(name), "\n", `\n`), maxNameChars)
 }
+
+// Speaker returns the name of a speaker or an origin on one line, cut to 60 characters.
+func Speaker(name string) string { return Clip(Line(name), maxSpeakerChars) }

@@ -1,4 +1,4 @@
-package window
+package plain
 
 import (
 	"encoding/json"
@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
-
-	"mneme.dev/mneme/pkg/graph"
 )
 
 func TestEveryLineEndBecomesLFAndOtherControlCharactersGo(t *testing.T) {
@@ -21,21 +19,21 @@ func TestEveryLineEndBecomesLFAndOtherControlCharactersGo(t *testing.T) {
 		"\x1b[1;31mred\x1b[0m\x1b]0;t\a": "red]0;t",
 		"é日本🎉 \u00a0\u2027\u202a":        "é日本🎉 \u00a0\u2027\u202a",
 	} {
-		assert.Equal(t, want, unixLines(text), "%q", text)
+		assert.Equal(t, want, Lines(text), "%q", text)
 	}
-	assert.Equal(t, `a\n**User**: b`, oneLine("a\u2028**User**: b"))
+	assert.Equal(t, `a\n**User**: b`, Line("a\u2028**User**: b"))
 }
 
-// strange is text full of the characters that unixLines looks for.
+// strange is text full of the characters that Lines looks for.
 var strange = rapid.StringOf(rapid.OneOf(rapid.RuneFrom([]rune("ab \t\n\r\v\f\x1b\x1c\x1d\x1e\x1f\x7f\u0080\u0085\u009b\u00a0\u2027\u2028\u2029é日🎉[m")), rapid.Rune()))
 
 func TestATextIsSettledIfNothingInItChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strange.Draw(t, "text")
-		got := unixLines(text)
+		got := Lines(text)
 		assert.Equal(t, got == text, settled(text), "%q", text)
 		assert.True(t, settled(got), "%q", got)
-		assert.LessOrEqual(t, length(got), length(text))
+		assert.LessOrEqual(t, Length(got), Length(text))
 		assert.False(t, strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && endsLine(r) }), "%q", got)
 	})
 }
@@ -50,13 +48,11 @@ func TestArgumentsKeepTheirValueOnOneLine(t *testing.T) {
 		if strings.Contains(text, `\\`) {
 			text = string(raw)
 		}
-		body := onOneLine(graph.NewBody(text))
-		assert.Equal(t, body.Text, unixLines(body.Text))
-		assert.NotContains(t, body.Text, "\n")
-		assert.Equal(t, length(body.Text), body.Chars)
-		assert.True(t, body.Whole())
-		var got string
-		assert.NoError(t, json.Unmarshal([]byte(body.Text), &got))
-		assert.Equal(t, value, got)
+		got := JSON(text)
+		assert.Equal(t, got, Lines(got))
+		assert.NotContains(t, got, "\n")
+		var read string
+		assert.NoError(t, json.Unmarshal([]byte(got), &read))
+		assert.Equal(t, value, read)
 	})
 }

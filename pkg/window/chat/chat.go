@@ -1,4 +1,7 @@
-package window
+// Package chat gives a finished context as the messages that model APIs take: [OpenAI] and
+// [Anthropic]. Both show the same as the Markdown and never exceed the context's budget; ids and the
+// names of roles and members do not count.
+package chat
 
 import (
 	"bytes"
@@ -9,6 +12,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mneme.dev/mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window/marks"
+	"mneme.dev/mneme/pkg/window/plain"
 )
 
 // chat is a context in the form that model APIs take: messages in which user and assistant
@@ -20,21 +27,21 @@ import (
 // messages need no labels or tabs, and that saves more than anything added here costs. Texts, tool
 // names, arguments as JSON, and results count.
 type chat struct {
-	system   string // ChatSystem, or empty without messages
+	system   string // marks.Notice, or empty without messages
 	memory   string // unless it is in the messages
-	messages []chatMessage
+	messages []message
 }
 
-// chatMessage is a message of the user or the assistant. The results of its calls follow it before
+// message is a message of the user or the assistant. The results of its calls follow it before
 // anything else, so two assistant messages are adjacent only if the first one has calls.
-type chatMessage struct {
+type message struct {
 	role  string
 	texts []string // never blank: APIs refuse blank texts
-	calls []chatCall
+	calls []call
 }
 
-// chatCall is a call with its result.
-type chatCall struct {
+// call is a call with its result.
+type call struct {
 	id        string
 	name      string
 	arguments json.RawMessage // an object
@@ -45,87 +52,83 @@ type chatCall struct {
 // Placeholders for where an API requires a text and nothing was said. None is longer than what the
 // Markdown has in its place, a heading or a message's label.
 const (
-	chatBeginning = "[the beginning]" // the user's, before an assistant message: the first message must be the user's
-	chatEnd       = "[no answer yet]" // the user's, after the assistant's last: newer models do not continue their own message
-	chatEmpty     = "(empty)"         // a message of the user, or a result
-	chatNoResult  = "No result."      // of a call: APIs refuse calls without results
+	beginning = "[the beginning]" // the user's, before an assistant message: the first message must be the user's
+	noAnswer  = "[no answer yet]" // the user's, after the assistant's last: newer models do not continue their own message
+	empty     = "(empty)"         // a message of the user, or a result
+	noResult  = "No result."      // of a call: APIs refuse calls without results
 )
 
-// ChatMemory says where the memory goes in messages for models. The memory is every section but the
+// Memory says where the memory goes in messages for models. The memory is every section but the
 // recent turns.
-type ChatMemory string
+type Memory string
 
 // Places of the memory.
 const (
-	MemoryInline   ChatMemory = "inline"   // the first text of the first message, which is the user's
-	MemorySeparate ChatMemory = "separate" // only the member memory; the caller places it
+	Inline   Memory = "inline"   // the first text of the first message, which is the user's
+	Separate Memory = "separate" // only the member memory; the caller places it
 )
 
-// asChat makes messages. What neither the user nor the assistant said becomes Markdown between
-// marks in a user message, see marks.go. That includes system messages, because recorded text must
-// not reach the system prompt, and results without a call, because APIs refuse them as results.
-func (c *Context) asChat(place ChatMemory) chat {
+// of makes messages of a context. What neither the user nor the assistant said becomes Markdown
+// between marks in a user message, see package marks. That includes system messages, because recorded
+// text must not reach the system prompt, and results without a call, because APIs refuse them as
+// results.
+func of(c *window.Context, place Memory) chat {
 	var out chat
-	mark := c.mark
-	if mark == "" && len(c.Sections) > 0 {
-		mark = c.markOf()
-	}
-	var memory []Section
+	mark := c.Mark()
+	var memory []window.Section
 	for _, s := range c.Sections {
-		if s.Name != SectionTurns && s.Name != SectionPruned {
+		if s.Name != window.SectionTurns && s.Name != window.SectionPruned {
 			memory = append(memory, s)
 		}
 	}
 	if len(memory) > 0 {
-		out.memory = marked(mark, markdown("", memory))
-		if place != MemorySeparate {
+		out.memory = marks.Around(mark, window.SectionsMarkdown(memory))
+		if place != Separate {
 			out.say("user", out.memory)
 			out.memory = ""
 		}
 	}
 	ids := callIDs{}
 	for _, s := range c.Sections {
-		if s.Name != SectionTurns && s.Name != SectionPruned {
+		if s.Name != window.SectionTurns && s.Name != window.SectionPruned {
 			continue
 		}
 		var records []string // adjacent
 		inStep := false      // the previous item is a call of the same step
 		for i := range s.Items {
 			it := &s.Items[i]
-			if it.recorded() || it.Kind == KindSummary {
-				if it.Kind != KindMessage || !blank(it.Text) {
-					var w strings.Builder
-					it.write(&w)
-					records = append(records, w.String())
+			if it.Recorded() || it.Kind == window.KindSummary {
+				if it.Kind != window.KindMessage || !blank(it.Text) {
+					records = append(records, it.Markdown())
 				}
 				inStep = false
 				continue
 			}
 			records = out.record(mark, records)
 			switch {
-			case it.Kind == KindToolCall:
+			case it.Kind == window.KindToolCall:
 				out.call(it, ids, inStep)
 			case it.Role == "assistant":
-				if text := it.said(); text != "" {
+				if text := said(it); text != "" {
 					out.say("assistant", text)
 				}
 			default:
-				out.say("user", it.said())
+				out.say("user", said(it))
 			}
-			inStep = it.Kind == KindToolCall
+			inStep = it.Kind == window.KindToolCall
 		}
 		out.record(mark, records)
 	}
 	if n := len(out.messages); n > 0 {
 		if last := &out.messages[n-1]; last.role == "assistant" && len(last.calls) == 0 {
-			out.say("user", chatEnd)
+			out.say("user", noAnswer)
 		}
 		if out.messages[0].role == "assistant" {
-			out.messages = slices.Insert(out.messages, 0, chatMessage{role: "user", texts: []string{chatBeginning}})
+			out.messages = slices.Insert(out.messages, 0, message{role: "user", texts: []string{beginning}})
 		}
 	}
 	if len(out.messages) > 0 || out.memory != "" {
-		out.system = ChatSystem
+		out.system = marks.Notice
 	}
 	return out
 }
@@ -133,7 +136,7 @@ func (c *Context) asChat(place ChatMemory) chat {
 // record adds adjacent texts between marks and empties the list.
 func (c *chat) record(mark string, texts []string) []string {
 	if len(texts) > 0 {
-		c.say("user", marked(mark, strings.Join(texts, "\n\n")))
+		c.say("user", marks.Around(mark, strings.Join(texts, "\n\n")))
 	}
 	return nil
 }
@@ -143,7 +146,7 @@ func (c *chat) record(mark string, texts []string) []string {
 func (c *chat) say(role, text string) {
 	n := len(c.messages)
 	if n == 0 || c.messages[n-1].role != role || len(c.messages[n-1].calls) > 0 {
-		c.messages = append(c.messages, chatMessage{role: role})
+		c.messages = append(c.messages, message{role: role})
 		n++
 	}
 	c.messages[n-1].texts = append(c.messages[n-1].texts, text)
@@ -151,41 +154,41 @@ func (c *chat) say(role, text string) {
 
 // call adds a call to the newest message if that is the assistant's and either the call belongs to
 // the same step or the message has no calls.
-func (c *chat) call(it *Item, ids callIDs, inStep bool) {
+func (c *chat) call(it *window.Item, ids callIDs, inStep bool) {
 	n := len(c.messages)
 	if n == 0 || c.messages[n-1].role != "assistant" || len(c.messages[n-1].calls) > 0 && !inStep {
-		c.messages = append(c.messages, chatMessage{role: "assistant"})
+		c.messages = append(c.messages, message{role: "assistant"})
 		n++
 	}
-	one := chatCall{id: ids.of(it), name: chatName(it.ToolName), result: chatNoResult}
+	one := call{id: ids.of(it), name: toolName(it.ToolName), result: noResult}
 	if it.Result != nil {
 		one.failed = it.Success != nil && !*it.Success
-		one.result = it.returned()
+		one.result = returned(it)
 	}
-	room := it.Chars - length(one.name) - length(one.result)
+	room := it.Chars - plain.Length(one.name) - plain.Length(one.result)
 	if one.failed {
-		room -= length(failedMark)
+		room -= plain.Length(failedMark)
 	}
-	one.arguments = it.chatArguments(room)
+	one.arguments = arguments(it, room)
 	c.messages[n-1].calls = append(c.messages[n-1].calls, one)
 }
 
 // said returns the text of a message, after the names that the Markdown has in brackets. It is
 // empty for a blank message that is not the user's.
-func (it *Item) said() string {
-	text := plain(it.Text)
+func said(it *window.Item) string {
+	text := plain.Text(it.Text)
 	if blank(text) {
 		if it.Role != "user" {
 			return ""
 		}
-		text = chatEmpty
+		text = empty
 	}
 	var names []string
 	if it.Speaker != "" {
-		names = append(names, clip(oneLine(it.Speaker), maxSpeakerChars))
+		names = append(names, plain.Speaker(it.Speaker))
 	}
 	if it.Origin != "" {
-		names = append(names, "("+clip(oneLine(it.Origin), maxSpeakerChars)+")")
+		names = append(names, "("+plain.Speaker(it.Origin)+")")
 	}
 	if len(names) == 0 {
 		return text
@@ -194,8 +197,8 @@ func (it *Item) said() string {
 }
 
 // returned returns the text of a result, with its error.
-func (it *Item) returned() string {
-	text := plain(*it.Result)
+func returned(it *window.Item) string {
+	text := plain.Text(*it.Result)
 	if blank(text) {
 		text = ""
 	}
@@ -203,10 +206,10 @@ func (it *Item) returned() string {
 		if text != "" {
 			text += "\n"
 		}
-		text += "Error: " + plain(it.Error)
+		text += "Error: " + plain.Text(it.Error)
 	}
 	if text == "" {
-		text = chatEmpty
+		text = empty
 	}
 	return text
 }
@@ -235,7 +238,7 @@ type callIDs map[string]bool
 // of returns the id of a call in a form that APIs take: its own if valid, else part of it plus part
 // of its hash, the same in every answer. If a call of another branch has the same id, the second
 // one's sequence is hashed in too.
-func (ids callIDs) of(it *Item) string {
+func (ids callIDs) of(it *window.Item) string {
 	id := it.ToolCallID
 	if !acceptedID.MatchString(id) {
 		id = shortID(id, id)
@@ -250,19 +253,19 @@ func (ids callIDs) of(it *Item) string {
 func shortID(id, hashed string) string {
 	sum := sha256.Sum256([]byte(hashed))
 	const digits = 8
-	return prefix(refusedChars.ReplaceAllString(id, "_"), maxIDChars-digits-1) + "-" + hex.EncodeToString(sum[:])[:digits]
+	return plain.Prefix(refusedChars.ReplaceAllString(id, "_"), maxIDChars-digits-1) + "-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// chatName returns a tool's name in a form that APIs take.
-func chatName(name string) string {
-	return prefix(refusedChars.ReplaceAllString(name, "_"), maxToolChars)
+// toolName returns a tool's name in a form that APIs take.
+func toolName(name string) string {
+	return plain.Prefix(refusedChars.ReplaceAllString(name, "_"), maxToolChars)
 }
 
-// chatArguments returns the arguments of a call as an object in at most room characters, because
+// arguments returns the arguments of a call as an object in at most room characters, because
 // Anthropic requires one. Any other value becomes the member "arguments"; arguments that were
 // shortened, and so are no longer JSON, become the member "cut".
-func (it *Item) chatArguments(room int) json.RawMessage {
-	text := plain(it.Arguments)
+func arguments(it *window.Item, room int) json.RawMessage {
+	text := plain.Text(it.Arguments)
 	if json.Valid([]byte(text)) {
 		if strings.HasPrefix(strings.TrimSpace(text), "{") {
 			return json.RawMessage(text)
@@ -275,15 +278,15 @@ func (it *Item) chatArguments(room int) json.RawMessage {
 	}
 	// A quote now takes two characters, so less may fit, and the mark needs a new count.
 	for {
-		if mark != "" && mark != shortMark {
-			mark = longMark(it.WholeChars-length(kept), it.WholeChars, it.Seq)
+		if mark != "" && mark != plain.ShortCutMark {
+			mark = plain.CutMark(it.WholeChars-plain.Length(kept), it.WholeChars, it.Seq)
 		}
 		out := unescaped(map[string]string{"cut": strings.TrimPrefix(kept+"\n"+mark, "\n")})
-		over := length(string(out)) - room
+		over := plain.Length(string(out)) - room
 		if over <= 0 || kept == "" {
 			return out
 		}
-		kept = prefix(kept, length(kept)-max(over/6, 1)) // a character takes at most six
+		kept = plain.Prefix(kept, plain.Length(kept)-max(over/6, 1)) // a character takes at most six
 	}
 }
 

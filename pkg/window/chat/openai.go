@@ -1,14 +1,18 @@
-package window
+package chat
 
-import "strings"
+import (
+	"strings"
+
+	"mneme.dev/mneme/pkg/window"
+)
 
 // OpenAIChat is a context for the Chat Completions API of OpenAI and of the many compatible
-// servers: [ChatSystem] as the system message, a user message with the memory between marks, then
+// servers: [marks.Notice] as the system message, a user message with the memory between marks, then
 // what was said and done last.
 type OpenAIChat struct {
-	Messages []OpenAIMessage `json:"messages"`
-	Memory   string          `json:"memory,omitempty"` // with memory=separate, for the caller to place; between its marks
-	Manifest *Manifest       `json:"manifest,omitempty"`
+	Messages []OpenAIMessage  `json:"messages"`
+	Memory   string           `json:"memory,omitempty"` // with memory=separate, for the caller to place; between its marks
+	Manifest *window.Manifest `json:"manifest,omitempty"`
 }
 
 // OpenAIMessage is one message. Every tool result is a message.
@@ -32,14 +36,14 @@ type OpenAIFunction struct {
 	Arguments string `json:"arguments"` // JSON, an object
 }
 
-// OpenAI returns the context for OpenAI's API. It is made from Sections and the manifest alone, and
-// never exceeds the budget; ids and the names of roles and members do not count.
+// OpenAI returns a context for OpenAI's API. It is made from the context's Sections and Manifest
+// alone, so a context read from JSON gives the same messages.
 //
 // After the system message user and assistant alternate. The results of all calls follow the
 // message that has the calls, as templates of open models require too. A context without messages
 // is empty.
-func (c *Context) OpenAI(memory ChatMemory) OpenAIChat {
-	made := c.asChat(memory)
+func OpenAI(c *window.Context, memory Memory) OpenAIChat {
+	made := of(c, memory)
 	out := OpenAIChat{Messages: []OpenAIMessage{}, Memory: made.memory, Manifest: c.Manifest}
 	if made.system != "" {
 		out.Messages = append(out.Messages, OpenAIMessage{Role: "system", Content: made.system})

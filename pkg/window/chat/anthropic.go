@@ -1,14 +1,18 @@
-package window
+package chat
 
-import "encoding/json"
+import (
+	"encoding/json"
 
-// AnthropicChat is a context for Anthropic's Messages API. System is [ChatSystem], or empty if
+	"mneme.dev/mneme/pkg/window"
+)
+
+// AnthropicChat is a context for Anthropic's Messages API. System is [marks.Notice], or empty if
 // there are no messages.
 type AnthropicChat struct {
 	System   string             `json:"system,omitempty"`
 	Messages []AnthropicMessage `json:"messages"`
 	Memory   string             `json:"memory,omitempty"` // with memory=separate, for the caller to place; between its marks
-	Manifest *Manifest          `json:"manifest,omitempty"`
+	Manifest *window.Manifest   `json:"manifest,omitempty"`
 }
 
 // AnthropicMessage is one message. Tool results come first in the user's message that follows the
@@ -30,11 +34,11 @@ type AnthropicBlock struct {
 	IsError   bool             `json:"is_error,omitempty"`
 }
 
-// Anthropic returns the context for Anthropic's API, made and counted like [Context.OpenAI]: user
+// Anthropic returns a context for Anthropic's API, made and counted like [OpenAI]: user
 // and assistant alternate, and the user begins and ends. Each text between marks is a block of its
 // own.
-func (c *Context) Anthropic(memory ChatMemory) AnthropicChat {
-	made := c.asChat(memory)
+func Anthropic(c *window.Context, memory Memory) AnthropicChat {
+	made := of(c, memory)
 	out := AnthropicChat{System: made.system, Memory: made.memory, Messages: []AnthropicMessage{}, Manifest: c.Manifest}
 	add := func(role string, content []AnthropicBlock) {
 		out.Messages = append(out.Messages, AnthropicMessage{Role: role, Content: content})
