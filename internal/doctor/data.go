@@ -51,21 +51,11 @@ func (e *examination) data(ctx context.Context) {
 	}
 	models := service.NewModels(e.Data, e.stores())
 	defer func() { _ = models.Close() }()
-	graph, err := models.Graph(ctx)
-	if err == nil {
-		defer graph.Release()
+	for _, m := range readmodel.Ours() {
+		if !m.Computed {
+			e.model(ctx, models, m)
+		}
 	}
-	e.model(ctx, "graph", graph.Model, err)
-	files, err := models.Files(ctx)
-	if err == nil {
-		defer files.Release()
-	}
-	e.model(ctx, "files", files.Model, err)
-	summaries, err := models.Summaries(ctx)
-	if err == nil {
-		defer summaries.Release()
-	}
-	e.model(ctx, "summaries", summaries.Model, err)
 	e.setAside()
 }
 
@@ -105,16 +95,20 @@ func (e *examination) disk() {
 }
 
 // model checks the file of a read model.
-func (e *examination) model(ctx context.Context, name string, store projection.ReadStore, err error) {
-	check := "read model " + name
+func (e *examination) model(ctx context.Context, models *service.Models, m readmodel.Info) {
+	pinned, err := models.Open(ctx, m.Name)
+	if err == nil {
+		defer pinned.Release()
+	}
+	check := "read model " + m.Name
 	stores, generation := e.stores(), projection.FirstGeneration
-	if builds, err := stores.Generations().Builds(ctx, name); err == nil {
+	if builds, err := stores.Generations().Builds(ctx, m.Name); err == nil {
 		generation = builds.Serving
 	}
-	path := stores.Path(name, generation)
+	path := stores.Path(m.Name, generation)
 	switch {
-	case errors.Is(err, worker.ErrNotThere) && readmodel.Find(name).Absent != "":
-		e.add(check, OK, "missing: "+readmodel.Find(name).Absent, "")
+	case errors.Is(err, worker.ErrNotThere) && m.Absent != "":
+		e.add(check, OK, "missing: "+m.Absent, "")
 		return
 	case errors.Is(err, worker.ErrNotThere):
 		e.add(check, Warning, path+" does not exist", "start mneme up, or its program, which builds it from the log")
@@ -123,7 +117,7 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 		e.add(check, Failed, err.Error(), "stop mneme, delete the file, start again: it is rebuilt from the log")
 		return
 	case errors.Is(err, projection.ErrDamaged):
-		e.add(check, Failed, err.Error(), damagedRemedy(name))
+		e.add(check, Failed, err.Error(), damagedRemedy(m.Name))
 		return
 	case err != nil:
 		e.add(check, Failed, fmt.Sprintf("%s: %v", path, err), "stop mneme, move the file away, start again: it is rebuilt from the log")
@@ -134,14 +128,14 @@ func (e *examination) model(ctx context.Context, name string, store projection.R
 		use = "; a running process writes to it"
 	}
 	if checked, err := checkFile(ctx, path); errors.Is(err, projection.ErrDamaged) {
-		e.add(check, Failed, err.Error(), damagedRemedy(name))
+		e.add(check, Failed, err.Error(), damagedRemedy(m.Name))
 		return
 	} else if err != nil {
 		e.add(check, Warning, err.Error(), "check the disk")
 	} else if !checked {
 		use += fmt.Sprintf("; no damage found in its file within %s, which was too short to check all of it", checkWithin)
 	}
-	e.positions(ctx, name, store, use, "stop mneme, move "+path+" away, start again: it is rebuilt from the log")
+	e.positions(ctx, m, pinned.Model, use, "stop mneme, move "+path+" away, start again: it is rebuilt from the log")
 }
 
 // checkWithin is how long the check of one file may take: about 10 GB on a fast disk.
@@ -165,8 +159,8 @@ func damagedRemedy(name string) string {
 
 // positions checks the checkpoints and failed events of a read model. remedy is for a read
 // model that can't be read.
-func (e *examination) positions(ctx context.Context, name string, store projection.ReadStore, use, remedy string) {
-	check := "read model " + name
+func (e *examination) positions(ctx context.Context, m readmodel.Info, store projection.ReadStore, use, remedy string) {
+	check := "read model " + m.Name
 	checkpoints, err := store.Checkpoints(ctx)
 	if err != nil {
 		e.add(check, Failed, err.Error(), remedy)
@@ -174,11 +168,11 @@ func (e *examination) positions(ctx context.Context, name string, store projecti
 	}
 	for _, cp := range checkpoints {
 		detail := fmt.Sprintf("partition %d at checkpoint %d%s", cp.Partition, cp.Seq, use)
-		switch mine := readmodel.Find(name).Of().Fingerprint(); {
+		switch mine := m.Of().Fingerprint(); {
 		case cp.Halted != "":
 			e.add(check, Failed, detail+"; halted: "+cp.Halted, "do what the message says; what it has applied remains readable")
 		case cp.Fingerprint != mine:
-			e.add(check, Warning, detail+"; programs of this build halt on it: "+projection.OtherBuild(name, cp.Fingerprint, mine).Error(), "use the build that created it, or do what the message says")
+			e.add(check, Warning, detail+"; programs of this build halt on it: "+projection.OtherBuild(m.Name, cp.Fingerprint, mine).Error(), "use the build that created it, or do what the message says")
 		default:
 			e.add(check, OK, detail, "")
 		}

@@ -14,32 +14,29 @@ import (
 func (e *examination) neo4j(ctx context.Context) {
 	models := service.NewModels(e.Data, e.stores())
 	defer func() { _ = models.Close() }()
-	graph, err := models.Graph(ctx)
-	if err != nil {
-		e.add("neo4j", neo4jLevel(err), err.Error(), neo4jRemedy(err))
-		return
+	var report []func()
+	for _, m := range readmodel.Ours() {
+		if m.Computed {
+			continue
+		}
+		pinned, err := models.Open(ctx, m.Name)
+		switch {
+		case err == nil:
+			defer pinned.Release()
+			report = append(report, func() { e.positions(ctx, m, pinned.Model, "", worker.Neo4jRemedy(projection.ErrUnavailable)) })
+		case m.Absent == "":
+			e.add("neo4j", neo4jLevel(err), err.Error(), neo4jRemedy(err))
+			return
+		case errors.Is(err, worker.ErrNotThere):
+			report = append(report, func() { e.add("read model "+m.Name, OK, "missing: "+m.Absent, "") })
+		default:
+			report = append(report, func() { e.add("read model "+m.Name, Failed, err.Error(), neo4jRemedy(err)) })
+		}
 	}
-	defer graph.Release()
-	files, err := models.Files(ctx)
-	if err != nil {
-		e.add("neo4j", neo4jLevel(err), err.Error(), neo4jRemedy(err))
-		return
-	}
-	defer files.Release()
 	e.add("neo4j", OK, e.Models.URI+" answers; schema and version are correct", "")
-	e.positions(ctx, "graph", graph.Model, "", worker.Neo4jRemedy(projection.ErrUnavailable))
-	e.positions(ctx, "files", files.Model, "", worker.Neo4jRemedy(projection.ErrUnavailable))
-	summaries, err := models.Summaries(ctx)
-	switch {
-	case errors.Is(err, worker.ErrNotThere):
-		e.add("read model summaries", OK, "missing: "+readmodel.Find("summaries").Absent, "")
-		return
-	case err != nil:
-		e.add("read model summaries", Failed, err.Error(), neo4jRemedy(err))
-		return
+	for _, model := range report {
+		model()
 	}
-	defer summaries.Release()
-	e.positions(ctx, "summaries", summaries.Model, "", worker.Neo4jRemedy(projection.ErrUnavailable))
 }
 
 // neo4jLevel returns how severe it is that a server can't be used.

@@ -27,6 +27,7 @@ import (
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -111,30 +112,32 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	}
 	i.stores = worker.NewStores(c.Data, c.Models)
 	parts := worker.Parts{Log: i.Log, Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
-	ingestor, err := parts.Ingestor(ctx)
+	ingestor, err := worker.NewConsumer(ctx, parts, readmodel.Graph())
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, ingestor)
-	tracker, err := parts.FileTracker(ctx)
+	tracker, err := worker.NewConsumer(ctx, parts, readmodel.Files())
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, tracker)
-	models := service.OwnModels(c.Data, ingestor, tracker)
+	models := service.OwnModels(c.Data)
+	service.Own(models, ingestor)
+	service.Own(models, tracker)
 	writer, err := service.NewSummarizer(ctx, parts, c.Summaries, models)
 	if err != nil {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, writer)
-	models.AddSummaries(writer.Current())
+	service.Own(models, writer.Consumer)
 	if endpoint, ok := c.Searching.Endpoint(); ok {
 		embedder, err := service.NewEmbedder(ctx, parts, endpoint)
 		if err != nil {
 			return nil, err
 		}
 		i.consumers = append(i.consumers, embedder)
-		models.AddEmbeddings(embedder.Current())
+		service.Own(models, embedder.Consumer)
 	}
 	search, err := service.NewCache(c.Searching, i.telemetry)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall/endpoint"
 )
@@ -19,7 +20,7 @@ const embedBatch = 256
 
 // Embedder is the projection "embeddings", which has an endpoint embed the messages.
 type Embedder struct {
-	*worker.Consumer[*graph.EmbeddingsUnit, worker.EmbeddingsStore]
+	*worker.Consumer[*graph.EmbeddingsUnit, readmodel.EmbeddingsStore]
 	cache graph.EmbeddingsCache
 }
 
@@ -31,7 +32,7 @@ func NewEmbedder(ctx context.Context, p worker.Parts, c endpoint.Config) (_ *Emb
 	}
 	model, err := endpoint.New(c, e.cache)
 	if err == nil {
-		e.Consumer, err = worker.NewConsumer(ctx, p, graph.EmbeddingsProjection(model), p.Stores.OpenEmbeddings, projection.BatchOf(embedBatch))
+		e.Consumer, err = worker.NewConsumer(ctx, p, readmodel.Embeddings(model), projection.BatchOf(embedBatch))
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.cache.Close())

@@ -3,8 +3,8 @@ package service
 import (
 	"context"
 	"errors"
-	"io"
-	"path/filepath"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +12,8 @@ import (
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
-	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
@@ -23,106 +23,101 @@ import (
 // In a single process they are the writers' own stores. A separate context-api opens them
 // on first use, because other programs create them.
 type Models struct {
-	data       string // directory for the scratch stores of a verification
-	graph      source[worker.GraphStore]
-	files      source[worker.FilesStore]
-	summaries  source[worker.SummariesStore]
-	embeddings source[worker.EmbeddingsStore]
+	data    string            // directory for the scratch stores of a verification
+	sources map[string]source // by name of the read model
 }
 
-// source returns the volume of the generation that serves; the caller releases it.
-type source[S io.Closer] interface {
-	take(ctx context.Context) (*worker.Generation[S], error)
+// source opens a read model in the generation that serves; the caller releases it.
+type source interface {
+	take(ctx context.Context) (view.Pinned[readmodel.Reader], error)
 	again()
 	close() error
 }
 
 // NewModels returns read models that other processes write.
 func NewModels(data string, stores worker.Stores) *Models {
-	return &Models{
-		data:       data,
-		graph:      newLibrary("graph", stores, stores.GraphReader),
-		files:      newLibrary("files", stores, stores.FilesReader),
-		summaries:  newLibrary("summaries", stores, stores.SummariesReader),
-		embeddings: newLibrary("embeddings", stores, stores.EmbeddingsReader),
+	m := OwnModels(data)
+	for _, info := range readmodel.Ours() {
+		m.sources[info.Name] = newLibrary(info, stores)
 	}
+	return m
 }
 
-// OwnModels returns read models that this process writes.
-func OwnModels(data string, g *worker.Consumer[*graph.Unit, worker.GraphStore], f *worker.Consumer[*graph.FilesUnit, worker.FilesStore]) *Models {
-	return &Models{
-		data: data, graph: written[worker.GraphStore]{g.Current()}, files: written[worker.FilesStore]{f.Current()},
-		summaries: written[worker.SummariesStore]{new(worker.Current[worker.SummariesStore])}, embeddings: written[worker.EmbeddingsStore]{new(worker.Current[worker.EmbeddingsStore])},
+// OwnModels returns read models that this process writes: those that are added with [Own].
+func OwnModels(data string) *Models { return &Models{data: data, sources: map[string]source{}} }
+
+// Own adds a read model that a consumer of this process writes. Call it before the first read.
+func Own[U projection.Unit, S readmodel.Store[U]](m *Models, c *worker.Consumer[U, S]) {
+	m.sources[c.Name()] = written[S]{c.Current()}
+}
+
+// Open returns a read model by its name, or worker.ErrNotThere. The caller releases it.
+func (m *Models) Open(ctx context.Context, name string) (view.Pinned[readmodel.Reader], error) {
+	from, ok := m.sources[name]
+	if !ok {
+		return view.Pinned[readmodel.Reader]{}, worker.ErrStopping
 	}
+	return from.take(ctx)
 }
 
-// AddSummaries adds the read model "summaries", which this process writes. Call it before the first read.
-func (m *Models) AddSummaries(s *worker.Current[worker.SummariesStore]) {
-	m.summaries = written[worker.SummariesStore]{s}
-}
-
-// AddEmbeddings adds the read model "embeddings", which this process writes. Call it before the first read.
-func (m *Models) AddEmbeddings(s *worker.Current[worker.EmbeddingsStore]) {
-	m.embeddings = written[worker.EmbeddingsStore]{s}
+// open is [Models.Open] with the queries of R.
+func open[R any](ctx context.Context, m *Models, name string) (view.Pinned[R], error) {
+	p, err := m.Open(ctx, name)
+	if err != nil {
+		return view.Pinned[R]{}, err
+	}
+	return view.Pinned[R]{Model: p.Model.(R), Generation: p.Generation, Release: p.Release}, nil
 }
 
 // Graph returns the read model "graph", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
-	v, err := m.graph.take(ctx)
-	if err != nil {
-		return view.Pinned[graph.Reader]{}, err
-	}
-	return view.Pinned[graph.Reader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
+	return open[graph.Reader](ctx, m, "graph")
 }
 
 // Files returns the read model "files", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Files(ctx context.Context) (view.Pinned[graph.FilesReader], error) {
-	v, err := m.files.take(ctx)
-	if err != nil {
-		return view.Pinned[graph.FilesReader]{}, err
-	}
-	return view.Pinned[graph.FilesReader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
+	return open[graph.FilesReader](ctx, m, "files")
 }
 
 // Summaries returns the read model "summaries", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Summaries(ctx context.Context) (view.Pinned[summary.Reader], error) {
-	v, err := m.summaries.take(ctx)
-	if err != nil {
-		return view.Pinned[summary.Reader]{}, err
-	}
-	return view.Pinned[summary.Reader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
+	return open[summary.Reader](ctx, m, "summaries")
 }
 
 // Embeddings returns the read model "embeddings", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Embeddings(ctx context.Context) (view.Pinned[graph.EmbeddingsReader], error) {
-	v, err := m.embeddings.take(ctx)
-	if err != nil {
-		return view.Pinned[graph.EmbeddingsReader]{}, err
-	}
-	return view.Pinned[graph.EmbeddingsReader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
+	return open[graph.EmbeddingsReader](ctx, m, "embeddings")
 }
 
 // Again makes the next use of each read model check which generation serves.
 func (m *Models) Again() {
-	m.graph.again()
-	m.files.again()
-	m.summaries.again()
-	m.embeddings.again()
+	for _, from := range m.sources {
+		from.again()
+	}
 }
 
 // Close closes the stores that were opened here.
 func (m *Models) Close() error {
-	return errors.Join(m.graph.close(), m.files.close(), m.summaries.close(), m.embeddings.close())
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(m.sources)) {
+		errs = append(errs, m.sources[name].close())
+	}
+	return errors.Join(errs...)
+}
+
+// pinned returns a generation for a reader.
+func pinned[S readmodel.Reader](v *worker.Generation[S]) (view.Pinned[readmodel.Reader], error) {
+	if v == nil {
+		return view.Pinned[readmodel.Reader]{}, worker.ErrStopping
+	}
+	return view.Pinned[readmodel.Reader]{Model: v.Store, Generation: v.Number, Release: v.Release}, nil
 }
 
 // written are the stores that this process writes.
-type written[S io.Closer] struct{ shelf *worker.Current[S] }
+type written[S readmodel.Reader] struct{ shelf *worker.Current[S] }
 
-func (w written[S]) take(context.Context) (*worker.Generation[S], error) {
-	if v := w.shelf.Take(); v != nil {
-		return v, nil
-	}
-	return nil, worker.ErrStopping
+func (w written[S]) take(context.Context) (view.Pinned[readmodel.Reader], error) {
+	return pinned(w.shelf.Take())
 }
 
 func (written[S]) again()       {}
@@ -130,11 +125,10 @@ func (written[S]) close() error { return nil }
 
 // library opens the serving generation of a read model on first use, and opens the new one
 // when another generation serves.
-type library[S io.Closer] struct {
-	name   string
+type library struct {
+	info   readmodel.Info
 	stores worker.Stores
-	open   func(ctx context.Context, generation int) (S, error)
-	shelf  worker.Current[S]
+	shelf  worker.Current[readmodel.Reader]
 
 	ctx context.Context // ends when the library closes
 	end context.CancelFunc
@@ -153,8 +147,8 @@ type look struct {
 	err   error // valid once ended is closed
 }
 
-func newLibrary[S io.Closer](name string, stores worker.Stores, open func(context.Context, int) (S, error)) *library[S] {
-	l := &library[S]{name: name, stores: stores, open: open}
+func newLibrary(info readmodel.Info, stores worker.Stores) *library {
+	l := &library{info: info, stores: stores}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
@@ -167,17 +161,17 @@ const lookWithin = 2 * time.Second
 // one failed attempt, because each attempt lasts as long as the connection timeout. Once
 // the model is open, one caller at a time checks every worker.LookEvery whether another
 // generation serves; the others do not wait for it.
-func (l *library[S]) take(ctx context.Context) (*worker.Generation[S], error) {
+func (l *library) take(ctx context.Context) (none view.Pinned[readmodel.Reader], _ error) {
 	l.mu.Lock()
 	empty := l.shelf.IsEmpty()
 	attempt := l.look
 	switch {
 	case l.ctx.Err() != nil:
 		l.mu.Unlock()
-		return nil, worker.ErrStopping
+		return none, worker.ErrStopping
 	case empty && attempt == nil && time.Now().Before(l.until):
 		defer l.mu.Unlock()
-		return nil, l.failed
+		return none, l.failed
 	case attempt == nil && (empty || time.Since(l.looked) > worker.LookEvery):
 		attempt = l.begin(empty)
 	case !empty:
@@ -188,20 +182,17 @@ func (l *library[S]) take(ctx context.Context) (*worker.Generation[S], error) {
 		select {
 		case <-attempt.ended:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return none, ctx.Err()
 		}
 		if empty && attempt.err != nil {
-			return nil, attempt.err
+			return none, attempt.err
 		} // else keep using the open one; if its server is down, reads will say so
 	}
-	if v := l.shelf.Take(); v != nil {
-		return v, nil
-	}
-	return nil, worker.ErrStopping
+	return pinned(l.shelf.Take())
 }
 
 // begin starts to look for the generation that serves. The caller holds l.mu.
-func (l *library[S]) begin(empty bool) *look {
+func (l *library) begin(empty bool) *look {
 	attempt := &look{ended: make(chan struct{})}
 	l.look = attempt
 	go func() {
@@ -226,15 +217,15 @@ func (l *library[S]) begin(empty bool) *look {
 }
 
 // openServing opens the generation that serves, unless it is already open.
-func (l *library[S]) openServing(ctx context.Context) error {
-	builds, err := l.stores.Generations().Builds(ctx, l.name)
+func (l *library) openServing(ctx context.Context) error {
+	builds, err := l.stores.Generations().Builds(ctx, l.info.Name)
 	if err != nil {
 		return worker.WithRemedy(err)
 	}
 	if l.shelf.Has(builds.Serving) {
 		return nil
 	}
-	store, err := l.open(l.ctx, builds.Serving)
+	store, err := l.stores.OpenReader(l.ctx, l.info, builds.Serving)
 	if err != nil {
 		return err
 	}
@@ -244,13 +235,13 @@ func (l *library[S]) openServing(ctx context.Context) error {
 	return nil
 }
 
-func (l *library[S]) again() {
+func (l *library) again() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looked = time.Time{}
 }
 
-func (l *library[S]) close() error {
+func (l *library) close() error {
 	l.end()
 	l.mu.Lock()
 	attempt := l.look
@@ -273,53 +264,43 @@ func (m *Models) Verify(ctx context.Context, log *eventlog.Log, progress func(pr
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	one, err := verify(ctx, log, graph.Projection(), m.graph, filepath.Join(dir, "graph"), sqlitestore.OpenGraph, progress)
-	if err != nil {
-		return nil, err
+	for _, info := range readmodel.Ours() {
+		if info.Computed {
+			continue
+		}
+		v, err := m.verify(ctx, log, info, dir, readmodel.Options{Progress: func(done, total uint64) { progress(info.Name, done, total) }})
+		if info.Absent != "" && errors.Is(err, worker.ErrNotThere) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
 	}
-	two, err := verify(ctx, log, graph.FilesProjection(files.DefaultTable()), m.files, filepath.Join(dir, "files"), sqlitestore.OpenFiles, progress)
-	if err != nil {
-		return nil, err
-	}
-	three, err := verify(ctx, log, summary.Projection(), m.summaries, filepath.Join(dir, "summaries"), sqlitestore.OpenSummaries, progress)
-	if errors.Is(err, worker.ErrNotThere) { // no summarizer ever ran
-		return []projection.Verification{one, two}, nil
-	}
-	return []projection.Verification{one, two, three}, err
+	return list, nil
 }
 
 // verify compares one read model. If another generation comes to serve and another process
 // removes the one being read, verify starts over with the new one.
-func verify[U projection.Unit, S worker.Store[U], Scratch worker.Store[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], from source[S], path string,
-	open func(context.Context, string) (Scratch, error), progress func(projection string, done, total uint64)) (projection.Verification, error) {
+func (m *Models) verify(ctx context.Context, log *eventlog.Log, info readmodel.Info, dir string, o readmodel.Options) (projection.Verification, error) {
 	for round := 1; ; round++ {
-		v, err := from.take(ctx)
+		p, err := m.Open(ctx, info.Name)
 		if err != nil {
 			return projection.Verification{}, err
 		}
-		result, err := verifyOne(ctx, log, p, v.Store, sqlitestore.Path(path, p.Name, round), open, func(done, total uint64) { progress(p.Name, done, total) })
-		v.Release()
+		result, err := info.Of().Compare(ctx, log, p.Model, sqlitestore.Path(dir, info.Name, round), o)
+		p.Release()
 		if err == nil && result.Equal() || ctx.Err() != nil {
 			return result, err
 		}
-		from.again()
-		now, e := from.take(ctx)
+		m.sources[info.Name].again()
+		now, e := m.Open(ctx, info.Name)
 		if e != nil {
 			return result, errors.Join(err, e)
 		}
 		now.Release()
-		if now.Number == v.Number {
+		if now.Generation == p.Generation {
 			return result, err
 		}
 	}
-}
-
-func verifyOne[U projection.Unit, Scratch worker.Store[U]](ctx context.Context, log *eventlog.Log, p projection.Projection[U], model projection.ReadStore, path string,
-	open func(context.Context, string) (Scratch, error), progress func(done, total uint64)) (v projection.Verification, err error) {
-	scratch, err := open(ctx, path)
-	if err != nil {
-		return v, err
-	}
-	defer func() { err = errors.Join(err, scratch.Close()) }()
-	return projection.Verify(ctx, p, log, model, scratch, progress)
 }

@@ -22,6 +22,7 @@ import (
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
@@ -100,7 +101,7 @@ func (c *sharing) open() *eventlog.Log {
 }
 
 // ingestor runs the program ingestor.
-func (c *sharing) ingestor() *worker.Consumer[*graph.Unit, worker.GraphStore] {
+func (c *sharing) ingestor() *worker.Consumer[*graph.Unit, readmodel.GraphStore] {
 	c.Helper()
 	log := c.open()
 	logger := slog.New(slog.DiscardHandler)
@@ -109,7 +110,7 @@ func (c *sharing) ingestor() *worker.Consumer[*graph.Unit, worker.GraphStore] {
 	leases, err := worker.NewLeases(log, "ingestor")
 	require.NoError(c, err)
 	stores := worker.NewStores(c.TempDir(), c.models)
-	w, err := worker.Parts{Retention: retention, Log: log, Stores: stores, Telemetry: tell, Logger: logger, Leases: leases}.Ingestor(c.Context())
+	w, err := worker.NewConsumer(c.Context(), worker.Parts{Retention: retention, Log: log, Stores: stores, Telemetry: tell, Logger: logger, Leases: leases}, readmodel.Graph())
 	require.NoError(c, err)
 	w.Start()
 	c.Cleanup(func() {
@@ -200,7 +201,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 	require.Len(t, holders(), 2, "both have helped")
 	c.publish(16, 50, 55)
 	c.applied(g, 2)
-	for _, w := range []*worker.Consumer[*graph.Unit, worker.GraphStore]{one, two} {
+	for _, w := range []*worker.Consumer[*graph.Unit, readmodel.GraphStore]{one, two} {
 		require.NoError(t, w.Ready(t.Context()))
 		require.Eventually(t, func() bool {
 			held := 0

@@ -13,6 +13,7 @@ import (
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 	"mneme.dev/mneme/pkg/summary/llm"
@@ -47,7 +48,7 @@ func RunSummarizer(ctx context.Context) (err error) {
 // Summarizer runs the projection "summaries" and the reactor that writes summaries when
 // they are due.
 type Summarizer struct {
-	*worker.Consumer[*summary.Unit, worker.SummariesStore]
+	*worker.Consumer[*summary.Unit, readmodel.SummariesStore]
 	reactor *summarizer.Reactor
 }
 
@@ -59,7 +60,7 @@ func NewSummarizer(ctx context.Context, p worker.Parts, s settings.Summaries, mo
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
-	consumer, err := worker.NewConsumer(ctx, p, summary.Projection(), p.Stores.OpenSummaries)
+	consumer, err := worker.NewConsumer(ctx, p, readmodel.Summaries())
 	if err != nil {
 		return nil, err
 	}

@@ -14,17 +14,15 @@ import (
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/pkg/eventlog"
-	"mneme.dev/mneme/pkg/files"
-	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 )
 
 // Consumer runs a projection and owns its read model; ingestor, file-tracker and summarizer
 // run one. It has a projector on the generation that serves, and during a rebuild one on the next.
-type Consumer[U projection.Unit, S Store[U]] struct {
+type Consumer[U projection.Unit, S readmodel.Store[U]] struct {
 	Parts
-	declared projection.Projection[U]
-	open     func(ctx context.Context, generation int) (S, error)
+	declared *readmodel.Typed[U, S]
 	slog     *slog.Logger
 	current  Current[S] // for readers of this process
 	control  *rebuild.Control
@@ -50,7 +48,7 @@ type Hooks struct {
 }
 
 // build is a generation that this process writes.
-type build[U projection.Unit, S Store[U]] struct {
+type build[U projection.Unit, S readmodel.Store[U]] struct {
 	*Generation[S]
 	projector *projection.Projector[U]
 	live      atomic.Bool  // it serves, so its projector does not yield
@@ -81,26 +79,16 @@ type Worker interface {
 	Ready(ctx context.Context) error
 }
 
-// Ingestor opens the read model "graph" for writing and creates its projector.
-func (p Parts) Ingestor(ctx context.Context) (*Consumer[*graph.Unit, GraphStore], error) {
-	return NewConsumer(ctx, p, graph.Projection(), p.Stores.OpenGraph)
-}
-
-// FileTracker opens the read model "files" for writing and creates its projector.
-func (p Parts) FileTracker(ctx context.Context) (*Consumer[*graph.FilesUnit, FilesStore], error) {
-	return NewConsumer(ctx, p, graph.FilesProjection(files.DefaultTable()), p.Stores.OpenFiles)
-}
-
 // NewConsumer opens the generation that serves. If its server is down, NewConsumer waits.
-func NewConsumer[U projection.Unit, S Store[U]](ctx context.Context, p Parts, declared projection.Projection[U], open func(context.Context, int) (S, error), options ...projection.Option) (*Consumer[U, S], error) {
+func NewConsumer[U projection.Unit, S readmodel.Store[U]](ctx context.Context, p Parts, declared *readmodel.Typed[U, S], options ...projection.Option) (*Consumer[U, S], error) {
 	control, err := rebuild.NewControl(p.Log.Conn(), p.Stores.Backend())
 	if err != nil {
 		return nil, err
 	}
 	p.Retention = p.Retention.withDefaults()
-	c := &Consumer[U, S]{Parts: p, declared: declared, open: open, options: options, slog: p.Logger.With("projection", declared.Name), control: control}
+	c := &Consumer[U, S]{Parts: p, declared: declared, options: options, slog: p.Logger.With("projection", declared.Name()), control: control}
 	c.steps.wake = make(chan struct{}, 1)
-	serving, err := p.Stores.Serving(ctx, p.Logger, declared.Name)
+	serving, err := p.Stores.Serving(ctx, p.Logger, declared.Name())
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +101,13 @@ func NewConsumer[U projection.Unit, S Store[U]](ctx context.Context, p Parts, de
 	}
 	c.serving.live.Store(true)
 	c.current.Put(c.serving.Generation)
-	p.Telemetry.Metrics.WatchProjection(p.Log, telemetry.Projection{Name: declared.Name, Serving: c.served})
+	p.Telemetry.Metrics.WatchProjection(p.Log, telemetry.Projection{Name: declared.Name(), Serving: c.served})
 	return c, nil
 }
 
 // build opens a generation and creates its projector.
 func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S], error) {
-	store, err := c.open(ctx, generation)
+	store, err := c.declared.Open(ctx, c.Stores.place, generation)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +137,7 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 			return c.now().projector.Idle()
 		}))
 	}
-	if b.projector, err = projection.NewProjector(c.declared, c.Log, store, c.Logger.With("generation", generation), options...); err != nil {
+	if b.projector, err = projection.NewProjector(c.declared.Projection, c.Log, store, c.Logger.With("generation", generation), options...); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return b, nil
@@ -169,7 +157,7 @@ func (c *Consumer[U, S]) served() (telemetry.Serving, bool) {
 		return telemetry.Serving{}, false
 	}
 	return telemetry.Serving{
-		Build: projection.Build{Store: c.Stores.Backend(), Projection: c.declared.Name, Generation: v.Number}, Model: v.Store, Path: c.Stores.Path(c.declared.Name, v.Number), Statuses: c.Status(), Release: v.Release,
+		Build: projection.Build{Store: c.Stores.Backend(), Projection: c.declared.Name(), Generation: v.Number}, Model: v.Store, Path: c.Stores.Path(c.declared.Name(), v.Number), Statuses: c.Status(), Release: v.Release,
 	}, true
 }
 
@@ -182,6 +170,9 @@ func (c *Consumer[U, S]) Live(partition int) (seq uint64, live bool) {
 	return s.Checkpoint.Seq, s.State == projection.StateLive
 }
 
+// Name is the name of the projection.
+func (c *Consumer[U, S]) Name() string { return c.declared.Name() }
+
 // Start begins to follow the log and to carry out requested rebuilds.
 func (c *Consumer[U, S]) Start() {
 	c.mu.Lock()
@@ -192,7 +183,7 @@ func (c *Consumer[U, S]) Start() {
 	var ctx context.Context
 	ctx, c.cancel = context.WithCancel(context.Background())
 	c.serving.projector.Start()
-	declared := c.declared.Name
+	declared := c.declared.Name()
 	c.ended.Go(func() {
 		c.control.Watch(ctx, c.slog, func(projection string) {
 			if projection == declared {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-
-	"mneme.dev/mneme/pkg/projection"
 )
 
 // Generation is an open store of one generation. It is closed once its owner has left it and
@@ -121,10 +119,4 @@ func (s *Current[S]) Take() *Generation[S] {
 		return nil
 	}
 	return s.now
-}
-
-// Store is a store that a projector writes.
-type Store[U projection.Unit] interface {
-	projection.Store[U]
-	io.Closer
 }

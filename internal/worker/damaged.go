@@ -13,7 +13,7 @@ import (
 // model is derived, so nothing is lost: the projector fills the new one from the log. The
 // damaged file is kept. A file with tables of another version is not damaged.
 func (c *Consumer[U, S]) replace(ctx context.Context, damaged int, cause error) (*build[U, S], error) {
-	generation, to, err := sqlitestore.NewGenerations(c.Stores.models()).Replace(ctx, c.declared.Name, damaged)
+	generation, to, err := sqlitestore.NewGenerations(c.Stores.place.Dir).Replace(ctx, c.declared.Name(), damaged)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}

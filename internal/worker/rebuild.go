@@ -118,11 +118,11 @@ func (c *Consumer[U, S]) run(ctx context.Context) {
 // then removes generations that are no longer needed. It reads the request first: the
 // serving generation is then at least the one that served when the request was made.
 func (c *Consumer[U, S]) step(ctx context.Context, discards *sync.WaitGroup) error {
-	wish, unread := c.control.Get(ctx, c.declared.Name)
+	wish, unread := c.control.Get(ctx, c.declared.Name())
 	if unread == nil && c.steps.unreadableSaid.is(unreadable(wish)) {
 		c.slog.Warn("cannot read the record of a rebuild; assuming that none is running", "reason", wish.Error)
 	}
-	builds, err := c.Stores.Generations().Builds(ctx, c.declared.Name)
+	builds, err := c.Stores.Generations().Builds(ctx, c.declared.Name())
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (c *Consumer[U, S]) follow(ctx context.Context, generation int) error {
 
 // fulfil carries out the requested rebuild as far as possible now.
 func (c *Consumer[U, S]) fulfil(ctx context.Context, wish rebuild.Wish, builds projection.Builds, discards *sync.WaitGroup) error {
-	name := c.declared.Name
+	name := c.declared.Name()
 	if c.next != nil && (wish.State != rebuild.Building || wish.Generation != c.next.Number) {
 		c.slog.Info("rebuild ended", "generation", c.next.Number)
 		c.abandon()
@@ -211,7 +211,7 @@ func (c *Consumer[U, S]) abandon() {
 
 // advance builds the requested generation and makes it serve once it has caught up.
 func (c *Consumer[U, S]) advance(ctx context.Context, wish rebuild.Wish) error {
-	name := c.declared.Name
+	name := c.declared.Name()
 	fail := func(reason string) error {
 		c.slog.Error("rebuild failed", "generation", wish.Generation, "reason", reason)
 		if c.next != nil {
@@ -404,7 +404,7 @@ func (c *Consumer[U, S]) discard(ctx context.Context, discards *sync.WaitGroup, 
 	}
 	c.steps.discarding = true
 	work := func(ctx context.Context) error {
-		if err := c.Stores.Generations().Discard(ctx, c.declared.Name, generation); err != nil {
+		if err := c.Stores.Generations().Discard(ctx, c.declared.Name(), generation); err != nil {
 			return err
 		}
 		c.slog.Info("generation removed", "generation", generation)
@@ -418,7 +418,7 @@ func (c *Consumer[U, S]) discard(ctx context.Context, discards *sync.WaitGroup, 
 		if c.Leases == nil {
 			o.err = work(ctx)
 		} else {
-			o.done, o.err = c.Leases.Exclusively(ctx, "discard-"+c.declared.Name, work)
+			o.done, o.err = c.Leases.Exclusively(ctx, "discard-"+c.declared.Name(), work)
 		}
 		c.steps.discarded <- o
 	})

@@ -10,6 +10,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
 // RunIngestor is the program ingestor: log → read model "graph".
@@ -18,7 +19,7 @@ func RunIngestor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return Run(ctx, "ingestor", s, func(p Parts) (Worker, error) { return p.Ingestor(ctx) })
+	return Run(ctx, "ingestor", s, func(p Parts) (Worker, error) { return NewConsumer(ctx, p, readmodel.Graph()) })
 }
 
 // RunFileTracker is the program file-tracker: log → read model "files".
@@ -27,7 +28,7 @@ func RunFileTracker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return Run(ctx, "file-tracker", s, func(p Parts) (Worker, error) { return p.FileTracker(ctx) })
+	return Run(ctx, "file-tracker", s, func(p Parts) (Worker, error) { return NewConsumer(ctx, p, readmodel.Files()) })
 }
 
 // readSettings reads the settings of a program that has only these.

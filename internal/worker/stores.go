@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -17,57 +16,29 @@ import (
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
-	"mneme.dev/mneme/pkg/summary"
 )
-
-// GraphStore is the read model "graph" in any backend.
-type GraphStore interface {
-	graph.Store
-	io.Closer
-}
-
-// FilesStore is the read model "files" in any backend.
-type FilesStore interface {
-	graph.FilesStore
-	io.Closer
-}
-
-// SummariesStore is the read model "summaries" in any backend.
-type SummariesStore interface {
-	summary.Store
-	io.Closer
-}
-
-// EmbeddingsStore is the read model "embeddings" in any backend.
-type EmbeddingsStore interface {
-	graph.EmbeddingsStore
-	io.Closer
-}
 
 // Stores is the location of the read models: files below a data directory, or a Neo4j server.
 type Stores struct {
 	data        string
-	neo4j       *neo4jstore.Config // nil for SQLite
+	place       readmodel.Place
 	generations projection.Generations
 }
 
 // NewStores returns the location that the settings name.
 func NewStores(data string, m settings.Models) Stores {
-	s := Stores{data: data}
+	s := Stores{data: data, place: readmodel.Place{Dir: filepath.Join(data, "models")}}
 	if m.Store == "neo4j" {
-		s.neo4j = &neo4jstore.Config{
+		s.place.Neo4j = &neo4jstore.Config{
 			URI: m.URI, User: m.User, Password: m.Password, Database: m.Database, CAFile: m.CAFile,
 			PoolSize: m.PoolSize, ConnectTimeout: m.ConnectTimeout, ReadTimeout: m.ReadTimeout, WriteTimeout: m.WriteTimeout,
 		}
-		s.generations = &lateGenerations{config: *s.neo4j}
+		s.generations = &lateGenerations{config: *s.place.Neo4j}
 	} else {
-		s.generations = sqlitestore.NewGenerations(s.models())
+		s.generations = sqlitestore.NewGenerations(s.place.Dir)
 	}
 	return s
 }
-
-// models returns the directory of the SQLite files.
-func (s Stores) models() string { return filepath.Join(s.data, "models") }
 
 // Generations returns the builds of the read models.
 func (s Stores) Generations() projection.Generations { return s.generations }
@@ -76,22 +47,17 @@ func (s Stores) Generations() projection.Generations { return s.generations }
 func (s Stores) Close() error { return s.generations.Close() }
 
 // Neo4j returns the connection settings of the server, nil for SQLite.
-func (s Stores) Neo4j() *neo4jstore.Config { return s.neo4j }
+func (s Stores) Neo4j() *neo4jstore.Config { return s.place.Neo4j }
 
 // Backend returns the name of the backend.
-func (s Stores) Backend() string {
-	if s.neo4j != nil {
-		return "neo4j"
-	}
-	return "sqlite"
-}
+func (s Stores) Backend() string { return s.place.Backend() }
 
 // Shared reports whether several processes may write to one read model.
-func (s Stores) Shared() bool { return s.neo4j != nil }
+func (s Stores) Shared() bool { return s.place.Neo4j != nil }
 
 // options returns the projector options that depend on the backend.
 func (s Stores) options() []projection.Option {
-	if s.neo4j == nil {
+	if s.place.Neo4j == nil {
 		return nil
 	}
 	return []projection.Option{projection.BatchOf(neo4jstore.BatchEvents), projection.CostlyTransactions()}
@@ -99,72 +65,27 @@ func (s Stores) options() []projection.Option {
 
 // String returns the location for logs.
 func (s Stores) String() string {
-	if s.neo4j != nil {
-		return s.neo4j.URI
+	if s.place.Neo4j != nil {
+		return s.place.Neo4j.URI
 	}
 	return s.data
 }
 
 // Path returns the file of a generation of a projection's read model, "" on Neo4j.
 func (s Stores) Path(projection string, generation int) string {
-	if s.neo4j != nil {
+	if s.place.Neo4j != nil {
 		return ""
 	}
-	return sqlitestore.Path(s.models(), projection, generation)
-}
-
-// OpenGraph opens a generation of the read model "graph" for writing.
-func (s Stores) OpenGraph(ctx context.Context, generation int) (GraphStore, error) {
-	if s.neo4j == nil {
-		return sqlitestore.OpenGraph(ctx, s.Path("graph", generation))
-	}
-	return warm(ctx, s, generation, neo4jstore.OpenGraph)
-}
-
-// OpenFiles opens a generation of the read model "files" for writing.
-func (s Stores) OpenFiles(ctx context.Context, generation int) (FilesStore, error) {
-	if s.neo4j == nil {
-		return sqlitestore.OpenFiles(ctx, s.Path("files", generation))
-	}
-	return warm(ctx, s, generation, neo4jstore.OpenFiles)
-}
-
-// OpenSummaries opens a generation of the read model "summaries" for writing.
-func (s Stores) OpenSummaries(ctx context.Context, generation int) (SummariesStore, error) {
-	if s.neo4j == nil {
-		return sqlitestore.OpenSummaries(ctx, s.Path("summaries", generation))
-	}
-	return warm(ctx, s, generation, neo4jstore.OpenSummaries)
-}
-
-// OpenEmbeddings opens a generation of the read model "embeddings" for writing.
-func (s Stores) OpenEmbeddings(ctx context.Context, generation int) (EmbeddingsStore, error) {
-	if s.neo4j == nil {
-		return sqlitestore.OpenEmbeddings(ctx, s.Path("embeddings", generation))
-	}
-	return warm(ctx, s, generation, neo4jstore.OpenEmbeddings)
+	return sqlitestore.Path(s.place.Dir, projection, generation)
 }
 
 // OpenEmbeddingsCache opens the cache of vectors, which rebuilds keep.
 func (s Stores) OpenEmbeddingsCache(ctx context.Context, logger *slog.Logger) (graph.EmbeddingsCache, error) {
-	if s.neo4j == nil {
-		path := filepath.Join(s.models(), "embedded.db")
+	if s.place.Neo4j == nil {
+		path := filepath.Join(s.place.Dir, "embedded.db")
 		return emptied(logger, path, func() (graph.EmbeddingsCache, error) { return sqlitestore.OpenEmbeddingsCache(ctx, path) })
 	}
-	return neo4jstore.OpenEmbeddingsCache(ctx, *s.neo4j)
-}
-
-// warm opens a Neo4j store and warms it in the background, because many clients will query
-// it at once and a server that just started may take half a minute to warm up.
-func warm[S interface {
-	Warm(ctx context.Context) error
-	Background(work func(context.Context) error)
-}](ctx context.Context, s Stores, generation int, open func(context.Context, neo4jstore.Config, int) (S, error)) (store S, err error) {
-	if store, err = open(ctx, *s.neo4j, generation); err != nil {
-		return store, err
-	}
-	store.Background(store.Warm)
-	return store, nil
+	return neo4jstore.OpenEmbeddingsCache(ctx, *s.place.Neo4j)
 }
 
 // Serving returns the generation of a projection that serves. If the server is down,
@@ -182,7 +103,7 @@ func WaitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open fun
 		store, err := open()
 		if err == nil {
 			if !said.IsZero() {
-				logger.Info("Neo4j is available", "uri", s.neo4j.URI)
+				logger.Info("Neo4j is available", "uri", s.place.Neo4j.URI)
 			}
 			return store, nil
 		}
@@ -191,12 +112,12 @@ func WaitFor[S any](ctx context.Context, s Stores, logger *slog.Logger, open fun
 		}
 		if time.Since(said) > program.SayEvery {
 			said = time.Now()
-			logger.Warn("waiting for Neo4j: "+Neo4jRemedy(err), "uri", s.neo4j.URI, "error", err)
+			logger.Warn("waiting for Neo4j: "+Neo4jRemedy(err), "uri", s.place.Neo4j.URI, "error", err)
 		}
 		select {
 		case <-time.After(program.RetryEvery):
 		case <-ctx.Done():
-			return store, fmt.Errorf("Neo4j at %s never became available: %w", s.neo4j.URI, err)
+			return store, fmt.Errorf("Neo4j at %s never became available: %w", s.place.Neo4j.URI, err)
 		}
 	}
 }
@@ -226,68 +147,26 @@ func Neo4jRemedy(err error) string {
 	return ""
 }
 
-// GraphReader opens a generation of the read model "graph" for reading, or returns
-// [ErrNotThere].
-func (s Stores) GraphReader(ctx context.Context, generation int) (reader GraphStore, err error) {
-	if s.neo4j != nil {
-		reader, err = warm(ctx, s, generation, neo4jstore.OpenGraphReader)
-		err = WithRemedy(err)
-	} else {
-		reader, err = sqlitestore.OpenGraphReader(s.Path("graph", generation))
+// OpenReader opens a generation of a read model for reading, or returns [ErrNotThere].
+func (s Stores) OpenReader(ctx context.Context, m readmodel.Info, generation int) (readmodel.Reader, error) {
+	store, err := m.Of().OpenGeneration(ctx, s.place, generation)
+	if err == nil {
+		return store, nil
 	}
-	return reader, notThere("graph", err)
-}
-
-// FilesReader opens a generation of the read model "files" for reading, or returns
-// [ErrNotThere].
-func (s Stores) FilesReader(ctx context.Context, generation int) (reader FilesStore, err error) {
-	if s.neo4j != nil {
-		reader, err = warm(ctx, s, generation, neo4jstore.OpenFilesReader)
-		err = WithRemedy(err)
-	} else {
-		reader, err = sqlitestore.OpenFilesReader(s.Path("files", generation))
-	}
-	return reader, notThere("files", err)
-}
-
-// SummariesReader opens a generation of the read model "summaries" for reading, or returns
-// [ErrNotThere].
-func (s Stores) SummariesReader(ctx context.Context, generation int) (reader SummariesStore, err error) {
-	if s.neo4j != nil {
-		reader, err = warm(ctx, s, generation, neo4jstore.OpenSummariesReader)
-		err = WithRemedy(err)
-	} else {
-		reader, err = sqlitestore.OpenSummariesReader(s.Path("summaries", generation))
-	}
-	return reader, notThere("summaries", err)
-}
-
-// EmbeddingsReader opens a generation of the read model "embeddings" for reading, or returns
-// [ErrNotThere].
-func (s Stores) EmbeddingsReader(ctx context.Context, generation int) (reader EmbeddingsStore, err error) {
-	if s.neo4j != nil {
-		reader, err = warm(ctx, s, generation, neo4jstore.OpenEmbeddingsReader)
-		err = WithRemedy(err)
-	} else {
-		reader, err = sqlitestore.OpenEmbeddingsReader(s.Path("embeddings", generation))
-	}
-	return reader, notThere("embeddings", err)
-}
-
-// ErrNotThere means that a read model was not created yet.
-var ErrNotThere = errors.New("the read model does not exist yet")
-
-func notThere(name string, err error) error {
-	m := readmodel.Find(name)
 	program := m.Program
 	if m.Needs != "" {
 		program += ", with " + m.Needs + ","
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%q: %w: is %s running on this data directory?", name, ErrNotThere, program)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%q: %w: is %s running on this data directory?", m.Name, ErrNotThere, program)
+	case errors.Is(err, neo4jstore.ErrNotThere):
+		return nil, fmt.Errorf("%q: %w: is %s running on this Neo4j?", m.Name, ErrNotThere, program)
+	case s.place.Neo4j != nil:
+		err = WithRemedy(err)
 	}
-	if errors.Is(err, neo4jstore.ErrNotThere) {
-		return fmt.Errorf("%q: %w: is %s running on this Neo4j?", name, ErrNotThere, program)
-	}
-	return err
+	return nil, err
 }
+
+// ErrNotThere means that a read model was not created yet.
+var ErrNotThere = errors.New("the read model does not exist yet")

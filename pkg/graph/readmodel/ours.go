@@ -7,6 +7,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 )
 
@@ -20,18 +21,21 @@ type Info struct {
 	Absent string
 	// Enriches: what it adds can always be computed later, so nothing waits for it.
 	Enriches bool
-	// Of returns its declaration. It is nil if that depends on a setting, as with [Embeddings].
-	Of func() Model
+	// Computed: a model outside of mneme computes its rows, so a replay of the log can't verify them, and
+	// its fingerprint depends on the settings.
+	Computed bool
+	// Of returns its declaration. If it is Computed, use that only to read.
+	Of func() Opener
 }
 
 // ours has the read models of mneme, in the order of every list.
 var ours = []Info{
-	{Name: Graph().Name(), Program: "ingestor", Of: func() Model { return Graph() }},
-	{Name: Files().Name(), Program: "file-tracker", Of: func() Model { return Files() }},
-	{Name: Summaries().Name(), Program: "summarizer", Of: func() Model { return Summaries() },
+	{Name: Graph().Name(), Program: "ingestor", Of: func() Opener { return Graph() }},
+	{Name: Files().Name(), Program: "file-tracker", Of: func() Opener { return Files() }},
+	{Name: Summaries().Name(), Program: "summarizer", Of: func() Opener { return Summaries() },
 		Absent: "no summarizer has run yet, and without one nothing is summarized"},
-	{Name: sqlitestore.EmbeddingsCodec.Projection, Program: "summarizer", Needs: "MNEME_EMBEDDINGS=openai", Enriches: true,
-		Absent: "searches rank by words alone"},
+	{Name: Embeddings(nil).Name(), Program: "summarizer", Of: func() Opener { return Embeddings(nil) },
+		Needs: "MNEME_EMBEDDINGS=openai", Enriches: true, Computed: true, Absent: "searches rank by words alone"},
 }
 
 // Ours returns the read models of mneme, in the order of every list.
@@ -57,21 +61,46 @@ func Find(name string) Info {
 }
 
 // Graph is the read model of conversations, messages, tool calls and summaries.
-func Graph() *Spec[*graph.Unit] {
-	return &Spec[*graph.Unit]{graph.Projection(), &sqlitestore.GraphCodec, &neo4jstore.GraphCodec}
+func Graph() *Typed[*graph.Unit, GraphStore] {
+	return &Typed[*graph.Unit, GraphStore]{
+		Spec[*graph.Unit]{graph.Projection(), &sqlitestore.GraphCodec, &neo4jstore.GraphCodec},
+		func(s *sqlitestore.Store[*graph.Unit]) GraphStore { return &sqlitestore.Graph{Store: s} },
+		func(s *neo4jstore.Store[*graph.Unit]) GraphStore { return &neo4jstore.Graph{Store: s} },
+	}
 }
 
 // Files is the read model of touched files.
-func Files() *Spec[*graph.FilesUnit] {
-	return &Spec[*graph.FilesUnit]{graph.FilesProjection(files.DefaultTable()), &sqlitestore.FilesCodec, &neo4jstore.FilesCodec}
+func Files() *Typed[*graph.FilesUnit, FilesStore] {
+	return &Typed[*graph.FilesUnit, FilesStore]{
+		Spec[*graph.FilesUnit]{graph.FilesProjection(files.DefaultTable()), &sqlitestore.FilesCodec, &neo4jstore.FilesCodec},
+		func(s *sqlitestore.Store[*graph.FilesUnit]) FilesStore { return &sqlitestore.Files{Store: s} },
+		func(s *neo4jstore.Store[*graph.FilesUnit]) FilesStore { return &neo4jstore.Files{Store: s} },
+	}
 }
 
 // Summaries is the state of the summaries: what is due.
-func Summaries() *Spec[*summary.Unit] {
-	return &Spec[*summary.Unit]{summary.Projection(), &sqlitestore.SummariesCodec, &neo4jstore.SummariesCodec}
+func Summaries() *Typed[*summary.Unit, SummariesStore] {
+	return &Typed[*summary.Unit, SummariesStore]{
+		Spec[*summary.Unit]{summary.Projection(), &sqlitestore.SummariesCodec, &neo4jstore.SummariesCodec},
+		func(s *sqlitestore.Store[*summary.Unit]) SummariesStore { return &sqlitestore.Summaries{Store: s} },
+		func(s *neo4jstore.Store[*summary.Unit]) SummariesStore { return &neo4jstore.Summaries{Store: s} },
+	}
 }
 
-// Embeddings is the read model of the vectors that an embedder computes.
-func Embeddings(with graph.Embedder) *Spec[*graph.EmbeddingsUnit] {
-	return &Spec[*graph.EmbeddingsUnit]{graph.EmbeddingsProjection(with), &sqlitestore.EmbeddingsCodec, &neo4jstore.EmbeddingsCodec}
+// Embeddings is the read model of the vectors that an embedder computes. Without an embedder it can
+// only be read.
+func Embeddings(with graph.Embedder) *Typed[*graph.EmbeddingsUnit, EmbeddingsStore] {
+	declared := projection.Projection[*graph.EmbeddingsUnit]{Name: sqlitestore.EmbeddingsCodec.Projection}
+	if with != nil {
+		declared = graph.EmbeddingsProjection(with)
+	}
+	return &Typed[*graph.EmbeddingsUnit, EmbeddingsStore]{
+		Spec[*graph.EmbeddingsUnit]{declared, &sqlitestore.EmbeddingsCodec, &neo4jstore.EmbeddingsCodec},
+		func(s *sqlitestore.Store[*graph.EmbeddingsUnit]) EmbeddingsStore {
+			return &sqlitestore.Embeddings{Store: s}
+		},
+		func(s *neo4jstore.Store[*graph.EmbeddingsUnit]) EmbeddingsStore {
+			return &neo4jstore.Embeddings{Store: s}
+		},
+	}
 }

@@ -16,7 +16,7 @@ import (
 
 // named is a read model of another name that stores what "files" does.
 func named(name string) *readmodel.Spec[*graph.FilesUnit] {
-	spec := readmodel.Files()
+	spec := &readmodel.Files().Spec
 	lite := *spec.SQLite
 	spec.Projection.Name, lite.Projection, spec.SQLite, spec.Neo4j = name, name, &lite, nil
 	return spec
@@ -76,13 +76,14 @@ func TestOursAreWhatTheyWere(t *testing.T) {
 	require.Equal(t, []string{"graph", "files", "summaries", "embeddings"}, readmodel.Names())
 	for _, m := range readmodel.Ours() {
 		require.NotEmpty(t, m.Program)
-		if m.Of != nil {
-			require.Equal(t, m.Name, m.Of().Name())
-			require.NoError(t, m.Of().Check("sqlite"))
-			require.NoError(t, m.Of().Check("neo4j"))
-		} else {
+		require.Equal(t, m.Name, m.Of().Name())
+		if m.Computed {
 			require.NotEmpty(t, m.Needs)
+			require.Error(t, m.Of().Check("sqlite"), "it is only to be read")
+			continue
 		}
+		require.NoError(t, m.Of().Check("sqlite"))
+		require.NoError(t, m.Of().Check("neo4j"))
 	}
 	require.Zero(t, readmodel.Find("nobody"))
 }

@@ -162,12 +162,21 @@ func (s *Spec[U]) Verify(ctx context.Context, log *eventlog.Log, at Place, o Opt
 		return v, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	scratch, err := sqlitestore.Open(ctx, filepath.Join(dir, s.Name()+"-1.db"), *s.SQLite)
+	return s.Compare(ctx, log, store, filepath.Join(dir, s.Name()+"-1.db"), o)
+}
+
+// Compare is [Spec.Verify] for a store that is open. It makes the SQLite file at path and leaves it
+// there.
+func (s *Spec[U]) Compare(ctx context.Context, log *eventlog.Log, store projection.ReadStore, path string, o Options) (v projection.Verification, err error) {
+	if err := s.Check("sqlite"); err != nil {
+		return v, err
+	}
+	scratch, err := sqlitestore.Open(ctx, path, *s.SQLite)
 	if err != nil {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	return projection.Verify(ctx, s.Projection, log, store, scratch, o.Progress)
+	return projection.Verify(ctx, s.Projection, log, store, scratch, o.withDefaults().Progress)
 }
 
 // Status returns the position of the serving generation on each partition of the log.

@@ -139,12 +139,15 @@ func (s *Spec[U]) OpenReader(ctx context.Context, at Place) (store Store[U], gen
 	if err != nil {
 		return nil, 0, err
 	}
-	if at.Neo4j != nil {
-		store, err = neo4jstore.OpenReader(ctx, *at.Neo4j, builds.Serving, *s.Neo4j)
-	} else {
-		store, err = sqlitestore.OpenReader(sqlitestore.Path(at.Dir, s.Name(), builds.Serving), *s.SQLite)
-	}
+	store, err = s.openReader(ctx, at, builds.Serving)
 	return store, builds.Serving, err
+}
+
+func (s *Spec[U]) openReader(ctx context.Context, at Place, generation int) (Store[U], error) {
+	if at.Neo4j != nil {
+		return neo4jstore.OpenReader(ctx, *at.Neo4j, generation, *s.Neo4j)
+	}
+	return sqlitestore.OpenReader(sqlitestore.Path(at.Dir, s.Name(), generation), *s.SQLite)
 }
 
 // Generations returns the builds of the read model. The caller closes them.
