@@ -10,6 +10,7 @@ import (
 	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/recall/static"
 	"mneme.dev/mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window/code"
 )
 
 // Embedder embeds queries with the model that the stored vectors come from.
@@ -155,11 +156,11 @@ func (s *search) Embedding() (func(text string) recall.Vector, string) {
 // seenCode is the code that the contexts of a conversation have read.
 type seenCode struct {
 	mu   sync.Mutex
-	kept *window.SeenCode
+	kept *code.Seen
 }
 
 // SeenCode implements window.Recall. Nothing is kept of a conversation that was never searched.
-func (s *search) SeenCode(id events.ConversationID) *window.SeenCode {
+func (s *search) SeenCode(id events.ConversationID) *code.Seen {
 	e := s.cache.held(key{id, s.source.Edition})
 	if e == nil {
 		return nil
@@ -170,7 +171,7 @@ func (s *search) SeenCode(id events.ConversationID) *window.SeenCode {
 }
 
 // KeepCode implements window.Recall. What reaches further stays.
-func (s *search) KeepCode(id events.ConversationID, c *window.SeenCode) {
+func (s *search) KeepCode(id events.ConversationID, c *code.Seen) {
 	e := s.cache.held(key{id, s.source.Edition})
 	if e == nil {
 		return

@@ -157,7 +157,7 @@ type builder struct {
 
 	// The searches, made once: nil before, or if search is not possible.
 	past     *past
-	code     *code
+	code     *codeSearch
 	pastRoom int // the least that the relevant past needs
 }
 

@@ -9,6 +9,7 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/code"
 	"mneme.dev/mneme/pkg/window/plain"
 )
 
@@ -25,8 +26,8 @@ type Recall interface {
 	// of its model for manifests. Nil ranks by words alone.
 	Embedding() (embed func(text string) recall.Vector, model string)
 	// SeenCode returns what KeepCode kept of this conversation; nil for nothing.
-	SeenCode(id events.ConversationID) *SeenCode
-	KeepCode(id events.ConversationID, s *SeenCode)
+	SeenCode(id events.ConversationID) *code.Seen
+	KeepCode(id events.ConversationID, s *code.Seen)
 }
 
 // Found is the result of a search.

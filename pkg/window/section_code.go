@@ -1,11 +1,11 @@
 package window
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
 	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/code"
 	"mneme.dev/mneme/pkg/window/plain"
 )
 
@@ -13,10 +13,10 @@ import (
 const confidenceCode = 0.5
 
 // codeItem shows a passage, not measured yet.
-func codeItem(p *passage, best float64) Item {
+func codeItem(p *code.Passage, best float64) Item {
 	return Item{
-		Kind: KindCode, Turn: p.turn, Seq: p.seq, EventID: p.eventID, Path: p.path, ToolName: p.tool, StartLine: p.start(), EndLine: p.end(), Text: p.text(),
-		Match: &Match{Relevance: relevance(p.score, best), Confidence: confidenceCode, Score: p.score, Parts: p.said},
+		Kind: KindCode, Turn: p.Turn, Seq: p.Seq, EventID: p.EventID, Path: p.Path, ToolName: p.Tool, StartLine: p.Start(), EndLine: p.End(), Text: p.Text(),
+		Match: &Match{Relevance: relevance(p.Score, best), Confidence: confidenceCode, Score: p.Score, Parts: p.Said},
 	}
 }
 
@@ -64,7 +64,7 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 		return f, err
 	}
 	f.items, f.embedding = b.showCode(room-headingCost(s.heading)), b.code.model
-	f.drop("passages", len(b.code.passages)-len(f.items), reasonBudget)
+	f.drop("passages", len(b.code.Passages)-len(f.items), reasonBudget)
 	return f, nil
 }
 
@@ -74,8 +74,11 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 		return nil
 	}
 	if b.code == nil {
-		b.code = &code{ranked: map[span]rankedText{}, joined: map[span]int{}}
-		b.code.seen = b.src.Recall.SeenCode(b.req.Conversation).upTo(b.end, b.conversation.Cwd)
+		b.code = &codeSearch{Search: code.New(code.Source{
+			Graph: b.src.Graph, Conversation: b.req.Conversation, Cwd: b.conversation.Cwd, End: b.end, Excluded: b.excluded,
+			Cost:      func(p *code.Passage) int { return codeItem(p, 0).measured().Chars },
+			LabelCost: func(path string) int { return labelCost(codeLabel(path)) },
+		}, b.src.Recall.SeenCode(b.req.Conversation))}
 	}
 	beside := make([]shownItem, len(turns))
 	for i := range turns {
@@ -85,7 +88,7 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 		return nil
 	}
 	b.code.beside = beside
-	if err := b.cutCode(ctx, turns); err != nil {
+	if err := b.code.Cut(ctx, shownTo(turns)); err != nil {
 		return err
 	}
 	embed, model := b.src.Recall.Embedding()
@@ -96,11 +99,39 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 	if b.code.query == nil {
 		b.code.query = b.codeQuery(r.steps, embed)
 	}
-	if b.code.model = ""; b.code.rank(embed, late) {
+	if b.code.model = ""; b.code.Rank(*b.code.query, embed, late) {
 		b.code.model = model
 	}
-	b.src.Recall.KeepCode(b.req.Conversation, b.code.kept())
+	b.src.Recall.KeepCode(b.req.Conversation, b.code.Kept())
 	return nil
+}
+
+// codeSearch is the search for relevant code, repeated when the recent turns show something else.
+type codeSearch struct {
+	*code.Search
+	query  *recall.Text // the ranking query; nil until it is made
+	model  string       // name of the embeddings used, "" for none
+	beside []shownItem  // what the recent turns show
+}
+
+// shownItem is an event in the recent turns. The more characters they have, the more of it they
+// show.
+type shownItem struct {
+	seq   uint64
+	chars int
+}
+
+// shownTo says what items show, for the search for code.
+func shownTo(items []Item) []code.Shown {
+	out := make([]code.Shown, len(items))
+	for i := range items {
+		it := &items[i]
+		out[i] = code.Shown{
+			Seq: it.Seq, Text: it.Text, Arguments: it.Arguments, Cut: it.WholeChars > 0,
+			ResultSeq: it.ResultSeq, Result: it.Result, ResultCut: it.ResultWholeChars > 0,
+		}
+	}
+	return out
 }
 
 // The weight of how recently code was touched, against how well it matches the query: without a
@@ -108,6 +139,12 @@ func (b *builder) findCode(ctx context.Context, r *recent, turns []Item) (err er
 const (
 	doneLate  = 0.5
 	askedLate = 0.1
+)
+
+// What code is ranked by without a query in the request.
+const (
+	codeQueryCalls = 20    // the last calls
+	maxCodeQuery   = 1_000 // characters of the query, and approximately of what was said last
 )
 
 // codeQuery returns the request's query. Without one, it is the newest user message, what was said
@@ -125,7 +162,7 @@ func (b *builder) codeQuery(steps []step, embed func(text string) recall.Vector)
 	for i := len(steps) - 1; i >= 0 && calls < codeQueryCalls; i-- {
 		s := &steps[i]
 		for j := len(s.calls) - 1; j >= 0 && calls < codeQueryCalls; j-- {
-			query.Terms = append(query.Terms, b.code.asked(&s.calls[j].ToolCall)...)
+			query.Terms = append(query.Terms, b.code.Terms(&s.calls[j].ToolCall)...)
 			calls++
 		}
 		if s.message != nil && said < maxCodeQuery {
@@ -141,10 +178,10 @@ func (b *builder) showCode(room int) []Item {
 	list, _ := b.fitCode(room)
 	items := make([]Item, len(list))
 	for i, p := range list {
-		items[i] = codeItem(p, b.code.passages[0].score)
-		items[i].Chars = b.code.costOf(p)
-		if i == 0 || list[i-1].path != p.path {
-			items[i].Label = codeLabel(p.path)
+		items[i] = codeItem(p, b.code.Passages[0].Score)
+		items[i].Chars = b.code.Cost(p)
+		if i == 0 || list[i-1].Path != p.Path {
+			items[i].Label = codeLabel(p.Path)
 			items[i].Chars += labelCost(items[i].Label)
 		}
 	}
@@ -153,65 +190,17 @@ func (b *builder) showCode(room int) []Item {
 
 // fitCode chooses the best passages that fit into room characters. Files come in the order of their
 // best passage, passages of a file in line order; chars is their cost.
-func (b *builder) fitCode(room int) (list []*passage, chars int) {
-	if b.code == nil || len(b.code.passages) == 0 {
+func (b *builder) fitCode(room int) (list []*code.Passage, chars int) {
+	if b.code == nil || len(b.code.Passages) == 0 {
 		return nil, 0
 	}
 	allowed := room
 	for range labelRounds { // adjacent passages take less together than each alone
-		more, taken := b.code.choose(allowed)
+		more, taken := b.code.Choose(allowed)
 		if taken > room {
 			break
 		}
 		list, chars, allowed = more, taken, allowed+room-taken
 	}
 	return list, chars
-}
-
-// choose takes the best passages that each fit into the remaining room, and joins adjacent ones.
-func (c *code) choose(room int) (list []*passage, chars int) {
-	place := map[string]int{}
-	var chosen []*passage
-	for i := range c.passages {
-		p := &c.passages[i]
-		need := p.cost
-		if _, ok := place[p.path]; !ok {
-			need += labelCost(codeLabel(p.path))
-		}
-		if need > room {
-			continue
-		}
-		room -= need
-		chosen = append(chosen, p)
-		if _, ok := place[p.path]; !ok {
-			place[p.path] = len(place)
-		}
-	}
-	for _, p := range chosen {
-		p.place = place[p.path]
-	}
-	slices.SortStableFunc(chosen, func(a, b *passage) int {
-		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.start(), b.start()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.from, b.from))
-	})
-	list = joined(chosen)
-	for i, p := range list {
-		if chars += c.costOf(p); i == 0 || list[i-1].path != p.path {
-			chars += labelCost(codeLabel(p.path))
-		}
-	}
-	return list, chars
-}
-
-// joined merges passages that are adjacent in what one call showed.
-func joined(list []*passage) (out []*passage) {
-	for _, p := range list {
-		if n := len(out) - 1; n >= 0 && out[n].seq == p.seq && out[n].path == p.path && out[n].to == p.from {
-			whole := *out[n]
-			whole.to, whole.score, whole.cost = p.to, max(whole.score, p.score), 0
-			out[n] = &whole
-			continue
-		}
-		out = append(out, p)
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package window
+package code
 
 import (
 	"encoding/json"
@@ -11,34 +11,34 @@ import (
 	"mneme.dev/mneme/pkg/window/plain"
 )
 
-// codeText is code that a call showed or wrote, prepared for cutting into passages. A line longer
+// fragment is code that a call showed or wrote, prepared for cutting into passages. A line longer
 // than a passage keeps only its beginning.
-type codeText struct {
-	lines []codeLine
+type fragment struct {
+	lines []fragmentLine
 	text  string
 	first int // number of its first line in the file, 0 if unknown
 	chars int // of the result or the arguments that it comes from
 }
 
-// codeLine is a line of a text.
-type codeLine struct {
+// fragmentLine is a line of a text.
+type fragmentLine struct {
 	hash  uint64 // of the text that identifies it, see told
 	begin uint32 // in the text, in bytes
 	chars uint16
 	told  uint16 // characters of the text that identifies it
 }
 
-// newCodeText prepares a text whose line ends are LF.
-func newCodeText(text string, first, chars int) *codeText {
-	t := &codeText{first: first, chars: chars, lines: make([]codeLine, 0, 1+strings.Count(text, "\n"))}
+// newFragment prepares a text whose line ends are LF.
+func newFragment(text string, first, chars int) *fragment {
+	t := &fragment{first: first, chars: chars, lines: make([]fragmentLine, 0, 1+strings.Count(text, "\n"))}
 	var w strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
 		if len(t.lines) > 0 {
 			w.WriteByte('\n')
 		}
-		line = plain.Clip(line, codePassage)
+		line = plain.Clip(line, passageChars)
 		tells := told(line)
-		t.lines = append(t.lines, codeLine{hash: hashOf(tells), begin: uint32(w.Len()), chars: uint16(plain.Length(line)), told: uint16(plain.Length(tells))})
+		t.lines = append(t.lines, fragmentLine{hash: hashOf(tells), begin: uint32(w.Len()), chars: uint16(plain.Length(line)), told: uint16(plain.Length(tells))})
 		w.WriteString(line)
 	}
 	t.text = strings.Clone(w.String()) // which may have grown to twice as much
@@ -46,7 +46,7 @@ func newCodeText(text string, first, chars int) *codeText {
 }
 
 // between returns lines from..to, to excluded.
-func (t *codeText) between(from, to int) string {
+func (t *fragment) between(from, to int) string {
 	end := len(t.text)
 	if to < len(t.lines) {
 		end = int(t.lines[to].begin) - 1
@@ -56,18 +56,18 @@ func (t *codeText) between(from, to int) string {
 
 // writtenText returns the text that a call's arguments write, and the hashes of the lines that it
 // replaces.
-func writtenText(arguments graph.Body) (text *codeText, gone []uint64) {
+func writtenText(arguments graph.Body) (text *fragment, gone []uint64) {
 	written, replaced := changes(arguments.Text)
 	for _, text := range replaced {
 		for line := range strings.SplitSeq(text, "\n") {
 			gone = append(gone, hashOf(told(line)))
 		}
 	}
-	return newCodeText(strings.Join(written, "\n"), 0, arguments.Chars), gone
+	return newFragment(strings.Join(written, "\n"), 0, arguments.Chars), gone
 }
 
 // bytes estimates the memory used.
-func (t *codeText) bytes() int {
+func (t *fragment) bytes() int {
 	if t == nil {
 		return 0
 	}
@@ -75,7 +75,7 @@ func (t *codeText) bytes() int {
 }
 
 // told returns what identifies a line: as much of it as is shown, without its indentation.
-func told(line string) string { return strings.TrimSpace(plain.Clip(line, codePassage)) }
+func told(line string) string { return strings.TrimSpace(plain.Clip(line, passageChars)) }
 
 // hashOf identifies a line in comparisons.
 func hashOf(text string) uint64 { return xxhash.Sum64String(text) }
