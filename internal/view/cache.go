@@ -63,7 +63,7 @@ type entry struct {
 	// date. Others wait for it as long as their clients do, which no mutex allows. It guards
 	// the fields below; changing the index needs mu as well, which is never held during a read.
 	refreshing *semaphore.Weighted
-	loaded     bool   // the index was complete once
+	loaded     bool   // load has read all of it once
 	last       uint64 // sequence of the last message added
 	// From the read model "embeddings": the sequence of the last message that has vectors,
 	// and the earlier messages that have none.
@@ -161,8 +161,9 @@ func (e *entry) refresh(ctx context.Context, r graph.RecallReader, builtIn bool)
 }
 
 // load is refresh for an index that may not be in memory. It does nothing if the index is
-// there; otherwise it waits for a place among those that load.
-func (e *entry) load(ctx context.Context, loading *semaphore.Weighted, r graph.RecallReader, builtIn bool) error {
+// there; otherwise it waits for a place among those that load, for at most maxQueued. whole
+// says that r reads the conversation to its end, not as of an earlier sequence.
+func (e *entry) load(ctx context.Context, loading *semaphore.Weighted, r graph.RecallReader, builtIn, whole bool) error {
 	if err := e.refreshing.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -170,11 +171,24 @@ func (e *entry) load(ctx context.Context, loading *semaphore.Weighted, r graph.R
 	if e.loaded {
 		return nil
 	}
-	if err := loading.Acquire(ctx, 1); err != nil {
-		return err
+	queued, cancel := context.WithTimeout(ctx, maxQueued)
+	err := loading.Acquire(queued, 1)
+	cancel()
+	switch {
+	case ctx.Err() != nil:
+		if err == nil {
+			loading.Release(1)
+		}
+		return ctx.Err()
+	case err != nil:
+		return ErrBusy
 	}
 	defer loading.Release(1)
-	return e.read(ctx, r, builtIn)
+	if err := e.read(ctx, r, builtIn); err != nil {
+		return err
+	}
+	e.loaded = whole
+	return nil
 }
 
 // read reads the messages after the last known one. Those before never change within an edition.
@@ -188,7 +202,6 @@ func (e *entry) read(ctx context.Context, r graph.RecallReader, builtIn bool) er
 			return err
 		}
 		if len(list) < page {
-			e.loaded = true
 			return nil
 		}
 	}

@@ -16,9 +16,13 @@ const (
 	sameLogFor = time.Second
 	// differsFor is how long a checkpoint has to differ from the log.
 	differsFor = 500 * time.Millisecond
-	// compareWithin limits a comparison.
-	compareWithin = 30 * time.Second
+	// compareWithin limits a comparison. It holds its read model after the callers have left,
+	// so it must end before a shutdown stops waiting for readers.
+	compareWithin = 4 * time.Second
 )
+
+// errLeft means that whoever started a comparison left before it began.
+var errLeft = errors.New("no caller is left")
 
 // OtherLogError means that a read model was built from another log, or that the log has since
 // lost its end. The model's position then says nothing about this log, and a read of what
@@ -42,7 +46,7 @@ func (vs *Views) followsLog(ctx context.Context, m Model, number int) error {
 	}
 	result := vs.comparing.DoChan(key, func() (any, error) {
 		if !m.hold.retain() {
-			return nil, nil // the only caller has left
+			return nil, errLeft
 		}
 		defer m.hold.drop()
 		ctx, cancel := context.WithTimeout(context.Background(), compareWithin)
@@ -57,6 +61,9 @@ func (vs *Views) followsLog(ctx context.Context, m Model, number int) error {
 	})
 	select {
 	case r := <-result:
+		if errors.Is(r.Err, errLeft) && ctx.Err() == nil { // another caller, not this one
+			return vs.followsLog(ctx, m, number)
+		}
 		return r.Err
 	case <-ctx.Done():
 		return ctx.Err()

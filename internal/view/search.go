@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -61,16 +62,16 @@ type search struct {
 }
 
 // load loads the index of a conversation unless it is in memory.
-func (s *search) load(ctx context.Context, id events.ConversationID) error {
+func (s *search) load(ctx context.Context, id events.ConversationID, whole bool) error {
 	e := s.cache.of(key{id, s.source.Edition})
 	s.loaded = e
-	return s.done(ctx, e, e.load(ctx, s.cache.loading, s.source.Messages, s.cache.builtIn()))
+	return s.done(ctx, e, e.load(ctx, s.cache.loading, s.source.Messages, s.cache.builtIn(), whole))
 }
 
-// done removes an entry that could not be read. A client that goes away leaves what was read for
+// done removes an entry that could not be read. A client that goes away, or finds no place, leaves what was read for
 // the next one.
 func (s *search) done(ctx context.Context, e *entry, err error) error {
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrBusy) {
 		s.cache.forget(e)
 	}
 	return err

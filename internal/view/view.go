@@ -250,7 +250,7 @@ func (v *View) Load(ctx context.Context) error {
 	if v.pins.views.Cache == nil {
 		return nil
 	}
-	return v.recall(ctx).load(ctx, v.ID)
+	return v.recall(ctx).load(ctx, v.ID, v.At.AsOf == 0)
 }
 
 // Begin waits for one of the places for reads, which the view holds until Release. It returns

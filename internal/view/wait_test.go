@@ -45,6 +45,35 @@ func TestAShortWaitBoundsOnlyTheWait(t *testing.T) {
 	require.Less(t, time.Since(began), within/2)
 }
 
+// Whoever joins the wait of another gets a read of its own: what was read earlier may be old.
+func TestAShortWaitBesideALongOneReadsTheCheckpoint(t *testing.T) {
+	b := setup(t)
+	b.apply(b.publish("c"))
+	second, third := b.publish("c"), b.publish("c")
+	polled := make(chan struct{}, 100)
+	b.reader.before = func(context.Context, string) error {
+		polled <- struct{}{}
+		time.Sleep(30 * time.Millisecond)
+		return nil
+	}
+	ended := make(chan error, 1)
+	go func() {
+		pins, _, err := b.open(t.Context(), "c", view.At{AtLeast: third, Wait: time.Minute})
+		pins.Release()
+		ended <- err
+	}()
+	<-polled
+	<-polled // the first read is over
+	b.apply(second)
+	pins := b.views.Pin()
+	defer pins.Release()
+	_, inGraph, err := pins.Graph(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.views.AwaitAll(t.Context(), view.At{AtLeast: second, Wait: time.Millisecond}, inGraph))
+	b.apply(third)
+	require.NoError(t, <-ended)
+}
+
 func TestASequenceBeyondTheLogIsRefused(t *testing.T) {
 	b := setup(t)
 	b.apply(b.publish("c"))

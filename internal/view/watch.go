@@ -38,38 +38,53 @@ type watcher struct {
 	cancel context.CancelFunc
 
 	// The mutex of watchers guards these.
-	seq     uint64                  // the checkpoint when it was last read
-	read    chan struct{}           // closed after the first read
-	waiters map[chan<- error]uint64 // the sequence that each waits for
+	seq     uint64        // the checkpoint when it was last read
+	polls   int           // number of reads that have begun
+	hurry   chan struct{} // asks for a read at once
+	waiters map[*waiter]bool
+}
+
+// waiter waits until goal is applied.
+type waiter struct {
+	goal   uint64
+	answer chan error    // nil once goal is applied
+	from   int           // the first poll that began after the waiter joined
+	read   chan struct{} // closed after that poll
 }
 
 // await waits until a partition has applied goal. It returns [errLate] at the given time, but
-// not before the checkpoint has been read once. An error of the store ends the wait at once.
+// not before a read of the checkpoint that began after the call. An error of the store ends the wait at once.
 func (ws *watchers) await(ctx context.Context, log *eventlog.Log, until time.Time, m Model, number int, goal uint64) error {
-	answer := make(chan error, 1)
-	w, known := ws.join(log, partition{m.Name, m.Generation, number}, m, goal, answer)
+	own := &waiter{goal: goal, answer: make(chan error, 1), read: make(chan struct{})}
+	w, known := ws.join(log, partition{m.Name, m.Generation, number}, m, own)
 	if known {
 		return nil
 	}
-	defer ws.leave(w, answer)
+	defer ws.leave(w, own)
+	if time.Until(until) < pollEvery {
+		select {
+		case w.hurry <- struct{}{}:
+		default: // somebody else has asked
+		}
+	}
 	select {
-	case err := <-answer:
+	case err := <-own.answer:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-w.read:
+	case <-own.read:
 	}
 	late := time.NewTimer(time.Until(until))
 	defer late.Stop()
 	select {
-	case err := <-answer:
+	case err := <-own.answer:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-late.C:
 	}
 	select {
-	case err := <-answer: // it came at the same time
+	case err := <-own.answer: // it came at the same time
 		return err
 	default:
 		return errLate
@@ -77,30 +92,31 @@ func (ws *watchers) await(ctx context.Context, log *eventlog.Log, until time.Tim
 }
 
 // join adds a waiter, and starts the partition's watcher if there is none. If the watcher knows
-// already that the partition has applied goal, there is nothing to wait for.
-func (ws *watchers) join(log *eventlog.Log, p partition, m Model, goal uint64, answer chan<- error) (w *watcher, known bool) {
+// already that the partition has applied the goal, there is nothing to wait for.
+func (ws *watchers) join(log *eventlog.Log, p partition, m Model, own *waiter) (w *watcher, known bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w = ws.running[p]
 	if w == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		w = &watcher{of: p, model: m, cancel: cancel, read: make(chan struct{}), waiters: map[chan<- error]uint64{}}
+		w = &watcher{of: p, model: m, cancel: cancel, hurry: make(chan struct{}, 1), waiters: map[*waiter]bool{}}
 		ws.running[p] = w
 		m.hold.retain() // the waiter holds it too, so it cannot fail
 		go ws.watch(ctx, log, w)
 	}
-	if w.seq >= goal {
+	if w.seq >= own.goal {
 		return w, true
 	}
-	w.waiters[answer] = goal
+	own.from = w.polls + 1
+	w.waiters[own] = true
 	return w, false
 }
 
 // leave removes a waiter. The last one stops the watcher.
-func (ws *watchers) leave(w *watcher, answer chan<- error) {
+func (ws *watchers) leave(w *watcher, own *waiter) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	delete(w.waiters, answer)
+	delete(w.waiters, own)
 	if len(w.waiters) == 0 {
 		ws.end(w)
 	}
@@ -137,6 +153,7 @@ func (ws *watchers) watch(ctx context.Context, log *eventlog.Log, w *watcher) {
 	for !ws.poll(ctx, w) {
 		select {
 		case <-announced:
+		case <-w.hurry:
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
@@ -146,6 +163,9 @@ func (ws *watchers) watch(ctx context.Context, log *eventlog.Log, w *watcher) {
 
 // poll reads the checkpoint once and reports whether nobody waits any more.
 func (ws *watchers) poll(ctx context.Context, w *watcher) (idle bool) {
+	ws.mu.Lock()
+	w.polls++
+	ws.mu.Unlock()
 	cp, err := checkpointOf(ctx, w.model.Store, w.of.number)
 	return ws.tell(w, cp.Seq, err)
 }
@@ -156,16 +176,15 @@ func (ws *watchers) tell(w *watcher, seq uint64, err error) (idle bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w.seq = max(w.seq, seq)
-	for answer, goal := range w.waiters {
-		if err != nil || w.seq >= goal {
-			answer <- err
-			delete(w.waiters, answer)
+	for waiter := range w.waiters {
+		switch {
+		case err != nil || w.seq >= waiter.goal:
+			waiter.answer <- err
+			delete(w.waiters, waiter)
+		case waiter.from != 0 && w.polls >= waiter.from:
+			waiter.from = 0
+			close(waiter.read)
 		}
-	}
-	select {
-	case <-w.read:
-	default:
-		close(w.read)
 	}
 	if len(w.waiters) > 0 {
 		return false

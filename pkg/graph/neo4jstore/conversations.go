@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
@@ -224,8 +225,11 @@ func listBy(order string) string {
 // listChunk is how many conversations are read at once.
 const listChunk = 200
 
-// listAttempts bounds how often a list is read again that may have missed a conversation.
-const listAttempts = 5
+// How often a list is read that may have missed a conversation, and the pause in between.
+const (
+	listAttempts = 5
+	listPause    = 5 * time.Millisecond
+)
 
 var countCreated = `CALL () { MATCH (c:Conversation) USING INDEX SEEK c:Conversation(listed, first_seq) WHERE c.listed = $tenant AND c.first_seq <= $last RETURN c LIMIT $limit }
 	RETURN count(c)`
@@ -251,6 +255,11 @@ func (g *Graph) Conversations(ctx context.Context, tenant string, q graph.Conver
 		v := valuesOf(rows[0])
 		if n := v.int(); v.err != nil || n <= examined {
 			return page, v.err
+		}
+		select {
+		case <-time.After(listPause): // the move takes less
+		case <-ctx.Done():
+			return page, ctx.Err()
 		}
 	}
 	return page, nil
