@@ -11,7 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/sony/gobreaker/v2"
 
-	"mneme.dev/mneme/internal/modelapi"
+	"mneme.dev/mneme/pkg/internal/modelapi"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall"
 )

@@ -16,8 +16,8 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"github.com/sourcegraph/conc/pool"
 
-	"mneme.dev/mneme/internal/modelapi"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/internal/modelapi"
 	"mneme.dev/mneme/pkg/recall"
 )
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"mneme.dev/mneme/internal/modelapi"
+	"mneme.dev/mneme/pkg/internal/modelapi"
 )
 
 // anthropicVersion is the version of the Messages API that this client speaks.

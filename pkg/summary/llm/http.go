@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"mneme.dev/mneme/internal/modelapi"
+	"mneme.dev/mneme/pkg/internal/modelapi"
 )
 
 // maxBody limits how much of an answer is read, in bytes.

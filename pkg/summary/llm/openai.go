@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"mneme.dev/mneme/internal/modelapi"
+	"mneme.dev/mneme/pkg/internal/modelapi"
 )
 
 // chat is the chat completions API of OpenAI, which many servers have.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme.dev/mneme/internal/modelapi"
+	"mneme.dev/mneme/pkg/internal/modelapi"
 )
 
 const key = "sk-a-very-secret-key"
