@@ -46,6 +46,7 @@ type RetriedConversation struct {
 	Applied      int    `json:"applied" doc:"how many of these have now been applied"`
 	Failed       int    `json:"failed" doc:"its events that failed again, or could not be tried"`
 	Error        string `json:"error,omitempty" doc:"why it could not be tried"`
+	Rebuilding   bool   `json:"rebuilding,omitempty" doc:"it is too large for one transaction of the store, so its projection is being rebuilt instead: GET /v1/rebuilds shows the progress, and reads see the old rows until then"`
 }
 
 // target is a conversation to repair in one read model.
@@ -151,6 +152,7 @@ func (a *api) retryAll(ctx context.Context, targets []target, out *Retry) error 
 		partition  int
 	}
 	away := map[owner]error{} // a process that did not answer once is not asked again
+	rebuilding := map[string]bool{} // by projection
 	tried := false
 	var first error
 	for _, t := range targets {
@@ -167,8 +169,14 @@ func (a *api) retryAll(ctx context.Context, targets []target, out *Retry) error 
 			if ctx.Err() != nil {
 				return a.problem(ctx.Err())
 			}
-			if tried = tried || err == nil; err != nil {
-				away[at] = err
+			tooLarge := errors.Is(err, projection.ErrTooLarge)
+			if tooLarge {
+				err = a.rebuildInstead(ctx, rebuilding, &c, err)
+			}
+			if tried = tried || err == nil || tooLarge; err != nil {
+				if !tooLarge {
+					away[at] = err
+				}
 				c.Failed, c.Error = c.Retried, notTried(err, t.Name)
 				if first == nil {
 					first = huma.Error503ServiceUnavailable(c.Error)
@@ -203,6 +211,25 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 	}
 	// Events that the log has lost since count as neither.
 	c.Failed, c.Applied = failed, min(max(c.Retried-failed, 0), applied)
+	return nil
+}
+
+// rebuildInstead starts a rebuild of the projection of a conversation that is too large to be
+// repaired by itself. A rebuild writes in small transactions, and readers see the old rows until it
+// is done. A rebuild that runs already may have passed the conversation, so it does not count.
+func (a *api) rebuildInstead(ctx context.Context, rebuilding map[string]bool, c *RetriedConversation, cause error) error {
+	name := c.Projection
+	if a.Rebuilds == nil {
+		return cause
+	}
+	if !rebuilding[name] {
+		if _, err := a.Rebuilds.Ask(ctx, name, false); err != nil {
+			return fmt.Errorf("%w; a rebuild could not be started: %w", cause, err)
+		}
+		rebuilding[name] = true
+	}
+	c.Failed, c.Rebuilding = c.Retried, true
+	c.Error = fmt.Sprintf("too large for one transaction of the store, so %[1]s is being rebuilt, which takes as long as replaying the log: mneme status shows the progress, mneme rebuild %[1]s --cancel stops it", name)
 	return nil
 }
 
