@@ -167,6 +167,11 @@ func (l Layout) check() error {
 	if l.migrated() {
 		return nil
 	}
+	for _, o := range ours() {
+		if prefix(o.Projection) == prefix(l.Projection) {
+			return fmt.Errorf("the layout of %s would share the engine's labels with mneme's %s; choose another name", l.Projection, o.Projection)
+		}
+	}
 	for _, label := range l.labels() {
 		if label == "" {
 			return fmt.Errorf("the layout of %s needs a label for its conversations and one for its events", l.Projection)

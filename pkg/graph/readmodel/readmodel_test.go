@@ -203,6 +203,7 @@ func TestCheckRefusesSharedLabels(t *testing.T) {
 	require.NoError(t, readmodel.Check(at, model("mine", "Mine"), model("yours", "Yours")))
 	require.ErrorContains(t, readmodel.Check(at, model("mine", "Mine"), model("yours", "Mine")), "the layouts of mine and yours share the label MineConversation")
 	require.ErrorContains(t, readmodel.Check(at, model("token-costs", "A"), model("token--costs", "B")), "share the label TokenCostsCheckpoint")
+	require.ErrorContains(t, readmodel.Check(at, model("graph-", "A")), "share the engine's labels with mneme's graph")
 	own := model("mine", "Mine")
 	own.Neo4j.Event = "MineSettled"
 	require.ErrorContains(t, readmodel.Check(at, own), "the layout of mine has the label MineSettled, which is the engine's")
