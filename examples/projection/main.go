@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		at.Neo4j = &neo4jstore.Config{URI: *neo4j, Password: os.Getenv("NEO4J_PASSWORD")}
 	}
 	spec := costs.Spec(prices)
-	if _, err := readmodel.NewSet(at, spec); err != nil {
+	if err := readmodel.Check(at, spec); err != nil {
 		return err
 	}
 	conn, err := eventlog.Connect(*nats, "costs", slog.Default())

@@ -95,6 +95,9 @@ func report(in io.Reader, out io.Writer) {
 			}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(output)) { // go test ended before the package did
+		printPackage(out, event{Action: "fail"}, output[name])
+	}
 	slices.SortStableFunc(tests, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
 	fmt.Fprintf(out, "\nThe slowest tests; go test -v says why %d were skipped:\n", skipped)
 	for _, t := range tests[:min(listed, len(tests))] {
@@ -107,7 +110,7 @@ func report(in io.Reader, out io.Writer) {
 func printPackage(out io.Writer, e event, texts map[string]*strings.Builder) {
 	text := texts[""]
 	if text == nil {
-		return
+		text = &strings.Builder{}
 	}
 	if e.Action == "fail" {
 		for _, test := range slices.Sorted(maps.Keys(texts)) {
@@ -119,7 +122,7 @@ func printPackage(out io.Writer, e event, texts map[string]*strings.Builder) {
 		return
 	}
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	if last := lines[len(lines)-1]; !strings.HasSuffix(last, "[no test files]") {
+	if last := lines[len(lines)-1]; last != "" && !strings.HasSuffix(last, "[no test files]") {
 		fmt.Fprintln(out, last)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -69,4 +70,13 @@ func TestPanicAndCompilerErrorAreShown(t *testing.T) {
 	output, code = run(t, "import \"testing\"\nfunc TestType(t *testing.T) { missing() }\n")
 	require.Equal(t, 1, code)
 	require.Contains(t, output, "undefined: missing")
+}
+
+func TestOutputOfAPackageThatDidNotEndIsShown(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	report(strings.NewReader(`{"Action":"output","Package":"example.com/m","Test":"TestHang","Output":"=== RUN   TestHang\n"}
+{"Action":"output","Package":"example.com/m","Test":"TestHang","Output":"still here\n"}
+`), &out)
+	require.Contains(t, out.String(), "still here")
 }

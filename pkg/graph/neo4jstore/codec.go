@@ -129,21 +129,58 @@ func (l Layout) migrated() bool {
 	return slices.ContainsFunc(ours(), func(o Layout) bool { return o.Projection == l.Projection })
 }
 
-// check refuses a layout that would write to labels of mneme, or that lacks one.
-func (l Layout) check() error {
-	if l.migrated() {
-		return nil
+// CheckLayouts refuses layouts that can't be kept in one database: a wrong one, or two that share a
+// label. The labels of the engine count, and names that differ only in hyphens have the same ones.
+func CheckLayouts(list ...Layout) error {
+	for i, l := range list {
+		if err := l.check(); err != nil {
+			return err
+		}
+		for _, other := range list[:i] {
+			for _, label := range append(l.labels(), l.engine()...) {
+				if slices.Contains(append(other.labels(), other.engine()...), label) {
+					return fmt.Errorf("the layouts of %s and %s share the label %s; choose another label or name for one", other.Projection, l.Projection, label)
+				}
+			}
+		}
 	}
+	return nil
+}
+
+// engine returns the labels of the engine's nodes.
+func (l Layout) engine() []string {
+	p := prefix(l.Projection)
+	return []string{p + "Checkpoint", p + "Settled", p + "FailedEvent", p + "Serving"}
+}
+
+// labels returns the labels that the layout declares.
+func (l Layout) labels() []string {
 	labels := append([]string{l.Conversation, l.Event}, l.Payloads...)
 	for _, n := range l.Nodes {
 		labels = append(labels, n.Label)
 	}
-	for _, label := range labels {
+	return labels
+}
+
+// check refuses a layout that would write to labels of mneme or of the engine, or that lacks one.
+func (l Layout) check() error {
+	if l.migrated() {
+		return nil
+	}
+	for _, o := range ours() {
+		if prefix(o.Projection) == prefix(l.Projection) {
+			return fmt.Errorf("the layout of %s would share the engine's labels with mneme's %s; choose another name", l.Projection, o.Projection)
+		}
+	}
+	for _, label := range l.labels() {
 		if label == "" {
 			return fmt.Errorf("the layout of %s needs a label for its conversations and one for its events", l.Projection)
 		}
 		if slices.ContainsFunc(Labels(), func(ours Label) bool { return ours.Name == label }) {
 			return fmt.Errorf("the layout of %s has the label %s, which is mneme's; choose another", l.Projection, label)
+		}
+		if slices.Contains(l.engine(), label) {
+			return fmt.Errorf("the layout of %s has the label %s, which is the engine's; choose another", l.Projection, label)
 		}
 	}
 	return nil

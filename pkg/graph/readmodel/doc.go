@@ -5,7 +5,7 @@
 //	events ──▶ projection ──▶ unit of work ──▶ codec ──▶ tables or nodes
 //	           reducers       yours            yours     checkpoint, claims, failed events: the engine's
 //
-// A program with a read model of its own makes a Spec, checks it with [NewSet], and calls [Spec.Run].
+// A program with a read model of its own makes a Spec, checks it with [Check], and calls [Spec.Run].
 // docs/read-models.md shows how, and examples/projection is such a program.
 //
 // [Ours] are the read models of mneme. Everything that lists them, in the API, the commands, the

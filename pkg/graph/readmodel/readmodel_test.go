@@ -2,11 +2,17 @@ package readmodel_test
 
 import (
 	"context"
+	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/graph/readmodel"
@@ -22,40 +28,39 @@ func named(name string) *readmodel.Spec[*graph.FilesUnit] {
 	return spec
 }
 
-func TestASetRefusesWrongDeclarations(t *testing.T) {
+func TestCheckRefusesWrongDeclarations(t *testing.T) {
 	t.Parallel()
 	files := readmodel.Place{Dir: t.TempDir()}
 	server := readmodel.Place{Neo4j: &neo4jstore.Config{}}
-	set, err := readmodel.NewSet(files, named("mine"), named("yours"))
+	err := readmodel.Check(files, named("mine"), named("yours"))
 	require.NoError(t, err)
-	require.Len(t, set, 2)
 
-	_, err = readmodel.NewSet(files, named("mine"), named("yours"), named("mine"))
+	err = readmodel.Check(files, named("mine"), named("yours"), named("mine"))
 	require.ErrorIs(t, err, readmodel.ErrTwice)
 	require.EqualError(t, err, "read model mine: the name is taken; choose another name")
-	_, err = readmodel.NewSet(files, named("graph"))
+	err = readmodel.Check(files, named("graph"))
 	require.ErrorIs(t, err, readmodel.ErrTwice)
 
-	_, err = readmodel.NewSet(server, named("mine"))
+	err = readmodel.Check(server, named("mine"))
 	require.ErrorIs(t, err, readmodel.ErrNoCodec)
 	require.EqualError(t, err, "read model mine: no codec for this backend: neo4j; add one to its Spec, or use another backend")
 
 	other := named("mine")
 	other.SQLite = &sqlitestore.FilesCodec
-	_, err = readmodel.NewSet(files, other)
+	err = readmodel.Check(files, other)
 	require.EqualError(t, err, `read model mine: its codec for sqlite is named "files"; give both the same name`)
 
 	for _, unknown := range []string{"dev.mneme.message.edited.v1", "short", ""} {
 		wrong := named("mine")
 		wrong.Projection.Reducers = map[string]projection.Reducer[*graph.FilesUnit]{unknown: nil}
-		_, err = readmodel.NewSet(files, wrong)
+		err = readmodel.Check(files, wrong)
 		require.ErrorContains(t, err, "unknown event type")
 		_, err = wrong.Open(t.Context(), files, 1)
 		require.ErrorContains(t, err, "unknown event type")
 	}
 	foreign := named("mine")
 	foreign.Projection.Reducers = map[string]projection.Reducer[*graph.FilesUnit]{"com.example.build.finished": func(*graph.FilesUnit, *events.Recorded) error { return nil }}
-	_, err = readmodel.NewSet(files, foreign)
+	err = readmodel.Check(files, foreign)
 	require.NoError(t, err)
 }
 
@@ -106,5 +111,108 @@ func TestACanceledRebuildLeavesTheOldGeneration(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 	_, err = spec.Verify(t.Context(), log, at, readmodel.Options{})
+	require.NoError(t, err)
+}
+
+func TestRunFollowsTheLogWhileAnOldGenerationCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	log, stop, err := openLog(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	spec, at := named("mine"), readmodel.Place{Dir: t.TempDir()}
+	for range 2 {
+		require.NoError(t, spec.Rebuild(t.Context(), log, at, readmodel.Options{}))
+	}
+	old, err := spec.Open(t.Context(), at, 2) // locks it
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- spec.Run(ctx, log, at, readmodel.Options{Keep: 50 * time.Millisecond}) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	publishFile(t, log)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		status, err := spec.Status(t.Context(), log, at)
+		require.NoError(c, err)
+		require.EqualValues(c, 1, status[0].Checkpoint.Applied)
+	}, time.Minute, 20*time.Millisecond)
+	path := sqlitestore.Path(at.Dir, "mine", 2)
+	require.FileExists(t, path)
+	require.NoError(t, old.Close())
+	require.Eventually(t, func() bool { _, err := os.Stat(path); return os.IsNotExist(err) }, time.Minute, 20*time.Millisecond)
+}
+
+func TestRunKeepsASupersededGenerationForItsReaders(t *testing.T) {
+	t.Parallel()
+	log, stop, err := openLog(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	spec, at := named("mine"), readmodel.Place{Dir: t.TempDir()}
+	for range 2 {
+		require.NoError(t, spec.Rebuild(t.Context(), log, at, readmodel.Options{}))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.NoError(t, spec.Run(ctx, log, at, readmodel.Options{}))
+	require.FileExists(t, sqlitestore.Path(at.Dir, "mine", 2))
+}
+
+func TestVerifyStartsOverWhenAnotherGenerationServes(t *testing.T) {
+	t.Parallel()
+	log, stop, err := openLog(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	publishFile(t, log)
+	spec, at := named("mine"), readmodel.Place{Dir: t.TempDir()}
+	var wrong atomic.Bool
+	reducers := map[string]projection.Reducer[*graph.FilesUnit]{}
+	for of, reduce := range spec.Projection.Reducers {
+		reducers[of] = func(u *graph.FilesUnit, e *events.Recorded) error {
+			if wrong.Load() {
+				return nil
+			}
+			return reduce(u, e)
+		}
+	}
+	spec.Projection.Reducers = reducers
+	wrong.Store(true)
+	require.NoError(t, spec.Rebuild(t.Context(), log, at, readmodel.Options{}))
+	wrong.Store(false)
+	v, err := spec.Verify(t.Context(), log, at, readmodel.Options{})
+	require.NoError(t, err)
+	require.False(t, v.Equal())
+
+	var once sync.Once
+	v, err = spec.Verify(t.Context(), log, at, readmodel.Options{Progress: func(uint64, uint64) {
+		once.Do(func() { assert.NoError(t, spec.Rebuild(t.Context(), log, at, readmodel.Options{})) })
+	}})
+	require.NoError(t, err)
+	require.True(t, v.Equal())
+}
+
+func TestCheckRefusesSharedLabels(t *testing.T) {
+	t.Parallel()
+	at := readmodel.Place{Neo4j: &neo4jstore.Config{}}
+	model := func(name, label string) *readmodel.Spec[*graph.FilesUnit] {
+		spec := named(name)
+		spec.Neo4j = &neo4jstore.Codec[*graph.FilesUnit]{Layout: neo4jstore.Layout{Projection: name, Conversation: label + "Conversation", Event: label + "Event"}}
+		return spec
+	}
+	require.NoError(t, readmodel.Check(at, model("mine", "Mine"), model("yours", "Yours")))
+	require.ErrorContains(t, readmodel.Check(at, model("mine", "Mine"), model("yours", "Mine")), "the layouts of mine and yours share the label MineConversation")
+	require.ErrorContains(t, readmodel.Check(at, model("token-costs", "A"), model("token--costs", "B")), "share the label TokenCostsCheckpoint")
+	require.ErrorContains(t, readmodel.Check(at, model("graph-", "A")), "share the engine's labels with mneme's graph")
+	own := model("mine", "Mine")
+	own.Neo4j.Event = "MineSettled"
+	require.ErrorContains(t, readmodel.Check(at, own), "the layout of mine has the label MineSettled, which is the engine's")
+}
+
+func publishFile(t *testing.T, log *eventlog.Log) {
+	t.Helper()
+	e, err := events.New("c", "test", "started", &events.ConversationStarted{})
+	require.NoError(t, err)
+	_, err = log.Publish(t.Context(), "default", e)
 	require.NoError(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"mneme.dev/mneme/events"
@@ -18,6 +19,9 @@ import (
 
 // Options are optional. The zero value logs to slog.Default and reports no progress.
 type Options struct {
+	// Keep is how long Run leaves a superseded generation to its readers before it removes it; 0 means
+	// two minutes.
+	Keep     time.Duration
 	Logger   *slog.Logger
 	Progress func(done, total uint64) // sequences of the log, while a rebuild or a verification runs
 }
@@ -25,6 +29,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Keep == 0 {
+		o.Keep = 2 * time.Minute
 	}
 	if o.Progress == nil {
 		o.Progress = func(uint64, uint64) {}
@@ -39,8 +46,8 @@ const (
 )
 
 // Run drives the read model until ctx ends, and then returns nil. When a rebuild makes another
-// generation serve, it goes on with that one and removes the old one. Only one process may run a read
-// model in a place: in SQLite a second one gets sqlitestore.ErrLocked; in Neo4j the older of two is
+// generation serve, it goes on with that one, and removes the old one after o.Keep. While the store's
+// server does not answer, it retries. Only one process may run a read model in a place: in SQLite a second one gets sqlitestore.ErrLocked; in Neo4j the older of two is
 // halted. An event that can't be applied becomes a failed event; see [projection.Projector] for what
 // halts it.
 func (s *Spec[U]) Run(ctx context.Context, log *eventlog.Log, at Place, o Options) (err error) {
@@ -51,28 +58,63 @@ func (s *Spec[U]) Run(ctx context.Context, log *eventlog.Log, at Place, o Option
 	}
 	defer func() { err = errors.Join(err, generations.Close()) }()
 	for ctx.Err() == nil {
-		builds, err := generations.Builds(ctx, s.Name())
-		if err != nil {
-			return err
-		}
-		for _, n := range builds.Others {
-			if n < builds.Serving {
-				if err := generations.Discard(ctx, s.Name(), n); err != nil {
-					return err
-				}
-			}
-		}
-		if err := s.drive(ctx, log, at, builds.Serving, o, func(*projection.Projector[U]) (bool, error) {
-			now, err := generations.Builds(ctx, s.Name())
-			if err != nil { // the projector retries, and says so
-				return false, nil
-			}
-			return now.Serving != builds.Serving, nil
-		}, lookEvery); err != nil && ctx.Err() == nil {
+		err := s.driveServing(ctx, log, at, generations, o)
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case errors.Is(err, projection.ErrUnavailable):
+			o.Logger.Warn("the read model can't be opened; trying again", "projection", s.Name(), "error", err)
+			wait(ctx, lookEvery)
+		default:
 			return err
 		}
 	}
 	return nil
+}
+
+// driveServing drives the serving generation until another one serves, and removes older ones meanwhile.
+func (s *Spec[U]) driveServing(ctx context.Context, log *eventlog.Log, at Place, generations projection.Generations, o Options) error {
+	builds, err := generations.Builds(ctx, s.Name())
+	if err != nil {
+		return err
+	}
+	removing, stop := context.WithCancel(ctx)
+	var remover sync.WaitGroup
+	remover.Go(func() { s.removeBefore(removing, generations, builds.Serving, o) })
+	defer remover.Wait()
+	defer stop()
+	return s.drive(ctx, log, at, builds.Serving, o, func(*projection.Projector[U]) (bool, error) {
+		now, err := generations.Builds(ctx, s.Name())
+		if err != nil { // the projector retries, and says so
+			return false, nil
+		}
+		return now.Serving != builds.Serving, nil
+	}, lookEvery)
+}
+
+// removeBefore removes the generations older than the serving one, after o.Keep. It tries again what
+// failed, until ctx ends.
+func (s *Spec[U]) removeBefore(ctx context.Context, generations projection.Generations, serving int, o Options) {
+	for wait(ctx, o.Keep) {
+		builds, err := generations.Builds(ctx, s.Name())
+		for _, n := range builds.Others {
+			if n < serving {
+				err = errors.Join(err, generations.Discard(ctx, s.Name(), n))
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			o.Logger.Warn("superseded generations can't be removed; trying again", "projection", s.Name(), "after", o.Keep, "error", err)
+		}
+	}
+}
+
+// wait returns false if ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // drive runs a generation's projector until done says so, or ctx ends.
@@ -93,9 +135,7 @@ func (s *Spec[U]) drive(ctx context.Context, log *eventlog.Log, at Place, genera
 	p.Start()
 	defer p.Stop()
 	for {
-		select {
-		case <-time.After(every):
-		case <-ctx.Done():
+		if !wait(ctx, every) {
 			return ctx.Err()
 		}
 		if end, err := done(p); end || err != nil {
@@ -147,22 +187,37 @@ func (s *Spec[U]) Rebuild(ctx context.Context, log *eventlog.Log, at Place, o Op
 }
 
 // Verify replays the log into a temporary SQLite file, and compares that with the read model. A read
-// model without a codec for SQLite can't be verified.
-func (s *Spec[U]) Verify(ctx context.Context, log *eventlog.Log, at Place, o Options) (v projection.Verification, err error) {
+// model without a codec for SQLite can't be verified. If it fails or finds differences, and another
+// generation serves by then, it starts over with that one.
+func (s *Spec[U]) Verify(ctx context.Context, log *eventlog.Log, at Place, o Options) (projection.Verification, error) {
 	if err := s.Check("sqlite"); err != nil {
-		return v, err
+		return projection.Verification{}, err
 	}
-	store, _, err := s.OpenReader(ctx, at)
+	for {
+		v, generation, err := s.verifyServing(ctx, log, at, o)
+		if err == nil && v.Equal() || ctx.Err() != nil {
+			return v, err
+		}
+		serving, lookErr := s.serving(ctx, at)
+		if lookErr != nil || serving == generation {
+			return v, errors.Join(err, lookErr)
+		}
+	}
+}
+
+func (s *Spec[U]) verifyServing(ctx context.Context, log *eventlog.Log, at Place, o Options) (v projection.Verification, generation int, err error) {
+	store, generation, err := s.OpenReader(ctx, at)
 	if err != nil {
-		return v, err
+		return v, generation, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	dir, err := os.MkdirTemp("", "verify")
 	if err != nil {
-		return v, err
+		return v, generation, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return s.Compare(ctx, log, store, filepath.Join(dir, s.Name()+"-1.db"), o)
+	v, err = s.Compare(ctx, log, store, filepath.Join(dir, s.Name()+"-1.db"), o)
+	return v, generation, err
 }
 
 // Compare is [Spec.Verify] for a store that is open. It makes the SQLite file at path and leaves it

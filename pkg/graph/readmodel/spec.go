@@ -13,7 +13,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-// Errors of a declaration, see [NewSet].
+// Errors of a declaration, see [Check].
 var (
 	// ErrTwice: two read models have the same name, and would share files or labels.
 	ErrTwice = errors.New("the name is taken")
@@ -65,6 +65,8 @@ type Model interface {
 	Status(ctx context.Context, log *eventlog.Log, at Place) ([]projection.Status, error)
 	// Failed lists failed events.
 	Failed(ctx context.Context, at Place, q projection.FailedQuery) ([]projection.Failed, error)
+
+	layout() *neo4jstore.Layout // nil without a codec for Neo4j
 }
 
 // Name is the name of the projection.
@@ -97,22 +99,31 @@ func (s *Spec[U]) Check(backend string) error {
 	return nil
 }
 
-// Set is a list of read models that can be kept in one place.
-type Set []Model
+func (s *Spec[U]) layout() *neo4jstore.Layout {
+	if s.Neo4j == nil {
+		return nil
+	}
+	return &s.Neo4j.Layout
+}
 
-// NewSet checks that read models can be kept in one place. It returns [ErrTwice] if two have one name
-// or one has that of a read model of mneme, [ErrNoCodec], or the mistake in a declaration.
-func NewSet(at Place, models ...Model) (Set, error) {
+// Check returns an error if read models can't be kept in one place: [ErrTwice] if two have the same
+// name or one has that of a read model of mneme, [ErrNoCodec], or the mistake in a declaration. On
+// Neo4j, two read models must not share a label.
+func Check(at Place, models ...Model) error {
+	var layouts []neo4jstore.Layout
 	for i, m := range models {
 		if err := m.Check(at.Backend()); err != nil {
-			return nil, err
+			return err
 		}
 		same := func(other Model) bool { return other.Name() == m.Name() }
 		if slices.ContainsFunc(models[:i], same) || slices.Contains(Names(), m.Name()) {
-			return nil, fmt.Errorf("read model %s: %w; choose another name", m.Name(), ErrTwice)
+			return fmt.Errorf("read model %s: %w; choose another name", m.Name(), ErrTwice)
+		}
+		if at.Neo4j != nil {
+			layouts = append(layouts, *m.layout())
 		}
 	}
-	return models, nil
+	return neo4jstore.CheckLayouts(layouts...)
 }
 
 // Open opens a generation for writing, and creates it if it does not exist. It returns the errors of
@@ -122,32 +133,48 @@ func (s *Spec[U]) Open(ctx context.Context, at Place, generation int) (Store[U],
 		return nil, err
 	}
 	if at.Neo4j != nil {
-		return neo4jstore.Open(ctx, *at.Neo4j, generation, *s.Neo4j)
+		return orNil[U](neo4jstore.Open(ctx, *at.Neo4j, generation, *s.Neo4j))
 	}
-	return sqlitestore.Open(ctx, sqlitestore.Path(at.Dir, s.Name(), generation), *s.SQLite)
+	return orNil[U](sqlitestore.Open(ctx, sqlitestore.Path(at.Dir, s.Name(), generation), *s.SQLite))
+}
+
+// orNil keeps a nil pointer from becoming a Store that is not nil.
+func orNil[U projection.Unit, S Store[U]](store S, err error) (Store[U], error) {
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
 }
 
 // OpenReader opens the serving generation for reading. Until a writer has made it, the error is
 // fs.ErrNotExist or neo4jstore.ErrNotThere.
+//
+// The store stays on its generation. After a rebuild another one serves, and [Spec.Run] removes this
+// one when [Options].Keep is over. A long-lived reader therefore compares generation with Serving of
+// Builds, from [Spec.Generations], more often than that, and opens a new store when they differ.
 func (s *Spec[U]) OpenReader(ctx context.Context, at Place) (store Store[U], generation int, err error) {
+	if generation, err = s.serving(ctx, at); err != nil {
+		return nil, 0, err
+	}
+	store, err = s.openReader(ctx, at, generation)
+	return store, generation, err
+}
+
+// serving returns the generation that serves.
+func (s *Spec[U]) serving(ctx context.Context, at Place) (int, error) {
 	generations, err := s.Generations(ctx, at)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
-	defer func() { err = errors.Join(err, generations.Close()) }()
 	builds, err := generations.Builds(ctx, s.Name())
-	if err != nil {
-		return nil, 0, err
-	}
-	store, err = s.openReader(ctx, at, builds.Serving)
-	return store, builds.Serving, err
+	return builds.Serving, errors.Join(err, generations.Close())
 }
 
 func (s *Spec[U]) openReader(ctx context.Context, at Place, generation int) (Store[U], error) {
 	if at.Neo4j != nil {
-		return neo4jstore.OpenReader(ctx, *at.Neo4j, generation, *s.Neo4j)
+		return orNil[U](neo4jstore.OpenReader(ctx, *at.Neo4j, generation, *s.Neo4j))
 	}
-	return sqlitestore.OpenReader(sqlitestore.Path(at.Dir, s.Name(), generation), *s.SQLite)
+	return orNil[U](sqlitestore.OpenReader(sqlitestore.Path(at.Dir, s.Name(), generation), *s.SQLite))
 }
 
 // Generations returns the builds of the read model. The caller closes them.
