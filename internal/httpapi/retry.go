@@ -151,7 +151,7 @@ func (a *api) retryAll(ctx context.Context, targets []target, out *Retry) error 
 		projection string
 		partition  int
 	}
-	away := map[owner]error{} // a process that did not answer once is not asked again
+	away := map[owner]error{}       // a process that did not answer once is not asked again
 	rebuilding := map[string]bool{} // by projection
 	tried := false
 	var first error

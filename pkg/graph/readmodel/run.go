@@ -47,9 +47,9 @@ const (
 
 // Run drives the read model until ctx ends, and then returns nil. When a rebuild makes another
 // generation serve, it goes on with that one, and removes the old one after o.Keep. While the store's
-// server does not answer, it retries. Only one process may run a read model in a place: in SQLite a second one gets sqlitestore.ErrLocked; in Neo4j the older of two is
-// halted. An event that can't be applied becomes a failed event; see [projection.Projector] for what
-// halts it.
+// server does not answer, it retries. Only one process may run a read model in a place: in SQLite a
+// second one gets sqlitestore.ErrLocked; in Neo4j the older of two is halted. An event that can't be
+// applied becomes a failed event; see [projection.Projector] for what halts it.
 func (s *Spec[U]) Run(ctx context.Context, log *eventlog.Log, at Place, o Options) (err error) {
 	o = o.withDefaults()
 	generations, err := s.Generations(ctx, at)
@@ -160,7 +160,10 @@ func (s *Spec[U]) Rebuild(ctx context.Context, log *eventlog.Log, at Place, o Op
 		return err
 	}
 	for _, n := range builds.Others {
-		if err := generations.Discard(ctx, s.Name(), n); err != nil && n > builds.Serving {
+		if n < builds.Serving { // superseded: Run removes it, once its readers have had time to leave
+			continue
+		}
+		if err := generations.Discard(ctx, s.Name(), n); err != nil {
 			return fmt.Errorf("another rebuild of %s may be running: %w", s.Name(), err)
 		}
 	}

@@ -33,16 +33,6 @@ func OpenEmbeddings(ctx context.Context, path string) (*Embeddings, error) {
 	return &Embeddings{s}, nil
 }
 
-// OpenEmbeddingsReader opens a read model that another process writes. Until that process has made
-// it, the error is fs.ErrNotExist.
-func OpenEmbeddingsReader(path string) (*Embeddings, error) {
-	s, err := OpenReader(path, EmbeddingsCodec)
-	if err != nil {
-		return nil, err
-	}
-	return &Embeddings{s}, nil
-}
-
 type embeddingsTx struct{ *Tx }
 
 const embeddedColumns = "c, tenant, id, last_seq, deleted_seq"
