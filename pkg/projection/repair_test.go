@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
 )
@@ -48,6 +49,9 @@ func (t watchedTx) Load(ctx context.Context, list []*events.Recorded) (*graph.Un
 }
 
 func TestARepairReadsALongConversationInPieces(t *testing.T) {
+	if mnemetest.Race {
+		t.Skip("it measures memory, and takes more than a minute under the race detector")
+	}
 	t.Parallel()
 	b := setup(t, 1)
 	reducer := &switchable{fail: map[string]bool{}}
