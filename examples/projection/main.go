@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -42,7 +43,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	nats := flags.String("nats", "nats://127.0.0.1:4222", "URL of the log's server")
 	dir := flags.String("dir", "costs", "directory of the SQLite files")
 	neo4j := flags.String("neo4j", "", "keep the read model in this Neo4j instead, such as bolt://127.0.0.1:7687")
-	if err := flags.Parse(args); err != nil {
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "Usage: projection [flags] run | report [tenant] | status | failed | verify | rebuild")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	at := readmodel.Place{Dir: *dir}
@@ -55,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	conn, err := eventlog.Connect(*nats, "costs", slog.Default())
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot connect to the log at %s; start mneme up, or name its server with -nats: %w", *nats, err)
 	}
 	defer conn.Close()
 	log, err := eventlog.Open(ctx, conn)
