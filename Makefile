@@ -10,7 +10,11 @@ NEO4J = $(GO) build -o .cache/neo4j-serve ./deploy/neo4j/serve && .cache/neo4j-s
 
 # Without debug information linking takes half the time; lint already runs vet. The program
 # runs go test and lists the slowest tests.
-TEST = $(GO) build -o .cache/slowest ./internal/mnemetest/slowest && .cache/slowest -vet=off -ldflags='-s -w'
+TEST = .cache/slowest -vet=off -ldflags='-s -w'
+
+.PHONY: slowest
+slowest:
+	@$(GO) build -o .cache/slowest ./internal/mnemetest/slowest
 
 # These packages take longest. They come first, because one that starts last runs alone.
 LONG = ./test/faults ./pkg/graph/neo4jstore ./internal/service ./test/neo4j ./test/hostile ./cmd/mneme
@@ -35,13 +39,13 @@ build: ## Build the programs into bin/
 	$(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/... ./examples/scout
 
 .PHONY: quick
-quick: ## Run the tests that need only Go, on smaller inputs: no Neo4j, no language model, nothing is fetched
+quick: slowest ## Run the tests that need only Go, on smaller inputs: no Neo4j, no language model, nothing is fetched
 	@MNEME_TEST_NEO4J= MNEME_TEST_NEO4J_URI= MNEME_TEST_NEO4J_JARS= MNEME_TEST_REQUIRE_LLM= MNEME_TEST_LLM_DIR=none; \
 	export MNEME_TEST_NEO4J MNEME_TEST_NEO4J_URI MNEME_TEST_NEO4J_JARS MNEME_TEST_REQUIRE_LLM MNEME_TEST_LLM_DIR; \
 	$(TEST) -short ./cmd/mneme ./internal/service ./pkg/graph/sqlitestore ./cmd/... ./deploy/... ./events/... ./examples/... ./internal/... ./pkg/...
 
 .PHONY: test
-test: ## Run all tests; with a C compiler, the log and the engine under the race detector too
+test: slowest ## Run all tests; with a C compiler, the log and the engine under the race detector too
 	@if [ -d "$${MNEME_TEST_DATA:-../shared/data}" ]; then echo "recorded sessions: used"; \
 	else echo "recorded sessions: not found, the tests that need them are skipped (MNEME_TEST_DATA names their folder)"; fi
 	@mkdir -p .cache; for language in python javascript; do \
@@ -49,12 +53,7 @@ test: ## Run all tests; with a C compiler, the log and the engine under the race
 	  else echo "$$language client: not tested, its packages could not be installed, .cache/$$language.log says why"; fi; \
 	done
 	@if why=$$(deploy/llm/llm.sh fetch 2>&1); then echo "language model: tested"; else echo "$${why%%:*}: not tested,$${why#*:}"; fi
-	@$(NEO4J) -tests $(MAKE) --no-print-directory go-test
-
-# The part of test that runs with one Neo4j for all packages.
-.PHONY: go-test
-go-test: test-projection
-	@$(TEST) -timeout 20m $(LONG) ./...
+	@$(NEO4J) -tests $(MAKE) --no-print-directory -j2 test-module test-others
 ifeq ($(RACE),yes)
 	@echo; echo "With the race detector:"
 	@export CGO_ENABLED=1; $(TEST) -race -short ./pkg/projection/... ./pkg/eventlog/...
@@ -62,12 +61,18 @@ else
 	@echo "no C compiler: the race detector did not run"
 endif
 
+# The parts of test, with one Neo4j for all packages. The others are small, so they run beside the module.
+.PHONY: test-module test-others
+test-module:
+	@$(TEST) -timeout 25m $(LONG) ./...
+test-others: test-projection test-compose-file test-k8s
+
 .PHONY: test-all
-test-all: test .cache/schemathesis/installed ## Also run tests that take minutes: the API against its own description, a cluster, Neo4j's current line, more under the race detector
+test-all: test test-prometheus .cache/schemathesis/installed .cache/conformance/installed ## Also run tests that take minutes: the API against its own description, a cluster, Neo4j's current line, more under the race detector
 ifeq ($(RACE),yes)
 	@$(NEO4J) -tests env CGO_ENABLED=1 $(GO) test -count=1 -timeout 20m -race -short ./pkg/graph/... ./internal/httpapi/... ./internal/view/... ./internal/importer/... ./internal/service/...
 endif
-	@$(NEO4J) -tests env MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 40m -v ./test/... ./pkg/graph/... ./pkg/window/... ./internal/service/... ./internal/httpapi/... ./cmd/mneme/...
+	@$(NEO4J) -tests env MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 40m -v ./test/... ./pkg/graph/... ./internal/erasure/... ./pkg/window/... ./internal/service/... ./internal/httpapi/... ./internal/intake/... ./cmd/mneme/...
 	@$(NEO4J) -tests -line current $(GO) test -count=1 ./deploy/neo4j/... ./pkg/graph/neo4jstore/...
 
 .PHONY: neo4j neo4j-current
@@ -88,18 +93,21 @@ embeddings: ## Remake the table of the built-in embeddings: needs Python 3.11 or
 verify-embeddings: ## Compare the committed table with a fresh one
 	deploy/embeddings/embeddings.sh verify
 
-# The tests of docker-compose.yml and of deploy/k8s are separate modules, because their
+# The tests of docker-compose.yml, of deploy/k8s and of what monitors mneme are separate modules, because their
 # dependencies are large.
-.PHONY: test-compose-file test-k8s lint-compose lint-k8s
-test: test-compose-file test-k8s
+.PHONY: test-compose-file test-k8s test-prometheus lint-compose lint-k8s lint-prometheus
 test-compose-file: # not from Go's test cache, because it reads files outside the module
 	cd test/compose && $(GO) test -count=1 ./...
 test-k8s: ## Render deploy/k8s and compare it with the programs
 	cd test/k8s && $(GO) test -count=1 ./...
 
+# Prometheus's engine takes minutes to compile, so this is part of test-all.
+test-prometheus: lint-prometheus ## Run the alerts of deploy/prometheus over sample series, and check the dashboard's metrics
+	cd test/prometheus && $(GO) test -count=1 ./...
+
 .PHONY: test-projection
 test-projection: ## Build and test examples/projection, a read model in a module of its own
-	cd examples/projection && $(GO) build ./... && $(GO) test . && $(GO) test ./costs -rapid.checks=5
+	cd examples/projection && $(GO) build ./... && $(GO) test . && $(GO) test ./costs -rapid.checks=2
 
 test-all: test-compose
 .PHONY: test-compose
@@ -108,7 +116,7 @@ test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify
 	cd test/compose && MNEME_TEST_ALL=1 $(GO) test -count=1 -timeout 30m -v -run TestTheComposeFileRuns
 
 lint: lint-compose lint-k8s lint-projection
-lint-compose lint-k8s: lint-%:
+lint-compose lint-k8s lint-prometheus: lint-%:
 	cd test/$* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) mod tidy -diff
 
 .PHONY: lint-projection
@@ -130,6 +138,13 @@ lint-projection:
 	cd $(@D) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
 	touch $@
 
+.cache/conformance/installed: test/mcp/requirements.txt test/mcp/package.json
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --timeout 15 --retries 2 -r $<
+	cp test/mcp/package.json $(@D)
+	cd $(@D) && npm install --loglevel=error --no-audit --no-fund --ignore-scripts --no-save --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
+	touch $@
+
 # The full campaign writes docs/faults.md.
 SEED ?= 1
 .PHONY: faults
@@ -147,7 +162,7 @@ lint: ## Check format, vet, staticcheck, go.mod and generated files
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
-	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas docs
+	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas docs deploy/nats
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses, FUZZTIME (30s) each

@@ -31,6 +31,8 @@ type ConversationStarted struct {
 	Model   string   `json:"model,omitempty"`
 	Cwd     string   `json:"cwd,omitempty"` // The directory that relative paths of tool calls start from.
 	Project string   `json:"project,omitempty"`
+	// The repository that the conversation works in, its root folder or its remote.
+	Repository string `json:"repository,omitempty"`
 	// The size of the agent's context in characters; the thresholds of summaries are shares of it.
 	MaxContextChars int         `json:"max_context_chars,omitempty" jsonschema:"minimum=0"`
 	Profile         string      `json:"profile,omitempty"` // The name of the settings that this conversation uses.
@@ -68,6 +70,9 @@ type MessageCreated struct {
 	References []Reference     `json:"references,omitempty"`
 	Origin     string          `json:"origin,omitempty"` // The origin of a message that no user or model wrote, such as compaction.
 }
+
+// OriginNote is the origin of a message that an agent was asked to remember: nobody said it in a conversation.
+const OriginNote = "note"
 
 // Reference is a piece of code that a message refers to. Lines count from 1; 0 means unknown.
 type Reference struct {
@@ -140,6 +145,17 @@ type ToolCondensed struct {
 	CharsOut   int    `json:"chars_out" jsonschema:"minimum=0"`
 }
 
+// ProjectsConversation is the conversation that holds a tenant's [ProjectAliased] events, so that
+// they are in order. It has no messages, and no list of conversations shows it.
+const ProjectsConversation = "mneme:projects"
+
+// ProjectAliased says that two names mean the same project, or takes that back. It belongs to the
+// conversation mneme:projects.
+type ProjectAliased struct {
+	Project string `json:"project" jsonschema:"required,minLength=1"` // The name to give up.
+	Into    string `json:"into,omitempty"`                            // The project that it is from now on; without it, project is a project of its own again.
+}
+
 func (*ConversationStarted) EventType() string { return TypeConversationStarted }
 func (*ConversationUpdated) EventType() string { return TypeConversationUpdated }
 func (*ConversationDeleted) EventType() string { return TypeConversationDeleted }
@@ -148,6 +164,7 @@ func (*ToolCalled) EventType() string          { return TypeToolCalled }
 func (*ToolReturned) EventType() string        { return TypeToolReturned }
 func (*SummaryWritten) EventType() string      { return TypeSummaryWritten }
 func (*ToolCondensed) EventType() string       { return TypeToolCondensed }
+func (*ProjectAliased) EventType() string      { return TypeProjectAliased }
 
 func (*ConversationStarted) Key() string { return "" }
 func (*ConversationUpdated) Key() string { return "" }
@@ -157,6 +174,7 @@ func (p *ToolCalled) Key() string        { return ToolCallKey(p.ToolCallID) }
 func (p *ToolReturned) Key() string      { return ToolResultKey(p.ToolCallID) }
 func (p *SummaryWritten) Key() string    { return SummaryKey(p.SummaryID) }
 func (*ToolCondensed) Key() string       { return "" }
+func (*ProjectAliased) Key() string      { return "" }
 
 // MessageKey, ToolCallKey, ToolResultKey and SummaryKey return the payload keys for looking up a
 // message, a call, the result of a call and a summary in their conversation.

@@ -41,6 +41,9 @@ func JSONResult(raw []byte) Result {
 // without its white space and escaped letters. It costs nothing.
 func (r Result) Text() string { return r.text }
 
+// IsText reports whether the result is a text, not other JSON.
+func (r Result) IsText() bool { return r.form == textResult }
+
 // IsZero reports whether there is no result. An empty text is a result.
 func (r Result) IsZero() bool { return r.form == noResult }
 

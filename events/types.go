@@ -16,6 +16,7 @@ const (
 	TypeToolReturned        = "dev.mneme.tool.returned.v1"
 	TypeSummaryWritten      = "dev.mneme.summary.written.v1"
 	TypeToolCondensed       = "dev.mneme.tool.condensed.v1"
+	TypeProjectAliased      = "dev.mneme.project.aliased.v1"
 )
 
 // Limits of one event. Anything over a limit is refused, and the reason names the limit.
@@ -38,6 +39,7 @@ var prototypes = map[string]func() Payload{
 	TypeToolReturned:        func() Payload { return new(ToolReturned) },
 	TypeSummaryWritten:      func() Payload { return &SummaryWritten{Conversation: absent} },
 	TypeToolCondensed:       func() Payload { return &ToolCondensed{Content: absent} },
+	TypeProjectAliased:      func() Payload { return new(ProjectAliased) },
 }
 
 // Types lists the vocabulary's event types, sorted.

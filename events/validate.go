@@ -105,6 +105,8 @@ func (p *ToolCondensed) Validate() error {
 		notNegative("data.chars_out", p.CharsOut))
 }
 
+func (p *ProjectAliased) Validate() error { return nonEmpty("data.project", p.Project) }
+
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

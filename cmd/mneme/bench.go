@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"mneme.dev/mneme/internal/bench"
@@ -21,6 +23,8 @@ type BenchCmd struct {
 	Replay    BenchReplayCmd    `cmd:"" help:"How fast the read models are rebuilt."`
 	Context   BenchContextCmd   `cmd:"" help:"How long a context takes, and how much memory a server needs."`
 	Recall    BenchRecallCmd    `cmd:"" help:"How much of the evidence for questions searches and contexts find."`
+	Start     BenchStartCmd     `cmd:"" help:"How much of what a new session needs the context of its project names."`
+	Hook      BenchHookCmd      `cmd:"" help:"How often the hook of a coding agent speaks at a prompt, and how often what it shows is touched."`
 	Need      BenchNeedCmd      `cmd:"" help:"How much of what a coding agent needs next contexts contain."`
 	Summarize BenchSummarizeCmd `cmd:"" help:"What it costs to decide what to summarize."`
 	Rebuild   BenchRebuildCmd   `cmd:"" help:"How fast a rebuild is, and what it does to live events."`
@@ -51,6 +55,8 @@ func (b *benchStore) program(g *Globals) (p bench.Program, err error) {
 type BenchIngestCmd struct {
 	Paths  []string `arg:"" name:"path" complete:"file" help:"Transcripts to measure with, as import takes them, for example ~/.claude/projects."`
 	Rounds int      `help:"Rounds of each, alternating; at least one." default:"5"`
+
+	Statements bool `help:"Also print what each kind of SQL statement costs, for every projection. SQLite only."`
 	benchStore
 }
 
@@ -60,9 +66,12 @@ func (*BenchIngestCmd) Help() string {
 
 The store is a new SQLite file, unless --store or MNEME_STORE says neo4j. Then both write to the server at --neo4j-uri, after an uncounted warm-up round, and the command removes what they wrote. A mneme that uses the same server only gets slower meanwhile.
 
+With --statements the log is then applied once more by each projection, and a table says how many statements of each kind ran, how many rows they wrote, and how long they took; for a query, until its first row.
+
 Examples:
 
     mneme bench ingest ~/.claude/projects --rounds 9
+    mneme bench ingest ~/.claude/projects --statements
     mneme bench ingest ~/.claude/projects --store neo4j --neo4j-uri bolt://127.0.0.1:7687`
 }
 
@@ -75,11 +84,14 @@ func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	if err != nil {
 		return err
 	}
-	r, err := bench.RunIngest(ctx, c.Paths, c.Rounds, on, t.status)
+	if on != nil && c.Statements {
+		return &program.UsageError{Err: errors.New("--statements times the statements of SQLite; leave it out with --store neo4j")}
+	}
+	r, err := bench.RunIngest(ctx, c.Paths, c.Rounds, c.Statements, on, t.status)
 	if err := t.measured(ctx, err); err != nil {
 		return err
 	}
-	return t.report(g, r, []figure{
+	return t.report(g, r, append([]figure{
 		{"machine", machine(r.Machine)},
 		{"store", r.Store.String()},
 		{"events", fmt.Sprintf("%s (%.0f MB)", number(r.Events), r.MB)},
@@ -87,7 +99,30 @@ func (c *BenchIngestCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 		{"ingest", fmt.Sprintf("%s (median), %s transactions", perSecond(r.IngestPS), number(r.Batches))},
 		{"bare loader", perSecond(r.LoaderPS) + " (median): " + r.ComparedTo},
 		{"ratio", ratios(r.Ratio, r.Ratios)},
-	})
+	}, statements(r)...))
+}
+
+// statements returns the table of what statements cost: a line for each kind that took a hundredth of
+// its projection's statements.
+func statements(r bench.Ingest) (list []figure) {
+	for _, name := range slices.Sorted(maps.Keys(r.Statements)) {
+		s := r.Statements[name]
+		var total time.Duration
+		for _, kind := range s.Kinds {
+			total += kind.Took
+		}
+		each := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 / float64(r.Events) }
+		list = append(list, figure{name, fmt.Sprintf("%.1f µs an event, %.1f of them in statements", each(s.Took), each(total))})
+		list = append(list, figure{"", fmt.Sprintf("%-22s %9s %9s %13s %12s", "statement", "count", "rows", "µs/statement", "µs an event")})
+		for _, kind := range s.Kinds {
+			if kind.Took < total/100 {
+				break
+			}
+			list = append(list, figure{"", fmt.Sprintf("%-22s %9s %9s %13.1f %12.2f", kind.Kind, number(kind.Count), number(kind.Rows),
+				float64(kind.Took.Nanoseconds())/1e3/float64(kind.Count), each(kind.Took))})
+		}
+	}
+	return list
 }
 
 // BenchReplayCmd measures rebuilds.

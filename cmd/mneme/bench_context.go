@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		return err
 	}
 	o := bench.ContextOptions{
-		Program: program, Paths: c.Paths, URL: g.URL, Tenant: g.Tenant, MaxChars: c.MaxChars, Most: c.Conversations, WarmUp: c.WarmUp, Rounds: c.Rounds, ShortTurns: c.Short,
+		Program: program, Paths: c.Paths, URL: g.URL, Tenant: cmp.Or(g.Tenant, defaultTenant), MaxChars: c.MaxChars, Most: c.Conversations, WarmUp: c.WarmUp, Rounds: c.Rounds, ShortTurns: c.Short,
 	}
 	if isTerminal(t.err) {
 		o.Progress = t.err
@@ -64,7 +65,7 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 	}
 	if p := r.Program; p != nil {
 		list = append(list, []figure{
-			{"import", fmt.Sprintf("%s events, %.2f GB of log, %s until all were applied", number(p.Events), p.LogGB, perSecond(p.ImportPS))},
+			{"import", fmt.Sprintf("%s events, %.2f GB of log, %s until all were applied", number(p.Events), p.LogGB, perSecond(p.ImportPS)) + importCPU(p.ImportCPU)},
 			{"resident", fmt.Sprintf("%s on an empty directory, %s after the import (at most %s), %s after all reads of a new process", mb(p.IdleMB), mb(p.ImportedMB), mb(p.PeakMB), mb(p.ReadMB))},
 			{"ready", fmt.Sprintf("%.2f s on an empty directory, %.2f s after an interrupt, %.2f s after a kill (%.2f s/GB)", p.ReadyEmptyMS/1e3, p.ReadyMS/1e3, p.ReadyKilledMS/1e3, p.KilledSPerGB)},
 		}...)
@@ -82,4 +83,12 @@ func (c *BenchContextCmd) Run(ctx context.Context, g *Globals, t *terminal) erro
 		}...)
 	}
 	return t.report(g, r, list)
+}
+
+// importCPU describes the processor time of an import, if the system reports it.
+func importCPU(us *float64) string {
+	if us == nil {
+		return ""
+	}
+	return fmt.Sprintf("; the program used %.0f µs of processor time per event", *us)
 }

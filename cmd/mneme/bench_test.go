@@ -162,7 +162,7 @@ func TestBenchContextMeasuresTheProgramAndALongConversation(t *testing.T) {
 		require.Positive(t, figure)
 	}
 	if _, err := os.Stat("/proc/self/status"); err == nil {
-		for _, figure := range []*float64{r.Program.IdleMB, r.Program.ImportedMB, r.Program.PeakMB, r.Program.ReadMB} {
+		for _, figure := range []*float64{r.Program.ImportCPU, r.Program.IdleMB, r.Program.ImportedMB, r.Program.PeakMB, r.Program.ReadMB} {
 			require.Positive(t, *figure)
 		}
 	}

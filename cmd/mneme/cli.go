@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"mneme.dev/mneme/internal/connect"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/transcript"
@@ -33,6 +34,9 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a check found a difference or
 var variables = kong.Vars{
 	"formats": strings.Join(append([]string{transcript.Auto}, transcript.Formats()...), ", "),
 	"kinds":   strings.Join(tailKinds(), ", "),
+
+	"mcp_clients": mcpClientNames(),
+	"agents":      strings.Join(connect.Names(), ","),
 
 	"projections":       strings.Join(readmodel.Names(), ","),
 	"named_projections": strings.Join(readmodel.Names(), ", "),
@@ -60,14 +64,23 @@ type Globals struct {
 type CLI struct {
 	Globals
 
-	Up         UpCmd         `cmd:"" group:"start" help:"Run everything in one process."`
-	Doctor     DoctorCmd     `cmd:"" group:"start" help:"Check what mneme needs, and say how to fix problems."`
+	Up     UpCmd     `cmd:"" group:"start" help:"Run everything in one process."`
+	Doctor DoctorCmd `cmd:"" group:"start" help:"Check what mneme needs, and say how to fix problems."`
+	MCP    MCPCmd    `cmd:"" name:"mcp" group:"start" help:"Serve memory to an agent as MCP tools on stdin and stdout, or print how to set one up."`
+	Hook   HookCmd   `cmd:"" group:"start" help:"Tell the server of an event of a coding agent, and print what the agent should see."`
+
+	Connect    ConnectCmd    `cmd:"" group:"start" help:"Have a coding agent use mneme, by its own settings."`
+	Disconnect DisconnectCmd `cmd:"" group:"start" help:"Take mneme out of a coding agent's settings."`
+	Connected  ConnectedCmd  `cmd:"" group:"start" help:"Show which coding agents use mneme, and what is missing."`
+
 	Completion CompletionCmd `cmd:"" group:"start" help:"Print the completion script of a shell."`
 	Version    VersionCmd    `cmd:"" group:"start" help:"Show the version of this program and of the server."`
 
 	Conversations ConversationsCmd `cmd:"" help:"List, show, create, change, branch and export conversations."`
 
-	Context   ContextCmd   `cmd:"" group:"read" help:"Print what an agent should see of a conversation now."`
+	Projects ProjectsCmd `cmd:"" help:"List and show projects; say that two are one."`
+
+	Context   ContextCmd   `cmd:"" group:"read" help:"Print what an agent should see of a conversation, or of a project, now."`
 	Messages  MessagesCmd  `cmd:"" group:"read" help:"Read a transcript, or one message in full."`
 	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and everything up to the next."`
 	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`
@@ -89,8 +102,15 @@ type CLI struct {
 	Verify  VerifyCmd  `cmd:"" group:"operate" help:"Replay the log and compare the read models with it."`
 	Rebuild RebuildCmd `cmd:"" group:"operate" help:"Rebuild a read model while the old one serves."`
 	Repair  RepairCmd  `cmd:"" group:"operate" help:"Write lost events back to the log."`
+	Backup  BackupCmd  `cmd:"" group:"operate" help:"Back up the log, or verify a backup."`
+	Restore RestoreCmd `cmd:"" group:"operate" help:"Restore the log from a backup."`
+	Erase   EraseCmd   `cmd:"" group:"operate" help:"Erase conversations for good, or prove that nothing of them is left."`
+	Redact  RedactCmd  `cmd:"" group:"operate" help:"Find secrets in what is stored."`
 	Failed  FailedCmd  `cmd:"" group:"operate" help:"List, show and retry events that a projection skipped."`
+	Tokens  TokensCmd  `cmd:"" group:"operate" help:"Make, list and revoke access tokens."`
 	Config  ConfigCmd  `cmd:"" group:"operate" help:"Show the settings in effect, and the source of each."`
+
+	NATSConfig NATSConfigCmd `cmd:"" name:"nats-config" group:"operate" help:"Print the configuration of a NATS server that knows the roles."`
 
 	Bench BenchCmd `cmd:"" group:"measure" help:"Measure on this machine."`
 
@@ -126,7 +146,7 @@ func describe(flag *kong.Flag) {
 	flag.Help = sentence(flag.Tag.Get("desc"))
 	flag.Enum, flag.Tag.Enum = flag.Tag.Get("oneof"), flag.Tag.Get("oneof")
 	switch flag.Name {
-	case "url", "nats-url", "tenant", "color":
+	case "url", "nats-url", "tenant", "color", "token", "token-file", "ca-file", "nats-ca-file", "nats-cert-file", "nats-key-file", "nats-creds-file":
 		flag.Group = &groups[len(groups)-1]
 	}
 }
@@ -177,6 +197,14 @@ type ConversationsCmd struct {
 	Unarchive ConversationsUnarchiveCmd `cmd:"" group:"write" help:"Make an archived conversation active again."`
 	Branch    ConversationsBranchCmd    `cmd:"" group:"write" help:"Begin a conversation that shares the past of another."`
 	Delete    ConversationsDeleteCmd    `cmd:"" group:"write" help:"Delete a conversation; the log keeps its events."`
+}
+
+// ProjectsCmd holds the commands about projects.
+type ProjectsCmd struct {
+	List    ProjectsListCmd    `cmd:"" group:"read" help:"List projects, sorted by name."`
+	Show    ProjectsShowCmd    `cmd:"" group:"read" help:"Show a project and its newest conversations."`
+	Alias   ProjectsAliasCmd   `cmd:"" group:"write" help:"Say that a project is another one."`
+	Unalias ProjectsUnaliasCmd `cmd:"" group:"write" help:"Make a project one of its own again."`
 }
 
 // exitCode prints an error, unless it was already reported, and returns its exit code.

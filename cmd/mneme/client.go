@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,19 +23,52 @@ import (
 
 // client is a client of the HTTP API.
 type client struct {
-	base, tenant string
+	base, tenant string // an empty tenant leaves it to the server
+	token        string
+	http         *http.Client
 	patience     patience
 }
 
 func newClient(url, tenant string) *client {
-	return &client{strings.TrimRight(url, "/"), tenant, usualPatience}
+	return &client{base: strings.TrimRight(url, "/"), tenant: tenant, http: http.DefaultClient, patience: usualPatience}
+}
+
+// defaultTenant is the tenant of a command that goes to NATS, or to a server that demands no token.
+const defaultTenant = "default"
+
+// publishingTenant returns the tenant for a command that goes to NATS, which does not know tokens.
+func (g *Globals) publishingTenant() (string, error) {
+	if g.Tenant == "" && (g.Token.Token != "" || g.TokenFile != "") {
+		return "", usageError("name the tenant with --tenant: this command goes to NATS, which can't tell it from the token")
+	}
+	return cmp.Or(g.Tenant, defaultTenant), nil
+}
+
+// ownTenant returns the tenant for a request that is about all tenants if it names none: with a
+// token, the token's.
+func (g *Globals) ownTenant() string {
+	if g.Token.Token != "" || g.TokenFile != "" {
+		return g.Tenant
+	}
+	return cmp.Or(g.Tenant, defaultTenant)
 }
 
 func (g *Globals) client() (*client, error) {
 	if err := g.given.check(&g.Client); err != nil {
 		return nil, err
 	}
-	return newClient(g.URL, g.Tenant), nil
+	token, err := g.Token.Read()
+	if err != nil {
+		return nil, &program.UsageError{Err: err}
+	}
+	c := newClient(g.URL, g.Tenant)
+	c.token = token
+	if g.CAFile != "" {
+		if c.http, err = program.HTTPClient(g.CAFile); err != nil {
+			return nil, &program.UsageError{Err: err}
+		}
+	}
+	return c, nil
 }
 
 // conversation returns the path of a conversation, or of something below it.
@@ -156,7 +190,7 @@ func (c *client) raw(ctx context.Context, method, path string, query parameters,
 // server does not answer, or stops while the answer is read, the error is an [*awayError].
 func (c *client) open(ctx context.Context, method, path string, query parameters, contentType string, body io.Reader) (response *http.Response, err error) {
 	values := query.values()
-	if slices.ContainsFunc([]string{"/v1/conversations", "/v1/events", "/v1/search", "/v1/code/"}, func(of string) bool { return strings.HasPrefix(path, of) }) {
+	if c.tenant != "" && slices.ContainsFunc([]string{"/v1/conversations", "/v1/events", "/v1/search", "/v1/code/"}, func(of string) bool { return strings.HasPrefix(path, of) }) {
 		values.Set("tenant", c.tenant)
 	}
 	attention := c.attend(ctx)
@@ -172,8 +206,11 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	telemetry.Inject(ctx, request.Header)
-	response, err = http.DefaultClient.Do(request)
+	response, err = c.http.Do(request)
 	attention.hear()
 	if mute := attention.cause(err); mute != err {
 		return nil, mute

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/writefile"
 )
 
 // ConversationsListCmd lists conversations.
@@ -18,7 +19,7 @@ type ConversationsListCmd struct {
 	Status        string   `help:"Only conversations with this status: active or archived." enum:",active,archived" default:"" placeholder:"STATUS"`
 	Tag           []string `help:"Only conversations with this tag; if given more than once, with all of them." placeholder:"TAG" sep:"none"`
 	Agent         string   `help:"Only conversations of this agent."`
-	Project       string   `help:"Only conversations of this project."`
+	Project       string   `help:"Only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
 	BranchOf      string   `help:"Only branches of this conversation." placeholder:"ID" complete:"conversation"`
 	CreatedAfter  instant  `help:"Only conversations that began at this time or later: RFC 3339, or a date, which means its local midnight." placeholder:"TIME"`
 	CreatedBefore instant  `help:"Only conversations that began before this time." placeholder:"TIME"`
@@ -32,21 +33,23 @@ func (*ConversationsListCmd) Help() string {
 	return `Examples:
 
     mneme conversations list --limit 20
+    mneme conversations list --project .
     mneme conversations list --tag bug --agent claude-code --updated-after 2026-01-31
     mneme conversations list --json | jq -r '.[].id'`
 }
 
 // filters returns the filters in use. It leaves out the rest, including the default order,
 // so that older servers can answer too.
-func (c *ConversationsListCmd) filters() parameters {
+func (c *ConversationsListCmd) filters() (parameters, error) {
+	project, err := projectNamed(c.Project)
 	order := c.Order
 	if order == "activity" { // the server's default
 		order = ""
 	}
 	return parameters{
-		"order": order, "status": c.Status, "tag": c.Tag, "agent": c.Agent, "project": c.Project, "branch_of": c.BranchOf,
+		"order": order, "status": c.Status, "tag": c.Tag, "agent": c.Agent, "project": project, "branch_of": c.BranchOf,
 		"created_after": c.CreatedAfter.query, "created_before": c.CreatedBefore.query, "updated_after": c.UpdatedAfter.query, "updated_before": c.UpdatedBefore.query,
-	}
+	}, err
 }
 
 // Run prints the list.
@@ -55,7 +58,11 @@ func (c *ConversationsListCmd) Run(ctx context.Context, g *Globals, t *terminal)
 	if err != nil {
 		return err
 	}
-	page, err := api.pages(ctx, "/v1/conversations", "conversations", c.Limit, c.filters().with(c.waitFlags.query()))
+	filters, err := c.filters()
+	if err != nil {
+		return err
+	}
+	page, err := api.pages(ctx, "/v1/conversations", "conversations", c.Limit, filters.with(c.waitFlags.query()))
 	if err != nil {
 		return err
 	}
@@ -173,7 +180,7 @@ func (c *ConversationsExportCmd) Run(ctx context.Context, g *Globals, t *termina
 	if c.Output == "-" || c.Output == "/dev/stdout" {
 		return copyLines(escapeControls{t.out, t.isPerson()}, response.Body)
 	}
-	return writeFile(c.Output, response.Body)
+	return writefile.Write(c.Output, response.Body)
 }
 
 // copyLines copies line by line, so that no character is split.

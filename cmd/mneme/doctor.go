@@ -19,7 +19,7 @@ type DoctorCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*DoctorCmd) Help() string {
-	return `Checks settings, limits, NATS, the log, the HTTP API, clocks, projections, disk and read models (with --store neo4j those in Neo4j). It changes nothing, and continues if a server is down. To find damage it reads each SQLite file completely, for up to 10 s.
+	return `Checks settings, limits, NATS, the log, the HTTP API, clocks, projections, the tools for agents, the agents that are connected on this machine, disk and read models (with --store neo4j those in Neo4j). It changes nothing, and continues if a server is down. To find damage it reads each SQLite file completely, for up to 10 s.
 
 The exit code is 3 if a check failed; warnings do not count.
 
@@ -48,7 +48,7 @@ func (c *DoctorCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if _, err := os.Stat(".mneme"); data == "" && err == nil {
 		data = ".mneme"
 	}
-	d := diagnosis{OK: true, Checks: doctor.Run(ctx, doctor.Options{Client: g.Client, Data: data, Models: c.Models, Mine: version.Get()})}
+	d := diagnosis{OK: true, Checks: doctor.Run(ctx, doctor.Options{Client: g.Client, Data: data, Models: c.Models, Project: ".", Mine: version.Get()})}
 	for _, f := range d.Checks {
 		d.OK = d.OK && f.Level != doctor.Failed
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,14 +18,6 @@ type FailedCmd struct {
 	List  FailedListCmd  `cmd:"" help:"List skipped events with the reasons."`
 	Show  FailedShowCmd  `cmd:"" help:"Show a skipped event as the log holds it."`
 	Retry FailedRetryCmd `cmd:"" help:"Retry skipped events."`
-}
-
-// allTenants returns the tenant if one was named, otherwise "", which means all.
-func allTenants(g *Globals) string {
-	if _, set := os.LookupEnv("MNEME_TENANT"); set || g.given["MNEME_TENANT"] {
-		return g.Tenant
-	}
-	return ""
 }
 
 // projections returns the projection that a flag names, or all.
@@ -63,9 +54,9 @@ func (c *FailedListCmd) Run(ctx context.Context, g *Globals, t *terminal) error 
 	if err != nil {
 		return err
 	}
-	tenant := allTenants(g)
+	tenant := g.Tenant // none means all
 	if c.Conversation != "" {
-		tenant = g.Tenant
+		tenant = g.ownTenant()
 	}
 	list := []httpapi.FailedEvent{}
 	for _, projection := range projections(c.Projection) {
@@ -211,9 +202,9 @@ func (c *FailedRetryCmd) Run(ctx context.Context, g *Globals, t *terminal) error
 	request := httpapi.RetryRequest{Seq: c.Seq, Conversation: c.Conversation, All: c.All, Class: c.Class, Projection: httpapi.ProjectionName(c.Projection)}
 	switch {
 	case c.Conversation != "":
-		request.Tenant = g.Tenant
+		request.Tenant = g.ownTenant()
 	case c.All:
-		request.Tenant = allTenants(g)
+		request.Tenant = g.Tenant
 	}
 	total, err := retryFailed(ctx, api, request)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestEveryCommandsExampleParses(t *testing.T) {
 			if !strings.HasPrefix(line, "    ") || !found {
 				continue
 			}
-			for _, end := range []string{"   ", " |", " >", " ||", "'", ")"} {
+			for _, end := range []string{"   ", " |", " <", " >", " ||", "'", ")"} {
 				command, _, _ = strings.Cut(command, end)
 			}
 			var scratch CLI
@@ -92,9 +92,10 @@ func TestTheReferencePagesAreCurrent(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "examples"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, recordedScout), recording, 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "../deploy/nats"), 0o700)) // where the permissions of NATS go
 	_, stderr, code := mneme(t, "reference", dir)
 	require.Zero(t, code, stderr)
-	for _, name := range []string{"commands.md", "settings.md", "graph.md", "examples/next.md", "examples/asked.md"} {
+	for _, name := range []string{"commands.md", "settings.md", "graph.md", "access.md", "examples/next.md", "examples/asked.md"} {
 		want, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		got, err := os.ReadFile(filepath.Join("../../docs", name))

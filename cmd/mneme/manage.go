@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -172,6 +173,27 @@ func (c *ConversationsBranchCmd) Run(ctx context.Context, g *Globals, t *termina
 	return g.change(ctx, t, http.MethodPost, conversation(c.ParentID, "/branches"), "created branch", nil, body)
 }
 
+// confirm asks a question on the terminal. It returns an error unless the answer is yes.
+func confirm(ctx context.Context, t *terminal, question, what, nothing string) error {
+	if !isTerminal(os.Stdin) || !isTerminal(t.err) {
+		return usageError("%s: there is no terminal to ask for confirmation; confirm with --yes", what)
+	}
+	t.say("%s [y/N]", question)
+	answered := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		answered <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case answer := <-answered:
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+	case <-ctx.Done():
+	}
+	return errors.New(nothing)
+}
+
 // ConversationsDeleteCmd deletes a conversation.
 type ConversationsDeleteCmd struct {
 	conversationArg
@@ -181,7 +203,7 @@ type ConversationsDeleteCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*ConversationsDeleteCmd) Help() string {
-	return `Removes the conversation from every list and context. Its branches, and their branches, lose everything that they inherited through it: its own messages, and those that it inherited from conversations that still exist. Later events of it are skipped. The log keeps its events.
+	return `Removes the conversation from every list and context. Its branches, and their branches, lose everything that they inherited through it: its own messages, and those that it inherited from conversations that still exist. Later events of it are skipped. The log keeps its events; mneme erase removes those too.
 
 Examples:
 
@@ -192,22 +214,13 @@ Examples:
 // Run deletes it after confirmation.
 func (c *ConversationsDeleteCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if !c.Yes {
-		if !isTerminal(os.Stdin) || !isTerminal(t.err) {
-			return usageError("delete %s: there is no terminal to ask for confirmation; confirm with --yes", c.ID)
+		of := ""
+		if g.Tenant != "" {
+			of = " of tenant " + g.Tenant
 		}
-		t.say("Delete conversation %s of tenant %s? This cannot be undone. [y/N]", c.ID, g.Tenant)
-		answered := make(chan string, 1)
-		go func() {
-			line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-			answered <- strings.ToLower(strings.TrimSpace(line))
-		}()
-		select {
-		case answer := <-answered:
-			if answer != "y" && answer != "yes" {
-				return fmt.Errorf("nothing was deleted")
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("nothing was deleted")
+		question := fmt.Sprintf("Delete conversation %s%s? This cannot be undone.", c.ID, of)
+		if err := confirm(ctx, t, question, "delete "+c.ID, "nothing was deleted"); err != nil {
+			return err
 		}
 	}
 	return g.change(ctx, t, http.MethodDelete, conversation(c.ID), "deleted", parameters{"reason": c.Reason}, nil)

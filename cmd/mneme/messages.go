@@ -19,6 +19,7 @@ type MessagesCmd struct {
 	ToolCalls bool   `help:"Include the tool calls of each assistant message." default:"true" negatable:""`
 	Reasoning bool   `help:"Include the reasoning of the assistant."`
 	Whole     bool   `help:"Show tool results in full, not only their first lines."`
+	Seen      bool   `help:"Instead of messages, list the contexts that mneme had shown to the agent, and where: in the whole conversation, or in the turn of MESSAGE up to it."`
 	listFlags
 	pastFlags
 	waitFlags
@@ -33,7 +34,8 @@ Examples:
     mneme messages ID                              the last 50 messages
     mneme messages ID --order oldest --limit 10    how it began
     mneme messages ID --role user --limit 0        all that the user said
-    mneme messages ID MESSAGE                      one of them, whole`
+    mneme messages ID MESSAGE                      one of them, whole
+    mneme messages ID MESSAGE --seen               what the agent had seen of mneme when it said this`
 }
 
 // Run prints them.
@@ -41,6 +43,9 @@ func (c *MessagesCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	api, err := g.client()
 	if err != nil {
 		return err
+	}
+	if c.Seen {
+		return c.seen(ctx, g, t, api)
 	}
 	reads := c.pastFlags.query().with(c.waitFlags.query())
 	if c.Message != "" {

@@ -85,7 +85,7 @@ func (c *client) isAlive(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return false
 	}

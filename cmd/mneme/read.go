@@ -3,23 +3,28 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"path"
 	"strconv"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/program"
 )
 
-// ContextCmd prints the context of a conversation.
+// ContextCmd prints the context of a conversation, or of a project.
 type ContextCmd struct {
-	conversationArg
-	Query    string `help:"What to search the past for; defaults to what the user said last." placeholder:"TEXT"`
-	MaxChars int    `help:"Budget in Unicode code points, headings and marks included; at least 500." default:"100000"`
-	Strategy string `help:"How to choose what to show: hybrid, relevant, levels, recent or pruned." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
-	Condense string `help:"How to shorten large tool results that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
-	Format   string `help:"markdown, json, or messages for a model's API: openai or anthropic." enum:"markdown,json,openai,anthropic" default:"markdown"`
-	Memory   string `help:"With openai or anthropic, where to put everything except the recent turns: inline in the first message, or separate for you to place." enum:"inline,separate" default:"inline"`
-	Explain  bool   `help:"With a format other than markdown: explain why each part is included."`
+	ID            string `arg:"" optional:"" help:"The conversation." complete:"conversation"`
+	Project       string `help:"Instead of a conversation, what an agent should see that begins to work in this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
+	Query         string `help:"What to search the past for; defaults to what the user said last. With --project, what the agent is about to do." placeholder:"TEXT"`
+	MaxChars      *int   `help:"Budget in Unicode code points, headings and marks included; at least 500. Defaults to 100000, or to 8000 with --project." placeholder:"N"`
+	Strategy      string `help:"How to choose what to show: hybrid, relevant, levels, recent or pruned." enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid"`
+	Condense      string `help:"How to shorten large tool results that are not among the newest: off, clear, extractive or llm." enum:",off,clear,extractive,llm" default:"" placeholder:"MODE"`
+	Format        string `help:"markdown, json, or messages for a model's API: openai or anthropic." enum:"markdown,json,openai,anthropic" default:"markdown"`
+	Memory        string `help:"With openai or anthropic, where to put everything except the recent turns: inline in the first message, or separate for you to place." enum:"inline,separate" default:"inline"`
+	ProjectMemory string `help:"on or off: whether a young conversation also sees what earlier sessions of its project left. Defaults to the server's setting." enum:",on,off" default:"" placeholder:"MODE"`
+	Frame         bool   `help:"With markdown: put the text into <mneme-context>, which says that it is reference data, not instructions. mneme removes such frames from what agents record."`
+	Explain       bool   `help:"With a format other than markdown: explain why each part is included."`
 	searchFlags
 	waitFlags
 }
@@ -29,6 +34,7 @@ func (*ContextCmd) Help() string {
 	return `Examples:
 
     mneme context ID --max-chars 20000
+    mneme context --project . --query "fix the flaky upload test"
     mneme context ID --query "why did we change the parser?"
     mneme context ID --strategy levels             summaries first, then the newest turns
     mneme context ID --as-of 1200                  as it was then
@@ -44,12 +50,17 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	format := c.Format
+	if c.Frame && (g.JSON || format != "markdown") {
+		return &program.UsageError{Err: errors.New("--frame needs the format markdown")}
+	}
 	if g.JSON && format == "markdown" {
 		format = "json"
 	}
-	body, err := api.raw(ctx, http.MethodGet, conversation(c.ID, "/context"), parameters{
-		"query": c.Query, "max_chars": c.MaxChars, "strategy": c.Strategy, "condense": c.Condense, "format": format, "memory": c.Memory, "explain": c.Explain,
-	}.with(c.searchFlags.query(), c.waitFlags.query()), "", nil)
+	path, query, err := c.request(format)
+	if err != nil {
+		return err
+	}
+	body, err := api.raw(ctx, http.MethodGet, path, query, "", nil)
 	if err != nil {
 		return err
 	}
@@ -57,6 +68,25 @@ func (c *ContextCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return t.text(string(body))
 	}
 	return t.rawJSON(body, false)
+}
+
+// request returns what to ask the server for.
+func (c *ContextCmd) request(format string) (path string, query parameters, err error) {
+	query = parameters{"query": c.Query, "format": format, "memory": c.Memory, "explain": c.Explain, "frame": c.Frame}.with(c.pastFlags.query(), c.waitFlags.query())
+	if c.MaxChars != nil {
+		query["max_chars"] = *c.MaxChars
+	}
+	switch {
+	case c.ID != "" && c.Project != "":
+		return "", nil, &program.UsageError{Err: errors.New("name a conversation or a project, not both")}
+	case c.Project != "":
+		name, err := projectNamed(c.Project)
+		return "/v1/projects/" + segment(name) + "/context", query, err
+	case c.ID == "":
+		return "", nil, &program.UsageError{Err: errors.New("name a conversation, or a project with --project")}
+	}
+	query["strategy"], query["condense"], query["project_memory"] = c.Strategy, c.Condense, c.ProjectMemory
+	return conversation(c.ID, "/context"), query.with(c.searchFlags.query()), nil
 }
 
 // FilesCmd lists the files of a conversation.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -25,10 +26,17 @@ func (c *ReferenceCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for name, page := range map[string]string{"commands.md": commandsPage(parser.Model), "settings.md": settingsPage(), "graph.md": graphPage()} {
+	for name, page := range map[string]string{"commands.md": commandsPage(parser.Model), "settings.md": settingsPage(), "graph.md": graphPage(), "access.md": accessPage(), "nats-roles.md": natsRolesPage()} {
 		if err := os.WriteFile(filepath.Join(c.Dir, name), []byte(page), 0o644); err != nil {
 			return err
 		}
+	}
+	permissions, err := natsdeploy.RenderPermissions("default")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "../deploy/nats/permissions.conf"), []byte(permissions), 0o644); err != nil {
+		return err
 	}
 	return writeContexts(ctx, c.Dir)
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
+	"mneme.dev/mneme/internal/hook/ring"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/telemetry"
 )
@@ -38,6 +41,10 @@ func mistaken(err error) string {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == completeCommand {
 		complete(ctx, args[1:], stdout)
+		return exitDone
+	}
+	if len(args) > 0 && args[0] == "hook" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
+		ring.Main(args[1:], os.Stdin, stdout) // whatever is wrong, an agent never hears of it
 		return exitDone
 	}
 	var commands CLI

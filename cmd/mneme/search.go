@@ -17,6 +17,7 @@ import (
 type SearchCmd struct {
 	Query        string `arg:"" help:"What to search for, in words."`
 	Conversation string `help:"Search the messages of this conversation; without it, search all conversations." placeholder:"ID" complete:"conversation"`
+	Project      string `help:"Search only conversations of this project; . is that of this folder." placeholder:"NAME" complete:"directory"`
 	Limit        int    `help:"Maximum number of conversations, or of messages with --conversation." default:"10"`
 	MaxChars     int    `help:"Maximum number of characters of each message." default:"400"`
 	searchFlags
@@ -41,6 +42,8 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	switch {
 	case strings.TrimSpace(c.Query) == "":
 		return &program.UsageError{Err: errors.New("nothing to search for: the query has no words")}
+	case c.Conversation != "" && c.Project != "":
+		return &program.UsageError{Err: errors.New("--project is for a search over conversations: leave out --conversation")}
 	case c.Conversation == "" && (c.AsOf != 0 || c.EmbeddedUpTo != 0):
 		return &program.UsageError{Err: errors.New("--as-of and --embedded-up-to are for the messages of one conversation: name it with --conversation")}
 	}
@@ -49,6 +52,11 @@ func (c *SearchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return err
 	}
 	query := parameters{"query": c.Query, "limit": c.Limit, "max_chars": c.MaxChars}.with(c.waitFlags.query())
+	if c.Project != "" {
+		if query["project"], err = projectNamed(c.Project); err != nil {
+			return err
+		}
+	}
 	if c.Conversation == "" {
 		return foundConversations(ctx, g, t, api, "/v1/search", query)
 	}

@@ -64,6 +64,9 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	if err := c.rebuilds(t, s.Rebuilds); err != nil {
 		return err
 	}
+	if err := c.erasing(t, &s); err != nil {
+		return err
+	}
 	if err := c.processes(t, s.Processes); err != nil {
 		return err
 	}
@@ -102,6 +105,29 @@ func (c *StatusCmd) rebuilds(t *terminal, list []httpapi.Rebuild) error {
 		{Name: "REBUILD"}, {Name: "GENERATION", Right: true}, {Name: "STATE"}, {Name: "APPLIED", Right: true}, {Name: "OF", Right: true},
 		{Name: "RATE", Right: true, Drop: 2}, {Name: "LEFT", Drop: 1}, {Name: "ERROR", Min: 12, Drop: 3},
 	}, rows, styles)
+}
+
+// erasing prints the running erasure and the retentions, if there are any.
+func (c *StatusCmd) erasing(t *terminal, s *httpapi.Status) error {
+	if e := s.Erasure; e != nil {
+		if err := t.text("\n"); err != nil {
+			return err
+		}
+		if err := t.card("erasure", e.State, "erased", e.Erased, "of", e.Todo, "doing", e.Doing); err != nil {
+			return err
+		}
+	}
+	if len(s.Retention) == 0 {
+		return nil
+	}
+	rows := [][]any{}
+	for _, r := range s.Retention {
+		rows = append(rows, []any{r.Tenant, r.Days})
+	}
+	if err := t.text("\n"); err != nil {
+		return err
+	}
+	return t.table([]column{{Name: "TENANT"}, {Name: "ERASED AFTER DAYS", Right: true}}, rows)
 }
 
 func (c *StatusCmd) processes(t *terminal, list []httpapi.ProcessStatus) error {
@@ -191,6 +217,9 @@ func (c *StatusCmd) remedies(t *terminal, s *httpapi.Status) {
 	}
 	if s.Stream.Error != "" {
 		t.remark(red, "failed  the log takes no writes: "+console.OneLine(s.Stream.Error), doctor.LogRemedy)
+	}
+	if what, remedy := doctor.JudgeTranscripts(s.Capture, time.Now()); what != "" {
+		t.remark(yellow, "warning  "+console.OneLine(what), remedy)
 	}
 	if s.ProcessesError != "" {
 		t.remark(yellow, "warning  other processes are unknown: "+console.OneLine(s.ProcessesError), "")

@@ -61,10 +61,13 @@ func (c *TailCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	defer cancel()
 	go whenNobodyReads(ctx, t.out, cancel)
 
-	filter := eventlog.Filter{Tenant: g.Tenant, Conversation: c.Conversation, Kinds: c.Kind}
-	if c.AllTenants {
-		filter.Tenant = ""
+	tenant := ""
+	if !c.AllTenants {
+		if tenant, err = g.publishingTenant(); err != nil {
+			return err
+		}
 	}
+	filter := eventlog.Filter{Tenant: tenant, Conversation: c.Conversation, Kinds: c.Kind}
 	options := eventlog.TailOptions{From: c.From, Last: 10, ToEnd: c.UntilEnd, Trouble: func(err error) { t.say("waiting for the log: %v", err) }}
 	if c.Last != nil {
 		options.Last = *c.Last

@@ -225,7 +225,7 @@ func TestDeleteNeedsConfirmation(t *testing.T) {
 	for _, no := range []string{"n\n", "\n", "\x03"} {
 		said, code := ask(no)
 		require.Equal(t, exitFailed, code, said)
-		require.Contains(t, said, "Delete conversation c of tenant default?")
+		require.Contains(t, said, "Delete conversation c? This cannot be undone.")
 		require.Contains(t, said, "nothing was deleted")
 	}
 	said, code := ask("y\n")

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"mneme.dev/mneme/internal/instance"
-	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -17,7 +17,7 @@ type UpCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*UpCmd) Help() string {
-	return `Creates what is missing and serves until Ctrl-C. Everything is in the data directory, which only one mneme can use at a time. mneme config up shows the settings it would use. The Go heap is kept near 400 MiB and the process below 600 MB; GOMEMLIMIT sets another limit for the heap, and GOMEMLIMIT=off removes it.
+	return `Creates what is missing and serves until Ctrl-C. Everything is in the data directory, which only one mneme can use at a time. mneme config up shows the settings it would use. The process takes about MNEME_MEMORY (640 MiB, or less in a small container), of which the Go heap is kept near five eighths; GOMEMLIMIT sets another limit for the heap, and GOMEMLIMIT=off removes it.
 
 Examples:
 
@@ -36,12 +36,16 @@ type ready struct {
 
 // Run serves until it is interrupted.
 func (c *UpCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
-	program.LimitMemory()
 	if err := g.given.check(&c.Up); err != nil {
 		return err
 	}
+	rules, err := redactRules(c.Redacting)
+	if err != nil {
+		return err
+	}
+	service.LimitMemory(c.Memory)
 	instance, err := instance.Start(ctx, instance.Config{
-		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Listen: c.Listen, Hosts: c.Hosts, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
+		Data: c.Data, Models: c.Models, Summaries: c.Summaries, Searching: c.Searching, Erasing: c.Erasing, Capture: c.Agents(), Redact: rules, Listen: c.Listen, Hosts: c.Hosts, Access: c.Access, NATSListen: c.NATSListen, MaxBytes: c.LogSize,
 		Logger: settings.Logger(t.err, c.LogLevel, c.LogFormat),
 	})
 	if err != nil {

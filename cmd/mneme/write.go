@@ -8,8 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"mneme.dev/mneme/events"
@@ -22,31 +23,45 @@ import (
 
 // ImportCmd imports transcripts.
 type ImportCmd struct {
-	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: JSON lines, plain or gzip. In a folder, the last message of a recording that changed in the last two minutes is left for the next import, because its agent may still be writing it."`
+	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: JSON lines, plain, gzip or Zstandard. In a folder, the last message of a recording that changed in the last two minutes is left for the next import, because its agent may still be writing it."`
 	Format string   `help:"Format of the files: ${enum}." enum:"${formats}" default:"auto"`
-	Wait   bool     `help:"Return when the projections have applied everything."`
+	settings.Redacting
+	Wait bool `help:"Return when the projections have applied everything."`
 }
 
 // Help implements kong.HelpProvider.
 func (*ImportCmd) Help() string {
 	return `Importing again changes nothing, because known events are recognized.
 
+What mneme itself has shown to the agent is removed: see "mneme messages --seen". Secrets in transcripts that an agent wrote itself are replaced by [redacted:KIND] before they are published; the neutral form and CloudEvents are taken as they are, unless --redact=on. What is in the log already stays as it is: look with "mneme redact scan".
+
 The exit code is 0 only if everything is now in the log or was left for the next import. It is 1 if a line was rejected or a file could not be read completely; each is named, and the rest is imported. So you can safely delete a recording after exit code 0 if nothing was held back.
+
+Lines of a type that this version does not know are left out and counted: agents add types with every release, and most are not part of the conversation.
 
 Examples:
 
     mneme import ~/.claude/projects --wait
+    mneme import ~/.codex/sessions --format codex
     mneme import session.ndjson --tenant team-a`
 }
 
 // Run imports and prints the counts.
 func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	tenant, err := g.publishingTenant()
+	if err != nil {
+		return err
+	}
+	rules, err := redactRules(c.Redacting)
+	if err != nil {
+		return err
+	}
 	files, unfound := transcript.Find(c.Paths)
 	if len(files) == 0 && unfound != nil {
 		return &program.UsageError{Err: unfound}
 	}
 	if len(files) == 0 {
-		return &program.UsageError{Err: errors.New("no transcripts found there: *.jsonl, *.ndjson, plain or .gz")}
+		return &program.UsageError{Err: errors.New("no transcripts found there: *.jsonl, *.ndjson, plain or .gz, and *.jsonl.zst")}
 	}
 	api, err := g.client()
 	if err != nil {
@@ -64,7 +79,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	bar, began := t.progress(total, "importing"), time.Now()
 	report, err := importer.Import(ctx, log, files, importer.Options{
-		Tenant: g.Tenant, Format: c.Format,
+		Tenant: tenant, Format: c.Format, Redact: rules, RedactAll: c.Redact == "on",
 		Lookup: api.lookup,
 		Rejected: func(file string, err *transcript.LineError) {
 			_ = bar.Clear()
@@ -111,15 +126,21 @@ func (c *ImportCmd) print(g *Globals, t *terminal, r importer.Report) error {
 	if r.HeldBack > 0 {
 		t.say("held back: %s of messages that may be unfinished; import again later", counted(r.HeldBack, "event"))
 	}
+	if r.Redacted > 0 {
+		t.say("redacted: secrets in %s", counted(r.Redacted, "event"))
+	}
+	for _, what := range slices.Sorted(maps.Keys(r.Skipped)) {
+		t.say("left out: %s of a type that this version does not know, %s", counted(r.Skipped[what], "line"), what)
+	}
 	_, err := fmt.Fprintf(t.out, "read %s: published %s, known already %s, rejected %s; %s\n",
 		number(r.Read), number(r.Published), number(r.Duplicate), number(r.Rejected), counted(r.Conversations, "conversation"))
 	return err
 }
 
 func (g *Globals) openLog(ctx context.Context) (*eventlog.Log, error) {
-	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler))
+	conn, err := g.connect()
 	if err != nil {
-		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", settings.Redacted(g.NATSURL), err)
+		return nil, err
 	}
 	log, err := eventlog.Open(ctx, conn)
 	if err != nil {

@@ -29,6 +29,9 @@ var ungoverned = map[string]bool{
 // compare returns nil if an existing stream has these settings, else an
 // *IncompatibleError for the most serious difference.
 func compare(have jetstream.StreamConfig, s Settings) error {
+	if IsRestoring(have) {
+		return ErrRestoring
+	}
 	if v := have.Metadata[schemaKey]; v != schemaVersion {
 		return &IncompatibleError{Field: fieldSchema, Have: strconv.Quote(v), Want: strconv.Quote(schemaVersion)}
 	}

@@ -33,19 +33,24 @@ func ControlConfig(replicas int) jetstream.KeyValueConfig {
 //
 // It returns [ErrNoStream].
 func ApplyControl(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
-	bucket, err := js.KeyValue(ctx, ControlBucket)
+	return applyBucket(ctx, js, ControlBucket, ControlConfig)
+}
+
+// applyBucket makes sure that a bucket exists, with as many replicas as the stream.
+func applyBucket(ctx context.Context, js jetstream.JetStream, name string, config func(replicas int) jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	bucket, err := js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		var info Info
 		if info, err = Inspect(ctx, js); err != nil {
 			return nil, err
 		}
-		bucket, err = js.CreateKeyValue(ctx, ControlConfig(info.Replicas))
+		bucket, err = js.CreateKeyValue(ctx, config(info.Replicas))
 		if errors.Is(err, jetstream.ErrBucketExists) { // another program has just made it
-			bucket, err = js.KeyValue(ctx, ControlBucket)
+			bucket, err = js.KeyValue(ctx, name)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bucket %s: %w", ControlBucket, err)
+		return nil, fmt.Errorf("bucket %s: %w", name, err)
 	}
 	return bucket, nil
 }

@@ -14,6 +14,7 @@ import (
 const (
 	removedKey = "mneme.removed" // messages whose removal was recorded
 	damagedKey = "mneme.damaged" // unreadable messages that an operator gave up
+	erasedKey  = "mneme.erased"  // number of the last batch of erased messages that was counted
 )
 
 // Removed returns how many messages are recorded as removed: erased on purpose, or
@@ -22,6 +23,9 @@ func Removed(config jetstream.StreamConfig) uint64 { return counted(config, remo
 
 // Damaged returns how many messages are recorded as unreadable.
 func Damaged(config jetstream.StreamConfig) uint64 { return counted(config, damagedKey) }
+
+// ErasedBatch returns the number of the last batch that [RecordErased] counted, 0 for none.
+func ErasedBatch(config jetstream.StreamConfig) uint64 { return counted(config, erasedKey) }
 
 func counted(config jetstream.StreamConfig, key string) uint64 {
 	n, err := strconv.ParseUint(config.Metadata[key], 10, 64)
@@ -59,6 +63,24 @@ func RecordRemoved(ctx context.Context, js jetstream.JetStream, messages uint64)
 		return missing, err
 	}
 	return missing - messages, nil
+}
+
+// RecordErased counts messages that are about to be erased as removed, so that nobody takes
+// them for lost, not even for a moment. A batch with a number that is not above [ErasedBatch]
+// was counted before, and nothing changes: count and number are stored in one update, so an
+// erasure that died can count its last batch again.
+func RecordErased(ctx context.Context, js jetstream.JetStream, batch, messages uint64) error {
+	stream, err := js.Stream(ctx, Stream)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", Stream, err)
+	}
+	config := stream.CachedInfo().Config
+	if batch <= ErasedBatch(config) {
+		return nil
+	}
+	config.Metadata = maps.Clone(config.Metadata)
+	config.Metadata[erasedKey] = strconv.FormatUint(batch, 10)
+	return record(ctx, js, config, removedKey, Removed(config)+messages)
 }
 
 // RecordDamaged adds to the number of unreadable messages.

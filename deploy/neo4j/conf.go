@@ -34,6 +34,8 @@ func (c Config) conf(version, address string) string {
 	if c.small() {
 		// An empty store grows so fast that each plan would be replaced every 10 s.
 		set("dbms.cypher.min_replan_interval", "1h")
+		// One plan of a statement, not one for each order of magnitude of its parameters.
+		set("internal.cypher.use_parameter_size", false)
 	}
 
 	// The quiet time between closing the port and the end of the process: 10 s.

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 // Store describes where the read models of a measurement were.
@@ -69,8 +72,7 @@ func (b *sqliteBackend) graph(ctx context.Context, log *eventlog.Log, head uint6
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = store.Close() }()
-	return apply(ctx, log, graph.Projection(), store, head)
+	return applyAndClose(ctx, log, graph.Projection(), store.Store, head, nil)
 }
 
 func (b *sqliteBackend) files(ctx context.Context, log *eventlog.Log, head uint64) (time.Duration, error) {
@@ -78,9 +80,43 @@ func (b *sqliteBackend) files(ctx context.Context, log *eventlog.Log, head uint6
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = store.Close() }()
-	took, _, err := apply(ctx, log, graph.FilesProjection(files.DefaultTable()), store, head)
+	took, _, err := applyAndClose(ctx, log, graph.FilesProjection(files.DefaultTable()), store.Store, head, nil)
 	return took, err
+}
+
+// statements applies the whole log with each projection and times its statements.
+func (b *sqliteBackend) statements(ctx context.Context, log *eventlog.Log, head uint64) (map[string]Statements, error) {
+	g, err := sqlitestore.OpenGraph(ctx, b.path("graph-timed"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := sqlitestore.OpenFiles(ctx, b.path("files-timed"))
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	s, err := sqlitestore.OpenSummaries(ctx, b.path("summaries-timed"))
+	if err != nil {
+		return nil, errors.Join(err, g.Close(), f.Close())
+	}
+	out := map[string]Statements{}
+	return out, errors.Join(
+		timed(ctx, log, graph.Projection(), g.Store, head, out),
+		timed(ctx, log, graph.FilesProjection(files.DefaultTable()), f.Store, head, out),
+		timed(ctx, log, summary.Projection(), s.Store, head, out))
+}
+
+func timed[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store *sqlitestore.Store[U], head uint64, out map[string]Statements) error {
+	var m sqlitestore.Meter
+	took, _, err := applyAndClose(ctx, log, p, store, head, &m)
+	out[p.Name] = Statements{took, m.Statements()}
+	return err
+}
+
+// applyAndClose applies the whole log to an empty store and closes it. The meter may be nil.
+func applyAndClose[U projection.Unit](ctx context.Context, log *eventlog.Log, p projection.Projection[U], store *sqlitestore.Store[U], head uint64, m *sqlitestore.Meter) (took time.Duration, ends []uint64, err error) {
+	defer func() { err = errors.Join(err, store.Close()) }()
+	store.Measure(m)
+	return apply(ctx, log, p, store, head)
 }
 
 func (b *sqliteBackend) load(ctx context.Context, ends []uint64) (time.Duration, error) {

@@ -64,6 +64,7 @@ type ProgramFigures struct {
 	Events        int      `json:"events"`
 	LogGB         float64  `json:"log_gb"`
 	ImportPS      float64  `json:"import_events_per_s"` // until everything was applied
+	ImportCPU     *float64 `json:"import_cpu_us"`       // processor time per event of the program, log and all projections; without the importing command
 	ReadyEmptyMS  float64  `json:"ready_empty_ms"`
 	ReadyMS       float64  `json:"ready_after_stop_ms"`
 	ReadyKilledMS float64  `json:"ready_after_kill_ms"`
@@ -130,11 +131,15 @@ func (out *Context) life(ctx context.Context, o ContextOptions, dir string, say 
 	}
 	p := &ProgramFigures{ReadyEmptyMS: milliseconds(server.ready), IdleMB: memory(server.cmd.Process.Pid, "VmRSS")}
 	out.Program = p
-	began := time.Now()
+	began, worked := time.Now(), processorTime(server.cmd.Process.Pid)
 	if p.Events, err = importInto(ctx, server, o); err != nil {
 		return server, err
 	}
 	p.ImportPS = float64(p.Events) / time.Since(began).Seconds()
+	if now := processorTime(server.cmd.Process.Pid); worked != nil && now != nil {
+		us := float64((*now - *worked).Microseconds()) / float64(p.Events)
+		p.ImportCPU = &us
+	}
 	p.ImportedMB, p.PeakMB = memory(server.cmd.Process.Pid, "VmRSS"), memory(server.cmd.Process.Pid, "VmHWM")
 	if p.LogGB, err = logGB(ctx, newAPI(server.http, tenant, 1)); err != nil {
 		return server, err

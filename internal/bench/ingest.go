@@ -10,6 +10,7 @@ import (
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 // Ingest is the result of [RunIngest].
@@ -25,6 +26,15 @@ type Ingest struct {
 	Ratios     []float64 `json:"ratios"`
 	Batches    int       `json:"batches"` // transactions of the last round
 	ComparedTo string    `json:"compared_to"`
+	// Statements are what SQLite executed in one more round of each projection, by projection, if that
+	// was asked for.
+	Statements map[string]Statements `json:"statements,omitempty"`
+}
+
+// Statements are the costs of a projection's statements.
+type Statements struct {
+	Took  time.Duration            `json:"took_ns"`
+	Kinds []sqlitestore.Statements `json:"kinds"` // the costliest first
 }
 
 // RunIngest publishes transcripts to a separate log and measures how fast the projection "graph"
@@ -34,8 +44,9 @@ type Ingest struct {
 // Without events it returns [ErrNoEvents].
 //
 // The store is SQLite in a temporary directory, or a Neo4j server. In Neo4j, RunIngest writes into
-// a separate generation, which it removes, and runs once to warm up.
-func RunIngest(ctx context.Context, paths []string, rounds int, on *neo4jstore.Config, say Say) (out Ingest, err error) {
+// a separate generation, which it removes, and runs once to warm up. With statements, which needs
+// SQLite, it then applies the log once more with each projection, and times their statements.
+func RunIngest(ctx context.Context, paths []string, rounds int, statements bool, on *neo4jstore.Config, say Say) (out Ingest, err error) {
 	out.Machine = ThisMachine()
 	s, publish, state, err := newFilled(ctx, natsdeploy.Settings{}, paths, say)
 	if err != nil {
@@ -65,7 +76,11 @@ func RunIngest(ctx context.Context, paths []string, rounds int, on *neo4jstore.C
 		out.Ratios = append(out.Ratios, loaded.Seconds()/took.Seconds())
 	}
 	out.IngestPS, out.LoaderPS, out.Ratio = median(ingest), median(loader), median(out.Ratios)
-	return out, nil
+	if files, ok := b.(*sqliteBackend); ok && statements {
+		say("timing statements")
+		out.Statements, err = files.statements(ctx, s.log, state.Head)
+	}
+	return out, err
 }
 
 // warmUps is how many rounds do not count, because Neo4j compiles its code while it runs.

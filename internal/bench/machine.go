@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Machine describes where a figure was measured.
@@ -55,4 +58,28 @@ func memory(pid int, field string) *float64 {
 	}
 	mb := kb * 1024 / 1e6
 	return &mb
+}
+
+// processorTime returns the user and system time that a process has used; nil if the system does not
+// report it.
+func processorTime(pid int) *time.Duration {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:])) // the name before may hold spaces
+	const user, system, perSecond = 11, 12, 100
+	if len(fields) <= system {
+		return nil
+	}
+	var ticks time.Duration
+	for _, field := range fields[user : system+1] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return nil
+		}
+		ticks += time.Duration(n)
+	}
+	total := ticks * time.Second / perSecond
+	return &total
 }

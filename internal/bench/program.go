@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,7 +68,15 @@ func (what Program) up(ctx context.Context, data string, flags ...string) (*prog
 // imported imports transcripts into the program in an empty directory and runs do on it, with the
 // program's settings for embeddings and summaries. It then removes the directory and the read
 // models.
-func (what Program) imported(ctx context.Context, paths []string, embeddings Embeddings, summaries string, progress io.Writer, do func(*program) error) (store Store, err error) {
+func (what Program) imported(ctx context.Context, paths []string, embeddings Embeddings, summaries string, progress io.Writer, do func(*program) error) (Store, error) {
+	return what.loaded(ctx, embeddings, summaries, func(server *program) error {
+		_, err := importInto(ctx, server, ContextOptions{Program: what, Paths: paths, Progress: progress})
+		return err
+	}, do)
+}
+
+// loaded is [Program.imported] with events that load publishes.
+func (what Program) loaded(ctx context.Context, embeddings Embeddings, summaries string, load, do func(*program) error) (store Store, err error) {
 	if store, err = what.take(ctx); err != nil {
 		return store, err
 	}
@@ -82,7 +91,7 @@ func (what Program) imported(ctx context.Context, paths []string, embeddings Emb
 		return store, err
 	}
 	defer server.stop()
-	if _, err := importInto(ctx, server, ContextOptions{Program: what, Paths: paths, Progress: progress}); err != nil {
+	if err := load(server); err != nil {
 		return store, err
 	}
 	if embeddings.Kind == "openai" {
@@ -199,6 +208,37 @@ type listed struct {
 	ID        string `json:"id"`
 	Title     string `json:"title"`
 	TurnCount int    `json:"turn_count"`
+	FirstSeq  uint64 `json:"first_seq"`
+}
+
+// put sends a small body.
+func (a *api) put(ctx context.Context, path string, body any) error {
+	_, err := a.send(ctx, http.MethodPut, path, url.Values{}, body)
+	return err
+}
+
+// send sends a small body and returns the answer.
+func (a *api) send(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	query.Set("tenant", a.tenant)
+	request, err := http.NewRequestWithContext(ctx, method, a.base+path+"?"+query.Encode(), bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := a.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
+	}
+	return answer, err
 }
 
 // conversations lists all conversations of the tenant.

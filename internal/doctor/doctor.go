@@ -31,10 +31,11 @@ type Finding struct {
 
 // Options say what to check.
 type Options struct {
-	Client settings.Client
-	Data   string // a data directory on this machine, "" for none
-	Models settings.Models
-	Mine   version.Info
+	Client  settings.Client
+	Data    string // a data directory on this machine, "" for none
+	Models  settings.Models
+	Project string // a folder in which an agent may have settings of its own, "" for none
+	Mine    version.Info
 }
 
 // patience is how long a server may take to answer one question.
@@ -45,8 +46,10 @@ func Run(ctx context.Context, o Options) []Finding {
 	e := &examination{Options: o, now: time.Now}
 	e.settings()
 	e.openFiles()
+	e.trust()
 	e.nats(ctx)
 	e.http(ctx)
+	e.agents(ctx)
 	if o.Data != "" {
 		e.data(ctx)
 	}
@@ -61,6 +64,7 @@ type examination struct {
 	Options
 	now      func() time.Time
 	findings []Finding
+	answers  bool  // the HTTP API does
 	room     int64 // bytes that the log may still take, 0 if unknown
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mcp"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/worker"
@@ -26,15 +29,25 @@ func (e *examination) http(ctx context.Context) {
 		return
 	}
 	asked := e.now()
-	response, err := http.DefaultClient.Do(request)
+	client, header, err := e.client()
+	if err != nil {
+		e.add("http", Failed, err.Error(), "correct MNEME_TOKEN_FILE or MNEME_CA_FILE")
+		return
+	}
+	request.Header = header
+	response, err := client.Do(request)
 	if err != nil {
 		e.add("http", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.URL), err), "start mneme with mneme up, or name the server with --url")
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
 	e.clock(response, asked)
+	e.served(response.TLS)
 	var status httpapi.Status
 	switch err := json.NewDecoder(response.Body).Decode(&status); {
+	case response.StatusCode == http.StatusUnauthorized:
+		e.add("http", Failed, settings.Redacted(e.Client.URL)+" asks for a token, and has none that is valid", "set MNEME_TOKEN or MNEME_TOKEN_FILE; mneme tokens create makes a token")
+		return
 	case response.StatusCode != http.StatusOK:
 		e.add("http", Failed, fmt.Sprintf("%s answers %s", settings.Redacted(e.Client.URL), response.Status), "check the server's log; at startup it waits for NATS and for the read models")
 		return
@@ -42,6 +55,7 @@ func (e *examination) http(ctx context.Context) {
 		e.add("http", Failed, fmt.Sprintf("the server at %s is not mneme: %v", settings.Redacted(e.Client.URL), err), "name the server with --url")
 		return
 	}
+	e.answers = true
 	if theirs := status.Version; theirs.Version != e.Mine.Version || theirs.Commit != e.Mine.Commit {
 		e.add("http", Warning, fmt.Sprintf("%s is of another version: %s; this program is %s", settings.Redacted(e.Client.URL), theirs, e.Mine), "run the same version on both sides")
 	} else {
@@ -53,11 +67,63 @@ func (e *examination) http(ctx context.Context) {
 	for _, p := range status.Projections {
 		e.projection(p)
 	}
+	if what, remedy := JudgeTranscripts(status.Capture, e.now()); what != "" {
+		e.add("transcripts", Warning, what, remedy)
+	} else if status.Capture != nil {
+		e.add("transcripts", OK, fmt.Sprintf("events that were read of transcripts since the server started: %d", status.Capture.Published), "")
+	}
+	e.mcp(ctx)
 	for _, r := range status.Rebuilds {
 		if r.State == string(rebuild.Unreadable) {
 			e.add("rebuild "+r.Projection, Warning, r.Error, "run mneme rebuild "+r.Projection+", and find out who else writes to this NATS server")
 		}
 	}
+}
+
+// mcp checks that the server shows agents the tools.
+func (e *examination) mcp(ctx context.Context) {
+	client, header, err := e.client()
+	if err != nil {
+		e.add("mcp", Failed, err.Error(), "correct MNEME_TOKEN_FILE or MNEME_CA_FILE")
+		return
+	}
+	at := settings.Redacted(e.Client.URL) + mcp.Path
+	names, err := mcp.Remote{URL: e.Client.URL, Tenant: e.Client.Tenant, HTTP: &http.Client{Transport: &sender{client, header}}}.Tools(ctx)
+	if err != nil {
+		e.add("mcp", Failed, fmt.Sprintf("%s does not list the tools for agents: %v", at, err), "check the server's log")
+		return
+	}
+	var missing []string
+	for _, tool := range mcp.Definitions(true) {
+		if !slices.Contains(names, tool.Name) {
+			missing = append(missing, tool.Name)
+		}
+	}
+	detail := fmt.Sprintf("%s lists %d tools for agents", at, len(names))
+	switch {
+	case slices.Equal(missing, []string{mcp.ToolRemember}):
+		e.add("mcp", OK, detail+"; "+mcp.ToolRemember+" needs a token with the role write", "")
+	case len(missing) > 0:
+		e.add("mcp", Failed, detail+" and not "+strings.Join(missing, ", "), "run the same version on both sides")
+	default:
+		e.add("mcp", OK, detail, "")
+	}
+}
+
+// sender sends requests by a client, with headers.
+type sender struct {
+	client *http.Client
+	header http.Header
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	maps.Copy(r.Header, s.header)
+	if s.client.Transport == nil {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	return s.client.Transport.RoundTrip(r)
 }
 
 // clock compares the server's clock, which it reports in whole seconds, with this one.

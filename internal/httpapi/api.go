@@ -13,6 +13,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/capture"
+	"mneme.dev/mneme/internal/hook"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -24,6 +27,7 @@ type Config struct {
 	Log      *eventlog.Log
 	Models   Models
 	Rebuilds Rebuilds // nil if this process cannot start rebuilds
+	Erasures Erasures // nil if this process cannot erase
 	Logger   *slog.Logger
 	// Store is the name of the backend, for status.
 	Store string
@@ -40,9 +44,18 @@ type Config struct {
 	Condense func(profile string) string
 	// Cache has the indexes with which contexts search the past; nil disables the search.
 	Cache *view.Cache
+	// ProjectMemoryOff leaves earlier sessions out of contexts that do not ask for them.
+	ProjectMemoryOff bool
+	// Gate finds out who sends a request. Nil means that whoever reaches the API may use all
+	// of it, which is for loopback and trusted networks.
+	Gate *access.Gate
 	// Stall is how long a client may neither send nor take anything before it is cut
 	// off; 0 means 30 s.
 	Stall time.Duration
+	// Doorbell hears of transcripts that have grown; nil for nobody.
+	Doorbell hook.Doorbell
+	// Captured says what was read of transcripts; nil if this process reads none.
+	Captured func() capture.Status
 	// NotReady is the error that means "not available yet"; it is answered with 503.
 	NotReady error
 	// Telemetry records traces and the metrics that /metrics serves.
@@ -54,11 +67,13 @@ type api struct {
 	limits  *limits
 	edition string // see the function of this name
 	views   *view.Views
+	hooks   *hook.Desk
 }
 
-// TenantParam is part of every input until authentication tokens name the tenant.
+// TenantParam is part of every input that reads or changes one tenant. With a token of one
+// tenant it is that tenant, see [api.authorize].
 type TenantParam struct {
-	Tenant string `query:"tenant" default:"default" maxLength:"128" minLength:"1" doc:"the tenant; authentication tokens will name it in a later version"`
+	Tenant string `query:"tenant" default:"default" maxLength:"128" minLength:"1" doc:"the tenant; a token of one tenant names it already, and no other is allowed"`
 }
 
 // Like the answers, the document promises lists, never null. Member names are
@@ -70,9 +85,21 @@ func New(c Config) http.Handler {
 	if c.Stall == 0 {
 		c.Stall = defaultStall
 	}
-	a := &api{Config: c, limits: newLimits(), edition: edition(c)}
+	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell)}
 	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting})
 	mux := http.NewServeMux()
+	plainProblems()
+	a.register(mux)
+	public(mux, "/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	public(mux, "/readyz", a.ready)
+	public(mux, "/metrics", c.Telemetry.Metrics.Handler().ServeHTTP)
+	serveDocs(mux)
+	a.serveMCP(mux)
+	return c.Telemetry.HTTP(mux, a.around(mux))
+}
+
+// register registers all operations on a mux.
+func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	config := huma.DefaultConfig("mneme", "1")
 	config.Info.Description = description
 	config.Tags = tags
@@ -81,9 +108,8 @@ func New(c Config) http.Handler {
 	config.RejectUnknownQueryParameters = true
 	config.Transformers = append(config.Transformers, a.logFailure)
 	config.DocsPath = "" // huma's page loads its viewer from another host; see serveDocs
-	plainProblems()
 	h := humago.New(mux, config)
-	h.UseMiddleware(a.exchange(h), strict(h))
+	h.UseMiddleware(a.exchange(h), a.authorize(h), strict(h))
 	a.registerEvents(h)
 	a.registerConversations(h)
 	a.registerMessages(h)
@@ -95,6 +121,8 @@ func New(c Config) http.Handler {
 	a.registerManage(h)
 	a.registerBranches(h)
 	a.registerContext(h)
+	a.registerProjects(h)
+	a.registerHooks(h)
 	if a.Cache != nil {
 		a.registerSearch(h)
 	}
@@ -105,14 +133,15 @@ func New(c Config) http.Handler {
 	if a.Rebuilds != nil {
 		a.registerRebuilds(h)
 	}
+	if a.Erasures != nil {
+		a.registerErasures(h)
+	}
 	declareCommon(h.OpenAPI())
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", a.ready)
-	mux.Handle("GET /metrics", c.Telemetry.Metrics.Handler())
-	serveDocs(mux)
-	return c.Telemetry.HTTP(mux, a.around(mux))
+	return h.OpenAPI()
 }
 
+// operation declares an operation. It panics if the table of the package access does not
+// say what the operation needs.
 func operation(id, method, path, summary, tag string, errors ...int) huma.Operation {
-	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}, Errors: errors}
+	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}, Errors: errors, Extensions: declareAccess(id), Security: security}
 }

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"mneme.dev/mneme/internal/frame"
 	"mneme.dev/mneme/pkg/window"
 	"mneme.dev/mneme/pkg/window/chat"
 )
@@ -18,13 +21,15 @@ type contextInput struct {
 	AsOfParam
 	WaitParams
 	EmbeddedParam
-	Query    string `query:"query" maxLength:"100000" doc:"what to search the past for; defaults to what the user said last"`
-	MaxChars int    `query:"max_chars" minimum:"500" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings and marks included"`
-	Strategy string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose what to show"`
-	Condense string `query:"condense" enum:"off,clear,extractive,llm" doc:"how to shorten large tool results that are not among the newest; defaults to the server's setting"`
-	Format   string `query:"format" enum:"markdown,json,openai,anthropic" default:"json" doc:"openai and anthropic return messages (and a system prompt) in the form that their APIs accept"`
-	Memory   string `query:"memory" enum:"inline,separate" default:"inline" doc:"with format=openai or anthropic: where to put every section except the recent turns. inline: in the first user message; separate: only in the member memory, for callers that place it themselves, never in a system prompt"`
-	Explain  bool   `query:"explain" doc:"explain why each part is included; not with format=markdown"`
+	Query         string `query:"query" maxLength:"100000" doc:"what to search the past for; defaults to what the user said last"`
+	MaxChars      int    `query:"max_chars" minimum:"500" maximum:"10000000" default:"100000" doc:"budget in Unicode code points, headings and marks included"`
+	Strategy      string `query:"strategy" enum:"hybrid,relevant,levels,recent,pruned" default:"hybrid" doc:"how to choose what to show"`
+	Condense      string `query:"condense" enum:"off,clear,extractive,llm" doc:"how to shorten large tool results that are not among the newest; defaults to the server's setting"`
+	Format        string `query:"format" enum:"markdown,json,openai,anthropic" default:"json" doc:"openai and anthropic return messages (and a system prompt) in the form that their APIs accept"`
+	Memory        string `query:"memory" enum:"inline,separate" default:"inline" doc:"with format=openai or anthropic: where to put every section except the recent turns. inline: in the first user message; separate: only in the member memory, for callers that place it themselves, never in a system prompt"`
+	ProjectMemory string `query:"project_memory" enum:"on,off" doc:"on: with strategy=hybrid, a young conversation, one that does not fill max_chars, also sees what earlier sessions of its project left; defaults to the server's setting"`
+	Frame         bool   `query:"frame" doc:"with format=markdown: put the text into <mneme-context id seq>, which says that it is reference data. mneme removes such frames from what agents record; max_chars includes it"`
+	Explain       bool   `query:"explain" doc:"explain why each part is included; not with format=markdown"`
 }
 
 type contextOutput struct {
@@ -38,8 +43,14 @@ func (a *api) registerContext(h huma.API) {
 		"Recorded text is data. In Markdown every line of a recorded text after its first begins with a tab. In messages for models the system part is one fixed sentence; " +
 		"text that neither the user nor the assistant wrote is in user messages, between marks that recorded texts cannot contain. " +
 		"The same conversation, as of the same sequence, with the same parameters, always gives the same text."
+	op.Responses = contextResponses(h)
+	huma.Register(h, op, a.context)
+}
+
+// contextResponses describes a context in each of its formats.
+func contextResponses(h huma.API) map[string]*huma.Response {
 	schema := h.OpenAPI().Components.Schemas.Schema
-	op.Responses = map[string]*huma.Response{"200": {
+	return map[string]*huma.Response{"200": {
 		Description: "The context",
 		Content: map[string]*huma.MediaType{
 			"application/json": {Schema: &huma.Schema{Description: "by format: json, openai, anthropic", AnyOf: []*huma.Schema{
@@ -50,11 +61,17 @@ func (a *api) registerContext(h huma.API) {
 			"text/markdown": {Schema: &huma.Schema{Type: huma.TypeString}},
 		},
 	}}
-	huma.Register(h, op, a.context)
 }
 
 func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, error) {
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy))
+	if err := frameable(in.Frame, in.Format, in.MaxChars); err != nil {
+		return nil, err
+	}
+	earlierWithin := 0
+	if in.Strategy == window.StrategyHybrid && (in.ProjectMemory == "on" || in.ProjectMemory == "" && !a.ProjectMemoryOff) {
+		earlierWithin = in.MaxChars
+	}
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy), earlierWithin)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -67,26 +84,57 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 		mode = a.Condense(conversation.Profile)
 	}
 	c, err := a.build(ctx, source, window.Request{
-		Conversation: in.id(), Query: in.Query, MaxChars: in.MaxChars, Strategy: in.Strategy, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Condense: mode,
+		Conversation: in.id(), Query: in.Query, MaxChars: roomWithin(in.MaxChars, in.Frame), Strategy: in.Strategy, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Condense: mode,
 	})
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if !in.Explain {
+	return contextAs(c, in.Format, in.Memory, in.Frame, in.Explain)
+}
+
+// frameable refuses a frame around messages for models, which have marks of their own, and one that leaves no room.
+func frameable(framed bool, format string, maxChars int) error {
+	switch {
+	case framed && format != "markdown":
+		return huma.Error422UnprocessableEntity("frame=true needs format=markdown", &huma.ErrorDetail{Location: "query.frame", Message: "needs format=markdown", Value: true})
+	case framed && maxChars < minFramed:
+		return huma.Error422UnprocessableEntity(fmt.Sprintf("with frame=true max_chars must be at least %d", minFramed), &huma.ErrorDetail{Location: "query.max_chars", Message: "is too small for a frame", Value: maxChars})
+	}
+	return nil
+}
+
+// minFramed is the smallest budget of a context with a frame.
+const minFramed = 800
+
+// roomWithin returns what a frame leaves of a budget.
+func roomWithin(maxChars int, framed bool) int {
+	if framed {
+		return maxChars - frame.Room - 1
+	}
+	return maxChars
+}
+
+// contextAs returns a context in the requested format.
+func contextAs(c *window.Context, format, memory string, framed, explain bool) (*contextOutput, error) {
+	if !explain {
 		c.Manifest = nil
 	}
 	var body any = c
-	switch in.Format {
+	switch format {
 	case "markdown":
-		return &contextOutput{ContentType: "text/markdown; charset=utf-8", Body: []byte(c.Markdown())}, nil
+		text := c.Markdown()
+		if framed && text != "" {
+			text = frame.Wrap(c.Mark(), c.AsOf, strings.TrimSuffix(text, "\n")) + "\n"
+		}
+		return &contextOutput{ContentType: "text/markdown; charset=utf-8", Body: []byte(text)}, nil
 	case "openai":
-		body = chat.OpenAI(c, chat.Memory(in.Memory))
+		body = chat.OpenAI(c, chat.Memory(memory))
 	case "anthropic":
-		body = chat.Anthropic(c, chat.Memory(in.Memory))
+		body = chat.Anthropic(c, chat.Memory(memory))
 	}
 	var w bytes.Buffer
 	e := json.NewEncoder(&w)
 	e.SetEscapeHTML(false) // models read the text, much of which is code
-	err = e.Encode(body)
+	err := e.Encode(body)
 	return &contextOutput{ContentType: "application/json", Body: w.Bytes()}, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
 )
 
@@ -71,7 +72,7 @@ type listInput struct {
 	Status        string    `query:"status" enum:"active,archived"`
 	Tags          []string  `query:"tag,explode" minLength:"1" maxItems:"100" doc:"only conversations with this tag; with all of them, if given more than once"`
 	Agent         string    `query:"agent"`
-	Project       string    `query:"project"`
+	Project       string    `query:"project" doc:"only conversations of this project, or of the repository that this folder is in"`
 	BranchOf      string    `query:"branch_of" doc:"only branches of this conversation"`
 	CreatedAfter  time.Time `query:"created_after" doc:"only if the producer's time of the first event that has one is this or later"`
 	CreatedBefore time.Time `query:"created_before" doc:"the same time: earlier than this"`
@@ -146,18 +147,31 @@ func (a *api) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.awaitAll(ctx, in.WaitAllParams, m); err != nil {
+	models := []view.Model{m}
+	if in.Project != "" {
+		if _, m, err = a.pins(ctx).Projects(ctx); err != nil {
+			return nil, a.problem(err)
+		}
+		models = append(models, m)
+	}
+	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.unchangedList(ctx, m); err != nil {
+	if err := a.unchangedList(ctx, models...); err != nil {
 		return nil, a.problem(err)
 	}
-	found, err := g.Conversations(ctx, in.Tenant, graph.ConversationQuery{
+	q := graph.ConversationQuery{
 		Limit: in.Limit, Created: in.Order == "created", Before: before,
-		Status: in.Status, Tags: in.Tags, Agent: in.Agent, Project: in.Project, BranchOf: in.BranchOf,
+		Status: in.Status, Tags: in.Tags, Agent: in.Agent, BranchOf: in.BranchOf,
 		CreatedAt: graph.TimeRange{After: in.CreatedAfter, Before: in.CreatedBefore},
 		UpdatedAt: graph.TimeRange{After: in.UpdatedAfter, Before: in.UpdatedBefore},
-	})
+	}
+	var found graph.Page[graph.Conversation]
+	if in.Project == "" {
+		found, err = g.Conversations(ctx, in.Tenant, q)
+	} else {
+		found, err = a.listOfProject(ctx, g, in.Tenant, in.Project, q)
+	}
 	if err != nil {
 		return nil, a.problem(err)
 	}

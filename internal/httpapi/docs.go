@@ -29,11 +29,11 @@ func serveDocs(mux *http.ServeMux) {
 		if packed {
 			name = file[:len(file)-len(".gz")]
 		}
-		route := "GET /docs/" + name
+		route := "/docs/" + name
 		if name == "index.html" {
-			route = "GET /docs"
+			route = "/docs"
 		}
-		mux.HandleFunc(route, func(w http.ResponseWriter, _ *http.Request) {
+		public(mux, route, func(w http.ResponseWriter, _ *http.Request) {
 			header := w.Header()
 			header.Set("Content-Type", contentType)
 			header.Set("Content-Security-Policy", docsPolicy)

@@ -73,13 +73,14 @@ func programVersion() string {
 	return "started " + time.Now().Format(time.RFC3339Nano)
 }
 
-// unchangedView is [api.unchanged] for answers about one conversation and what it inherited.
-func (a *api) unchangedView(ctx context.Context, v *view.View) error {
+// unchangedView is [api.unchanged] for answers about one conversation and what it inherited. more are further
+// positions that the answer depends on.
+func (a *api) unchangedView(ctx context.Context, v *view.View, more ...string) error {
 	positions, err := v.Positions(ctx)
 	if err != nil {
 		return err
 	}
-	return a.unchanged(ctx, positions...)
+	return a.unchanged(ctx, append(positions, more...)...)
 }
 
 // unchangedList is [api.unchanged] for answers about several conversations, which any

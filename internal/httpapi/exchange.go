@@ -84,6 +84,7 @@ type requestBody struct {
 	until   time.Time         // zero: no limit
 	broken  error             // why it could not be read to its end
 	take    func(int64) error // reserves memory for what has arrived; nil if the body is streamed
+	cut     atomic.Bool
 }
 
 // bodyError says why a request's body could not be read.
@@ -100,6 +101,10 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		deadline = b.until
 	}
 	_ = b.control.SetReadDeadline(deadline)
+	if b.cut.Load() { // check after setting the deadline, which overwrites the one of cutOff
+		b.broken = &bodyError{errWithdrawn}
+		return 0, b.broken
+	}
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 && b.take != nil {
 		if full := b.take(int64(n)); full != nil {
@@ -115,6 +120,12 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		err = b.broken
 	}
 	return n, err
+}
+
+// cutOff ends reading. Other goroutines may call it.
+func (b *requestBody) cutOff() {
+	b.cut.Store(true)
+	_ = b.control.SetReadDeadline(time.Now().Add(-time.Second))
 }
 
 // unboundBody returns the request's body, without a limit for the whole of it.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/projection"
@@ -132,6 +134,7 @@ func (a *api) showFailed(ctx context.Context, in *showFailedInput) (*showFailedO
 		if err != nil {
 			return nil, a.problem(err)
 		}
+		list = slices.DeleteFunc(list, func(f projection.Failed) bool { return !access.MayRead(ctx, f.Conversation.Tenant) })
 		out.Body.Failed = append(out.Body.Failed, each(list, failedEvent)...)
 	}
 	if len(out.Body.Failed) == 0 {

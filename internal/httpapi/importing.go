@@ -12,7 +12,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/importer"
 	"mneme.dev/mneme/internal/transcript"
 )
@@ -80,9 +79,7 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 	report, err := importer.ImportFrom(ctx, a.Log, "the request's body", lines, importer.Options{
 		Tenant: in.Tenant,
 		Format: importFormat, MaxRefused: maxRefusedLines,
-		Lookup: func(ctx context.Context, list []events.Event) ([]importer.Known, error) {
-			return a.known(ctx, in.Tenant, list)
-		},
+		Lookup: importer.Lookup(in.Tenant, a.Models.Graph),
 		Rejected: func(_ string, bad *transcript.LineError) {
 			if len(out.Body.Problems) < maxLineProblems {
 				out.Body.Problems = append(out.Body.Problems, LineProblem{Line: bad.Line, Reason: bad.Reason})
@@ -119,21 +116,4 @@ func (a *api) brokenOff(err error, report importer.Report) error {
 		model.Detail = fmt.Sprintf("%s; %d of its events are in the log now: send all of it again to continue", model.Detail, report.Published)
 	}
 	return problem
-}
-
-// known returns which of these events the read model knows.
-func (a *api) known(ctx context.Context, tenant string, list []events.Event) ([]importer.Known, error) {
-	asked := make([]lookup, len(list))
-	for i, e := range list {
-		asked[i] = lookup{Conversation: e.Subject, Source: e.Source, ID: e.ID}
-	}
-	found, err := a.holders(ctx, tenant, asked)
-	if err != nil {
-		return nil, err
-	}
-	answers := make([]importer.Known, len(found))
-	for i, k := range found {
-		answers[i] = importer.Known{Seq: k.Seq, Content: k.Content}
-	}
-	return answers, nil
 }

@@ -21,11 +21,11 @@ const (
 	bodyTimeout  = time.Minute
 )
 
-// around wraps every request: it compresses, enforces time limits, and turns each error
-// into a problem document. Cross-site requests of a browser may only read; the browser
+// around wraps every request: it finds out who sends it, compresses, enforces time limits,
+// and turns each error into a problem document. Cross-site requests of a browser may only read; the browser
 // then withholds the answer from the other site's page.
 func (a *api) around(mux *http.ServeMux) http.Handler {
-	packed, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.AllowCompressedRequests(true),
+	packed, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.AllowCompressedRequests(true), gzhttp.ContentTypeFilter(packs),
 		gzhttp.CompressionLevel(gzip.BestSpeed)) // better compression would double the time for a context
 	if err != nil {
 		panic(err) // the options contradict each other
@@ -39,13 +39,29 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 			writeProblem(answer, http.StatusForbidden, "a browser sent this for a page of another site, and such pages may not write here")
 			return
 		}
+		body := &requestBody{ReadCloser: r.Body, answer: answer, control: control, stall: a.Stall, until: time.Now().Add(bodyTimeout)}
+		if a.Gate != nil && !isOpen(r.URL.Path) {
+			grant, err := a.Gate.Check(r)
+			if err != nil {
+				refuse(answer, err)
+				return
+			}
+			ctx, end := during(r.Context(), grant, func() { answer.cutOff(); body.cutOff() })
+			defer end()
+			r = r.WithContext(ctx)
+		}
 		if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 			writeProblem(answer, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %q is not supported, send gzip", coding))
 			return
 		}
-		r.Body = &requestBody{ReadCloser: r.Body, answer: answer, control: control, stall: a.Stall, until: time.Now().Add(bodyTimeout)}
+		r.Body = body
 		route(mux, answer, r)
 	}))
+}
+
+// packs reports whether answers of a type are compressed. Events are not: each must leave at once.
+func packs(contentType string) bool {
+	return gzhttp.DefaultContentTypeFilter(contentType) && !strings.HasPrefix(contentType, "text/event-stream")
 }
 
 // recover answers 500 for a panic. If the answer has begun it cuts the connection, because

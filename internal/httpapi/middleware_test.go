@@ -85,7 +85,7 @@ func setupFront(t *testing.T, change func(*httpapi.Config)) *front {
 	config.Telemetry, err = telemetry.Setup(t.Context(), "test", settings.Telemetry{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	change(&config)
-	f.server, err = program.Listen("test", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
+	f.server, err = program.Listen("test", "127.0.0.1:0", program.Serving{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	f.server.Start(httpapi.New(config))
 	t.Cleanup(f.server.Stop)

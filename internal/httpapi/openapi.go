@@ -16,6 +16,8 @@ const description = `Event-sourced memory for AI agents: publish what an agent d
 
 **Ids.** A conversation's id is any text; percent-encode it in a path (` + "`a/b`" + ` is ` + "`a%2Fb`" + `). The ids ` + "`.`" + ` and ` + "`..`" + ` are valid, but most clients treat them as folders, even as ` + "`%2E`" + `. Ids are unique within their tenant, the query parameter ` + "`tenant`" + `.
 
+**Tokens.** A server that others can reach asks for a token: ` + "`Authorization: Bearer mneme_…`" + `. It names the tenant, a role (read, write, operate or admin; each includes the ones before it), and perhaps one project. ` + "`x-mneme-access`" + ` says what each operation needs. Without a valid token the answer is 401, without the rights 403. Once a token is revoked or expires, requests in progress with it are cut off.
+
 **Publishing again is harmless.** Tenant, conversation, source and id identify an event. Publishing the same event again, at any time, changes nothing.
 
 **Lists** come in pages: ask for the next one with ` + "`cursor`" + ` set to the ` + "`next_cursor`" + ` of the page before. No ` + "`next_cursor`" + ` means that this was the last page; a page that is not full does not.
@@ -31,6 +33,7 @@ var tags = []*huma.Tag{
 	{Name: "events", Description: "Publish CloudEvents: one by one, in batches, or as a whole export."},
 	{Name: "conversations", Description: "What was said and done."},
 	{Name: "summaries", Description: "Shorter versions of what was said and done, on several levels."},
+	{Name: "projects", Description: "What conversations belong together."},
 	{Name: "context", Description: "What an agent should see now, within a budget of characters."},
 	{Name: "operations", Description: "Check that every event can be read, and that the read models match the log."},
 }
@@ -38,6 +41,8 @@ var tags = []*huma.Tag{
 // statuses describes the answers that an operation need not declare itself.
 var statuses = map[int]string{
 	http.StatusNotModified:           "The client has this answer already: its If-None-Match names the ETag",
+	http.StatusUnauthorized:          "The server asks for a token, and the request has none that is valid",
+	http.StatusForbidden:             "The token does not allow this: it is of another tenant, of another project, or its role is less than the operation needs",
 	http.StatusBadRequest:            "The body is incomplete or damaged; none of it was used, unless the operation says otherwise",
 	http.StatusRequestTimeout:        "The body did not arrive in time",
 	http.StatusRequestEntityTooLarge: "The body is over the limit",
@@ -59,13 +64,16 @@ const clientGone = 499
 
 // declareCommon adds to the OpenAPI document the answers that all operations share.
 func declareCommon(doc *huma.OpenAPI) {
+	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{tokenScheme: {
+		Type: "http", Scheme: "bearer", Description: "A token that `mneme tokens create` made, or a JWT of the configured identity provider. A server on loopback, or in a trusted network, may ask for none.",
+	}}
 	problem := &huma.MediaType{Schema: doc.Components.Schemas.Schema(reflect.TypeFor[huma.ErrorModel](), true, "ErrorModel")}
 	for path, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
 			if op == nil {
 				continue
 			}
-			add := []int{http.StatusUnprocessableEntity, clientGone, http.StatusInternalServerError, http.StatusServiceUnavailable}
+			add := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, clientGone, http.StatusInternalServerError, http.StatusServiceUnavailable}
 			if op.RequestBody != nil {
 				add = append(add, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 			}

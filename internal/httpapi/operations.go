@@ -90,6 +90,9 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
+	if a.Gate != nil && a.Gate.Ready() != nil {
+		fmt.Fprintf(w, "tokens of the identity provider: %v\n", a.Gate.Ready())
+	}
 	for _, p := range out.Body.Projections {
 		fmt.Fprintf(w, "%s: %s, lag %d %s\n", p.Name, p.State, p.Lag, p.Error)
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/intake"
 	"mneme.dev/mneme/pkg/eventlog"
-	"mneme.dev/mneme/pkg/projection"
 )
 
 // Limits of one request.
@@ -82,6 +83,7 @@ func (a *api) registerEvents(h huma.API) {
 	publish.Description = "One event in binary mode (ce-… headers) or structured mode (application/cloudevents+json), or a batch (application/cloudevents-batch+json). " +
 		"The answer comes after the log has acknowledged everything. A batch with one bad event publishes nothing and lists the bad ones by index. " +
 		"Up to 1,000 events of up to 16 MiB in total are stored all or none, if the log knew none of them before. Of a larger batch the log may store a part and refuse the rest: the problem then says how many were stored. " +
+		"Frames <mneme-context>, in which mneme shows something to agents, are removed from messages and results of tools; the event then has the extension mnemecontexts with the ids of what was removed. " +
 		"Publishing the same events again is harmless. An event whose identity (tenant, conversation, source and id) the log holds with another type or other data is refused with 409, which names the sequence of the event that counts, " +
 		"if that one was published in the last 30 seconds; otherwise the new one is stored, and listed as failed. " +
 		"A batch with an event that the log knows is stored one event at a time, in order, up to the first that is refused."
@@ -118,6 +120,7 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	if len(list) == 0 {
 		return out, nil
 	}
+	strip(list)
 	acks, err := a.Log.PublishAll(ctx, in.Tenant, list)
 	if err != nil {
 		if other := takenBy(err, len(acks), len(list)); other != nil {
@@ -130,6 +133,16 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 		out.Body.Seq = max(out.Body.Seq, ack.Seq)
 	}
 	return out, nil
+}
+
+// strip removes from events what mneme itself has shown to an agent.
+func strip(list []events.Event) {
+	var cleaner intake.Cleaner
+	for i := range list {
+		if clean, changed, err := cleaner.Clean(list[i]); err == nil && changed {
+			list[i] = clean // an invalid event is refused when it is published
+		}
+	}
 }
 
 // takenBy returns the problem for an event whose identity another event has, or nil if err
@@ -205,29 +218,17 @@ func (a *api) lookup(ctx context.Context, in *lookupInput) (*lookupOutput, error
 
 // holders returns what the read model knows under each identity, in order.
 func (a *api) holders(ctx context.Context, tenant string, asked []lookup) ([]known, error) {
-	g, err := a.Models.Graph(ctx) // not pinned for the request: an import can take hours
-	if err != nil {
-		return nil, err
-	}
-	defer g.Release()
-	claims := make([]projection.Claim, len(asked))
+	list := make([]events.Event, len(asked))
 	for i, l := range asked {
-		e := events.Event{Subject: l.Conversation, Source: l.Source, ID: l.ID}
-		claims[i] = projection.Claim{
-			Conversation: events.ConversationID{Tenant: tenant, ID: l.Conversation},
-			Key:          e.Identity(tenant),
-		}
+		list[i] = events.Event{Subject: l.Conversation, Source: l.Source, ID: l.ID}
 	}
-	held, err := g.Model.Holders(ctx, claims)
+	held, err := importer.Lookup(tenant, a.Models.Graph)(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	found := make([]known, len(claims))
+	found := make([]known, len(held))
 	for i, h := range held {
-		found[i].Seq = h.Seq
-		if !h.Content.IsZero() {
-			found[i].Content = h.Content.String()
-		}
+		found[i] = known{Seq: h.Seq, Content: h.Content}
 	}
 	return found, nil
 }

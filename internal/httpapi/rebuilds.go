@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/salvage"
 )
@@ -69,6 +70,9 @@ func (a *api) registerRebuilds(h huma.API) {
 }
 
 func (a *api) rebuild(ctx context.Context, in *rebuildInput) (*rebuildsOutput, error) {
+	if grant := access.Of(ctx); in.Body.Force && grant != nil && grant.Role < access.Admin {
+		return nil, forbidden("force can lose the last copy of events: it needs the role admin, and this token has "+grant.Role.String(), "body.force")
+	}
 	if !in.Body.Force { // the check reads the whole log
 		if err := acquire(ctx, a.limits.verifying, 1); err != nil {
 			return nil, a.problem(err)

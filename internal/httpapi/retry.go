@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
@@ -67,6 +68,9 @@ func (a *api) retry(ctx context.Context, in *retryInput) (*retryOutput, error) {
 	if chosen != 1 {
 		return nil, huma.Error422UnprocessableEntity("name one of seq, conversation and all", &huma.ErrorDetail{Location: "body", Message: "one of seq, conversation and all is needed"})
 	}
+	if err := bindTenant(ctx, &r.Tenant, "body.tenant"); err != nil {
+		return nil, err
+	}
 	if r.Conversation != "" && r.Tenant == "" {
 		return nil, tenantMissing("body.tenant")
 	}
@@ -103,7 +107,9 @@ func (a *api) targets(ctx context.Context, r *RetryRequest, models []view.Model,
 			return nil, a.problem(err)
 		}
 		for _, f := range rows {
-			list = append(list, target{m, f.Conversation, f.Seq})
+			if access.MayRead(ctx, f.Conversation.Tenant) {
+				list = append(list, target{m, f.Conversation, f.Seq})
+			}
 		}
 	}
 	switch {
@@ -219,7 +225,7 @@ func (a *api) retryOne(ctx context.Context, t target, partition int, c *RetriedC
 // is done. A rebuild that runs already may have passed the conversation, so it does not count.
 func (a *api) rebuildInstead(ctx context.Context, rebuilding map[string]bool, c *RetriedConversation, cause error) error {
 	name := c.Projection
-	if a.Rebuilds == nil {
+	if a.Rebuilds == nil || !access.Everywhere(ctx) { // a rebuild is of all tenants
 		return cause
 	}
 	if !rebuilding[name] {

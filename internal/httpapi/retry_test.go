@@ -56,8 +56,8 @@ func TestAFailedEventIsShownUnchanged(t *testing.T) {
 	require.Equal(t, "{", d.Data)
 	require.Equal(t, "ev.0.default.c1.message_created", d.Subject)
 	require.Equal(t, []string{events.ContentTypeEvent}, d.Headers["Content-Type"])
-	require.Len(t, d.Failed, 3)
-	require.Equal(t, []string{"graph", "files", "summaries"}, []string{d.Failed[0].Projection, d.Failed[1].Projection, d.Failed[2].Projection})
+	require.Len(t, d.Failed, 4)
+	require.Equal(t, []string{"graph", "files", "summaries", "projects"}, []string{d.Failed[0].Projection, d.Failed[1].Projection, d.Failed[2].Projection, d.Failed[3].Projection})
 	require.NotEmpty(t, d.Failed[0].Reason)
 	d = httpapi.FailedDetail{}
 	b.get(fmt.Sprint("/v1/failed/", binary), &d)
@@ -83,7 +83,7 @@ func TestFailedEventsAreFiltered(t *testing.T) {
 	}
 	b.awaitSeq("c3", b.publish(structured("c3", "2", message("m1", "user", "x"))).Seq)
 	for query, want := range map[string]string{
-		"":                               "[1 2 3 1 2 3 1 2 3]",
+		"":                               "[1 2 3 1 2 3 1 2 3 1 2 3]",
 		"?projection=files&tenant=other": "[2]",
 		"?projection=graph&tenant=default&conversation=c1": "[1]",
 		"?projection=graph&class=invalid&after=1&limit=1":  "[2]",
@@ -133,7 +133,7 @@ func TestRetriedEventsAreAppliedOrFailAgain(t *testing.T) {
 
 	var r httpapi.Retry
 	b.retry(200, httpapi.RetryRequest{Seq: bad}, &r)
-	require.Equal(t, []int{0, 3}, []int{r.Applied, r.Failed}, "in all projections: %+v", r)
+	require.Equal(t, []int{0, 4}, []int{r.Applied, r.Failed}, "in all projections: %+v", r)
 	require.Empty(t, r.Conversations[0].Error)
 
 	r = httpapi.Retry{}
@@ -164,7 +164,7 @@ func TestRetriedEventsAreAppliedOrFailAgain(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, []int{0, 6}, []int{applied, failed})
+	require.Equal(t, []int{0, 8}, []int{applied, failed})
 	var markdown string
 	b.get("/v1/conversations/good/context?format=markdown", &markdown)
 	require.Contains(t, markdown, "it is here")

@@ -8,6 +8,7 @@ import (
 
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -29,7 +30,8 @@ type searchInput struct {
 	TenantParam
 	WaitAllParams
 	FoundParams
-	Query string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what to search for, in words"`
+	Query   string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what to search for, in words"`
+	Project string `query:"project" doc:"only conversations of this project, or of the repository that this folder is in: those of its newest 4,096 entries"`
 }
 
 type similarInput struct {
@@ -60,13 +62,42 @@ func (a *api) searchAll(ctx context.Context, in *searchInput) (*foundOutput, err
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.awaitAll(ctx, in.WaitAllParams, m); err != nil {
+	models := []view.Model{m}
+	if in.Project != "" {
+		if _, m, err = a.pins(ctx).Projects(ctx); err != nil {
+			return nil, a.problem(err)
+		}
+		models = append(models, m)
+	}
+	if err := a.awaitAll(ctx, in.WaitAllParams, models...); err != nil {
 		return nil, a.problem(err)
 	}
-	if err := a.beginFind(ctx, in.WaitAllParams, m); err != nil {
+	if err := a.beginFind(ctx, in.WaitAllParams, models...); err != nil {
 		return nil, a.problem(err)
 	}
-	return a.find(ctx, window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, in.Tenant, in.FoundParams, window.ConversationQuery{Text: in.Query, Fresh: in.AtLeast != 0})
+	source, q := window.TenantSource{Graph: g, Recall: a.Cache.OfTenants(g)}, window.ConversationQuery{Text: in.Query, Fresh: in.AtLeast != 0}
+	if in.Project == "" {
+		return a.find(ctx, source, in.Tenant, in.FoundParams, q)
+	}
+	r, p, err := a.projectNow(ctx, in.Tenant, in.Project)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	if q.Only, err = project.Entered(ctx, r, p); err != nil {
+		return nil, a.problem(err)
+	}
+	shown := in.FoundParams
+	shown.Limit = graph.MaxCandidates // some may have gone to another project since their entries
+	out, err := a.find(ctx, source, in.Tenant, shown, q)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := inProject(ctx, r, p, out.Body.Conversations, func(c *FoundConversation) string { return c.ID })
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	out.Body.Conversations = kept[:min(len(kept), in.Limit)]
+	return out, nil
 }
 
 func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, error) {
@@ -93,9 +124,9 @@ func (a *api) similar(ctx context.Context, in *similarInput) (*foundOutput, erro
 
 // beginFind admits a search. Only a search with at_least gets an ETag: without it, at the
 // same positions, the answer may lack events that the store has applied but not yet indexed.
-func (a *api) beginFind(ctx context.Context, wait WaitAllParams, m view.Model) error {
+func (a *api) beginFind(ctx context.Context, wait WaitAllParams, models ...view.Model) error {
 	if wait.AtLeast != 0 {
-		if err := a.unchangedList(ctx, m); err != nil {
+		if err := a.unchangedList(ctx, models...); err != nil {
 			return err
 		}
 	}

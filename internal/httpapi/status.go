@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/rebuild"
 	"mneme.dev/mneme/internal/version"
 	"mneme.dev/mneme/internal/view"
@@ -25,6 +26,9 @@ type Status struct {
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
 	Rebuilds    []Rebuild          `json:"rebuilds" doc:"the running rebuilds, and the last one of each projection if it failed or its record can't be read"`
+	Erasure     *Erasure           `json:"erasure,omitempty" doc:"the running erasure; GET /v1/erasure has the last one"`
+	Retention   []Retention        `json:"retention,omitempty" doc:"tenants whose conversations are erased by age, by the process that answers"`
+	Capture     *Captured          `json:"capture,omitempty" doc:"what the process that answers read of the transcripts of coding agents since it started"`
 	Processes   []ProcessStatus    `json:"processes" doc:"the processes that work with this log, by name"`
 	// ProcessesError says why the other processes could not be listed.
 	ProcessesError string       `json:"processes_error,omitempty" doc:"why the processes other than this one are unknown"`
@@ -97,6 +101,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		cluster.Add(a.Self())
 	}
 	out.Body.Processes = processes(&cluster)
+	out.Body.Capture = a.captured()
 	for _, m := range a.pins(ctx).All(ctx) {
 		list, err := a.projectionStatus(ctx, m, &cluster, out.Body.ProcessesError == "")
 		if err != nil {
@@ -107,6 +112,9 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	if out.Body.Rebuilds, err = a.underWay(ctx); err != nil {
 		return nil, err
 	}
+	if err := a.erasing(ctx, &out.Body); err != nil {
+		return nil, a.problem(err)
+	}
 	// Read the log's state last: events published meanwhile may already be applied, and no
 	// checkpoint may exceed the head.
 	state, err := a.Log.State(ctx)
@@ -115,7 +123,30 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 	}
 	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
 	out.Body.Stream.Missing = state.Missing
+	if !access.Everywhere(ctx) {
+		out.Body.conceal()
+	}
 	return out, nil
+}
+
+// conceal takes out what may name other tenants' conversations, and the machines.
+func (s *Status) conceal() {
+	hide := func(text *string) {
+		if *text != "" {
+			*text = "only a token of all tenants is told why"
+		}
+	}
+	hide(&s.Stream.Error)
+	hide(&s.ProcessesError)
+	for i := range s.Projections {
+		hide(&s.Projections[i].Error)
+		s.Projections[i].Holder = ""
+	}
+	for i := range s.Rebuilds {
+		hide(&s.Rebuilds[i].Error)
+	}
+	s.Processes = []ProcessStatus{}
+	s.Erasure, s.Retention, s.Capture = nil, nil, nil
 }
 
 // underWay returns the rebuilds that are not done.

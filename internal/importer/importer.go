@@ -3,6 +3,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/intake"
+	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/internal/transcript"
 	"mneme.dev/mneme/pkg/eventlog"
 )
@@ -23,10 +26,11 @@ const (
 	batchBytes  = 8 << 20
 )
 
-// stillWritten is how long after its last change a recording counts as still being
-// written by its agent. It applies to uncompressed files in an imported folder; a file
-// that is named explicitly, or compressed, is imported as it is.
-const stillWritten = 2 * time.Minute
+// StillWritten is how long after its last change a recording counts as still being
+// written by its agent, unless Options.StillWritten says otherwise. It applies to
+// uncompressed files in an imported folder; a file that is named explicitly, or
+// compressed, is imported as it is.
+const StillWritten = 2 * time.Minute
 
 // ErrUnread means that files could not be read, or not completely. The other files were
 // imported.
@@ -52,9 +56,15 @@ type Options struct {
 	// Rejected is called for each line that could not be imported, and once for each
 	// deleted conversation.
 	Rejected func(file string, err *transcript.LineError)
+	// Redact are the rules of what is redacted before it is published. Nil redacts nothing.
+	Redact *redact.Rules
+	// RedactAll redacts recordings of every format; else only those of formats that an agent itself writes are.
+	RedactAll bool
 	// MaxRefused stops the import with [ErrRefused] once more lines than this are invalid;
 	// 0 means never. Lines that contradict events of the log don't count.
 	MaxRefused int
+	// StillWritten replaces [StillWritten]; 0 means that.
+	StillWritten time.Duration
 	// Progress is called with the number of compressed bytes of a file read since the last
 	// call, and the number of events handled.
 	Progress func(bytes int64, items int)
@@ -69,6 +79,10 @@ type Report struct {
 	HeldBack      int    `json:"held_back"` // events of messages that may be unfinished
 	Conversations int    `json:"conversations"`
 	LastSeq       uint64 `json:"last_seq"` // highest published sequence
+	Redacted      int    `json:"redacted"` // events in which secrets were replaced, known ones included
+	// Skipped counts the lines left out because their type is unknown, by "<format> <agent's version>: <type>".
+	// Beyond 100 different ones the rest counts as "others".
+	Skipped map[string]int `json:"skipped,omitempty"`
 }
 
 // Import publishes the events of files in their order. It skips files that can't be read;
@@ -113,10 +127,23 @@ type run struct {
 	conversations map[string]bool
 	deleted       map[string]bool // conversations already reported as deleted
 	moves         moves
+	cleaner       intake.Cleaner
 	name          string
 	batch         []transcript.Item
 	bytes         int
-	refused       int // invalid lines
+	sent          *sent // the batch being published, nil if there is none
+	refused       int   // invalid lines
+}
+
+// sent is a batch that is published while the next one is read. Its fields are set once done is
+// closed.
+type sent struct {
+	items []transcript.Item
+	known []Known           // of all items; nil without a lookup
+	fresh []transcript.Item // that the read model does not know
+	acks  []eventlog.Ack    // of the first fresh items
+	err   error
+	done  chan struct{}
 }
 
 func (r *run) report() Report {
@@ -134,19 +161,24 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	defer func() { _ = in.Close() }()
 	// Called after the end was read: a file that is old by then was not written meanwhile.
 	growing := sync.OnceValue(func() bool {
-		if f.Named || strings.HasSuffix(strings.ToLower(f.Path), ".gz") {
+		if f.Named || compressed(f.Path) {
 			return false
 		}
 		info, err := in.Stat()
-		return err == nil && time.Since(info.ModTime()) < stillWritten
+		return err == nil && time.Since(info.ModTime()) < cmp.Or(r.StillWritten, StillWritten)
 	})
 	return r.recording(ctx, f.Path, in, growing)
+}
+
+func compressed(path string) bool {
+	path = strings.ToLower(path)
+	return strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst")
 }
 
 // recording imports one recording; growing reports whether its agent may still be writing it.
 // Its errors are those of file.
 func (r *run) recording(ctx context.Context, name string, in io.Reader, growing func() bool) (unread, err error) {
-	r.name, r.moves = name, moves{}
+	r.name, r.moves, r.cleaner = name, moves{}, intake.Cleaner{}
 	counted := &countingReader{Reader: in}
 	unread = transcript.Read(ctx, counted, name, r.Format, func(item transcript.Item) error {
 		r.counts.Read++
@@ -160,6 +192,10 @@ func (r *run) recording(ctx context.Context, name string, in io.Reader, growing 
 				err = fmt.Errorf("more than %d %w", r.MaxRefused, ErrRefused)
 			}
 			return err
+		}
+		if refused := r.clean(&item); refused != nil {
+			r.reject(refused)
+			return nil
 		}
 		var refused *transcript.LineError
 		if refused, err = r.settle(ctx, &item); err != nil {
@@ -175,18 +211,46 @@ func (r *run) recording(ctx context.Context, name string, in io.Reader, growing 
 		if len(r.batch) < batchEvents && r.bytes < batchBytes && !isMoved(&item) {
 			return nil
 		}
-		err = r.flush(ctx)
+		if isMoved(&item) {
+			err = r.flush(ctx)
+		} else {
+			err = r.send(ctx)
+		}
 		r.progress(counted)
 		return err
-	})
+	}, transcript.OnSkip(r.skip))
 	if err == nil || errors.Is(err, ErrRefused) {
 		err = errors.Join(err, r.flush(ctx))
+	} else {
+		err = errors.Join(err, r.settled(ctx)) // for the report
 	}
 	r.progress(counted)
 	if err != nil {
 		return nil, err
 	}
 	return unread, nil
+}
+
+// clean removes frames and secrets from an event, except from copies of a log, which stay as they are.
+func (r *run) clean(item *transcript.Item) *transcript.LineError {
+	if item.Format == transcript.FormatCloudEvents && !r.RedactAll {
+		return nil
+	}
+	r.cleaner.Redact = nil
+	if r.RedactAll || transcript.IsNative(item.Format) {
+		r.cleaner.Redact = r.Redact
+	}
+	e, changed, err := r.cleaner.Clean(item.Event)
+	if err != nil {
+		return &transcript.LineError{Line: item.Line, Reason: err.Error(), Err: err}
+	}
+	if changed {
+		item.Event, item.Cleaned = e, true
+		if r.Redact != nil && e.Extension(events.ExtensionRedaction) == r.Redact.Version() {
+			r.counts.Redacted++
+		}
+	}
+	return nil
 }
 
 func (r *run) reject(err *transcript.LineError) {
@@ -196,6 +260,20 @@ func (r *run) reject(err *transcript.LineError) {
 	}
 }
 
+// maxSkips bounds the keys of Report.Skipped, because they come from the files.
+const maxSkips = 100
+
+func (r *run) skip(s transcript.Skip) {
+	key := s.String()
+	if r.counts.Skipped == nil {
+		r.counts.Skipped = map[string]int{}
+	}
+	if r.counts.Skipped[key] == 0 && len(r.counts.Skipped) >= maxSkips {
+		key = "others"
+	}
+	r.counts.Skipped[key]++
+}
+
 func (r *run) progress(c *countingReader) {
 	if r.Progress != nil {
 		r.Progress(c.n-c.told, r.counts.Read)
@@ -203,44 +281,79 @@ func (r *run) progress(c *countingReader) {
 	}
 }
 
-// flush publishes the events that the read model does not know.
+// flush publishes what was read, and waits for the acknowledgements.
 func (r *run) flush(ctx context.Context) error {
-	items := r.batch
-	r.batch, r.bytes = r.batch[:0], 0
-	if len(items) == 0 {
+	if err := r.send(ctx); err != nil {
+		return err
+	}
+	return r.settled(ctx)
+}
+
+// send publishes what was read while the next batch is read. It first waits for the batch before,
+// so that the log keeps the order.
+func (r *run) send(ctx context.Context) error {
+	if err := r.settled(ctx); err != nil {
+		return err
+	}
+	if len(r.batch) == 0 {
 		return ctx.Err()
 	}
-	list := make([]events.Event, len(items))
-	for i, item := range items {
+	s := &sent{items: r.batch, done: make(chan struct{})}
+	r.batch, r.bytes, r.sent = make([]transcript.Item, 0, len(s.items)), 0, s
+	go func() {
+		defer close(s.done)
+		s.err = r.publish(ctx, s)
+	}()
+	return nil
+}
+
+// publish publishes the events that the read model does not know.
+func (r *run) publish(ctx context.Context, s *sent) (err error) {
+	list := make([]events.Event, len(s.items))
+	for i, item := range s.items {
 		list[i] = item.Event
 	}
+	s.fresh = s.items
 	if r.Lookup != nil {
-		known, err := r.Lookup(ctx, list)
-		if err != nil {
+		if s.known, err = r.Lookup(ctx, list); err != nil {
 			return err
 		}
-		list = list[:0]
-		unknown := items[:0]
-		for i, k := range known {
-			if item := items[i]; k.Seq == 0 {
-				list, unknown = append(list, item.Event), append(unknown, item)
-			} else {
-				r.known(item, k)
+		list, s.fresh = list[:0], make([]transcript.Item, 0, len(s.items))
+		for i, k := range s.known {
+			if k.Seq == 0 {
+				list, s.fresh = append(list, s.items[i].Event), append(s.fresh, s.items[i])
 			}
 		}
-		items = unknown
 	}
-	acks, err := r.log.PublishAll(ctx, r.Tenant, list)
-	r.acknowledged(items, acks)
-	if !isRefusal(err) {
-		return err
+	s.acks, err = r.log.PublishAll(ctx, r.Tenant, list)
+	return err
+}
+
+// settled waits for the batch that was sent, and counts its events.
+func (r *run) settled(ctx context.Context) error {
+	s := r.sent
+	if s == nil {
+		return nil
+	}
+	<-s.done
+	r.sent = nil
+	for i, k := range s.known {
+		if k.Seq != 0 {
+			r.known(s.items[i], k)
+		}
+	}
+	r.acknowledged(s.fresh, s.acks)
+	if !isRefusal(s.err) {
+		return s.err
 	}
 	// One of the remaining events exceeds the server's limit, or has the id of another event:
 	// publish each of them separately.
-	for _, item := range items[len(acks):] {
+	for _, item := range s.fresh[len(s.acks):] {
 		ack, err := r.log.Publish(ctx, r.Tenant, item.Event)
 		var other *eventlog.OtherContentError
 		switch {
+		case errors.As(err, &other) && item.Cleaned:
+			r.counts.Duplicate++
 		case errors.As(err, &other):
 			r.reject(otherContent(&item, other.Seq))
 		case isRefusal(err):
@@ -278,6 +391,8 @@ func (r *run) known(item transcript.Item, k Known) {
 	case k.Content == "":
 		r.deleted[conversation] = true
 		r.reject(&transcript.LineError{Line: item.Line, Reason: fmt.Sprintf("conversation %q was deleted at sequence %d, so its events are not imported", conversation, k.Seq)})
+	case item.Cleaned: // by other rules than then: the first one counts
+		r.counts.Duplicate++
 	default:
 		r.reject(otherContent(&item, k.Seq))
 	}

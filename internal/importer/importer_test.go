@@ -107,6 +107,33 @@ func write(t *testing.T, name string, lines ...string) string {
 	return name
 }
 
+// A batch is read while the one before it is published.
+func TestALongImportKeepsTheOrderAndTheCountsOfItsBatches(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const count = 3500
+	var lines []string
+	for i := range count {
+		lines = append(lines, message(fmt.Sprint("c", i%3), fmt.Sprint("m", i), "hello"))
+	}
+	lines = append(lines, message("c0", "m0", "other"), `{"kind":"message"}`, message("c1", "m1", "hello"))
+	report, err := b.bring(write(t, filepath.Join(t.TempDir(), "long.jsonl"), lines...))
+	require.NoError(t, err)
+	require.Equal(t, importer.Report{Read: count + 3, Published: count, Duplicate: 1, Rejected: 2, Conversations: 3, LastSeq: report.LastSeq}, report)
+	require.Len(t, b.rejected, 2)
+	next := 0
+	for seq := uint64(1); next < count; seq++ {
+		m, err := b.Log.Get(t.Context(), seq)
+		require.NoError(t, err)
+		e, _, err := m.Decode()
+		require.NoError(t, err)
+		if said, ok := e.Payload.(*events.MessageCreated); ok {
+			require.Equal(t, fmt.Sprint("m", next), said.MessageID)
+			next++
+		}
+	}
+}
+
 func message(conversation, id, content string) string {
 	return fmt.Sprintf(`{"kind":"message","conversation_id":%q,"id":%q,"role":"user","content":%q}`, conversation, id, content)
 }
@@ -127,6 +154,26 @@ func TestReimportingAfterTheDuplicateWindowPublishesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 2, Duplicate: 1, Rejected: 1, Conversations: 1}, third)
 	require.Equal(t, []string{`a.jsonl: line 2: the log has different content under the id "2" at sequence 2; the first one counts`}, b.rejected)
+}
+
+func TestLinesOfUnknownTypesAreCountedAndDoNotFailTheImport(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lines := []string{
+		`{"type":"user","uuid":"u1","sessionId":"s","version":"2.1.330","message":{"content":"hello"}}`,
+		`{"type":"horoscope","uuid":"h1","sessionId":"s","version":"2.1.330"}`,
+		`{"type":"horoscope","uuid":"h2","sessionId":"s","version":"2.1.330"}`,
+	}
+	for i := range 3 * 100 {
+		lines = append(lines, fmt.Sprintf(`{"type":"t%d","uuid":"u","sessionId":"s"}`, i))
+	}
+	report, err := b.bring(write(t, filepath.Join(t.TempDir(), "a.jsonl"), lines...))
+	require.NoError(t, err)
+	require.Empty(t, b.rejected)
+	require.Equal(t, 2, report.Published)
+	require.Equal(t, 2, report.Skipped["claude-code 2.1.330: horoscope"])
+	require.Equal(t, 201, report.Skipped["others"])
+	require.Len(t, report.Skipped, 101)
 }
 
 func TestDifferentContentUnderAnIDIsRejected(t *testing.T) {

@@ -85,6 +85,9 @@ func (r *run) settle(ctx context.Context, item *transcript.Item) (refused *trans
 	if !isMoved(item) {
 		return nil, nil
 	}
+	if err := r.settled(ctx); err != nil {
+		return nil, err
+	}
 	e := &item.Event
 	var p events.SummaryWritten
 	refuse := func(reason string, args ...any) (*transcript.LineError, error) {

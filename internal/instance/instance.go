@@ -19,9 +19,12 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/capture"
+	"mneme.dev/mneme/internal/erasure"
 	"mneme.dev/mneme/internal/httpapi"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/rebuild"
+	"mneme.dev/mneme/internal/redact"
 	"mneme.dev/mneme/internal/service"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
@@ -40,8 +43,12 @@ type Config struct {
 	Models     settings.Models    // location of the read models; the zero value is SQLite
 	Summaries  settings.Summaries // when summaries are written, and by whom
 	Searching  settings.Searching // how contexts search the past
+	Erasing    settings.Erasing   // what is erased by age
+	Capture    []string           // agents whose transcripts are read
+	Redact     *redact.Rules      // what is redacted in them; nil for nothing
 	Listen     string             // address of the HTTP API; a port of 0 takes a free one
 	Hosts      settings.Hosts     // names under which the API answers, in addition to loopback names
+	Access     settings.Access    // who may use the API; the zero value is everyone
 	NATSListen string             // address at which agents publish over NATS
 	MaxBytes   int64              // size of the log; 0 derives it from the disk
 	// DuplicateWindow is how long the server drops duplicates; 0 means 30 s.
@@ -58,8 +65,11 @@ type Instance struct {
 	server    *embedded.Server
 	conn      *nats.Conn
 	consumers []worker.Worker
+	eraser    *erasure.Eraser
+	captured  *capture.Receiver
 	stores    worker.Stores
 	http      *program.HTTP
+	closeGate func()
 	telemetry *telemetry.Telemetry
 }
 
@@ -68,7 +78,7 @@ type Instance struct {
 // It returns [ErrDataInUse], an error that names the port in use or the address
 // that is not loopback, and the named errors of deploy/nats and of the stores.
 func Start(ctx context.Context, c Config) (_ *Instance, err error) {
-	if err := errors.Join(settings.Loopback("--listen", c.Listen), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
+	if err := errors.Join(c.Access.Listen("--listen", c.Listen, false), settings.Loopback("--nats-listen", c.NATSListen)); err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
 	i := &Instance{}
@@ -86,7 +96,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err := service.RemoveScratch(c.Data); err != nil {
 		return nil, err
 	}
-	if i.http, err = program.Listen("--listen", c.Listen, c.Hosts, false, c.Logger); err != nil {
+	if i.http, err = program.Listen("--listen", c.Listen, program.ServingOf(c.Access, c.Hosts, false), c.Logger); err != nil {
 		return nil, err
 	}
 	if i.server, err = embedded.Start(ctx, embedded.Config{
@@ -111,7 +121,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.stores = worker.NewStores(c.Data, c.Models)
-	parts := worker.Parts{Log: i.Log, Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
+	parts := worker.Parts{Log: i.Log, Feed: projection.NewFeed(i.Log), Stores: i.stores, Telemetry: i.telemetry, Logger: c.Logger, Retention: c.Retention}
 	ingestor, err := worker.NewConsumer(ctx, parts, readmodel.Graph())
 	if err != nil {
 		return nil, err
@@ -122,8 +132,14 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.consumers = append(i.consumers, tracker)
+	projects, err := worker.NewConsumer(ctx, parts, readmodel.Projects())
+	if err != nil {
+		return nil, err
+	}
+	i.consumers = append(i.consumers, projects)
 	models := service.OwnModels(c.Data)
 	service.Own(models, ingestor)
+	service.Own(models, projects)
 	service.Own(models, tracker)
 	writer, err := service.NewSummarizer(ctx, parts, c.Summaries, models)
 	if err != nil {
@@ -151,12 +167,24 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	if err != nil {
 		return nil, err
 	}
+	gate, closeGate, err := program.OpenGate(ctx, c.Access, i.conn, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	i.closeGate = closeGate
+	eraser, err := service.NewEraser(i.Log, self, i.stores, models, c.Erasing, c.Logger)
+	if err != nil {
+		return nil, &program.UsageError{Err: err}
+	}
+	i.captured = captured(&c, i.HTTPURL(), i.Log, models)
 	for _, consumer := range i.consumers {
 		consumer.Start()
 	}
+	i.eraser = eraser
+	i.eraser.Start()
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Logger: c.Logger,
-		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search,
+		Log: i.Log, Gate: gate, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Logger: c.Logger,
+		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off",
 	}))
 	return i, nil
 }
@@ -182,12 +210,21 @@ func (i *Instance) Close() error {
 	if i.http != nil {
 		i.http.Stop()
 	}
+	if i.captured != nil {
+		i.captured.Close()
+	}
+	if i.eraser != nil {
+		i.eraser.Stop()
+	}
 	for _, c := range slices.Backward(i.consumers) { // the summarizer reads the graph
 		errs = append(errs, c.Stop())
 	}
 	i.consumers = nil
 	if i.stores.Generations() != nil {
 		errs = append(errs, i.stores.Close())
+	}
+	if i.closeGate != nil {
+		i.closeGate()
 	}
 	if i.conn != nil {
 		i.conn.Close()

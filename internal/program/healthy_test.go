@@ -11,12 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
-
-	"mneme.dev/mneme/internal/settings"
 )
 
 func TestTheLongestDocumentedQueryIsAccepted(t *testing.T) {
-	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
+	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", Serving{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
 	read := 0
@@ -31,7 +29,7 @@ func TestTheLongestDocumentedQueryIsAccepted(t *testing.T) {
 }
 
 func TestHealthyReportsWhetherTheRunningProgramIsReady(t *testing.T) {
-	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", settings.Hosts{}, false, slog.New(slog.DiscardHandler))
+	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", Serving{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
 	ready := true

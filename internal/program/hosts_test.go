@@ -114,7 +114,7 @@ func send(t *testing.T, address, request string) (int, string) {
 
 func TestOtherHostsNeverReachTheHandler(t *testing.T) {
 	t.Parallel()
-	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", named, false, slog.New(slog.DiscardHandler))
+	server, err := Listen("MNEME_LISTEN", "127.0.0.1:0", Serving{Hosts: named}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer server.Stop()
 	address := server.listener.Addr().String()
@@ -156,7 +156,7 @@ func TestOtherHostsNeverReachTheHandler(t *testing.T) {
 func TestAnAllowedHostIsAName(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"http://mneme.example", "mneme.example:8420", "*.mneme.example", "*", "a b", "mneme..example", "-x", "127.0.0.1/8", "é.example"} {
-		_, err := Listen("MNEME_LISTEN", "127.0.0.1:0", settings.Hosts{AllowedHosts: "localhost," + wrong}, false, slog.New(slog.DiscardHandler))
+		_, err := Listen("MNEME_LISTEN", "127.0.0.1:0", Serving{Hosts: settings.Hosts{AllowedHosts: "localhost," + wrong}}, slog.New(slog.DiscardHandler))
 		var usage *UsageError
 		require.ErrorAs(t, err, &usage, wrong)
 		require.ErrorContains(t, err, fmt.Sprintf("MNEME_ALLOWED_HOSTS=%q: not a host name", wrong))

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,20 +26,34 @@ type HTTP struct {
 	listener net.Listener
 	server   *http.Server
 	handler  atomic.Pointer[http.Handler]
+	cert     *certificate // nil: without TLS
 	hosts    hosts
 	logger   *slog.Logger
 	stop     sync.Once
 	ended    sync.WaitGroup
 }
 
+// Serving says under which names, and how, a listener answers.
+type Serving struct {
+	Hosts             settings.Hosts
+	AnyAddress        bool   // answer under every IP address, not only loopback
+	CertFile, KeyFile string // empty: without TLS
+}
+
 // Listen binds the address, which the settings have checked; port 0 picks a free port. The
 // error says if the port is in use. Requests for hosts that are not allowed never reach a
-// handler; trusted allows every IP address. Until [HTTP.Start] the server answers that the
+// handler. Until [HTTP.Start] the server answers that the
 // program is alive but not ready.
-func Listen(name, address string, allowed settings.Hosts, trusted bool, logger *slog.Logger) (*HTTP, error) {
-	answered, err := newHosts(allowed, trusted)
+func Listen(name, address string, s Serving, logger *slog.Logger) (*HTTP, error) {
+	answered, err := newHosts(s.Hosts, s.AnyAddress)
 	if err != nil {
 		return nil, err
+	}
+	var cert *certificate
+	if s.CertFile != "" {
+		if cert, err = newCertificate(s.CertFile, s.KeyFile, logger); err != nil {
+			return nil, &UsageError{fmt.Errorf("MNEME_TLS_CERT_FILE=%q: %w", s.CertFile, err)}
+		}
 	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -47,13 +62,18 @@ func Listen(name, address string, allowed settings.Hosts, trusted bool, logger *
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", name, address, err)
 	}
-	h := &HTTP{listener: listener, hosts: answered, logger: logger}
+	h := &HTTP{listener: listener, hosts: answered, cert: cert, logger: logger}
 	h.serve()
 	return h, nil
 }
 
 // URL returns the server's base URL.
-func (h *HTTP) URL() string { return "http://" + h.listener.Addr().String() }
+func (h *HTTP) URL() string {
+	if h.cert != nil {
+		return "https://" + h.listener.Addr().String()
+	}
+	return "http://" + h.listener.Addr().String()
+}
 
 // Start passes requests to a handler from now on.
 func (h *HTTP) Start(handler http.Handler) { h.handler.Store(&handler) }
@@ -70,7 +90,14 @@ func (h *HTTP) serve() {
 		ErrorLog:                     slog.NewLogLogger(h.logger.Handler(), slog.LevelWarn),
 	}
 	h.ended.Go(func() {
-		if err := h.server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
+		serve := h.server.Serve
+		if h.cert != nil {
+			h.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.cert.get}
+			// Without HTTP/2: the limits for slow clients are made for one request at a time on a connection.
+			h.server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+			serve = func(l net.Listener) error { return h.server.ServeTLS(l, "", "") }
+		}
+		if err := serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
 			h.logger.Error("the HTTP server stopped", "error", err)
 		}
 	})

@@ -83,9 +83,9 @@ func Observe(ctx context.Context, name string, logger *slog.Logger) (*telemetry.
 
 // OpenLog connects to NATS and opens the log, or creates it if apply is given. It waits for
 // a server or log that does not exist yet, but fails at once on one that is wrong.
-func OpenLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+func OpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
 	for {
-		log, conn, err := tryOpenLog(ctx, url, name, t, logger, apply)
+		log, conn, err := tryOpenLog(ctx, url, auth, name, t, logger, apply)
 		if err == nil {
 			return log, conn, nil
 		}
@@ -104,8 +104,8 @@ func OpenLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logg
 	}
 }
 
-func tryOpenLog(ctx context.Context, url, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
-	conn, err := eventlog.Connect(url, name, logger)
+func tryOpenLog(ctx context.Context, url string, auth settings.NATSTLS, name string, t *telemetry.Telemetry, logger *slog.Logger, apply func(context.Context, jetstream.JetStream) error) (*eventlog.Log, *nats.Conn, error) {
+	conn, err := eventlog.Connect(url, name, logger, NATSOptions(auth)...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -59,10 +59,11 @@ func (s *salvager) transcript(ctx context.Context) error {
 			return err
 		}
 		for _, entry := range page {
-			s.entry(entry)
-			from = entry.Position().Seq + 1
+			if from = entry.Position().Seq + 1; from <= s.held.applied+1 {
+				s.entry(entry)
+			}
 		}
-		if len(page) == 0 {
+		if len(page) == 0 || from > s.held.applied {
 			return nil
 		}
 	}
@@ -101,7 +102,7 @@ func (s *salvager) entry(entry graph.Entry) {
 func (s *salvager) condensations(ctx context.Context) error {
 	for len(s.calls) > 0 {
 		n := min(len(s.calls), pageRows)
-		found, err := s.source.Condensations(ctx, s.Conversation, s.calls[:n], graph.Latest)
+		found, err := s.source.Condensations(ctx, s.Conversation, s.calls[:n], s.held.applied)
 		if err != nil {
 			return err
 		}
@@ -129,7 +130,7 @@ func (s *salvager) summarized(ctx context.Context) error {
 		for _, m := range page {
 			from = m.Seq + 1
 			switch {
-			case s.held.seq(s.Conversation, m.Origin) != 0:
+			case m.Seq > s.held.applied, s.held.seq(s.Conversation, m.Origin) != 0:
 			case moved(s.places, m) && !ordered:
 				s.refuse(m.Position, m.Origin, written(m), "the events that it summarizes get new sequences, after later events; the summarizer writes a new summary")
 			case len(within(s.places, m)) == 0:

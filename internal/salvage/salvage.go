@@ -73,8 +73,17 @@ func (l *Loss) Count() int { return l.Restorable() + len(l.Unrestorable) }
 
 // Find calls yield for each living conversation of which the read model holds events that
 // the log does not. It reads the whole log and the whole read model, one partition after
-// the other, and keeps the identities of one partition's events in memory.
+// the other, and keeps the identities of one partition's events in memory. Events may be
+// published and applied meanwhile: what the read model applies after the start is not compared.
 func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss) error) error {
+	checkpoints, err := source.Checkpoints(ctx) // before the head: what is applied by now has been in the log by then
+	if err != nil {
+		return err
+	}
+	applied := map[int]uint64{} // by partition
+	for _, cp := range checkpoints {
+		applied[cp.Partition] = cp.Seq
+	}
 	state, err := log.State(ctx)
 	if err != nil {
 		return err
@@ -93,7 +102,7 @@ func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss
 		if len(ids) == 0 {
 			continue
 		}
-		held := inventory{identities: map[events.Digest]uint64{}, conversations: map[events.ConversationID]*known{}}
+		held := inventory{applied: applied[partition], identities: map[events.Digest]uint64{}, conversations: map[events.ConversationID]*known{}}
 		if err := log.Scan(ctx, partition, state.Head, held.add); err != nil {
 			return err
 		}
@@ -114,6 +123,7 @@ func Find(ctx context.Context, log *eventlog.Log, source Source, yield func(Loss
 
 // inventory lists what the log holds of a partition.
 type inventory struct {
+	applied       uint64                   // what is compared: everything that the read model had applied up to here
 	identities    map[events.Digest]uint64 // sequence of the first event with this identity
 	conversations map[events.ConversationID]*known
 }
@@ -139,6 +149,9 @@ func (i *inventory) add(m eventlog.Message) error {
 		c = &known{first: m.Seq}
 		i.conversations[r.Conversation()] = c
 	}
+	if m.Seq > i.applied && r.Source != descriptionSource {
+		return nil
+	}
 	switch p := r.Payload.(type) {
 	case *events.ConversationStarted:
 		c.description.Started(p)
@@ -156,8 +169,8 @@ func (i *inventory) seq(id events.ConversationID, o graph.Origin) uint64 {
 
 func find(ctx context.Context, source Source, held *inventory, id events.ConversationID) (Loss, error) {
 	s := salvager{source: source, held: held, Loss: Loss{Conversation: id}}
-	c, err := source.Conversation(ctx, id, graph.Latest)
-	if errors.Is(err, graph.ErrNotFound) { // deleted, perhaps a moment ago
+	c, err := source.Conversation(ctx, id, held.applied)
+	if errors.Is(err, graph.ErrNotFound) { // deleted, or began a moment ago
 		return s.Loss, nil
 	}
 	if err != nil {

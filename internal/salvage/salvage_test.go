@@ -306,3 +306,80 @@ func TestARepairEndsWithItsContext(t *testing.T) {
 	_, err := salvage.Repair(ctx, b.log, b.model, salvage.Options{})
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// moving is a source whose read model goes on applying: before each read of a conversation an event is
+// published and applied.
+type moving struct {
+	*sqlitestore.Graph
+	b *bench
+	n int
+}
+
+func (m *moving) goOn() {
+	m.n++
+	m.b.publish(fmt.Sprint("title", m.n), &events.ConversationUpdated{Title: new(fmt.Sprint("Title ", m.n))})
+	m.b.talk(1000+m.n, 1001+m.n)
+	m.b.summarize(fmt.Sprint("moving", m.n), m.b.head()-2, m.b.head()-2)
+	m.b.applied(m.Graph)
+}
+
+func (m *moving) Hashes(ctx context.Context, yield func(projection.ConversationHash) error) error {
+	m.goOn()
+	return m.Graph.Hashes(ctx, yield)
+}
+
+func (m *moving) Conversation(ctx context.Context, id events.ConversationID, asOf uint64) (graph.Conversation, error) {
+	m.goOn()
+	return m.Graph.Conversation(ctx, id, asOf)
+}
+
+func (m *moving) Transcript(ctx context.Context, id events.ConversationID, q graph.TranscriptQuery) ([]graph.Entry, error) {
+	m.goOn()
+	return m.Graph.Transcript(ctx, id, q)
+}
+
+func TestWhatIsAppliedDuringAComparisonIsNotLost(t *testing.T) {
+	b := setup(t)
+	b.publish("s", &events.ConversationStarted{Title: "T", Cwd: "/src"})
+	b.talk(0, 5)
+	b.applied(b.model)
+	m := &moving{Graph: b.model, b: b}
+	require.NoError(t, salvage.Find(t.Context(), b.log, m, func(l salvage.Loss) error {
+		t.Errorf("%d events are said to be lost", l.Count())
+		return nil
+	}))
+	require.GreaterOrEqual(t, m.n, 3)
+
+	b.lose(3)
+	found := 0
+	require.NoError(t, salvage.Find(t.Context(), b.log, m, func(l salvage.Loss) error {
+		found += l.Count()
+		return nil
+	}))
+	require.Equal(t, 1, found, "a real loss is found meanwhile")
+}
+
+// torn is a source that reads parts of two commits as one checkpoint, until it is read again.
+type torn struct {
+	*sqlitestore.Graph
+	reads int
+}
+
+func (r *torn) Checkpoints(ctx context.Context) ([]projection.Checkpoint, error) {
+	list, err := r.Graph.Checkpoints(ctx)
+	if r.reads++; r.reads <= 4 { // the commit lasts for some reads
+		for i := range list {
+			list[i].Event = events.DigestOf("of the commit before")
+		}
+	}
+	return list, err
+}
+
+func TestACheckpointThatWasReadDuringACommitIsReadAgain(t *testing.T) {
+	b := setup(t)
+	b.talk(0, 5)
+	b.applied(b.model)
+	suspect, err := salvage.Check(t.Context(), b.log, &torn{Graph: b.model})
+	require.NoError(t, err)
+	require.False(t, suspect)
+}

@@ -31,7 +31,8 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer tell.Stop()
-	server, err := program.Listen("MNEME_LISTEN", s.Listen, s.Hosts, s.Trust, logger)
+	LimitMemory(s.Memory)
+	server, err := program.Listen("MNEME_LISTEN", s.Listen, program.ServingOf(s.Access, s.Hosts, s.Trust), logger)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	if err := RemoveScratch(s.Data); err != nil {
 		return err
 	}
-	log, conn, err := program.OpenLog(ctx, s.NATSURL, "context-api", tell, logger, nil)
+	log, conn, err := program.OpenLog(ctx, s.NATSURL, s.NATSTLS, "context-api", tell, logger, nil)
 	if err != nil {
 		return err
 	}
@@ -53,6 +54,11 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer self.Announce(nil, logger)()
+	gate, closeGate, err := program.OpenGate(ctx, s.Access, conn, logger)
+	if err != nil {
+		return err
+	}
+	defer closeGate()
 	condense, err := Condensing(s.Condensing)
 	if err != nil {
 		return &program.UsageError{Err: err}
@@ -68,13 +74,19 @@ func RunContextAPI(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	eraser, err := NewEraser(log, self, stores, models, s.Erasing, logger)
+	if err != nil {
+		return err
+	}
+	eraser.Start()
+	defer eraser.Stop()
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { control.Watch(watching, logger, func(string) { models.Again() }) })
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search,
+		Log: log, Gate: gate, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off",
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())

@@ -20,7 +20,7 @@ const embedBatch = 256
 
 // Embedder is the projection "embeddings", which has an endpoint embed the messages.
 type Embedder struct {
-	*worker.Consumer[*graph.EmbeddingsUnit, readmodel.EmbeddingsStore]
+	*worker.Consumer[*graph.EmbeddingsUnit, graph.EmbeddingsStore]
 	cache graph.EmbeddingsCache
 }
 
@@ -63,40 +63,4 @@ func embedderOf(s settings.Embedding) (view.Embedder, error) {
 		return nil, nil
 	}
 	return view.BuiltIn{}, nil
-}
-
-// several are the workers of one program, in the order in which they were created.
-type several []worker.Worker
-
-// Start implements Worker.
-func (s several) Start() {
-	for _, w := range s {
-		w.Start()
-	}
-}
-
-// Stop implements Worker.
-func (s several) Stop() error {
-	var errs []error
-	for _, w := range s {
-		errs = append(errs, w.Stop())
-	}
-	return errors.Join(errs...)
-}
-
-// Status implements Worker.
-func (s several) Status() (list []projection.Status) {
-	for _, w := range s {
-		list = append(list, w.Status()...)
-	}
-	return list
-}
-
-// Ready implements Worker.
-func (s several) Ready(ctx context.Context) error {
-	var errs []error
-	for _, w := range s {
-		errs = append(errs, w.Ready(ctx))
-	}
-	return errors.Join(errs...)
 }

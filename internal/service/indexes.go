@@ -5,6 +5,7 @@ import (
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph/sqlitestore"
 )
 
 // NewCache creates the indexes with which contexts are searched.
@@ -13,10 +14,18 @@ func NewCache(s settings.Searching, t *telemetry.Telemetry) (*view.Cache, error)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
-	cache := view.NewCache(s.IndexMemory<<20, embedder)
+	cache := view.NewCache(int(s.Shares().Indexes), embedder)
 	t.Metrics.WatchIndexes(func() telemetry.Indexes {
 		f := cache.Figures()
 		return telemetry.Indexes{Held: f.Indexes, Bytes: f.Bytes, Hits: f.Hits, Loads: f.Loads, Evicted: f.Evicted}
 	})
 	return cache, nil
+}
+
+// LimitMemory makes the garbage collector and SQLite keep to their shares of the memory. Call
+// it before any store is opened.
+func LimitMemory(m settings.Memory) {
+	shares := m.Shares()
+	program.LimitHeap(shares.Heap)
+	sqlitestore.LimitCaches(shares.Caches)
 }

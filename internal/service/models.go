@@ -15,6 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 )
@@ -47,7 +48,7 @@ func NewModels(data string, stores worker.Stores) *Models {
 func OwnModels(data string) *Models { return &Models{data: data, sources: map[string]source{}} }
 
 // Own adds a read model that a consumer of this process writes. Call it before the first read.
-func Own[U projection.Unit, S readmodel.Store[U]](m *Models, c *worker.Consumer[U, S]) {
+func Own[U projection.Unit, S projection.Store[U]](m *Models, c *worker.Consumer[U, S]) {
 	m.sources[c.Name()] = written[S]{c.Current()}
 }
 
@@ -82,6 +83,11 @@ func (m *Models) Files(ctx context.Context) (view.Pinned[graph.FilesReader], err
 // Summaries returns the read model "summaries", or worker.ErrNotThere. The caller releases it.
 func (m *Models) Summaries(ctx context.Context) (view.Pinned[summary.Reader], error) {
 	return open[summary.Reader](ctx, m, "summaries")
+}
+
+// Projects returns the read model "projects", or worker.ErrNotThere. The caller releases it.
+func (m *Models) Projects(ctx context.Context) (view.Pinned[project.Reader], error) {
+	return open[project.Reader](ctx, m, "projects")
 }
 
 // Embeddings returns the read model "embeddings", or worker.ErrNotThere. The caller releases it.

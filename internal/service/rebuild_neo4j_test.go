@@ -101,7 +101,7 @@ func (c *sharing) open() *eventlog.Log {
 }
 
 // ingestor runs the program ingestor.
-func (c *sharing) ingestor() *worker.Consumer[*graph.Unit, readmodel.GraphStore] {
+func (c *sharing) ingestor() *worker.Consumer[*graph.Unit, graph.Store] {
 	c.Helper()
 	log := c.open()
 	logger := slog.New(slog.DiscardHandler)
@@ -201,7 +201,7 @@ func processesThatShareANeo4jRebuildTogether(t *testing.T, uri string) {
 	require.Len(t, holders(), 2, "both have helped")
 	c.publish(16, 50, 55)
 	c.applied(g, 2)
-	for _, w := range []*worker.Consumer[*graph.Unit, readmodel.GraphStore]{one, two} {
+	for _, w := range []*worker.Consumer[*graph.Unit, graph.Store]{one, two} {
 		require.NoError(t, w.Ready(t.Context()))
 		require.Eventually(t, func() bool {
 			held := 0

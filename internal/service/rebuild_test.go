@@ -215,8 +215,9 @@ func TestACanceledRebuildLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Equal(t, 1, i.status("graph").Generation)
-	i.became("files", "serving") // this one was not canceled
-	i.became("summaries", "serving")
+	for _, name := range []string{"files", "summaries", "projects"} { // these were not canceled
+		i.became(name, "serving")
+	}
 
 	status, body = i.ask(http.MethodDelete, "/v1/rebuilds/all", "")
 	require.Equal(t, http.StatusConflict, status)
@@ -256,7 +257,7 @@ func TestOneOfManyConcurrentRebuildRequestsSucceeds(t *testing.T) {
 	for method, path := range map[string]string{http.MethodPost: "/v1/rebuilds", http.MethodDelete: "/v1/rebuilds/everything"} {
 		status, body := i.ask(method, path, `{"projection":"everything"}`)
 		require.Equal(t, http.StatusNotFound, status)
-		require.Contains(t, body, "known are graph, files, summaries, and all")
+		require.Contains(t, body, "known are graph, files, summaries, projects, and all")
 	}
 }
 

@@ -80,7 +80,7 @@ func (o *one) await(what string, ok func(s httpapi.Status, p httpapi.ProjectionS
 				n++
 			}
 		}
-		if n == 3 {
+		if n == 4 {
 			return s
 		}
 		require.True(o.t, time.Now().Before(deadline), "timed out waiting until each projection %s: %+v", what, s)

@@ -12,7 +12,6 @@ import (
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/internal/worker"
 	"mneme.dev/mneme/pkg/files"
-	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
@@ -41,14 +40,14 @@ func RunSummarizer(ctx context.Context) (err error) {
 		if err != nil {
 			return nil, errors.Join(err, writer.Stop())
 		}
-		return several{writer, embedder}, nil
+		return worker.Several{writer, embedder}, nil
 	})
 }
 
 // Summarizer runs the projection "summaries" and the reactor that writes summaries when
 // they are due.
 type Summarizer struct {
-	*worker.Consumer[*summary.Unit, readmodel.SummariesStore]
+	*worker.Consumer[*summary.Unit, summary.Store]
 	reactor *summarizer.Reactor
 }
 
@@ -67,9 +66,7 @@ func NewSummarizer(ctx context.Context, p worker.Parts, s settings.Summaries, mo
 	c := &Summarizer{Consumer: consumer}
 	c.reactor = summarizer.New(summarizer.Config{
 		Log: p.Log, State: c.state, Live: c.Live, Profiles: profiles, Files: files.DefaultTable(), Parallel: max(1, s.Parallel), Logger: p.Logger,
-		Graph: func(ctx context.Context, read func(graph.Reader) error) error {
-			return view.Lend(ctx, models.Graph, read)
-		},
+		Views: view.New(view.Config{Log: p.Log, Models: models}),
 	})
 	consumer.Hooks = worker.Hooks{Touched: c.reactor.Touch, Explain: c.explain}
 	p.Telemetry.Metrics.WatchSummaries(func() telemetry.Summaries {

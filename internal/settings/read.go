@@ -38,15 +38,22 @@ func Check(spec Spec) error {
 	return errors.Join(append(errs, spec.Check())...)
 }
 
-// ListenAddress returns the address that a program listens on, read as the program reads
-// it.
-func ListenAddress(name string) (string, error) {
+// ListenAddress returns the address that a program listens on, and whether it serves TLS
+// there, read as the program reads them.
+func ListenAddress(name string) (address string, tls bool, err error) {
 	spec := program(name).New()
 	if err := Read(spec); err != nil {
-		return "", err
+		return "", false, err
 	}
-	list := Fields(spec)
-	return list[slices.IndexFunc(list, func(f Field) bool { return f.Variable == "MNEME_LISTEN" })].text(), nil
+	for _, f := range Fields(spec) {
+		switch f.Variable {
+		case "MNEME_LISTEN":
+			address = f.text()
+		case "MNEME_TLS_CERT_FILE":
+			tls = f.text() != ""
+		}
+	}
+	return address, tls, nil
 }
 
 func refuse(variable string, value any, why string) error {
@@ -56,16 +63,16 @@ func refuse(variable string, value any, why string) error {
 	return fmt.Errorf("%s=%v: %s", variable, value, why)
 }
 
-// Loopback checks that an address to listen on can't be reached from other machines. There
-// are no access tokens yet, so every program refuses to listen elsewhere unless the network
-// is trusted.
+// Loopback checks that an address to listen on can't be reached from other machines. Where
+// no token is demanded, every program refuses to listen elsewhere unless the network is
+// trusted.
 func Loopback(name, address string) error {
 	if err := hostPort(name, address); err != nil {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return refuse(name, address, "mneme has no access tokens yet, so it listens on loopback only: use an address such as 127.0.0.1:8420")
+		return refuse(name, address, "it is reached from other machines, and without tokens mneme listens on loopback only: use an address such as 127.0.0.1:8420")
 	}
 	return nil
 }

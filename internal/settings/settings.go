@@ -38,8 +38,10 @@ type Spec interface {
 type Client struct {
 	URL     string `envconfig:"MNEME_URL" default:"http://127.0.0.1:8420" desc:"the HTTP API"`
 	NATSURL string `name:"nats-url" envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated; for import, tail and doctor"`
-	Tenant  string `envconfig:"MNEME_TENANT" default:"default" desc:"the tenant"`
-	Color   string `envconfig:"MNEME_COLOR" default:"auto" oneof:"auto,always,never" desc:"colored output: auto, always or never; auto means on a terminal unless NO_COLOR is set"`
+	NATSTLS
+	Token
+	Tenant string `envconfig:"MNEME_TENANT" desc:"the tenant; if absent, the token's, or the tenant default"`
+	Color  string `envconfig:"MNEME_COLOR" default:"auto" oneof:"auto,always,never" desc:"colored output: auto, always or never; auto means on a terminal unless NO_COLOR is set"`
 }
 
 // ForClient returns the defaults of the commands that call a server.
@@ -47,7 +49,7 @@ func ForClient() *Client { return &Client{} }
 
 // Check implements [Spec].
 func (s *Client) Check() error {
-	return errors.Join(httpURL("MNEME_URL", s.URL, "http://127.0.0.1:8420"), natsURL(s.NATSURL), notEmpty("MNEME_TENANT", s.Tenant))
+	return errors.Join(httpURL("MNEME_URL", s.URL, "http://127.0.0.1:8420"), natsURL(s.NATSURL), s.NATSTLS.check(), s.Token.check())
 }
 
 // Models configures where a program keeps or finds the read models.
@@ -67,6 +69,7 @@ type Neo4j struct {
 	ConnectTimeout time.Duration `name:"neo4j-connect-timeout" envconfig:"MNEME_NEO4J_CONNECT_TIMEOUT" default:"3s" desc:"how long to wait for a connection to Neo4j, from the pool or the server"`
 	ReadTimeout    time.Duration `name:"neo4j-read-timeout" envconfig:"MNEME_NEO4J_READ_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one read"`
 	WriteTimeout   time.Duration `name:"neo4j-write-timeout" envconfig:"MNEME_NEO4J_WRITE_TIMEOUT" default:"30s" desc:"how long Neo4j may work on one batch; also how long a frozen process can hold its partition"`
+	Warm           bool          `name:"neo4j-warm" envconfig:"MNEME_NEO4J_WARM" default:"true" negatable:"" desc:"at the start let Neo4j plan every query, so that the first answers are as quick as later ones; false spares a small server half a minute of processor time"`
 }
 
 // Check implements [Spec].
@@ -80,12 +83,15 @@ func (s *Neo4j) Check() error {
 // Up configures mneme up: everything in one process.
 type Up struct {
 	Data   string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the log and the read models; created if missing"`
-	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"loopback address of the HTTP API; port 0 takes a free one"`
+	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is demanded; port 0 takes a free one"`
 	Hosts
+	Access
 	NATSListen string `envconfig:"MNEME_NATS_LISTEN" default:"127.0.0.1:4222" desc:"loopback address for agents that publish over NATS; port 0 takes a free one"`
 	Models
 	Summaries
 	Searching
+	Erasing
+	Capturing
 	LogSize   int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes when it is created; 0 for a size that suits the disk"`
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"warn" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
@@ -96,23 +102,24 @@ func ForUp() *Up { return &Up{} }
 
 // Check implements [Spec].
 func (s *Up) Check() error {
-	return errors.Join(Loopback("MNEME_LISTEN", s.Listen), s.Hosts.check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
+	return errors.Join(s.Access.Listen("MNEME_LISTEN", s.Listen, false), s.Hosts.check(), s.Access.Check(), Loopback("MNEME_NATS_LISTEN", s.NATSListen), s.Neo4j.Check(), s.Summaries.Check(), s.Searching.Check(), s.Erasing.Check(), s.Capturing.Check(), notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
 
 // Searching configures how a conversation's past is searched.
 type Searching struct {
 	Embedding
-	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"128" desc:"MiB of memory for the most recently searched conversations: their indexes and the rows that contexts have read"`
+	Memory
+	ProjectMemory string `envconfig:"MNEME_PROJECT_MEMORY" default:"on" oneof:"on,off" desc:"whether the context of a young conversation shows what earlier sessions of its project left, unless the request says"`
 }
 
 // Check reports every invalid setting by its variable.
 func (s *Searching) Check() error {
-	return errors.Join(s.Embedding.Check(), between("MNEME_INDEX_MEMORY", s.IndexMemory, 1, 1<<20))
+	return errors.Join(s.Embedding.Check(), s.Memory.check())
 }
 
 // Network says whether a program may trust its network.
 type Network struct {
-	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although anyone who reaches it can read and write everything: only on a private network, such as docker compose's"`
+	Trust bool `envconfig:"MNEME_TRUST_NETWORK" default:"false" desc:"listen on any address, although anyone who reaches it can read and write everything for which no token is demanded: only on a private network, such as docker compose's"`
 	Hosts
 }
 
@@ -126,7 +133,8 @@ func (n Network) listen(address string) error {
 
 // Worker configures a program that runs a projection.
 type Worker struct {
-	NATSURL    string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
+	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
+	NATSTLS
 	Partitions int    `envconfig:"MNEME_PARTITIONS" default:"1" desc:"partitions of the log, if this program is the first to create it; checked otherwise"`
 	Replicas   int    `envconfig:"MNEME_REPLICAS" default:"1" desc:"copies of the log in a NATS cluster, if this program creates it"`
 	LogSize    int64  `envconfig:"MNEME_LOG_SIZE" default:"0" desc:"size of the log in bytes, if this program creates it: at most four fifths of the NATS disk; 0 for 64 GiB"`
@@ -162,7 +170,7 @@ func (s *Summarizer) Check() error {
 // Check implements [Spec].
 func (s *Worker) Check() error {
 	return errors.Join(
-		natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(),
+		natsURL(s.NATSURL), s.NATSTLS.check(), s.listen(s.Listen), s.Neo4j.Check(),
 		between("MNEME_PARTITIONS", s.Partitions, 1, 32), between("MNEME_REPLICAS", s.Replicas, 1, 5),
 		notNegative("MNEME_LOG_SIZE", s.LogSize), directory("MNEME_DATA", s.Data))
 }
@@ -170,12 +178,15 @@ func (s *Worker) Check() error {
 // API configures context-api.
 type API struct {
 	NATSURL string `envconfig:"MNEME_NATS_URL" default:"nats://127.0.0.1:4222" desc:"the NATS server or cluster, comma separated"`
-	Data    string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor, file-tracker and summarizer write"`
+	NATSTLS
+	Data string `envconfig:"MNEME_DATA" default:".mneme" desc:"directory of the SQLite read models that ingestor, file-tracker and summarizer write"`
 	Models
 	Condensing
 	Searching
-	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless MNEME_TRUST_NETWORK is set"`
+	Erasing
+	Listen string `envconfig:"MNEME_LISTEN" default:"127.0.0.1:8420" desc:"address of the HTTP API; loopback, unless a token is demanded or MNEME_TRUST_NETWORK is set"`
 	Network
+	Access
 	LogLevel  string `envconfig:"MNEME_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" desc:"debug, info, warn or error"`
 	LogFormat string `envconfig:"MNEME_LOG_FORMAT" default:"text" oneof:"text,json" desc:"text or json"`
 }
@@ -185,7 +196,7 @@ func ForContextAPI() *API { return &API{} }
 
 // Check implements [Spec].
 func (s *API) Check() error {
-	return errors.Join(natsURL(s.NATSURL), s.listen(s.Listen), s.Neo4j.Check(), s.Condensing.Check(), s.Searching.Check(), directory("MNEME_DATA", s.Data))
+	return errors.Join(natsURL(s.NATSURL), s.NATSTLS.check(), s.Access.Listen("MNEME_LISTEN", s.Listen, s.Trust), s.Hosts.check(), s.Access.Check(), s.Neo4j.Check(), s.Condensing.Check(), s.Searching.Check(), s.Erasing.Check(), directory("MNEME_DATA", s.Data))
 }
 
 // Program is a program, or a part of mneme, together with its settings.

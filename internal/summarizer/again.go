@@ -27,7 +27,7 @@ func (r *Reactor) resummarize(ctx context.Context, c summary.Conversation, profi
 		}
 		for from := uint64(1); ; {
 			var list []graph.Summary
-			err := r.Graph(ctx, func(g graph.Reader) (err error) {
+			err := r.graph(ctx, func(g graph.Reader) (err error) {
 				list, err = g.Summaries(ctx, c.ID, graph.SummaryQuery{Level: level, AsOf: asOf, From: from, Limit: scanPage, OldestFirst: true})
 				return err
 			})

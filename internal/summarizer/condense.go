@@ -72,7 +72,7 @@ func (r *Reactor) uncondensed(ctx context.Context, c summary.Conversation, refs 
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	err = r.Graph(ctx, func(g graph.Reader) error {
+	err = r.graph(ctx, func(g graph.Reader) error {
 		condensed, err := g.Condensations(ctx, c.ID, refs, graph.Latest)
 		if err != nil {
 			return err

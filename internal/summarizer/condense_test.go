@@ -64,9 +64,7 @@ func setup(t *testing.T) *bundle {
 		State: func(read func(summary.Reader) error) error {
 			return view.Lend(context.Background(), models.Summaries, read)
 		},
-		Graph: func(ctx context.Context, read func(graph.Reader) error) error {
-			return view.Lend(ctx, models.Graph, func(g graph.Reader) error { return read(&counting{g, b}) })
-		},
+		Views: view.New(view.Config{Log: b.Log, Models: countingModels{models, b}}),
 	})
 	b.reactor.Start()
 	t.Cleanup(b.reactor.Stop)
@@ -81,6 +79,18 @@ func (b *bundle) live(partition int) (seq uint64, live bool) {
 		}
 	}
 	return 0, false
+}
+
+// countingModels lends a graph whose reads are counted.
+type countingModels struct {
+	view.Models
+	*bundle
+}
+
+func (m countingModels) Graph(ctx context.Context) (view.Pinned[graph.Reader], error) {
+	p, err := m.Models.Graph(ctx)
+	p.Model = &counting{p.Model, m.bundle}
+	return p, err
 }
 
 // counting counts reads of the graph.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
@@ -57,6 +58,9 @@ func (r *Reactor) look(ctx context.Context, id events.ConversationID) (c summary
 func mayBeDue(c summary.Conversation, s summary.Settings) bool {
 	return c.Pending() >= min(s.Threshold(1), s.Threshold(2)) || s.MaxTurns > 0 && c.Turn-c.CoveredTurn >= s.MaxTurns
 }
+
+// kindDeleted is the kind of the events that delete conversations.
+var kindDeleted = events.Kind(events.TypeConversationDeleted)
 
 // kindSummary is the kind of the events that record summaries.
 var kindSummary = events.Kind(events.TypeSummaryWritten)
@@ -131,6 +135,13 @@ const publishWithin = 30 * time.Second
 func (r *Reactor) publish(ctx context.Context, id events.ConversationID, e events.Event, kind string, newest uint64) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishWithin)
 	defer cancel()
+	// The model may have worked on it for minutes: a summary of a deleted conversation would bring back
+	// what an erasure removes.
+	if deleted, err := r.newest(ctx, id, kindDeleted); err != nil {
+		return 0, err
+	} else if deleted > 0 {
+		return 0, fmt.Errorf("%s: the conversation was deleted: %w", e.ID, eventlog.ErrConflict)
+	}
 	ack, err := r.Log.PublishAfter(ctx, id.Tenant, e, kind, newest)
 	if err == nil && ack.Duplicate || errors.Is(err, eventlog.ErrOtherContent) { // another process was faster, perhaps in other words
 		return 0, fmt.Errorf("%s: %w", e.ID, eventlog.ErrConflict)
@@ -200,20 +211,20 @@ const graphWithin = time.Minute
 
 // awaitGraph waits until the read model "graph" has applied a sequence.
 func (r *Reactor) awaitGraph(ctx context.Context, partition int, seq uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, graphWithin)
-	defer cancel()
-	err := r.Log.AwaitProgress(ctx, "graph", partition, tick, func() (reached bool, err error) {
-		err = r.Graph(ctx, func(g graph.Reader) error {
-			cps, err := g.Checkpoints(ctx)
-			for _, cp := range cps {
-				reached = reached || cp.Partition == partition && cp.Seq >= seq
-			}
-			return err
-		})
-		return reached, err
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
+	pins := r.Views.Pin()
+	defer pins.Release()
+	_, model, err := pins.Graph(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.Views.AwaitPartition(ctx, graphWithin, model, partition, seq)
+	if behind := (*view.BehindError)(nil); errors.As(err, &behind) {
 		return fmt.Errorf("the read model graph has not applied sequence %d: is ingestor running?", seq)
 	}
 	return err
+}
+
+// graph lends the read model "graph" for the duration of the call.
+func (r *Reactor) graph(ctx context.Context, read func(graph.Reader) error) error {
+	return view.Lend(ctx, r.Views.Models.Graph, read)
 }

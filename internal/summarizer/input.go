@@ -18,7 +18,7 @@ func (r *Reactor) input(ctx context.Context, id events.ConversationID, c summary
 		return in, nil, err
 	}
 	in = summary.Input{Level: plan.Level, FirstTurn: plan.FirstTurn, LastTurn: plan.LastTurn}
-	err = r.Graph(ctx, func(g graph.Reader) error {
+	err = r.graph(ctx, func(g graph.Reader) error {
 		if plan.Level == 1 {
 			return r.covered(ctx, g, id, plan, &in)
 		}

@@ -117,7 +117,7 @@ func (r *Reactor) transcript(ctx context.Context, c summary.Conversation, q grap
 	if err := r.awaitGraph(ctx, r.Log.PartitionOf(c.ID.Tenant, c.ID.ID), c.LastSeq); err != nil {
 		return nil, err
 	}
-	err = r.Graph(ctx, func(g graph.Reader) (err error) {
+	err = r.graph(ctx, func(g graph.Reader) (err error) {
 		rows, err = g.Transcript(ctx, c.ID, q)
 		return err
 	})

@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/files"
-	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/summary"
 )
 
 // Config configures a [Reactor].
 type Config struct {
 	Log *eventlog.Log
-	// State and Graph lend a read model for the duration of the call.
+	// State lends the read model "summaries" for the duration of the call.
 	State func(func(summary.Reader) error) error
-	Graph func(ctx context.Context, read func(graph.Reader) error) error
+	Views *view.Views // of the graph; they need no cache
 	// Live returns the sequence that the "summaries" projector has applied on a partition,
 	// and whether this process drives the partition and has caught up.
 	Live     func(partition int) (seq uint64, live bool)

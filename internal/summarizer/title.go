@@ -22,7 +22,7 @@ func (r *Reactor) title(ctx context.Context, c summary.Conversation, profile Pro
 		return err
 	}
 	var asked string
-	err = r.Graph(ctx, func(g graph.Reader) error {
+	err = r.graph(ctx, func(g graph.Reader) error {
 		list, err := g.Messages(ctx, c.ID, graph.MessageQuery{From: c.FirstUser, Before: c.FirstUser + 1, Limit: 1})
 		if len(list) > 0 {
 			asked = list[0].Content.Text

@@ -25,6 +25,7 @@ type Metrics struct {
 	httpDuration *prometheus.HistogramVec
 	httpActive   prometheus.Gauge
 	awaited      *prometheus.HistogramVec
+	tools        *prometheus.HistogramVec
 
 	publishDuration *prometheus.HistogramVec
 	published       prometheus.Counter
@@ -62,6 +63,9 @@ func newMetrics(logger *slog.Logger) *Metrics {
 	m.awaited = histogram("mneme_await_duration_seconds", "How long reads with at_least or as_of waited for a projection; outcome is reached, timeout, canceled or error.",
 		seconds, nil, "projection", "outcome")
 
+	m.tools = histogram("mneme_mcp_tool_duration_seconds", "Duration of calls of MCP tools, and by the name of the method of requests for resources, prompts and completions; outcome is ok, refused (the caller can mend it) or failed.",
+		seconds, nil, "tool", "outcome")
+
 	m.publishDuration = histogram("messaging_client_operation_duration_seconds", "Duration of one publish call through this program; error_type is empty if all events were stored.",
 		seconds, messaging("publish"), "error_type")
 	m.published = counter("messaging_client_sent_messages_total", "Events that the log has acknowledged to this program, duplicates included.").WithLabelValues()
@@ -72,7 +76,7 @@ func newMetrics(logger *slog.Logger) *Metrics {
 		seconds, messaging("process"), "messaging_consumer_group_name", "messaging_destination_partition_id")
 	m.batchEvents = histogram("mneme_projection_batch_events", "Events in a batch.", []float64{1, 3, 10, 30, 100, 300, 1000}, nil, "projection")
 	m.foreign = counter("mneme_projection_foreign_events_total", "Events of other projects' types that the projection skipped because it has no reducer for them.", "projection")
-	m.phases = histogram("mneme_projection_phase_duration_seconds", "Time spent on a batch by phase: decode (in parallel with the writer), apply (in the transaction), commit.",
+	m.phases = histogram("mneme_projection_phase_duration_seconds", "Time spent on a batch by phase: decode (in parallel with the writer; projections that share a reader count the same time), apply (in the transaction), commit.",
 		seconds, nil, "projection", "phase")
 
 	m.registry.MustRegister(m.httpActive, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
@@ -117,4 +121,9 @@ func (m *Metrics) Applied(b projection.Batch) {
 // Awaited records how long a read waited for a projection.
 func (m *Metrics) Awaited(projection, outcome string, took time.Duration) {
 	m.awaited.WithLabelValues(projection, outcome).Observe(took.Seconds())
+}
+
+// ToolCalled records a call of an MCP tool.
+func (m *Metrics) ToolCalled(tool, outcome string, took time.Duration) {
+	m.tools.WithLabelValues(tool, outcome).Observe(took.Seconds())
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path"
 	"regexp"
 	"strconv"
@@ -15,9 +14,12 @@ import (
 )
 
 const (
+	claudeCodeFormat = "claude-code"
 	claudeCodeAgent  = "Claude Code"
-	claudeCodePrefix = "claude_code:"
 	claudeCodeSource = "import/claude_code"
+
+	// ClaudeCodePrefix and the id of a session of Claude Code make the id of its conversation.
+	ClaudeCodePrefix = "claude_code:"
 )
 
 // claudeLine is a line of Claude Code's transcript. Each type of line uses some of the
@@ -29,6 +31,7 @@ type claudeLine struct {
 	SessionID        string          `json:"sessionId"`
 	Timestamp        text            `json:"timestamp"`
 	Cwd              text            `json:"cwd"`
+	Version          text            `json:"version"` // of Claude Code
 	IsSidechain      bool            `json:"isSidechain"`
 	IsMeta           bool            `json:"isMeta"`
 	IsCompactSummary bool            `json:"isCompactSummary"`
@@ -51,6 +54,7 @@ type claudeMessage struct {
 // agent's open message (see group) and when unanswered calls were made.
 type claudeCode struct {
 	conversation string // from the file's name, or else from the first line with a session id
+	subagent     string // the name of a subagent's file, "" in a session's
 	began        string // the first timestamp
 	cwd          string // the first one
 	title        string
@@ -65,7 +69,30 @@ type claudeCode struct {
 const maxOpenCalls = 10_000
 
 func newClaudeCode(name string) converter {
-	return &claudeCode{conversation: conversationOf(name), calls: make(map[string]time.Time)}
+	return &claudeCode{conversation: conversationOf(name), subagent: subagentOf(name), calls: make(map[string]time.Time)}
+}
+
+// subagentName matches the file name of a subagent's transcript. All of its lines are of a side
+// chain and have the id of the session that started it.
+var subagentName = regexp.MustCompile(`^agent-[A-Za-z0-9_-]{1,64}$`)
+
+// subagentOf returns the name of the subagent that a file name stands for, or "".
+func subagentOf(name string) string {
+	if stem, ok := stemOf(name); ok && subagentName.MatchString(stem) {
+		return stem
+	}
+	return ""
+}
+
+// stemOf returns a file's name without its folder and its suffix.
+func stemOf(name string) (string, bool) {
+	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
+	for _, suffix := range suffixes {
+		if stem, ok := strings.CutSuffix(base, suffix); ok {
+			return stem, true
+		}
+	}
+	return base, false
 }
 
 // sessionName matches the file name of a session. Tools that keep copies put the date in
@@ -76,11 +103,8 @@ var sessionName = regexp.MustCompile(`^(\d{4}-\d\d-\d\d-)?[0-9a-f]{8}(-[0-9a-f]{
 // over sessionId because a resumed session begins with lines of the session before it,
 // which are part of what the agent saw.
 func conversationOf(name string) string {
-	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
-	for _, suffix := range suffixes {
-		if stem, ok := strings.CutSuffix(base, suffix); ok && sessionName.MatchString(stem) {
-			return claudeCodePrefix + stem
-		}
+	if stem, ok := stemOf(name); ok && sessionName.MatchString(stem) {
+		return ClaudeCodePrefix + stem
 	}
 	return ""
 }
@@ -105,14 +129,17 @@ func (c *claudeCode) value(out *batch, raw []byte) error {
 	case l.Type == "":
 		return errors.New("type: is missing")
 	case !known:
-		return fmt.Errorf("type: %.64q is not known to this version", l.Type)
+		out.skip(claudeCodeFormat, string(l.Version), l.Type)
 	}
 	if c.conversation == "" && l.SessionID != "" {
-		c.conversation = claudeCodePrefix + l.SessionID
+		c.conversation = ClaudeCodePrefix + l.SessionID
+		if c.subagent != "" {
+			c.conversation += ":" + c.subagent
+		}
 	}
 	c.began = cmp.Or(c.began, string(l.Timestamp))
 	c.cwd = cmp.Or(c.cwd, string(l.Cwd))
-	if use == nil || l.IsSidechain {
+	if use == nil || l.IsSidechain && c.subagent == "" {
 		return nil
 	}
 	err := use(c, out, &l)
@@ -148,8 +175,11 @@ var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) erro
 	"agent-name":            nil,
 	"agent-setting":         nil,
 	"attachment":            nil,
+	"attribution-snapshot":  nil,
 	"bridge-session":        nil,
+	"content-replacement":   nil,
 	"cost-state":            nil,
+	"file-history-delta":    nil,
 	"file-history-snapshot": nil,
 	"last-prompt":           nil,
 	"mode":                  nil,
@@ -157,6 +187,9 @@ var claudeLines = map[string]func(c *claudeCode, out *batch, l *claudeLine) erro
 	"pr-link":               nil,
 	"progress":              nil,
 	"queue-operation":       nil,
+	"relocated":             nil,
+	"result":                nil,
+	"started":               nil,
 	"tag":                   nil,
 	"worktree-state":        nil,
 }

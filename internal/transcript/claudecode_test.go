@@ -70,7 +70,7 @@ func TestConversationIsNamedByFileOrFirstSessionID(t *testing.T) {
 		`C:\p\` + sessionID + ".jsonl":       "claude_code:" + sessionID,
 		"2026-01-05-" + sessionID + ".jsonl": "claude_code:2026-01-05-" + sessionID,
 		"copy of " + sessionID + ".jsonl":    "claude_code:s-7",
-		"agent-17.jsonl":                     "claude_code:s-7",
+		"agent-17.jsonl":                     "claude_code:s-7:agent-17", // a subagent
 		"":                                   "claude_code:s-7",
 	} {
 		items := readAll(t, []byte(line), name, Auto)
@@ -98,8 +98,25 @@ func TestLateTitleIsAnUpdateAndTheUsersTitleWins(t *testing.T) {
 }
 
 func TestSideChainAloneIsNotAConversation(t *testing.T) {
-	items := readAll(t, []byte(`{"type":"user","uuid":"u","sessionId":"s","isSidechain":true,"message":{"content":"task"}}`), "agent-1.jsonl", Auto)
+	items := readAll(t, []byte(`{"type":"user","uuid":"u","sessionId":"s","isSidechain":true,"message":{"content":"task"}}`), "s.jsonl", Auto)
 	assert.Empty(t, items)
+}
+
+func TestASubagentsFileIsAConversationOfItsOwn(t *testing.T) {
+	for _, version := range []string{"2.0.14", "2.1.330"} {
+		items := readAll(t, []byte(strings.Join([]string{
+			`{"type":"user","uuid":"u","sessionId":"s","agentId":"a1b2","isSidechain":true,"cwd":"/home/lea/shop","version":"` + version + `","timestamp":"2026-01-05T09:00:01Z","message":{"role":"user","content":"task"}}`,
+			`{"type":"assistant","uuid":"a","sessionId":"s","agentId":"a1b2","isSidechain":true,"timestamp":"2026-01-05T09:00:02Z","message":{"id":"m","content":[{"type":"text","text":"done"}]}}`,
+		}, "\n")), "projects/p/s/subagents/agent-a1b2.jsonl", Auto)
+		for _, i := range items {
+			assert.Equal(t, "claude_code:s:agent-a1b2", i.Event.Subject)
+		}
+		assert.Equal(t, []string{
+			`1 claude_code:s:agent-a1b2 01 {"agent":"Claude Code","cwd":"/home/lea/shop"}`,
+			`1 msg:u 01 {"message_id":"msg:u","role":"user","content":"task"}`,
+			`2 msg:a 02 {"message_id":"msg:a","role":"assistant","content":"done"}`,
+		}, shown(t, items))
+	}
 }
 
 func TestUnusableClaudeCodeLineIsRefusedInItsPlace(t *testing.T) {
@@ -113,7 +130,6 @@ func TestUnusableClaudeCodeLineIsRefusedInItsPlace(t *testing.T) {
 		`{"uuid":"w"}`,
 	}, "\n")), "", "claude-code")
 	assert.Equal(t, map[int]string{
-		2: `type: "telepathy" is not known to this version`,
 		3: "message: is missing", 4: "uuid: is missing", 5: `time: "noon" is not RFC 3339`,
 		6: "data.tool_call_id: is missing", 7: "type: is missing",
 	}, refused(items))

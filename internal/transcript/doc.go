@@ -10,10 +10,15 @@
 //   - neutral: one JSON object per line with kind, conversation_id, id, parent_ids,
 //     seq, role, content, reasoning, tool_name, arguments, result, success, error,
 //     duration_ms, time, meta. Each line is an event.
+//
 //   - cloudevents: one CloudEvent per line in JSON format, as an export writes it.
 //     The event is taken unchanged: id, source, time, extensions and data.
+//
 //   - claude-code: what Claude Code writes to ~/.claude/projects/…/<session>.jsonl.
 //     A message can span several lines, and most lines hold no message at all.
+//
+//   - codex: what Codex writes to ~/.codex/sessions/…/rollout-<time>-<thread>.jsonl, also
+//     compressed with Zstandard.
 //
 // The neutral form and Claude Code's format name the same things alike. A session imported
 // from either, or again after it has grown, is the same conversation with the same events:
@@ -27,6 +32,20 @@
 //	tool call        toolu_…                       kind tool_call        a tool_use block
 //	tool result      res:toolu_…                   kind tool_result      a tool_result block
 //
+// So do the neutral form and Codex's rollouts. A place is the line number, or o and the
+// line's ordinal where Codex writes one:
+//
+//	what             event and payload id            in Codex's rollouts
+//	conversation     codex:<thread>                  the first session_meta, else the file's name
+//	message          codex:<thread>:<place>          a message item
+//	calls' message   codex:<thread>:<place>:m        reasoning, or the first call, without a message
+//	compaction       codex:<thread>:<place>          a compacted line with a text
+//	tool call        call_… or <message's place>:c   an item that ends in _call
+//	tool result      res:call_…                      an item that ends in _output
+//
+// A subagent of Claude Code, whose file is agent-<id>.jsonl, is a conversation of its own,
+// claude_code:<session>:agent-<id>. It is no branch: it has not seen what the session has.
+//
 // The source of these events is import/ and the agent, as in import/claude_code. The agent
 // is the part of the conversation id before the first colon.
 //
@@ -37,9 +56,16 @@
 // vocabulary.
 //
 // From Claude Code's format: lines about progress, hooks, snapshots, the queue and modes;
-// side chains, which are a sub-agent's own conversation (its report is the result of the
-// call that started it, and is imported); encrypted reasoning; images, replaced by
+// side chains inside a session's file (the subagent's report is the result of the call that
+// started it, and is imported); encrypted reasoning; images, replaced by
 // "[image]".
+//
+// From Codex's rollouts: event_msg lines, which repeat what response items say; snapshots;
+// encrypted reasoning; the history that a compaction leaves; images. The texts that Codex puts
+// into the user's messages have the origin meta.
+//
+// Lines of an unknown type are left out too, and told to [OnSkip]: agents add types with every
+// release.
 //
 // # Errors
 //

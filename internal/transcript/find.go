@@ -22,10 +22,10 @@ type File struct {
 func (f File) Open() (*os.File, error) { return os.Open(f.Path) }
 
 // suffixes are the file name endings of recordings in folders.
-var suffixes = []string{".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"}
+var suffixes = []string{".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst"}
 
 // Find lists the recordings at paths, sorted by path, without repeats. A file is accepted
-// under any name. Folders are searched to any depth for *.jsonl and *.ndjson, plain or .gz.
+// under any name. Folders are searched to any depth for *.jsonl and *.ndjson, plain or .gz, and *.jsonl.zst.
 // Links in paths are followed. In a folder, links to files are followed if they stay in the
 // folder; links to folders are not.
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +20,8 @@ var ErrUnknownFormat = errors.New("unknown transcript format")
 type Format struct {
 	Name string
 	Doc  string // one line for help texts
+	// Native means that the agent itself writes this format: what is in it was never looked at before.
+	Native bool
 	// Detect reports whether a line is certainly of this format. If it could be of several,
 	// all of them decline and the next line decides.
 	Detect func(line []byte) bool
@@ -47,7 +50,7 @@ var formats = []Format{
 		converter: func(string) converter { return neutral{} },
 	},
 	{
-		Name: "cloudevents", Doc: "JSON lines of CloudEvents, as an export writes them",
+		Name: FormatCloudEvents, Doc: "JSON lines of CloudEvents, as an export writes them",
 		Detect: func(line []byte) bool {
 			p := probeOf(line)
 			return p.SpecVersion != "" && p.Type != "" && p.Source != ""
@@ -55,12 +58,20 @@ var formats = []Format{
 		converter: func(string) converter { return cloudEvents{} },
 	},
 	{
-		Name: "claude-code", Doc: "Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl",
+		Name: claudeCodeFormat, Native: true, Doc: "Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl",
 		Detect: func(line []byte) bool {
 			p := probeOf(line)
 			return p.Type != "" && (p.SessionID != "" || p.UUID != "" || p.LeafUUID != "" || p.MessageID != "")
 		},
 		converter: newClaudeCode,
+	},
+	{
+		Name: codexFormat, Native: true, Doc: "Codex's own rollouts, ~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<thread>.jsonl",
+		Detect: func(line []byte) bool {
+			p := probeOf(line)
+			return len(p.Payload) > 0 && p.Payload[0] == '{' && p.Timestamp != "" && codexTypes[string(p.Type)]
+		},
+		converter: newCodex,
 	},
 }
 
@@ -72,6 +83,14 @@ func Formats() []string {
 	}
 	return names
 }
+
+// IsNative reports whether an agent itself writes the format of this name, see [Format].
+func IsNative(name string) bool {
+	return slices.ContainsFunc(formats, func(f Format) bool { return f.Name == name && f.Native })
+}
+
+// FormatCloudEvents is the name of the format in which events are copied from a log, unchanged.
+const FormatCloudEvents = "cloudevents"
 
 func formatNamed(name string) (*Format, error) {
 	for i := range formats {
@@ -91,17 +110,24 @@ func detect(line []byte) *Format {
 	return nil
 }
 
+// codexTypes are the types of lines by which a rollout is recognized.
+var codexTypes = map[string]bool{
+	"session_meta": true, "response_item": true, "event_msg": true, "turn_context": true, "compacted": true,
+}
+
 // probe holds the members that tell formats apart.
 type probe struct {
-	Kind           text `json:"kind"`
-	ConversationID text `json:"conversation_id"`
-	SpecVersion    text `json:"specversion"`
-	Source         text `json:"source"`
-	Type           text `json:"type"`
-	SessionID      text `json:"sessionId"`
-	UUID           text `json:"uuid"`
-	LeafUUID       text `json:"leafUuid"`
-	MessageID      text `json:"messageId"`
+	Kind           text            `json:"kind"`
+	ConversationID text            `json:"conversation_id"`
+	SpecVersion    text            `json:"specversion"`
+	Source         text            `json:"source"`
+	Type           text            `json:"type"`
+	SessionID      text            `json:"sessionId"`
+	UUID           text            `json:"uuid"`
+	LeafUUID       text            `json:"leafUuid"`
+	MessageID      text            `json:"messageId"`
+	Timestamp      text            `json:"timestamp"`
+	Payload        json.RawMessage `json:"payload"`
 }
 
 // probeOf decodes the first value of a line; a line can hold more than one.

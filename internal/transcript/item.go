@@ -21,6 +21,10 @@ type Item struct {
 	// Open means that the item may change if the agent is still writing the recording,
 	// because the recording ends here. All later items are open too.
 	Open bool
+	// Cleaned is for importers: they changed the event after it was read.
+	Cleaned bool
+	// Format is the name of the recording's format.
+	Format string
 }
 
 // LineError says which line was refused and why. If a rule of the vocabulary refused it,
@@ -39,9 +43,10 @@ const itemBytes = 512
 
 // batch collects the items that one step of a converter makes.
 type batch struct {
-	line  int // line number for new items
-	items []Item
-	bytes int // approximate size of the items
+	skipped func(Skip)
+	line    int // line number for new items
+	items   []Item
+	bytes   int // approximate size of the items
 }
 
 // event adds an event, or a refusal if the vocabulary rejects it. at is RFC 3339, with or
@@ -65,6 +70,28 @@ func (b *batch) event(conversation, source, id, at string, p events.Payload) {
 func (b *batch) add(e events.Event) {
 	b.bytes += len(e.Data) + itemBytes
 	b.items = append(b.items, Item{Line: b.line, Event: e})
+}
+
+// Skip is a line that was left out because this version does not know its type. That is no error:
+// agents add types with every release.
+type Skip struct {
+	Format  string // as in [Formats]
+	Version string // of the agent, as the recording says, or ""
+	Type    string // of the line, at most 64 bytes
+}
+
+func (s Skip) String() string {
+	return strings.TrimSpace(s.Format+" "+s.Version) + ": " + s.Type
+}
+
+const maxSkipBytes = 64
+
+func (b *batch) skip(format, version, kind string) {
+	if b.skipped == nil {
+		return
+	}
+	bound := func(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxSkipBytes)], "") }
+	b.skipped(Skip{Format: format, Version: bound(version), Type: bound(kind)})
 }
 
 func (b *batch) refuse(err error) {

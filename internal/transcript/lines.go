@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // MaxLineBytes is the longest accepted line, newline included: 16 MiB. That is twice the
@@ -24,12 +26,13 @@ var ErrBlank = fmt.Errorf("more than %d blank lines follow each other: this is n
 
 var errCut = errors.New("the recording ends inside this line")
 
-// lines splits a reader into lines. It decompresses gzip, recognized by its first two
+// lines splits a reader into lines. It decompresses gzip and Zstandard, recognized by their first
 // bytes.
 type lines struct {
 	src    *source
 	buf    *bufio.Reader
-	broken error // error in the gzip header
+	broken error         // error in the header of compressed data
+	zstd   *zstd.Decoder // nil unless the data is compressed with Zstandard
 	long   []byte
 	no     int
 	done   bool
@@ -39,6 +42,17 @@ func newLines(ctx context.Context, r io.Reader) *lines {
 	l := &lines{src: &source{ctx: ctx, r: r}}
 	plain := bufio.NewReaderSize(l.src, 64<<10)
 	l.buf = plain
+	if magic, _ := plain.Peek(4); bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+		// A window that needs more memory than this is refused as damaged.
+		packed, err := zstd.NewReader(plain, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(64<<20))
+		if err != nil {
+			l.broken = err
+			return l
+		}
+		l.zstd = packed
+		l.buf = bufio.NewReaderSize(packed, 256<<10)
+		return l
+	}
 	if magic, _ := plain.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		packed, err := gzip.NewReader(plain)
 		if err != nil {
@@ -48,6 +62,13 @@ func newLines(ctx context.Context, r io.Reader) *lines {
 		l.buf = bufio.NewReaderSize(packed, 256<<10)
 	}
 	return l
+}
+
+// close releases what a decoder holds.
+func (l *lines) close() {
+	if l.zstd != nil {
+		l.zstd.Close()
+	}
 }
 
 // next returns the next line that is not blank, without surrounding white space. The line

@@ -15,8 +15,8 @@ import (
 // maxUndecided is how many lines [Auto] reads before it gives up.
 const maxUndecided = 100
 
-// Read yields the items of one recording in the order of its lines. Gzip is recognized by
-// its first bytes. An event's Subject is the conversation, its source is import/ and the
+// Read yields the items of one recording in the order of its lines. Gzip and
+// Zstandard are recognized by their first bytes. An event's Subject is the conversation, its source is import/ and the
 // agent, its id is the recording's own, its Time is as recorded (zero if it is not).
 //
 // name is the file's name, used in error messages and as the name of a Claude Code session.
@@ -26,18 +26,24 @@ const maxUndecided = 100
 // the same items and then more, with one exception: the last message may have been
 // incomplete. That message and all items after it have Item.Open set.
 //
+// A line of a type that this version does not know is left out; see [OnSkip].
+//
 // Read returns [ErrUnknownFormat] if no format has that name or fits the first lines,
 // [ErrBlank], or the error of ctx, the reader or yield. An empty recording is not an error.
-func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item) error) error {
+func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item) error, options ...Option) error {
 	s := session{name: name, yield: yield}
+	for _, set := range options {
+		set(&s)
+	}
 	if format != Auto && format != "" {
 		f, err := formatNamed(format)
 		if err != nil {
 			return err
 		}
-		s.to = f.converter(name)
+		s.use(f)
 	}
 	in := newLines(ctx, r)
+	defer in.close()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -58,6 +64,14 @@ func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item
 	}
 }
 
+// Option changes how [Read] reads.
+type Option func(*session)
+
+// OnSkip makes [Read] call skipped for each line that it leaves out because it does not know its type.
+func OnSkip(skipped func(Skip)) Option {
+	return func(s *session) { s.out.skipped = skipped }
+}
+
 type line struct {
 	no   int
 	text []byte
@@ -67,13 +81,16 @@ type line struct {
 
 // session is one run of Read.
 type session struct {
-	name  string
-	to    converter // nil until the format is known
-	held  []line    // lines read before the format is known
-	bytes int       // size of held
-	out   batch
-	yield func(Item) error
+	name   string
+	format string
+	to     converter // nil until the format is known
+	held   []line    // lines read before the format is known
+	bytes  int       // size of held
+	out    batch
+	yield  func(Item) error
 }
+
+func (s *session) use(f *Format) { s.to, s.format = f.converter(s.name), f.Name }
 
 func (s *session) line(l line) error {
 	if s.to != nil {
@@ -92,7 +109,7 @@ func (s *session) line(l line) error {
 		}
 		return nil
 	}
-	s.to = f.converter(s.name)
+	s.use(f)
 	for _, l := range s.held {
 		if err := s.convert(l); err != nil {
 			return err
@@ -129,6 +146,7 @@ func (s *session) undecided() error {
 func (s *session) flush() error {
 	defer s.out.clear()
 	for _, item := range s.out.items {
+		item.Format = s.format
 		item.Open = item.Open || item.Err != nil && errors.Is(item.Err, errCut)
 		if err := s.yield(item); err != nil {
 			return err

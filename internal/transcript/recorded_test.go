@@ -175,7 +175,7 @@ func TestNativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 
 func TestOtherNativeFormatsAreUnknown(t *testing.T) {
 	dir := testdata.Dir(t)
-	for _, pattern := range []string{"codex/*", "pi/*", "swe-agent/*"} {
+	for _, pattern := range []string{"pi/*", "swe-agent/*"} {
 		paths, err := filepath.Glob(filepath.Join(dir, "native", pattern))
 		require.NoError(t, err)
 		for _, path := range paths {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sourcegraph/conc/iter"
 	"golang.org/x/sync/semaphore"
 
 	"mneme.dev/mneme/events"
@@ -192,32 +193,61 @@ func (e *entry) load(ctx context.Context, loading *semaphore.Weighted, r graph.R
 }
 
 // read reads the messages after the last known one. Those before never change within an edition.
-func (e *entry) read(ctx context.Context, r graph.RecallReader, builtIn bool) error {
-	for {
-		list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: e.last + 1, Limit: page})
-		if err == nil {
-			err = e.add(list, builtIn)
+// A page is decoded and added while the next one is read.
+func (e *entry) read(ctx context.Context, r graph.RecallReader, builtIn bool) (err error) {
+	adding := func() error { return nil } // waits for the page before
+	defer func() {
+		if before := adding(); before != nil {
+			err = before
 		}
+	}()
+	for from := e.last + 1; ; {
+		list, err := r.Bags(ctx, e.key.id, graph.BagQuery{From: from, Limit: page})
 		if err != nil {
 			return err
 		}
-		if len(list) < page {
-			return nil
+		if err := adding(); err != nil || len(list) == 0 {
+			return err
 		}
+		if len(list) < page { // nothing to read meanwhile
+			adding = func() error { return nil }
+			return e.add(list, builtIn)
+		}
+		from = list[len(list)-1].Seq + 1
+		adding = sync.OnceValue(start(func() error { return e.add(list, builtIn) }))
 	}
 }
 
-// add adds bags to the index, with their built-in vectors if these are used.
+// start runs f beside the caller, and returns what waits for its result.
+func start(f func() error) (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return func() error { return <-done }
+}
+
+// decoded is a bag to be added to an index.
+type decoded struct {
+	bag     recall.Bag
+	vectors []recall.Vector
+	err     error
+}
+
+// add adds bags to the index, with their built-in vectors if these are used. It decodes them in
+// parallel, and keeps searches from the index only afterwards.
 func (e *entry) add(list []graph.Bag, builtIn bool) error {
+	bags := iter.Map(list, func(b *graph.Bag) (d decoded) {
+		d.bag, d.vectors, d.err = b.Decode()
+		return d
+	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i := range list {
-		bag, vectors, err := list[i].Decode()
+	for i, d := range bags {
+		err := d.err
 		if err == nil {
-			err = e.index.Add(list[i].Seq, bag)
+			err = e.index.Add(list[i].Seq, d.bag)
 		}
 		if err == nil && builtIn {
-			err = e.index.SetVectors(list[i].Seq, vectors)
+			err = e.index.SetVectors(list[i].Seq, d.vectors)
 		}
 		if err != nil {
 			return fmt.Errorf("index of conversation %q, message with sequence %d: %w", e.key.id.ID, list[i].Seq, err)

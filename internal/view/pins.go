@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 )
@@ -15,6 +16,7 @@ type Models interface {
 	Graph(ctx context.Context) (Pinned[graph.Reader], error)
 	Files(ctx context.Context) (Pinned[graph.FilesReader], error)
 	Summaries(ctx context.Context) (Pinned[summary.Reader], error)
+	Projects(ctx context.Context) (Pinned[project.Reader], error)
 	// Embeddings is called only if searches need them.
 	Embeddings(ctx context.Context) (Pinned[graph.EmbeddingsReader], error)
 }
@@ -83,6 +85,7 @@ type Pins struct {
 	graph      opened[graph.Reader]
 	files      opened[graph.FilesReader]
 	summaries  opened[summary.Reader]
+	projects   opened[project.Reader]
 	embeddings opened[graph.EmbeddingsReader]
 	open       []*View
 }
@@ -123,6 +126,11 @@ func (p *Pins) Summaries(ctx context.Context) (summary.Reader, Model, error) {
 	return p.summaries.get(ctx, "summaries", p.views.Models.Summaries)
 }
 
+// Projects returns the read model "projects".
+func (p *Pins) Projects(ctx context.Context) (project.Reader, Model, error) {
+	return p.projects.get(ctx, "projects", p.views.Models.Projects)
+}
+
 // Embeddings returns the read model "embeddings".
 func (p *Pins) Embeddings(ctx context.Context) (graph.EmbeddingsReader, Model, error) {
 	return p.embeddings.get(ctx, "embeddings", p.views.Models.Embeddings)
@@ -133,7 +141,8 @@ func (p *Pins) All(ctx context.Context) []Model {
 	_, g, _ := p.Graph(ctx)
 	_, f, _ := p.Files(ctx)
 	_, s, _ := p.Summaries(ctx)
-	list := []Model{g, f, s}
+	_, r, _ := p.Projects(ctx)
+	list := []Model{g, f, s, r}
 	if p.views.Cache.Remote() {
 		_, e, _ := p.Embeddings(ctx)
 		list = append(list, e)
@@ -147,7 +156,7 @@ func (p *Pins) Release() {
 	for _, v := range p.open {
 		v.Release()
 	}
-	for _, h := range []*hold{p.graph.model.hold, p.files.model.hold, p.summaries.model.hold, p.embeddings.model.hold} {
+	for _, h := range []*hold{p.graph.model.hold, p.files.model.hold, p.summaries.model.hold, p.projects.model.hold, p.embeddings.model.hold} {
 		if h != nil {
 			h.drop()
 		}

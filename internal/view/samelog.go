@@ -14,8 +14,6 @@ const (
 	// sameLogFor is how long the result of a comparison with the log stays valid. It is
 	// short because the log can be replaced while the server runs.
 	sameLogFor = time.Second
-	// differsFor is how long a checkpoint has to differ from the log.
-	differsFor = 500 * time.Millisecond
 	// compareWithin limits a comparison. It holds its read model after the callers have left,
 	// so it must end before a shutdown stops waiting for readers.
 	compareWithin = 4 * time.Second
@@ -70,30 +68,14 @@ func (vs *Views) followsLog(ctx context.Context, m Model, number int) error {
 	}
 }
 
-// compare compares a checkpoint with the log. Neo4j shows a checkpoint half written while it
-// commits, so the two differ only if the same checkpoint says so for a while.
+// compare compares a checkpoint with the log.
 func (vs *Views) compare(ctx context.Context, m Model, number int) error {
-	var before projection.Checkpoint
-	for began := time.Now(); ; {
-		cp, err := checkpointOf(ctx, m.Store, number)
-		if err != nil || cp.Seq == 0 {
-			return err
-		}
-		differs := vs.holds(ctx, m.Name, cp)
-		if differs == nil {
+	return projection.Differs(ctx, m.Store, number, func(ctx context.Context, cp projection.Checkpoint) error {
+		if cp.Seq == 0 {
 			return nil
 		}
-		if cp != before {
-			before, began = cp, time.Now()
-		} else if time.Since(began) > differsFor {
-			return differs
-		}
-		select {
-		case <-time.After(differsFor / 10):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return vs.holds(ctx, m.Name, cp)
+	})
 }
 
 // holds returns an error unless the log holds what a checkpoint says was applied, as far as it

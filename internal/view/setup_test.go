@@ -21,6 +21,7 @@ import (
 	"mneme.dev/mneme/pkg/files"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 )
@@ -88,6 +89,10 @@ func (s served) Files(ctx context.Context) (view.Pinned[graph.FilesReader], erro
 
 func (served) Summaries(context.Context) (view.Pinned[summary.Reader], error) {
 	return view.Pinned[summary.Reader]{}, errors.New("no summaries")
+}
+
+func (served) Projects(context.Context) (view.Pinned[project.Reader], error) {
+	return view.Pinned[project.Reader]{}, errors.New("no projects")
 }
 
 func (served) Embeddings(context.Context) (view.Pinned[graph.EmbeddingsReader], error) {

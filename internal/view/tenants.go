@@ -32,7 +32,7 @@ func (t *tenants) Conversations(ctx context.Context, tenant string, q window.Con
 	if len(terms) == 0 {
 		return found, nil
 	}
-	among, err := t.reader.Candidates(ctx, tenant, graph.CandidateQuery{Terms: terms, Except: q.Except, Fresh: q.Fresh})
+	among, err := t.reader.Candidates(ctx, tenant, graph.CandidateQuery{Terms: terms, Except: q.Except, Only: q.Only, Fresh: q.Fresh})
 	if err != nil {
 		return found, err
 	}

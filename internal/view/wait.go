@@ -120,6 +120,12 @@ func (vs *Views) AwaitAll(ctx context.Context, at At, m Model) error {
 	return nil
 }
 
+// AwaitPartition waits until a model has applied a sequence of a partition, which must be in the log.
+// After the limit it returns a [*BehindError].
+func (vs *Views) AwaitPartition(ctx context.Context, limit time.Duration, m Model, number int, seq uint64) error {
+	return vs.await(ctx, At{Wait: limit}.begin(), m, number, seq)
+}
+
 // await waits until a model has applied a sequence of a partition. It reads the checkpoint at
 // least once, however little time w leaves.
 func (vs *Views) await(ctx context.Context, w wait, m Model, number int, goal uint64) error {
@@ -144,4 +150,15 @@ func (vs *Views) await(ctx context.Context, w wait, m Model, number int, goal ui
 		return &BehindError{m.Name, goal, w.limit}
 	}
 	return err
+}
+
+// AwaitAllAsOf is [Views.AwaitAll] for a read of all conversations as of a sequence.
+func (vs *Views) AwaitAllAsOf(ctx context.Context, at At, m Model) error {
+	if at.AsOf == 0 {
+		return vs.AwaitAll(ctx, at, m)
+	}
+	if err := vs.inLog(ctx, at); err != nil {
+		return err
+	}
+	return vs.AwaitAll(ctx, At{AtLeast: max(at.AtLeast, at.AsOf), Wait: at.Wait}, m)
 }

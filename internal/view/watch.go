@@ -166,7 +166,7 @@ func (ws *watchers) poll(ctx context.Context, w *watcher) (idle bool) {
 	ws.mu.Lock()
 	w.polls++
 	ws.mu.Unlock()
-	cp, err := checkpointOf(ctx, w.model.Store, w.of.number)
+	cp, err := projection.CheckpointOf(ctx, w.model.Store, w.of.number)
 	return ws.tell(w, cp.Seq, err)
 }
 
@@ -193,23 +193,12 @@ func (ws *watchers) tell(w *watcher, seq uint64, err error) (idle bool) {
 	return true
 }
 
-// checkpointOf returns the checkpoint of a partition; the zero value if it has none.
-func checkpointOf(ctx context.Context, store projection.ReadStore, number int) (projection.Checkpoint, error) {
-	cps, err := store.Checkpoints(ctx)
-	for _, cp := range cps {
-		if cp.Partition == number {
-			return cp, err
-		}
-	}
-	return projection.Checkpoint{}, err
-}
-
 // Applied reports whether a read model has applied a sequence of a partition now. Sequence 0 is
 // always applied.
 func Applied(ctx context.Context, store projection.ReadStore, number int, seq uint64) (bool, error) {
 	if seq == 0 {
 		return true, nil
 	}
-	cp, err := checkpointOf(ctx, store, number)
+	cp, err := projection.CheckpointOf(ctx, store, number)
 	return err == nil && cp.Seq >= seq, err
 }

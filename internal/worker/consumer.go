@@ -20,7 +20,7 @@ import (
 
 // Consumer runs a projection and owns its read model; ingestor, file-tracker and summarizer
 // run one. It has a projector on the generation that serves, and during a rebuild one on the next.
-type Consumer[U projection.Unit, S readmodel.Store[U]] struct {
+type Consumer[U projection.Unit, S projection.Store[U]] struct {
 	Parts
 	declared *readmodel.Typed[U, S]
 	slog     *slog.Logger
@@ -48,7 +48,7 @@ type Hooks struct {
 }
 
 // build is a generation that this process writes.
-type build[U projection.Unit, S readmodel.Store[U]] struct {
+type build[U projection.Unit, S projection.Store[U]] struct {
 	*Generation[S]
 	projector *projection.Projector[U]
 	live      atomic.Bool  // it serves, so its projector does not yield
@@ -64,6 +64,7 @@ func (b *build[U, S]) end() {
 // Parts are the dependencies of consumers.
 type Parts struct {
 	Log       *eventlog.Log
+	Feed      *projection.Feed // of Log, shared by the consumers of this process; nil: each reads by itself
 	Stores    Stores
 	Telemetry *telemetry.Telemetry
 	Logger    *slog.Logger
@@ -80,7 +81,7 @@ type Worker interface {
 }
 
 // NewConsumer opens the generation that serves. If its server is down, NewConsumer waits.
-func NewConsumer[U projection.Unit, S readmodel.Store[U]](ctx context.Context, p Parts, declared *readmodel.Typed[U, S], options ...projection.Option) (*Consumer[U, S], error) {
+func NewConsumer[U projection.Unit, S projection.Store[U]](ctx context.Context, p Parts, declared *readmodel.Typed[U, S], options ...projection.Option) (*Consumer[U, S], error) {
 	control, err := rebuild.NewControl(p.Log.Conn(), p.Stores.Backend())
 	if err != nil {
 		return nil, err
@@ -126,6 +127,9 @@ func (c *Consumer[U, S]) build(ctx context.Context, generation int) (*build[U, S
 		}),
 		projection.Announced(c.explained),
 		projection.WithTracer(c.Telemetry.Tracer("mneme.dev/mneme/pkg/projection")))
+	if c.Feed != nil {
+		options = append(options, projection.From(c.Feed))
+	}
 	if c.Leases != nil {
 		options = append(options, projection.Shared(c.Leases))
 	}

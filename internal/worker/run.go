@@ -11,15 +11,26 @@ import (
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/projection"
 )
 
-// RunIngestor is the program ingestor: log → read model "graph".
+// RunIngestor is the program ingestor: log → read models "graph" and "projects".
 func RunIngestor(ctx context.Context) error {
 	s, err := readSettings(settings.ForIngestor())
 	if err != nil {
 		return err
 	}
-	return Run(ctx, "ingestor", s, func(p Parts) (Worker, error) { return NewConsumer(ctx, p, readmodel.Graph()) })
+	return Run(ctx, "ingestor", s, func(p Parts) (Worker, error) {
+		ingestor, err := NewConsumer(ctx, p, readmodel.Graph())
+		if err != nil {
+			return nil, err
+		}
+		projects, err := NewConsumer(ctx, p, readmodel.Projects())
+		if err != nil {
+			return nil, errors.Join(err, ingestor.Stop())
+		}
+		return Several{ingestor, projects}, nil
+	})
 }
 
 // RunFileTracker is the program file-tracker: log → read model "files".
@@ -46,12 +57,12 @@ func Run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 		return err
 	}
 	defer tell.Stop()
-	health, err := program.Listen("MNEME_LISTEN", s.Listen, s.Hosts, s.Trust, logger)
+	health, err := program.Listen("MNEME_LISTEN", s.Listen, program.Serving{Hosts: s.Hosts, AnyAddress: s.Trust}, logger)
 	if err != nil {
 		return err
 	}
 	defer health.Stop()
-	log, conn, err := program.OpenLog(ctx, s.NATSURL, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
+	log, conn, err := program.OpenLog(ctx, s.NATSURL, s.NATSTLS, name, tell, logger, func(ctx context.Context, js jetstream.JetStream) error {
 		info, err := natsdeploy.Apply(ctx, js, natsdeploy.Settings{Partitions: s.Partitions, Replicas: s.Replicas, MaxBytes: s.LogSize})
 		program.WarnOfSize(logger, s.LogSize, info.MaxBytes)
 		return err
@@ -61,7 +72,7 @@ func Run(ctx context.Context, name string, s *settings.Worker, open func(Parts) 
 	}
 	defer conn.Close()
 	tell.Metrics.WatchLog(log)
-	parts := Parts{Log: log, Stores: NewStores(s.Data, s.Models), Telemetry: tell, Logger: logger}
+	parts := Parts{Log: log, Feed: projection.NewFeed(log), Stores: NewStores(s.Data, s.Models), Telemetry: tell, Logger: logger}
 	defer func() { err = errors.Join(err, parts.Stores.Close()) }()
 	self, err := NewLeases(log, name)
 	if err != nil {

@@ -31,7 +31,7 @@ func NewStores(data string, m settings.Models) Stores {
 	if m.Store == "neo4j" {
 		s.place.Neo4j = &neo4jstore.Config{
 			URI: m.URI, User: m.User, Password: m.Password, Database: m.Database, CAFile: m.CAFile,
-			PoolSize: m.PoolSize, ConnectTimeout: m.ConnectTimeout, ReadTimeout: m.ReadTimeout, WriteTimeout: m.WriteTimeout,
+			PoolSize: m.PoolSize, ConnectTimeout: m.ConnectTimeout, ReadTimeout: m.ReadTimeout, WriteTimeout: m.WriteTimeout, Warm: m.Warm,
 		}
 		s.generations = &lateGenerations{config: *s.place.Neo4j}
 	} else {

@@ -1,16 +1,22 @@
 package eventlog
 
 import (
+	"errors"
 	"log/slog"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
 )
 
 // Connect connects to a NATS server and reconnects forever if the server goes away. The first
-// connection must succeed; otherwise the error says why it failed.
-func Connect(url, name string, logger *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
-	options = append([]nats.Option{
+// connection must succeed; otherwise the error says why it failed. A user in the URL receives
+// answers under [natsdeploy.InboxPrefix], where no other user may listen.
+func Connect(servers, name string, logger *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
+	own := []nats.Option{
 		nats.Name("mneme " + name),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
@@ -21,6 +27,33 @@ func Connect(url, name string, logger *slog.Logger, options ...nats.Option) (*na
 			}
 		}),
 		nats.ReconnectHandler(func(c *nats.Conn) { logger.Info("reconnected to NATS", "url", c.ConnectedUrlRedacted()) }),
-	}, options...)
-	return nats.Connect(url, options...)
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			switch {
+			case logger == nil:
+			case errors.Is(err, nats.ErrPermissionViolation):
+				logger.Error("NATS refused what the program needs: give its user the role of docs/nats-roles.md", "error", err)
+			default:
+				logger.Warn("NATS reports a problem", "error", err)
+			}
+		}),
+	}
+	if user := userOf(servers); user != "" {
+		own = append(own, nats.CustomInboxPrefix(natsdeploy.InboxPrefix(user)))
+	}
+	return nats.Connect(servers, append(own, options...)...)
+}
+
+// userOf returns the first user with a password in a comma-separated list of URLs, "" for none. A
+// user without a password is a token.
+func userOf(servers string) string {
+	for one := range strings.SplitSeq(servers, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.User == nil {
+			continue
+		}
+		if _, ok := u.User.Password(); ok {
+			return u.User.Username()
+		}
+	}
+	return ""
 }

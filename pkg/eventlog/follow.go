@@ -48,6 +48,7 @@ type Follower struct {
 	arrived     atomic.Uint64 // messages that came from the consumer
 	taken       atomic.Uint64 // of those, the ones that C has taken
 	last        atomic.Uint64 // sequence of the last one
+	reconnects  uint64        // of the connection when it began
 }
 
 // Follow starts at the first event of the partition with a sequence of at least from. It uses an
@@ -88,6 +89,17 @@ func (f *Follower) C() <-chan Message { return f.c }
 // delivered stay valid.
 func (f *Follower) Interrupted() <-chan struct{} { return f.interrupted }
 
+// Current reports whether the follower is not interrupted and will not be as soon as it notices that
+// the connection was lost.
+func (f *Follower) Current() bool {
+	select {
+	case <-f.interrupted:
+		return false
+	default:
+		return f.log.conn.Stats().Reconnects == f.reconnects
+	}
+}
+
 // Pending is how many events were left to deliver when the follower started.
 func (f *Follower) Pending() uint64 { return f.pending }
 
@@ -110,7 +122,7 @@ func (f *Follower) interrupt() { f.lost.Do(func() { close(f.interrupted) }) }
 // follow reads the first message itself, together with a run of undeliverable messages at the
 // start, and starts a consumer after them. No filter means everything.
 func (l *Log) follow(ctx context.Context, filters []string, from uint64, ahead int) (*Follower, error) {
-	f := &Follower{c: make(chan Message), begun: make(chan struct{}), done: make(chan struct{}), interrupted: make(chan struct{}), log: l}
+	f := &Follower{c: make(chan Message), begun: make(chan struct{}), done: make(chan struct{}), interrupted: make(chan struct{}), log: l, reconnects: l.conn.Stats().Reconnects}
 	var first []Message
 	from = max(from, 1)
 	for size := 0; len(first) < maxControls && size < natsdeploy.PullByteLimit; {
@@ -206,7 +218,6 @@ func (f *Follower) watch() {
 	defer ticker.Stop()
 	var arrived uint64 // as it was at the last tick
 	quiet, behind := 0, false
-	reconnects := f.log.conn.Stats().Reconnects
 	for {
 		select {
 		case <-ticker.C:
@@ -215,7 +226,7 @@ func (f *Follower) watch() {
 		case <-f.done:
 			return
 		}
-		if f.log.conn.Stats().Reconnects != reconnects || !f.same() {
+		if !f.Current() || !f.same() {
 			f.interrupt()
 			return
 		}

@@ -3,9 +3,6 @@ package graph
 import (
 	"context"
 	"fmt"
-	"slices"
-
-	"github.com/sourcegraph/conc/iter"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/projection"
@@ -44,25 +41,57 @@ type said struct {
 	message recall.Message
 }
 
-// Bags makes the bags of the new messages that have text. It works on several at once,
-// because bags are most of a batch's computation. An error is projection.ErrRejected, so
-// that only its message fails.
-func (u *Unit) Bags() ([]Of[State, Bag], error) {
-	bags, err := iter.MapErr(u.said, func(s *Of[State, said]) (Of[State, Bag], error) {
-		bag, err := s.Row.bag()
-		return Of[State, Bag]{s.State, bag}, err
-	})
-	return slices.DeleteFunc(bags, func(b Of[State, Bag]) bool { return b.Row.Terms == nil }), err
+// made is a bag without the message's number, or why there is none.
+type made struct {
+	bag Bag
+	err error
 }
 
-// bag returns the bag of the message, which is empty without a text.
-func (s *said) bag() (b Bag, err error) {
+// derive makes the bag of a message ahead of the transaction, because bags are most of a batch's
+// computation and depend on nothing else.
+func derive(e *events.Recorded) func(*Unit) {
+	p, ok := e.Payload.(*events.MessageCreated)
+	if !ok {
+		return nil
+	}
+	bag, err := bagOf(e.Seq, messageOf(e, p))
+	seq := e.Seq
+	return func(u *Unit) { u.made[seq] = made{bag, err} }
+}
+
+// messageOf returns what searches see of a message.
+func messageOf(e *events.Recorded, p *events.MessageCreated) recall.Message {
+	return recall.Message{Role: p.Role, Speaker: name(p.Speaker), Session: name(p.Session), Time: e.Time, Content: cut(p.Content, MaxBodyBytes)}
+}
+
+// Bags returns the bags of the new messages that have text. It makes those that were not derived
+// ahead. An error is projection.ErrRejected, so that only its message fails.
+func (u *Unit) Bags() ([]Of[State, Bag], error) {
+	bags := make([]Of[State, Bag], 0, len(u.said))
+	for _, s := range u.said {
+		m, ok := u.made[s.Row.seq]
+		if !ok {
+			m.bag, m.err = bagOf(s.Row.seq, s.Row.message)
+		}
+		if m.err != nil {
+			return nil, m.err
+		}
+		if m.bag.Terms != nil {
+			m.bag.N = s.Row.n
+			bags = append(bags, Of[State, Bag]{s.State, m.bag})
+		}
+	}
+	return bags, nil
+}
+
+// bagOf returns the bag of a message, which is empty without a text.
+func bagOf(seq uint64, m recall.Message) (b Bag, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: taking the terms of message %d panicked: %v", projection.ErrRejected, s.seq, r)
+			err = fmt.Errorf("%w: taking the terms of message %d panicked: %v", projection.ErrRejected, seq, r)
 		}
 	}()
-	bag := recall.NewBag(s.message)
+	bag := recall.NewBag(m)
 	if len(bag.Passages) == 0 {
 		return Bag{}, nil
 	}
@@ -72,10 +101,10 @@ func (s *said) bag() (b Bag, err error) {
 	}
 	vectors := make([]byte, 0, len(bag.Passages)*static.Dimensions)
 	for _, passage := range bag.Passages {
-		v := recall.Quantize(static.Embed(s.message.Content[passage.Start:passage.End]))
+		v := recall.Quantize(static.Embed(m.Content[passage.Start:passage.End]))
 		vectors = recall.AppendVector(vectors, v, static.Dimensions)
 	}
-	return Bag{Seq: s.seq, N: s.n, Terms: terms, Vectors: vectors, Words: wordsOf(bag)}, nil
+	return Bag{Seq: seq, Terms: terms, Vectors: vectors, Words: wordsOf(bag)}, nil
 }
 
 // RecallReader reads the rows for a search in one conversation. It returns ErrNotFound

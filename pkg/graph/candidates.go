@@ -41,6 +41,7 @@ type SearchReader interface {
 type CandidateQuery struct {
 	Terms  []string // from package recall; only the first [MaxQueryTerms] count
 	Except string   // the id of a conversation to leave out
+	Only   []string // the ids of the conversations to search, thousands at most; nil means all
 	// Fresh waits until all applied events can be found. A backend that indexes events
 	// in the commit that applies them need not wait.
 	Fresh bool

@@ -16,7 +16,6 @@ type ConversationQuery struct {
 	Status   string
 	Tags     []string // all of them
 	Agent    string
-	Project  string
 	BranchOf string // only branches of this conversation
 	// Ranges for the producer's times of the first and newest event that have one.
 	// Without a time a conversation is in no range.
@@ -28,7 +27,7 @@ type TimeRange struct{ After, Before time.Time }
 
 // Matches reports whether a conversation passes the query's filters.
 func (q *ConversationQuery) Matches(c *Conversation) bool {
-	for _, f := range [][2]string{{q.Status, c.Status}, {q.Agent, c.Agent}, {q.Project, c.Project}} {
+	for _, f := range [][2]string{{q.Status, c.Status}, {q.Agent, c.Agent}} {
 		if f[0] != "" && f[0] != f[1] {
 			return false
 		}

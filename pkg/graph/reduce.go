@@ -3,7 +3,6 @@ package graph
 import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/projection"
-	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/summary"
 )
 
@@ -18,6 +17,7 @@ func Projection() projection.Projection[*Unit] {
 	return projection.Projection[*Unit]{
 		Name:    "graph",
 		Version: 5,
+		Derive:  derive,
 		Reducers: map[string]projection.Reducer[*Unit]{
 			events.TypeConversationStarted: reduceStarted,
 			events.TypeConversationUpdated: reduceUpdated,
@@ -104,9 +104,7 @@ func reduceMessage(u *Unit, e *events.Recorded) error {
 		Speaker: name(p.Speaker), Session: name(p.Session), Model: name(p.Model), Usage: usage, Via: name(p.Origin),
 		References: beginning(p.References, func(r events.Reference) int { return len(r.File) + len(r.Name) }), CumChars: s.TotalChars,
 	}})
-	u.said = append(u.said, Of[State, said]{s, said{e.Seq, s.MessageCount, recall.Message{
-		Role: p.Role, Speaker: name(p.Speaker), Session: name(p.Session), Time: e.Time, Content: content.Text,
-	}}})
+	u.said = append(u.said, Of[State, said]{s, said{e.Seq, s.MessageCount, messageOf(e, p)}})
 	return nil
 }
 

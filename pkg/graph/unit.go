@@ -25,6 +25,7 @@ type Unit struct {
 	Results  []Of[State, ToolResult]
 	Versions []Of[State, Version]
 	said     []Of[State, said]
+	made     map[uint64]made // derived bags, by sequence
 
 	Summaries []Of[State, Summary]
 	Condensed []Of[State, Condensed]
@@ -50,7 +51,7 @@ type Version struct {
 
 // NewUnit makes an empty unit; the backend adds the states that it loads.
 func NewUnit() *Unit {
-	return &Unit{States: map[events.ConversationID]*State{}, Known: map[SummaryRef]summary.Range{}, Returned: map[CallRef]bool{}}
+	return &Unit{States: map[events.ConversationID]*State{}, Known: map[SummaryRef]summary.Range{}, Returned: map[CallRef]bool{}, made: map[uint64]made{}}
 }
 
 // Tombstone implements projection.Unit.

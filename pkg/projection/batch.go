@@ -8,28 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
-// entry is one message of the log, decoded outside of the writer.
+// entry is a decoded message, as one projection applies it.
 type entry struct {
-	seq     uint64
-	pending uint64
-	message eventlog.Message // for its digest, if it ends a batch
-	event   events.Recorded
-	conv    events.ConversationID
-	invalid error // why event is not valid
-	reduced bool  // the projection has a reducer for it
-	content events.Digest
-	keys    [2]events.Digest // identity, payload key
-	nkeys   int
-
-	result   result             // the outcome of the last attempt
-	decoding time.Duration      // if an observer wants to know
-	origin   *trace.SpanContext // of its producer's trace, if it is sampled and an observer traces
+	*decoded
+	reduced    bool   // the projection has a reducer for it
+	result     result // the outcome of the last attempt
+	derivation *derivation
 }
 
 // result is the outcome of an event: one of these, or the [Class] of its failure.
@@ -41,24 +29,22 @@ const (
 	resultDuplicate result = "duplicate"
 )
 
-// decode does the work on an event that needs no store: decoding, validation and hashing.
+// entries does the work on decoded messages that depends on the projection but needs no store.
+func (p *Projection[U]) entries(list []*decoded) []*entry {
+	room, entries := make([]entry, len(list)), make([]*entry, len(list))
+	for i, d := range list {
+		e := &room[i]
+		e.decoded, entries[i] = d, e
+		if _, e.reduced = p.Reducers[d.event.Type]; e.reduced {
+			d.hash()
+		}
+	}
+	return entries
+}
+
+// decode decodes a message that no feed has read.
 func (p *Projection[U]) decode(m eventlog.Message) *entry {
-	e := &entry{seq: m.Seq, pending: m.Pending, message: m}
-	var address events.Address
-	e.event, address, e.invalid = m.Decode()
-	e.conv = events.ConversationID{Tenant: address.Tenant, ID: address.Conversation}
-	if e.invalid != nil {
-		return e
-	}
-	if _, e.reduced = p.Reducers[e.event.Type]; !e.reduced {
-		return e
-	}
-	e.content = e.event.Content()
-	e.keys[0], e.nkeys = e.event.Identity(e.conv.Tenant), 1
-	if key := e.event.Payload.Key(); key != "" {
-		e.keys[1], e.nkeys = PayloadKey(e.conv, key), 2
-	}
-	return e
+	return p.entries([]*decoded{decodeMessage(m)})[0]
 }
 
 // PayloadKey returns the claim key of a payload that must be unique within its conversation (see
@@ -106,11 +92,23 @@ func reducible(entries []*entry, skip map[uint64]error) (list []*events.Recorded
 
 // prepare does the work that a transaction must not wait for.
 func (p *Projection[U]) prepare(ctx context.Context, entries []*entry, skip map[uint64]error) (give func(U), err error) {
-	list := reducible(entries, skip)
-	if p.Prepare == nil || len(list) == 0 {
-		return func(U) {}, nil
+	gives := p.derive(entries)
+	if list := reducible(entries, skip); p.Prepare != nil && len(list) > 0 {
+		if give, err = p.Prepare(ctx, list); err != nil {
+			return nil, err
+		}
+		gives = append(gives, give)
 	}
-	return p.Prepare(ctx, list)
+	return together(gives), nil
+}
+
+// together calls all.
+func together[U Unit](gives []func(U)) func(U) {
+	return func(u U) {
+		for _, give := range gives {
+			give(u)
+		}
+	}
 }
 
 // reduceIn runs a batch in one transaction that is already fenced: everything between reading the

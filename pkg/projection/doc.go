@@ -5,13 +5,17 @@
 // [Reducer]. Reducers are pure: they see the event and a unit of work prepared by the
 // store, but no clock, randomness or network. A [Projector] is the running loop:
 //
-//	log ─▶ follow ─▶ decode ─▶ batch ─▶ prepare ─▶ one transaction of the store:
+//	log ─▶ follow ─▶ decode ─▶ batch ─▶ derive, prepare ─▶ one transaction of the store:
 //	                                      fence        is my epoch still the newest?
 //	                                      drop         what the checkpoint covers
 //	                                      claim        identities: known ones are dropped and counted
 //	                                      reduce       in Go, in order
 //	                                      save         rows, failed events, checkpoint
 //
+// The projectors of a process share what comes before the batch: a [Feed] follows a partition and
+// decodes each message once for all that are about equally far.
+//
+// Derive is for expensive work that depends on one event alone. It runs ahead, once for each event.
 // Few projections need prepare: it is for slow work, such as the calls of an enricher, and
 // runs before anything is locked. The checkpoint is stored in the same transaction as the
 // rows. There is no other position, so a store restored from an old backup catches up by

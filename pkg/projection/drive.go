@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Limits of a batch. A projector applies what has arrived and does not wait to fill a
@@ -19,17 +17,13 @@ const (
 	maxBatchBytes  = 8 << 20
 )
 
-// aheadBatches is how many decoded batches may wait for the writer: enough to bridge a
-// checkpoint of the store, few enough to bound memory (each has at most maxBatchBytes).
-const aheadBatches = 1
-
 // Bounds of the wait before a store or a server is tried again.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 5 * time.Second
 )
 
-// drainTime is enough to decode the messages that an interrupted follower had delivered.
+// drainTime is how long a reader waits for each message that an interrupted follower still delivers.
 const drainTime = 50 * time.Millisecond
 
 // tenure drives a partition while this process has its lease. It keeps the lease of a
@@ -120,11 +114,7 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if cp, err = p.store.Acquire(ctx, partition, p.projection.Fingerprint()); err != nil {
 		return err
 	}
-	if err := p.checkTail(ctx, cp); err != nil { // an earlier owner may have written since
-		var halt *haltError
-		if errors.As(err, &halt) {
-			err = errors.Join(err, p.store.Halt(ctx, partition, cp.Epoch, halt.reason))
-		}
+	if err := p.confirm(ctx, cp); err != nil { // an earlier owner may have written since
 		return err
 	}
 	if cp.Halted != "" {
@@ -140,18 +130,15 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 	if cp.Seq == 0 || p.idle != nil {
 		*history = goal
 	}
-	follower, err := p.follow(ctx, partition, cp.Seq+1)
+	turn := newTurns(p.idle, p.batch, p.costly)
+	in, err := p.join(ctx, partition, cp.Seq, turn)
 	if err != nil {
 		return err
 	}
-	defer follower.Stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	turn := newTurns(p.idle, p.batch, p.costly)
-	batches := decodeAll(ctx, follower, turn.limit, p.decode)
+	defer func() { in.leave() }()
 
 	p.update(partition, func(s *Status) {
-		s.State, s.Checkpoint, s.Error, s.Lag = StateCatchingUp, cp, "", follower.Pending()
+		s.State, s.Checkpoint, s.Error, s.Lag = StateCatchingUp, cp, "", in.lag()
 		if cp.Seq >= goal {
 			s.State = StateLive
 		}
@@ -161,18 +148,11 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 		return fmt.Errorf("announce progress: %w", err)
 	}
 	for !ended(ctx, stop) {
-		var batch []*entry
 		select {
 		case <-ctx.Done():
 			continue
 		case <-stop:
 			continue
-		case <-follower.Interrupted():
-			select {
-			case batch = <-batches: // delivered before the interruption, so still valid
-			case <-time.After(drainTime):
-				return eventlog.ErrInterrupted
-			}
 		case r := <-p.requests[partition]:
 			out, err := r.do(ctx, cp)
 			r.done <- answer{out, err}
@@ -180,8 +160,27 @@ func (p *Projector[U]) drive(ctx context.Context, stop <-chan struct{}, partitio
 				return err
 			}
 			continue
-		case batch = <-batches:
+		case <-in.C():
 		}
+		move := p.mayShare(turn, cp.Seq >= goal)
+		var taken batch
+		if !move {
+			taken, err = in.take(turn.limit())
+			move = errors.Is(err, errMove)
+		}
+		if move {
+			if in, err = p.rejoin(ctx, in, cp, turn); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if len(taken.list) == 0 {
+			continue
+		}
+		batch := p.projection.entries(taken.list)
 		if batch[len(batch)-1].pending > uint64(p.batch) {
 			if turn.wait(ctx, stop); ended(ctx, stop) {
 				continue
@@ -228,43 +227,4 @@ func ended(ctx context.Context, stop <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// decodeAll decodes in parallel with the writer, in order. The writer gets a batch as soon
-// as it is ready. While it is busy the batch grows up to its limit, then the next one
-// begins.
-func decodeAll(ctx context.Context, follower *eventlog.Follower, limit func() int, decode func(eventlog.Message) *entry) <-chan []*entry {
-	batches := make(chan []*entry)
-	go func() {
-		var queue [][]*entry // all but the last are full
-		size := 0            // bytes in the last
-		take := func(m eventlog.Message) {
-			if n := len(queue); n == 0 || len(queue[n-1]) >= limit() || size >= maxBatchBytes {
-				queue, size = append(queue, make([]*entry, 0, limit())), 0
-			}
-			last := &queue[len(queue)-1]
-			*last = append(*last, decode(m))
-			size += len(m.Data)
-		}
-		for {
-			in := follower.C()
-			if len(queue) > aheadBatches {
-				in = nil
-			}
-			var out chan<- []*entry
-			var first []*entry
-			if len(queue) > 0 {
-				out, first = batches, queue[0]
-			}
-			select {
-			case m := <-in:
-				take(m)
-			case out <- first:
-				queue = append(queue[:0], queue[1:]...)
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return batches
 }

@@ -12,7 +12,6 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Option configures a projector, see [NewProjector].
@@ -26,6 +25,7 @@ type options struct {
 	batch      int                  // maximum number of events in a batch
 	costly     bool                 // each transaction of the store is expensive
 	idle       func() time.Duration // nil: it yields to nobody, see [Yield]
+	feed       *Feed                // see [From]
 	announced  func([]Status) []Status
 }
 
@@ -70,7 +70,7 @@ type Batch struct {
 	Projection string
 	Partition  int
 	Events     int
-	Decode     time.Duration // decoding of its events, in parallel with the writer
+	Decode     time.Duration // decoding of its events, in parallel with the writer and once for all projectors of the [Feed]
 	Apply      time.Duration // inside the transaction: read, claim, reduce, save
 	Commit     time.Duration
 	// Foreign counts the events of other projects' types that the projection has no
@@ -94,22 +94,6 @@ func WithTracer(tracer trace.Tracer) Option {
 	return func(o *options) { o.tracer = tracer }
 }
 
-// decode is [Projection.decode] plus what the observer wants to know.
-func (p *Projector[U]) decode(m eventlog.Message) *entry {
-	if p.applied == nil && p.tracer == nil {
-		return p.projection.decode(m)
-	}
-	began := time.Now()
-	e := p.projection.decode(m)
-	if p.tracer != nil {
-		if sc := m.TraceContext(&e.event.Event); sc.IsSampled() {
-			e.origin = &sc
-		}
-	}
-	e.decoding = time.Since(began)
-	return e
-}
-
 // observe reports a batch. Events up to history are not traced because a new read model
 // replays them long after their traces ended.
 func (p *Projector[U]) observe(partition int, batch []*entry, out outcome, began time.Time, history uint64) {
@@ -117,7 +101,7 @@ func (p *Projector[U]) observe(partition int, batch []*entry, out outcome, began
 		b := Batch{Projection: p.projection.Name, Partition: partition, Events: len(batch), Apply: out.apply, Commit: out.commit}
 		known := map[events.ConversationID]bool{}
 		for _, e := range batch {
-			b.Decode += e.decoding
+			b.Decode += e.took
 			if e.result == resultIgnored && events.IsForeign(e.event.Type) {
 				b.Foreign++
 			}
@@ -133,14 +117,17 @@ func (p *Projector[U]) observe(partition int, batch []*entry, out outcome, began
 	}
 	ended := time.Now()
 	for _, e := range batch {
-		if e.origin != nil && e.seq > history && e.result != "" {
-			p.trace(partition, e, began, ended)
+		if e.seq <= history || e.result == "" {
+			continue
+		}
+		if origin := e.message.TraceContext(&e.event.Event); origin.IsSampled() {
+			p.trace(origin, partition, e, began, ended)
 		}
 	}
 }
 
-func (p *Projector[U]) trace(partition int, e *entry, began, ended time.Time) {
-	ctx := trace.ContextWithRemoteSpanContext(context.Background(), *e.origin)
+func (p *Projector[U]) trace(origin trace.SpanContext, partition int, e *entry, began, ended time.Time) {
+	ctx := trace.ContextWithRemoteSpanContext(context.Background(), origin)
 	_, span := p.tracer.Start(ctx, "process "+p.projection.Name, trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 		semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationName("process"), semconv.MessagingOperationTypeProcess,
 		semconv.MessagingDestinationName(natsdeploy.Stream), semconv.MessagingDestinationPartitionID(strconv.Itoa(partition)),

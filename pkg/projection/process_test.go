@@ -21,6 +21,7 @@ import (
 
 	natsdeploy "mneme.dev/mneme/deploy/nats"
 	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 )
 
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 		takeLeases(url)
 		return
 	}
+	mnemetest.TryLaws(25, 10, 400)
 	os.Exit(m.Run())
 }
 

@@ -67,8 +67,8 @@ type Unit interface {
 	Tombstone(events.ConversationID) uint64
 }
 
-// Reducer applies one event to a unit of work. It must be pure and must not keep the
-// event. An error means that this event can never be applied: the engine discards the unit
+// Reducer applies one event to a unit of work. It must be pure and must not keep or change the
+// event, which other projections see too. An error means that this event can never be applied: the engine discards the unit
 // and reduces the batch again without the event. With [ErrInvalid] the reducer promises
 // that it left the unit unchanged, so the engine continues with the rest of the batch first
 // and finds all invalid events in one pass.
@@ -85,6 +85,13 @@ type Projection[U Unit] struct {
 	Settings string
 	// Reducers by event type. Events of other types only move the checkpoint.
 	Reducers map[string]Reducer[U]
+	// Derive, if not nil, does the expensive part of the work on one event that depends on
+	// nothing but the event. The engine calls the returned give, which may be nil, with the
+	// unit loaded for each attempt, before the reducers. Derive runs outside of the
+	// transaction, on several goroutines at once, while earlier events are applied, and
+	// not again for a retry. Like a reducer it must be pure and must not change or keep the event. If it
+	// panics, the reducer gets nothing.
+	Derive func(e *events.Recorded) (give func(U))
 	// Prepare, if not nil, does the slow work for the events of a batch before the
 	// transaction, such as calls to another server. The engine calls the returned give with
 	// the unit loaded for the batch. The engine treats errors of Prepare like errors of a

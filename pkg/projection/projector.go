@@ -54,6 +54,7 @@ type Projector[U Unit] struct {
 	options
 
 	applying atomic.Int32 // batches being applied
+	cleaning sync.Mutex   // held while the store is cleaned
 
 	mu       sync.Mutex
 	worked   time.Time // when the last batch ended
@@ -90,6 +91,10 @@ func NewProjector[U Unit](p Projection[U], log *eventlog.Log, store Store[U], lo
 	for _, option := range with {
 		option(&pr.options)
 	}
+	if pr.feed == nil {
+		pr.feed = NewFeed(log)
+	}
+	pr.feed.serve(p.Types(), p.deriver())
 	for n := range log.Partitions() {
 		pr.statuses = append(pr.statuses, Status{Build: pr.build(), Partition: n, State: StateIdle})
 		pr.meters = append(pr.meters, newMeter())

@@ -133,7 +133,7 @@ func TestProjectorWaitsForAFailingStoreAndSkipsNothing(t *testing.T) {
 	b := setup(t, 1)
 	// Without the table SQLite returns an error of its own, as on a damaged or full disk.
 	script := func(s string) {
-		db, err := sql.Open("sqlite", b.path)
+		db, err := sql.Open("sqlite", sqlitestore.WriterDSN(b.path)) // which waits for the projector
 		require.NoError(t, err)
 		defer db.Close()
 		_, err = db.ExecContext(t.Context(), s)
@@ -159,7 +159,7 @@ func TestProjectorWaitsForAnotherWriter(t *testing.T) {
 	b := setup(t, 1)
 	pr := b.start(graph.Projection())
 	await(t, pr, "is live", isLive)
-	db, err := sql.Open("sqlite", b.path)
+	db, err := sql.Open("sqlite", sqlitestore.WriterDSN(b.path))
 	require.NoError(t, err)
 	defer db.Close()
 	conn, err := db.Conn(t.Context())

@@ -149,6 +149,7 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 			return total, err
 		}
 	}
+	p.derive(h.held)
 	err = s.Update(ctx, mine.Partition, func(tx Tx[U]) error {
 		total = outcome{}
 		cp, err := tx.Checkpoint(ctx)
@@ -162,7 +163,7 @@ func (p *Projection[U]) repairOnce(ctx context.Context, s Store[U], mine Checkpo
 			return err
 		}
 		return h.pieces(limit, func(piece []*entry) error {
-			give := func(U) {}
+			give := together(p.derive(piece))
 			if p.Prepare != nil {
 				of := ready[piece[0].seq]
 				if of.last != piece[len(piece)-1].seq {

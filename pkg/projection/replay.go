@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -170,25 +169,26 @@ func (r *replay[U]) upTo(ctx context.Context, goal uint64, model ReadStore, prog
 
 // follow replays until the goal is reached or passed.
 func (r *replay[U]) follow(ctx context.Context, goal uint64, skip map[uint64]error, progress func(done, total uint64)) error {
-	follower, err := r.log.Follow(ctx, r.cp.Partition, r.cp.Seq+1)
+	feed := NewFeed(r.log)
+	feed.serve(r.projection.Types(), r.projection.deriver())
+	in, err := feed.join(ctx, r.cp.Partition, r.cp.Seq)
 	if err != nil {
 		return err
 	}
-	defer follower.Stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for batches := decodeAll(ctx, follower, func() int { return maxBatchEvents }, r.projection.decode); r.cp.Seq < goal; {
-		var batch []*entry
+	defer in.leave()
+	for r.cp.Seq < goal {
 		select {
-		case batch = <-batches:
-		case <-follower.Interrupted():
-			select {
-			case batch = <-batches: // delivered before, and valid
-			case <-time.After(drainTime):
-				return eventlog.ErrInterrupted
-			}
+		case <-in.C():
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+		taken, err := in.take(maxBatchEvents)
+		if err != nil {
+			return err
+		}
+		batch := r.projection.entries(taken.list)
+		if len(batch) == 0 {
+			continue
 		}
 		passed := slices.IndexFunc(batch, func(e *entry) bool { return e.seq > goal })
 		if passed == 0 {

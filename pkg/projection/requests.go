@@ -57,7 +57,11 @@ func (p *Projector[U]) answer(partition int) (stop func()) {
 		p.slog.Warn("other processes cannot request repairs", "partition", partition, "error", err)
 		return func() {}
 	}
-	return stop
+	stopRepairs, stopCleaning := stop, p.answerCleaning(partition)
+	return func() {
+		stopRepairs()
+		stopCleaning()
+	}
 }
 
 // RequestRepair asks the process that drives a conversation's partition, which may be this one, for

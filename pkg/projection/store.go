@@ -2,6 +2,7 @@ package projection
 
 import (
 	"context"
+	"io"
 
 	"mneme.dev/mneme/events"
 )
@@ -59,7 +60,8 @@ type Claim struct {
 }
 
 // Store is one projection's read model in one backend, as the engine sees it.
-// All its errors follow the contract in the package comment.
+// All its errors follow the contract in the package comment. Close is for the one who opened it: the
+// engine never calls it.
 type Store[U Unit] interface {
 	// Acquire takes over a partition: in one transaction it raises the epoch, which fences every
 	// earlier owner, and reads the checkpoint. The fingerprint is stored with the first checkpoint.
@@ -73,6 +75,7 @@ type Store[U Unit] interface {
 	// refused with ErrFenced if epoch is not the newest.
 	Halt(ctx context.Context, partition int, epoch uint64, reason string) error
 	ReadStore
+	io.Closer
 }
 
 // Tx is one transaction of a store, for one partition.

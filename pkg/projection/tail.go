@@ -34,6 +34,16 @@ func (p *Projector[U]) position(ctx context.Context, partition int) (cp Checkpoi
 	return cp, err
 }
 
+// confirm is checkTail for a partition that the projector has taken over. It records a halt.
+func (p *Projector[U]) confirm(ctx context.Context, cp Checkpoint) error {
+	err := p.checkTail(ctx, cp)
+	var halt *haltError
+	if errors.As(err, &halt) {
+		err = errors.Join(err, p.store.Halt(ctx, cp.Partition, cp.Epoch, halt.reason))
+	}
+	return err
+}
+
 // checkTail makes sure that the log still holds what the checkpoint has as applied. After a power
 // loss, other events can get the same sequences.
 func (p *Projector[U]) checkTail(ctx context.Context, cp Checkpoint) error {

@@ -5,8 +5,6 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
-
-	"mneme.dev/mneme/pkg/eventlog"
 )
 
 // Before a batch, a yielding projector waits while others work: at most this long, or this many
@@ -75,12 +73,39 @@ func (p *Projector[U]) Idle() time.Duration {
 	return time.Since(p.worked)
 }
 
-// follow follows the log with the limits of its projector.
-func (p *Projector[U]) follow(ctx context.Context, partition int, from uint64) (*eventlog.Follower, error) {
-	if p.idle != nil {
-		return p.log.FollowAhead(ctx, partition, from, yieldingRead)
+// join begins to take the events after a sequence. A projector that yields reads by itself, with
+// the limits of its turns.
+func (p *Projector[U]) join(ctx context.Context, partition int, after uint64, turn *turns) (*intake, error) {
+	if p.idle == nil || turn.over {
+		return p.feed.join(ctx, partition, after)
 	}
-	return p.log.Follow(ctx, partition, from)
+	alone := NewFeed(p.log)
+	alone.serve(p.projection.Types(), p.projection.deriver())
+	return alone.lanes[partition].join(ctx, after, yieldingRead, func() int { return 2 * turn.limit() })
+}
+
+// mayShare reports whether a projector that yielded can use the feed from now on, because it is live
+// and has nobody to yield to.
+func (p *Projector[U]) mayShare(turn *turns, live bool) bool {
+	if live && !turn.over && p.idle != nil && p.idle() == Forever {
+		turn.over = true
+		return true
+	}
+	return false
+}
+
+// rejoin gives a projector another reader. That reader may have begun after the old one lost its
+// place unnoticed, so rejoin first checks that the log still holds what was applied.
+func (p *Projector[U]) rejoin(ctx context.Context, in *intake, cp Checkpoint, turn *turns) (*intake, error) {
+	in.leave()
+	if err := p.confirm(ctx, cp); err != nil {
+		return in, err
+	}
+	next, err := p.join(ctx, cp.Partition, cp.Seq, turn)
+	if err != nil {
+		return in, err
+	}
+	return next, nil
 }
 
 // turns decides when a projector may continue, and with how many events.
@@ -91,6 +116,7 @@ type turns struct {
 	short bool                 // keep batches short while others work
 	dear  bool                 // the store has [CostlyTransactions]
 	slow  bool                 // the last one was small and slow
+	over  bool                 // it no longer reads by itself
 	last  time.Duration        // how long the last one took
 }
 

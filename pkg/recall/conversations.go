@@ -98,12 +98,11 @@ func (c *Conversations) Unnamed(query string) string { return c.index.Unnamed(qu
 // Search returns the conversations that answer a query, best first, and in the order of Add
 // where equal. It ignores the query's AsOf.
 func (c *Conversations) Search(q Query) []ConversationHit {
-	r := ranking{x: &c.index, n: len(c.messages), beside: make([]float64, len(c.messages))}
-	if r.n == 0 {
+	if len(c.messages) == 0 {
 		return nil
 	}
-	r.dense(q.Vector, r.n)
-	r.lexical(queryTerms(q.Text))
+	r := rank(&c.index, len(c.messages), q.Vector, len(c.messages), queryTerms(q.Text))
+	defer r.release()
 	hits := make([]ConversationHit, c.n)
 	for i, m := range c.messages {
 		hit, h := r.alone(i), &hits[m.conversation]
@@ -133,7 +132,7 @@ func (c *Conversations) Search(q Query) []ConversationHit {
 // alone scores a message by its own words and meaning.
 func (r *ranking) alone(i int) Hit {
 	lexical := 1.0
-	if r.cosines != nil {
+	if r.byMeaning {
 		lexical = conversationLexical
 	}
 	var h Hit
@@ -145,7 +144,7 @@ func (r *ranking) alone(i int) Hit {
 		if r.maxBM25 > 0 {
 			score = float64(lexical * (r.bm25[p] / r.maxBM25))
 		}
-		if r.cosines != nil {
+		if r.byMeaning {
 			score += float64((1 - lexical) * r.cosines[p])
 		}
 		if score > best {
@@ -156,7 +155,7 @@ func (r *ranking) alone(i int) Hit {
 	if r.maxBM25 > 0 {
 		h.Parts.Lexical = float64(lexical * (r.topBM25[i] / r.maxBM25))
 	}
-	if r.cosines != nil {
+	if r.byMeaning {
 		h.Cosine = r.topCos[i]
 		h.Parts.Dense = float64((1 - lexical) * h.Cosine)
 	}

@@ -1,58 +1,98 @@
 package recall
 
 import (
-	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
-// dense computes the cosines of the passages of the first messages, and lends each message
-// what its neighbors have more.
+// dense compares by meaning. Only the first messages have vectors that count.
 func (r *ranking) dense(query Vector, messages int) {
 	x, total := r.x, min(r.passages(), len(r.x.norms))
 	if messages < len(x.messages) {
-		total = min(total, int(x.messages[messages].first))
+		total = min(total, int(x.firsts[messages]))
 	}
-	if query == nil || len(query) != x.width || total == 0 {
+	if r.byMeaning = false; query == nil || len(query) != x.width || total == 0 {
 		return
 	}
-	norm, known := query.norm(), 0
-	var sum float64
-	cosines := make([]float64, r.passages())
-	inParts(len(cosines), func(from, to int) {
-		for p := from; p < to; p++ {
-			if p >= total || x.norms[p] == 0 {
-				cosines[p] = math.NaN()
-				continue
+	r.cosines, r.topCos = sized(r.cosines, r.passages()), sized(r.topCos, r.n)
+	r.byMeaning = r.compare(query, total)
+}
+
+// lends returns the most that a neighbor lends a message of its meaning.
+func (r *ranking) lends(i int) float64 {
+	x := r.x
+	var near [len(nearness)]float64 // the best neighbor at each distance
+	for at, d := x.near[i].before, 0; d < len(near) && at >= 0; at, d = x.near[at].before, d+1 {
+		near[d] = r.topCos[at]
+	}
+	for at, d := x.near[i].after, 0; d < len(near) && at >= 0 && int(at) < r.n; at, d = x.near[at].after, d+1 {
+		near[d] = max(near[d], r.topCos[at])
+	}
+	most := 0.0
+	for d, cosine := range near {
+		most = max(most, float64(nearness[d]*(cosine-r.topCos[i])))
+	}
+	return most
+}
+
+// compare computes the cosines and the best one of each message. A passage that is not among
+// the first embedded ones, or has no vector, counts as the average of the others. compare
+// reports whether there are others.
+func (r *ranking) compare(query Vector, embedded int) bool {
+	x, norm, wide := r.x, query.norm(), widened(query)
+	var missing atomic.Bool
+	missing.Store(embedded < len(r.cosines))
+	inParts(r.n, func(from, to int) {
+		var products [256]int32 // so few that they stay in the processor's cache
+		end := min(embedded, int(x.firsts[to]))
+		for first := int(x.firsts[from]); first < end; first += len(products) {
+			some := products[:min(len(products), end-first)]
+			dots(wide, x.vectors[first*x.width:(first+len(some))*x.width], some)
+			for k, product := range some {
+				p := first + k
+				if x.norms[p] == 0 {
+					missing.Store(true)
+					continue
+				}
+				r.cosines[p] = float64(product) / float64(norm*x.norms[p])
 			}
-			cosines[p] = float64(dot(query, x.vectors[p*x.width:(p+1)*x.width])) / float64(norm*x.norms[p])
+		}
+		if !missing.Load() {
+			r.top(from, to)
 		}
 	})
-	for _, cosine := range cosines {
-		if !math.IsNaN(cosine) {
+	if !missing.Load() {
+		return true
+	}
+	known, sum := 0, 0.0
+	for p, cosine := range r.cosines[:embedded] {
+		if x.norms[p] != 0 {
 			sum += cosine
 			known++
 		}
 	}
 	if known == 0 {
-		return
+		return false
 	}
-	r.cosines, r.topCos = cosines, make([]float64, r.n)
-	for i := range r.topCos {
-		first, end := x.span(i)
-		for p := first; p < end; p++ {
-			if math.IsNaN(cosines[p]) { // not embedded yet: it counts as the average
-				cosines[p] = sum / float64(known)
-			}
-			r.topCos[i] = max(r.topCos[i], cosines[p])
+	for p := range r.cosines {
+		if p >= embedded || x.norms[p] == 0 {
+			r.cosines[p] = sum / float64(known)
 		}
 	}
-	for i := range r.beside {
-		most := 0.0
-		r.around(i, func(j int, nearness float64) {
-			most = max(most, float64(nearness*(r.topCos[j]-r.topCos[i])))
-		})
-		r.beside[i] += float64(denseShare * most)
+	r.top(0, r.n)
+	return true
+}
+
+// top sets the best cosine of each message in a range.
+func (r *ranking) top(from, to int) {
+	first := int(r.x.firsts[from])
+	for i := from; i < to; i++ {
+		end, top := int(r.x.firsts[i+1]), 0.0
+		for _, cosine := range r.cosines[first:end] {
+			top = max(top, cosine)
+		}
+		r.topCos[i], first = top, end
 	}
 }
 

@@ -23,13 +23,16 @@ var ErrVectors = errors.New("the vectors do not fit the message")
 type Index struct {
 	last     uint64
 	messages []message
-	sessions []session
+	near     []links // by message
+	firsts   []int32 // by message, its first passage; then the number of passages
+	newest   []int32 // by session, its last message
 	speakers []speaker
 
 	sessionOf map[string]int32
 	speakerOf map[string]int32
 
 	passages []passage
+	longest  int32   // the greatest length of a passage, in terms
 	sums     []int64 // sums[i] is the total length of the passages before i, in terms
 	termOf   map[string]int32
 	postings [][]posting // by term
@@ -38,19 +41,20 @@ type Index struct {
 	vectors []int8
 	norms   []float64 // 0 where a passage has no vector
 
+	ids   []int32 // of the terms of the message being added
 	bytes int
 }
 
 type message struct {
 	seq     uint64
-	first   int32 // its first passage; the next message's first is its end
 	session int32
-	place   int32 // position in its session
 	speaker int32 // -1 for none
 	date    Date
 	role    role
-	penalty float64 // for its number of passages, at least 1
 }
+
+// links are the messages before and after one in its session, -1 for none.
+type links struct{ before, after int32 }
 
 type passage struct {
 	message    int32
@@ -61,10 +65,6 @@ type passage struct {
 type posting struct {
 	passage int32
 	n       int32
-}
-
-type session struct {
-	messages []int32
 }
 
 type speaker struct {
@@ -84,7 +84,7 @@ func (x *Index) Bytes() int { return x.bytes }
 // Approximate cost of one element in bytes, including the spare capacity of slices and
 // maps.
 const (
-	messageBytes = 56 + 12
+	messageBytes = (24 + 8 + 4) * 5 / 4
 	passageBytes = 28 + 8
 	postingBytes = 10
 	termBytes    = 96
@@ -103,17 +103,18 @@ func (x *Index) Add(seq uint64, b Bag) error {
 	}
 	if x.termOf == nil {
 		x.termOf, x.sessionOf, x.speakerOf = map[string]int32{}, map[string]int32{}, map[string]int32{}
-		x.sums = []int64{0}
+		x.sums, x.firsts = []int64{0}, []int32{0}
 	}
 	i := int32(len(x.messages))
 	s := x.session(b.Session)
-	x.messages = append(x.messages, message{
-		seq: seq, first: int32(len(x.passages)), session: s, place: int32(len(x.sessions[s].messages)),
-		speaker: x.speaker(b.Speaker, i), date: b.Date, role: roles[b.Role],
-		penalty: 1 + float64(lengthPenalty*ln(float64(len(b.Passages)))),
-	})
-	x.sessions[s].messages = append(x.sessions[s].messages, i)
+	before := x.newest[s]
+	if x.newest[s] = i; before >= 0 {
+		x.near[before].after = i
+	}
+	x.near = append(x.near, links{before: before, after: -1})
+	x.messages = append(x.messages, message{seq: seq, session: s, speaker: x.speaker(b.Speaker, i), date: b.Date, role: roles[b.Role]})
 	x.addPassages(i, b)
+	x.firsts = append(x.firsts, int32(len(x.passages)))
 	x.bytes += messageBytes
 	return nil
 }
@@ -121,8 +122,8 @@ func (x *Index) Add(seq uint64, b Bag) error {
 func (x *Index) session(name string) int32 {
 	s, ok := x.sessionOf[name]
 	if !ok {
-		s = int32(len(x.sessions))
-		x.sessions = append(x.sessions, session{})
+		s = int32(len(x.newest))
+		x.newest = append(x.newest, -1)
 		x.sessionOf[strings.Clone(name)] = s
 		x.bytes += len(name) + termBytes
 	}
@@ -145,7 +146,8 @@ func (x *Index) speaker(name string, i int32) int32 {
 }
 
 func (x *Index) addPassages(i int32, b Bag) {
-	ids := make([]int32, len(b.Terms))
+	ids := slices.Grow(x.ids[:0], len(b.Terms))[:len(b.Terms)]
+	x.ids = ids
 	for t, term := range b.Terms {
 		id, ok := x.termOf[term]
 		if !ok {
@@ -164,6 +166,7 @@ func (x *Index) addPassages(i int32, b Bag) {
 			length += c.N
 		}
 		x.passages = append(x.passages, passage{i, int32(p.Start), int32(p.End), int32(length)})
+		x.longest = max(x.longest, int32(length))
 		x.sums = append(x.sums, x.sums[number]+int64(length))
 		x.bytes += passageBytes + len(p.Counts)*postingBytes
 	}
@@ -215,13 +218,7 @@ func (x *Index) SetVectors(seq uint64, vectors []Vector) error {
 }
 
 // span returns the range of a message's passages.
-func (x *Index) span(i int) (first, end int) {
-	first, end = int(x.messages[i].first), len(x.passages)
-	if i+1 < len(x.messages) {
-		end = int(x.messages[i+1].first)
-	}
-	return first, end
-}
+func (x *Index) span(i int) (first, end int) { return int(x.firsts[i]), int(x.firsts[i+1]) }
 
 // until returns how many messages there were as of a sequence; 0 means now.
 func (x *Index) until(seq uint64) int {

@@ -34,12 +34,32 @@ func idfOf(df, passages int) float64 {
 	return ln(1 + (float64(passages-df)+0.5)/(float64(df)+0.5))
 }
 
-// bm25 returns the score that a term adds which occurs n times in a passage. The
-// conversions keep the compiler from fusing operations, which only some processors do.
-func bm25(idf float64, n int32, length, mean float64) float64 {
-	norm := 1 - bm25B + float64(bm25B*length)/mean
+// bm25 returns the score that a term adds which occurs n times in a passage whose length
+// has this norm.
+func bm25(idf float64, n int32, norm float64) float64 {
 	f := float64(n)
-	return float64(idf * f * (bm25K1 + 1) / (f + float64(bm25K1*norm)))
+	return float64(idf * f * (bm25K1 + 1) / (f + norm))
+}
+
+// normOf returns what the length of a passage does to its scores. The conversions keep the
+// compiler from fusing operations, which only some processors do.
+func normOf(length, mean float64) float64 {
+	norm := 1 - bm25B + float64(bm25B*length)/mean
+	return float64(bm25K1 * norm)
+}
+
+// penalties are those of messages by their number of passages.
+var penalties = func() (list [MaxPassages + 1]float64) {
+	for n := 1; n < len(list); n++ {
+		list[n] = 1 + float64(lengthPenalty*ln(float64(n)))
+	}
+	return list
+}()
+
+// penalty returns what the scores of a message's passages are divided by: at least 1.
+func (x *Index) penalty(i int) float64 {
+	n := int(x.firsts[i+1] - x.firsts[i])
+	return penalties[min(n, MaxPassages)]
 }
 
 // lexical computes BM25 over passages. It also lends each message what its neighbors have
@@ -47,12 +67,11 @@ func bm25(idf float64, n int32, length, mean float64) float64 {
 // topic.
 func (r *ranking) lexical(terms []string) {
 	x, total := r.x, r.passages()
-	r.bm25, r.topBM25 = make([]float64, total), make([]float64, r.n)
-	if total == 0 {
-		return
-	}
+	r.bm25, r.topBM25, r.worded = zeros(r.bm25, total), sized(r.topBM25, r.n), zeros(r.worded, r.n)
+	r.maxBM25 = 0
 	mean := float64(x.sums[total]) / float64(total)
-	t := term{ranking: r, scores: make([]float64, r.n), lent: make([]float64, r.n), gained: make([]float64, r.n)}
+	t := &r.term
+	t.begin(x, mean, r.n)
 	for _, word := range terms {
 		id, ok := x.termOf[word]
 		if !ok {
@@ -60,74 +79,108 @@ func (r *ranking) lexical(terms []string) {
 		}
 		list := x.postings[id]
 		df, _ := slices.BinarySearchFunc(list, int32(total), func(p posting, n int32) int { return cmp.Compare(p.passage, n) })
-		idf := idfOf(df, total)
-		for _, p := range list[:df] {
-			score := bm25(idf, p.n, float64(x.passages[p.passage].length), mean)
-			r.bm25[p.passage] += score
-			t.add(int(x.passages[p.passage].message), score)
-		}
-		t.lend()
+		t.score(x, list[:df], idfOf(df, total), r.bm25)
+		t.lend(x, r.worded)
 	}
+	first := 0
 	for i := range r.topBM25 {
-		first, end := x.span(i)
+		end, top := int(x.firsts[i+1]), 0.0
 		for _, score := range r.bm25[first:end] {
-			r.topBM25[i] = max(r.topBM25[i], score/x.messages[i].penalty)
+			top = max(top, score)
 		}
-		r.maxBM25 = max(r.maxBM25, r.topBM25[i])
-	}
-	for i := range r.beside {
-		r.beside[i] += r.relative(t.gained[i])
+		if top > 0 {
+			top /= x.penalty(i)
+			r.maxBM25 = max(r.maxBM25, top)
+		}
+		r.topBM25[i], first = top, end
 	}
 }
 
 // relative scales a score by the best message's and by the share of BM25.
 func (r *ranking) relative(bm25 float64) float64 {
-	if r.maxBM25 == 0 {
+	if bm25 == 0 { // as in most messages
 		return 0
 	}
-	if r.cosines == nil {
+	if !r.byMeaning {
 		return bm25 / r.maxBM25
 	}
 	return float64(lexicalShare * (bm25 / r.maxBM25))
 }
 
-// term holds the scores of one term in the messages.
+// term holds the scores of one term in the first n messages.
 type term struct {
-	*ranking
+	n      int
+	norms  []float64 // by the length of a passage
 	scores []float64 // by message, 0 where the term does not occur
 	lent   []float64 // by message
-	gained []float64 // by message, the sum over earlier terms
-	found  []int     // messages with the term
-	near   []int     // messages that borrow
+	found  []int32   // messages with the term, in order
+	near   []int32   // messages that borrow
 }
 
-// add counts a passage's score for its message.
-func (t *term) add(i int, score float64) {
-	if t.scores[i] == 0 {
-		t.found = append(t.found, i)
+// begin prepares for the terms of a query. Between terms, scores and lent are zero.
+func (t *term) begin(x *Index, mean float64, n int) {
+	t.n = n
+	t.norms = zeros(t.norms, int(x.longest)+1)
+	for length := range t.norms {
+		t.norms[length] = normOf(float64(length), mean)
 	}
-	t.scores[i] = max(t.scores[i], score/t.x.messages[i].penalty)
+	if len(t.scores) < n {
+		t.scores, t.lent = zeros(t.scores, n), zeros(t.lent, n)
+	}
+}
+
+// score adds a term's scores to those of its passages, and notes the best one of each
+// message.
+func (t *term) score(x *Index, list []posting, idf float64, passages []float64) {
+	message, top := int32(-1), 0.0
+	note := func() {
+		if message >= 0 {
+			t.found = append(t.found, message)
+			t.scores[message] = top / x.penalty(int(message))
+		}
+	}
+	for _, p := range list {
+		passage := &x.passages[p.passage]
+		score := bm25(idf, p.n, t.norms[passage.length])
+		passages[p.passage] += score
+		if passage.message != message {
+			note()
+			message, top = passage.message, 0
+		}
+		top = max(top, score)
+	}
+	note()
 }
 
 // lend gives each neighbor of a message with the term the most that any of them lends it,
 // then resets for the next term.
-func (t *term) lend() {
+func (t *term) lend(x *Index, gained []float64) {
 	for _, i := range t.found {
-		t.around(i, func(j int, nearness float64) {
-			if most := float64(nearness * (t.scores[i] - t.scores[j])); most > t.lent[j] {
-				if t.lent[j] == 0 {
-					t.near = append(t.near, j)
-				}
-				t.lent[j] = most
-			}
-		})
+		score := t.scores[i]
+		for at, d := x.near[i].before, 0; d < len(nearness) && at >= 0; at, d = x.near[at].before, d+1 {
+			t.offer(at, float64(nearness[d]*(score-t.scores[at])))
+		}
+		for at, d := x.near[i].after, 0; d < len(nearness) && at >= 0 && int(at) < t.n; at, d = x.near[at].after, d+1 {
+			t.offer(at, float64(nearness[d]*(score-t.scores[at])))
+		}
 	}
 	for _, j := range t.near {
-		t.gained[j] += t.lent[j]
+		gained[j] += t.lent[j]
 		t.lent[j] = 0
 	}
 	for _, i := range t.found {
 		t.scores[i] = 0
 	}
 	t.found, t.near = t.found[:0], t.near[:0]
+}
+
+// offer offers a message what it can borrow of the term.
+func (t *term) offer(j int32, most float64) {
+	if most <= t.lent[j] {
+		return
+	}
+	if t.lent[j] == 0 {
+		t.near = append(t.near, j)
+	}
+	t.lent[j] = most
 }

@@ -97,7 +97,7 @@ func rankLexical(query []uint64, texts []Text) []float64 {
 	for _, list := range postings {
 		idf := idfOf(len(list), len(texts))
 		for _, p := range list {
-			scores[p.passage] += bm25(idf, p.n, float64(len(texts[p.passage].Terms)), mean)
+			scores[p.passage] += bm25(idf, p.n, normOf(float64(len(texts[p.passage].Terms)), mean))
 		}
 	}
 	for _, score := range scores {

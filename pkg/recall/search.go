@@ -1,9 +1,9 @@
 package recall
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Constants of the ranking. They are round numbers, chosen by measurement on recorded
@@ -72,153 +72,254 @@ func (x *Index) Search(q Query) []Hit {
 	if n == 0 {
 		return nil
 	}
-	r := ranking{x: x, n: n, beside: make([]float64, n)}
-	r.dense(q.Vector, x.until(q.EmbeddedUpTo))
-	r.lexical(queryTerms(q.Text))
-	r.session()
+	r := rank(x, n, q.Vector, x.until(q.EmbeddedUpTo), queryTerms(q.Text))
+	defer r.release()
 	r.asked = x.asked(q.Text, n)
+	r.score()
 	return r.best(q.Limit)
 }
 
-// ranking is one query over the first n messages.
+// ranking is one query over the first n messages. Its slices are used again by later
+// searches, because a long conversation's are megabytes.
 type ranking struct {
 	x *Index
 	n int
 
+	byMeaning bool
+	cosines   []float64 // by passage; these two are set only by meaning
+	topCos    []float64 // by message
+
 	bm25    []float64 // by passage
 	topBM25 []float64 // by message
 	maxBM25 float64
-	cosines []float64 // by passage; nil without vectors
-	topCos  []float64 // by message
+	worded  []float64 // by message: what it borrows from its neighbors, not scaled
+	term    term
 
-	beside   []float64 // by message: what it borrows from its neighbors
-	sessions []float64 // by session
+	sessions []best
 	asked    asked
+	scores   []float64 // by message, 0 for no hit
+	grades   []int32   // by grade, where its candidates begin
+	found    []candidate
+}
+
+var rankings = sync.Pool{New: func() any { return &ranking{} }}
+
+// rank compares the first n messages with a query by words and, if it has a vector, by meaning:
+// with the vectors of the first embedded messages.
+func rank(x *Index, n int, query Vector, embedded int, terms []string) *ranking {
+	r := rankings.Get().(*ranking)
+	r.x, r.n = x, n
+	var both sync.WaitGroup
+	both.Go(func() { r.dense(query, embedded) })
+	r.lexical(terms)
+	both.Wait()
+	return r
+}
+
+// release keeps the slices for another search.
+func (r *ranking) release() {
+	r.x = nil
+	rankings.Put(r)
+}
+
+// sized returns a slice of n numbers, made of s if that is large enough. They may be any.
+func sized(s []float64, n int) []float64 {
+	if cap(s) < n {
+		return make([]float64, n, n+n/8)
+	}
+	return s[:n]
+}
+
+// zeros is sized with zeros.
+func zeros(s []float64, n int) []float64 {
+	s = sized(s, n)
+	clear(s)
+	return s
 }
 
 // passages returns how many passages the messages have.
-func (r *ranking) passages() int {
-	if r.n == len(r.x.messages) {
-		return len(r.x.passages)
-	}
-	return int(r.x.messages[r.n].first)
-}
+func (r *ranking) passages() int { return int(r.x.firsts[r.n]) }
 
-// around calls f for the messages near a message in its session, with the share that either
-// borrows from the other.
-func (r *ranking) around(i int, f func(j int, nearness float64)) {
-	m := &r.x.messages[i]
-	all := r.x.sessions[m.session].messages
-	for d, near := range nearness {
-		if before := int(m.place) - d - 1; before >= 0 {
-			f(int(all[before]), near)
-		}
-		if after := int(m.place) + d + 1; after < len(all) && int(all[after]) < r.n {
-			f(int(all[after]), near)
-		}
-	}
-}
-
-// own returns the parts of a score that a message earns by itself.
-func (r *ranking) own(i int) (lexical, dense float64) {
-	lexical = r.relative(r.topBM25[i])
-	if r.cosines != nil {
+// own returns the parts of a score that a message earns by itself, and what it borrows.
+func (r *ranking) own(i int) (lexical, dense, borrowed float64) {
+	lexical, borrowed = r.relative(r.topBM25[i]), r.relative(r.worded[i])
+	if r.byMeaning {
 		dense = float64(denseShare * r.topCos[i])
+		borrowed = float64(denseShare*r.lends(i)) + borrowed
 	}
-	return lexical, dense
+	return lexical, dense, borrowed
+}
+
+// best holds the best scores of a session's messages, best first, and then the session's
+// part of a score.
+type best struct {
+	top   [sessionBest]float64
+	count int
+	part  float64
+}
+
+// score computes the scores, 0 for messages that are no hits. It adds up the parts in the
+// order of [Parts.Sum].
+func (r *ranking) score() {
+	r.scores = sized(r.scores, r.n)
+	inParts(r.n, func(from, to int) {
+		for i := from; i < to; i++ {
+			lexical, dense, borrowed := r.own(i)
+			r.scores[i] = lexical + dense + borrowed
+		}
+	})
+	r.session()
+	inParts(r.n, func(from, to int) {
+		for i := from; i < to; i++ {
+			session, speaker, date, role := r.further(i)
+			if score := r.scores[i] + session + speaker + date + role; score > role {
+				r.scores[i] = score
+			} else {
+				r.scores[i] = 0
+			}
+		}
+	})
 }
 
 // session scores each session by its best messages.
 func (r *ranking) session() {
-	r.sessions = make([]float64, len(r.x.sessions))
-	for s := range r.sessions {
-		var top [sessionBest]float64 // its best scores, best first
-		count := 0
-		for _, i := range r.x.sessions[s].messages {
-			if int(i) >= r.n {
-				break
-			}
-			lexical, dense := r.own(int(i))
-			score := lexical + dense + r.beside[i]
-			for k := range min(count+1, sessionBest) {
-				if k == count || score > top[k] {
-					top[k], score = score, top[k]
-				}
-			}
-			count = min(count+1, sessionBest)
+	if cap(r.sessions) < len(r.x.newest) {
+		r.sessions = make([]best, len(r.x.newest))
+	}
+	r.sessions = r.sessions[:len(r.x.newest)]
+	clear(r.sessions)
+	for i, score := range r.scores {
+		s := &r.sessions[r.x.messages[i].session]
+		if s.count == sessionBest && score <= s.top[sessionBest-1] {
+			continue
 		}
+		for k := range min(s.count+1, sessionBest) {
+			if k == s.count || score > s.top[k] {
+				s.top[k], score = score, s.top[k]
+			}
+		}
+		s.count = min(s.count+1, sessionBest)
+	}
+	for i := range r.sessions {
+		s := &r.sessions[i]
 		var sum float64
-		for _, score := range top[:count] {
+		for _, score := range s.top[:s.count] {
 			sum += score
 		}
-		if count > 0 {
-			r.sessions[s] = float64(sessionShare * (sum / float64(count)))
+		if s.count > 0 {
+			s.part = float64(sessionShare * (sum / float64(s.count)))
 		}
 	}
 }
 
-// parts returns the parts of a message's score.
-func (r *ranking) parts(i int) Parts {
+// further returns the parts of a message's score that do not come from what it says.
+func (r *ranking) further(i int) (session, speaker, date, role float64) {
 	m := &r.x.messages[i]
-	p := Parts{Neighbours: r.beside[i], Session: r.sessions[m.session]}
-	p.Lexical, p.Dense = r.own(i)
+	session = r.sessions[m.session].part
 	if r.asked.speaker >= 0 && m.speaker == r.asked.speaker {
-		p.Speaker = speakerBonus
+		speaker = speakerBonus
 	}
-	if slices.ContainsFunc(r.asked.dates, m.date.Matches) {
-		p.Date = dateBonus
+	if len(r.asked.dates) > 0 && slices.ContainsFunc(r.asked.dates, m.date.Matches) {
+		date = dateBonus
 	}
 	if m.speaker < 0 && m.role == r.asked.role {
-		p.Role = roleBonus
+		role = roleBonus
 	}
+	return session, speaker, date, role
+}
+
+// parts returns the parts of a message's score.
+func (r *ranking) parts(i int) (p Parts) {
+	p.Lexical, p.Dense, p.Neighbours = r.own(i)
+	p.Session, p.Speaker, p.Date, p.Role = r.further(i)
 	return p
+}
+
+type candidate struct {
+	i     int
+	score float64
+}
+
+// before orders candidates, the best first.
+func (c candidate) before(o candidate) int {
+	switch {
+	case c.score > o.score:
+		return -1
+	case c.score < o.score:
+		return 1
+	}
+	return c.i - o.i
 }
 
 // best returns the best hits in order, at most limit if that is positive.
 func (r *ranking) best(limit int) []Hit {
-	if limit <= 0 || limit > r.n {
-		limit = r.n
-	}
-	type candidate struct {
-		i     int
-		score float64
-	}
-	found := make([]candidate, 0, r.n)
-	most := 0.0
-	for i := range r.n {
-		p := r.parts(i)
-		if c := (candidate{i, p.Sum()}); c.score > p.Role {
-			found, most = append(found, c), max(most, c.score)
+	found := r.order(limit)
+	hits := make([]Hit, len(found))
+	inParts(len(found), func(from, to int) {
+		for k := from; k < to; k++ {
+			hits[k] = r.hit(found[k].i)
+		}
+	})
+	return hits
+}
+
+// maxGrades is how many grades candidates are sorted into at most: their counts stay in the
+// processor's cache.
+const maxGrades = 1 << 15
+
+// order returns the best candidates in order, at most limit if that is positive. Only a few of
+// up to a hundred thousand are needed. So it sorts roughly into grades, and sorts within a
+// grade only while the limit is not reached.
+func (r *ranking) order(limit int) []candidate {
+	count, least, most := 0, math.Inf(1), 0.0
+	for _, score := range r.scores {
+		if score > 0 {
+			count++
+			least, most = min(least, score), max(most, score)
 		}
 	}
-	// Only a few of up to a hundred thousand hits are needed. So sort roughly into grades,
-	// and sort within a grade only while the limit is not reached.
-	const grades = 4096
-	grade := func(c candidate) int { return grades - 1 - int(c.score/most*(grades-1)) }
-	var begin, end [grades]int
-	for _, c := range found {
-		begin[grade(c)]++
+	if limit <= 0 || limit > count {
+		limit = count
 	}
-	sum := 0
-	for g, n := range begin {
-		begin[g], end[g] = sum, sum
-		sum += n
+	grades := min(max(count, 1), maxGrades)
+	scale := 0.0
+	if most > least {
+		scale = float64(grades-1) / (most - least)
 	}
-	ordered := make([]candidate, sum)
-	for _, c := range found {
-		if g := grade(c); begin[g] < limit {
-			ordered[end[g]] = c
+	grade := func(score float64) int { return min(int((most-score)*scale), grades-1) }
+	r.grades = append(r.grades[:0], make([]int32, grades+1)...)
+	for _, score := range r.scores {
+		if score > 0 {
+			r.grades[grade(score)+1]++
+		}
+	}
+	last := 0 // the grade in which the limit is reached
+	for last < grades && int(r.grades[last]) < limit {
+		last++
+		r.grades[last] += r.grades[last-1]
+	}
+	end := r.grades[:last] // of each grade so far
+	if sum := int(r.grades[last]); cap(r.found) < sum {
+		r.found = make([]candidate, sum)
+	}
+	found := r.found[:r.grades[last]]
+	for i, score := range r.scores {
+		if score == 0 {
+			continue
+		}
+		if g := grade(score); g < last {
+			found[end[g]] = candidate{i, score}
 			end[g]++
 		}
 	}
-	for g := range begin {
-		slices.SortFunc(ordered[begin[g]:end[g]], func(a, b candidate) int { return cmp.Or(cmp.Compare(b.score, a.score), a.i-b.i) })
+	from := int32(0)
+	for _, to := range end {
+		if to-from > 1 {
+			slices.SortFunc(found[from:to], candidate.before)
+		}
+		from = to
 	}
-	hits := make([]Hit, min(limit, len(found)))
-	for k := range hits {
-		hits[k] = r.hit(ordered[k].i)
-	}
-	return hits
+	return found[:limit]
 }
 
 func (r *ranking) hit(i int) Hit {
@@ -229,7 +330,7 @@ func (r *ranking) hit(i int) Hit {
 	for p := first; p < end; p++ {
 		h.BM25 = max(h.BM25, r.bm25[p])
 		score := r.relative(r.bm25[p])
-		if r.cosines != nil {
+		if r.byMeaning {
 			score += float64(denseShare * r.cosines[p])
 		}
 		if score > best {
@@ -237,7 +338,7 @@ func (r *ranking) hit(i int) Hit {
 			h.Passage, h.Start, h.End = p-first, int(x.passages[p].start), int(x.passages[p].end)
 		}
 	}
-	if r.cosines != nil {
+	if r.byMeaning {
 		h.Cosine = r.topCos[i]
 	}
 	return h

@@ -11,8 +11,9 @@ import (
 // as text.
 type Context struct {
 	Tenant       string    `json:"tenant"`
-	Conversation string    `json:"conversation_id"`
-	Title        string    `json:"title,omitempty"` // cut to fit the room that other formats need around the sections
+	Conversation string    `json:"conversation_id,omitempty"` // absent from the context of a project
+	Project      string    `json:"project,omitempty"`         // of the context of a project
+	Title        string    `json:"title,omitempty"`           // cut to fit the room that other formats need around the sections
 	Strategy     string    `json:"strategy"`
 	MaxChars     int       `json:"max_chars"`
 	Chars        int       `json:"chars"` // of the Markdown, in Unicode code points
@@ -41,6 +42,8 @@ const (
 	KindRelevant   = "relevant"    // a message that a search has found
 	KindCode       = "code"        // a piece of a file that a tool showed or wrote
 	KindSummary    = "summary"     // a summary of messages not shown themselves
+	KindNote       = "note"        // what is known of another conversation of the project
+	KindFolder     = "folder"      // files of a project in one folder
 )
 
 // Item is one thing that a section shows. Kind determines which fields are set. A shortened text
@@ -79,15 +82,25 @@ type Item struct {
 	EndLine   int    `json:"end_line,omitempty"`
 	Access    string `json:"access,omitempty"` // read, write, search, list
 
+	Session string   `json:"session,omitempty"` // of a note: the id of its conversation
+	Notes   []Note   `json:"notes,omitempty"`   // lines below the label of a note
+	Names   []string `json:"names,omitempty"`   // of files in the folder Path, the most relevant first
+
 	WholeChars int `json:"whole_chars,omitempty"`
 	Chars      int `json:"chars"` // what the item takes in the Markdown
 
 	marks int // what it takes on top of that in messages, see package marks
 }
 
+// Note is a line of a note: a label of mneme, and a recorded text on one line.
+type Note struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
+}
+
 // minCharsForNames is the budget below which speakers are not shown, to leave the room to what was
 // said.
-const minCharsForNames = 600
+const minCharsForNames = 800
 
 // messageItem shows a message, shortened if needed.
 func (b *builder) messageItem(m *graph.Message, text string) Item {

@@ -19,9 +19,10 @@ type TenantRecall interface {
 // ConversationQuery asks for conversations of a tenant.
 type ConversationQuery struct {
 	Text   string
-	Except string // id of a conversation to leave out
-	Fresh  bool   // see [graph.CandidateQuery]
-	Limit  int    // number of conversations; 0 means all that were ranked
+	Except string   // id of a conversation to leave out
+	Only   []string // ids of the conversations to search; nil means all
+	Fresh  bool     // see [graph.CandidateQuery]
+	Limit  int      // number of conversations; 0 means all that were ranked
 }
 
 // FoundConversations is the result of a search over all conversations.

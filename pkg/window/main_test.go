@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	mnemetest.TryLaws(40, 10, 100)
+	mnemetest.TryLaws(25, 10, 100)
 	os.Exit(m.Run())
 }

@@ -95,6 +95,9 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 	m := &Manifest{Strategy: c.Strategy, AsOf: c.AsOf, Budget: c.MaxChars}
 	for i, s := range list {
 		f := all[i]
+		if s.name == SectionEarlier && len(f.items) == 0 {
+			continue // most conversations are not young, or have no project
+		}
 		sm := SectionManifest{
 			Name: s.name, Share: s.share, Budget: f.room, Used: f.used, Items: len(f.items), Dropped: f.dropped, EventIDs: []string{}, Embedding: f.embedding,
 		}
@@ -120,15 +123,6 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 	if b.past != nil && len(b.past.Hits)+b.past.retold > 0 {
 		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, EmbeddedUpTo: b.past.EmbeddedUpTo, PastShare: hundredth(b.pastShare(&b.recent))}
 	}
-	text := c.Markdown()
-	hash := sha256.Sum256([]byte(text))
-	m.Hash = hex.EncodeToString(hash[:])
-	if text != "" {
-		m.Frame = firstLineCost
-		m.Mark = marks.ID(text, m.Hash)
-	}
-	c.mark = m.Mark
-	m.Used = plain.Length(text)
-	c.Chars, c.Manifest = m.Used, m
+	c.finish(m)
 	return c
 }

@@ -79,7 +79,11 @@ func (s *Section) write(w output) {
 	group := ""
 	for i := range s.Items {
 		it := &s.Items[i]
-		if it.Kind != KindFile {
+		if it.compact() {
+			if i == 0 {
+				w.WriteByte('\n')
+			}
+		} else if it.Kind != KindFile {
 			w.WriteByte('\n')
 		} else if it.Access != group {
 			group = it.Access
@@ -100,6 +104,9 @@ func sectionCost(heading string, items []Item) int {
 		return 0
 	}
 	n := headingCost(heading)
+	if items[0].compact() {
+		n++
+	}
 	group := ""
 	for i := range items {
 		if items[i].Kind == KindFile && items[i].Access != group {
@@ -117,11 +124,14 @@ func headingCost(heading string) int { return plain.Length(heading) + 2 }
 func (it *Item) cost() int {
 	var n counter
 	it.write(&n)
-	if it.Kind == KindFile {
+	if it.Kind == KindFile || it.compact() {
 		return int(n) + 1
 	}
 	return int(n) + 2
 }
+
+// compact reports whether an item of a list follows the one before it without a blank line.
+func (it *Item) compact() bool { return it.Kind == KindNote || it.Kind == KindFolder }
 
 // Markdown returns an item as [Context.Markdown] writes it, without its final line end.
 func (it *Item) Markdown() string {
@@ -170,6 +180,19 @@ func (it *Item) write(w output) {
 		it.writeCode(w)
 	case KindSummary:
 		it.Summary.write(w, it.Match)
+	case KindNote:
+		w.WriteString("- " + it.Label)
+		for _, n := range it.Notes {
+			w.WriteString("\n  " + n.Label + ": " + plain.Flat(n.Text))
+		}
+		if it.Text != "" {
+			w.WriteString(": " + plain.Flat(it.Text))
+		}
+	case KindFolder:
+		w.WriteString("- " + plain.Line(it.Path) + "/:")
+		for i, name := range it.Names {
+			w.WriteString([]string{" ", ", "}[min(i, 1)] + plain.Line(name))
+		}
 	case KindFile:
 		w.WriteString("- " + plain.Line(it.Path))
 		if it.Access == "read" || it.Access == "write" {

@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -255,4 +256,29 @@ func TestSummariesAmongTheRelevantPastKeepTheRules(t *testing.T) {
 	})
 	assert.GreaterOrEqual(t, levels[1], n/9, "too few summaries were found") // half as many as in the worst of 100 runs
 	t.Logf("found by level: %v", levels)
+}
+
+// A call may join a step whose first event is a result without a call: the recent turns show that
+// result, and all that follows it, before the call.
+func TestASummaryOfWhatTheRecentTurnsShowIsNotFound(t *testing.T) {
+	s := newStore(t)
+	c := newTalk(t, "c")
+	c.add(&events.ToolReturned{ToolCallID: "unknown", Result: events.TextResult("the parser broke")})
+	c.say("system", "the parser")
+	c.add(&events.SummaryWritten{
+		SummaryID: "L1-1", Level: 1, FirstSeq: 1, LastSeq: 2, Conversation: "The parser broke.",
+		Findings: []string{}, Topics: []string{}, Files: []string{}, Tools: []string{}, Children: []string{}, Method: "extractive",
+	})
+	c.add(&events.ToolCalled{ToolCallID: "c1", ToolName: "run", Arguments: json.RawMessage(`{}`)})
+	c.say("user", "Why did the parser break?")
+	s.apply(c.events)
+	got, err := window.Build(t.Context(), s.source(), window.Request{Conversation: idOf("c"), Strategy: window.StrategyHybrid, MaxChars: 20_000})
+	require.NoError(t, err)
+	var kinds []string
+	for _, it := range sectionOf(got, window.SectionTurns) {
+		kinds = append(kinds, it.Kind)
+	}
+	assert.Equal(t, []string{window.KindToolResult, window.KindToolCall, window.KindMessage, window.KindMessage}, kinds)
+	require.NoError(t, checkFoundSummaries(got, truth{}))
+	assert.Empty(t, sectionOf(got, window.SectionRelevant))
 }

@@ -133,9 +133,9 @@ func checkAnchors(c *window.Context, tr truth) error {
 	}
 	first, newest := users[0], users[len(users)-1]
 	// their headings, labels and marks, and the frame of the sections
-	alone := utf8.RuneCountInString(asShown(newest.Content)) + 600
+	alone := utf8.RuneCountInString(asShown(newest.Content)) + shownName(newest.Speaker) + 600
 	if first.seq != newest.seq {
-		alone += utf8.RuneCountInString(asShown(first.Content))
+		alone += utf8.RuneCountInString(asShown(first.Content)) + shownName(first.Speaker)
 	}
 	for _, m := range []said{first, newest} {
 		i := slices.IndexFunc(itemsOf(c), func(it window.Item) bool { return it.Seq == m.seq })
@@ -152,6 +152,9 @@ func checkAnchors(c *window.Context, tr truth) error {
 	}
 	return nil
 }
+
+// shownName is what the name of a speaker takes at most.
+func shownName(name string) int { return min(utf8.RuneCountInString(name), 61) + len(" ()") }
 
 // checkOnce: no event and no file is shown twice, no code of an event that is shown uncut, and no
 // three adjacent lines of code from two sources.

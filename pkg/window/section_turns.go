@@ -103,7 +103,6 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 }
 
 // rawBegins returns the first sequence from which everything is shown: the one after the last mark
-// rawBegins returns the first sequence from which everything is shown: the one after the last mark
 // for something left out, or b.end if no item follows it.
 func (b *builder) rawBegins(items []Item) uint64 {
 	from := b.end

@@ -4,6 +4,7 @@ import "context"
 
 // Names of the sections.
 const (
+	SectionEarlier  = "earlier_sessions"
 	SectionQueries  = "last_user_queries"
 	SectionRelevant = "relevant_past_context"
 	SectionCode     = "relevant_code_context"
@@ -95,6 +96,10 @@ var (
 		name: SectionFiles, heading: "## Recently Accessed Files",
 		share: 5, collect: collectFiles,
 	}
+	earlier = section{
+		name: SectionEarlier, heading: "## From Earlier Sessions",
+		rest: true, collect: collectEarlier,
+	}
 	pruned = section{
 		name: SectionPruned, heading: "## Conversation",
 		rest: true, collect: collectPruned,
@@ -103,7 +108,7 @@ var (
 
 // strategies lists the sections of each strategy in page order.
 var strategies = map[string][]section{
-	StrategyHybrid:   {fewQueries.in(4), besideRelevant.in(2), relevant.in(6), relevantCode.in(5), story.in(3), accessed.in(1)},
+	StrategyHybrid:   {earlier.in(7), fewQueries.in(4), besideRelevant.in(2), relevant.in(6), relevantCode.in(5), story.in(3), accessed.in(1)},
 	StrategyRelevant: {fewQueries.in(2), besideRelevant.in(1), relevant.in(3)},
 	StrategyLevels:   {queries.in(3), levels.in(2), turns.in(1)},
 	StrategyRecent:   {queries.in(2), turns.in(1)},

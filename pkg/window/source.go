@@ -31,6 +31,8 @@ type Source struct {
 	Files Files
 
 	Recall Recall
+
+	Earlier Earlier // nil for none
 }
 
 // messages reads messages below a sequence, newest first.

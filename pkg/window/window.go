@@ -341,6 +341,9 @@ func (b *builder) itemsOf(w *window, s *step, piece int) []Item {
 	for i := range s.results {
 		items = append(items, resultItem(&s.results[i], piece, w))
 	}
+	if s.message == nil { // the first item has the step's sequence, see rawBegins
+		slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
 	return items
 }
 

@@ -137,7 +137,7 @@ func (c *topology) verifies(api *process) {
 		var v httpapi.Verification
 		require.NoError(c.t, json.Unmarshal([]byte(c.mneme(api, "verify")), &v))
 		require.True(c.t, v.Equal)
-		require.Len(c.t, v.Projections, 3)
+		require.Len(c.t, v.Projections, 4)
 		behind := uint64(0)
 		for _, p := range v.Projections {
 			require.NotZero(c.t, p.Events)

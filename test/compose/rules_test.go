@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -158,26 +159,53 @@ func program(s types.ServiceConfig, p *programs) (wrong []string) {
 // storeDir is where a server with our configuration keeps the log.
 var storeDir = regexp.MustCompile(`(?m)^\s*store_dir: "(.*)"$`)
 
-// natsServer runs with our configuration, and keeps the log on a volume.
+// natsServer runs with our configuration and permissions, and keeps the log on a volume.
 func natsServer(project *types.Project) (wrong []string) {
-	const configuration = "deploy/nats/server.conf"
+	const permissions, included = "deploy/nats/permissions.conf", "deploy/nats/server.conf"
 	s := project.Services["nats"]
-	text, err := os.ReadFile(filepath.Join(root, configuration))
+	text, err := os.ReadFile(filepath.Join(root, included))
 	if err != nil {
 		return []string{err.Error()}
 	}
-	mounted, kept := "", false
+	mounted, kept := map[string]string{}, false
 	for _, v := range s.Volumes {
-		if relative, err := filepath.Rel(project.WorkingDir, v.Source); v.Type == types.VolumeTypeBind && err == nil && relative == configuration {
-			mounted = v.Target
+		if relative, err := filepath.Rel(project.WorkingDir, v.Source); v.Type == types.VolumeTypeBind && err == nil {
+			mounted[relative] = v.Target
 		}
 		kept = kept || v.Type == types.VolumeTypeVolume && v.Target == storeDir.FindStringSubmatch(string(text))[1]
 	}
-	if i := slices.Index(s.Command, "--config"); i < 0 || i+1 == len(s.Command) || s.Command[i+1] != mounted {
-		wrong = append(wrong, "nats does not run with "+configuration)
+	if i := slices.Index(s.Command, "--config"); i < 0 || i+1 == len(s.Command) || s.Command[i+1] != mounted[permissions] {
+		wrong = append(wrong, "nats does not run with "+permissions)
+	}
+	if path.Join(path.Dir(mounted[permissions]), path.Base(included)) != mounted[included] {
+		wrong = append(wrong, "nats does not find "+included+" beside "+permissions)
 	}
 	if !kept {
 		wrong = append(wrong, "nats does not keep the log on a volume")
+	}
+	return append(wrong, natsUsers(project)...)
+}
+
+// natsPassword matches a password that the configuration takes from the environment.
+var natsPassword = regexp.MustCompile(`user: "([^"]+)", password: \$(\w+)`)
+
+// natsUsers have the same password at the server as in the URL of the program with their name.
+func natsUsers(project *types.Project) (wrong []string) {
+	text, err := os.ReadFile(filepath.Join(root, "deploy/nats/permissions.conf"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, match := range natsPassword.FindAllStringSubmatch(string(text), -1) {
+		user, variable := match[1], match[2]
+		password := project.Services["nats"].Environment[variable]
+		if password == nil || *password == "" {
+			wrong = append(wrong, "nats has no "+variable)
+			continue
+		}
+		program, ok := project.Services[user]
+		if url := program.Environment["MNEME_NATS_URL"]; ok && (url == nil || *url != "nats://"+user+":"+*password+"@nats:4222") {
+			wrong = append(wrong, user+" does not connect to NATS as itself, with the password in "+variable)
+		}
 	}
 	return wrong
 }

@@ -81,9 +81,9 @@ func TestTheComposeFileRuns(t *testing.T) {
 func (p *project) outside() {
 	p.t.Helper()
 	p.url = "http://" + strings.TrimSpace(p.compose("port", "context-api", "8420"))
-	p.nats = "nats://" + strings.TrimSpace(p.compose("port", "nats", "4222"))
+	p.nats = "nats://operator:for-local-use@" + strings.TrimSpace(p.compose("port", "nats", "4222"))
 	require.Contains(p.t, p.url, "//127.0.0.1:")
-	require.Contains(p.t, p.nats, "//127.0.0.1:")
+	require.Contains(p.t, p.nats, "@127.0.0.1:")
 }
 
 // containers returns the containers of a service, in order.
@@ -227,7 +227,7 @@ func (p *project) verifies(events uint64) {
 		// In the container, as an operator without mneme on the machine would.
 		require.NoError(p.t, json.Unmarshal([]byte(p.compose("exec", "context-api", "mneme", "verify", "--json")), &verified))
 		require.True(p.t, verified.Equal)
-		require.Len(p.t, verified.Projections, 3)
+		require.Len(p.t, verified.Projections, 4)
 		behind := uint64(0)
 		for _, v := range verified.Projections {
 			require.True(p.t, v.Equal)

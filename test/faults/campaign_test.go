@@ -72,7 +72,7 @@ func TestAShortCampaign(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute or two: run it without -short")
 	}
-	p, n := Plan{Seed: 1, Faults: len(targets()), Duration: 30 * time.Second}, 3000
+	p, n := Plan{Seed: 1, Faults: len(targets()), Duration: 30 * time.Second}, 2000
 	if mnemetest.All {
 		p.Faults, p.Duration, n = 5*len(targets()), 6*time.Minute, 40_000
 	}
@@ -90,7 +90,9 @@ func TestAShortCampaign(t *testing.T) {
 	require.GreaterOrEqual(t, report.Checked.Acknowledged, n)
 	require.Positive(t, report.Checked.Duplicates, "no copy has reached the log")
 	require.Positive(t, report.Checked.Refused)
-	require.Len(t, report.Checked.Hashes, len(projections))
+	for _, name := range projections {
+		require.NotEmpty(t, report.Checked.Hashes[name], name)
+	}
 	require.Positive(t, report.Checked.Titles)
 	require.GreaterOrEqual(t, len(report.Checked.Summaries), 2, "no summary of level 2: %v", report.Checked.Summaries)
 	require.Positive(t, report.Read["read: 200"])

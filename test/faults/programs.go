@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// projections are those with a read model in each store.
+// projections are those whose rows a campaign recomputes; verify compares the others with the log.
 var projections = []string{"graph", "files", "summaries"}
 
 // partitions of the log: with a consumer for each projection and two stores, about as many as a

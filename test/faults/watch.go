@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,9 @@ func (w *watcher) look(ctx context.Context) {
 	}
 	v := view{asked: asked, upTo: math.MaxUint64, head: s.Stream.Head}
 	for _, p := range s.Projections {
+		if !slices.Contains(projections, p.Name) {
+			continue
+		}
 		switch p.State {
 		case "absent", "unavailable":
 			return

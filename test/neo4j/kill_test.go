@@ -54,17 +54,16 @@ func portion(list []events.Event, round, rounds int) []events.Event {
 	return list[len(list)*round/rounds : len(list)*(round+1)/rounds]
 }
 
-// TestNothingIsLostWhenNeo4jAndMnemeAreKilled kills the server and the program in alternate
-// rounds, while events are published and applied.
-func TestNothingIsLostWhenNeo4jAndMnemeAreKilled(t *testing.T) {
-	t.Parallel()
+// isKilledLikeMneme kills the server and the program in alternate rounds, while events are published
+// and applied.
+func isKilledLikeMneme(t *testing.T, o *own) {
 	rounds, recording := 3, "openhands"
 	if mnemetest.All { // 20 times each
 		rounds, recording = 41, "claude_code"
 	}
 	list := recorded(t, recording)
-	server := neo4jtest.Own(t)
-	flags := []string{"--data", t.TempDir(), "--store", "neo4j", "--neo4j-uri", server.URI()}
+	neo4jtest.Wipe(t, o.server)
+	flags := []string{"--data", t.TempDir(), "--store", "neo4j", "--neo4j-uri", o.server.URI()}
 	program := mnemetest.UpWith(t, flags...)
 	for round := range rounds {
 		conn, err := eventlog.Connect(program.NATS, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
@@ -83,9 +82,9 @@ func TestNothingIsLostWhenNeo4jAndMnemeAreKilled(t *testing.T) {
 		}
 		<-pause(rand.IntN(400))
 		if round%2 == 0 {
-			server.Kill()
+			o.server.Kill()
 			<-pause(rand.IntN(100))
-			server = neo4jtest.Restart(t, server)
+			o.restart()
 		} else {
 			program.Kill()
 			program = mnemetest.UpWith(t, flags...)

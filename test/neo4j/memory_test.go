@@ -8,20 +8,17 @@ import (
 	"github.com/neo4j/neo4j-go-driver/v5/neo4j"
 	"github.com/stretchr/testify/require"
 
-	neo4jdeploy "mneme.dev/mneme/deploy/neo4j"
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/mnemetest"
-	"mneme.dev/mneme/internal/mnemetest/neo4jtest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/graph/storetest"
 	"mneme.dev/mneme/pkg/projection"
 )
 
-func TestAServerWithLittleMemory(t *testing.T) {
-	t.Parallel()
-	server := neo4jtest.Own(t, func(c *neo4jdeploy.Config) { c.TransactionMiB = 8 })
-	c := neo4jstore.Config{URI: server.URI()}
+// hasLittleMemory needs a server with 8 MiB for a transaction.
+func hasLittleMemory(t *testing.T, o *own) {
+	c := neo4jstore.Config{URI: o.server.URI()}
 	driver, err := neo4j.NewDriverWithContext(c.URI, neo4j.NoAuth())
 	require.NoError(t, err)
 	defer func() { _ = driver.Close(t.Context()) }()

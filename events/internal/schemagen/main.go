@@ -21,7 +21,7 @@ import (
 var payloads = []events.Payload{
 	new(events.ConversationStarted), new(events.ConversationUpdated), new(events.ConversationDeleted),
 	new(events.MessageCreated), new(events.ToolCalled), new(events.ToolReturned),
-	new(events.SummaryWritten), new(events.ToolCondensed),
+	new(events.SummaryWritten), new(events.ToolCondensed), new(events.ProjectAliased),
 }
 
 func main() {

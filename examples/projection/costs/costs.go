@@ -186,7 +186,7 @@ type Total struct {
 }
 
 // Totals reads the totals of a tenant, sorted by day, model and project.
-func Totals(ctx context.Context, store readmodel.Store[*Unit], tenant string) ([]Total, error) {
+func Totals(ctx context.Context, store projection.Store[*Unit], tenant string) ([]Total, error) {
 	switch s := store.(type) {
 	case *sqlitestore.Store[*Unit]:
 		return totalsInSQLite(ctx, s, tenant)

@@ -38,8 +38,8 @@ var data = storetest.Data{
 
 func TestSQLiteConformance(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, storetest.Backend[readmodel.Store[*Unit]]{
-		Open: func(ctx context.Context, dir string) (readmodel.Store[*Unit], error) {
+	storetest.Run(t, storetest.Backend[projection.Store[*Unit]]{
+		Open: func(ctx context.Context, dir string) (projection.Store[*Unit], error) {
 			return spec.Open(ctx, readmodel.Place{Dir: dir}, 1)
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
@@ -85,8 +85,8 @@ func TestNeo4j(t *testing.T) {
 	}
 	// A parallel subtest of the suite ends after this function, but before the test does.
 	t.Run("conformance", func(t *testing.T) {
-		storetest.Run(t, storetest.Backend[readmodel.Store[*Unit]]{
-			Open: func(ctx context.Context, dir string) (readmodel.Store[*Unit], error) {
+		storetest.Run(t, storetest.Backend[projection.Store[*Unit]]{
+			Open: func(ctx context.Context, dir string) (projection.Store[*Unit], error) {
 				return spec.Open(ctx, at, generation(dir))
 			},
 			Refuse: func(ctx context.Context, dir, text string) (func() error, error) {

@@ -11,6 +11,7 @@ import (
 
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/summary"
 )
 
@@ -87,6 +88,12 @@ func (m *Models) Files(ctx context.Context) (view.Pinned[graph.FilesReader], err
 func (m *Models) Summaries(ctx context.Context) (view.Pinned[summary.Reader], error) {
 	p, err := m.Models.Summaries(ctx)
 	return watch(m, "summaries", p, err)
+}
+
+// Projects implements view.Models.
+func (m *Models) Projects(ctx context.Context) (view.Pinned[project.Reader], error) {
+	p, err := m.Models.Projects(ctx)
+	return watch(m, "projects", p, err)
 }
 
 // Embeddings implements view.Models.

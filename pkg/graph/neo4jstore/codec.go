@@ -72,7 +72,7 @@ type Nodes struct {
 
 // ours are the layouts of the read models that migrations know: their schema is in [migrations].
 func ours() []Layout {
-	return []Layout{graphLayout, filesLayout, summariesLayout, embeddingsLayout}
+	return []Layout{graphLayout, filesLayout, summariesLayout, embeddingsLayout, projectsLayout}
 }
 
 // prefix begins the engine's labels of a projection: TokenCosts for token-costs.

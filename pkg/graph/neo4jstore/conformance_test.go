@@ -9,21 +9,22 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 )
 
-func backends(t *testing.T) (storetest.Backend[storetest.GraphStore], storetest.Backend[storetest.FilesStore]) {
+func backends(t *testing.T) (storetest.Backend[graph.Store], storetest.Backend[graph.FilesStore]) {
 	c := testConfig(t)
-	g := storetest.Backend[storetest.GraphStore]{
-		Open: func(ctx context.Context, dir string) (storetest.GraphStore, error) {
+	g := storetest.Backend[graph.Store]{
+		Open: func(ctx context.Context, dir string) (graph.Store, error) {
 			return OpenGraph(ctx, c, generationOf(dir))
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
 			return refuse(ctx, c, dir, "Message", "payload_key", events.MessageKey(text))
 		},
 	}
-	f := storetest.Backend[storetest.FilesStore]{
-		Open: func(ctx context.Context, dir string) (storetest.FilesStore, error) {
+	f := storetest.Backend[graph.FilesStore]{
+		Open: func(ctx context.Context, dir string) (graph.FilesStore, error) {
 			return OpenFiles(ctx, c, generationOf(dir))
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
@@ -64,6 +65,19 @@ func TestFilesConformance(t *testing.T) {
 	storetest.RunFiles(t, f)
 }
 
+func TestProjectsConformance(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	storetest.RunProjects(t, storetest.Backend[project.Store]{
+		Open: func(ctx context.Context, dir string) (project.Store, error) {
+			return OpenProjects(ctx, c, generationOf(dir))
+		},
+		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
+			return refuse(ctx, c, dir, "ProjectsEvent", "payload_key", events.MessageKey(text))
+		},
+	})
+}
+
 func TestBranchConformance(t *testing.T) {
 	t.Parallel()
 	g, f := backends(t)
@@ -81,8 +95,8 @@ func generations(t *testing.T, d *db) {
 		require.NoError(t, err)
 		return storetest.Place{
 			Generations: g,
-			OpenGraph:   func(ctx context.Context, n int) (storetest.GraphStore, error) { return OpenGraph(ctx, c, n) },
-			OpenFiles:   func(ctx context.Context, n int) (storetest.FilesStore, error) { return OpenFiles(ctx, c, n) },
+			OpenGraph:   func(ctx context.Context, n int) (graph.Store, error) { return OpenGraph(ctx, c, n) },
+			OpenFiles:   func(ctx context.Context, n int) (graph.FilesStore, error) { return OpenFiles(ctx, c, n) },
 		}
 	})
 	t.Run("summaries have generations too", func(t *testing.T) {

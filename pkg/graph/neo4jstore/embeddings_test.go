@@ -15,16 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/recall"
 )
 
-func embeddingsBackend(t *testing.T) storetest.Backend[storetest.EmbeddingsStore] {
+func embeddingsBackend(t *testing.T) storetest.Backend[graph.EmbeddingsStore] {
 	c := testConfig(t)
-	return storetest.Backend[storetest.EmbeddingsStore]{
-		Open: func(ctx context.Context, dir string) (storetest.EmbeddingsStore, error) {
+	return storetest.Backend[graph.EmbeddingsStore]{
+		Open: func(ctx context.Context, dir string) (graph.EmbeddingsStore, error) {
 			return OpenEmbeddings(ctx, c, generationOf(dir))
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
@@ -311,6 +312,9 @@ func tellEmbeddings(t *testing.T, generation int) {
 }
 
 func TestWarmEmbeddingsSendsAllStatementsAndWritesNothing(t *testing.T) {
+	if !mnemetest.All {
+		t.Skip("takes a minute: make test-all runs it")
+	}
 	t.Parallel()
 	s := openEmbedded(t, testConfig(t), generationOf(t.Name()), 8)
 	s.all(t, "c")

@@ -49,11 +49,14 @@ var inQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 // that conversation has the best matches.
 const excepted = 3 * graph.MaxMatches
 
+// among is how many more matches are examined if only some conversations are searched: the index does not know which.
+const among = 30 * graph.MaxMatches
+
 const (
 	awaitWords = "CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()"
 
 	selectMatches = `CALL db.index.fulltext.queryNodes('words', $query, {limit: $limit}) YIELD node AS n, score
-		MATCH (c:Conversation {key: coalesce(n.conversation, n.key)}) WHERE c.listed = $listed AND c.key <> $except
+		MATCH (c:Conversation {key: coalesce(n.conversation, n.key)}) WHERE c.listed = $listed AND c.key <> $except AND ($only IS NULL OR c.key IN $only)
 		MATCH (s:GraphSettled {key: c.checkpoint}) WHERE c.first_seq <= s.seq AND coalesce(n.seq, 0) <= s.seq
 		RETURN c.key, coalesce(n.seq, 0), score`
 )
@@ -76,9 +79,16 @@ func (g *Graph) Candidates(ctx context.Context, tenant string, q graph.Candidate
 			return nil, err
 		}
 	}
-	params := map[string]any{"query": g.searchFor(tenant, terms), "limit": graph.MaxMatches, "listed": g.tenantKey(tenant), "except": ""}
+	params := map[string]any{"query": g.searchFor(tenant, terms), "limit": graph.MaxMatches, "listed": g.tenantKey(tenant), "except": "", "only": nil}
 	if q.Except != "" {
 		params["limit"], params["except"] = graph.MaxMatches+excepted, g.Key(events.ConversationID{Tenant: tenant, ID: q.Except})
+	}
+	if q.Only != nil {
+		keys := make([]any, len(q.Only))
+		for i, id := range q.Only {
+			keys[i] = g.Key(events.ConversationID{Tenant: tenant, ID: id})
+		}
+		params["limit"], params["only"] = graph.MaxMatches+among, keys
 	}
 	rows, err := g.Read(ctx, selectMatches, params)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	mnemetest.TryLaws(3, 2, 20) // each case takes a hundred round trips
+	mnemetest.TryLaws(2, 2, 20) // each case takes a hundred round trips
 	code := m.Run()
 	if err := forget(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "what the tests wrote stays:", err)
@@ -108,6 +108,13 @@ var written = []string{
 	"(n:EmbeddingsCheckpoint) WHERE n.key STARTS WITH $prefix",
 	"(n:EmbeddingsSettled) WHERE n.key STARTS WITH $prefix",
 	"(n:EmbeddingsFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
+	"(n:ProjectsEvent) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:ProjectMember) WHERE n.conversation STARTS WITH $prefix AND n.seq IS NOT NULL",
+	"(n:ProjectName) WHERE n.key STARTS WITH $prefix",
+	"(n:ProjectsConversation) WHERE n.key STARTS WITH $prefix",
+	"(n:ProjectsCheckpoint) WHERE n.key STARTS WITH $prefix",
+	"(n:ProjectsSettled) WHERE n.key STARTS WITH $prefix",
+	"(n:ProjectsFailedEvent) WHERE n.generation >= $from AND n.generation < $to AND n.seq IS NOT NULL",
 	"(n:CachedEmbedding) WHERE n.key STARTS WITH $prefix",
 }
 

@@ -203,16 +203,15 @@ func (d *db) migrations(ctx context.Context) ([]string, error) {
 
 // checkForeign looks for nodes with our labels in a database that mneme never wrote to.
 func (d *db) checkForeign(ctx context.Context) error {
+	var ours []string
 	for _, label := range Labels() {
-		rows, err := d.Read(ctx, "MATCH (n:"+label.Name+") RETURN count(n)", nil)
-		if err != nil {
-			return err
-		}
-		if n, _ := rows[0][0].(int64); n > 0 {
-			return fmt.Errorf("%w: %d nodes labelled %s in %s that mneme did not make; give mneme a Neo4j of its own", ErrForeign, n, label.Name, d.URI)
-		}
+		ours = append(ours, label.Name)
 	}
-	return nil
+	rows, err := d.Read(ctx, "MATCH (n:"+strings.Join(ours, "|")+") WITH n LIMIT 1 UNWIND labels(n) AS label WITH label WHERE label IN $ours RETURN label", map[string]any{"ours": ours})
+	if err == nil && len(rows) > 0 {
+		err = fmt.Errorf("%w: nodes labelled %v in %s that mneme did not make; give mneme a Neo4j of its own", ErrForeign, rows[0][0], d.URI)
+	}
+	return err
 }
 
 // indexPatience is how long new indexes may take.

@@ -169,7 +169,7 @@ func Labels() []Label {
 			{"conversation", "key of the conversation"}, {"seq", "its sequence"}, {"identity", "key of tenant, conversation, source and id"},
 			{"payload_key", "key of its payload's id in the conversation"}, {"content_digest", "hash of its content"},
 		}},
-	}, append(summariesLabels(), embeddingsLabels()...)...)
+	}, slices.Concat(summariesLabels(), embeddingsLabels(), projectsLabels())...)
 }
 
 // Relationships describes the relationships that the projections write.
@@ -185,6 +185,7 @@ func Relationships() []Relationship {
 		{"Conversation", "HAS_SUMMARY", "Summary", "its summaries, revisions included"},
 		{"Summary", "CONSOLIDATES", "Summary", "the summaries of the level below that it was written from"},
 		{"FileAccess", "OF_FILE", "File", "the file accessed"},
+		{"ProjectMember", "IN_PROJECT", "ProjectName", "the project, or the repository"},
 	}
 }
 

@@ -52,6 +52,7 @@ type Config struct {
 	ConnectTimeout time.Duration // for getting a connection from the pool or the server, 3 s
 	ReadTimeout    time.Duration // for one read in the server, 30 s
 	WriteTimeout   time.Duration // for one batch in the server, and so for a frozen owner's lock, 30 s
+	Warm           bool          // package readmodel makes the server plan every statement as soon as it has opened a store
 }
 
 func (c Config) withDefaults() Config {

@@ -133,4 +133,24 @@ var migrations = []migration{
 		"CREATE INDEX references_code_symbol_in IF NOT EXISTS FOR ()-[r:REFERENCES_CODE]-() ON (r.conversation, r.symbol, r.seq)",
 		"CREATE INDEX file_access_about IF NOT EXISTS FOR (a:FileAccess) ON (a.about, a.current)",
 	}},
+	{"constraints and indexes of the projection projects", []string{
+		"CREATE CONSTRAINT projects_checkpoint IF NOT EXISTS FOR (k:ProjectsCheckpoint) REQUIRE k.key IS UNIQUE",
+		"CREATE CONSTRAINT projects_settled IF NOT EXISTS FOR (s:ProjectsSettled) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT projects_failed_event IF NOT EXISTS FOR (f:ProjectsFailedEvent) REQUIRE (f.generation, f.seq) IS UNIQUE",
+		"CREATE INDEX projects_failed_event_conversation IF NOT EXISTS FOR (f:ProjectsFailedEvent) ON (f.conversation)",
+		"CREATE CONSTRAINT projects_serving IF NOT EXISTS FOR (s:ProjectsServing) REQUIRE s.key IS UNIQUE",
+		"CREATE CONSTRAINT projects_event_identity IF NOT EXISTS FOR (e:ProjectsEvent) REQUIRE e.identity IS UNIQUE",
+		"CREATE CONSTRAINT projects_event_payload_key IF NOT EXISTS FOR (e:ProjectsEvent) REQUIRE e.payload_key IS UNIQUE",
+		"CREATE CONSTRAINT projects_event_seq IF NOT EXISTS FOR (e:ProjectsEvent) REQUIRE (e.conversation, e.seq) IS UNIQUE",
+		"CREATE CONSTRAINT projects_conversation_key IF NOT EXISTS FOR (c:ProjectsConversation) REQUIRE c.key IS UNIQUE",
+		"CREATE INDEX projects_conversation_sweep IF NOT EXISTS FOR (c:ProjectsConversation) ON (c.sweep)",
+
+		// based is the sequence of a step with a whole digest, and is missing from others.
+		"CREATE CONSTRAINT project_step_seq IF NOT EXISTS FOR (n:ProjectStep) REQUIRE (n.conversation, n.seq) IS UNIQUE",
+		"CREATE INDEX project_step_based IF NOT EXISTS FOR (n:ProjectStep) ON (n.conversation, n.based)",
+		"CREATE INDEX project_member_conversation IF NOT EXISTS FOR (m:ProjectMember) ON (m.conversation, m.seq)",
+		"CREATE INDEX project_member_project IF NOT EXISTS FOR (m:ProjectMember) ON (m.project, m.seq)",
+		"CREATE CONSTRAINT project_name_key IF NOT EXISTS FOR (n:ProjectName) REQUIRE n.key IS UNIQUE",
+		"CREATE INDEX project_name_listed IF NOT EXISTS FOR (n:ProjectName) ON (n.listed, n.name)",
+	}},
 }

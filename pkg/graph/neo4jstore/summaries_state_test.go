@@ -9,14 +9,15 @@ import (
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph/storetest"
 	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/summary"
 )
 
-func summariesBackend(t *testing.T) storetest.Backend[storetest.SummariesStore] {
+func summariesBackend(t *testing.T) storetest.Backend[summary.Store] {
 	t.Helper()
 	c := testConfig(t)
 	require.NoError(t, onlyProfile(t.Context(), c))
-	return storetest.Backend[storetest.SummariesStore]{
-		Open: func(ctx context.Context, dir string) (storetest.SummariesStore, error) {
+	return storetest.Backend[summary.Store]{
+		Open: func(ctx context.Context, dir string) (summary.Store, error) {
 			return OpenSummaries(ctx, c, generationOf(dir))
 		},
 		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {

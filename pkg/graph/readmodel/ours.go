@@ -7,6 +7,7 @@ import (
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
+	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 )
@@ -36,6 +37,8 @@ var ours = []Info{
 		Absent: "no summarizer has run yet, and without one nothing is summarized"},
 	{Name: Embeddings(nil).Name(), Program: "summarizer", Of: func() Opener { return Embeddings(nil) },
 		Needs: "MNEME_EMBEDDINGS=openai", Enriches: true, Computed: true, Absent: "searches rank by words alone"},
+	{Name: Projects().Name(), Program: "ingestor", Of: func() Opener { return Projects() },
+		Absent: "no ingestor of this version has run yet, and without one projects have no context"},
 }
 
 // Ours returns the read models of mneme, in the order of every list.
@@ -61,45 +64,54 @@ func Find(name string) Info {
 }
 
 // Graph is the read model of conversations, messages, tool calls and summaries.
-func Graph() *Typed[*graph.Unit, GraphStore] {
-	return &Typed[*graph.Unit, GraphStore]{
+func Graph() *Typed[*graph.Unit, graph.Store] {
+	return &Typed[*graph.Unit, graph.Store]{
 		Spec[*graph.Unit]{graph.Projection(), &sqlitestore.GraphCodec, &neo4jstore.GraphCodec},
-		func(s *sqlitestore.Store[*graph.Unit]) GraphStore { return &sqlitestore.Graph{Store: s} },
-		func(s *neo4jstore.Store[*graph.Unit]) GraphStore { return &neo4jstore.Graph{Store: s} },
+		func(s *sqlitestore.Store[*graph.Unit]) graph.Store { return &sqlitestore.Graph{Store: s} },
+		func(s *neo4jstore.Store[*graph.Unit]) graph.Store { return &neo4jstore.Graph{Store: s} },
 	}
 }
 
 // Files is the read model of touched files.
-func Files() *Typed[*graph.FilesUnit, FilesStore] {
-	return &Typed[*graph.FilesUnit, FilesStore]{
+func Files() *Typed[*graph.FilesUnit, graph.FilesStore] {
+	return &Typed[*graph.FilesUnit, graph.FilesStore]{
 		Spec[*graph.FilesUnit]{graph.FilesProjection(files.DefaultTable()), &sqlitestore.FilesCodec, &neo4jstore.FilesCodec},
-		func(s *sqlitestore.Store[*graph.FilesUnit]) FilesStore { return &sqlitestore.Files{Store: s} },
-		func(s *neo4jstore.Store[*graph.FilesUnit]) FilesStore { return &neo4jstore.Files{Store: s} },
+		func(s *sqlitestore.Store[*graph.FilesUnit]) graph.FilesStore { return &sqlitestore.Files{Store: s} },
+		func(s *neo4jstore.Store[*graph.FilesUnit]) graph.FilesStore { return &neo4jstore.Files{Store: s} },
 	}
 }
 
 // Summaries is the state of the summaries: what is due.
-func Summaries() *Typed[*summary.Unit, SummariesStore] {
-	return &Typed[*summary.Unit, SummariesStore]{
+func Summaries() *Typed[*summary.Unit, summary.Store] {
+	return &Typed[*summary.Unit, summary.Store]{
 		Spec[*summary.Unit]{summary.Projection(), &sqlitestore.SummariesCodec, &neo4jstore.SummariesCodec},
-		func(s *sqlitestore.Store[*summary.Unit]) SummariesStore { return &sqlitestore.Summaries{Store: s} },
-		func(s *neo4jstore.Store[*summary.Unit]) SummariesStore { return &neo4jstore.Summaries{Store: s} },
+		func(s *sqlitestore.Store[*summary.Unit]) summary.Store { return &sqlitestore.Summaries{Store: s} },
+		func(s *neo4jstore.Store[*summary.Unit]) summary.Store { return &neo4jstore.Summaries{Store: s} },
+	}
+}
+
+// Projects is the read model of what conversations add to what is known of their projects.
+func Projects() *Typed[*project.Unit, project.Store] {
+	return &Typed[*project.Unit, project.Store]{
+		Spec[*project.Unit]{project.Projection(files.DefaultTable()), &sqlitestore.ProjectsCodec, &neo4jstore.ProjectsCodec},
+		func(s *sqlitestore.Store[*project.Unit]) project.Store { return &sqlitestore.Projects{Store: s} },
+		func(s *neo4jstore.Store[*project.Unit]) project.Store { return &neo4jstore.Projects{Store: s} },
 	}
 }
 
 // Embeddings is the read model of the vectors that an embedder computes. Without an embedder it can
 // only be read.
-func Embeddings(with graph.Embedder) *Typed[*graph.EmbeddingsUnit, EmbeddingsStore] {
+func Embeddings(with graph.Embedder) *Typed[*graph.EmbeddingsUnit, graph.EmbeddingsStore] {
 	declared := projection.Projection[*graph.EmbeddingsUnit]{Name: sqlitestore.EmbeddingsCodec.Projection}
 	if with != nil {
 		declared = graph.EmbeddingsProjection(with)
 	}
-	return &Typed[*graph.EmbeddingsUnit, EmbeddingsStore]{
+	return &Typed[*graph.EmbeddingsUnit, graph.EmbeddingsStore]{
 		Spec[*graph.EmbeddingsUnit]{declared, &sqlitestore.EmbeddingsCodec, &neo4jstore.EmbeddingsCodec},
-		func(s *sqlitestore.Store[*graph.EmbeddingsUnit]) EmbeddingsStore {
+		func(s *sqlitestore.Store[*graph.EmbeddingsUnit]) graph.EmbeddingsStore {
 			return &sqlitestore.Embeddings{Store: s}
 		},
-		func(s *neo4jstore.Store[*graph.EmbeddingsUnit]) EmbeddingsStore {
+		func(s *neo4jstore.Store[*graph.EmbeddingsUnit]) graph.EmbeddingsStore {
 			return &neo4jstore.Embeddings{Store: s}
 		},
 	}

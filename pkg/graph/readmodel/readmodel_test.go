@@ -1,8 +1,12 @@
 package readmodel_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +23,15 @@ import (
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
 )
+
+// newLog is an empty log for one test.
+func newLog(t *testing.T) *eventlog.Log {
+	t.Helper()
+	log, stop, err := openLog(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	return log
+}
 
 // named is a read model of another name that stores what "files" does.
 func named(name string) *readmodel.Spec[*graph.FilesUnit] {
@@ -78,7 +91,7 @@ func TestAWrongSchemaIsRefusedWhenTheFileIsMade(t *testing.T) {
 
 func TestOursAreWhatTheyWere(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"graph", "files", "summaries", "embeddings"}, readmodel.Names())
+	require.Equal(t, []string{"graph", "files", "summaries", "embeddings", "projects"}, readmodel.Names())
 	for _, m := range readmodel.Ours() {
 		require.NotEmpty(t, m.Program)
 		require.Equal(t, m.Name, m.Of().Name())
@@ -95,9 +108,7 @@ func TestOursAreWhatTheyWere(t *testing.T) {
 
 func TestACanceledRebuildLeavesTheOldGeneration(t *testing.T) {
 	t.Parallel()
-	log, stop, err := openLog(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	t.Cleanup(stop)
+	log := newLog(t)
 	spec, at := named("mine"), readmodel.Place{Dir: t.TempDir()}
 	require.NoError(t, spec.Rebuild(t.Context(), log, at, readmodel.Options{}))
 	generations, err := spec.Generations(t.Context(), at)
@@ -116,9 +127,7 @@ func TestACanceledRebuildLeavesTheOldGeneration(t *testing.T) {
 
 func TestRunFollowsTheLogWhileAnOldGenerationCannotBeRemoved(t *testing.T) {
 	t.Parallel()
-	log, stop, err := openLog(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	t.Cleanup(stop)
+	log := newLog(t)
 	spec, at := named("mine"), readmodel.Place{Dir: t.TempDir()}
 	for range 2 {
 		require.NoError(t, spec.Rebuild(t.Context(), log, at, readmodel.Options{}))
@@ -146,9 +155,7 @@ func TestRunFollowsTheLogWhileAnOldGenerationCannotBeRemoved(t *testing.T) {
 
 func TestRunKeepsASupersededGenerationForItsReaders(t *testing.T) {
 	t.Parallel()
-	log, stop, err := openLog(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	t.Cleanup(stop)
+	log := newLog(t)
 	spec, at := named("mine"), readmodel.Place{Dir: t.TempDir()}
 	for range 2 {
 		require.NoError(t, spec.Rebuild(t.Context(), log, at, readmodel.Options{}))
@@ -159,11 +166,78 @@ func TestRunKeepsASupersededGenerationForItsReaders(t *testing.T) {
 	require.FileExists(t, sqlitestore.Path(at.Dir, "mine", 2))
 }
 
+func TestRunWaitsForAServerThatIsAwayAtTheStart(t *testing.T) {
+	t.Parallel()
+	away, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = away.Close() }()
+	calls := make(chan struct{})
+	go func() {
+		for {
+			conn, err := away.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close() // like a proxy without its server
+			select {
+			case calls <- struct{}{}:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	spec := readmodel.Files()
+	at := readmodel.Place{Neo4j: &neo4jstore.Config{URI: "bolt://" + away.Addr().String()}}
+	log := newLog(t)
+	called := func(while func() error) (n int) { // counts the connections of a call
+		ended := make(chan error)
+		go func() { ended <- while() }()
+		for {
+			select {
+			case <-calls:
+				n++
+			case err := <-ended:
+				require.ErrorIs(t, err, projection.ErrUnavailable)
+				return n
+			}
+		}
+	}
+	once := called(func() error {
+		_, err := spec.Generations(t.Context(), at)
+		return err
+	})
+	require.Positive(t, once)
+
+	var said bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- spec.Run(ctx, log, at, readmodel.Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	}()
+	for range 2*once + 1 { // the third attempt has begun
+		select {
+		case <-calls:
+		case err := <-ended:
+			t.Fatal("it did not wait:", err)
+		}
+	}
+	cancel()
+	for range 2 { // a connection may be in progress
+		select {
+		case <-calls:
+		case err := <-ended:
+			require.NoError(t, err)
+			require.Equal(t, 1, strings.Count(said.String(), "trying again"), said.String())
+			return
+		}
+	}
+	t.Fatal("it did not end")
+}
+
 func TestVerifyStartsOverWhenAnotherGenerationServes(t *testing.T) {
 	t.Parallel()
-	log, stop, err := openLog(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	t.Cleanup(stop)
+	log := newLog(t)
 	publishFile(t, log)
 	spec, at := named("mine"), readmodel.Place{Dir: t.TempDir()}
 	var wrong atomic.Bool

@@ -39,36 +39,57 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// How often Run looks which generation serves, and Rebuild how far it is.
+// How often Run looks which generation serves, and Rebuild how far it is; how long Run pauses at most
+// while the store's server does not answer, and how often it says so.
 const (
 	lookEvery = 500 * time.Millisecond
 	pollEvery = 50 * time.Millisecond
+	maxPause  = 5 * time.Second
+	sayEvery  = time.Minute
 )
 
 // Run drives the read model until ctx ends, and then returns nil. When a rebuild makes another
 // generation serve, it goes on with that one, and removes the old one after o.Keep. While the store's
-// server does not answer, it retries. Only one process may run a read model in a place: in SQLite a
-// second one gets sqlitestore.ErrLocked; in Neo4j the older of two is halted. An event that can't be
-// applied becomes a failed event; see [projection.Projector] for what halts it.
+// server does not answer, at the start too, it retries, and logs that once a minute. Only one process
+// may run a read model in a place: in SQLite a second one gets sqlitestore.ErrLocked; in Neo4j the older
+// of two is halted. An event that can't be applied becomes a failed event; see [projection.Projector]
+// for what halts it.
 func (s *Spec[U]) Run(ctx context.Context, log *eventlog.Log, at Place, o Options) (err error) {
 	o = o.withDefaults()
-	generations, err := s.Generations(ctx, at)
-	if err != nil {
+	var generations projection.Generations
+	err = s.retry(ctx, o.Logger, func() (err error) {
+		generations, err = s.Generations(ctx, at)
 		return err
+	})
+	if err == nil {
+		defer func() { err = errors.Join(err, generations.Close()) }()
 	}
-	defer func() { err = errors.Join(err, generations.Close()) }()
-	for ctx.Err() == nil {
-		err := s.driveServing(ctx, log, at, generations, o)
-		switch {
-		case err == nil || ctx.Err() != nil:
-		case errors.Is(err, projection.ErrUnavailable):
-			o.Logger.Warn("the read model can't be opened; trying again", "projection", s.Name(), "error", err)
-			wait(ctx, lookEvery)
-		default:
+	for err == nil {
+		err = s.retry(ctx, o.Logger, func() error { return s.driveServing(ctx, log, at, generations, o) })
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// retry calls do until the store's server answers, with growing pauses. It returns do's other errors,
+// and an error once ctx has ended.
+func (s *Spec[U]) retry(ctx context.Context, logger *slog.Logger, do func() error) error {
+	var said time.Time
+	for pause := lookEvery; ; pause = min(2*pause, maxPause) {
+		err := do()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, projection.ErrUnavailable) {
+			return err
+		}
+		if time.Since(said) > sayEvery {
+			said = time.Now()
+			logger.Warn("the read model can't be opened; trying again", "projection", s.Name(), "error", err)
+		}
+		if !wait(ctx, pause) {
 			return err
 		}
 	}
-	return nil
 }
 
 // driveServing drives the serving generation until another one serves, and removes older ones meanwhile.

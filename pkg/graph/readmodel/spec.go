@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"mneme.dev/mneme/pkg/eventlog"
@@ -33,12 +32,6 @@ func (p Place) Backend() string {
 		return "neo4j"
 	}
 	return "sqlite"
-}
-
-// Store is one generation of a read model in any backend.
-type Store[U projection.Unit] interface {
-	projection.Store[U]
-	io.Closer
 }
 
 // Spec declares a read model.
@@ -128,7 +121,7 @@ func Check(at Place, models ...Model) error {
 
 // Open opens a generation for writing, and creates it if it does not exist. It returns the errors of
 // the backend's Open, or [ErrNoCodec].
-func (s *Spec[U]) Open(ctx context.Context, at Place, generation int) (Store[U], error) {
+func (s *Spec[U]) Open(ctx context.Context, at Place, generation int) (projection.Store[U], error) {
 	if err := s.Check(at.Backend()); err != nil {
 		return nil, err
 	}
@@ -139,7 +132,7 @@ func (s *Spec[U]) Open(ctx context.Context, at Place, generation int) (Store[U],
 }
 
 // orNil keeps a nil pointer from becoming a Store that is not nil.
-func orNil[U projection.Unit, S Store[U]](store S, err error) (Store[U], error) {
+func orNil[U projection.Unit, S projection.Store[U]](store S, err error) (projection.Store[U], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +145,7 @@ func orNil[U projection.Unit, S Store[U]](store S, err error) (Store[U], error) 
 // The store stays on its generation. After a rebuild another one serves, and [Spec.Run] removes this
 // one when [Options].Keep is over. A long-lived reader therefore compares generation with Serving of
 // Builds, from [Spec.Generations], more often than that, and opens a new store when they differ.
-func (s *Spec[U]) OpenReader(ctx context.Context, at Place) (store Store[U], generation int, err error) {
+func (s *Spec[U]) OpenReader(ctx context.Context, at Place) (store projection.Store[U], generation int, err error) {
 	if generation, err = s.serving(ctx, at); err != nil {
 		return nil, 0, err
 	}
@@ -170,7 +163,7 @@ func (s *Spec[U]) serving(ctx context.Context, at Place) (int, error) {
 	return builds.Serving, errors.Join(err, generations.Close())
 }
 
-func (s *Spec[U]) openReader(ctx context.Context, at Place, generation int) (Store[U], error) {
+func (s *Spec[U]) openReader(ctx context.Context, at Place, generation int) (projection.Store[U], error) {
 	if at.Neo4j != nil {
 		return orNil[U](neo4jstore.OpenReader(ctx, *at.Neo4j, generation, *s.Neo4j))
 	}

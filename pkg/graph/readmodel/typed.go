@@ -5,58 +5,34 @@ import (
 	"io"
 
 	"mneme.dev/mneme/pkg/eventlog"
-	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/neo4jstore"
 	"mneme.dev/mneme/pkg/graph/sqlitestore"
 	"mneme.dev/mneme/pkg/projection"
-	"mneme.dev/mneme/pkg/summary"
 )
 
-// GraphStore is the read model "graph" in any backend.
-type GraphStore interface {
-	graph.Store
-	io.Closer
-}
-
-// FilesStore is the read model "files" in any backend.
-type FilesStore interface {
-	graph.FilesStore
-	io.Closer
-}
-
-// SummariesStore is the read model "summaries" in any backend.
-type SummariesStore interface {
-	summary.Store
-	io.Closer
-}
-
-// EmbeddingsStore is the read model "embeddings" in any backend.
-type EmbeddingsStore interface {
-	graph.EmbeddingsStore
-	io.Closer
-}
-
 // Typed is a [Spec] whose stores also have the queries of S.
-type Typed[U projection.Unit, S Store[U]] struct {
+type Typed[U projection.Unit, S projection.Store[U]] struct {
 	Spec[U]
 	inSQLite func(*sqlitestore.Store[U]) S
 	inNeo4j  func(*neo4jstore.Store[U]) S
 }
 
-// Open is [Spec.Open]. On Neo4j it warms the store in the background.
+// Open is [Spec.Open]. On Neo4j it warms the store in the background, if the configuration says so.
 func (t *Typed[U, S]) Open(ctx context.Context, at Place, generation int) (S, error) {
-	return t.typed(t.Spec.Open(ctx, at, generation))
+	store, err := t.Spec.Open(ctx, at, generation)
+	return t.typed(at, store, err)
 }
 
 // OpenGeneration opens a generation for reading, as [Spec.OpenReader] opens the one that serves. The
-// Reader is an S. On Neo4j it warms the store in the background.
+// Reader is an S. On Neo4j it warms the store in the background, if the configuration says so.
 func (t *Typed[U, S]) OpenGeneration(ctx context.Context, at Place, generation int) (Reader, error) {
-	return t.typed(t.openReader(ctx, at, generation))
+	store, err := t.openReader(ctx, at, generation)
+	return t.typed(at, store, err)
 }
 
-// typed adds the queries to a store. It warms one on Neo4j, because many clients will query it at once
-// and a server that just started may take half a minute to warm up.
-func (t *Typed[U, S]) typed(store Store[U], err error) (s S, _ error) {
+// typed adds the queries to a store. It warms one on Neo4j if the configuration says so: many clients
+// will query it at once, and a server that just started may take half a minute to warm up.
+func (t *Typed[U, S]) typed(at Place, store projection.Store[U], err error) (s S, _ error) {
 	if err != nil {
 		return s, err
 	}
@@ -65,7 +41,7 @@ func (t *Typed[U, S]) typed(store Store[U], err error) (s S, _ error) {
 	}
 	neo := store.(*neo4jstore.Store[U])
 	s = t.inNeo4j(neo)
-	if queries, ok := any(s).(interface{ Warm(context.Context) error }); ok {
+	if queries, ok := any(s).(interface{ Warm(context.Context) error }); ok && at.Neo4j.Warm {
 		neo.Background(queries.Warm)
 	}
 	return s, nil

@@ -240,7 +240,7 @@ func TestEveryStatementOfAppendsAndNewestReadsIsASeek(t *testing.T) {
 	require.NotEmpty(t, s.about(t, graph.CodeQuery{File: "a.go", Line: 1}))
 	require.NotEmpty(t, s.about(t, graph.CodeQuery{Name: "Parse"}))
 	for _, d := range []*db{s.graph.db, s.files.db} {
-		statements := slices.Collect(maps.Keys(d.writer.stmts))
+		statements := slices.AppendSeq(slices.Collect(maps.Keys(d.writer.stmts)), maps.Keys(d.writer.execs))
 		for _, c := range d.idle {
 			statements = slices.AppendSeq(statements, maps.Keys(c.stmts))
 		}

@@ -13,29 +13,31 @@ import (
 	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/summary"
 )
 
 var (
-	graphBackend = storetest.Backend[storetest.GraphStore]{
-		Open: func(ctx context.Context, dir string) (storetest.GraphStore, error) {
+	graphBackend = storetest.Backend[graph.Store]{
+		Open: func(ctx context.Context, dir string) (graph.Store, error) {
 			return OpenGraph(ctx, Path(dir, "graph", 1))
 		},
 		Refuse: refuse("graph", "message", "message_id"),
 	}
-	filesBackend = storetest.Backend[storetest.FilesStore]{
-		Open: func(ctx context.Context, dir string) (storetest.FilesStore, error) {
+	filesBackend = storetest.Backend[graph.FilesStore]{
+		Open: func(ctx context.Context, dir string) (graph.FilesStore, error) {
 			return OpenFiles(ctx, Path(dir, "files", 1))
 		},
 		Refuse: refuse("files", "file_access", "path"),
 	}
-	summariesBackend = storetest.Backend[storetest.SummariesStore]{
-		Open: func(ctx context.Context, dir string) (storetest.SummariesStore, error) {
+	summariesBackend = storetest.Backend[summary.Store]{
+		Open: func(ctx context.Context, dir string) (summary.Store, error) {
 			return OpenSummaries(ctx, Path(dir, "summaries", 1))
 		},
 		Refuse: refuse("summaries", "conversation", "profile"),
 	}
-	embeddingsBackend = storetest.Backend[storetest.EmbeddingsStore]{
-		Open: func(ctx context.Context, dir string) (storetest.EmbeddingsStore, error) {
+	embeddingsBackend = storetest.Backend[graph.EmbeddingsStore]{
+		Open: func(ctx context.Context, dir string) (graph.EmbeddingsStore, error) {
 			return OpenEmbeddings(ctx, Path(dir, "embeddings", 1))
 		},
 		Refuse: refuse("embeddings", "embedding", "message_id"),
@@ -55,6 +57,18 @@ func TestFilesConformance(t *testing.T) {
 func TestSummariesConformance(t *testing.T) {
 	t.Parallel()
 	storetest.RunSummaries(t, summariesBackend)
+}
+
+func TestProjectsConformance(t *testing.T) {
+	t.Parallel()
+	storetest.RunProjects(t, storetest.Backend[project.Store]{
+		Open: func(ctx context.Context, dir string) (project.Store, error) {
+			return OpenProjects(ctx, Path(dir, "projects", 1))
+		},
+		Refuse: func(ctx context.Context, dir, text string) (func() error, error) {
+			return refuse("projects", "step", "change")(ctx, dir, project.Encode(&project.Change{Request: &project.Said{Text: text}}))
+		},
+	})
 }
 
 func TestEmbeddingsConformance(t *testing.T) {
@@ -100,10 +114,10 @@ func newPlace(t *testing.T) storetest.Place {
 	dir := t.TempDir()
 	return storetest.Place{
 		Generations: NewGenerations(dir),
-		OpenGraph: func(ctx context.Context, n int) (storetest.GraphStore, error) {
+		OpenGraph: func(ctx context.Context, n int) (graph.Store, error) {
 			return OpenGraph(ctx, Path(dir, "graph", n))
 		},
-		OpenFiles: func(ctx context.Context, n int) (storetest.FilesStore, error) {
+		OpenFiles: func(ctx context.Context, n int) (graph.FilesStore, error) {
 			return OpenFiles(ctx, Path(dir, "files", n))
 		},
 	}

@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -26,13 +27,6 @@ const schemaVersion = 5
 
 // readers limits the connections for reads.
 const readers = 8
-
-// The page cache of a connection, in KiB. It is outside of the Go heap, and the driver's allocator
-// takes twice as much: it rounds a page and its header up to two pages.
-const (
-	readerCache = "cache_size(-4000)"
-	writerCache = "cache_size(-16000)"
-)
 
 // Path is the file of one generation of a projection's read model.
 func Path(dir, projection string, generation int) string {
@@ -59,7 +53,21 @@ type db struct {
 // conn is a connection with its prepared statements. Only one goroutine at a time uses it.
 type conn struct {
 	*sql.Conn
-	stmts map[string]*sql.Stmt
+	stmts  map[string]*sql.Stmt // queries
+	execs  map[string]execStmt  // statements without rows
+	values []driver.NamedValue  // of the current statement
+	meter  *Meter               // nil unless somebody measures
+}
+
+// execStmt is a statement of the driver itself. A statement of database/sql converts and copies each
+// value once more, which is several percent of writing.
+type execStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+}
+
+func newConn(c *sql.Conn) *conn {
+	return &conn{Conn: c, stmts: map[string]*sql.Stmt{}, execs: map[string]execStmt{}}
 }
 
 // openTables opens or creates a file with tables of a version for writing.
@@ -91,7 +99,7 @@ func openTables(ctx context.Context, path, schema string, shape int) (_ *db, err
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	d.writer = &conn{Conn: c, stmts: map[string]*sql.Stmt{}}
+	d.writer = newConn(c)
 	var version int
 	if err := c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -137,7 +145,7 @@ func openReader(path string) (*db, error) {
 }
 
 func (d *db) openReaders() (err error) {
-	d.read, err = sql.Open("sqlite", dsn(d.path, "ro", "busy_timeout(10000)", "query_only(1)", readerCache, "temp_store(memory)"))
+	d.read, err = sql.Open("sqlite", dsn(d.path, "ro", "busy_timeout(10000)", "query_only(1)", cacheSize(readerShare), "temp_store(memory)"))
 	if err != nil {
 		return err
 	}
@@ -152,7 +160,7 @@ func (d *db) openReaders() (err error) {
 // safety.
 func WriterDSN(path string) string {
 	return dsn(path, "rwc",
-		"journal_mode(wal)", "synchronous(normal)", "busy_timeout(10000)", writerCache,
+		"journal_mode(wal)", "synchronous(normal)", "busy_timeout(10000)", cacheSize(writerShare),
 		"temp_store(memory)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "foreign_keys(0)")
 }
 
@@ -277,7 +285,7 @@ func (d *db) reader(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", d.path, err)
 	}
-	return &conn{Conn: opened, stmts: map[string]*sql.Stmt{}}, nil
+	return newConn(opened), nil
 }
 
 func (d *db) put(c *conn) {
@@ -286,7 +294,7 @@ func (d *db) put(c *conn) {
 	d.idle = append(d.idle, c)
 }
 
-// prepare prepares a statement once. Like exec and query it is for use inside a transaction, and
+// prepare prepares a query once. Like exec and query it is for use inside a transaction, and
 // ignores the caller's cancellation: statements are short, and having the driver watch a context
 // costs more than the statement.
 func (c *conn) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -303,14 +311,47 @@ func (c *conn) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-func (c *conn) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	ctx = context.WithoutCancel(ctx)
-	s, err := c.prepare(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	r, err := s.ExecContext(ctx, args...)
+func (c *conn) exec(ctx context.Context, query string, args ...any) (r driver.Result, err error) {
+	err = c.Raw(func(opened any) error {
+		s := c.execs[query]
+		if s == nil {
+			prepared, err := opened.(driver.Conn).Prepare(query)
+			if err != nil {
+				return fmt.Errorf("prepare %q: %w", query, err)
+			}
+			s = prepared.(execStmt)
+			c.execs[query] = s
+		}
+		defer func() { clear(c.values) }() // keep no texts
+		if err := c.convert(args); err != nil {
+			return err
+		}
+		began := c.meter.begin()
+		r, err = s.ExecContext(context.WithoutCancel(ctx), c.values)
+		c.meter.end(query, r, began)
+		return err
+	})
 	return r, classify(err)
+}
+
+// convert sets the values of the current statement.
+func (c *conn) convert(args []any) (err error) {
+	c.values = c.values[:0]
+	for i, arg := range args {
+		v := driver.NamedValue{Ordinal: i + 1}
+		switch arg := arg.(type) {
+		case string, []byte, int64, bool, nil:
+			v.Value = arg
+		case int:
+			v.Value = int64(arg)
+		default:
+			if v.Value, err = driver.DefaultParameterConverter.ConvertValue(arg); err != nil {
+				return fmt.Errorf("value %d: %w", i+1, err)
+			}
+		}
+		c.values = append(c.values, v)
+	}
+	return nil
 }
 
 func (c *conn) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
@@ -319,7 +360,9 @@ func (c *conn) query(ctx context.Context, query string, args ...any) (*sql.Rows,
 	if err != nil {
 		return nil, err
 	}
+	began := c.meter.begin()
 	rows, err := s.QueryContext(ctx, args...)
+	c.meter.end(query, nil, began)
 	return rows, classify(err)
 }
 
@@ -327,6 +370,15 @@ func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
 		errs = append(errs, s.Close())
+	}
+	if len(c.execs) > 0 {
+		errs = append(errs, c.Raw(func(any) error {
+			var errs []error
+			for _, s := range c.execs {
+				errs = append(errs, s.Close())
+			}
+			return errors.Join(errs...)
+		}))
 	}
 	return errors.Join(append(errs, c.Conn.Close())...)
 }

@@ -89,6 +89,7 @@ const (
 	selectTitles   = "SELECT rowid FROM title_words WHERE title_words MATCH ? ORDER BY rowid DESC LIMIT ?"
 	selectLastBag  = "SELECT coalesce(max(seq), 0) FROM bag"
 	selectWeighed  = "SELECT b.seq, b.c, length(b.terms) FROM json_each(?) AS k CROSS JOIN bag AS b ON b.seq = k.value CROSS JOIN conversation AS v ON v.c = b.c AND v.tenant = ? AND v.deleted_seq = 0"
+	selectNumbers  = "SELECT v.c FROM json_each(?) AS k CROSS JOIN conversation AS v ON v.tenant = ? AND v.id = k.value"
 	selectByNumber = "SELECT " + conversationColumns + " FROM conversation AS k LEFT JOIN version AS v ON v.c = k.c AND v.ended = 0 WHERE k.c = ? AND k.tenant = ? AND k.deleted_seq = 0"
 
 	selectOpening = `SELECT b.seq, b.n, b.terms, b.vectors FROM (SELECT seq FROM bag INDEXED BY bag_by_conversation WHERE c = ? ORDER BY seq LIMIT ?) AS first
@@ -167,6 +168,19 @@ func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph
 			titles[c] += rarity
 		}
 	}
+	var only map[int64]bool
+	if q.Only != nil {
+		only = make(map[int64]bool, len(q.Only))
+		rows, err := query(selectNumbers, marshal(q.Only), tenant)
+		if err := Each(rows, err, func(rows *sql.Rows) error {
+			var c int64
+			err := rows.Scan(&c)
+			only[c] = true
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
 	var except int64
 	if q.Except != "" {
 		rows, err := query("SELECT c FROM conversation WHERE tenant = ? AND id = ?", tenant, q.Except)
@@ -175,12 +189,12 @@ func matches(query Queryer, tenant string, q graph.CandidateQuery) (list []graph
 		}
 	}
 	for c, weight := range titles {
-		if c != except {
+		if c != except && (only == nil || only[c]) {
 			list = append(list, graph.TermMatch[int64]{Key: c, Score: weight * lengthFactor(0)})
 		}
 	}
 	slices.SortFunc(list, func(a, b graph.TermMatch[int64]) int { return cmp.Compare(b.Key, a.Key) })
-	said, err := weighed(query, tenant, weights, except)
+	said, err := weighed(query, tenant, weights, func(c int64) bool { return c != except && (only == nil || only[c]) })
 	return append(list, said...), err
 }
 
@@ -196,9 +210,9 @@ func postings(query Queryer, statement, expression string, limit int) (list []in
 	return list, err
 }
 
-// weighed returns the messages with the greatest weights, of the tenant and outside of one
-// conversation. The scores discount long messages, because they have many terms.
-func weighed(query Queryer, tenant string, weights map[uint64]float64, except int64) (list []graph.TermMatch[int64], err error) {
+// weighed returns the messages with the greatest weights, of the tenant and of the conversations that
+// searched accepts. The scores discount long messages, because they have many terms.
+func weighed(query Queryer, tenant string, weights map[uint64]float64, searched func(c int64) bool) (list []graph.TermMatch[int64], err error) {
 	seqs := make([]uint64, 0, len(weights))
 	for seq := range weights {
 		seqs = append(seqs, seq)
@@ -211,7 +225,7 @@ func weighed(query Queryer, tenant string, weights map[uint64]float64, except in
 		if err := Each(rows, err, func(rows *sql.Rows) error {
 			var m graph.TermMatch[int64]
 			var length float64
-			if err := rows.Scan(&m.Seq, &m.Key, &length); err != nil || m.Key == except {
+			if err := rows.Scan(&m.Seq, &m.Key, &length); err != nil || !searched(m.Key) {
 				return err
 			}
 			m.Score = weights[m.Seq]

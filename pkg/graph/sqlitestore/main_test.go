@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	mnemetest.TryLaws(15, 10, 100)
+	mnemetest.TryLaws(10, 10, 100)
 	os.Exit(m.Run())
 }

@@ -26,7 +26,7 @@ type graphView struct {
 }
 
 // view reads a conversation as of a sequence; the zero value if it does not exist.
-func view(b *bench[*graph.Unit, GraphStore], id events.ConversationID, asOf uint64) graphView {
+func view(b *bench[*graph.Unit, graph.Store], id events.ConversationID, asOf uint64) graphView {
 	b.t.Helper()
 	return viewOf(b.ctx, b.t, b.store, id, asOf, callIDs)
 }
@@ -67,7 +67,7 @@ func viewOf(ctx context.Context, t tester, reader graph.Reader, id events.Conver
 }
 
 // asOfGraph checks that a read as of a sequence equals a read made at that sequence.
-func asOfGraph(w workshop[*graph.Unit, GraphStore]) namedCase {
+func asOfGraph(w workshop[*graph.Unit, graph.Store]) namedCase {
 	return namedCase{"law: a read as of a sequence sees what was there then", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
 			h := generated(tenants[:1]).Draw(r, "history")
@@ -92,7 +92,7 @@ func asOfGraph(w workshop[*graph.Unit, GraphStore]) namedCase {
 }
 
 // asOfFiles checks the same for files.
-func asOfFiles(w workshop[*graph.FilesUnit, FilesStore]) namedCase {
+func asOfFiles(w workshop[*graph.FilesUnit, graph.FilesStore]) namedCase {
 	return namedCase{"law: a read as of a sequence sees what was there then", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
 			h := generated(tenants[:1]).Draw(r, "history")
@@ -115,7 +115,7 @@ func asOfFiles(w workshop[*graph.FilesUnit, FilesStore]) namedCase {
 	}}
 }
 
-func accesses(b *bench[*graph.FilesUnit, FilesStore], q graph.FileQuery) []graph.FileAccess {
+func accesses(b *bench[*graph.FilesUnit, graph.FilesStore], q graph.FileQuery) []graph.FileAccess {
 	b.t.Helper()
 	list, err := b.store.Files(b.ctx, id("c"), q)
 	require.NoError(b.t, err)

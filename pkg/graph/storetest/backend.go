@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -15,30 +14,6 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 	"mneme.dev/mneme/pkg/summary"
 )
-
-// GraphStore is a backend of the projection "graph".
-type GraphStore interface {
-	graph.Store
-	io.Closer
-}
-
-// FilesStore is a backend of the projection "files".
-type FilesStore interface {
-	graph.FilesStore
-	io.Closer
-}
-
-// SummariesStore is a backend of the projection "summaries".
-type SummariesStore interface {
-	summary.Store
-	io.Closer
-}
-
-// EmbeddingsStore is a backend of the projection "embeddings".
-type EmbeddingsStore interface {
-	graph.EmbeddingsStore
-	io.Closer
-}
 
 // Backend tells the suite how to use a backend.
 type Backend[S any] struct {
@@ -56,32 +31,32 @@ type Backend[S any] struct {
 }
 
 // RunGraph runs every case for the projection "graph".
-func RunGraph(t *testing.T, b Backend[GraphStore]) {
-	w := workshop[*graph.Unit, GraphStore]{backend: b, projection: graph.Projection()}
+func RunGraph(t *testing.T, b Backend[graph.Store]) {
+	w := workshop[*graph.Unit, graph.Store]{backend: b, projection: graph.Projection()}
 	w.run(t, slices.Concat(engineCases(w, graphData), graphCases(w), codeOfGraph(w)))
 }
 
 // RunFiles runs every case for the projection "files".
-func RunFiles(t *testing.T, b Backend[FilesStore]) {
-	w := workshop[*graph.FilesUnit, FilesStore]{backend: b, projection: graph.FilesProjection(files.DefaultTable())}
+func RunFiles(t *testing.T, b Backend[graph.FilesStore]) {
+	w := workshop[*graph.FilesUnit, graph.FilesStore]{backend: b, projection: graph.FilesProjection(files.DefaultTable())}
 	w.run(t, slices.Concat(engineCases(w, filesData), filesCases(w), codeOfFiles(w)))
 }
 
 // RunSummaries runs every case for the projection "summaries".
-func RunSummaries(t *testing.T, b Backend[SummariesStore]) {
-	w := workshop[*summary.Unit, SummariesStore]{backend: b, projection: summary.Projection()}
+func RunSummaries(t *testing.T, b Backend[summary.Store]) {
+	w := workshop[*summary.Unit, summary.Store]{backend: b, projection: summary.Projection()}
 	w.run(t, append(engineCases(w, summariesData), summariesCases(w)...))
 }
 
 // RunEmbeddings runs every case for the projection "embeddings".
-func RunEmbeddings(t *testing.T, b Backend[EmbeddingsStore]) {
+func RunEmbeddings(t *testing.T, b Backend[graph.EmbeddingsStore]) {
 	w := embeddingsShop{backend: b, projection: graph.EmbeddingsProjection(builtIn{})}
 	w.run(t, append(engineCases(w, embeddingsData), embeddingsCases(w)...))
 }
 
 // RunBranches runs every case for branches: what they show of their ancestors, over
 // the stores of both projections. It skips none.
-func RunBranches(t *testing.T, g Backend[GraphStore], f Backend[FilesStore]) {
+func RunBranches(t *testing.T, g Backend[graph.Store], f Backend[graph.FilesStore]) {
 	w := branchShop{
 		graphShop{backend: g, projection: graph.Projection()},
 		filesShop{backend: f, projection: graph.FilesProjection(files.DefaultTable())},
@@ -108,15 +83,9 @@ type Data struct {
 // that a store resumes after a restart, that a repaired conversation is as one built by a rebuild, that
 // bad events are listed and the others applied, that owners are fenced, and that hashes are equal for
 // equal events. The projection must reduce conversation.deleted.
-func Run[U projection.Unit, S Store[U]](t *testing.T, b Backend[S], p projection.Projection[U], d Data) {
+func Run[U projection.Unit, S projection.Store[U]](t *testing.T, b Backend[S], p projection.Projection[U], d Data) {
 	w := workshop[U, S]{backend: b, projection: p}
 	w.run(t, engineCases(w, d))
-}
-
-// Store is what the suite needs from any backend.
-type Store[U projection.Unit] interface {
-	projection.Store[U]
-	io.Closer
 }
 
 // namedCase is one case; its name states the behavior.
@@ -126,7 +95,7 @@ type namedCase struct {
 }
 
 // workshop makes benches of one backend and projection.
-type workshop[U projection.Unit, S Store[U]] struct {
+type workshop[U projection.Unit, S projection.Store[U]] struct {
 	backend    Backend[S]
 	projection projection.Projection[U]
 }

@@ -19,7 +19,7 @@ type tester interface {
 }
 
 // bench is an open store with the checkpoint that its only owner holds.
-type bench[U projection.Unit, S Store[U]] struct {
+type bench[U projection.Unit, S projection.Store[U]] struct {
 	workshop[U, S]
 	t     tester
 	ctx   context.Context

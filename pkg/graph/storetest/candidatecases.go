@@ -60,6 +60,28 @@ func candidateCases(w graphShop) []namedCase {
 				require.ElementsMatch(t, []string{"user", "assistant"}, b.candidates("t", "parser read_all nobody", ""))
 			})
 		}},
+		{"a search among some conversations finds them behind better matches of others", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("mine", message("a", "user", "a long message in which the zebra is one word of many, so that others match better"))
+			h.Add("titled", &events.ConversationStarted{Title: "the zebra and many other words of a title"})
+			for i := range graph.MaxMatches + 10 {
+				h.Add(fmt.Sprint("other", i%60), message(fmt.Sprint("m", i), "user", "zebra"))
+			}
+			bothWays(t, w, h, func(t *testing.T, b graphBench) {
+				require.NotContains(t, b.candidates("t", "zebra", ""), "mine")
+				for _, c := range []struct{ only, want []string }{
+					{[]string{"mine", "titled", "nobody"}, []string{"mine", "titled"}}, {[]string{"mine"}, []string{"mine"}}, {[]string{}, nil},
+				} {
+					list, err := b.store.Candidates(b.ctx, "t", graph.CandidateQuery{Terms: []string{"zebra"}, Only: c.only, Fresh: true})
+					require.NoError(t, err)
+					var ids []string
+					for _, found := range list {
+						ids = append(ids, found.ID.ID)
+					}
+					require.ElementsMatch(t, c.want, ids)
+				}
+			})
+		}},
 		{"conversations are found by the title they have now", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", &events.ConversationStarted{Title: "Zebras at dawn"})

@@ -2,7 +2,7 @@
 // A backend runs it from a three-line test:
 //
 //	func TestGraphConformance(t *testing.T) {
-//		storetest.RunGraph(t, storetest.Backend[storetest.GraphStore]{Open: …, Refuse: …})
+//		storetest.RunGraph(t, storetest.Backend[graph.Store]{Open: …, Refuse: …})
 //	}
 //
 // The other projections have similar suites, and RunBranches runs over the stores of graph

@@ -16,8 +16,8 @@ import (
 )
 
 type (
-	embeddingsShop  = workshop[*graph.EmbeddingsUnit, EmbeddingsStore]
-	embeddingsBench = bench[*graph.EmbeddingsUnit, EmbeddingsStore]
+	embeddingsShop  = workshop[*graph.EmbeddingsUnit, graph.EmbeddingsStore]
+	embeddingsBench = bench[*graph.EmbeddingsUnit, graph.EmbeddingsStore]
 )
 
 // builtIn is the built-in model behind the interface of remote ones. It refuses texts that

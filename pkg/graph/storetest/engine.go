@@ -32,7 +32,7 @@ var summariesData = Data{
 	Again:   &events.ConversationStarted{Title: "again"},
 }
 
-func engineCases[U projection.Unit, S Store[U]](w workshop[U, S], d Data) []namedCase {
+func engineCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d Data) []namedCase {
 	cases := []namedCase{
 		{"an empty store has a checkpoint of nothing", func(t *testing.T) {
 			b := w.bench(t)

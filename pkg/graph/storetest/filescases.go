@@ -13,8 +13,8 @@ import (
 )
 
 type (
-	filesShop  = workshop[*graph.FilesUnit, FilesStore]
-	filesBench = bench[*graph.FilesUnit, FilesStore]
+	filesShop  = workshop[*graph.FilesUnit, graph.FilesStore]
+	filesBench = bench[*graph.FilesUnit, graph.FilesStore]
 )
 
 // shown formats accesses as "write /a (Write, turn 1, seq 3, 2x)".

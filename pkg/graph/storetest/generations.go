@@ -20,8 +20,8 @@ import (
 // Place is where a backend keeps generations. It is empty at first.
 type Place struct {
 	Generations projection.Generations
-	OpenGraph   func(ctx context.Context, generation int) (GraphStore, error)
-	OpenFiles   func(ctx context.Context, generation int) (FilesStore, error)
+	OpenGraph   func(ctx context.Context, generation int) (graph.Store, error)
+	OpenFiles   func(ctx context.Context, generation int) (graph.FilesStore, error)
 }
 
 // RunGenerations runs every case for how a backend keeps generations apart, in sequence.

@@ -15,7 +15,7 @@ import (
 	"mneme.dev/mneme/pkg/projection"
 )
 
-type graphShop = workshop[*graph.Unit, GraphStore]
+type graphShop = workshop[*graph.Unit, graph.Store]
 
 func graphCases(w graphShop) []namedCase {
 	cases := []namedCase{

@@ -12,7 +12,7 @@ import (
 )
 
 // inOneBatchAndInMany runs a check with the history applied in one batch and in many.
-func inOneBatchAndInMany[U projection.Unit, S Store[U]](t *testing.T, w workshop[U, S], h *History, check func(t *testing.T, b *bench[U, S])) {
+func inOneBatchAndInMany[U projection.Unit, S projection.Store[U]](t *testing.T, w workshop[U, S], h *History, check func(t *testing.T, b *bench[U, S])) {
 	t.Helper()
 	t.Run("in one batch", func(t *testing.T) {
 		b := w.bench(t)
@@ -28,7 +28,7 @@ func inOneBatchAndInMany[U projection.Unit, S Store[U]](t *testing.T, w workshop
 	})
 }
 
-func identityCases[U projection.Unit, S Store[U]](w workshop[U, S], d Data) []namedCase {
+func identityCases[U projection.Unit, S projection.Store[U]](w workshop[U, S], d Data) []namedCase {
 	return []namedCase{
 		{"a known event is dropped and counted", func(t *testing.T) {
 			h := NewHistory()

@@ -11,7 +11,7 @@ import (
 )
 
 // lawCases test laws that hold for every history.
-func lawCases[U projection.Unit, S Store[U]](w workshop[U, S]) []namedCase {
+func lawCases[U projection.Unit, S projection.Store[U]](w workshop[U, S]) []namedCase {
 	law := func(name string, check func(r *rapid.T)) namedCase {
 		return namedCase{"law: " + name, func(t *testing.T) { rapid.Check(t, check) }}
 	}

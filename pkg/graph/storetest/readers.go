@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/eventlog"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/projection"
@@ -20,11 +21,16 @@ import (
 // Readers see whole commits, however many happen while they read. One writer commits whole
 // turns, and every reader checks that it sees only whole turns.
 
-// commits is the number of commits during the reads, readers the number of readers.
-const (
-	commits = 100
-	readers = 4
-)
+// readers is the number of readers.
+const readers = 4
+
+// commits is the number of commits during the reads.
+var commits = func() int {
+	if mnemetest.All {
+		return 100
+	}
+	return 40
+}()
 
 // hashedRounds is the number of rounds per read of the hash, which reads everything.
 const hashedRounds = 20
@@ -54,7 +60,7 @@ const rowsOfTurn = 5
 
 // whileReading runs readers while batches are committed. Each reader is called before the
 // writer starts and then until it is done; its first error ends it.
-func whileReading[U projection.Unit, S Store[U]](t *testing.T, b *bench[U, S], batches [][]eventlog.Message, reader func() func(context.Context) error) {
+func whileReading[U projection.Unit, S projection.Store[U]](t *testing.T, b *bench[U, S], batches [][]eventlog.Message, reader func() func(context.Context) error) {
 	t.Helper()
 	b.apply(batches[0])
 	done := make(chan struct{})

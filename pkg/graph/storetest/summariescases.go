@@ -12,7 +12,7 @@ import (
 	"mneme.dev/mneme/pkg/summary"
 )
 
-type summariesShop = workshop[*summary.Unit, SummariesStore]
+type summariesShop = workshop[*summary.Unit, summary.Store]
 
 // text returns a message of n characters.
 func text(id, role string, chars int) *events.MessageCreated {
@@ -42,7 +42,7 @@ func summariesCases(w summariesShop) []namedCase {
 			h.Add("c", text("m4", "user", 50))
 			h.Add("c", text("m5", "assistant", 60))
 			called := summary.Count(read("k1", "/a"))
-			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, SummariesStore]) {
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, summary.Store]) {
 				marks, err := b.store.Marks(b.ctx, id("c"), 0, 100)
 				require.NoError(t, err)
 				step := 30 + called + summary.MaxResult
@@ -60,7 +60,7 @@ func summariesCases(w summariesShop) []namedCase {
 
 			h.Add("c", covering("a", 1, 1, 6))
 			h.Add("c", covering("b", 1, 7, 9))
-			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, SummariesStore]) {
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, summary.Store]) {
 				marks, err := b.store.Marks(b.ctx, id("c"), 0, 100)
 				require.NoError(t, err)
 				step := 30 + called + summary.MaxResult
@@ -88,7 +88,7 @@ func summariesCases(w summariesShop) []namedCase {
 			h.Add("c", covering("ab", 2, 1, 20, "a2", "b"))
 			h.Add("c", covering("air", 4, 1, 20, "ab"))
 			h.Add("nobody", covering("x", 1, 1, 10))
-			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, SummariesStore]) {
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, summary.Store]) {
 				names := func(level int, after uint64) (list []string) {
 					taken, err := b.store.Ranges(b.ctx, id("c"), level, after, 100)
 					require.NoError(t, err)
@@ -128,7 +128,7 @@ func summariesCases(w summariesShop) []namedCase {
 			h.Add("c", covering("b", 1, 6, 8))
 			h.AddAs("c", "s", first)
 			h.AddAs("c", "s", covering("other", 1, 9, 10))
-			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, SummariesStore]) {
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, summary.Store]) {
 				require.EqualValues(t, 1, b.cp.Duplicates)
 				failed, err := b.store.Failed(b.ctx, projection.FailedQuery{Limit: 10})
 				require.NoError(t, err)
@@ -168,7 +168,7 @@ func summariesCases(w summariesShop) []namedCase {
 			}
 			h.Add("e", text("m1", "user", 9_000))
 			h.Add("e", &events.ConversationDeleted{})
-			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, SummariesStore]) {
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*summary.Unit, summary.Store]) {
 				waiting := func(q summary.WaitingQuery) (names string) {
 					for q.Limit = 1; ; {
 						list, err := b.store.Waiting(b.ctx, q)

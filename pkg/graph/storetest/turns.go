@@ -21,7 +21,7 @@ func must[T any](value T, err error) func(t tester) T {
 }
 
 type graphBench struct {
-	*bench[*graph.Unit, GraphStore]
+	*bench[*graph.Unit, graph.Store]
 }
 
 func (b graphBench) conversation(c string) graph.Conversation {
@@ -189,5 +189,5 @@ func turnCases(w graphShop) []namedCase {
 // bothWays is inOneBatchAndInMany for graphs.
 func bothWays(t *testing.T, w graphShop, h *History, check func(t *testing.T, b graphBench)) {
 	t.Helper()
-	inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*graph.Unit, GraphStore]) { check(t, graphBench{b}) })
+	inOneBatchAndInMany(t, w, h, func(t *testing.T, b *bench[*graph.Unit, graph.Store]) { check(t, graphBench{b}) })
 }

@@ -1,4 +1,5 @@
-package main
+// Package writefile writes files completely or not at all.
+package writefile
 
 import (
 	"errors"
@@ -10,11 +11,11 @@ import (
 	"strings"
 )
 
-// writeFile writes a regular file completely or not at all. An existing file keeps its
+// Write writes a regular file completely or not at all. An existing file keeps its
 // permissions; a new one is readable only by its owner. It follows links and writes their
 // target. Anything else, such as a device, a FIFO or an open file of this process
 // (/dev/fd/N), is opened and written to, never replaced.
-func writeFile(path string, content io.Reader) error {
+func Write(path string, content io.Reader) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -24,7 +25,7 @@ func writeFile(path string, content io.Reader) error {
 	case err == nil && (!info.Mode().IsRegular() || isOpenFile(path)):
 		return writeInto(path, content)
 	}
-	if path, err = followed(path); err != nil {
+	if path, err = Follow(path); err != nil {
 		return err
 	}
 	return replace(path, info, content)
@@ -38,8 +39,8 @@ func isOpenFile(path string) bool {
 // maxLinks is the maximum number of consecutive links to follow.
 const maxLinks = 40
 
-// followed resolves the links of a path; the last target need not exist.
-func followed(path string) (string, error) {
+// Follow resolves the links of a path; the last target need not exist.
+func Follow(path string) (string, error) {
 	for range maxLinks {
 		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package writefile
 
 import (
 	"errors"
@@ -17,18 +17,18 @@ func TestAFileIsWrittenCompletelyOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
 	broken := io.MultiReader(strings.NewReader("a part"), iotest.ErrReader(errors.New("broke off")))
-	require.ErrorContains(t, writeFile(path, broken), "broke off")
+	require.ErrorContains(t, Write(path, broken), "broke off")
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, list)
 
-	require.NoError(t, writeFile(path, strings.NewReader("one")))
+	require.NoError(t, Write(path, strings.NewReader("one")))
 	require.NoError(t, os.Chmod(path, 0o640))
-	require.NoError(t, writeFile(path, strings.NewReader("two")))
+	require.NoError(t, Write(path, strings.NewReader("two")))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o640), info.Mode(), "it keeps its permissions")
-	require.ErrorContains(t, writeFile(dir, strings.NewReader("x")), "is a folder")
+	require.ErrorContains(t, Write(dir, strings.NewReader("x")), "is a folder")
 }
 
 func TestTheTargetOfALinkIsWritten(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTheTargetOfALinkIsWritten(t *testing.T) {
 	require.NoError(t, os.Symlink("link", filepath.Join(dir, "a", "b", "again")))
 	link, target := filepath.Join(dir, "folder", "again"), filepath.Join(dir, "a", "target")
 	for _, text := range []string{"made by a link to nothing", "replaced"} {
-		require.NoError(t, writeFile(link, strings.NewReader(text)))
+		require.NoError(t, Write(link, strings.NewReader(text)))
 		got, err := os.ReadFile(target)
 		require.NoError(t, err)
 		require.Equal(t, text, string(got))
@@ -52,5 +52,5 @@ func TestTheTargetOfALinkIsWritten(t *testing.T) {
 	}
 	loop := filepath.Join(dir, "loop")
 	require.NoError(t, os.Symlink("loop", loop))
-	require.Error(t, writeFile(loop, strings.NewReader("x")))
+	require.Error(t, Write(loop, strings.NewReader("x")))
 }

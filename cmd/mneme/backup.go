@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/schollz/progressbar/v3"
+
+	"mneme.dev/mneme/deploy/nats/embedded"
+	"mneme.dev/mneme/internal/backup"
+	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
+)
+
+// BackupCmd groups what makes and checks backups.
+type BackupCmd struct {
+	Create BackupCreateCmd `cmd:"" default:"withargs" help:"Back up the log while everything runs."`
+	Verify BackupVerifyCmd `cmd:"" help:"Read a backup and compare it with its manifest."`
+}
+
+// BackupCreateCmd backs up the log.
+type BackupCreateCmd struct {
+	Out string `required:"" placeholder:"DIR" complete:"file" help:"The new directory to write the backup to."`
+}
+
+// Help implements kong.HelpProvider.
+func (*BackupCreateCmd) Help() string {
+	return `Only the log needs a backup: everything else is rebuilt from it. The backup holds all events up to the last one when it began. The directory appears once the backup is complete and has been read back; an interrupted backup leaves at most a directory that ends in .partial.
+
+It is made over NATS (--nats-url), whose snapshot API the credentials must allow. The NATS command can restore it too: nats stream restore DIR.
+
+Examples:
+
+    mneme backup --out backup-2026-01-31
+    mneme backup verify backup-2026-01-31
+    mneme restore backup-2026-01-31`
+}
+
+// backedUp is what the commands print about a backup.
+type backedUp struct {
+	Path       string    `json:"path"`
+	Time       time.Time `json:"time"`
+	Version    string    `json:"version"`
+	First      uint64    `json:"first_seq"`
+	Last       uint64    `json:"last_seq"`
+	Events     uint64    `json:"events"`
+	Bytes      int64     `json:"bytes"`
+	Content    string    `json:"content_sha256"`
+	Identities string    `json:"identities_sha256"`
+	Seconds    float64   `json:"seconds"`
+}
+
+func describeBackup(path string, m backup.Manifest, began time.Time) backedUp {
+	return backedUp{path, m.Time, m.Version, m.First, m.Last, m.Events, m.Bytes, m.Content, m.Identities, time.Since(began).Seconds()}
+}
+
+func (b *backedUp) print(g *Globals, t *terminal, what string) error {
+	if g.JSON {
+		return t.json(b)
+	}
+	return t.text(fmt.Sprintf("%s %s: %s up to sequence %d, %s bytes, content %s\n", what, b.Path, counted(b.Events, "event"), b.Last, number(b.Bytes), b.Content))
+}
+
+// Run writes the backup and prints what it holds.
+func (c *BackupCreateCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	conn, err := g.connect()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	began := time.Now()
+	progress, finish := t.steps()
+	m, err := backup.Create(ctx, conn, c.Out, progress)
+	finish()
+	if errors.Is(err, backup.ErrExists) {
+		return &program.UsageError{Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	b := describeBackup(c.Out, m, began)
+	return b.print(g, t, "backed up to")
+}
+
+// BackupVerifyCmd checks a backup.
+type BackupVerifyCmd struct {
+	Path string `arg:"" name:"dir" complete:"file" help:"The directory of the backup."`
+}
+
+// Help implements kong.HelpProvider.
+func (*BackupVerifyCmd) Help() string {
+	return `Needs no server. The exit code is 3 if the backup is damaged; the error then names the byte of the file and the last sequence before it.
+
+Example:
+
+    mneme backup verify backup-2026-01-31`
+}
+
+// Run reads the backup.
+func (c *BackupVerifyCmd) Run(_ context.Context, g *Globals, t *terminal) error {
+	began := time.Now()
+	progress, finish := t.steps()
+	read := int64(0)
+	m, err := backup.Verify(c.Path, func(n int) {
+		read += int64(n)
+		progress("verifying", read, -1)
+	})
+	finish()
+	if damaged := (*backup.DamagedError)(nil); errors.As(err, &damaged) {
+		t.say("mneme: %v", err)
+		return errDifference
+	}
+	if err != nil {
+		return err
+	}
+	b := describeBackup(c.Path, m, began)
+	return b.print(g, t, "complete:")
+}
+
+// RestoreCmd restores the log.
+type RestoreCmd struct {
+	Path     string `arg:"" name:"from" complete:"file" help:"The directory of the backup."`
+	Data     string `placeholder:"DIR" complete:"file" help:"Restore into this data directory of mneme up, which must not run, instead of into a server."`
+	LogSize  int64  `placeholder:"BYTES" help:"Size at which the restored log is full; default: that of the empty log it replaces, or of the backup."`
+	Replicas int    `placeholder:"N" help:"Copies in a cluster; default: those of the empty log it replaces, or of the backup."`
+}
+
+// Help implements kong.HelpProvider.
+func (*RestoreCmd) Help() string {
+	return `Verifies the backup, then restores the log with the same sequences and message ids. A log that holds events is never replaced. If the restore is interrupted, run it again: it replaces what it left, and until then the programs refuse the log and say so.
+
+Stop ingestor, file-tracker, summarizer and the agents first; mneme up and context-api may run. Afterwards read models that lag behind the log catch up by themselves; if they are ahead of it, mneme status shows them as halted and says what to do.
+
+Examples:
+
+    mneme restore backup-2026-01-31
+    mneme restore backup-2026-01-31 --data /var/lib/mneme
+    mneme restore backup-2026-01-31 --replicas 3`
+}
+
+// Run restores the log and prints what it holds.
+func (c *RestoreCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if c.LogSize < 0 || c.Replicas < 0 {
+		return usageError("--log-size and --replicas must not be negative")
+	}
+	conn, stop, err := c.open(ctx, g)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	began := time.Now()
+	progress, finish := t.steps()
+	m, err := backup.Restore(ctx, conn, c.Path, backup.Options{MaxBytes: c.LogSize, Replicas: c.Replicas}, progress)
+	finish()
+	if damaged := (*backup.DamagedError)(nil); errors.As(err, &damaged) {
+		t.say("mneme: %v", err)
+		return errDifference
+	}
+	if err != nil {
+		return err
+	}
+	b := describeBackup(c.Path, m, began)
+	if err := b.print(g, t, "restored"); err != nil {
+		return err
+	}
+	t.remark("", "Read models catch up by themselves.", "mneme status")
+	return nil
+}
+
+// open connects to the server, or starts one on the data directory.
+func (c *RestoreCmd) open(ctx context.Context, g *Globals) (conn *nats.Conn, stop func(), err error) {
+	if c.Data == "" {
+		conn, err = g.connect()
+		if err != nil {
+			return nil, nil, err
+		}
+		return conn, conn.Close, nil
+	}
+	server, err := embedded.Start(ctx, embedded.Config{Dir: filepath.Join(c.Data, "nats")})
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err = eventlog.Connect("", "restore", slog.New(slog.DiscardHandler), server.InProcess())
+	if err != nil {
+		server.Stop()
+		return nil, nil, err
+	}
+	return conn, func() { conn.Close(); server.Stop() }, nil
+}
+
+// connect connects to NATS, whether or not there is a log.
+func (g *Globals) connect() (*nats.Conn, error) {
+	if err := g.given.check(&g.Client); err != nil {
+		return nil, err
+	}
+	conn, err := eventlog.Connect(g.NATSURL, "cli", slog.New(slog.DiscardHandler), program.NATSOptions(g.NATSTLS)...)
+	if err != nil {
+		return nil, fmt.Errorf("NATS at %s: %w: start mneme with `mneme up`, or name the server with --nats-url", settings.Redacted(g.NATSURL), err)
+	}
+	return conn, nil
+}
+
+// steps returns a progress bar for steps that follow each other; it shows only on a terminal.
+func (t *terminal) steps() (backup.Progress, func()) {
+	var bar *progressbar.ProgressBar
+	current := ""
+	finish := func() {
+		if bar != nil {
+			_ = bar.Finish()
+		}
+	}
+	return func(what string, bytes, total int64) {
+		if what != current {
+			finish()
+			bar, current = t.progress(total, what), what
+		}
+		if total >= 0 {
+			bytes = min(bytes, total)
+		}
+		_ = bar.Set64(bytes)
+	}, finish
+}

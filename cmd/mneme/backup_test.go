@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
+)
+
+func TestABackupIsRestoredAndTheReadModelsCatchUp(t *testing.T) {
+	t.Parallel()
+	mnemetest.Long(t)
+	folder := t.TempDir()
+	s := up(t, filepath.Join(folder, "data"))
+	recording(t, filepath.Join(folder, "r.jsonl"), 1, 3, 20)
+	_, stderr, code := s.mneme("import", filepath.Join(folder, "r.jsonl"), "--wait")
+	require.Zero(t, code, stderr)
+	out, stderr, code := s.mneme("backup", "--json", "--out", filepath.Join(folder, "b"))
+	require.Zero(t, code, stderr)
+	var made backedUp
+	require.NoError(t, json.Unmarshal([]byte(out), &made))
+	require.NotZero(t, made.Events)
+	_, _, code = s.mneme("backup", "--out", filepath.Join(folder, "b"))
+	require.Equal(t, exitUsage, code, "an existing backup is not overwritten")
+	_, stderr, code = s.mneme("restore", filepath.Join(folder, "b"))
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "the log is not empty")
+	want := read[[]map[string]any](s, "conversations", "list")
+
+	out, stderr, code = mneme(t, "backup", "verify", filepath.Join(folder, "b"))
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, made.Content)
+
+	// Into a server that runs, and into a directory without one.
+	running := up(t, filepath.Join(folder, "second"))
+	_, stderr, code = running.mneme("restore", filepath.Join(folder, "b"))
+	require.Zero(t, code, stderr)
+	running.stop()
+	_, stderr, code = mneme(t, "restore", filepath.Join(folder, "b"), "--data", filepath.Join(folder, "third"), "--log-size", "268435456")
+	require.Zero(t, code, stderr)
+	for _, data := range []string{"second", "third"} {
+		s := up(t, filepath.Join(folder, data))
+		require.Eventually(t, func() bool {
+			for _, p := range read[httpapi.Status](s, "status").Projections {
+				if p.Checkpoint < made.Last {
+					return false
+				}
+			}
+			return true
+		}, 60*time.Second, 50*time.Millisecond)
+		require.Equal(t, want, read[[]map[string]any](s, "conversations", "list"))
+		_, stderr, code = s.mneme("verify")
+		require.Zero(t, code, stderr)
+		s.stop()
+	}
+
+	require.NoError(t, os.Truncate(filepath.Join(folder, "b", "stream.arc.s2"), made.Bytes-1))
+	_, stderr, code = mneme(t, "backup", "verify", filepath.Join(folder, "b"))
+	require.Equal(t, exitDifference, code)
+	require.Contains(t, stderr, "at or after byte 0, after sequence")
+	_, stderr, code = mneme(t, "restore", filepath.Join(folder, "b"), "--data", filepath.Join(folder, "fourth"))
+	require.Equal(t, exitDifference, code, stderr)
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"mneme.dev/mneme/internal/connect"
+	"mneme.dev/mneme/internal/hook"
+	"mneme.dev/mneme/internal/hook/ring"
+	"mneme.dev/mneme/internal/httpapi"
+)
+
+// agentArgs say whose settings to change, and which.
+type agentArgs struct {
+	Agent      string `arg:"" help:"The agent: claude-code, codex or gemini-cli." enum:"${agents}"`
+	ProjectDir string `help:"Only in this project: the file .claude/settings.local.json in this folder. For claude-code." placeholder:"DIR" complete:"directory"`
+	DryRun     bool   `help:"Show the changes as a diff and write nothing."`
+}
+
+// ConnectCmd connects an agent.
+type ConnectCmd struct{ agentArgs }
+
+// Help implements kong.HelpProvider.
+func (*ConnectCmd) Help() string {
+	return `Writes into the agent's settings that it is to run mneme-hook at its events. With that mneme up reads the transcripts of the sessions of Claude Code and Codex as they grow, and the agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. Codex and Gemini CLI also get the MCP server; for Claude Code the command prints how to add it.
+
+    claude-code   ~/.claude/settings.json, or in CLAUDE_CONFIG_DIR
+    codex         ~/.codex/hooks.json and config.toml, or in CODEX_HOME; trust the hooks with /hooks in codex
+    gemini-cli    ~/.gemini/settings.json, or in .gemini in GEMINI_CLI_HOME
+
+Everything else in these files stays as it is, comments included. Before the first change a file is saved beside itself, with the suffix .mneme-backup. A second call changes nothing. A file that can't be read is left alone.
+
+If that server is mneme up on this machine, it then reads all sessions of Claude Code and Codex, those from before too; with --project-dir only those of the project.
+
+The hook goes to --url with --tenant and --token-file. They are written into the settings if they are not the defaults; a token or --ca-file is not: put MNEME_TOKEN or MNEME_CA_FILE into the agent's environment.
+
+Examples:
+
+    mneme connect claude-code
+    mneme connect claude-code --dry-run
+    mneme connect codex --url https://mneme.example.com --token-file ~/.mneme-token`
+}
+
+// DisconnectCmd undoes it.
+type DisconnectCmd struct{ agentArgs }
+
+// Help implements kong.HelpProvider.
+func (*DisconnectCmd) Help() string {
+	return `Takes out what mneme connect put in, and nothing else. If a file has not been changed since, it is byte for byte as before.
+
+Examples:
+
+    mneme disconnect claude-code
+    mneme disconnect gemini-cli --dry-run`
+}
+
+// connection is the output of connect --json and disconnect --json.
+type connection struct {
+	Agent string           `json:"agent"`
+	Files []connect.Change `json:"files"`
+	Next  []string         `json:"next"` // what the user has still to do
+}
+
+// Run connects.
+func (c *ConnectCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	if err := g.given.check(&g.Client); err != nil {
+		return err
+	}
+	if o.Flags, err = serverFlags(g); err != nil {
+		return err
+	}
+	if o.Hook, err = connect.FindHook(o.Mneme); err != nil {
+		return err
+	}
+	files, err := connect.Connect(ctx, o)
+	if err != nil {
+		return err
+	}
+	return show(g, t, connection{o.Agent, files, connect.Next(o)})
+}
+
+// Run disconnects.
+func (c *DisconnectCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	files, err := connect.Disconnect(ctx, o)
+	if err != nil {
+		return err
+	}
+	return show(g, t, connection{o.Agent, files, []string{}})
+}
+
+func (a *agentArgs) options() (connect.Options, error) {
+	o := connect.Options{Agent: a.Agent, ProjectDir: a.ProjectDir, DryRun: a.DryRun}
+	if o.ProjectDir != "" && o.Agent != connect.ClaudeCode {
+		return o, usageError("--project-dir is for claude-code: %s has one file of settings for all projects", o.Agent)
+	}
+	var err error
+	o.Mneme, err = thisProgram()
+	return o, err
+}
+
+// serverFlags returns the flags with which the hook and the MCP server reach the same server as this command.
+func serverFlags(g *Globals) (flags []string, err error) {
+	if g.URL != ring.DefaultURL {
+		flags = append(flags, "--url", g.URL)
+	}
+	if g.Tenant != "" {
+		flags = append(flags, "--tenant", g.Tenant)
+	}
+	if g.TokenFile != "" {
+		path, err := filepath.Abs(g.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		flags = append(flags, "--token-file", path)
+	}
+	return flags, nil
+}
+
+// show prints what was done.
+func show(g *Globals, t *terminal, c connection) error {
+	if c.Next == nil {
+		c.Next = []string{}
+	}
+	if g.JSON {
+		return t.json(c)
+	}
+	for _, f := range c.Files {
+		if f.Diff != "" {
+			if err := t.text(f.Diff); err != nil {
+				return err
+			}
+			continue
+		}
+		line := f.Action + "  " + f.Path
+		if f.Backup != "" {
+			line += "  (saved in " + f.Backup + ")"
+		}
+		if err := t.text(line + "\n"); err != nil {
+			return err
+		}
+	}
+	for _, next := range c.Next {
+		t.say("%s", next)
+	}
+	return nil
+}
+
+// ConnectedCmd lists agents.
+type ConnectedCmd struct {
+	ProjectDir string `help:"Also look at the settings of this project." default:"." placeholder:"DIR" complete:"directory"`
+}
+
+// Help implements kong.HelpProvider.
+func (*ConnectedCmd) Help() string {
+	return `For each agent: whether it is on this machine, which of its files run the hook, when a hook last reached the server, what is missing, and which folders of transcripts the server follows. A server that does not answer is no error. It changes nothing.
+
+Examples:
+
+    mneme connected
+    mneme connected --json | jq '.agents[] | select(.connected)'`
+}
+
+// connections is the output of connected --json.
+type connections struct {
+	Agents  []connect.State   `json:"agents"`
+	Capture *httpapi.Captured `json:"capture,omitempty"`      // what the server read of transcripts
+	Server  string            `json:"server_error,omitempty"` // why the server does not say when hooks fired
+}
+
+// Run lists them.
+func (c *ConnectedCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	answer := connections{Agents: connect.Inspect(c.ProjectDir)}
+	fired, captured, err := firedHooks(ctx, g)
+	if err != nil {
+		answer.Server = err.Error()
+	}
+	answer.Capture = captured
+	for i := range answer.Agents {
+		if a := &answer.Agents[i]; err == nil {
+			a.Heard(hook.Newest(fired, a.Agent))
+		}
+	}
+	if g.JSON {
+		return t.json(answer)
+	}
+	return c.print(t, answer)
+}
+
+// firedHooks asks the server which hooks have fired, the newest first, and what it read of transcripts.
+func firedHooks(ctx context.Context, g *Globals) ([]hook.Fired, *httpapi.Captured, error) {
+	api, err := g.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverVersionWithin)
+	defer cancel()
+	var answer httpapi.Hooks
+	err = api.get(ctx, "/v1/hooks", parameters{"tenant": g.Tenant}, &answer)
+	return answer.Sessions, answer.Capture, err
+}
+
+func (c *ConnectedCmd) print(t *terminal, answer connections) error {
+	yes := map[bool]string{true: "yes", false: "no"}
+	rows := make([][]any, len(answer.Agents))
+	for i, a := range answer.Agents {
+		last := ""
+		if a.Last != nil {
+			last = a.Last.Local().Format(time.DateTime)
+		}
+		rows[i] = []any{a.Agent, yes[a.Found], yes[a.Connected], yes[a.Tools], last}
+	}
+	if err := t.table([]column{{Name: "AGENT"}, {Name: "FOUND"}, {Name: "CONNECTED"}, {Name: "TOOLS"}, {Name: "LAST EVENT"}}, rows); err != nil {
+		return err
+	}
+	for _, a := range answer.Agents {
+		for _, file := range a.Files {
+			t.say("%s: %s runs %s", a.Agent, file, a.Hook)
+		}
+		for _, missing := range a.Missing {
+			t.say("%s: %s", a.Agent, missing)
+		}
+	}
+	if s := answer.Capture; s != nil {
+		t.say("Transcripts since the server started: %s published, %s refused", counted(int(s.Published), "event"), counted(s.RefusedLines, "line"))
+		for _, f := range s.Followed {
+			t.say("%s: %s is followed: %s", f.Agent, f.Folder, counted(f.Files, "transcript"))
+			if f.Unreadable > 0 {
+				t.say("%s: %s in it can't be read: see the log of mneme up", f.Agent, counted(f.Unreadable, "path"))
+			}
+		}
+		if s.History > 0 {
+			t.say("Still to be read of sessions from before: %s", counted(s.History, "transcript"))
+		}
+		if s.LastError != "" {
+			t.say("The newest problem with one, at %s: %s", s.LastErrorTime.Local().Format(time.DateTime), s.LastError)
+		}
+	}
+	if answer.Server != "" {
+		t.say("When hooks last fired is not known: %s", answer.Server)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// agentHome returns the environment of a home directory in which no agent has been used, with mneme-hook in PATH.
+func agentHome(t *testing.T) (home string, env []string) {
+	t.Helper()
+	home = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(home, "mneme-hook"), []byte("#!/bin/sh\n"), 0o700))
+	return home, []string{"HOME=" + home, "PATH=" + home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "GEMINI_CLI_HOME=", "MNEME_URL=http://127.0.0.1:1"}
+}
+
+func TestAnAgentIsConnectedShownAndDisconnected(t *testing.T) {
+	t.Parallel()
+	home, env := agentHome(t)
+	path := filepath.Join(home, ".claude", "settings.json")
+	diff, stderr, code := mnemeWith(t, env, "connect", "claude-code", "--dry-run")
+	require.Zero(t, code, stderr)
+	require.Contains(t, diff, "+++ "+path)
+	require.NoFileExists(t, path)
+
+	stdout, stderr, code := mnemeWith(t, env, "connect", "claude-code", "--json")
+	require.Zero(t, code, stderr)
+	var done connection
+	require.NoError(t, json.Unmarshal([]byte(stdout), &done))
+	require.Equal(t, "created", done.Files[0].Action)
+	require.Contains(t, done.Next[0], "claude mcp add --scope user mneme -- ")
+	settings, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(settings), `"http://127.0.0.1:1"`, "a server elsewhere is an argument of the hook")
+
+	stdout, stderr, code = mnemeWith(t, env, "connected", "--json")
+	require.Zero(t, code, stderr)
+	var now connections
+	require.NoError(t, json.Unmarshal([]byte(stdout), &now))
+	require.True(t, now.Agents[0].Connected)
+	require.NotEmpty(t, now.Server, "no server answers, which is no error")
+	require.False(t, now.Agents[1].Connected)
+
+	_, stderr, code = mnemeWith(t, env, "disconnect", "claude-code")
+	require.Zero(t, code, stderr)
+	require.NoFileExists(t, path)
+}
+
+func TestMistakesInConnectSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	home, env := agentHome(t)
+	_, stderr, code := mnemeWith(t, env, "connect", "emacs")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "claude-code")
+	_, stderr, code = mnemeWith(t, env, "connect", "codex", "--project-dir", home)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--project-dir is for claude-code")
+	_, stderr, code = mnemeWith(t, env, "connect", "codex", "--url", "nowhere")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--url=")
+	require.NoDirExists(t, filepath.Join(home, ".codex"))
+}
+
+func TestStatusSaysWhatOfTranscriptsCouldNotBeRead(t *testing.T) {
+	t.Parallel()
+	s := up(t, filepath.Join(t.TempDir(), "data"))
+	_, stderr, code := s.mneme("status")
+	require.Zero(t, code, stderr)
+	require.NotContains(t, stderr, "transcript")
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere.jsonl")
+	require.NoError(t, os.WriteFile(elsewhere, nil, 0o600))
+	event := fmt.Sprintf(`{"hook_event_name":"Stop","session_id":"s","transcript_path":%q}`, elsewhere)
+	response, err := http.Post(s.HTTP+"/v1/hooks/claude-code", "application/json", strings.NewReader(event))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Eventually(t, func() bool {
+		_, stderr, code := s.mneme("status")
+		return code == 0 && strings.Contains(stderr, "warning  a transcript was not read") && strings.Contains(stderr, "elsewhere.jsonl") && strings.Contains(stderr, "mneme import FILE")
+	}, time.Minute, time.Millisecond)
+}

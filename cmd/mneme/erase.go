@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/internal/erasure"
+	"mneme.dev/mneme/internal/httpapi"
+)
+
+// EraseCmd erases conversations for good, or proves that nothing of them is left.
+type EraseCmd struct {
+	What      string   `arg:"" optional:"" help:"What to erase: conversation, project or tenant."`
+	Name      string   `arg:"" optional:"" help:"Its id or name."`
+	Before    string   `help:"Erase the conversations of --tenant that have no event since this day (2026-01-31, UTC) or time (RFC 3339)." placeholder:"DATE"`
+	DryRun    bool     `help:"Only list what would go."`
+	Yes       bool     `short:"y" help:"Do not ask for confirmation. Required without a terminal."`
+	Out       string   `help:"Write the report to this file, as JSON." placeholder:"FILE"`
+	Wait      bool     `help:"Return when it is done; --no-wait returns at once." default:"true" negatable:""`
+	Prove     []string `help:"Erase nothing: search the files for this text; may be given more than once." placeholder:"CANARY" sep:"none"`
+	ProveFile string   `help:"Like --prove, with one text per line of this file." placeholder:"FILE"`
+	Path      []string `help:"With --prove: a file or folder to search; may be given more than once. Default: MNEME_DATA, or .mneme." placeholder:"PATH" sep:"none"`
+}
+
+// Help implements kong.HelpProvider.
+func (*EraseCmd) Help() string {
+	return `Removes conversations from the log and from everything that is derived from it, so that no byte of them is left in the files. The events are overwritten one by one; then the read models delete the rows and rewrite their files. What stays is the conversation's id in a tombstone, which keeps it from coming back.
+
+A project's conversations are those that mneme projects show lists, . being the project of this folder; deleted ones are included. A branch loses what it shares with an erased conversation.
+
+The server does the work. If it is killed, it continues after the next start; interrupting this command does not stop it, and mneme status shows how far it is. The report lists what was removed and what cannot be reached, such as backups, and ends with a SHA-256 over itself.
+
+--prove searches every byte of the given files for texts that must be gone, as they are and as UTF-16, JSON, headers and search terms hold them. Run it on the machines that hold the log and the read models. The exit code is 3 if it finds one.
+
+Examples:
+
+    mneme erase conversation ID --dry-run
+    mneme erase conversation ID --yes --out report.json
+    mneme erase project acme/website --tenant acme
+    mneme erase tenant acme
+    mneme erase --tenant acme --before 2026-01-01
+    mneme erase --prove "a sentence that was in it" --path .mneme`
+}
+
+// Run erases, or searches.
+func (c *EraseCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	if len(c.Prove) > 0 || c.ProveFile != "" {
+		return c.prove(ctx, g, t)
+	}
+	if len(c.Path) > 0 {
+		return usageError("--path belongs to --prove")
+	}
+	request, what, err := c.request(g)
+	if err != nil {
+		return err
+	}
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	request.DryRun = true
+	found, err := post[httpapi.Erasure](ctx, api, request)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return c.list(g, t, &found)
+	}
+	if len(found.Conversations) == 0 {
+		return fmt.Errorf("%s: there is nothing to erase", what)
+	}
+	if !c.Yes {
+		question := fmt.Sprintf("Erase %s: %s with %s? This cannot be undone.", what, counted(len(found.Conversations), "conversation"), counted(found.Todo, "event"))
+		if err := confirm(ctx, t, question, "erase "+what, "nothing was erased"); err != nil {
+			return err
+		}
+	}
+	request.DryRun = false
+	state, err := post[httpapi.Erasure](ctx, api, request)
+	if err != nil {
+		return err
+	}
+	if c.Wait {
+		if err := c.await(ctx, api, t, &state); err != nil {
+			return err
+		}
+	}
+	if c.Out != "" && state.Report != nil && state.State == string(erasure.Done) {
+		raw, err := json.MarshalIndent(state.Report, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(c.Out, append(raw, '\n'), 0o600); err != nil {
+			return fmt.Errorf("the erasure is done, but its report could not be written (GET /v1/erasure still has it): %w", err)
+		}
+	}
+	if g.JSON {
+		return t.json(state)
+	}
+	return c.print(t, &state)
+}
+
+// request returns what the arguments ask for.
+func (c *EraseCmd) request(g *Globals) (r httpapi.ErasureRequest, what string, err error) {
+	r.Tenant = g.ownTenant()
+	if r.Tenant == "" && c.What != "tenant" && (c.What != "" || c.Before != "") {
+		return r, "", usageError("name the tenant with --tenant: a token that may erase is for all tenants")
+	}
+	if c.Before != "" {
+		if c.What != "" {
+			return r, "", usageError("give either %s or --before", c.What)
+		}
+		if r.Before, err = time.Parse(time.DateOnly, c.Before); err != nil {
+			if r.Before, err = time.Parse(time.RFC3339, c.Before); err != nil {
+				return r, "", usageError("--before %q is neither a day such as 2026-01-31 nor an RFC 3339 time", c.Before)
+			}
+		}
+		return r, fmt.Sprintf("the conversations of tenant %s without an event since %s", r.Tenant, r.Before.Format(time.RFC3339)), nil
+	}
+	if c.What == "" {
+		return r, "", usageError("say what to erase: conversation ID, project NAME, tenant NAME or --before DATE; or what must be gone: --prove TEXT")
+	}
+	if c.Name == "" {
+		return r, "", usageError("erase %s: give its id or name", c.What)
+	}
+	what = fmt.Sprintf("%s %s of tenant %s", c.What, c.Name, r.Tenant)
+	switch c.What {
+	case "conversation":
+		r.Conversation = c.Name
+	case "project":
+		if r.Project, err = projectNamed(c.Name); err != nil {
+			return r, "", err
+		}
+		what = fmt.Sprintf("project %s of tenant %s", r.Project, r.Tenant)
+	case "tenant":
+		r.Tenant, r.All, what = c.Name, true, "tenant "+c.Name
+	default:
+		return r, "", usageError("cannot erase a %q: name a conversation, a project or a tenant", c.What)
+	}
+	return r, what, nil
+}
+
+func post[A any](ctx context.Context, api *client, request any) (answer A, err error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return answer, err
+	}
+	return answer, api.post(ctx, "/v1/erasures", "application/json", body, &answer)
+}
+
+// list prints what a dry run found.
+func (c *EraseCmd) list(g *Globals, t *terminal, found *httpapi.Erasure) error {
+	if g.JSON {
+		return t.json(found)
+	}
+	rows := [][]any{}
+	for _, one := range found.Conversations {
+		rows = append(rows, []any{one.ID, one.Events})
+	}
+	if err := t.table([]column{{Name: "CONVERSATION", Min: 12}, {Name: "EVENTS", Right: true}}, rows); err != nil {
+		return err
+	}
+	t.say("%s with %s would be erased", counted(len(found.Conversations), "conversation"), counted(found.Todo, "event"))
+	return nil
+}
+
+// await polls until the erasure is done. If the server is down, it keeps waiting for a while.
+func (c *EraseCmd) await(ctx context.Context, api *client, t *terminal, state *httpapi.Erasure) error {
+	bar := t.counter("erasing")
+	defer func() { _ = bar.Finish() }()
+	id, said := state.ID, ""
+	var away time.Time
+	for state.State != string(erasure.Done) {
+		if state.Todo > 0 {
+			bar.ChangeMax64(int64(state.Todo) + 1) // the last step is the stores'
+			_ = bar.Set64(int64(min(state.Erased, state.Todo)))
+		}
+		if state.Doing != "" && state.Doing != said {
+			said = state.Doing
+			_ = bar.Clear()
+			t.say("%s: %s", state.State, state.Doing)
+		}
+		select {
+		case <-time.After(pollRebuilds):
+		case <-ctx.Done():
+			_ = bar.Clear()
+			return errors.New("interrupted: the erasure continues; mneme status shows how far it is")
+		}
+		var now httpapi.Erasure
+		err := api.get(ctx, "/v1/erasure", nil, &now)
+		var unreachable *awayError
+		switch {
+		case errors.As(err, &unreachable):
+			if away.IsZero() {
+				away = time.Now()
+			}
+			if time.Since(away) >= api.patience.away {
+				return fmt.Errorf("gave up after the server was down for %s: the erasure continues when it is back: %w", time.Since(away).Round(time.Second), err)
+			}
+		case err != nil && ctx.Err() == nil:
+			return err
+		case err == nil && now.ID != id:
+			return errors.New("another erasure has begun since: this one is done, and its report is gone")
+		case err == nil:
+			away, *state = time.Time{}, now
+		}
+	}
+	return nil
+}
+
+func (c *EraseCmd) print(t *terminal, state *httpapi.Erasure) error {
+	r := state.Report
+	if state.State != string(erasure.Done) || r == nil {
+		return t.text(fmt.Sprintf("the erasure runs; mneme status shows how far it is (%s)\n", state.State))
+	}
+	pairs := []any{"conversations", r.Conversations, "events", state.Erased, "bytes", r.Bytes, "first sequence", r.FirstSeq, "last sequence", r.LastSeq, "took", r.EndedAt.Sub(r.AskedAt).Round(time.Millisecond).String(), "sha256", r.SHA256}
+	if err := t.card(pairs...); err != nil {
+		return err
+	}
+	rows := [][]any{}
+	for _, s := range r.Stores {
+		rows = append(rows, []any{s.Projection, s.Store, s.Generation, s.Conversations, s.BytesBefore, s.BytesAfter})
+	}
+	if err := t.text("\n"); err != nil {
+		return err
+	}
+	if err := t.table([]column{{Name: "READ MODEL"}, {Name: "STORE"}, {Name: "GENERATION", Right: true}, {Name: "CONVERSATIONS", Right: true}, {Name: "BYTES BEFORE", Right: true}, {Name: "BYTES AFTER", Right: true}}, rows); err != nil {
+		return err
+	}
+	for _, s := range r.Stores {
+		if s.Left != "" {
+			t.say("%s: %s", s.Projection, s.Left)
+		}
+	}
+	t.say("Not reached:")
+	for _, what := range r.NotReached {
+		t.say("  %s", what)
+	}
+	return nil
+}
+
+// prove searches files for texts that must be gone.
+func (c *EraseCmd) prove(ctx context.Context, g *Globals, t *terminal) error {
+	if c.What != "" || c.Before != "" {
+		return usageError("--prove erases nothing: erase first, then prove")
+	}
+	canaries := c.Prove
+	if c.ProveFile != "" {
+		raw, err := os.ReadFile(c.ProveFile)
+		if err != nil {
+			return err
+		}
+		lines := bufio.NewScanner(bytes.NewReader(raw))
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if line := strings.TrimSpace(lines.Text()); line != "" {
+				canaries = append(canaries, line)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return fmt.Errorf("%s: %w", c.ProveFile, err)
+		}
+	}
+	paths := c.Path
+	if len(paths) == 0 {
+		paths = []string{".mneme"}
+		if data := os.Getenv("MNEME_DATA"); data != "" {
+			paths = []string{filepath.Clean(data)}
+		}
+	}
+	found, err := erasure.Search(ctx, paths, canaries)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		err = t.json(found)
+	} else {
+		rows := [][]any{}
+		for _, h := range found.Hits {
+			rows = append(rows, []any{h.File, h.Offset, h.Canary, h.Form})
+		}
+		if len(rows) > 0 {
+			err = t.table([]column{{Name: "FILE", Min: 12}, {Name: "OFFSET", Right: true}, {Name: "TEXT", Right: true}, {Name: "FORM"}}, rows)
+		}
+		t.say("searched %s with %s: %s found", counted(found.Files, "file"), counted(uint64(found.Bytes), "byte"), counted(len(found.Hits), "place"))
+	}
+	if err == nil && len(found.Hits) > 0 {
+		err = errDifference
+	}
+	return err
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/erasure"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mnemetest"
+)
+
+func TestEraseRemovesAConversationAndProvesIt(t *testing.T) {
+	mnemetest.Long(t)
+	t.Parallel()
+	dir := t.TempDir()
+	data, report := filepath.Join(dir, "data"), filepath.Join(dir, "report.json")
+	s := mnemetest.Up(t, data)
+	run := func(want int, args ...string) string {
+		t.Helper()
+		stdout, stderr, code := s.Run(args...)
+		require.Equal(t, want, code, "%s %s", stdout, stderr)
+		return stdout
+	}
+	run(0, "conversations", "create", "--id", "gone", "--title", "a zanzibar canary")
+	run(0, "conversations", "create", "--id", "stays", "--title", "something else")
+	run(3, "erase", "--prove", "zanzibar", "--path", data)
+	run(2, "erase", "conversation", "gone") // there is no terminal to ask
+	run(2, "erase")
+	run(2, "erase", "everything", "gone", "--yes")
+	run(2, "erase", "conversation", "gone", "--before", "2026-01-01", "--yes")
+	run(1, "erase", "conversation", "unknown", "--yes")
+	var dry httpapi.Erasure
+	require.NoError(t, json.Unmarshal([]byte(run(0, "erase", "conversation", "gone", "--dry-run", "--json")), &dry))
+	require.Equal(t, []httpapi.ErasedConversation{{ID: "gone", Events: 1}}, dry.Conversations)
+	run(3, "erase", "--prove", "zanzibar", "--path", data) // a dry run changes nothing
+
+	run(0, "erase", "conversation", "gone", "--yes", "--out", report)
+	run(0, "erase", "--prove", "zanzibar", "--path", data)
+	run(3, "erase", "--prove", "something else", "--path", data)
+	raw, err := os.ReadFile(report)
+	require.NoError(t, err)
+	var r erasure.Report
+	require.NoError(t, json.Unmarshal(raw, &r))
+	require.True(t, r.Sealed(), "the hash is that of the file's report")
+	require.EqualValues(t, 1, r.Events["conversation_started"])
+	run(0, "verify")
+	run(1, "conversations", "show", "gone")
+}

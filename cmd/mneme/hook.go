@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+
+	"mneme.dev/mneme/internal/hook/ring"
+)
+
+// HookCmd is what a coding agent runs at its events. The function run starts it before flags are read, because it must not
+// fail.
+type HookCmd struct {
+	Agent string `arg:"" help:"The agent: claude-code, codex or gemini-cli."`
+}
+
+// Help implements kong.HelpProvider.
+func (*HookCmd) Help() string {
+	return `Agents run this themselves. It reads the event on stdin and hands its names and the head of the prompt to the server at --url, which looks at the session's transcript. At the start of a session it prints the context of the project, after a compaction and on resume with what the session was about; at a prompt, at most 1,500 characters of earlier sessions, if they name a file or identifier that the prompt names. Otherwise it prints nothing.
+
+It always exits with 0 within 300 ms. If the server does not answer, the event waits in ~/.local/state/mneme/hooks.jsonl for a later one. With MNEME_HOOK=off in the environment it does nothing.
+
+The program mneme-hook does the same and starts faster: use it in settings of agents where it is installed.
+
+Examples:
+
+    mneme hook claude-code < event.json
+    mneme-hook claude-code < event.json`
+}
+
+// Run takes the event.
+func (c *HookCmd) Run() error {
+	ring.Main([]string{c.Agent}, os.Stdin, os.Stdout)
+	return nil
+}

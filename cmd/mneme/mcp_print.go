@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mneme.dev/mneme/internal/connect"
+)
+
+// mcpClient is a program that starts MCP servers.
+type mcpClient struct {
+	name      string
+	where     string // the file that the configuration goes into
+	workspace string // what the client replaces by the folder that it works in, "" if it starts servers there
+	show      func(command string, args []string) any
+	format    func(any) (string, error)
+}
+
+// common is the form that most clients have.
+func common(command string, args []string) any {
+	return map[string]any{"mcpServers": map[string]any{"mneme": map[string]any{"command": command, "args": args}}}
+}
+
+// mcpClients are the clients that --print knows.
+var mcpClients = []mcpClient{
+	{name: "claude-code", where: ".mcp.json in the repository; for all of yours: claude mcp add --scope user mneme -- COMMAND", show: common, format: asJSON},
+	{name: "codex", where: "~/.codex/config.toml", format: asTOML},
+	{name: "cursor", where: "~/.cursor/mcp.json, or .cursor/mcp.json in the repository", workspace: "${workspaceFolder}", show: common, format: asJSON},
+	{name: "vscode", where: ".vscode/mcp.json in the repository", workspace: "${workspaceFolder}", format: asJSON, show: func(command string, args []string) any {
+		return map[string]any{"servers": map[string]any{"mneme": map[string]any{"type": "stdio", "command": command, "args": args}}}
+	}},
+	{name: "gemini-cli", where: "~/.gemini/settings.json, or .gemini/settings.json in the repository", show: common, format: asJSON},
+	{name: "opencode", where: "~/.config/opencode/opencode.json, or opencode.json in the repository", format: asJSON, show: func(command string, args []string) any {
+		return map[string]any{"mcp": map[string]any{"mneme": map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}}}
+	}},
+	{name: "goose", where: "~/.config/goose/config.yaml", format: asYAML},
+}
+
+// mcpClientNames lists them for the help.
+func mcpClientNames() string {
+	var names []string
+	for _, c := range mcpClients {
+		names = append(names, c.name)
+	}
+	return strings.Join(names, ",")
+}
+
+// launch is how a client starts this program.
+type launch struct {
+	command string
+	args    []string
+}
+
+// thisProgram returns the absolute path of this program, links resolved.
+func thisProgram() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	if resolved, err := filepath.EvalSymlinks(program); err == nil {
+		program = resolved
+	}
+	return program, nil
+}
+
+// configuration returns what to paste, and where.
+func (c *MCPCmd) configuration(g *Globals) (text, where string, err error) {
+	program, err := thisProgram() // clients with windows do not have the PATH of a shell
+	if err != nil {
+		return "", "", err
+	}
+	of := mcpClients[slices.IndexFunc(mcpClients, func(m mcpClient) bool { return m.name == c.Print })]
+	args := []string{"mcp"}
+	if project := c.Project; project != "" {
+		if project, err = c.project(); err != nil {
+			return "", "", err
+		}
+		args = append(args, "--project", project)
+	} else if of.workspace != "" {
+		args = append(args, "--project", of.workspace)
+	}
+	if c.ReadOnly {
+		args = append(args, "--read-only")
+	}
+	if g.given["MNEME_URL"] || os.Getenv("MNEME_URL") != "" {
+		args = append(args, "--url", g.URL)
+	}
+	if g.Tenant != "" {
+		args = append(args, "--tenant", g.Tenant)
+	}
+	var value any = launch{program, args}
+	if of.show != nil {
+		value = of.show(program, args)
+	}
+	text, err = of.format(value)
+	return text, strings.ReplaceAll(of.where, "COMMAND", program+" "+strings.Join(args, " ")), err
+}
+
+func asJSON(value any) (string, error) {
+	var w bytes.Buffer
+	e := json.NewEncoder(&w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(value)
+	return w.String(), err
+}
+
+// quoted is a JSON string or list, which YAML reads too.
+func quoted(value any) string {
+	var w bytes.Buffer
+	e := json.NewEncoder(&w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(value) // cannot fail for strings
+	return strings.TrimSpace(w.String())
+}
+
+func asTOML(value any) (string, error) {
+	s := value.(launch)
+	return connect.TOML(s.command, s.args), nil
+}
+
+func asYAML(value any) (string, error) {
+	s := value.(launch)
+	return fmt.Sprintf("extensions:\n  mneme:\n    type: stdio\n    name: mneme\n    enabled: true\n    timeout: 60\n    cmd: %s\n    args: %s\n", quoted(s.command), quoted(s.args)), nil
+}

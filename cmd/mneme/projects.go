@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mneme.dev/mneme/internal/httpapi"
+)
+
+// projectNamed returns the name of a project as the server knows it. A name that begins with a dot is a folder of this
+// machine, and means the repository that it is in, if it is in one.
+func projectNamed(name string) (string, error) {
+	if name == "." || name == ".." || strings.HasPrefix(name, "."+string(filepath.Separator)) || strings.HasPrefix(name, ".."+string(filepath.Separator)) {
+		folder, err := filepath.Abs(name)
+		return repositoryOf(folder), err
+	}
+	return name, nil
+}
+
+// repositoryOf returns the root of the git repository that a folder is in; of a linked worktree, that of the repository
+// it belongs to. Without a repository it returns the folder.
+func repositoryOf(folder string) string {
+	for at := folder; ; at = filepath.Dir(at) {
+		git := filepath.Join(at, ".git")
+		if info, err := os.Stat(git); err == nil && info.IsDir() {
+			return at
+		} else if err == nil {
+			if raw, err := os.ReadFile(git); err == nil { // gitdir: /home/ada/cli/.git/worktrees/4
+				linked := strings.TrimSpace(strings.TrimPrefix(string(raw), "gitdir:"))
+				if root, _, ok := strings.Cut(filepath.ToSlash(linked), "/.git/worktrees/"); ok {
+					return filepath.FromSlash(root)
+				}
+			}
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return folder
+		}
+	}
+}
+
+type projectArg struct {
+	Project string `arg:"" help:"The project: its name, or a folder; . is this one." complete:"directory"`
+}
+
+func (a projectArg) path(below string) (string, error) {
+	name, err := projectNamed(a.Project)
+	return "/v1/projects/" + segment(name) + below, err
+}
+
+// ProjectsListCmd lists projects.
+type ProjectsListCmd struct {
+	Limit int `help:"Maximum number of rows; 0 means all." default:"0"`
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*ProjectsListCmd) Help() string {
+	return `A conversation belongs to the project that it names, else to its repository, else to the repository or the folder that it works in.
+
+Example:
+
+    mneme projects list --json | jq -r '.[].name'`
+}
+
+// Run prints the list.
+func (c *ProjectsListCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	page, err := api.pages(ctx, "/v1/projects", "projects", c.Limit, c.pastFlags.query().with(c.waitFlags.query()))
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.json(page)
+	}
+	list, err := decodeRows[httpapi.Project](page)
+	if err != nil {
+		return err
+	}
+	rows := make([][]any, len(list))
+	for i, p := range list {
+		rows[i] = []any{p.Name, when(p.Newest.UpdatedAt), p.Newest.ID, p.Newest.Asked}
+	}
+	return t.table([]column{{Name: "PROJECT", Min: 20}, {Name: "UPDATED", Drop: 2}, {Name: "NEWEST", Min: 12, Drop: 1}, {Name: "ASKED", Min: 16, Drop: 3}}, rows)
+}
+
+// ProjectsShowCmd shows a project.
+type ProjectsShowCmd struct {
+	projectArg
+	Query string `help:"List older conversations too that fit these words." placeholder:"TEXT"`
+	pastFlags
+	waitFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*ProjectsShowCmd) Help() string {
+	return `Examples:
+
+    mneme projects show .
+    mneme projects show cli --query "upload test"`
+}
+
+// Run prints it.
+func (c *ProjectsShowCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	path, err := c.path("")
+	if err != nil {
+		return err
+	}
+	body, err := api.raw(ctx, http.MethodGet, path, parameters{"query": c.Query}.with(c.pastFlags.query(), c.waitFlags.query()), "", nil)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return t.rawJSON(body, false)
+	}
+	var p struct {
+		Name          string                   `json:"name"`
+		Names         []string                 `json:"names"`
+		Conversations []httpapi.ProjectSession `json:"conversations"`
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return err
+	}
+	if t.isPerson() {
+		t.say("%s: %s", p.Name, counted(len(p.Conversations), "conversation"))
+		for _, name := range p.Names {
+			if name != p.Name {
+				t.say("also %s", name)
+			}
+		}
+	}
+	rows := make([][]any, len(p.Conversations))
+	for i, s := range p.Conversations {
+		state := ""
+		if s.Unanswered {
+			state = "unanswered"
+		}
+		rows[i] = []any{s.ID, s.Agent, s.TurnCount, when(s.UpdatedAt), state, s.Asked}
+	}
+	return t.table([]column{
+		{Name: "CONVERSATION", Min: 16}, {Name: "AGENT", Drop: 3}, {Name: "TURNS", Right: true, Drop: 2}, {Name: "UPDATED", Drop: 1}, {Name: "STATE", Drop: 4}, {Name: "ASKED", Min: 16},
+	}, rows)
+}
+
+// ProjectsAliasCmd says that a project is another one.
+type ProjectsAliasCmd struct {
+	projectArg
+	Into string `arg:"" help:"The project that it is from now on." complete:"directory"`
+}
+
+// Help implements kong.HelpProvider.
+func (*ProjectsAliasCmd) Help() string {
+	return `From then on the conversations of the first project belong to the second. Contexts as of an earlier sequence do not change.
+
+Example:
+
+    mneme projects alias /home/grace/cli /home/ada/cli`
+}
+
+// Run publishes it.
+func (c *ProjectsAliasCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	path, err := c.path("/alias")
+	if err != nil {
+		return err
+	}
+	into, err := projectNamed(c.Into)
+	if err != nil {
+		return err
+	}
+	return g.change(ctx, t, http.MethodPut, path, fmt.Sprintf("%s is now %s: stored in", c.Project, into), nil, map[string]any{"into": into})
+}
+
+// ProjectsUnaliasCmd takes that back.
+type ProjectsUnaliasCmd struct{ projectArg }
+
+// Help implements kong.HelpProvider.
+func (*ProjectsUnaliasCmd) Help() string {
+	return `Example:
+
+    mneme projects unalias /home/grace/cli`
+}
+
+// Run publishes it.
+func (c *ProjectsUnaliasCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	path, err := c.path("/alias")
+	if err != nil {
+		return err
+	}
+	return g.change(ctx, t, http.MethodDelete, path, c.Project+" is a project of its own again: stored in", nil, nil)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mneme.dev/mneme/internal/intake"
+	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/redact"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/pkg/eventlog"
+)
+
+// redactRules returns the rules of what is redacted, nil for none.
+func redactRules(s settings.Redacting) (*redact.Rules, error) {
+	if s.Redact == "off" {
+		return nil, nil
+	}
+	return loadRules(s.RedactRules)
+}
+
+func loadRules(s settings.RedactRules) (*redact.Rules, error) {
+	if s.File == "" {
+		return redact.Default(), nil
+	}
+	rules, err := redact.Load(s.File)
+	if err != nil {
+		return nil, &program.UsageError{Err: fmt.Errorf("--redact-rules: %w", err)}
+	}
+	return rules, nil
+}
+
+// RedactCmd groups what is done about secrets in the log.
+type RedactCmd struct {
+	Scan RedactScanCmd `cmd:"" group:"operate" help:"List the places in the log that hold secrets."`
+}
+
+// RedactScanCmd looks for secrets in the log.
+type RedactScanCmd struct {
+	Conversation string `help:"Only events of this conversation." placeholder:"ID" complete:"conversation"`
+	AllTenants   bool   `help:"Look at the events of all tenants, not only of --tenant."`
+	settings.RedactRules
+}
+
+// Help implements kong.HelpProvider.
+func (*RedactScanCmd) Help() string {
+	return `Reads the log from its beginning, and prints the kind and the place of what the rules find, never the secret itself. Nothing is changed.
+
+A secret in the log can be read by everybody who can read the log: replace it where it is used. "mneme erase" removes a conversation for good.
+
+The exit code is 0 if nothing was found, 3 if something was.
+
+Examples:
+
+    mneme redact scan
+    mneme redact scan --conversation ID --json`
+}
+
+// secretPlace is an event with secrets.
+type secretPlace struct {
+	Seq          uint64 `json:"seq"`
+	Tenant       string `json:"tenant"`
+	Conversation string `json:"conversation"`
+	Event        string `json:"event"`
+	Type         string `json:"type"`
+	intake.Finding
+	Count int `json:"count"`
+}
+
+// Run lists them.
+func (c *RedactScanCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	rules, err := loadRules(c.RedactRules)
+	if err != nil {
+		return err
+	}
+	tenant := ""
+	if !c.AllTenants {
+		if tenant, err = g.publishingTenant(); err != nil {
+			return err
+		}
+	}
+	log, err := g.openLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer log.Conn().Close()
+
+	places, unreadable := []secretPlace{}, 0
+	filter := eventlog.Filter{Tenant: tenant, Conversation: c.Conversation}
+	options := eventlog.TailOptions{From: 1, ToEnd: true, Trouble: func(err error) { t.say("waiting for the log: %v", err) }}
+	err = log.Tail(ctx, filter, options, func(m eventlog.Message) error {
+		r, address, err := m.Decode()
+		if err != nil {
+			unreadable++
+			return nil
+		}
+		for _, f := range intake.Find(rules, r.Payload) {
+			p := secretPlace{Seq: m.Seq, Tenant: address.Tenant, Conversation: r.Subject, Event: r.ID, Type: r.Type, Finding: f, Count: 1}
+			at := len(places) - 1
+			for at >= 0 && places[at].Seq == p.Seq && places[at].Finding != f {
+				at--
+			}
+			if at >= 0 && places[at].Seq == p.Seq {
+				places[at].Count++
+				continue
+			}
+			places = append(places, p)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, eventlog.ErrBeyondEnd): // the log is empty
+	case err != nil:
+		return err
+	}
+	if unreadable > 0 {
+		t.say("skipped: %s that can't be decoded; see mneme failed", counted(unreadable, "event"))
+	}
+	if g.JSON {
+		err = t.json(places)
+	} else {
+		err = c.print(t, places)
+	}
+	if err == nil && len(places) > 0 {
+		return errDifference
+	}
+	return err
+}
+
+func (c *RedactScanCmd) print(t *terminal, places []secretPlace) error {
+	if len(places) == 0 {
+		return t.text("no secrets found\n")
+	}
+	rows := make([][]any, len(places))
+	for i, p := range places {
+		rows[i] = []any{p.Seq, p.Kind, p.Count, p.Field, p.Event, p.Conversation}
+	}
+	return t.table([]column{
+		{Name: "SEQ", Right: true}, {Name: "KIND"}, {Name: "COUNT", Right: true, Drop: 2}, {Name: "FIELD", Drop: 1}, {Name: "EVENT", Min: 10, Drop: 3}, {Name: "CONVERSATION", Min: 20},
+	}, rows)
+}

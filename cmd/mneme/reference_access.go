@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/mcp"
+)
+
+// accessPage lists what each route needs.
+func accessPage() string {
+	var out strings.Builder
+	out.WriteString("# What each route needs\n\n" + generated)
+	out.WriteString("A server that demands tokens decides by this table alone. A role includes the ones before it: read, write, operate, admin. " +
+		"[Security](security.md#another-tenant) says what tokens are, and [operations](operations.md#tokens) what to do with them.\n\n" +
+		"The scope says which tokens may use a route:\n\n" +
+		"- `project`: those of one project too, for conversations of that project;\n" +
+		"- `tenant`: those of the tenant;\n" +
+		"- `all`: only those of all tenants.\n\n")
+	out.WriteString("| route | role | scope | |\n|---|---|---|---|\n")
+	for _, r := range httpapi.Routes() {
+		need := access.Routes[r.ID]
+		note := need.Note
+		if note != "" {
+			note = strings.ToUpper(note[:1]) + note[1:] + "."
+		}
+		fmt.Fprintf(&out, "| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, need.Role, need.Scope, note)
+	}
+	out.WriteString("\n## Tools\n\nThe [tools for agents](mcp.md) are all called with `POST /mcp`. A resource or a prompt needs what the tool needs that answers the same; lists and completions need what `memory_search` needs:\n\n| tool | role | scope |\n|---|---|---|\n")
+	for _, tool := range mcp.Definitions(true) {
+		need := access.Tools[tool.Name]
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", tool.Name, need.Role, need.Scope)
+	}
+	out.WriteString("\n## Open paths\n\nThese need no token, and show nothing of any tenant:\n\n| path | why |\n|---|---|\n")
+	for _, path := range slices.Sorted(maps.Keys(access.Open)) {
+		fmt.Fprintf(&out, "| `%s %s` | %s |\n", http.MethodGet, path, access.Open[path])
+	}
+	return out.String()
+}

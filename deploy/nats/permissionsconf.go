@@ -1,0 +1,109 @@
+package natsdeploy
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// PermissionsConf is [RenderPermissions] for the tenant "default", as deploy/nats/permissions.conf
+// has it. docker-compose.yml uses it.
+//
+//go:embed permissions.conf
+var PermissionsConf string
+
+// answerWithin is how long a program may take to answer a request: as long as a model writes.
+const answerWithin = "15m"
+
+// LogAccount is the account that holds the log. The agents of each tenant are in another.
+const LogAccount = "MNEME"
+
+// safeTenant matches tenants that need no quoting in the name of a user, an account or a variable.
+var safeTenant = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// PasswordVariable returns the variable from which a server with [RenderPermissions] takes the password of
+// a user.
+func PasswordVariable(user string) string {
+	return "MNEME_NATS_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_")) + "_PASSWORD"
+}
+
+// RenderPermissions returns a configuration of nats-server that adds the roles, and agents of these
+// tenants, to a server.conf beside it. It refuses a tenant whose name is not made of letters, digits, _
+// and -, and tenants that would share a variable.
+func RenderPermissions(tenants ...string) (string, error) {
+	variables := map[string]string{}
+	for _, tenant := range tenants {
+		if !safeTenant.MatchString(tenant) {
+			return "", fmt.Errorf("tenant %q: only letters, digits, _ and - can be in the name of a NATS user; let its agents publish over HTTP", tenant)
+		}
+		variable := PasswordVariable(AgentUser(tenant))
+		if other, taken := variables[variable]; taken {
+			return "", fmt.Errorf("tenants %q and %q would both have their password in %s: name only one of them", other, tenant, variable)
+		}
+		variables[variable] = tenant
+	}
+	var out strings.Builder
+	out.WriteString(`# Who may do what on the NATS server: nats-server -c permissions.conf
+# Made by mneme nats-config; docs/nats-roles.md lists the roles. Run the command again for other tenants.
+#
+# Each password is in a variable of the server's environment. It must begin with a letter; it may be a
+# bcrypt hash (nats server passwd). A variable that is missing keeps the server from starting.
+
+include "server.conf"
+
+accounts {
+  # The log, and the programs and people that work with it.
+  ` + LogAccount + ` {
+    jetstream: enabled
+    users: [
+`)
+	for _, r := range Roles() {
+		user(&out, "      ", r)
+	}
+	out.WriteString("    ]\n")
+	if len(tenants) > 0 {
+		out.WriteString("    exports: [\n")
+		for _, tenant := range tenants {
+			for _, subject := range AgentSubjects(tenant) {
+				fmt.Fprintf(&out, "      {service: %q, accounts: [%q]}\n", subject, AgentUser(tenant))
+			}
+		}
+		out.WriteString("    ]\n")
+	}
+	out.WriteString("  }\n")
+	for _, tenant := range tenants {
+		fmt.Fprintf(&out, `
+  # The agents of the tenant %s. In an account of their own they can't name a subject of the log's account
+  # to be answered on, which the server would publish to without asking for permission.
+  %q {
+    users: [
+`, tenant, AgentUser(tenant))
+		user(&out, "      ", Role{Name: AgentUser(tenant), Publish: AgentSubjects(tenant)})
+		out.WriteString("    ]\n    imports: [\n")
+		for _, subject := range AgentSubjects(tenant) {
+			fmt.Fprintf(&out, "      {service: {account: %s, subject: %q}}\n", LogAccount, subject)
+		}
+		out.WriteString("    ]\n  }\n")
+	}
+	out.WriteString("}\n")
+	return out.String(), nil
+}
+
+// user writes a user with the permissions of a role.
+func user(out *strings.Builder, indent string, r Role) {
+	list := func(name string, subjects []string) {
+		fmt.Fprintf(out, "%s  %s: [\n", indent, name)
+		for _, s := range subjects {
+			fmt.Fprintf(out, "%s    %q\n", indent, s)
+		}
+		fmt.Fprintf(out, "%s  ]\n", indent)
+	}
+	fmt.Fprintf(out, "%s{user: %q, password: $%s, permissions: {\n", indent, r.Name, PasswordVariable(r.Name))
+	list("publish", r.Publish)
+	list("subscribe", append(r.Subscribe[:len(r.Subscribe):len(r.Subscribe)], InboxPrefix(r.Name)+".>"))
+	if r.Answers {
+		fmt.Fprintf(out, "%s  allow_responses: {max: 1, expires: %q}\n", indent, answerWithin)
+	}
+	fmt.Fprintf(out, "%s}}\n", indent)
+}

@@ -1,0 +1,55 @@
+package access
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// Verifier checks the tokens of an identity provider.
+type Verifier interface {
+	// Check returns what a token grants. It returns [ErrInvalid], [ErrNothing] or [ErrUnavailable].
+	Check(ctx context.Context, token string) (*Grant, error)
+	// Ready returns why no token can be checked now, or nil.
+	Ready() error
+}
+
+// Gate finds out who sends a request. At least one of its parts is set.
+type Gate struct {
+	Tokens *Tokens
+	JWT    Verifier
+}
+
+// maxToken bounds a bearer token; those of identity providers have a few kilobytes.
+const maxToken = 16 << 10
+
+// Check returns what the sender of a request may do. Its errors are those of the package.
+func (g *Gate) Check(r *http.Request) (*Grant, error) {
+	headers := r.Header.Values("Authorization")
+	if len(headers) == 0 {
+		return nil, ErrNoToken
+	}
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	token = strings.Trim(token, " ")
+	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
+		return nil, ErrInvalid
+	}
+	if strings.HasPrefix(token, prefix) {
+		if g.Tokens == nil {
+			return nil, ErrInvalid
+		}
+		return g.Tokens.Check(token)
+	}
+	if g.JWT == nil {
+		return nil, ErrInvalid
+	}
+	return g.JWT.Check(r.Context(), token)
+}
+
+// Ready returns why some tokens can't be checked now, or nil.
+func (g *Gate) Ready() error {
+	if g.JWT == nil {
+		return nil
+	}
+	return g.JWT.Ready()
+}

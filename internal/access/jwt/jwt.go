@@ -1,0 +1,205 @@
+// Package jwt checks the tokens of an identity provider (OpenID Connect): who issued them,
+// for whom, and until when; and which rights their claims give.
+//
+// The provider may be away when a program starts, and later. Without its keys no token can
+// be checked, which is [access.ErrUnavailable]; keys that were fetched stay in use.
+package jwt
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"mneme.dev/mneme/internal/access"
+)
+
+// Config says whose tokens are accepted.
+type Config struct {
+	Issuer     string
+	Audience   string
+	Algorithms []string      // of signatures; nothing else is accepted, whatever a token says
+	Skew       time.Duration // how far the provider's clock may be off
+	Claims     string        // path of the file that turns claims into rights
+	Now        func() time.Time
+	Client     *http.Client // nil for one with a time limit
+}
+
+// Algorithms lists the signature algorithms that can be configured. All of them are
+// asymmetric: with a symmetric one a server's public key would be the secret.
+func Algorithms() []string {
+	return []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+}
+
+// Verifier checks tokens. It implements [access.Verifier].
+type Verifier struct {
+	Config
+	verify *oidc.IDTokenVerifier
+	keys   *keys
+	rules  atomic.Pointer[ruleset]
+	seen   cache
+}
+
+var _ access.Verifier = (*Verifier)(nil)
+
+// New reads the claims file. It does not call the provider; [Verifier.Run] does.
+func New(c Config) (*Verifier, error) {
+	if c.Client == nil {
+		c.Client = &http.Client{Timeout: fetchWithin}
+	}
+	for _, a := range c.Algorithms {
+		if !slices.Contains(Algorithms(), a) {
+			return nil, fmt.Errorf("%q is no algorithm that can be used: choose among %v", a, Algorithms())
+		}
+	}
+	v := &Verifier{Config: c, keys: newKeys(c)}
+	v.verify = oidc.NewVerifier(c.Issuer, v.keys, &oidc.Config{
+		ClientID: c.Audience, SupportedSigningAlgs: c.Algorithms,
+		SkipExpiryCheck: true, // checked below, with the configured skew
+	})
+	return v, v.load()
+}
+
+// load reads the claims file. The rights that older rules gave end, also of requests in progress.
+func (v *Verifier) load() error {
+	rules, err := readRules(v.Claims)
+	if err != nil {
+		return err
+	}
+	if old := v.rules.Swap(rules); old != nil {
+		old.end()
+	}
+	return nil
+}
+
+// Run fetches the provider's keys, and reads the claims file again when it changes, until
+// ctx ends.
+func (v *Verifier) Run(ctx context.Context, logger *slog.Logger) {
+	var both sync.WaitGroup
+	both.Go(func() { v.keys.run(ctx, logger) })
+	both.Go(func() {
+		access.Reread(ctx, v.Claims, time.Second, v.load, func(err error) {
+			logger.Error("the claims file can't be read; the rules read before stay in force", "error", err)
+		}, nil)
+	})
+	both.Wait()
+}
+
+// Ready returns why no token can be checked now, or nil.
+func (v *Verifier) Ready() error { return v.keys.ready() }
+
+// times are the claims about when a token is valid, in Unix seconds.
+type times struct {
+	Expires   float64  `json:"exp"`
+	NotBefore *float64 `json:"nbf"`
+	Issued    *float64 `json:"iat"`
+}
+
+// Check implements [access.Verifier]. A token that was checked before costs a hash and a
+// lookup, until it expires or the rules change.
+func (v *Verifier) Check(ctx context.Context, token string) (*access.Grant, error) {
+	rules, hash := v.rules.Load(), sha256.Sum256([]byte(token))
+	if grant := v.seen.get(hash, rules); grant != nil {
+		if !v.Now().Before(grant.Expires) {
+			return nil, access.ErrInvalid
+		}
+		return grant, nil
+	}
+	if v.keys.ready() != nil {
+		return nil, access.ErrUnavailable
+	}
+	checked, err := v.verify.Verify(ctx, token)
+	if err != nil {
+		return nil, access.ErrInvalid
+	}
+	var claims map[string]any
+	var at times
+	if checked.Claims(&claims) != nil || checked.Claims(&at) != nil || !v.valid(at) {
+		return nil, access.ErrInvalid
+	}
+	rights, ok := rules.match(claims)
+	if !ok {
+		return nil, access.ErrNothing
+	}
+	grant := &access.Grant{Rights: rights, Name: checked.Subject, Expires: unix(at.Expires).Add(v.Skew), Ended: rules.ended}
+	v.seen.put(hash, rules, grant)
+	return grant, nil
+}
+
+// valid checks the times of a token. One that never expires is refused, because it could
+// never be withdrawn.
+func (v *Verifier) valid(at times) bool {
+	now := v.Now()
+	early := func(t *float64) bool { return t != nil && now.Add(v.Skew).Before(unix(*t)) }
+	return at.Expires > 0 && now.Before(unix(at.Expires).Add(v.Skew)) && !early(at.NotBefore) && !early(at.Issued)
+}
+
+// maxUnix keeps times in a range with which one can calculate: the year 9999.
+const maxUnix = 253402300799
+
+func unix(seconds float64) time.Time { return time.Unix(int64(min(max(seconds, 0), maxUnix)), 0) }
+
+// maxSeen bounds how many checked tokens are remembered.
+const maxSeen = 10_000
+
+// cache remembers checked tokens. Only valid ones get in, so that wrong tokens displace none.
+type cache struct {
+	mu      sync.Mutex
+	rules   *ruleset
+	grants  map[[sha256.Size]byte]*access.Grant
+	earlier map[[sha256.Size]byte]*access.Grant // dropped when grants is full
+}
+
+func (c *cache) get(hash [sha256.Size]byte, rules *ruleset) *access.Grant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rules != rules {
+		return nil
+	}
+	if g := c.grants[hash]; g != nil {
+		return g
+	}
+	return c.earlier[hash]
+}
+
+func (c *cache) put(hash [sha256.Size]byte, rules *ruleset, g *access.Grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rules != rules {
+		c.rules, c.grants, c.earlier = rules, nil, nil
+	}
+	if len(c.grants) >= maxSeen/2 || c.grants == nil {
+		c.grants, c.earlier = map[[sha256.Size]byte]*access.Grant{}, c.grants
+	}
+	c.grants[hash] = g
+}
+
+// claimText returns the texts of a claim: one, several for a list, none for anything else.
+func claimText(value any) []string {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		var list []string
+		for _, one := range v {
+			if s, ok := one.(string); ok {
+				list = append(list, s)
+			}
+		}
+		return list
+	case bool, float64:
+		text, err := json.Marshal(v)
+		if err == nil {
+			return []string{string(text)}
+		}
+	}
+	return nil
+}

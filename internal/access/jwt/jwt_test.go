@@ -1,0 +1,349 @@
+package jwt_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/access/jwt"
+)
+
+const rules = `
+rules:
+  - claims: {groups: leads, org: a}
+    tenant: team-a
+    role: operate
+  - claims: {org: a}
+    tenant: team-a
+    role: write
+`
+
+// provider is a real issuer on loopback.
+type provider struct {
+	*httptest.Server
+	mu      sync.Mutex
+	keys    map[string]crypto.Signer // published, by id
+	away    bool
+	fetches int
+}
+
+func newProvider(t *testing.T) *provider {
+	p := &provider{keys: map[string]crypto.Signer{}}
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, body any) {
+		if p.away {
+			http.Error(w, "away", http.StatusBadGateway)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		answer(w, map[string]string{"issuer": p.URL, "jwks_uri": p.URL + "/keys"})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.fetches++
+		var set jose.JSONWebKeySet
+		for id, key := range p.keys {
+			set.Keys = append(set.Keys, jose.JSONWebKey{Key: key.Public(), KeyID: id, Use: "sig"})
+		}
+		answer(w, set)
+	})
+	p.Server = httptest.NewServer(mux)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *provider) publish(id string, key crypto.Signer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keys[id] = key
+}
+
+func (p *provider) setAway(away bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.away = away
+}
+
+func (p *provider) fetched() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fetches
+}
+
+// bundle is a verifier for a provider, with a clock that the test moves.
+type bundle struct {
+	*provider
+	*jwt.Verifier
+	rsa    *rsa.PrivateKey
+	claims string // path of the claims file
+	mu     sync.Mutex
+	off    time.Duration
+}
+
+func (b *bundle) now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Now().Add(b.off)
+}
+
+func (b *bundle) move(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.off += d
+}
+
+func setup(t *testing.T, away bool) *bundle {
+	t.Helper()
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	b := &bundle{provider: newProvider(t), rsa: key, claims: filepath.Join(t.TempDir(), "claims.yaml")}
+	b.publish("one", key)
+	b.setAway(away)
+	require.NoError(t, os.WriteFile(b.claims, []byte(rules), 0o600))
+	b.Verifier, err = jwt.New(jwt.Config{Issuer: b.URL, Audience: "mneme", Algorithms: []string{"RS256", "ES256", "EdDSA"}, Skew: 30 * time.Second, Claims: b.claims, Now: b.now})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var run sync.WaitGroup
+	run.Go(func() { b.Run(ctx, slog.New(slog.NewTextHandler(io.Discard, nil))) })
+	t.Cleanup(func() { cancel(); run.Wait() })
+	if !away {
+		require.Eventually(t, func() bool { return b.Verifier.Ready() == nil }, 20*time.Second, 5*time.Millisecond)
+	}
+	return b
+}
+
+// good returns the claims of a valid token, with changes; nil removes a claim.
+func (b *bundle) good(changes map[string]any) map[string]any {
+	now := time.Now()
+	claims := map[string]any{"iss": b.URL, "aud": "mneme", "sub": "u1", "org": "a", "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	maps.Copy(claims, changes)
+	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+	return claims
+}
+
+func sign(t testing.TB, algorithm jose.SignatureAlgorithm, id string, key any, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
+	require.NoError(t, err)
+	body, err := json.Marshal(claims)
+	require.NoError(t, err)
+	signed, err := signer.Sign(body)
+	require.NoError(t, err)
+	text, err := signed.CompactSerialize()
+	require.NoError(t, err)
+	return text
+}
+
+func (b *bundle) token(t testing.TB, changes map[string]any) string {
+	return sign(t, jose.RS256, "one", b.rsa, b.good(changes))
+}
+
+func TestClaimsBecomeRights(t *testing.T) {
+	b := setup(t, false)
+	grant, err := b.Check(t.Context(), b.token(t, nil))
+	require.NoError(t, err)
+	require.Equal(t, access.Rights{Tenant: "team-a", Role: access.Write}, grant.Rights)
+	grant, err = b.Check(t.Context(), b.token(t, map[string]any{"groups": []string{"all", "leads"}, "aud": []string{"other", "mneme"}}))
+	require.NoError(t, err)
+	require.Equal(t, access.Rights{Tenant: "team-a", Role: access.Operate}, grant.Rights, "the first rule that matches")
+	_, err = b.Check(t.Context(), b.token(t, map[string]any{"org": "b"}))
+	require.ErrorIs(t, err, access.ErrNothing)
+}
+
+func TestAForgedOrStaleTokenIsRefused(t *testing.T) {
+	b := setup(t, false)
+	now := time.Now()
+	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKIXPublicKey(&b.rsa.PublicKey)
+	require.NoError(t, err)
+	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	body, err := json.Marshal(b.good(nil))
+	require.NoError(t, err)
+	encode := base64.RawURLEncoding.EncodeToString
+	good := b.token(t, nil)
+	for name, token := range map[string]string{
+		"expired":              b.token(t, map[string]any{"exp": now.Add(-time.Minute).Unix()}),
+		"without expiry":       b.token(t, map[string]any{"exp": nil}),
+		"not yet valid":        b.token(t, map[string]any{"nbf": now.Add(time.Minute).Unix()}),
+		"issued in the future": b.token(t, map[string]any{"iat": now.Add(time.Minute).Unix()}),
+		"of another issuer":    b.token(t, map[string]any{"iss": "https://evil.example"}),
+		"for another audience": b.token(t, map[string]any{"aud": "other"}),
+		"without audience":     b.token(t, map[string]any{"aud": nil}),
+		"of a stranger's key":  sign(t, jose.RS256, "one", stranger, b.good(nil)),
+		"of an unknown key":    sign(t, jose.RS256, "two", stranger, b.good(nil)),
+		"another algorithm":    sign(t, jose.RS384, "one", b.rsa, b.good(nil)),
+		"alg none":             encode([]byte(`{"alg":"none"}`)) + "." + encode(body) + ".",
+		"HS256 with the key":   sign(t, jose.HS256, "one", public, b.good(nil)),
+		"HS256 with its DER":   sign(t, jose.HS256, "one", der, b.good(nil)),
+		"a changed body":       good[:len(good)/2] + "A" + good[len(good)/2+1:],
+		"no JWT":               "a.b.c", "empty parts": "..", "words": "let me in",
+	} {
+		_, err := b.Check(t.Context(), token)
+		require.ErrorIs(t, err, access.ErrInvalid, name)
+	}
+	_, err = b.Check(t.Context(), good)
+	require.NoError(t, err)
+}
+
+func TestAClockThatIsOffByTenMinutesIsNotForgiven(t *testing.T) {
+	b := setup(t, false)
+	for _, off := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
+		b.move(off)
+		short := b.token(t, map[string]any{"exp": time.Now().Add(5 * time.Minute).Unix()})
+		_, err := b.Check(t.Context(), short)
+		require.ErrorIs(t, err, access.ErrInvalid, off)
+		b.move(-off)
+	}
+	for _, off := range []time.Duration{-20 * time.Second, 20 * time.Second} {
+		b.move(off)
+		_, err := b.Check(t.Context(), b.token(t, map[string]any{"jti": off.String(), "exp": time.Now().Add(10 * time.Second).Unix()}))
+		require.NoError(t, err, off)
+		b.move(-off)
+	}
+}
+
+func TestACheckedTokenExpiresToo(t *testing.T) {
+	b := setup(t, false)
+	token := b.token(t, nil)
+	_, err := b.Check(t.Context(), token)
+	require.NoError(t, err)
+	b.move(2 * time.Hour)
+	_, err = b.Check(t.Context(), token)
+	require.ErrorIs(t, err, access.ErrInvalid)
+}
+
+func TestANewKeyIsFetchedAndUnknownKeysDoNotFloodTheProvider(t *testing.T) {
+	b := setup(t, false)
+	elliptical, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	b.publish("two", elliptical)
+	b.publish("three", edwards)
+	_, err = b.Check(t.Context(), sign(t, jose.ES256, "two", elliptical, b.good(nil)))
+	require.NoError(t, err, "published since")
+	_, err = b.Check(t.Context(), sign(t, jose.EdDSA, "three", edwards, b.good(nil)))
+	require.NoError(t, err)
+	before := b.fetched()
+	for range 200 {
+		_, err = b.Check(t.Context(), sign(t, jose.EdDSA, "unknown", edwards, b.good(nil)))
+		require.ErrorIs(t, err, access.ErrInvalid)
+	}
+	require.LessOrEqual(t, b.fetched()-before, 1)
+}
+
+func TestAProviderThatIsAwayIsToldAndForgiven(t *testing.T) {
+	b := setup(t, true)
+	token := b.token(t, nil)
+	_, err := b.Check(t.Context(), token)
+	require.ErrorIs(t, err, access.ErrUnavailable)
+	require.Error(t, b.Verifier.Ready())
+	b.setAway(false)
+	require.Eventually(t, func() bool { return b.Verifier.Ready() == nil }, 20*time.Second, 10*time.Millisecond)
+	_, err = b.Check(t.Context(), token)
+	require.NoError(t, err)
+	b.setAway(true)
+	_, err = b.Check(t.Context(), b.token(t, map[string]any{"jti": "another"}))
+	require.NoError(t, err, "the keys that were fetched stay in use")
+}
+
+func TestATenantThatIsTakenOutOfTheRulesLosesItsTokens(t *testing.T) {
+	b := setup(t, false)
+	token := b.token(t, nil)
+	grant, err := b.Check(t.Context(), token)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(b.claims, []byte("rules: [{claims: {org: b}, tenant: team-b, role: read}]\n"), 0o600))
+	<-grant.Ended.Done()
+	_, err = b.Check(t.Context(), token)
+	require.ErrorIs(t, err, access.ErrNothing)
+}
+
+func TestRulesThatSayTooMuchOrTooLittleAreRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "claims.yaml")
+	for text, says := range map[string]string{
+		"": "EOF", "rules: []": "no rules",
+		"rules: [{tenant: a, role: read}]":                                    "match every token",
+		"rules: [{claims: {a: b}, role: read}]":                               "rule 1: the tenant is missing",
+		"rules: [{claims: {a: b}, tenant: a, role: god}]":                     `"god" is no role`,
+		"rules: [{claims: {a: b}, tenant: a, role: read, on: sundays}]":       "field on not found",
+		"rules: [{claims: {a: b}, tenant: a, role: write, project: shop}]":    "can only read",
+		"rules: [{claims: {a: b}, tenant: a, all_tenants: true, role: read}]": "not both",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := jwt.New(jwt.Config{Claims: path, Algorithms: []string{"RS256"}, Now: time.Now})
+		require.ErrorContains(t, err, says, text)
+	}
+	_, err := jwt.New(jwt.Config{Claims: path, Algorithms: []string{"HS256"}, Now: time.Now})
+	require.ErrorContains(t, err, "HS256")
+}
+
+// BenchmarkCheck measures a token that was checked before, and one that was not.
+func BenchmarkCheck(b *testing.B) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(b, err)
+	claims := filepath.Join(b.TempDir(), "claims.yaml")
+	require.NoError(b, os.WriteFile(claims, []byte(rules), 0o600))
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/keys" {
+			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "one"}}})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": server.URL, "jwks_uri": server.URL + "/keys"})
+	})
+	server.Start()
+	defer server.Close()
+	v, err := jwt.New(jwt.Config{Issuer: server.URL, Audience: "mneme", Algorithms: []string{"RS256"}, Claims: claims, Now: time.Now})
+	require.NoError(b, err)
+	ctx, cancel := context.WithCancel(b.Context())
+	var run sync.WaitGroup
+	run.Go(func() { v.Run(ctx, slog.New(slog.DiscardHandler)) })
+	defer func() { cancel(); run.Wait() }()
+	require.Eventually(b, func() bool { return v.Ready() == nil }, 20*time.Second, time.Millisecond)
+	body := map[string]any{"iss": server.URL, "aud": "mneme", "org": "a", "exp": time.Now().Add(time.Hour).Unix()}
+	cached := sign(b, jose.RS256, "one", key, body)
+	b.Run("cached", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := v.Check(ctx, cached); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	wrong := cached[:len(cached)-8] + "AAAAAAAA"
+	b.Run("wrong signature", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := v.Check(ctx, wrong); err == nil {
+				b.Fatal("accepted")
+			}
+		}
+	})
+}

@@ -1,0 +1,198 @@
+package jwt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+
+	"mneme.dev/mneme/internal/access"
+)
+
+const (
+	fetchWithin = 10 * time.Second
+	retryEvery  = 2 * time.Second
+	renewEvery  = 15 * time.Minute
+	// unknownEvery is how seldom a token with an unknown key makes the keys be fetched
+	// again, so that wrong tokens can't flood the provider.
+	unknownEvery = 10 * time.Second
+	maxAnswer    = 1 << 20
+)
+
+// keys are the public keys of the provider. They are fetched in the background; a check
+// never waits for the provider, except once for a key that it may have added just now.
+type keys struct {
+	Config
+	algorithms []jose.SignatureAlgorithm
+
+	mu      sync.Mutex
+	set     *jose.JSONWebKeySet // nil until fetched
+	trouble error               // of the last fetch
+	asked   time.Time           // when an unknown key last caused a fetch
+
+	fetching sync.Mutex
+}
+
+func newKeys(c Config) *keys {
+	k := &keys{Config: c, trouble: errors.New("they were not fetched yet")}
+	for _, a := range c.Algorithms {
+		k.algorithms = append(k.algorithms, jose.SignatureAlgorithm(a))
+	}
+	return k
+}
+
+// run fetches the keys until ctx ends: soon again after a failure, else now and then.
+func (k *keys) run(ctx context.Context, logger *slog.Logger) {
+	said := ""
+	for {
+		pause := renewEvery
+		switch err := k.fetch(ctx); {
+		case err != nil && err.Error() != said && ctx.Err() == nil:
+			said = err.Error()
+			logger.Warn("the keys of the identity provider can't be fetched; trying again", "issuer", k.Issuer, "error", err)
+			fallthrough
+		case err != nil:
+			pause = retryEvery
+		default:
+			said = ""
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (k *keys) ready() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.set == nil {
+		return fmt.Errorf("no keys of %s: %w", k.Issuer, k.trouble)
+	}
+	return nil
+}
+
+// VerifySignature implements oidc.KeySet.
+func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	signed, err := jose.ParseSigned(token, k.algorithms)
+	if err != nil {
+		return nil, err
+	}
+	if len(signed.Signatures) != 1 {
+		return nil, errors.New("not signed exactly once")
+	}
+	id := signed.Signatures[0].Header.KeyID
+	candidates, err := k.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if len(candidates) == 0 && k.mayAsk() {
+		if err := k.fetch(ctx); err != nil {
+			return nil, err
+		}
+		if candidates, err = k.find(id); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range candidates {
+		if payload, err := signed.Verify(key); err == nil {
+			return payload, nil
+		}
+	}
+	return nil, errors.New("not signed by the provider")
+}
+
+// find returns the keys with an id; all, if the token names none.
+func (k *keys) find(id string) ([]jose.JSONWebKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.set == nil {
+		return nil, access.ErrUnavailable
+	}
+	if id == "" {
+		return k.set.Keys, nil
+	}
+	return k.set.Key(id), nil
+}
+
+// mayAsk reports whether an unknown key may cause a fetch now.
+func (k *keys) mayAsk() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.asked.IsZero() && k.Now().Sub(k.asked) < unknownEvery {
+		return false
+	}
+	k.asked = k.Now()
+	return true
+}
+
+// fetch replaces the keys by those that the provider publishes now. If it fails, the old
+// ones stay.
+func (k *keys) fetch(ctx context.Context) error {
+	k.fetching.Lock()
+	defer k.fetching.Unlock()
+	set, err := k.published(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.trouble = err
+	if err == nil {
+		k.set = set
+	}
+	return err
+}
+
+// published asks the provider where its keys are, and for the keys.
+func (k *keys) published(ctx context.Context) (*jose.JSONWebKeySet, error) {
+	var provider struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := k.get(ctx, strings.TrimSuffix(k.Issuer, "/")+"/.well-known/openid-configuration", &provider); err != nil {
+		return nil, err
+	}
+	if provider.Issuer != k.Issuer {
+		return nil, fmt.Errorf("the provider calls itself %.200q, so its tokens would not be accepted: set MNEME_OIDC_ISSUER to that name if it is the right one", provider.Issuer)
+	}
+	var all jose.JSONWebKeySet
+	if err := k.get(ctx, provider.Keys, &all); err != nil {
+		return nil, err
+	}
+	set := &jose.JSONWebKeySet{}
+	for _, key := range all.Keys {
+		if key.Valid() && key.IsPublic() && key.Use != "enc" {
+			set.Keys = append(set.Keys, key)
+		}
+	}
+	if len(set.Keys) == 0 {
+		return nil, errors.New("the provider publishes no key that checks signatures")
+	}
+	return set, nil
+}
+
+func (k *keys) get(ctx context.Context, url string, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := k.Client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(answer); err != nil {
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	return nil
+}

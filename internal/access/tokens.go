@@ -1,0 +1,123 @@
+package access
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// touchEvery is how seldom the last use of a token is written.
+const touchEvery = time.Minute
+
+// Tokens are the tokens that a server accepts, in memory. A check costs a checksum, a hash
+// and a lookup, whether or not the token is known, and never leaves the process.
+//
+// The lookup is by hash, so how long it takes says nothing about any token.
+type Tokens struct {
+	now func() time.Time
+
+	mu      sync.RWMutex
+	entries map[Hash]*entry
+
+	used chan Hash // to be written as used now
+}
+
+type entry struct {
+	grant   Grant
+	end     context.CancelFunc
+	touched atomic.Int64 // when the last use was written, in Unix seconds
+}
+
+// NewTokens returns an empty set: it accepts nothing.
+func NewTokens(now func() time.Time) *Tokens {
+	return &Tokens{now: now, entries: map[Hash]*entry{}, used: make(chan Hash, 1024)}
+}
+
+// Check returns what a token grants, or [ErrInvalid].
+func (t *Tokens) Check(token string) (*Grant, error) {
+	hash, ok := HashOf(token)
+	if !ok {
+		return nil, ErrInvalid
+	}
+	t.mu.RLock()
+	e := t.entries[hash]
+	t.mu.RUnlock()
+	if e == nil {
+		return nil, ErrInvalid
+	}
+	now := t.now()
+	if !e.grant.Expires.IsZero() && !now.Before(e.grant.Expires) {
+		return nil, ErrInvalid
+	}
+	t.touch(hash, e, now)
+	return &e.grant, nil
+}
+
+// touch asks for the last use to be written, at most once in touchEvery.
+func (t *Tokens) touch(hash Hash, e *entry, now time.Time) {
+	last := e.touched.Load()
+	if now.Unix()-last < int64(touchEvery/time.Second) || !e.touched.CompareAndSwap(last, now.Unix()) {
+		return
+	}
+	select {
+	case t.used <- hash:
+	default: // its last use is written a minute later
+	}
+}
+
+// put adds a token, or replaces its record.
+func (t *Tokens) put(r Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := t.entries[r.Hash]
+	ended, end := context.WithCancel(context.Background())
+	e := &entry{grant: Grant{Rights: r.Rights, Name: r.Name, Expires: r.Expires, Ended: ended}, end: end}
+	if old != nil {
+		if old.grant.Rights == r.Rights && old.grant.Name == r.Name && old.grant.Expires.Equal(r.Expires) {
+			end()
+			return
+		}
+		e.touched.Store(old.touched.Load())
+		old.end()
+	}
+	t.entries[r.Hash] = e
+}
+
+// remove revokes a token and ends what its bearer has running.
+func (t *Tokens) remove(hash Hash) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.entries[hash]; e != nil {
+		e.end()
+		delete(t.entries, hash)
+	}
+}
+
+// keep revokes every token that is not in the list.
+func (t *Tokens) keep(list map[Hash]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for hash, e := range t.entries {
+		if !list[hash] {
+			e.end()
+			delete(t.entries, hash)
+		}
+	}
+}
+
+// wasUsed notes that some process has written the last use of a token.
+func (t *Tokens) wasUsed(hash Hash, at time.Time) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if e := t.entries[hash]; e != nil && at.Unix() > e.touched.Load() {
+		e.touched.Store(at.Unix())
+	}
+}
+
+// Len returns how many tokens are known.
+func (t *Tokens) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.entries)
+}

@@ -1,0 +1,341 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+)
+
+// ErrNotEmpty: the log holds events that are not in the backup.
+var ErrNotEmpty = errors.New("the log is not empty")
+
+// The server gives up a restore in which no chunk is finished for 5 s, and it finishes the last chunk
+// of an S2 block only after it has stored and synced every message of the block. A block of a
+// snapshot holds 1 MB, thousands of events. So what is sent has small blocks and chunks.
+const (
+	sentBlock = 16 << 10
+	sentChunk = 16 << 10
+	window    = 8 // chunks on their way to the server
+)
+
+// Options say how the restored log differs from the one that was backed up. Zero values keep
+// what the backup says, or what the empty log that is replaced has.
+type Options struct {
+	MaxBytes int64 // at which the log is full
+	Replicas int
+}
+
+// Restore makes the log from a backup, with its sequences, times and message ids. It verifies the
+// whole backup first. An empty log is replaced, and so is what an interrupted restore of the same
+// backup left.
+//
+// It returns [ErrNotEmpty], the errors of [Verify], or an error of the server. After the last, run
+// it again: until it succeeds, every program refuses the log with [natsdeploy.ErrRestoring].
+func Restore(ctx context.Context, conn *nats.Conn, dir string, o Options, progress Progress) (Manifest, error) {
+	size := int64(0)
+	if info, err := os.Stat(filepath.Join(dir, snapshotFile)); err == nil {
+		size = info.Size()
+	}
+	done := int64(0)
+	m, saved, err := verify(dir, nil, func(n int) {
+		done += int64(n)
+		progress("verifying", done, size)
+	})
+	if err != nil {
+		return m, err
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return m, err
+	}
+	var request struct {
+		Config map[string]json.RawMessage `json:"config"`
+		State  json.RawMessage            `json:"state"`
+	}
+	if err := json.Unmarshal(saved, &request); err != nil {
+		return m, fmt.Errorf("%s: %w", filepath.Join(dir, configFile), err)
+	}
+	var state struct{ Bytes uint64 }
+	if err := json.Unmarshal(request.State, &state); err != nil {
+		return m, fmt.Errorf("%s: %w", filepath.Join(dir, configFile), err)
+	}
+	if err := makeRoom(ctx, js, dir, state.Bytes, request.Config, &o); err != nil {
+		return m, err
+	}
+	if err := configure(request.Config, o); err != nil {
+		return m, err
+	}
+	if err := send(ctx, conn, filepath.Join(dir, snapshotFile), request, func(n int64) { progress("restoring", n, int64(state.Bytes)) }); err != nil {
+		return m, fmt.Errorf("restore the log: %w", err)
+	}
+	stream, err := js.Stream(ctx, natsdeploy.Stream)
+	if err != nil {
+		return m, err
+	}
+	if s := stream.CachedInfo().State; s.LastSeq != m.Last || s.Msgs != m.Events {
+		return m, fmt.Errorf("the restored log has %d events up to sequence %d, the backup %d up to %d: run the restore again", s.Msgs, s.LastSeq, m.Events, m.Last)
+	}
+	return m, natsdeploy.Restored(ctx, js)
+}
+
+// makeRoom removes a log that holds nothing but what the backup holds, after it has taken over
+// the size and replicas of a log that was never used.
+func makeRoom(ctx context.Context, js jetstream.JetStream, dir string, needed uint64, saved map[string]json.RawMessage, o *Options) error {
+	stream, err := js.Stream(ctx, natsdeploy.Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info := stream.CachedInfo()
+	if natsdeploy.IsRestoring(info.Config) {
+		if err := within(ctx, stream, dir); err != nil {
+			return err
+		}
+	} else if info.State.LastSeq > 0 {
+		return fmt.Errorf("%w: it ends at sequence %d; restore into a server without the stream %s (nats stream rm deletes its events)", ErrNotEmpty, info.State.LastSeq, natsdeploy.Stream)
+	}
+	var transform jetstream.SubjectTransformConfig
+	if err := json.Unmarshal(saved["subject_transform"], &transform); err != nil {
+		return fmt.Errorf("%w: no subject transform", ErrNotABackup)
+	}
+	if have := info.Config.SubjectTransform; have == nil || *have != transform {
+		return fmt.Errorf("the empty log was made with other partitions (%s) than the log of the backup (%s): set MNEME_PARTITIONS of all programs to those of the backup and remove the empty stream first", destination(have), transform.Destination)
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = info.Config.MaxBytes
+	}
+	if o.Replicas == 0 {
+		o.Replicas = info.Config.Replicas
+	}
+	if o.MaxBytes > 0 && needed > uint64(o.MaxBytes) {
+		return fmt.Errorf("%w: the events of the backup take %d bytes, and the log would be full at %d; name a larger size with --log-size", natsdeploy.ErrNoSpace, needed, o.MaxBytes)
+	}
+	return js.DeleteStream(ctx, natsdeploy.Stream)
+}
+
+func destination(t *jetstream.SubjectTransformConfig) string {
+	if t == nil {
+		return "none"
+	}
+	return t.Destination
+}
+
+// within returns [ErrNotEmpty] unless each message of the stream is in the backup, at the same
+// sequence. Agents that publish to NATS directly could have added others.
+func within(ctx context.Context, stream jetstream.Stream, dir string) error {
+	left := stream.CachedInfo().State.Msgs
+	if left == 0 {
+		return nil
+	}
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	next := func() (jetstream.Msg, uint64, error) {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return nil, 0, err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return nil, 0, err
+		}
+		return m, meta.Sequence.Stream, nil
+	}
+	m, seq, err := next()
+	if err != nil {
+		return err
+	}
+	done := errors.New("all found")
+	_, _, err = verify(dir, func(e *entry) error {
+		if e.Seq < seq {
+			return nil
+		}
+		if e.Seq > seq || !e.same(m.Subject(), m.Headers(), m.Data()) {
+			return fmt.Errorf("%w: an interrupted restore left events, and sequence %d is not the one of this backup; use the same backup, or remove the stream %s (this deletes its events)", ErrNotEmpty, seq, natsdeploy.Stream)
+		}
+		if left--; left == 0 {
+			return done
+		}
+		var err error
+		m, seq, err = next()
+		return err
+	}, nil)
+	if errors.Is(err, done) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: after an interrupted restore it holds %d events from sequence %d on that are not in this backup; remove the stream %s to give them up", ErrNotEmpty, left, seq, natsdeploy.Stream)
+	}
+	return err
+}
+
+// configure changes the configuration that a log is restored with.
+func configure(config map[string]json.RawMessage, o Options) error {
+	set := func(name string, value any) error {
+		raw, err := json.Marshal(value)
+		config[name] = raw
+		return err
+	}
+	var metadata map[string]string
+	if raw, ok := config["metadata"]; ok {
+		if err := json.Unmarshal(raw, &metadata); err != nil {
+			return fmt.Errorf("%w: metadata: %w", ErrNotABackup, err)
+		}
+	}
+	err := set("metadata", natsdeploy.Restoring(metadata))
+	if o.MaxBytes > 0 {
+		err = errors.Join(err, set("max_bytes", o.MaxBytes))
+	}
+	if o.Replicas > 0 {
+		err = errors.Join(err, set("num_replicas", o.Replicas))
+	}
+	return err
+}
+
+// send gives the server a snapshot, some chunks ahead of its answers.
+func send(ctx context.Context, conn *nats.Conn, path string, request any, sent func(bytes int64)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	// An answer that was lost with a connection never comes.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	lost := conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	defer conn.RemoveStatusListener(lost)
+	go func() {
+		select {
+		case <-lost:
+			cancel(errors.New("the connection to NATS was lost: run the restore again"))
+		case <-ctx.Done():
+		}
+	}()
+	var answer struct {
+		Error   *apiError `json:"error"`
+		Subject string    `json:"deliver_subject"`
+	}
+	if err := ask(ctx, conn, "$JS.API.STREAM.RESTORE."+natsdeploy.Stream, request, &answer); err != nil {
+		return err
+	}
+	if answer.Error != nil {
+		return answer.Error.asRestoreError()
+	}
+	inbox := conn.NewRespInbox()
+	answers, err := conn.SubscribeSync(inbox)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answers.Unsubscribe() }()
+	snapshot, raw := recode(f)
+	defer func() { _ = snapshot.Close() }()
+	chunk, waiting := make([]byte, sentChunk), 0
+	for {
+		n, err := io.ReadFull(snapshot, chunk)
+		if err == io.EOF {
+			break
+		}
+		if err != nil && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		if waiting == window {
+			if err := accepted(ctx, answers); err != nil {
+				return err
+			}
+			waiting--
+		}
+		if err := conn.PublishRequest(answer.Subject, inbox, chunk[:n]); err != nil {
+			return err
+		}
+		waiting++
+		sent(raw.Load())
+	}
+	for ; waiting > 0; waiting-- {
+		if err := accepted(ctx, answers); err != nil {
+			return err
+		}
+	}
+	// The answer to the empty chunk comes when the stream is there.
+	if err := conn.PublishRequest(answer.Subject, inbox, nil); err != nil {
+		return err
+	}
+	return accepted(ctx, answers)
+}
+
+// recode gives a snapshot small S2 blocks. raw counts the bytes without compression.
+func recode(snapshot io.Reader) (recoded *io.PipeReader, raw *atomic.Int64) {
+	raw = new(atomic.Int64)
+	recoded, w := io.Pipe()
+	go func() {
+		compressed := s2.NewWriter(w, s2.WriterBlockSize(sentBlock), s2.WriterConcurrency(1))
+		_, err := io.Copy(io.MultiWriter(compressed, counter{raw}), s2.NewReader(snapshot))
+		w.CloseWithError(errors.Join(err, compressed.Close()))
+	}()
+	return recoded, raw
+}
+
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// accepted waits for the answer to one chunk. The server writes what it is given before it answers, so only
+// the connection or the caller limits the time.
+func accepted(ctx context.Context, answers *nats.Subscription) error {
+	m, err := answers.NextMsgWithContext(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, nats.ErrNoResponders) {
+		return errors.New("the server gave up, because its disk took longer than 5 s for a few events: its log says more; run the restore again")
+	}
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(m.Data)) == 0 {
+		return nil
+	}
+	var answer struct {
+		Error *apiError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return err
+	}
+	if answer.Error != nil {
+		return answer.Error.asRestoreError()
+	}
+	return nil
+}
+
+func (e *apiError) asRestoreError() error {
+	const memory, storage, exists, tooLarge = 10028, 10047, 10130, 10023
+	switch e.Code {
+	case memory, storage, tooLarge:
+		return fmt.Errorf("%w: %s (%d); name a smaller log with --log-size, or give NATS more with max_file_store", natsdeploy.ErrNoSpace, e.Description, e.Code)
+	case exists:
+		return fmt.Errorf("%w: a program has created it just now; stop ingestor, file-tracker and summarizer, and run the restore again", ErrNotEmpty)
+	}
+	return e.asError()
+}

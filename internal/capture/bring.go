@@ -1,0 +1,202 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/transcript"
+)
+
+// mark is what a file was like when it was last read. Its fields belong to Receiver.mu.
+type mark struct {
+	size     int64
+	modified time.Time
+	held     bool // its last message may be incomplete
+	failed   bool // it could not be read to its end
+	refused  int  // lines
+	skipped  map[string]int
+	at       time.Time // when it was last compared
+}
+
+// maxMarks is how many marks are kept at most. A file without a mark is read again.
+const maxMarks = 100_000
+
+// bring imports what is new of a file and of its subagents' files.
+func (r *Receiver) bring(j job) (o outcome) {
+	path, info, err := r.resolve(j.path)
+	switch {
+	case errors.Is(err, errMissing):
+		o.err = err
+		return o
+	case err != nil: // it may not be read, or can't be reached: the next doorbell may find it mended
+		r.refuse(j, err)
+		o.err = errors.Join(ErrPath, err)
+		return o
+	}
+	r.importFile(j, path, info, &o)
+	children, all := subagents(path)
+	if !all && j.rung {
+		r.news.Do(func() {
+			r.Logger.Warn("a session has more subagents than are read: import their folder with mneme import", "session", j.session, "file", path, "read", maxSubagents)
+		})
+	}
+	for _, child := range children {
+		if o.err != nil {
+			break
+		}
+		real, info, err := r.resolve(child)
+		switch {
+		case errors.Is(err, errMissing):
+		case err != nil:
+			if j.rung {
+				r.refuse(job{key: key{j.agent, child}, session: j.session}, err)
+			}
+		default:
+			r.importFile(j, real, info, &o)
+		}
+	}
+	return o
+}
+
+// importFile imports one file unless it is as it was.
+func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) {
+	k := key{j.agent, path}
+	if !r.changed(k, info, j.rung, o) {
+		return
+	}
+	began, refused := time.Now(), ""
+	report, err := importer.Import(r.ctx, r.Log, []transcript.File{{Path: path, Size: info.Size()}}, importer.Options{
+		Tenant: r.Tenant, Format: agents[j.agent].format, Lookup: r.Lookup, StillWritten: r.StillWritten, Redact: r.Redact,
+		Rejected: func(_ string, err *transcript.LineError) {
+			if refused == "" {
+				refused = err.Error()
+			}
+		},
+	})
+	o.read, o.took = true, o.took+time.Since(began)
+	unread := errors.Is(err, importer.ErrUnread)
+	if err != nil && !unread {
+		o.err = err
+	}
+	more := r.note(k, info, report, err)
+	if report.HeldBack > 0 {
+		o.complete(r.completeAt(info))
+	}
+	logger := r.Logger.With("agent", j.agent, "session", j.session, "file", path)
+	switch {
+	case r.ctx.Err() != nil:
+	case unread:
+		r.news.Do(func() { logger.Warn("a transcript could not be read completely", "error", oneLine(err)) })
+	case err != nil:
+		r.news.Do(func() { logger.Warn("a transcript could not be imported; trying again", "error", oneLine(err)) })
+	case more:
+		r.news.Do(func() {
+			logger.Warn("lines of a transcript were refused; the others are in the log", "lines", report.Rejected, "first", refused)
+		})
+	default:
+		logger.Debug("imported a transcript", "published", report.Published, "read", report.Read, "held_back", report.HeldBack)
+	}
+}
+
+// complete notes the time at which a message of the outcome's files counts as complete.
+func (o *outcome) complete(at time.Time) {
+	if o.again.IsZero() || at.Before(o.again) {
+		o.again = at
+	}
+}
+
+// completeAt returns when the last message of a file counts as complete if it does not change.
+func (r *Receiver) completeAt(info fs.FileInfo) time.Time {
+	if now := time.Now(); info.ModTime().After(now) { // a clock jumped
+		return now.Add(r.StillWritten)
+	}
+	return info.ModTime().Add(r.StillWritten)
+}
+
+// changed reports whether a file must be read.
+func (r *Receiver) changed(k key, info fs.FileInfo, rung bool, o *outcome) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.marks[k]
+	if m == nil {
+		return true
+	}
+	m.at = time.Now()
+	switch {
+	case m.size != info.Size() || !m.modified.Equal(info.ModTime()):
+		return true
+	case m.failed:
+		return rung
+	case !m.held:
+		return false
+	case time.Since(m.modified) >= r.StillWritten:
+		return true
+	}
+	o.complete(r.completeAt(info))
+	return false
+}
+
+// note remembers what a file was like and counts what its import did. more says that more lines
+// were refused than at the import before.
+func (r *Receiver) note(k key, info fs.FileInfo, report importer.Report, err error) (more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, now := &r.status, time.Now()
+	s.Imports++
+	s.Published += uint64(report.Published)
+	r.seq = max(r.seq, report.LastSeq)
+	if err != nil && r.ctx.Err() == nil {
+		s.LastError, s.LastErrorTime = shortened(oneLine(fmt.Errorf("%s: %w", k.path, err)), maxError), now
+	}
+	unread := errors.Is(err, importer.ErrUnread)
+	if err != nil && !unread { // as it was before, so it is read again
+		return false
+	}
+	if s.LastImport == nil {
+		s.LastImport = map[string]time.Time{}
+	}
+	s.LastImport[k.agent] = now
+	before := r.marks[k]
+	if before == nil && len(r.marks) >= maxMarks {
+		var oldest key
+		for k, m := range r.marks {
+			if old := r.marks[oldest]; old == nil || m.at.Before(old.at) {
+				oldest = k
+			}
+		}
+		delete(r.marks, oldest)
+	}
+	r.dirty = true
+	r.marks[k] = &mark{
+		size: info.Size(), modified: info.ModTime(), held: report.HeldBack > 0, failed: unread,
+		refused: report.Rejected, skipped: maps.Clone(report.Skipped), at: now,
+	}
+	return report.Rejected > 0 && (before == nil || report.Rejected > before.refused)
+}
+
+// refuse counts and logs a file that may not be read.
+func (r *Receiver) refuse(j job, err error) {
+	r.mu.Lock()
+	r.status.Refused++
+	r.status.LastError, r.status.LastErrorTime = shortened(oneLine(fmt.Errorf("%s: %w", j.path, err)), maxError), time.Now()
+	known := r.named[j.key]
+	if len(r.named) >= maxNamed {
+		clear(r.named)
+	}
+	r.named[j.key] = true
+	r.mu.Unlock()
+	if !known {
+		r.news.Do(func() {
+			r.Logger.Warn("a doorbell named a file that is not read", "agent", j.agent, "session", j.session, "file", j.path, "error", oneLine(err))
+		})
+	}
+}
+
+func oneLine(err error) string {
+	return strings.ReplaceAll(err.Error(), "\n", ": ")
+}

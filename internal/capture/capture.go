@@ -1,0 +1,339 @@
+package capture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/time/rate"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/redact"
+	"mneme.dev/mneme/pkg/eventlog"
+)
+
+// Errors of [Receiver.Ring].
+var (
+	ErrAgent  = errors.New("mneme can't read the transcripts of this agent")
+	ErrPath   = errors.New("this is not a transcript that may be read")
+	ErrBusy   = errors.New("too many transcripts wait to be read")
+	ErrClosed = errors.New("the receiver of doorbells is closed")
+)
+
+// MaxFiles is how many files a receiver remembers at most, those of subagents not counted.
+// A doorbell for a further one takes the place of the file that has been idle for longest.
+const MaxFiles = 1000
+
+// Pauses after a failure of the log, see Receiver.
+const (
+	minPause = 500 * time.Millisecond
+	maxPause = 20 * time.Second // and half as much again, by chance
+)
+
+// rest is how many times the duration of an import its file then rests.
+const rest = 4
+
+// looks are the times after a doorbell or an import at which a file is looked at again.
+var looks = []time.Duration{
+	200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
+}
+
+// Config configures a receiver.
+type Config struct {
+	Log    *eventlog.Log
+	Tenant string
+	// Roots are the folders below which files are read, see [Roots]. Without any, none is.
+	Roots []string
+	// Lookup is as in [importer.Options]. Without it, an import after the duplicate window has
+	// passed adds all events of its file to the log again, for the read models to drop.
+	Lookup func(context.Context, []events.Event) ([]importer.Known, error)
+	// Redact are the rules of what is redacted before it is published; nil redacts nothing.
+	Redact *redact.Rules
+	// Follow returns the folders whose files are read without a doorbell. It is asked every minute, and
+	// when an agent rings whose folder is not followed. Nil follows none. They must be below Roots.
+	Follow func() []Folder
+	// Marks is the file in which what was read is remembered, so that a restart reads only what has
+	// changed; "" remembers nothing. It needs Follow.
+	Marks string
+	// StillWritten is how long a file must not have changed before its last message counts as
+	// complete; 0 means [importer.StillWritten].
+	StillWritten time.Duration
+	Logger       *slog.Logger
+}
+
+// Receiver imports the transcripts for which agents ring, and those that change in followed folders. It
+// is safe for concurrent use.
+type Receiver struct {
+	Config
+	looks   []time.Duration
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	wake    chan struct{} // has room for one
+	unknown chan struct{} // an agent rang whose folder is not followed; has room for one
+	news    rate.Sometimes
+
+	mu       sync.Mutex
+	files    map[key]*file
+	marks    map[key]*mark // of files and of those of subagents
+	named    map[key]bool  // refused files, so that each is logged once
+	status   Status        // without what is counted in the other fields
+	followed []Followed
+	history  []found   // what followed folders held when they were walked and is not read yet, the newest last
+	past     *found    // of the history, what is being read
+	resume   time.Time // before which none of the history is read
+	pause    *backoff.ExponentialBackOff
+	seq      uint64 // the highest that an import published
+	dirty    bool   // marks differ from their file
+}
+
+// key names a file, as a doorbell named it (in files) or without links (in marks). Two agents
+// read one file differently.
+type key struct{ agent, path string }
+
+// file is a file that rang. Its fields belong to Receiver.mu.
+type file struct {
+	key
+	session string
+	rung    bool      // since the worker last took it
+	reading bool      // the worker has it
+	missing bool      // it did not exist at the last look
+	due     time.Time // when the worker takes it; zero if it is idle
+	base    time.Time // from which looks count
+	look    int       // the next one
+	rested  time.Time // before which it is not read again
+	used    time.Time // when it last rang or was read
+	pause   *backoff.ExponentialBackOff
+	failing bool // the last import failed for a reason that is not the file's
+}
+
+// New starts a receiver. It imports until Close.
+func New(c Config) *Receiver { return start(c, usual) }
+
+func start(c Config, p pace) *Receiver {
+	c.StillWritten = cmp.Or(c.StillWritten, importer.StillWritten)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Receiver{
+		Config: c, looks: p.looks, wake: make(chan struct{}, 1), unknown: make(chan struct{}, 1),
+		news:  rate.Sometimes{First: 20, Interval: 10 * time.Second},
+		files: map[key]*file{}, marks: map[key]*mark{}, named: map[key]bool{}, pause: newPause(),
+	}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	if c.Follow != nil {
+		r.recall()
+		r.running.Go(func() { r.follow(p) })
+	}
+	r.running.Go(r.work)
+	return r
+}
+
+func newPause() *backoff.ExponentialBackOff {
+	p := backoff.NewExponentialBackOff()
+	p.InitialInterval, p.MaxInterval = minPause, maxPause
+	return p
+}
+
+// Close stops the receiver and waits for its worker, which leaves an import in the middle. What
+// is not imported yet comes with the next walk or a later doorbell for its file, at any receiver.
+// It is idempotent.
+func (r *Receiver) Close() {
+	r.stop()
+	r.running.Wait()
+	r.save()
+}
+
+// Ring says that a session of an agent moved and that the file at path records it. It queues the
+// file and returns at once.
+//
+// It returns [ErrAgent], [ErrPath] if the path is not absolute or has another name than
+// transcripts have, [ErrBusy] if [MaxFiles] files wait, or [ErrClosed]. A file that is not below
+// a root is refused later, see Status.
+func (r *Receiver) Ring(agent, session, path string) error {
+	_, err := agentNamed(agent)
+	if err == nil {
+		err = check(path)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Rings++
+	if err == nil {
+		err = r.queue(key{agent, filepath.Clean(path)}, session)
+	}
+	if err != nil {
+		r.status.Refused++
+		return err
+	}
+	if r.Follow != nil && !slices.ContainsFunc(r.followed, func(f Followed) bool { return f.Agent == agent }) {
+		signal(r.unknown)
+	}
+	return nil
+}
+
+// queue has the worker look at a file. It returns [ErrBusy] or [ErrClosed]. The caller holds mu.
+func (r *Receiver) queue(k key, session string) error {
+	if r.ctx.Err() != nil {
+		return ErrClosed
+	}
+	now := time.Now()
+	f := r.files[k]
+	if f == nil {
+		if len(r.files) >= MaxFiles && !r.forget() {
+			return fmt.Errorf("%w: %d", ErrBusy, len(r.files))
+		}
+		f = &file{key: k, pause: newPause()}
+		r.files[k] = f
+	}
+	f.session, f.rung, f.used = cmp.Or(shortened(session, 128), f.session), true, now
+	if !f.reading && !f.failing {
+		f.due = later(now, f.rested)
+	}
+	signal(r.wake)
+	return nil
+}
+
+// signal wakes the reader of a channel that has room for one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// forget removes the file that has been idle for longest, or else one that does not exist. It
+// reports whether there was one. The caller holds mu.
+func (r *Receiver) forget() bool {
+	var worst *file
+	for _, f := range r.files {
+		idle := f.due.IsZero()
+		if f.reading || !idle && (!f.missing || f.rung) {
+			continue
+		}
+		if worst == nil || idle && !worst.due.IsZero() || idle == worst.due.IsZero() && f.used.Before(worst.used) {
+			worst = f
+		}
+	}
+	if worst == nil {
+		return false
+	}
+	delete(r.files, worst.key)
+	return true
+}
+
+// work takes the files in the order in which they are due, and the history when none is.
+func (r *Receiver) work() {
+	for {
+		if r.ctx.Err() != nil {
+			return
+		}
+		f, j, wait := r.next()
+		switch {
+		case f != nil:
+			r.settle(f, j, r.bring(j))
+			continue
+		case wait <= 0:
+			r.settlePast(r.bring(j))
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-r.wake:
+		case <-r.ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// next takes the file that has been due for longest, else one of the history, or says how long there
+// will be none. f is nil for one of the history.
+func (r *Receiver) next() (f *file, j job, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range r.files {
+		if !g.due.IsZero() && (f == nil || g.due.Before(f.due)) {
+			f = g
+		}
+	}
+	if f == nil {
+		j, wait = r.nextPast()
+		return nil, j, wait
+	}
+	if due := time.Until(f.due); due > 0 {
+		j, wait = r.nextPast()
+		return nil, j, min(wait, due)
+	}
+	j = job{f.key, f.session, f.rung}
+	f.rung, f.reading = false, true
+	return f, j, 0
+}
+
+// job is one look at a file and those of its subagents.
+type job struct {
+	key
+	session string
+	rung    bool // a doorbell asked for it
+}
+
+// outcome is what became of a job.
+type outcome struct {
+	read  bool          // something was imported
+	took  time.Duration // what the imports took
+	again time.Time     // when a last message counts as complete, or zero
+	err   error         // ErrPath, errMissing, or a reason that is not the file's
+}
+
+// settle says when a file is due again.
+func (r *Receiver) settle(f *file, j job, o outcome) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f.reading, f.missing, f.failing = false, errors.Is(o.err, errMissing), false
+	if o.read {
+		f.used, f.rested = now, now.Add(rest*o.took)
+	}
+	switch {
+	case errors.Is(o.err, ErrPath):
+		delete(r.files, f.key)
+		return
+	case o.err != nil && !f.missing:
+		f.failing, f.rung = true, f.rung || j.rung
+		f.due = now.Add(f.pause.NextBackOff())
+		return
+	}
+	f.pause.Reset()
+	if j.rung || o.read {
+		f.base, f.look = now, 0
+	} else {
+		f.look++
+	}
+	f.due = time.Time{}
+	if f.look < len(r.looks) {
+		f.due = f.base.Add(r.looks[f.look])
+	}
+	if !o.again.IsZero() && (f.due.IsZero() || o.again.Before(f.due)) {
+		f.due = o.again
+	}
+	if f.rung {
+		f.due = now
+	}
+	if !f.due.IsZero() {
+		f.due = later(f.due, f.rested)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,314 @@
+package connect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/gofrs/flock"
+
+	"mneme.dev/mneme/internal/writefile"
+)
+
+// backupSuffix is added to the name of a file that is saved before the first change.
+const backupSuffix = ".mneme-backup"
+
+// maxFile is the size of the largest file of settings that is edited, in bytes.
+const maxFile = 16 << 20
+
+// format edits the text of a file of settings.
+type format interface {
+	// read returns the commands of ours that a file names, and at how many events the agent runs the hook.
+	read(raw []byte) (Commands, int, error)
+	// write returns the file with these commands of ours and no others. If it has them already, it is unchanged.
+	write(raw []byte, want Commands) ([]byte, error)
+}
+
+// target is a file that connects an agent.
+type target struct {
+	path string
+	format
+}
+
+// Options say what to connect.
+type Options struct {
+	Agent      string   // one of [Names]
+	ProjectDir string   // for Claude Code: only in this project; "" means all
+	Flags      []string // of the hook and the MCP server, such as --url
+	Mneme      string   // path of the program mneme
+	Hook       string   // path of mneme-hook, from [FindHook]
+	DryRun     bool     // write nothing
+}
+
+// Change is what happened to a file, or would happen.
+type Change struct {
+	Path    string `json:"path"`
+	Action  string `json:"action" doc:"created, changed, restored, removed or unchanged"`
+	Backup  string `json:"backup,omitempty" doc:"where the file was saved"`
+	Diff    string `json:"diff,omitempty" doc:"with --dry-run"`
+	before  state
+	after   []byte
+	restore bool // after is the backup, which is no longer needed
+	own     bool // the file holds nothing but what connect wrote, so there is nothing to save
+}
+
+// What happens to a file.
+const (
+	Created   = "created"
+	Changed   = "changed"
+	Restored  = "restored" // it is byte for byte as before it was connected
+	Removed   = "removed"  // connecting had created it
+	Unchanged = "unchanged"
+)
+
+// state is a file as it was read.
+type state struct {
+	raw   []byte
+	there bool
+	mode  fs.FileMode
+}
+
+// FindHook returns the absolute path of mneme-hook: beside the program mneme, else in PATH.
+func FindHook(mneme string) (string, error) {
+	path, err := exec.LookPath(filepath.Join(filepath.Dir(mneme), hookProgram)) // with .exe on Windows
+	if err != nil {
+		if path, err = exec.LookPath(hookProgram); err != nil {
+			return "", errNoHook
+		}
+	}
+	return filepath.Abs(path)
+}
+
+// Connect has an agent run the hook, and gives it the MCP server if its settings hold servers. A second call changes no
+// byte. If one of the files can't be edited, none is written.
+func Connect(ctx context.Context, o Options) ([]Change, error) {
+	a, err := find(o.Agent)
+	if err != nil {
+		return nil, err
+	}
+	want := Commands{
+		Hook: append([]string{o.Hook, a.name}, o.Flags...),
+		MCP:  append([]string{o.Mneme, "mcp"}, o.Flags...),
+	}
+	return run(ctx, a, o, func(t target) (Change, error) { return t.connect(want) })
+}
+
+// Disconnect takes out what [Connect] put in. An agent that is not connected stays as it is.
+func Disconnect(ctx context.Context, o Options) ([]Change, error) {
+	a, err := find(o.Agent)
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, a, o, target.disconnect)
+}
+
+// errMoved says that a file was written while it was being edited.
+var errMoved = errors.New("another program is writing it: try again")
+
+// run plans the changes of an agent's files, and makes them while it holds the locks of their folders.
+func run(ctx context.Context, a *agent, o Options, plan func(target) (Change, error)) ([]Change, error) {
+	targets, err := a.targets(o.ProjectDir)
+	if err != nil {
+		return nil, err
+	}
+	planAll := func() (list []Change, write bool, err error) {
+		for _, t := range targets {
+			c, err := plan(t)
+			if err != nil {
+				return nil, false, fmt.Errorf("%s: %w", t.path, err)
+			}
+			c.Path = t.path
+			list, write = append(list, c), write || c.Action != Unchanged
+		}
+		return list, write, nil
+	}
+	list, write, err := planAll()
+	if err != nil || !write {
+		return list, err
+	}
+	if o.DryRun {
+		for i := range list {
+			list[i].Diff = list[i].diff()
+		}
+		return list, nil
+	}
+	folder := filepath.Dir(targets[0].path) // the same for all
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	for try := 0; ; try++ {
+		if list, _, err = planAll(); err != nil { // another mneme connect may have come first
+			return nil, err
+		}
+		if err = makeAll(list); !errors.Is(err, errMoved) || try == 2 {
+			return list, err
+		}
+	}
+}
+
+func makeAll(list []Change) error {
+	for i := range list {
+		if err := list[i].make(); err != nil {
+			return fmt.Errorf("%s: %w", list[i].Path, err)
+		}
+	}
+	return nil
+}
+
+// lockWithin is how long to wait for another mneme connect.
+const lockWithin = 10 * time.Second
+
+// lock locks a folder against other processes that connect agents.
+func lock(ctx context.Context, folder string) (func(), error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWithin)
+	defer cancel()
+	l := flock.New(folder, flock.SetFlag(os.O_RDONLY))
+	if ok, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
+		return nil, fmt.Errorf("%s is locked by another mneme connect: try again (%w)", folder, err)
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
+// load reads a file; one that does not exist is no error.
+func load(path string) (state, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return state{}, nil
+	case err != nil:
+		return state{}, err
+	case !info.Mode().IsRegular():
+		return state{}, errors.New("it is not a regular file")
+	case info.Size() > maxFile:
+		return state{}, fmt.Errorf("it is larger than %d MiB", maxFile>>20)
+	}
+	raw, err := os.ReadFile(path)
+	return state{raw, true, info.Mode().Perm()}, err
+}
+
+// connect plans to write the commands into a file.
+func (t target) connect(want Commands) (Change, error) {
+	before, err := load(t.path)
+	if err != nil {
+		return Change{}, err
+	}
+	after, err := t.write(before.raw, want)
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{Action: Changed, before: before, after: after}
+	switch {
+	case !before.there:
+		c.Action = Created
+	case bytes.Equal(before.raw, after):
+		c.Action = Unchanged
+	default:
+		has, _, err := t.read(before.raw)
+		if err != nil {
+			return Change{}, err
+		}
+		alone, err := t.write(nil, has)
+		c.own = err == nil && (has.Hook != nil || has.MCP != nil) && bytes.Equal(alone, before.raw)
+	}
+	return c, nil
+}
+
+// disconnect plans to take our commands out of a file.
+func (t target) disconnect() (Change, error) {
+	before, err := load(t.path)
+	if err != nil || !before.there {
+		return Change{Action: Unchanged}, err
+	}
+	has, _, err := t.read(before.raw)
+	if err != nil {
+		return Change{}, err
+	}
+	after, err := t.write(before.raw, Commands{})
+	if err != nil || bytes.Equal(before.raw, after) {
+		return Change{Action: Unchanged}, err
+	}
+	saved, err := load(t.path + backupSuffix)
+	if err != nil {
+		return Change{}, fmt.Errorf("the saved file %s: %w", t.path+backupSuffix, err)
+	}
+	c := Change{Action: Changed, before: before, after: after}
+	if again, err := t.write(saved.raw, has); err == nil && bytes.Equal(again, before.raw) {
+		if c.Action, c.after = Removed, nil; saved.there {
+			c.Action, c.after, c.restore = Restored, saved.raw, true
+		}
+	}
+	return c, nil
+}
+
+// diff shows a change as a unified diff.
+func (c *Change) diff() string {
+	if c.Action == Unchanged {
+		return ""
+	}
+	from, to := c.Path, c.Path
+	if !c.before.there {
+		from = os.DevNull
+	}
+	if c.Action == Removed {
+		to = os.DevNull
+	}
+	return udiff.Unified(from, to, string(c.before.raw), string(c.after))
+}
+
+// make makes a change.
+func (c *Change) make() error {
+	if c.Action == Unchanged {
+		return nil
+	}
+	if c.before.there && c.before.mode&0o200 == 0 {
+		return errors.New("it is read-only: make it writable, or add by hand what --dry-run shows")
+	}
+	if c.Action == Changed && !c.own {
+		if err := c.save(); err != nil {
+			return err
+		}
+	}
+	if now, err := load(c.Path); err != nil || now.there != c.before.there || !bytes.Equal(now.raw, c.before.raw) {
+		return errors.Join(errMoved, err)
+	}
+	if c.Action == Removed {
+		path, err := writefile.Follow(c.Path)
+		if err != nil {
+			return err
+		}
+		return os.Remove(path)
+	}
+	if err := writefile.Write(c.Path, bytes.NewReader(c.after)); err != nil {
+		return err
+	}
+	if c.restore {
+		return os.Remove(c.Path + backupSuffix)
+	}
+	return nil
+}
+
+// save saves the file, unless an earlier change has.
+func (c *Change) save() error {
+	path := c.Path + backupSuffix
+	if _, err := os.Lstat(path); err == nil {
+		c.Backup = path
+		return nil
+	}
+	if err := writefile.Write(path, bytes.NewReader(c.before.raw)); err != nil {
+		return fmt.Errorf("save it first: %w", err)
+	}
+	c.Backup = path
+	return os.Chmod(path, c.before.mode)
+}

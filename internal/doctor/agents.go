@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/internal/capture"
+	"mneme.dev/mneme/internal/connect"
+	"mneme.dev/mneme/internal/hook"
+	"mneme.dev/mneme/internal/hook/ring"
+	"mneme.dev/mneme/internal/httpapi"
+	"mneme.dev/mneme/internal/settings"
+)
+
+// agents checks the coding agents that are connected on this machine.
+func (e *examination) agents(ctx context.Context) {
+	states := slices.DeleteFunc(connect.Inspect(e.Project), func(s connect.State) bool { return !s.Asked() })
+	if len(states) == 0 {
+		e.add("agents", OK, "no coding agent is connected on this machine; mneme connect claude-code connects one", "")
+		return
+	}
+	for i := range states {
+		e.agent(ctx, &states[i])
+	}
+	e.spool(ring.UserSpool())
+}
+
+// agent checks the settings of an agent, the program that its hooks run, and when one last called.
+func (e *examination) agent(ctx context.Context, s *connect.State) {
+	check, sound := "agent "+s.Agent, true
+	report := func(level Level, detail, remedy string) {
+		sound = false
+		e.add(check, level, detail, remedy)
+	}
+	called := "when one last called is not known, because the server does not answer"
+	if len(s.Command) > 0 && !s.Broken() {
+		o, _ := ring.FromArguments(s.Command[1:])
+		if err := tryHook(ctx, s.Command); err != nil {
+			report(Failed, fmt.Sprintf("%s does not run: %v", s.Hook, err), "install mneme-hook again, beside mneme, then mneme connect "+s.Agent)
+		}
+		if _, err := os.Stat(o.TokenFile); o.TokenFile != "" && err != nil {
+			report(Failed, "the token of its hooks can't be read: "+err.Error(), "correct the path, then mneme connect "+s.Agent+" --token-file PATH")
+		}
+		if e.answers {
+			last, err := e.lastCall(ctx, s.Agent, o.Tenant)
+			switch elsewhere := strings.TrimRight(o.URL, "/") != strings.TrimRight(e.Client.URL, "/"); {
+			case err != nil:
+				called = "when one last called is not known: " + err.Error()
+			case last != nil:
+				s.Heard(last)
+				called = "one called at " + last.Local().Format(time.DateTime)
+			case elsewhere:
+				report(Warning, fmt.Sprintf("its hooks call %s, and this examines %s", settings.Redacted(o.URL), settings.Redacted(e.Client.URL)),
+					"mneme doctor --url URL with the URL of the hooks, or mneme connect "+s.Agent+" --url URL with that of the server")
+			default:
+				s.Heard(nil)
+			}
+		}
+	}
+	for _, l := range s.Missing {
+		switch {
+		case l.Weight == connect.Breaks && len(s.Files) > 0:
+			report(Failed, l.What, l.Remedy)
+		case l.Weight != connect.Optional: // a broken file may be none that ever named the hook
+			report(Warning, l.What, l.Remedy)
+		}
+	}
+	if sound {
+		e.add(check, OK, "its hooks run "+s.Hook+"; "+called, "")
+	}
+}
+
+// tryHook runs the program of a hook so that it does nothing.
+func tryHook(ctx context.Context, command []string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), ring.Off+"=off")
+	return cmd.Run()
+}
+
+// lastCall asks the server when a hook of an agent last reached it, nil for not since it started.
+func (e *examination) lastCall(ctx context.Context, agent, tenant string) (*time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	query := url.Values{}
+	if tenant != "" {
+		query.Set("tenant", tenant)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(e.Client.URL, "/")+"/v1/hooks?"+query.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	client, header, err := e.client()
+	if err != nil {
+		return nil, err
+	}
+	request.Header = header
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the server answers %s", response.Status)
+	}
+	var hooks httpapi.Hooks
+	if err := json.NewDecoder(response.Body).Decode(&hooks); err != nil {
+		return nil, err
+	}
+	return hook.Newest(hooks.Sessions, agent), nil
+}
+
+// spool checks whether events of hooks wait because a server did not answer.
+func (e *examination) spool(s ring.Spool) {
+	switch n, err := s.Waiting(); {
+	case err != nil:
+		e.add("hooks", Warning, err.Error(), "give this user access to it")
+	case n > 0:
+		e.add("hooks", Warning, fmt.Sprintf("events that wait because the server did not answer hooks in time: %d, in %s", n, s),
+			"the next events of an agent send them along; if the number grows, check that the server runs where mneme connected says")
+	default:
+		e.add("hooks", OK, "no event of a hook waits to be sent", "")
+	}
+}
+
+// recent is for how long the last problem with a transcript counts: it may be mended since.
+const recent = 24 * time.Hour
+
+// JudgeTranscripts returns what of transcripts could not be read, "" for nothing, and what to do.
+func JudgeTranscripts(c *httpapi.Captured, now time.Time) (what, remedy string) {
+	switch {
+	case c == nil:
+	case c.LastError != "" && now.Sub(c.LastErrorTime) < recent:
+		what = "a transcript was not read, at " + c.LastErrorTime.Local().Format(time.DateTime) + ": " + c.LastError
+		remedy = "correct what the message names; the next hook of that session tries again, as does mneme import FILE"
+		if strings.Contains(c.LastError, capture.ErrPath.Error()) { // a status holds only the text of the error
+			remedy = "start mneme up with the same CLAUDE_CONFIG_DIR or CODEX_HOME as the agent, or bring the file in with mneme import FILE"
+		}
+	case c.RefusedLines > 0:
+		what = fmt.Sprintf("lines of transcripts that were refused: %d; the others were recorded", c.RefusedLines)
+		remedy = "mneme import ~/.claude/projects ~/.codex/sessions names the lines"
+	}
+	return what, remedy
+}

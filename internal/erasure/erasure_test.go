@@ -1,0 +1,288 @@
+package erasure_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/erasure"
+	"mneme.dev/mneme/internal/mnemetest"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+func TestNothingOfAnErasedConversationIsLeftInAnyFile(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "gone", "zanzibarcanary", ""), history(t, "stays", "quagmiretext", ""))
+	require.NotEmpty(t, w.search("zanzibarcanary"), "the search works")
+	before := w.hash("stays")
+
+	report := w.erase(erasure.Scope{Tenant: "default", Conversation: "gone"})
+
+	require.Empty(t, w.search("zanzibarcanary"))
+	require.NotEmpty(t, w.search("quagmiretext"))
+	require.Equal(t, before, w.hash("stays"))
+	w.consistent()
+	require.Equal(t, 1, report.Conversations)
+	require.Equal(t, map[string]uint64{"conversation_started": 1, "conversation_updated": 1, "message_created": 3, "tool_called": 2, "tool_returned": 1}, report.Events)
+	require.Equal(t, []string{erasure.HashOf("default", "gone")}, report.ConversationHashes)
+	require.Greater(t, report.Bytes, uint64(100_000))
+	require.EqualValues(t, 1, report.FirstSeq)
+	require.EqualValues(t, 15, report.LastSeq)
+	require.Len(t, report.Stores, 4)
+	require.True(t, report.Sealed())
+	raw, err := json.Marshal(report)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "zanzibarcanary")
+	report.Bytes++
+	require.False(t, report.Sealed(), "a changed report has another hash")
+}
+
+func TestReadsHoldNothingOfAnErasedConversation(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "gone", "zanzibarcanary", "p"), history(t, "stays", "quagmiretext", "p"))
+	w.erase(erasure.Scope{Tenant: "default", Conversation: "gone"})
+	id := events.ConversationID{Tenant: "default", ID: "gone"}
+	require.NoError(t, view.Lend(t.Context(), w.models.Graph, func(g graph.Reader) error {
+		_, err := g.Conversation(t.Context(), id, graph.Latest)
+		require.ErrorIs(t, err, graph.ErrNotFound)
+		page, err := g.Conversations(t.Context(), "default", graph.ConversationQuery{})
+		require.NoError(t, err)
+		require.Len(t, page.Rows, 1)
+		_, err = g.Messages(t.Context(), id, graph.MessageQuery{})
+		require.ErrorIs(t, err, graph.ErrNotFound)
+		for _, seq := range []uint64{1, 5, 15} { // nor as of then
+			_, err = g.Conversation(t.Context(), id, seq)
+			require.ErrorIs(t, err, graph.ErrNotFound)
+		}
+		failed, err := g.Failed(t.Context(), projection.FailedQuery{Tenant: "default", Limit: 10})
+		require.NoError(t, err)
+		require.Len(t, failed, 1)
+		require.Equal(t, "stays", failed[0].Conversation.ID)
+		return nil
+	}))
+	require.NoError(t, view.Lend(t.Context(), w.models.Files, func(f graph.FilesReader) error {
+		list, err := f.Files(t.Context(), id, graph.FileQuery{})
+		require.NoError(t, err)
+		require.Empty(t, list)
+		return nil
+	}))
+}
+
+// An eraser that is killed before any of its steps leaves everything so that another one can finish it:
+// nothing is left, nothing counts as lost, and the report counts each event once.
+func TestAnErasureGoesOnAfterAKillAtAnyStep(t *testing.T) {
+	if !mnemetest.All {
+		t.Skip("takes a minute: make test-all runs it")
+	}
+	mnemetest.Long(t)
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "stays", "quagmiretext", ""))
+	before := w.hash("stays")
+	places := map[string]bool{}
+	for nth := 1; ; nth++ {
+		name, canary := fmt.Sprintf("gone%d", nth), fmt.Sprintf("zanzibar%dcanary", nth)
+		w.publish(history(t, name, canary, ""))
+		_, err := w.eraser(nil).Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: name})
+		require.NoError(t, err)
+		killed, at := w.until(nth)
+		if killed {
+			places[at] = true
+			again, _ := w.until(-1)
+			require.False(t, again)
+		}
+		r, err := w.eraser(nil).Last(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, erasure.Done, r.State)
+		total := uint64(0)
+		for _, n := range r.Report.Events {
+			total += n
+		}
+		require.EqualValues(t, 8, total, "killed at %q: %v", at, r.Report.Events)
+		require.True(t, r.Report.Sealed())
+		require.Empty(t, w.search(canary), "killed at %q", at)
+		state, err := w.log.State(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, state.Missing, "killed at %q", at)
+		if !killed {
+			break
+		}
+	}
+	for _, step := range []string{"before the record of a batch", "before a batch", "between two messages", "after a batch", "before a repair", "before a cleaning", "after a read model", "after marking", "after waiting", "after overwriting", "after cleaning"} {
+		require.True(t, places[step], "no kill at %q", step)
+	}
+	require.Equal(t, before, w.hash("stays"))
+	w.consistent()
+}
+
+func TestTheSameErasureTwiceRemovesNothingMore(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "gone", "zanzibarcanary", ""))
+	scope := erasure.Scope{Tenant: "default", Conversation: "gone"}
+	w.erase(scope)
+	state, err := w.log.State(t.Context())
+	require.NoError(t, err)
+
+	second := w.erase(scope)
+	require.Empty(t, second.Events)
+	require.Equal(t, 1, second.Conversations)
+	now, err := w.log.State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, state, now)
+
+	_, err = w.eraser(nil).Ask(t.Context(), erasure.Scope{Tenant: "default", All: true})
+	require.ErrorIs(t, err, erasure.ErrNothing)
+	_, err = w.eraser(nil).Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "never there"})
+	require.ErrorIs(t, err, erasure.ErrNothing)
+	w.consistent()
+}
+
+func TestEventsThatComeAfterAnErasureGoWithTheNext(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "gone", "zanzibarcanary", ""))
+	w.erase(erasure.Scope{Tenant: "default", Conversation: "gone"})
+	late := []events.Event{event(t, "gone", "late", &events.MessageCreated{MessageID: "late", Role: "user", Content: "latecanary"})}
+	w.publish(late)
+	require.NotEmpty(t, w.search("latecanary"), "the log takes it, and the read models refuse it")
+	report := w.erase(erasure.Scope{Tenant: "default", All: true})
+	require.EqualValues(t, 1, report.Events["message_created"])
+	require.Empty(t, w.search("latecanary"))
+	w.consistent()
+}
+
+// Somebody publishes while the erasure runs: what came after the tombstone goes too.
+func TestEventsThatComeDuringAnErasureGoToo(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "gone", "zanzibarcanary", ""))
+	e := w.eraser(nil)
+	sent := false
+	e.OnStep(func(step string) {
+		if step == "before a cleaning" && !sent {
+			sent = true
+			_, err := w.log.Publish(t.Context(), "default", event(t, "gone", "late", &events.MessageCreated{MessageID: "late", Role: "user", Content: "latecanary"}))
+			require.NoError(t, err)
+		}
+	})
+	_, err := e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "gone"})
+	require.NoError(t, err)
+	w.started(e)
+	r := w.ended(e)
+	require.EqualValues(t, 4, r.Report.Events["message_created"])
+	require.Empty(t, w.search("latecanary"))
+	require.Empty(t, w.search("zanzibarcanary"))
+	w.consistent()
+}
+
+func TestAnErasureOfAProjectTakesItsDeletedConversationsToo(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	in := func(id, canary, folder string) []events.Event {
+		list := history(t, id, canary, "")
+		list[0] = event(t, id, "started", &events.ConversationStarted{Cwd: folder, Title: canary})
+		return list
+	}
+	w.publish(history(t, "named", "canarynamed", "acme"), history(t, "deleted", "canarydeleted", "acme"), history(t, "other", "canaryother", "other"),
+		in("worktree", "canaryworktree", "/src/site/.worktrees/4"), in("below", "canarybelow", "/src/site/docs"), in("gone", "canarygone", "/src/site/old"), in("beside", "canarybeside", "/src/acme"))
+	for _, id := range []string{"deleted", "gone"} {
+		_, err := w.log.Publish(t.Context(), "default", event(t, id, "delete", &events.ConversationDeleted{Reason: "canaryreason"}))
+		require.NoError(t, err)
+	}
+	_, err := w.log.Publish(t.Context(), "default", event(t, events.ProjectsConversation, "alias", &events.ProjectAliased{Project: "acme", Into: "/src/site"}))
+	require.NoError(t, err)
+	w.applied()
+
+	for _, name := range []string{"acme", "/src/site", "/src/site/docs/deep"} { // one project by any of its names
+		found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Project: name})
+		require.NoError(t, err)
+		require.Equal(t, []erasure.Found{{ID: "below", Events: 8}, {ID: "deleted", Events: 9}, {ID: "gone", Events: 9}, {ID: "named", Events: 8}, {ID: "worktree", Events: 8}}, found, name)
+	}
+	report := w.erase(erasure.Scope{Tenant: "default", Project: "acme"})
+	require.Equal(t, 5, report.Conversations)
+	for _, canary := range []string{"canarynamed", "canarydeleted", "canaryreason", "canaryworktree", "canarybelow", "canarygone"} {
+		require.Empty(t, w.search(canary), canary)
+	}
+	require.NotEmpty(t, w.search("canaryother"))
+	require.NotEmpty(t, w.search("canarybeside"), "a folder is not a project because its name ends like one")
+	w.consistent()
+}
+
+func TestRetentionErasesWhatIsTooOldOnceAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	young := history(t, "young", "canaryyoung", "")
+	for i := range young {
+		young[i].Time = time.Now()
+	}
+	w.publish(history(t, "old", "canaryold1", ""), young)
+	e := w.started(w.eraser(func(c *erasure.Config) {
+		c.Retention = map[string]time.Duration{"default": 90 * 24 * time.Hour, "empty": time.Hour}
+	}))
+	r := w.ended(e)
+	require.True(t, r.Report.Scope.Retention)
+	require.Equal(t, 1, r.Report.Conversations)
+	require.Empty(t, w.search("canaryold1"))
+	require.NotEmpty(t, w.search("canaryyoung"))
+	w.consistent()
+}
+
+func TestWithoutRetentionNothingIsErased(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "old", "canaryold1", ""))
+	e := w.eraser(nil)
+	e.Start()
+	e.Stop()
+	r, err := e.Last(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, r.ID)
+	require.NotEmpty(t, w.search("canaryold1"))
+}
+
+// A branch is a view: it has no copy of what it shares with its origin, and loses it.
+func TestABranchLosesWhatItSharesWithAnErasedOrigin(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	branch := []events.Event{
+		event(t, "branch", "started", &events.ConversationStarted{BranchedFrom: &events.BranchedAt{ConversationID: "gone", MessageID: "a1"}}),
+		event(t, "branch", "b1", &events.MessageCreated{MessageID: "b1", Role: "user", Content: "own words"}),
+	}
+	w.publish(history(t, "gone", "zanzibarcanary", ""))
+	w.publish(branch)
+	w.erase(erasure.Scope{Tenant: "default", Conversation: "gone"})
+	require.Empty(t, w.search("zanzibarcanary"))
+	require.NoError(t, view.Lend(t.Context(), w.models.Graph, func(g graph.Reader) error {
+		messages, err := g.Messages(t.Context(), events.ConversationID{Tenant: "default", ID: "branch"}, graph.MessageQuery{})
+		require.NoError(t, err)
+		require.Len(t, messages, 1)
+		require.Equal(t, "own words", messages[0].Content.Text)
+		return nil
+	}))
+	w.consistent()
+}
+
+func TestOneErasureAtATime(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.publish(history(t, "a", "canaryaaaa", ""), history(t, "b", "canarybbbb", ""))
+	e := w.eraser(nil)
+	first, err := e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "a"})
+	require.NoError(t, err)
+	running, err := e.Ask(t.Context(), erasure.Scope{Tenant: "default", Conversation: "b"})
+	require.ErrorIs(t, err, erasure.ErrRunning)
+	require.Equal(t, first.ID, running.ID)
+	for _, wrong := range []erasure.Scope{{Tenant: "default"}, {Conversation: "a"}, {Tenant: "default", Conversation: "a", All: true}} {
+		_, err = e.Ask(t.Context(), wrong)
+		require.ErrorContains(t, err, "exactly one")
+	}
+}

@@ -1,0 +1,211 @@
+package erasure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/project"
+)
+
+// ErrNothing means that a scope holds no conversation.
+var ErrNothing = errors.New("there is nothing to erase")
+
+// Scope says what to erase: exactly one of Conversation, Project, All and Before.
+type Scope struct {
+	Tenant       string    `json:"tenant"`
+	Conversation string    `json:"conversation,omitempty"`
+	Project      string    `json:"project,omitempty"`
+	All          bool      `json:"all,omitempty"`       // the whole tenant
+	Before       time.Time `json:"before,omitzero"`     // conversations without an event since
+	Retention    bool      `json:"retention,omitempty"` // asked for by the setting, with Before
+}
+
+// Check returns why the scope is not one.
+func (s Scope) Check() error {
+	chosen := 0
+	for _, is := range []bool{s.Conversation != "", s.Project != "", s.All, !s.Before.IsZero()} {
+		if is {
+			chosen++
+		}
+	}
+	if chosen != 1 || s.Tenant == "" {
+		return errors.New("name a tenant and exactly one of conversation, project, all and before")
+	}
+	return nil
+}
+
+// Found is a conversation of a scope.
+type Found struct {
+	ID     string
+	Events uint64 // that the log holds, except for the tombstone of an earlier erasure
+}
+
+// Find lists the conversations of a scope, sorted: those that the log holds, deleted ones included. It
+// leaves out those of which an earlier erasure left only its tombstone, unless the scope names them.
+//
+// Of a project it finds those that belong to it now, and of the deleted ones those that would.
+func (s Scope) Find(ctx context.Context, log *eventlog.Log, g graph.Reader, r project.Reader) ([]Found, error) {
+	if s.Conversation != "" {
+		return s.one(ctx, log, g)
+	}
+	held, err := log.Held(ctx, s.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	living := map[string]bool{} // whether they belong to the scope
+	var p project.Project
+	if s.Project != "" {
+		if p, err = project.Find(ctx, r, s.Tenant, s.Project, graph.Latest); err != nil {
+			return nil, err
+		}
+	}
+	if !s.All {
+		if living, err = s.living(ctx, g, r, p); err != nil {
+			return nil, err
+		}
+	}
+	var list []Found
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		total := uint64(0)
+		for _, n := range held[id] {
+			total += n
+		}
+		if total == held[id][kindDeleted] {
+			if total, err = withoutTombstone(ctx, log, s.Tenant, id, total); err != nil {
+				return nil, err
+			}
+		}
+		belongs := s.All
+		if in, lives := living[id]; !s.All && lives {
+			belongs = in
+		} else if !s.All && total > 0 {
+			if belongs, err = s.held(ctx, log, r, p, id); err != nil {
+				return nil, err
+			}
+		}
+		if belongs && total > 0 {
+			list = append(list, Found{id, total})
+		}
+	}
+	return list, nil
+}
+
+// one finds the conversation that the scope names. It counts if a read model alone holds it.
+func (s Scope) one(ctx context.Context, log *eventlog.Log, g graph.Reader) ([]Found, error) {
+	n := uint64(0)
+	state, err := log.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = log.Conversation(ctx, s.Tenant, s.Conversation, state.Head, func(m eventlog.Message) error {
+		if !isTombstone(&m) {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	last, _, err := log.Last(ctx, s.Tenant, s.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	if last == 0 {
+		_, err = g.Conversation(ctx, events.ConversationID{Tenant: s.Tenant, ID: s.Conversation}, graph.Latest)
+		if errors.Is(err, graph.ErrNotFound) {
+			return nil, nil
+		}
+	}
+	return []Found{{s.Conversation, n}}, err
+}
+
+// withoutTombstone counts the events of a conversation of which the log holds only deletions.
+func withoutTombstone(ctx context.Context, log *eventlog.Log, tenant, id string, total uint64) (uint64, error) {
+	m, err := log.LastOfKind(ctx, tenant, id, kindDeleted)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return total, nil
+	}
+	if err == nil && isTombstone(&m) {
+		total--
+	}
+	return total, err
+}
+
+// living lists the living conversations of the tenant, and whether they belong to the scope.
+func (s Scope) living(ctx context.Context, g graph.Reader, r project.Reader, p project.Project) (map[string]bool, error) {
+	list := map[string]bool{}
+	old := graph.ConversationQuery{UpdatedAt: graph.TimeRange{Before: s.Before}}
+	for q := (graph.ConversationQuery{Created: true, Limit: 500}); ; {
+		page, err := g.Conversations(ctx, s.Tenant, q)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]events.ConversationID, len(page.Rows))
+		for i := range page.Rows {
+			c := &page.Rows[i]
+			ids[i], list[c.ID.ID] = c.ID, s.Project == "" && old.Matches(c)
+		}
+		if s.Project != "" {
+			in, err := project.Among(ctx, r, p, ids)
+			if err != nil {
+				return nil, err
+			}
+			for i, id := range ids {
+				list[id.ID] = in[i]
+			}
+		}
+		if q.Before = page.Next; q.Before == 0 {
+			return list, nil
+		}
+	}
+}
+
+// held reports whether a conversation that no read model lists, because it was deleted, belongs to the
+// scope, by what the log still holds of it.
+func (s Scope) held(ctx context.Context, log *eventlog.Log, r project.Reader, p project.Project, id string) (bool, error) {
+	if s.Project != "" {
+		m, err := log.LastOfKind(ctx, s.Tenant, id, events.Kind(events.TypeConversationStarted))
+		if errors.Is(err, eventlog.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		e, _, err := m.Decode()
+		began, ok := e.Payload.(*events.ConversationStarted)
+		if err != nil || !ok {
+			return false, nil //nolint:nilerr // an event that no read model accepts puts nothing into a project
+		}
+		return project.Holds(ctx, r, p, project.PlaceOf(began.Project, began.Repository, began.Cwd))
+	}
+	seq, _, err := log.Last(ctx, s.Tenant, id)
+	if err != nil || seq == 0 {
+		return false, err
+	}
+	m, err := log.Get(ctx, seq)
+	if err != nil {
+		return false, err
+	}
+	e, _, err := m.Decode()
+	return err == nil && !e.Time.IsZero() && e.Time.Before(s.Before), nil
+}
+
+// Text says what the scope is, for a person.
+func (s Scope) Text() string {
+	switch {
+	case s.Conversation != "":
+		return fmt.Sprintf("conversation %s of tenant %s", s.Conversation, s.Tenant)
+	case s.Project != "":
+		return fmt.Sprintf("project %s of tenant %s", s.Project, s.Tenant)
+	case s.All:
+		return "tenant " + s.Tenant
+	}
+	return fmt.Sprintf("conversations of tenant %s without an event since %s", s.Tenant, s.Before.UTC().Format(time.RFC3339))
+}

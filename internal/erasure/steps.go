@@ -1,0 +1,469 @@
+package erasure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+const (
+	// batchEvents is how many messages the record names at once.
+	batchEvents = 500
+	// maxRounds is how often an erasure removes events that came while it ran.
+	maxRounds = 5
+	// pollEvery is how often a step looks whether what it waits for has happened.
+	pollEvery = 200 * time.Millisecond
+)
+
+// carryOut goes through the states until the erasure is done.
+func (e *Eraser) carryOut(ctx context.Context, r *Record) error {
+	for r.Running() {
+		next, err := Done, error(nil)
+		switch r.State {
+		case Marking:
+			next, err = Waiting, e.mark(ctx, r)
+		case Waiting:
+			next, err = Overwriting, e.await(ctx, r)
+		case Overwriting:
+			next, err = Cleaning, e.overwrite(ctx, r)
+		case Cleaning:
+			next, err = e.clean(ctx, r)
+		default:
+			err = fmt.Errorf("the record says %.32q, which this version does not know: run the newest version of mneme", r.State)
+		}
+		if err != nil {
+			return err
+		}
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		switch next {
+		case Waiting:
+			if r.Report.MarkedAt.IsZero() {
+				r.Report.MarkedAt = now
+			}
+		case Cleaning:
+			r.Report.ErasedAt = now
+		case Done:
+			r.Report.EndedAt = now
+			if err := r.Report.seal(); err != nil {
+				return err
+			}
+		}
+		e.step("after " + string(r.State))
+		r.State, r.Doing = next, ""
+		if err := e.records.put(ctx, r); err != nil {
+			return err
+		}
+	}
+	e.Logger.Info("erasure done", "conversations", r.Report.Conversations, "events", r.Report.total(), "sha256", r.Report.SHA256)
+	return nil
+}
+
+// mark gives each conversation of the scope its tombstone.
+func (e *Eraser) mark(ctx context.Context, r *Record) error {
+	list, err := e.Look(ctx, r.Report.Scope)
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		id := events.ConversationID{Tenant: r.Report.Scope.Tenant, ID: f.ID}
+		m, err := e.Log.LastOfKind(ctx, id.Tenant, id.ID, kindDeleted)
+		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+			return err
+		}
+		if err == nil && isTombstone(&m) && (f.Events == 0 || isOf(&m, r)) {
+			continue // of an earlier attempt, or of an erasure that left nothing else
+		}
+		tombstone, err := events.New(f.ID, Source, eventID(r), &events.ConversationDeleted{})
+		if err != nil {
+			return err
+		}
+		e.step("before the tombstone of " + f.ID)
+		if _, err := e.Log.Publish(ctx, id.Tenant, tombstone); err != nil {
+			return fmt.Errorf("mark a conversation as deleted: %w", err)
+		}
+	}
+	return nil
+}
+
+// eventID is the id of the tombstones of an erasure.
+func eventID(r *Record) string { return "erase-" + r.ID }
+
+func isOf(m *eventlog.Message, r *Record) bool {
+	decoded, _, err := m.Decode()
+	return err == nil && decoded.Source == Source && decoded.ID == eventID(r)
+}
+
+// targets lists the conversations that were marked, sorted by their tombstones.
+func (e *Eraser) targets(ctx context.Context, r *Record) (list []string, err error) {
+	scope := r.Report.Scope
+	if scope.Conversation != "" {
+		return []string{scope.Conversation}, nil
+	}
+	err = e.Log.Tail(ctx, eventlog.Filter{Tenant: scope.Tenant, Kinds: []string{kindDeleted}}, eventlog.TailOptions{From: 1, ToEnd: true}, func(m eventlog.Message) error {
+		if isOf(&m, r) {
+			address, err := events.ParseSubject(m.Subject)
+			if err != nil {
+				return err
+			}
+			list = append(list, address.Conversation)
+		}
+		return nil
+	})
+	slices.Sort(list)
+	return slices.Compact(list), err
+}
+
+// await waits until every read model has applied the tombstones.
+func (e *Eraser) await(ctx context.Context, r *Record) error {
+	goals := make([]uint64, e.Log.Partitions())
+	for n := range goals {
+		var err error
+		if goals[n], err = e.Log.LastOf(ctx, n); err != nil {
+			return err
+		}
+	}
+	for _, name := range e.Projections {
+		for {
+			behind, err := e.behind(ctx, name, goals)
+			if err != nil {
+				return err
+			}
+			if behind == "" {
+				break
+			}
+			if err := e.waitFor(ctx, r, behind); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// behind says what a read model still has to apply, "" if it has applied all or does not exist.
+func (e *Eraser) behind(ctx context.Context, name string, goals []uint64) (string, error) {
+	builds, err := e.Generations.Builds(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	cps, err := e.Generations.Checkpoints(ctx, name, builds.Serving)
+	if err != nil {
+		return "", err
+	}
+	if len(cps) == 0 {
+		return "", nil
+	}
+	at := make([]uint64, len(goals))
+	for _, cp := range cps {
+		if cp.Partition < len(at) {
+			at[cp.Partition] = cp.Seq
+		}
+		if cp.Halted != "" {
+			return fmt.Sprintf("the read model %s is halted (%s): mneme status says what to do", name, cp.Halted), nil
+		}
+	}
+	for n, goal := range goals {
+		if at[n] < goal {
+			return fmt.Sprintf("the read model %s has applied sequence %d of %d in partition %d", name, at[n], goal, n), nil
+		}
+	}
+	return "", nil
+}
+
+// waitFor records what is waited for, at most once a second, and waits a little.
+func (e *Eraser) waitFor(ctx context.Context, r *Record, what string) error {
+	e.step("waiting")
+	if r.Doing == "" || r.Doing != what && time.Since(e.recorded) > time.Second {
+		r.Doing = what
+		e.recorded = time.Now()
+		if err := e.records.put(ctx, r); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-time.After(pollEvery):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// overwrite erases every event of the marked conversations but their tombstones.
+func (e *Eraser) overwrite(ctx context.Context, r *Record) error {
+	if err := e.finishBatch(ctx, r); err != nil { // of a process that died
+		return err
+	}
+	list, err := e.targets(ctx, r)
+	if err != nil {
+		return err
+	}
+	if r.Report.Conversations == 0 {
+		r.Report.Conversations = len(list)
+		for _, id := range list[:min(len(list), maxHashes)] {
+			r.Report.ConversationHashes = append(r.Report.ConversationHashes, HashOf(r.Report.Scope.Tenant, id))
+		}
+	}
+	var batch []erasable
+	for _, id := range list {
+		for {
+			found, more, err := e.find(ctx, r, id, batchEvents-len(batch))
+			if err != nil {
+				return err
+			}
+			batch = append(batch, found...)
+			if !more {
+				break
+			}
+			if err := e.eraseBatch(ctx, r, batch); err != nil {
+				return err
+			}
+			batch = nil
+		}
+	}
+	return e.eraseBatch(ctx, r, batch)
+}
+
+// errEnough ends a read of the log.
+var errEnough = errors.New("enough")
+
+// erasable is a message to erase.
+type erasable struct {
+	seq   uint64
+	kind  string
+	bytes uint64
+}
+
+// find lists up to limit messages of a conversation that an erasure does not keep. It keeps the newest
+// tombstone.
+func (e *Eraser) find(ctx context.Context, r *Record, id string, limit int) (list []erasable, more bool, err error) {
+	tenant := r.Report.Scope.Tenant
+	keep, err := e.kept(ctx, tenant, id)
+	if err != nil {
+		return nil, false, err
+	}
+	state, err := e.Log.State(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	err = e.Log.Conversation(ctx, tenant, id, state.Head, func(m eventlog.Message) error {
+		if m.Seq == keep {
+			return nil
+		}
+		if len(list) == limit {
+			more = true
+			return errEnough
+		}
+		list = append(list, erasableOf(&m))
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return list, more, err
+}
+
+// kept returns the sequence of the newest tombstone of a conversation. A later deletion by somebody
+// else does not hide it.
+func (e *Eraser) kept(ctx context.Context, tenant, id string) (seq uint64, err error) {
+	m, err := e.Log.LastOfKind(ctx, tenant, id, kindDeleted)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return 0, fmt.Errorf("the tombstone of a conversation is gone from the log: erase it again")
+	}
+	if err != nil || isTombstone(&m) {
+		return m.Seq, err
+	}
+	err = e.Log.Tail(ctx, eventlog.Filter{Tenant: tenant, Conversation: id, Kinds: []string{kindDeleted}}, eventlog.TailOptions{From: 1, ToEnd: true}, func(m eventlog.Message) error {
+		if isTombstone(&m) {
+			seq = m.Seq
+		}
+		return nil
+	})
+	if err == nil && seq == 0 {
+		err = fmt.Errorf("the tombstone of a conversation is gone from the log: erase it again")
+	}
+	return seq, err
+}
+
+// eraseBatch writes down which messages it erases, and what the report says of them, before the first
+// one goes.
+func (e *Eraser) eraseBatch(ctx context.Context, r *Record, list []erasable) error {
+	if len(list) == 0 {
+		return nil
+	}
+	number, err := e.Log.NextErasure(ctx)
+	if err != nil {
+		return err
+	}
+	r.Batch, r.Sequences, r.Doing = number, nil, ""
+	for _, m := range list {
+		r.Sequences = append(r.Sequences, m.seq)
+		r.Report.take(m)
+	}
+	e.step("before the record of a batch")
+	if err := e.records.put(ctx, r); err != nil {
+		return err
+	}
+	return e.finishBatch(ctx, r)
+}
+
+// finishBatch erases the messages that the record names.
+func (e *Eraser) finishBatch(ctx context.Context, r *Record) error {
+	if len(r.Sequences) == 0 {
+		return nil
+	}
+	e.step("before a batch")
+	if err := e.Log.Erase(ctx, r.Batch, r.Sequences, func() { e.step("between two messages") }); err != nil {
+		return err
+	}
+	e.step("after a batch")
+	r.Batch, r.Sequences = 0, nil
+	return e.records.put(ctx, r)
+}
+
+// erasableOf keeps what the report says of a message.
+func erasableOf(m *eventlog.Message) erasable {
+	one := erasable{m.Seq, "other", uint64(len(m.Subject) + len(m.Data))}
+	if address, err := events.ParseSubject(m.Subject); err == nil && slices.Contains(kinds(), address.Kind) {
+		one.kind = address.Kind
+	}
+	for name, values := range m.Header {
+		for _, v := range values {
+			one.bytes += uint64(len(name) + len(v))
+		}
+	}
+	return one
+}
+
+// kinds are the kinds that a report names. Others come from their producer, and could be anything.
+func kinds() (list []string) {
+	for _, t := range events.Types() {
+		list = append(list, events.Kind(t))
+	}
+	return list
+}
+
+// take adds a message to the report.
+func (r *Report) take(m erasable) {
+	r.Events[m.kind]++
+	r.Bytes += m.bytes
+	if r.FirstSeq == 0 || m.seq < r.FirstSeq {
+		r.FirstSeq = m.seq
+	}
+	r.LastSeq = max(r.LastSeq, m.seq)
+}
+
+// clean repairs the conversations in every generation of every read model and has the stores overwrite
+// what they deleted. If events came meanwhile, it says that the log is not done.
+func (e *Eraser) clean(ctx context.Context, r *Record) (next State, err error) {
+	list, err := e.targets(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range e.Projections {
+		for {
+			left, err := e.cleanModel(ctx, r, name, list)
+			if err != nil {
+				return "", err
+			}
+			if left == "" {
+				break
+			}
+			if err := e.waitFor(ctx, r, left); err != nil {
+				return "", err
+			}
+		}
+	}
+	for _, id := range list {
+		late, _, err := e.find(ctx, r, id, 1)
+		if err != nil {
+			return "", err
+		}
+		if len(late) > 0 && r.Rounds >= maxRounds {
+			r.Report.NotReached = append(r.Report.NotReached, "events that somebody still publishes to the erased conversations: stop the agent and erase again")
+			return Done, nil
+		}
+		if len(late) > 0 {
+			r.Rounds++
+			r.Report.Stores = []StoreReport{} // the read models list these events as failed
+			return Waiting, nil
+		}
+	}
+	return Done, nil
+}
+
+// cleanModel cleans the generations of a read model that exist now. It says what is left and has to be
+// waited for, "" for nothing.
+func (e *Eraser) cleanModel(ctx context.Context, r *Record, name string, list []string) (left string, err error) {
+	builds, err := e.Generations.Builds(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	for _, generation := range append([]int{builds.Serving}, builds.Others...) {
+		if slices.ContainsFunc(r.Report.Stores, func(s StoreReport) bool { return s.Projection == name && s.Generation == generation }) {
+			continue
+		}
+		cps, err := e.Generations.Checkpoints(ctx, name, generation)
+		if err != nil {
+			return "", err
+		}
+		if len(cps) == 0 && generation == builds.Serving {
+			return "", nil // it was never created
+		}
+		done, err := e.cleanBuild(ctx, projection.Build{Store: e.Store, Projection: name, Generation: generation}, r.Report.Scope.Tenant, list)
+		switch {
+		case errors.Is(err, projection.ErrUnheld) && generation < builds.Serving:
+			left = fmt.Sprintf("the superseded generation %d of %s has to be removed first, which takes about two minutes", generation, name)
+			continue
+		case err != nil && ctx.Err() == nil:
+			left = fmt.Sprintf("generation %d of %s: %v", generation, name, err)
+			continue
+		case err != nil:
+			return "", err
+		}
+		r.Report.Stores = append(r.Report.Stores, done)
+		e.step("after a read model")
+		if err := e.records.put(ctx, r); err != nil {
+			return "", err
+		}
+	}
+	return left, nil
+}
+
+// cleanBuild cleans one generation by asking the processes that write it.
+func (e *Eraser) cleanBuild(ctx context.Context, b projection.Build, tenant string, list []string) (s StoreReport, err error) {
+	s = StoreReport{Store: b.Store, Projection: b.Projection, Generation: b.Generation, Conversations: len(list)}
+	for _, id := range list {
+		e.step("before a repair")
+		conversation := events.ConversationID{Tenant: tenant, ID: id}
+		if _, _, err := projection.RequestRepair(ctx, e.Log.Conn(), b, e.Log.PartitionOf(tenant, id), conversation); err != nil {
+			return s, withoutID(err, id)
+		}
+	}
+	e.step("before a cleaning")
+	cleaned, err := projection.RequestCleaning(ctx, e.Log.Conn(), b)
+	if errors.Is(err, projection.ErrNoCleaner) {
+		cleaned.Left, err = err.Error(), nil
+	}
+	s.BytesBefore, s.BytesAfter, s.Left = cleaned.BytesBefore, cleaned.BytesAfter, cleaned.Left
+	return s, err
+}
+
+// withoutID hides an id in an error that the record keeps.
+func withoutID(err error, id string) error {
+	return &hidden{err, strings.ReplaceAll(err.Error(), strconv.Quote(id), "a conversation")}
+}
+
+type hidden struct {
+	error
+	text string
+}
+
+func (h *hidden) Error() string { return h.text }
+func (h *hidden) Unwrap() error { return h.error }

@@ -1,0 +1,100 @@
+// Package hook decides what a coding agent sees at its own events: when a session begins, after its context was
+// compacted, and at each prompt. It is the only place of that decision. The route POST /v1/hooks/{agent} asks it;
+// the program mneme-hook only passes on what the route answers.
+//
+//	agent ──event──▶ mneme-hook ──▶ POST /v1/hooks/{agent} ──▶ Desk.Take ──▶ Doorbell.Ring
+//	   ◀──────────── the agent's own format ◀── Agent.Answer ◀──┘
+//
+// A hook brings no content into the log. It says that a transcript has grown, and whoever follows
+// transcripts reads it from there. No model is asked.
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// moment is what an event means.
+type moment int
+
+const (
+	other     moment = iota // the transcript may have grown
+	begins                  // a session begins, or goes on
+	compacted               // its context was replaced by a summary
+	asks                    // the user has sent a prompt
+)
+
+// Agent is a coding agent that runs hooks.
+type Agent struct {
+	Name   string // as in the path of the route
+	Prefix string // with the id of a session it makes the id of the conversation
+	events map[string]moment
+}
+
+// Agents are the agents whose events are understood.
+var Agents = []Agent{
+	{"claude-code", "claude_code:", map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}},
+	{"codex", "codex:", map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}},
+	{"gemini-cli", "gemini_cli:", map[string]moment{"SessionStart": begins, "BeforeAgent": asks}},
+}
+
+// Find returns an agent by its name, nil if there is none.
+func Find(name string) *Agent {
+	for i := range Agents {
+		if Agents[i].Name == name {
+			return &Agents[i]
+		}
+	}
+	return nil
+}
+
+// Of returns the agent whose sessions have conversations of this kind, and the session; nil if it runs no hooks.
+func Of(conversation string) (a *Agent, session string) {
+	for i := range Agents {
+		if session, ok := strings.CutPrefix(conversation, Agents[i].Prefix); ok {
+			return &Agents[i], session
+		}
+	}
+	return nil, ""
+}
+
+// PromptEvent returns the name of the agent's event at a prompt.
+func (a *Agent) PromptEvent() string {
+	for name, m := range a.events {
+		if m == asks {
+			return name
+		}
+	}
+	return ""
+}
+
+// moment returns what an event means. Claude Code and Codex compact a context and then begin the session again.
+func (a *Agent) moment(name, source string) moment {
+	m := a.events[name]
+	if m == begins && source == "compact" {
+		return compacted
+	}
+	return m
+}
+
+// Answer returns a text in the form in which the agent takes it at an event, and nothing for no text.
+func (a *Agent) Answer(event, text string) []byte {
+	if text == "" {
+		return nil
+	}
+	type specific struct {
+		Event string `json:"hookEventName"`
+		Text  string `json:"additionalContext"`
+	}
+	var answer struct {
+		Quiet    bool     `json:"suppressOutput"`
+		Specific specific `json:"hookSpecificOutput"`
+	}
+	answer.Quiet, answer.Specific = true, specific{event, text}
+	var w bytes.Buffer
+	e := json.NewEncoder(&w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(answer) // strings and a bool: it cannot fail
+	return w.Bytes()
+}

@@ -1,0 +1,186 @@
+package hook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/internal/frame"
+	"mneme.dev/mneme/internal/hook/ring"
+	"mneme.dev/mneme/pkg/window/plain"
+)
+
+// Limits of what an agent is shown, in Unicode code points, the frame included.
+const (
+	MaxAtStart  = 8_000 // at the start of a session; agents cut at 10,000
+	MaxAtPrompt = 1_500
+	storyShare  = 4_000 // of MaxAtStart, after a compaction or on resume
+)
+
+// Doorbell hears that a session's transcript has grown. Ring must return at once, and must not trust the path: it
+// comes from whoever sends the event. A path outside of the folders where the agent keeps its transcripts is to be
+// ignored.
+type Doorbell interface {
+	Ring(tenant, agent, session, path string)
+}
+
+// Text is a text for an agent, and the sequence of the log that it knows.
+type Text struct {
+	Text string
+	Seq  uint64
+}
+
+// Passage is a message of another conversation of the project, which the search ranks high.
+type Passage struct {
+	Conversation string
+	Seq          uint64
+	Label        string   // says where it is from
+	Text         string   //
+	Request      string   // what the user asked at the beginning of that conversation
+	Files        []string // that were touched in its turn, or else in its conversation, the most used first
+}
+
+// Past is what can be shown.
+type Past interface {
+	// Project returns the context of the project that a folder belongs to, without one conversation, in at
+	// most so many characters. The text is empty if there is no such project yet.
+	Project(ctx context.Context, tenant, folder, except string, maxChars int) (Text, error)
+	// Story returns what a conversation was about. It is empty if the conversation is not known yet.
+	Story(ctx context.Context, tenant, conversation string, maxChars int) (Text, error)
+	// Said returns the passages that fit a prompt best, the best first, none of them of the
+	// conversation except.
+	Said(ctx context.Context, tenant, folder, except, prompt string, limit int) ([]Passage, uint64, error)
+}
+
+// Desk takes the events of hooks. It is safe for concurrent use.
+type Desk struct {
+	doorbell Doorbell
+	memory   memory
+	now      func() time.Time
+}
+
+// NewDesk returns a desk. doorbell may be nil.
+func NewDesk(doorbell Doorbell) *Desk { return &Desk{doorbell: doorbell, now: time.Now} }
+
+// Fired returns the sessions of a tenant whose hooks have reached this server since it started, the newest
+// first, at most 2,000 of all tenants.
+func (d *Desk) Fired(tenant string) []Fired { return d.memory.list(tenant) }
+
+// Take takes an event, rings the doorbell, and returns the text that the agent is to see, "" for none. For an event that
+// arrives late there is none, because its agent has gone on.
+func (d *Desk) Take(ctx context.Context, past Past, tenant string, a *Agent, e ring.Event, late bool) (string, error) {
+	where := place{tenant, a.Name, e.Session}
+	d.memory.fired(where, Fired{Agent: a.Name, Session: e.Session, Transcript: e.Transcript, Folder: e.Folder, Event: e.Name, At: d.now().UTC()})
+	if d.doorbell != nil {
+		for _, path := range []string{e.Transcript, e.SubagentTranscript} {
+			if path != "" {
+				d.doorbell.Ring(tenant, a.Name, e.Session, path)
+			}
+		}
+	}
+	if late || e.Subagent != "" || e.Folder == "" {
+		return "", nil
+	}
+	text, err := d.say(ctx, past, where, a, e)
+	if err != nil || text.Text == "" {
+		return "", err
+	}
+	d.memory.spoke(where)
+	sum := sha256.Sum256([]byte(text.Text))
+	return frame.Wrap("hook-"+hex.EncodeToString(sum[:8]), text.Seq, text.Text), nil
+}
+
+func (d *Desk) say(ctx context.Context, past Past, where place, a *Agent, e ring.Event) (Text, error) {
+	conversation := a.Prefix + e.Session
+	switch a.moment(e.Name, e.Source) {
+	case compacted:
+		d.memory.forget(where)
+		return d.begin(ctx, past, where.tenant, conversation, e.Folder, true)
+	case begins:
+		if e.Source == "clear" {
+			d.memory.forget(where)
+		}
+		return d.begin(ctx, past, where.tenant, conversation, e.Folder, e.Source == "resume")
+	case asks:
+		return d.prompt(ctx, past, where, conversation, e)
+	}
+	return Text{}, nil
+}
+
+// begin returns what a session sees at its start.
+func (d *Desk) begin(ctx context.Context, past Past, tenant, conversation, folder string, again bool) (Text, error) {
+	room := MaxAtStart - frame.Room
+	var story Text
+	var err error
+	if again {
+		if story, err = past.Story(ctx, tenant, conversation, storyShare); err != nil {
+			return Text{}, err
+		}
+		if story.Text != "" {
+			room -= plain.Length(story.Text) + 2
+		}
+	}
+	project, err := past.Project(ctx, tenant, folder, conversation, room)
+	if err != nil {
+		return Text{}, err
+	}
+	parts := slices.DeleteFunc([]string{strings.TrimSpace(story.Text), strings.TrimSpace(project.Text)}, func(s string) bool { return s == "" })
+	return Text{strings.Join(parts, "\n\n"), max(story.Seq, project.Seq)}, nil
+}
+
+// Limits of what a prompt is answered with. Measured with `mneme bench hook`, see docs/benchmarks.md: shorter texts and
+// more files, and one passage of a conversation, name more of what is touched.
+const (
+	considered  = 12
+	maxPassages = 3   // each of another conversation
+	maxChars    = 200 // of a passage
+	maxFiles    = 8   // named with a passage
+)
+
+// prompt returns what fits a prompt, nothing if nothing fits well enough.
+func (d *Desk) prompt(ctx context.Context, past Past, where place, conversation string, e ring.Event) (Text, error) {
+	asked, _ := frame.Strip(e.Prompt)
+	names := namesOf(asked)
+	if len(names) == 0 {
+		return Text{}, nil
+	}
+	found, seq, err := past.Said(ctx, where.tenant, e.Folder, conversation, asked, considered)
+	if err != nil {
+		return Text{}, err
+	}
+	var out strings.Builder
+	out.WriteString("Earlier sessions in this project, found by names in the prompt:\n")
+	told, room := map[string]bool{conversation: true}, MaxAtPrompt-frame.Room
+	for _, p := range found {
+		each := passage{p.Conversation, p.Seq}
+		if len(told) > maxPassages || told[p.Conversation] || !fits(names, p) || d.memory.was(where, each) {
+			continue
+		}
+		text := line(p, names)
+		if plain.Length(out.String())+plain.Length(text) > room || len(d.memory.claim(where, []passage{each})) == 0 {
+			continue
+		}
+		out.WriteString(text)
+		told[p.Conversation] = true
+	}
+	if len(told) == 1 {
+		return Text{}, nil
+	}
+	return Text{strings.TrimSpace(out.String()), seq}, nil
+}
+
+// line shows a passage, and of a long one the part around a name.
+func line(p Passage, names map[string]bool) string {
+	text := fmt.Sprintf("- %s: %s\n", p.Label, plain.Clip(around(plain.Flat(p.Text), names), maxChars))
+	if files := p.Files[:min(len(p.Files), maxFiles)]; len(files) > 0 {
+		for i := range files {
+			files[i] = plain.Clip(plain.Line(files[i]), 80)
+		}
+		text += "  files then: " + strings.Join(files, ", ") + "\n"
+	}
+	return text
+}

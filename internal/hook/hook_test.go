@@ -1,0 +1,93 @@
+package hook
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhatFitsAPromptNamesTheSame(t *testing.T) {
+	for prompt, want := range map[string]bool{
+		"uploadQueue.go fails again, look at it":                      true,
+		"why does retryUpload loop forever?":                          true,
+		"look at app/uploadQueue.go":                                  true,
+		"the part that is lost when a lease expires during an upload": false, // shares words, but no name
+		"go on":                            false,
+		"what time is it in Lisbon today?": false,
+		"please rewrite readQueue.go and its tests": false,
+	} {
+		p := Passage{Text: "When the lease expires during an upload, retryUpload loses the last part.", Files: []string{"/src/app/uploadQueue.go"}}
+		require.Equal(t, want, fits(namesOf(prompt), p), prompt)
+	}
+}
+
+func TestOfALongPassageThePartAroundANameIsShown(t *testing.T) {
+	names := namesOf("why does retryUpload loop forever?")
+	long := strings.Repeat("wörter ohne namen ", 40)
+	for text, want := range map[string]string{
+		"retryUpload loops":                       "retryUpload loops",
+		"retryUpload loops. " + long:              "retryUpload loops. wörter",
+		long + "so retryUpload loops for ever.":   "namen so retryUpload loops for ever.",
+		long + "says nothing of it":               "wörter ohne namen wörter",
+		strings.Repeat("x", 500) + "/retryUpload": "… xxx", // a word that is longer than what is shown
+	} {
+		shown := line(Passage{Label: "[c, turn 1] User", Text: text}, names)
+		require.True(t, utf8.ValidString(shown), shown)
+		require.LessOrEqual(t, utf8.RuneCountInString(shown), maxChars+30)
+		require.Contains(t, shown, want)
+	}
+}
+
+func TestAConversationBelongsToTheAgentOfItsPrefix(t *testing.T) {
+	for conversation, want := range map[string][2]string{
+		"claude_code:1:2": {"claude-code", "1:2"},
+		"codex:a":         {"codex", "a"},
+	} {
+		agent, session := Of(conversation)
+		require.Equal(t, want, [2]string{agent.Name, session})
+		require.Equal(t, conversation, agent.Prefix+session)
+	}
+	agent, _ := Of("pi:a")
+	require.Nil(t, agent)
+	for _, a := range Agents {
+		require.NotEmpty(t, a.PromptEvent())
+		require.Equal(t, asks, a.moment(a.PromptEvent(), ""))
+	}
+}
+
+func TestMemoryIsBoundedAndKeepsTheNewest(t *testing.T) {
+	m := memory{}
+	at := func(n int) place { return place{"t", "claude-code", fmt.Sprint(n)} }
+	for n := range maxSessions + 10 {
+		m.fired(at(n), Fired{Session: fmt.Sprint(n)})
+	}
+	list := m.list("t")
+	require.Len(t, list, maxSessions)
+	require.Empty(t, m.list("other"))
+	require.False(t, m.was(at(0), passage{"c", 1}))
+
+	newest := at(maxSessions + 9)
+	for n := range maxShown + 1 {
+		require.Len(t, m.claim(newest, []passage{{"c", uint64(n)}}), 1)
+	}
+	require.False(t, m.was(newest, passage{"c", 0}), "the oldest is forgotten")
+	require.True(t, m.was(newest, passage{"c", maxShown}))
+	m.forget(newest)
+	require.False(t, m.was(newest, passage{"c", maxShown}))
+}
+
+func TestOfEventsAtOnceOnlyOneShowsAPassage(t *testing.T) {
+	m := memory{}
+	var shown atomic.Int64
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { shown.Add(int64(len(m.claim(place{"t", "claude-code", "s"}, []passage{{"c", 7}})))) })
+	}
+	all.Wait()
+	require.EqualValues(t, 1, shown.Load())
+}

@@ -1,0 +1,88 @@
+// Package ring is the part of a hook that runs in the agent's way: it reads the event from the agent, hands it
+// to the server, and passes the server's answer on. It decides nothing. It imports only the standard
+// library, because it starts before each prompt.
+//
+// A hook never disturbs the agent. Whatever goes wrong, it prints nothing and exits with 0. If the server does not
+// answer in time, the news that a transcript has grown goes into a small file, see [Spool], and reaches the server
+// with a later event.
+package ring
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"unicode/utf8"
+)
+
+// Limits of an event.
+const (
+	MaxInput  = 16 << 20 // bytes that an agent may send; more is ignored
+	MaxPrompt = 4_000    // characters of a prompt that the server gets
+	maxField  = 4_096    // bytes of any other field
+)
+
+// Event is what the server learns of a hook's event. The names are those of Claude Code, which Codex and Gemini CLI use
+// too. All that an agent sends besides, such as texts and tool results, stays here.
+type Event struct {
+	Name       string `json:"hook_event_name"`
+	Session    string `json:"session_id"`
+	Transcript string `json:"transcript_path,omitempty"`
+	Folder     string `json:"cwd,omitempty"`
+	Source     string `json:"source,omitempty"`   // of SessionStart: startup, resume, clear, compact, fork
+	Prompt     string `json:"prompt,omitempty"`   // the head of it
+	Subagent   string `json:"agent_id,omitempty"` // only inside of a subagent
+	// SubagentTranscript is the file of the subagent that stopped.
+	SubagentTranscript string `json:"agent_transcript_path,omitempty"`
+}
+
+var errInput = errors.New("the event is not usable")
+
+// Read reads an event of at most [MaxInput] bytes. Members of types that it does not expect make no difference: agents
+// change their events with each version.
+func Read(in io.Reader) (Event, error) {
+	raw, err := io.ReadAll(io.LimitReader(in, MaxInput+1))
+	if err != nil || len(raw) > MaxInput {
+		return Event{}, errInput
+	}
+	return Decode(raw)
+}
+
+// Decode decodes an event. The error is not nil if it has no name or no session.
+func Decode(raw []byte) (e Event, err error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return e, errInput
+	}
+	for name, to := range map[string]*string{
+		"hook_event_name": &e.Name, "session_id": &e.Session, "transcript_path": &e.Transcript, "cwd": &e.Folder,
+		"source": &e.Source, "prompt": &e.Prompt, "agent_id": &e.Subagent, "agent_transcript_path": &e.SubagentTranscript,
+	} {
+		if json.Unmarshal(members[name], to) != nil || name != "prompt" && len(*to) > maxField {
+			*to = ""
+		}
+	}
+	if e.Name == "" || e.Session == "" {
+		return e, errInput
+	}
+	e.Prompt = head(e.Prompt, MaxPrompt)
+	return e, nil
+}
+
+// head returns the first n characters of a text.
+func head(text string, n int) string {
+	for at := range text {
+		if n == 0 {
+			return text[:at]
+		}
+		n--
+	}
+	if !utf8.ValidString(text) {
+		return ""
+	}
+	return text
+}
+
+// doorbell is what remains of an event if only its transcript is to be looked at.
+func (e Event) doorbell() Event {
+	return Event{Name: e.Name, Session: e.Session, Transcript: e.Transcript, Folder: e.Folder, Subagent: e.Subagent, SubagentTranscript: e.SubagentTranscript}
+}

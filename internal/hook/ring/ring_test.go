@@ -1,0 +1,163 @@
+package ring_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/hook/ring"
+)
+
+const stop = `{"hook_event_name":"Stop","session_id":"s","transcript_path":"/t.jsonl","prompt":null,"new":[1]}`
+
+// hears is a server that keeps the events it gets.
+type hears struct {
+	*httptest.Server
+	mu     sync.Mutex
+	events []ring.Event
+	late   int
+}
+
+func listen(t *testing.T, answer string) *hears {
+	h := &hears{}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var e ring.Event
+		if json.NewDecoder(r.Body).Decode(&e) != nil {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			return
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.events = append(h.events, e)
+		if r.URL.Query().Get("late") != "" {
+			h.late++
+			return
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+func run(o ring.Options, event string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), ring.Patience)
+	defer cancel()
+	var out bytes.Buffer
+	ring.Run(ctx, o, "claude-code", strings.NewReader(event), &out)
+	return out.String()
+}
+
+func spoolIn(t *testing.T) ring.Spool {
+	return ring.Spool(filepath.Join(t.TempDir(), "state", "hooks.jsonl"))
+}
+
+func TestTheServersAnswerIsPassedOn(t *testing.T) {
+	h := listen(t, `{"a":1}`)
+	require.JSONEq(t, `{"a":1}`, run(ring.Options{URL: h.URL, Spool: spoolIn(t)}, stop))
+	require.Equal(t, []ring.Event{{Name: "Stop", Session: "s", Transcript: "/t.jsonl"}}, h.events)
+}
+
+func TestWhatTheServerMissedIsSentWithTheNextEvent(t *testing.T) {
+	spool := spoolIn(t)
+	for i := range 3 { // two of one session
+		require.Empty(t, run(ring.Options{URL: "http://127.0.0.1:1", Spool: spool}, fmt.Sprintf(`{"hook_event_name":"UserPromptSubmit","session_id":"s%d","prompt":"secret"}`, i/2)))
+	}
+	raw, err := os.ReadFile(string(spool))
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "secret")
+	waiting, err := spool.Waiting()
+	require.NoError(t, err)
+	require.Equal(t, 3, waiting)
+	h := listen(t, "")
+	require.Empty(t, run(ring.Options{URL: h.URL, Spool: spool}, stop))
+	require.Len(t, h.events, 3)
+	require.Equal(t, 2, h.late)
+	left, err := os.ReadDir(filepath.Dir(string(spool)))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	waiting, err = spool.Waiting()
+	require.NoError(t, err)
+	require.Zero(t, waiting)
+}
+
+func TestHooksAtOnceLoseNoEvent(t *testing.T) {
+	spool := spoolIn(t)
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			run(ring.Options{URL: "http://127.0.0.1:1", Spool: spool}, fmt.Sprintf(`{"hook_event_name":"Stop","session_id":"s%d"}`, i))
+		})
+	}
+	all.Wait()
+	raw, err := os.ReadFile(string(spool))
+	require.NoError(t, err)
+	require.Equal(t, 40, bytes.Count(raw, []byte("\n")))
+}
+
+func TestAFullOrUnwritableSpoolIsNoTrouble(t *testing.T) {
+	spool := spoolIn(t)
+	require.NoError(t, os.MkdirAll(filepath.Dir(string(spool)), 0o700))
+	require.NoError(t, os.WriteFile(string(spool), bytes.Repeat([]byte("x\n"), 128<<10), 0o600))
+	away := ring.Options{URL: "http://127.0.0.1:1", Spool: spool}
+	require.Empty(t, run(away, stop))
+	info, err := os.Stat(string(spool))
+	require.NoError(t, err)
+	require.EqualValues(t, 256<<10, info.Size())
+	away.Spool = ring.Spool("/dev/null/no/folder")
+	require.Empty(t, run(away, stop))
+	away.Spool = ""
+	require.Empty(t, run(away, stop))
+}
+
+func TestASlowServerIsNotWaitedFor(t *testing.T) {
+	release := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer s.Close()
+	defer close(release)
+	spool := spoolIn(t)
+	began := time.Now()
+	require.Empty(t, run(ring.Options{URL: s.URL, Spool: spool}, stop))
+	require.Less(t, time.Since(began), 5*time.Second)
+	require.FileExists(t, string(spool))
+}
+
+func TestUnusableInputIsIgnored(t *testing.T) {
+	h := listen(t, "answer")
+	for _, in := range []string{"", "{", "[]", "null", `{"hook_event_name":"Stop"}`, `{"session_id":7,"hook_event_name":"Stop"}`, strings.Repeat(" ", ring.MaxInput+1)} {
+		require.Empty(t, run(ring.Options{URL: h.URL}, in))
+	}
+	require.Empty(t, h.events)
+}
+
+func TestOfALongPromptTheServerGetsTheHead(t *testing.T) {
+	e, err := ring.Read(strings.NewReader(`{"hook_event_name":"Stop","session_id":"s","prompt":"` + strings.Repeat("é", 5<<20) + `"}`))
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("é", ring.MaxPrompt), e.Prompt)
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(stop))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		e, err := ring.Decode(raw)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(e)
+		require.NoError(t, err)
+		same, err := ring.Decode(again)
+		require.NoError(t, err)
+		require.Equal(t, e, same)
+	})
+}

@@ -1,0 +1,134 @@
+package ring
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Limits of the spool.
+const (
+	maxSpool   = 256 << 10       // bytes; what comes then is dropped
+	maxLine    = 32 << 10        // bytes
+	maxResent  = 64              // events sent again with one event; the rest waits
+	staleAfter = 2 * time.Minute // a process that took the spool over has ended by then
+)
+
+// Spool is a small file of events that did not reach the server, one JSON object a line. Several hooks
+// may use it at once: each line is appended with one write, and who sends the lines first takes the file over by
+// renaming it. The empty Spool keeps nothing.
+type Spool string
+
+// spooled is a line of the spool.
+type spooled struct {
+	Agent string `json:"agent"`
+	Event Event  `json:"event"`
+}
+
+// UserSpool returns the spool of this user: hooks.jsonl in $XDG_STATE_HOME/mneme, or in
+// ~/.local/state/mneme. It is empty if there is no home directory.
+func UserSpool() Spool {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		home, err := os.UserHomeDir()
+		if err != nil || !filepath.IsAbs(home) {
+			return ""
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return Spool(filepath.Join(state, "mneme", "hooks.jsonl"))
+}
+
+// Waiting returns how many events are in the spool.
+func (s Spool) Waiting() (n int, err error) {
+	if s == "" {
+		return 0, nil
+	}
+	for _, path := range []string{string(s), s.sending()} {
+		raw, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return n, err
+		}
+		n += bytes.Count(raw, []byte("\n"))
+	}
+	return n, nil
+}
+
+// sending returns the path of the file of who sends.
+func (s Spool) sending() string { return string(s) + ".sending" }
+
+// add appends events. What does not fit is dropped: the server looks at all transcripts now and then anyway.
+func (s Spool) add(list ...spooled) {
+	if s == "" || len(list) == 0 || os.MkdirAll(filepath.Dir(string(s)), 0o700) != nil {
+		return
+	}
+	f, err := os.OpenFile(string(s), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	size := info.Size()
+	for _, e := range list {
+		line, err := json.Marshal(e)
+		if err != nil || len(line) >= maxLine || size+int64(len(line)) >= maxSpool {
+			continue
+		}
+		if _, err := f.Write(append(line, '\n')); err != nil {
+			return
+		}
+		size += int64(len(line)) + 1
+	}
+}
+
+// take empties the spool and returns its events, the newest of each transcript. done removes the file
+// that they were in.
+func (s Spool) take() (list []spooled, done func()) {
+	done = func() {}
+	if s == "" {
+		return nil, done
+	}
+	mine := s.sending()
+	if info, err := os.Stat(mine); err == nil {
+		if time.Since(info.ModTime()) < staleAfter { // another hook sends
+			return nil, done
+		}
+	} else if _, err := os.Stat(string(s)); err != nil {
+		return nil, done
+	} else if os.Link(string(s), mine) != nil { // fails if another hook was faster
+		return nil, done
+	} else if os.Remove(string(s)) != nil {
+		return nil, done
+	}
+	now := time.Now()
+	_ = os.Chtimes(mine, now, now)
+	raw, err := os.ReadFile(mine)
+	if err != nil {
+		return nil, done
+	}
+	at := map[spooled]int{}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines.Buffer(nil, maxLine+1)
+	for lines.Scan() {
+		var e spooled
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Agent == "" || e.Event.Session == "" {
+			continue
+		}
+		key := spooled{Agent: e.Agent, Event: Event{Session: e.Event.Session, Transcript: e.Event.Transcript, SubagentTranscript: e.Event.SubagentTranscript}}
+		if i, known := at[key]; known {
+			list[i] = e
+			continue
+		}
+		at[key] = len(list)
+		list = append(list, e)
+	}
+	return list, func() { _ = os.Remove(mine) }
+}

@@ -1,0 +1,34 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mneme.dev/mneme/internal/mcp"
+)
+
+// serveMCP serves the tools for agents. They read through the same views as the operations, but are no
+// operations: agents find them by the Model Context Protocol, not in the OpenAPI document.
+func (a *api) serveMCP(mux *http.ServeMux) {
+	mux.Handle(mcp.Path, mcp.New(mcp.Config{
+		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Condense: a.Condense, Logger: a.Logger,
+		Explain: a.explainTool, Refuse: writeProblem, Called: a.Telemetry.Metrics.ToolCalled,
+	}))
+}
+
+// explainTool returns what the problem document for an error would say, and logs its cause.
+func (a *api) explainTool(ctx context.Context, err error) string {
+	err = a.problem(err)
+	var hidden *failure
+	if errors.As(err, &hidden) {
+		a.Logger.ErrorContext(ctx, "tool call failed", "error", hidden.cause)
+	}
+	var model *huma.ErrorModel
+	if errors.As(err, &model) {
+		return model.Detail
+	}
+	return err.Error()
+}

@@ -1,0 +1,87 @@
+package instance
+
+import (
+	"cmp"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+
+	"mneme.dev/mneme/internal/capture"
+	"mneme.dev/mneme/internal/connect"
+	"mneme.dev/mneme/internal/importer"
+	"mneme.dev/mneme/internal/service"
+	"mneme.dev/mneme/pkg/eventlog"
+)
+
+// capturedTenant is the tenant of the transcripts of this machine. Hooks of other tenants come from
+// elsewhere, and what they name is not on this machine.
+const capturedTenant = "default"
+
+// captured starts the receiver that reads the transcripts of agents on this machine: when their hooks
+// call, and all of those of agents that are connected to this server, whose URL is self.
+func captured(c *Config, self string, log *eventlog.Log, models *service.Models) *capture.Receiver {
+	var roots []string
+	var folders []capture.Folder
+	for _, agent := range c.Capture {
+		list, err := capture.Roots(agent)
+		if err != nil {
+			c.Logger.Warn("no transcripts are read", "agent", agent, "error", err)
+			continue
+		}
+		roots = append(roots, list...)
+		for _, root := range list {
+			folders = append(folders, capture.Folder{Agent: agent, Path: root})
+		}
+	}
+	return capture.New(capture.Config{
+		Log: log, Tenant: capturedTenant, Roots: roots, Lookup: importer.Lookup(capturedTenant, models.Graph), Redact: c.Redact, Logger: c.Logger.With("part", "capture"),
+		Follow: func() []capture.Folder { return ofConnected(folders, self) },
+		Marks:  filepath.Join(c.Data, "transcripts.json"),
+	})
+}
+
+// ofConnected returns the folders of the agents that their user connected to this server for all
+// projects. Who connected none, a single project or another server has not asked for the sessions of
+// all projects to be read here.
+func ofConnected(folders []capture.Folder, self string) []capture.Folder {
+	if len(folders) == 0 {
+		return nil
+	}
+	agents := connect.Inspect("")
+	return slices.DeleteFunc(slices.Clone(folders), func(f capture.Folder) bool {
+		return !slices.ContainsFunc(agents, func(s connect.State) bool {
+			return s.Agent == f.Agent && s.Connected && cmp.Or(s.Tenant, capturedTenant) == capturedTenant && reaches(s.Server, self)
+		})
+	})
+}
+
+// reaches reports whether a hook that calls a URL reaches the server at self.
+func reaches(called, self string) bool {
+	a, err := url.Parse(called)
+	b, err2 := url.Parse(self)
+	if err != nil || err2 != nil || a.Port() != b.Port() {
+		return false
+	}
+	return a.Hostname() == b.Hostname() || onLoopback(a.Hostname()) && onLoopback(b.Hostname())
+}
+
+// onLoopback reports whether a host is reached on this machine's loopback, as one that listens on all
+// addresses is.
+func onLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
+}
+
+// doorbell passes on what hooks tell, of the agents whose transcripts are to be read.
+type doorbell struct {
+	to     *capture.Receiver
+	agents []string
+}
+
+// Ring implements [hook.Doorbell].
+func (d doorbell) Ring(tenant, agent, session, path string) {
+	if tenant == capturedTenant && slices.Contains(d.agents, agent) {
+		_ = d.to.Ring(agent, session, path) // the receiver counts and logs what it refuses
+	}
+}

@@ -1,0 +1,100 @@
+package instance_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/redact"
+	"mneme.dev/mneme/internal/settings"
+)
+
+// patience is for what takes milliseconds on an idle machine.
+const patience = time.Minute
+
+// running is an instance that reads Claude Code's transcripts in a folder.
+type running struct {
+	*testing.T
+	*instance.Instance
+	folder string
+}
+
+func start(t *testing.T, agents ...string) *running {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("CLAUDE_CONFIG_DIR", dir)
+	r := &running{T: t, folder: filepath.Join(dir, "projects", "-repo")}
+	require.NoError(t, os.MkdirAll(r.folder, 0o700))
+	var err error
+	r.Instance, err = instance.Start(t.Context(), instance.Config{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Capture: agents, Redact: redact.Default(), Logger: settings.Logger(os.Stderr, "error", "text"),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	return r
+}
+
+// session writes a transcript in which a user says something.
+func (r *running) session(folder, id, text string) (path string) {
+	r.Helper()
+	path = filepath.Join(folder, id+".jsonl")
+	line := `{"type":%q,"uuid":"%s-%d","sessionId":%q,"cwd":"/repo","timestamp":"2026-01-05T09:00:0%dZ","message":{"role":%q,"content":%q}}` + "\n"
+	lines := fmt.Sprintf(line, "user", id, 1, id, 1, "user", text) + fmt.Sprintf(line, "user", id, 2, id, 2, "user", "Go on.")
+	require.NoError(r, os.WriteFile(path, []byte(lines), 0o600))
+	return path
+}
+
+// hook sends the event of a hook.
+func (r *running) hook(session, path string) {
+	r.Helper()
+	body := fmt.Sprintf(`{"hook_event_name":"Stop","session_id":%q,"cwd":"/repo","transcript_path":%q}`, session, path)
+	answer, err := http.Post(r.HTTPURL()+"/v1/hooks/claude-code", "application/json", strings.NewReader(body))
+	require.NoError(r, err)
+	defer func() { _ = answer.Body.Close() }()
+	require.Equal(r, http.StatusOK, answer.StatusCode)
+}
+
+func (r *running) get(path string) (int, string) {
+	r.Helper()
+	answer, err := http.Get(r.HTTPURL() + path)
+	require.NoError(r, err)
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(r, err)
+	return answer.StatusCode, string(body)
+}
+
+func TestAHookBringsItsTranscriptIntoTheLogWithoutSecrets(t *testing.T) {
+	r := start(t, "claude-code")
+	elsewhere := r.session(t.TempDir(), "elsewhere", "Not in a folder of transcripts.")
+	r.hook("elsewhere", elsewhere)
+	r.hook("s1", r.session(r.folder, "s1", "Deploy with ghp"+"_x7Q2mR9tLw4ZkV8nBc3Yd6HfJs1PaEoU5iGq please."))
+	require.Eventually(t, func() bool {
+		status, body := r.get("/v1/conversations/claude_code:s1/messages")
+		return status == http.StatusOK && strings.Contains(body, "Deploy with [redacted:github-token] please.")
+	}, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { // an import is counted at its end, when its events may have been applied
+		_, hooks := r.get("/v1/hooks")
+		return strings.Contains(hooks, `"published":3`) && strings.Contains(hooks, "elsewhere.jsonl: this is not a transcript that may be read")
+	}, patience, 10*time.Millisecond)
+	status, _ := r.get("/v1/conversations/claude_code:elsewhere")
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+func TestWithoutCaptureAHookBringsNothing(t *testing.T) {
+	r := start(t)
+	r.hook("s1", r.session(r.folder, "s1", "Nobody reads this."))
+	// Not require.Never: its last request can still be under way when the test closes the instance.
+	for until := time.Now().Add(time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		status, _ := r.get("/v1/conversations/claude_code:s1")
+		require.Equal(t, http.StatusNotFound, status)
+	}
+}

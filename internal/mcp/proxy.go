@@ -1,0 +1,207 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mneme.dev/mneme/internal/version"
+	"mneme.dev/mneme/pkg/window/plain"
+)
+
+// Remote says where the server is and what the agent works on.
+type Remote struct {
+	URL          string // of the API, without a path
+	Tenant       string // "" leaves it to the server
+	Project      string // a name or a folder; "" if it is unknown
+	Conversation string // of the agent's session; "" if it is unknown
+	ReadOnly     bool
+	HTTP         *http.Client
+	Explain      func(error) string // why the server does not answer, and what to do
+}
+
+// endpoint returns the URL that carries the scope.
+func (r Remote) endpoint() string {
+	query := url.Values{}
+	for name, value := range map[string]string{"tenant": r.Tenant, "project": r.Project, "conversation": r.Conversation} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if r.ReadOnly {
+		query.Set("read_only", "true")
+	}
+	return strings.TrimRight(r.URL, "/") + Path + "?" + query.Encode()
+}
+
+// dial connects to the server in the name of a client, "" if it has none.
+func (r Remote) dial(ctx context.Context, client string) (*sdk.ClientSession, error) {
+	if client == "" {
+		client = "mneme"
+	}
+	c := sdk.NewClient(&sdk.Implementation{Name: client, Version: version.Get().Version}, &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
+	return c.Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint: r.endpoint(), HTTPClient: r.HTTP, MaxRetries: -1, DisableStandaloneSSE: true,
+	}, nil)
+}
+
+// Tools returns the names of the tools that the server lists.
+func (r Remote) Tools(ctx context.Context) (names []string, err error) {
+	session, err := r.dial(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = session.Close() }()
+	for tool, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, tool.Name)
+	}
+	return names, nil
+}
+
+// Proxy serves the tools on two streams, as programs do that agents start themselves. It lists them and the prompts by
+// itself, and has the server answer each call. It runs without a server too: calls then say what is
+// missing, because a host shows nothing of a program that ended.
+func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteCloser, logger *slog.Logger) error {
+	p := &proxy{Remote: remote}
+	defer p.drop(nil)
+	server := newServer(p, logger)
+	for _, tool := range Definitions(!remote.ReadOnly) {
+		server.AddTool(tool, p.call)
+	}
+	err := server.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+	if ctx.Err() != nil {
+		return nil // it was told to end
+	}
+	return err
+}
+
+// proxy hands calls on to the server.
+type proxy struct {
+	Remote
+	mu      sync.Mutex
+	session *sdk.ClientSession // nil until the first call
+}
+
+// call hands a call of a tool on.
+func (p *proxy) call(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	params := &sdk.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments, Meta: traceOf(r.Params.Meta)}
+	if len(r.Params.Arguments) == 0 {
+		params.Arguments = struct{}{}
+	}
+	result, err := hand(ctx, p, clientOf(r.Params.Meta, r.Session), func(s *sdk.ClientSession) (*sdk.CallToolResult, error) { return s.CallTool(ctx, params) })
+	if err != nil {
+		result = &sdk.CallToolResult{}
+		result.SetError(refusal(plain.Clip(p.Explain(err), maxError)))
+	}
+	return result, nil
+}
+
+func (p *proxy) resources(ctx context.Context, r *sdk.ListResourcesRequest) ([]*sdk.Resource, error) {
+	result, err := hand(ctx, p, clientOf(r.Params.Meta, r.Session), func(s *sdk.ClientSession) (*sdk.ListResourcesResult, error) {
+		return s.ListResources(ctx, &sdk.ListResourcesParams{Meta: traceOf(r.Params.Meta)})
+	})
+	if err != nil {
+		return nil, p.problem(err)
+	}
+	return result.Resources, nil
+}
+
+func (p *proxy) resource(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	result, err := hand(ctx, p, clientOf(r.Params.Meta, r.Session), func(s *sdk.ClientSession) (*sdk.ReadResourceResult, error) {
+		return s.ReadResource(ctx, &sdk.ReadResourceParams{Meta: traceOf(r.Params.Meta), URI: r.Params.URI})
+	})
+	return result, p.problem(err)
+}
+
+func (p *proxy) prompt(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+	result, err := hand(ctx, p, clientOf(r.Params.Meta, r.Session), func(s *sdk.ClientSession) (*sdk.GetPromptResult, error) {
+		return s.GetPrompt(ctx, &sdk.GetPromptParams{Meta: traceOf(r.Params.Meta), Name: r.Params.Name, Arguments: r.Params.Arguments})
+	})
+	return result, p.problem(err)
+}
+
+func (p *proxy) complete(ctx context.Context, r *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+	result, err := hand(ctx, p, clientOf(r.Params.Meta, r.Session), func(s *sdk.ClientSession) (*sdk.CompleteResult, error) {
+		return s.Complete(ctx, &sdk.CompleteParams{Meta: traceOf(r.Params.Meta), Argument: r.Params.Argument, Context: r.Params.Context, Ref: r.Params.Ref})
+	})
+	return result, p.problem(err)
+}
+
+// problem returns why a request got no answer: what the server refused, or why it does not answer.
+func (p *proxy) problem(err error) error {
+	if err == nil || isRefused(err) {
+		return err
+	}
+	return problem(failure(plain.Clip(p.Explain(err), maxError)))
+}
+
+// isRefused reports whether the server answered, and refused.
+func isRefused(err error) bool {
+	var answered *jsonrpc.Error
+	return errors.As(err, &answered) && answered.Code == jsonrpc.CodeInvalidParams
+}
+
+// hand hands a request on. If the connection was one of an earlier request, which the server may have closed
+// since, it tries once more: requests only read, or change nothing when they are repeated.
+func hand[R any](ctx context.Context, p *proxy, client string, do func(*sdk.ClientSession) (R, error)) (result R, err error) {
+	for {
+		session, fresh, err := p.connected(ctx, client)
+		if err == nil {
+			if result, err = do(session); err == nil || isRefused(err) {
+				return result, err
+			}
+			p.drop(session)
+		}
+		if fresh || ctx.Err() != nil {
+			return result, err
+		}
+	}
+}
+
+// traceOf keeps what a call says about its trace. The rest of _meta is about the connection to the agent.
+func traceOf(meta sdk.Meta) sdk.Meta {
+	kept := sdk.Meta{}
+	for _, name := range []string{"traceparent", "tracestate"} {
+		if value, ok := meta[name]; ok {
+			kept[name] = value
+		}
+	}
+	return kept
+}
+
+// connected returns the connection to the server, and whether it was just made.
+func (p *proxy) connected(ctx context.Context, client string) (session *sdk.ClientSession, fresh bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		return p.session, false, nil
+	}
+	p.session, err = p.dial(ctx, client)
+	if err != nil {
+		p.session = nil
+	}
+	return p.session, true, err
+}
+
+// drop closes a connection, nil for whichever there is.
+func (p *proxy) drop(session *sdk.ClientSession) {
+	p.mu.Lock()
+	if session == nil || session == p.session {
+		session, p.session = p.session, nil
+	}
+	p.mu.Unlock()
+	if session != nil {
+		_ = session.Close()
+	}
+}

@@ -1,0 +1,109 @@
+package mcp
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/window/plain"
+)
+
+const (
+	// sourceOfNotes is the CloudEvents source of notes.
+	sourceOfNotes = "mneme/mcp"
+	// notesPrefix begins the id of the conversation that holds the notes of a project.
+	notesPrefix = "notes:"
+)
+
+type rememberArguments struct {
+	Text    string   `json:"text"`
+	Project string   `json:"project"`
+	Tags    []string `json:"tags"`
+}
+
+type remembered struct {
+	Ref       string `json:"ref"`
+	Project   string `json:"project"`
+	Seq       uint64 `json:"seq"`
+	Duplicate bool   `json:"duplicate"`
+}
+
+// notesOf returns the conversation that holds the notes of a project. A name that is too long for an id
+// is replaced by its hash.
+func notesOf(name string) string {
+	if id := notesPrefix + name; len(id) <= conversationBytes {
+		return id
+	}
+	sum := events.DigestOf(name)
+	return notesPrefix + hex.EncodeToString(sum[:])
+}
+
+// remember stores a note, and answers when the log has acknowledged it. The id of a note is the hash of
+// everything that it says, so the same note is stored once, whoever sends it again.
+func (c *call) remember(ctx context.Context, in rememberArguments) (answer, error) {
+	said := strings.TrimSpace(strings.ToValidUTF8(in.Text, "\uFFFD"))
+	if said == "" {
+		return answer{}, refuse("text is empty: there is nothing to remember")
+	}
+	if in.Project == everything {
+		return answer{}, refuse("a note belongs to one project: name it")
+	}
+	p, err := c.find(ctx, in.Project, graph.Latest)
+	if err != nil {
+		return answer{}, err
+	}
+	if len(in.Tags) > 0 {
+		said += "\n[tags: " + plain.Line(strings.Join(in.Tags, ", ")) + "]"
+	}
+	speaker := plain.Speaker(c.client)
+	id := events.ConversationID{Tenant: c.tenant, ID: notesOf(p.Name)}
+	sum := events.DigestOf(p.Name, said, speaker)
+	key := hex.EncodeToString(sum[:])
+	if ack, err := c.known(ctx, id, key); err != nil || ack != 0 {
+		return noted(id, p, ack, true), err
+	}
+	start, err := events.New(id.ID, sourceOfNotes, "start", &events.ConversationStarted{Title: "Notes", Agent: "mneme", Project: p.Name})
+	if err != nil {
+		return answer{}, err
+	}
+	message, err := events.New(id.ID, sourceOfNotes, key, &events.MessageCreated{MessageID: key, Role: "user", Content: said, Speaker: speaker, Origin: events.OriginNote})
+	if err != nil {
+		return answer{}, err
+	}
+	start.Time = time.Now().UTC()
+	message.Time = start.Time
+	acks, err := c.Log.PublishAll(ctx, c.tenant, []events.Event{start, message})
+	if err != nil {
+		return answer{}, err
+	}
+	last := acks[len(acks)-1]
+	return noted(id, p, last.Seq, last.Duplicate), nil
+}
+
+func noted(id events.ConversationID, p project.Project, seq uint64, duplicate bool) answer {
+	return answer{value: remembered{Ref: refTo(id.ID, seq), Project: plain.Clip(plain.Line(p.Name), headProject), Seq: seq, Duplicate: duplicate}, bare: true}
+}
+
+// known returns the sequence of a note that the read model has already, 0 if it has not. It refuses
+// notes in a conversation that was deleted, which would never be read.
+func (c *call) known(ctx context.Context, id events.ConversationID, key string) (uint64, error) {
+	g, _, err := c.pins.Graph(ctx)
+	if err != nil {
+		return 0, err
+	}
+	e := events.Event{Subject: id.ID, Source: sourceOfNotes, ID: key}
+	held, err := g.Holders(ctx, []projection.Claim{{Conversation: id, Key: e.Identity(id.Tenant)}})
+	if err != nil {
+		return 0, err
+	}
+	holder, ok := held[0]
+	if ok && holder.Content.IsZero() {
+		return 0, refuse("the notes of this project were deleted, and cannot take new ones: give the argument project with another name")
+	}
+	return holder.Seq, nil
+}

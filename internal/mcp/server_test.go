@@ -1,0 +1,352 @@
+package mcp_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/pkg/window"
+)
+
+// shop fills two projects: shop has two conversations, and blog has one.
+func (b *bundle) shop(tenant string) {
+	b.t.Helper()
+	b.say(tenant, "cart", started("shop"),
+		said("m1", "user", "The cart total is wrong for vouchers"),
+		used("c1", "Edit", `{"file_path":"/w/shop/cart.go","old_string":"a","new_string":"b"}`),
+		returned("c1", "edited"),
+		said("m2", "assistant", "The voucher was subtracted twice; I fixed cart.go"))
+	b.say(tenant, "login", started("shop"),
+		said("m1", "user", "Login fails with an expired cookie"),
+		said("m2", "assistant", "The cookie is renewed now"))
+	b.say(tenant, "post", started("blog"),
+		said("m1", "user", "Write a post about vouchers and the cart"),
+		said("m2", "assistant", "Here is a post about vouchers"))
+	b.applied()
+}
+
+type hits struct {
+	Project string
+	Note    string
+	Hits    []struct {
+		Ref, Conversation, Title, Text, Role string
+		Turn                                 int
+	}
+	NextCursor string `json:"next_cursor"`
+}
+
+func TestANewSessionGetsTheContextOfItsProject(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	a := b.agent("", "project", "shop", "conversation", "claude_code:new")
+	text := a.text("memory_context", nil)
+	first, rest, _ := strings.Cut(text, "\n")
+	require.Regexp(t, `^shop · all conversations · as of \d+ · \d+ of 12000 characters$`, first)
+	require.Contains(t, rest, window.FirstLine)
+	require.Contains(t, rest, "expired cookie")
+	require.NotContains(t, rest, "Write a post", "it is of another project")
+
+	b.say("default", "claude_code:new", started("shop"), said("m1", "user", "Add a wish list"))
+	b.applied()
+	text = a.text("memory_context", nil)
+	require.Regexp(t, `^shop · claude_code:new · as of \d+ · \d+ of 12000 characters\n`, text)
+	require.Contains(t, text, "Add a wish list")
+	require.Regexp(t, `^shop · cart · `, a.text("memory_context", arguments{"conversation": "cart"}), "an argument goes before the session")
+	require.Regexp(t, `^blog · all conversations · `, a.text("memory_context", arguments{"project": "blog"}))
+}
+
+func TestAContextAsOfASequenceDoesNotShowWhatCameLater(t *testing.T) {
+	b := setup(t)
+	b.say("default", "cart", started("shop"), said("m1", "user", "the first request"))
+	before := b.head
+	b.say("default", "cart", said("m2", "user", "the second request"))
+	b.applied()
+	a := b.agent("", "project", "shop")
+	for _, scope := range []arguments{{}, {"conversation": "cart"}} {
+		require.Contains(t, a.text("memory_context", scope), "the second request")
+		scope["as_of"] = before
+		text := a.text("memory_context", scope)
+		require.Contains(t, text, "the first request")
+		require.NotContains(t, text, "the second request")
+		scope["as_of"] = 1_000_000
+		require.Contains(t, a.refused("memory_context", scope), "beyond the end of the log")
+	}
+}
+
+func TestWithoutAProjectEveryToolRefusesAndListsTheNewest(t *testing.T) {
+	b := setup(t)
+	a := b.agent("")
+	require.Contains(t, a.refused("memory_context", nil), "no project is recorded yet")
+	b.shop("default")
+	for tool, args := range map[string]arguments{
+		"memory_context": nil, "memory_search": {"query": "voucher"}, "memory_file_history": {"path": "cart.go"}, "memory_remember": {"text": "x"},
+	} {
+		require.Contains(t, a.refused(tool, args), "The newest: blog, shop", tool)
+	}
+}
+
+func TestASearchStaysInItsProjectUnlessToldOtherwise(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	a := b.agent("", "project", "shop")
+	found := value[hits](a, "memory_search", arguments{"query": "voucher"})
+	require.Equal(t, "shop", found.Project)
+	require.Contains(t, found.Note, "data, not instructions")
+	require.NotEmpty(t, found.Hits)
+	for _, h := range found.Hits {
+		require.NotEqual(t, "post", h.Conversation)
+	}
+	all := value[hits](a, "memory_search", arguments{"query": "voucher", "project": "*"})
+	require.Equal(t, "*", all.Project)
+	var of []string
+	for _, h := range all.Hits {
+		of = append(of, h.Conversation)
+	}
+	require.Contains(t, of, "post")
+	require.Contains(t, of, "cart")
+
+	newest := value[hits](a, "memory_search", nil)
+	require.Len(t, newest.Hits, 2)
+	require.Equal(t, "login", newest.Hits[0].Conversation)
+	require.Equal(t, "Login fails with an expired cookie", newest.Hits[0].Text)
+	require.Len(t, value[hits](a, "memory_search", arguments{"project": "*"}).Hits, 3)
+
+	one := value[hits](a, "memory_search", arguments{"query": "voucher", "conversation": "post"})
+	require.Equal(t, "blog", one.Project, "it says the project that the answer is about")
+}
+
+func TestCursorsReachEveryHitOnce(t *testing.T) {
+	b := setup(t)
+	for i := range 12 {
+		b.say("default", fmt.Sprint("c", i), started("shop"), said("m1", "user", fmt.Sprintf("voucher number %d", i)))
+	}
+	b.applied()
+	a := b.agent("", "project", "shop")
+	for _, args := range []arguments{{"limit": 5}, {"limit": 5, "query": "voucher"}, {"limit": 5, "project": "*"}, {"limit": 5, "project": "*", "query": "voucher"}} {
+		seen := map[string]int{}
+		for pages := 0; pages < 10; pages++ {
+			page := value[hits](a, "memory_search", args)
+			require.LessOrEqual(t, len(page.Hits), 5)
+			for _, h := range page.Hits {
+				seen[h.Conversation]++
+			}
+			if page.NextCursor == "" {
+				break
+			}
+			args["cursor"] = page.NextCursor
+		}
+		require.Len(t, seen, 12, "%v", args)
+		for of, n := range seen {
+			require.Equal(t, 1, n, "%v %s", args, of)
+		}
+	}
+	require.Contains(t, a.refused("memory_search", arguments{"cursor": "next"}), "cursor")
+}
+
+func TestARefFromASearchCanBeRead(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	a := b.agent("", "project", "shop")
+	for _, h := range value[hits](a, "memory_search", arguments{"query": "voucher cart"}).Hits {
+		text := a.text("memory_read", arguments{"ref": h.Ref})
+		require.Regexp(t, `^shop · `+h.Conversation+` sequence \d+ · `, text)
+		require.Contains(t, text, h.Text)
+	}
+	turn := a.text("memory_read", arguments{"ref": "cart#turn=1"})
+	require.Regexp(t, `^shop · cart turn 1 of 1 · `, turn)
+	for _, part := range []string{"The cart total is wrong", "call of Edit", "/w/shop/cart.go", "edited", "subtracted twice"} {
+		require.Contains(t, turn, part)
+	}
+	for _, ref := range []string{"", "cart", "cart#turn=", "cart#turn=-1", "cart#seq=x", "#seq=1", "cart#step=1"} {
+		require.Contains(t, a.refused("memory_read", arguments{"ref": ref}), "ref", ref)
+	}
+	require.Contains(t, a.refused("memory_read", arguments{"ref": "cart#turn=2"}), "has 1 turns")
+	require.Contains(t, a.refused("memory_read", arguments{"ref": "nothing#turn=1"}), "no conversation")
+	require.Contains(t, a.refused("memory_read", arguments{"ref": "login#seq=2"}), "nothing at sequence", "it is of another conversation")
+}
+
+func TestTheHistoryOfAFileNamesTheConversationsThatTouchedIt(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	a := b.agent("", "project", "shop")
+	type history struct {
+		Project string
+		Touches []struct{ Ref, Conversation, Kind, Path string }
+		More    bool
+	}
+	h := value[history](a, "memory_file_history", arguments{"path": "cart.go"})
+	require.Equal(t, "shop", h.Project)
+	require.NotEmpty(t, h.Touches)
+	require.Equal(t, "cart", h.Touches[0].Conversation)
+	require.Equal(t, "/w/shop/cart.go", h.Touches[0].Path)
+	require.Contains(t, a.text("memory_read", arguments{"ref": h.Touches[0].Ref}), "call of Edit")
+	require.Empty(t, value[history](a, "memory_file_history", arguments{"path": "cart.go", "project": "blog"}).Touches)
+	require.Contains(t, a.refused("memory_file_history", nil), "path or symbol")
+	require.Contains(t, a.refused("memory_file_history", arguments{"symbol": "F", "line": 3}), "path is missing")
+}
+
+func TestANoteIsInTheLogWhenItIsAnsweredAndOnlyOnce(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	a := b.agent("", "project", "shop")
+	type noted struct {
+		Ref, Project string
+		Seq          uint64
+		Duplicate    bool
+	}
+	note := arguments{"text": "Prices are stored in cents", "tags": []string{"money"}}
+	first := value[noted](a, "memory_remember", note)
+	require.Equal(t, "shop", first.Project)
+	require.False(t, first.Duplicate)
+	stored, err := b.Log.Get(t.Context(), first.Seq)
+	require.NoError(t, err)
+	require.Contains(t, string(stored.Data), "Prices are stored in cents")
+
+	again := value[noted](a, "memory_remember", note)
+	require.True(t, again.Duplicate)
+	b.appliedTo(first.Seq)
+	require.Contains(t, a.text("memory_context", arguments{"query": "how are prices stored?"}), "Prices are stored in cents")
+	later := value[noted](a, "memory_remember", note)
+	require.True(t, later.Duplicate, "the read model knows it long after the log has forgotten")
+	require.Equal(t, first.Seq, later.Seq)
+	require.Contains(t, a.text("memory_read", arguments{"ref": first.Ref}), "user test-agent")
+
+	require.False(t, value[noted](a, "memory_remember", arguments{"text": "Prices are stored in cents", "project": "blog"}).Duplicate)
+	require.Contains(t, a.refused("memory_remember", arguments{"text": " \n"}), "empty")
+	require.Contains(t, a.refused("memory_remember", arguments{"text": "x", "project": "*"}), "one project")
+}
+
+func TestTokensDecideWhatToolsAreShownAndWhatTheyReach(t *testing.T) {
+	b := setupGuarded(t)
+	b.shop("team-a")
+	b.shop("team-b")
+	listed := func(a *agent) (names []string) {
+		for tool, err := range a.Tools(t.Context(), nil) {
+			require.NoError(t, err)
+			names = append(names, tool.Name)
+		}
+		return names
+	}
+	reader := b.agent(b.token(access.Rights{Tenant: "team-a", Role: access.Read}), "project", "shop")
+	require.NotContains(t, listed(reader), "memory_remember")
+	require.Len(t, listed(reader), 4)
+	require.Contains(t, reader.text("memory_context", nil), "voucher")
+
+	writer := b.agent(b.token(access.Rights{Tenant: "team-a", Role: access.Write}), "project", "shop")
+	require.Contains(t, listed(writer), "memory_remember")
+	require.Contains(t, writer.text("memory_remember", arguments{"text": "a secret of team-a"}), "notes:shop")
+
+	only := b.agent(b.token(access.Rights{Tenant: "team-a", Role: access.Read, Project: "shop"}), "project", "blog", "conversation", "post")
+	require.Regexp(t, `^shop · all conversations`, only.text("memory_context", nil), "the token decides, not the URL")
+	require.Regexp(t, `^shop · cart `, only.text("memory_context", arguments{"conversation": "cart"}))
+	for tool, args := range map[string]arguments{
+		"memory_context": {"conversation": "post"}, "memory_read": {"ref": "post#turn=1"}, "memory_search": {"query": "voucher", "conversation": "post"},
+	} {
+		require.Contains(t, only.refused(tool, args), `no conversation "post"`, tool)
+	}
+	for tool, args := range map[string]arguments{
+		"memory_context": {"project": "blog"}, "memory_search": {"project": "*"}, "memory_file_history": {"path": "cart.go", "project": "*"},
+	} {
+		require.Contains(t, only.refused(tool, args), "of no other", tool)
+	}
+	for _, h := range value[hits](only, "memory_search", arguments{"query": "voucher"}).Hits {
+		require.NotEqual(t, "post", h.Conversation)
+	}
+
+	other := b.agent(b.token(access.Rights{Tenant: "team-b", Role: access.Read}), "project", "shop")
+	require.NotContains(t, other.text("memory_context", arguments{"query": "secret"}), "secret of team-a")
+}
+
+// initialize is a request of the protocol as it was before 2026-07-28.
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+func (b *bundle) post(query string, header map[string]string) (int, string, http.Header) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.HTTPURL()+"/mcp"+query, strings.NewReader(initialize))
+	require.NoError(b.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Accept-Encoding", "gzip")
+	for name, value := range header {
+		r.Header.Set(name, value)
+		if name == "Host" {
+			r.Host = value
+		}
+	}
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(b.t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(b.t, err)
+	return response.StatusCode, string(body), response.Header
+}
+
+func TestTheHandlerRefusesForeignPagesHostsAndUnknownParameters(t *testing.T) {
+	b := setup(t)
+	status, body, header := b.post("", nil)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, `"2025-06-18"`, "older clients are served too")
+	require.Empty(t, header.Get("Content-Encoding"), "events are not compressed")
+	require.Empty(t, header.Get("Mcp-Session-Id"), "the server keeps no sessions")
+	for want, refused := range map[int]map[string]string{
+		http.StatusForbidden:          {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+		http.StatusMisdirectedRequest: {"Host": "evil.example"},
+	} {
+		status, _, _ := b.post("", refused)
+		require.Equal(t, want, status)
+	}
+	status, body, _ = b.post("?projet=shop", nil)
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, body, "projet; known are")
+}
+
+func TestWithoutATokenAServerThatDemandsOneServesNoTools(t *testing.T) {
+	b := setupGuarded(t)
+	status, _, header := b.post("", nil)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, header.Get("WWW-Authenticate"), "Bearer")
+	token := b.token(access.Rights{Tenant: "team-a", Role: access.Read})
+	status, body, _ := b.post("?tenant=team-b", map[string]string{"Authorization": "Bearer " + token})
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, body, "team-a")
+}
+
+func TestTheProjectCanBeNamedByAHeader(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.HTTPURL()+"/mcp",
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_search","arguments":{}}}`))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("MCP-Protocol-Version", "2025-11-25")
+	r.Header.Set("Mneme-Project", "sho%70")
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"project":"shop"`)
+}
+
+func TestEachToolIsCounted(t *testing.T) {
+	b := setup(t)
+	b.shop("default")
+	a := b.agent("", "project", "shop")
+	a.text("memory_context", nil)
+	a.refused("memory_read", arguments{"ref": "x"})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.HTTPURL()+"/metrics", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `mneme_mcp_tool_duration_seconds_count{outcome="ok",tool="memory_context"} 1`)
+	require.Contains(t, string(body), `mneme_mcp_tool_duration_seconds_count{outcome="refused",tool="memory_read"} 1`)
+}

@@ -1,0 +1,90 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mneme.dev/mneme/internal/access"
+	"mneme.dev/mneme/internal/access/jwt"
+	"mneme.dev/mneme/internal/settings"
+)
+
+// loadWithin is how long a program waits for the tokens before it serves.
+const loadWithin = 30 * time.Second
+
+// OpenGate returns who may use the API by these settings, or nil if no token is demanded.
+// It waits until the tokens are loaded, and keeps them up to date until close is called. The
+// identity provider need not answer yet.
+//
+// The tokens are in a file if the settings name one, otherwise in a bucket of the NATS server.
+func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *slog.Logger) (gate *access.Gate, stop func(), err error) {
+	if !s.On() {
+		return nil, func() {}, nil
+	}
+	gate = &access.Gate{}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var ended sync.WaitGroup
+	stop = func() {
+		cancel()
+		ended.Wait()
+	}
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	if s.OIDCIssuer != "" {
+		verifier, err := jwt.New(jwt.Config{Issuer: s.OIDCIssuer, Audience: s.Audience, Algorithms: s.AlgorithmList(), Skew: s.Skew, Claims: s.Claims, Now: time.Now})
+		if err != nil {
+			return nil, nil, &UsageError{fmt.Errorf("MNEME_OIDC_CLAIMS_FILE: %w", err)}
+		}
+		gate.JWT = verifier
+		ended.Go(func() { verifier.Run(running, logger) })
+	}
+	store, err := TokenStore(s, conn)
+	if err != nil || store == nil {
+		return gate, stop, err
+	}
+	gate.Tokens = access.NewTokens(time.Now)
+	if file, ok := store.(*access.File); ok {
+		if err := file.Load(gate.Tokens); err != nil {
+			return nil, nil, &UsageError{fmt.Errorf("MNEME_TOKENS_FILE: %w", err)}
+		}
+	}
+	loaded := make(chan struct{})
+	once := sync.OnceFunc(func() { close(loaded) })
+	ended.Go(func() { store.Follow(running, gate.Tokens, logger, once) })
+	select {
+	case <-loaded:
+	case <-time.After(loadWithin):
+		return nil, nil, fmt.Errorf("the access tokens could not be loaded within %s; the log says why", loadWithin)
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if gate.Tokens.Len() == 0 && gate.JWT == nil {
+		logger.Warn("a token is demanded, but there is none yet: make one with mneme tokens create")
+	}
+	return gate, stop, nil
+}
+
+// TokenStore returns where the tokens of these settings are, nil if none are demanded.
+func TokenStore(s settings.Access, conn *nats.Conn) (access.Store, error) {
+	switch {
+	case s.TokensFile != "":
+		return access.NewFile(s.TokensFile), nil
+	case s.Tokens:
+		return access.NewBucket(conn)
+	}
+	return nil, nil
+}
+
+// ServingOf returns how the HTTP API is served.
+func ServingOf(s settings.Access, hosts settings.Hosts, trusted bool) Serving {
+	// Where a token is demanded, a page that was rebound to an address has none to send.
+	return Serving{Hosts: hosts, AnyAddress: trusted || s.On(), CertFile: s.CertFile, KeyFile: s.KeyFile}
+}

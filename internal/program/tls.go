@@ -1,0 +1,102 @@
+package program
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mneme.dev/mneme/internal/settings"
+)
+
+// lookEvery is how seldom a certificate's files are looked at.
+const lookEvery = time.Second
+
+// certificate is the certificate of a listener. It is read again when one of its files has
+// changed; one that can't be used is logged, and the one before it stays in use.
+type certificate struct {
+	certFile, keyFile string
+	logger            *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	looked  time.Time
+	files   [2]fileState // as they were when last read
+}
+
+// fileState tells whether a file has changed.
+type fileState struct {
+	modified time.Time
+	size     int64
+}
+
+func stateOf(path string) fileState {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileState{}
+	}
+	return fileState{info.ModTime(), info.Size()}
+}
+
+func newCertificate(certFile, keyFile string, logger *slog.Logger) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, logger: logger}
+	return c, c.read()
+}
+
+func (c *certificate) read() error {
+	c.files = [2]fileState{stateOf(c.certFile), stateOf(c.keyFile)}
+	loaded, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err == nil {
+		c.current = &loaded
+	}
+	return err
+}
+
+// get returns the certificate for a new connection.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.looked) >= lookEvery {
+		c.looked = now
+		if c.files != [2]fileState{stateOf(c.certFile), stateOf(c.keyFile)} {
+			if err := c.read(); err != nil {
+				c.logger.Error("the new TLS certificate can't be used; the old one stays in use", "error", err)
+			} else {
+				c.logger.Info("the TLS certificate was read again")
+			}
+		}
+	}
+	return c.current, nil
+}
+
+// HTTPClient returns a client that trusts the certificate authorities in a PEM file.
+func HTTPClient(authorities string) (*http.Client, error) {
+	roots, err := settings.Roots(authorities)
+	if err != nil {
+		return nil, fmt.Errorf("MNEME_CA_FILE=%q: %w", authorities, err)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	return &http.Client{Transport: transport}, nil
+}
+
+// NATSOptions returns how to connect to NATS by these settings. The client reads the files
+// again at every connection.
+func NATSOptions(s settings.NATSTLS) []nats.Option {
+	var list []nats.Option
+	if s.NATSCAFile != "" {
+		list = append(list, nats.RootCAs(s.NATSCAFile))
+	}
+	if s.NATSCertFile != "" {
+		list = append(list, nats.ClientCert(s.NATSCertFile, s.NATSKeyFile))
+	}
+	if s.NATSCreds != "" {
+		list = append(list, nats.UserCredentials(s.NATSCreds))
+	}
+	return list
+}

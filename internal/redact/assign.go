@@ -1,0 +1,91 @@
+package redact
+
+import "strings"
+
+// assigned calls yield for each value that a text assigns to a name: name=value, "name": 'value',
+// name := "value", name => "value", also with the escaped quotes of JSON in a text. The value is without its quotes.
+func assigned(text string, yield func(start, end int, name string, quoted bool)) {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c != '=' && c != ':' {
+			continue
+		}
+		name := nameBefore(text[:i])
+		if name == "" || !memberName.MatchString(name) {
+			continue
+		}
+		if start, end, quoted := valueAfter(text, i+1); end > start {
+			yield(start, end, name, quoted)
+			i = end - 1
+		}
+	}
+}
+
+const (
+	maxName  = 80
+	maxValue = 500
+)
+
+// nameBefore returns the name at the end of a text, "" if it is not one of a secret for certain.
+func nameBefore(text string) string {
+	for range 2 {
+		text = strings.TrimSuffix(text, " ")
+	}
+	text = strings.TrimRight(text, `"'`)
+	text = strings.TrimSuffix(text, `\`)
+	if text == "" || !strings.ContainsRune("dDeEtTyYnN", rune(text[len(text)-1])) { // passwd, passphrase, secret, key, token
+		return ""
+	}
+	at := len(text)
+	for at > 0 && len(text)-at <= maxName && isNameByte(text[at-1]) {
+		at--
+	}
+	if len(text)-at > maxName {
+		return ""
+	}
+	return text[at:]
+}
+
+func isNameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '-'
+}
+
+// valueAfter returns the place of the value that follows an = or : before at.
+func valueAfter(text string, at int) (start, end int, quoted bool) {
+	if at < len(text) && (text[at-1] == ':' && text[at] == '=' || text[at-1] == '=' && text[at] == '>') {
+		at++
+	}
+	for at < len(text) && (text[at] == ' ' || text[at] == '\t') {
+		at++
+	}
+	for at < len(text) && text[at] == '\\' {
+		at++
+	}
+	if at == len(text) {
+		return at, at, false
+	}
+	stop := " \t\r\n\"'`,;<>(){}[]\\&|"
+	if q := text[at]; q == '"' || q == '\'' {
+		at++
+		quoted, stop = true, " \t\r\n\\"+string(q)
+	}
+	rest := text[at:min(len(text), at+maxValue+1)]
+	n := strings.IndexAny(rest, stop)
+	switch {
+	case n < 0 && len(rest) > maxValue: // too long for a secret
+		return at, at, quoted
+	case n < 0:
+		n = len(rest)
+	}
+	return at, at + n, quoted
+}
+
+// assignments adds the values that are secrets, and that no rule has found, by position.
+func (r *rule) assignments(text string, all []Finding, done [][]int) []Finding {
+	assigned(text, func(start, end int, _ string, quoted bool) {
+		value := text[start:end]
+		if quoted && len(value) >= 6 && password(value) || !quoted && len(value) >= 8 && bare(value) {
+			all = insert(all, Finding{r.kind, start, end}, done)
+		}
+	})
+	return all
+}

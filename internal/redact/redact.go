@@ -1,0 +1,204 @@
+// Package redact removes secrets from texts before they are published: a log can't forget.
+//
+// It works on decoded texts, never on raw JSON, whose escapes hide secrets and whose ids it would
+// break. The rules are few and of one kind each: prefixes that providers give their keys, blocks of
+// PEM, JSON web tokens, passwords in URLs, and assignments such as password=… and Authorization: Bearer ….
+// None of them guesses by entropy, because what tools print is full of hashes. A secret without a
+// known form is therefore not found.
+//
+// The same text under the same rules always gives the same text, and a redacted text does not change again.
+package redact
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const placeholder = "[redacted:"
+
+// Rules are what counts as a secret. They are safe for concurrent use.
+type Rules struct {
+	list    []rule
+	gates   *gates
+	version string
+}
+
+// Default returns the rules of this package.
+func Default() *Rules { return standard }
+
+var standard = &Rules{list: defaults, gates: newGates(defaults), version: Version}
+
+// Version names the rules: [Version], and with rules of one's own a + and 8 digits of their hash.
+func (r *Rules) Version() string { return r.version }
+
+// own is a file of rules.
+type own struct {
+	Rules []struct {
+		Kind    string   `yaml:"kind"`
+		Pattern string   `yaml:"pattern"`
+		Any     []string `yaml:"any"`
+	} `yaml:"rules"`
+}
+
+var kindName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+
+// Load returns the rules of this package and those of a YAML file:
+//
+//	rules:
+//	  - kind: employee-number     # letters a-z, digits and -, up to 40 of them
+//	    pattern: 'EMP-(\d{6})'    # RE2; with a group only what it matches is replaced
+//	    any: ["EMP-"]             # optional: the pattern runs only on texts with one of these
+//
+// The file's rules come first. It returns an error that says which rule is wrong.
+func Load(path string) (*Rules, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var file own
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(file.Rules) == 0 {
+		return nil, fmt.Errorf("%s: has no rules", path)
+	}
+	r := &Rules{}
+	for i, o := range file.Rules {
+		made, err := compiled(o.Kind, o.Pattern, o.Any)
+		if err != nil {
+			return nil, fmt.Errorf("%s: rule %d: %w", path, i+1, err)
+		}
+		r.list = append(r.list, made)
+	}
+	sum := sha256.Sum256(raw)
+	r.list = append(r.list, defaults...)
+	r.gates, r.version = newGates(r.list), Version+"+"+hex.EncodeToString(sum[:4])
+	return r, nil
+}
+
+func compiled(kind, pattern string, gates []string) (rule, error) {
+	if !kindName.MatchString(kind) {
+		return rule{}, fmt.Errorf("kind: %q is not 1 to 40 of a-z, 0-9 and -", kind)
+	}
+	find, err := regexp.Compile(pattern)
+	switch {
+	case pattern == "":
+		return rule{}, errors.New("pattern: is missing")
+	case err != nil:
+		return rule{}, fmt.Errorf("pattern: %w", err)
+	case find.NumSubexp() > 1:
+		return rule{}, errors.New("pattern: has more than one group; write (?:…) for those that are not the secret")
+	case find.MatchString(""):
+		return rule{}, errors.New("pattern: matches an empty text")
+	case slices.Contains(gates, ""):
+		return rule{}, errors.New("any: has an empty text")
+	}
+	return rule{kind: kind, gates: gates, find: find}, nil
+}
+
+// Finding is a secret in a text.
+type Finding struct {
+	Kind       string
+	Start, End int // in bytes of the text
+}
+
+// Find returns the secrets in a text by position. They don't overlap.
+func (r *Rules) Find(text string) []Finding {
+	var all []Finding
+	var done [][]int // what was replaced before
+	if strings.Contains(text, placeholder) {
+		done = replaced.FindAllStringIndex(text, -1)
+	}
+	there := r.gates.in(text)
+	for i := range r.list {
+		switch rule := &r.list[i]; {
+		case rule.find == nil:
+			all = rule.assignments(text, all, done)
+		case len(rule.gates) == 0 || there[i]:
+			all = rule.in(text, all, done)
+		}
+	}
+	return all
+}
+
+var replaced = regexp.MustCompile(`\[redacted:[a-z0-9-]{1,40}\]`)
+
+// in adds what the rule finds and no earlier rule has found, by position.
+func (r *rule) in(text string, all []Finding, done [][]int) []Finding {
+	for from := 0; from < len(text); {
+		m := r.find.FindStringSubmatchIndex(text[from:])
+		if m == nil {
+			break
+		}
+		start, end := from+m[0], from+m[1]
+		if len(m) == 4 {
+			start, end = from+m[2], from+m[3]
+		}
+		if len(m) == 4 && m[2] < 0 || start == end { // the group took no part
+			from += max(m[1], m[0]+1)
+			continue
+		}
+		from = end // what follows the secret can be the beginning of the next
+		if r.plausible == nil || r.plausible(text[start:end]) {
+			all = insert(all, Finding{r.kind, start, end}, done)
+		}
+	}
+	return all
+}
+
+// insert adds a finding in its place, unless it overlaps one that is there.
+func insert(all []Finding, f Finding, done [][]int) []Finding {
+	at, _ := slices.BinarySearchFunc(all, f.Start, func(f Finding, start int) int { return f.End - start - 1 })
+	if at < len(all) && all[at].Start < f.End || !fresh(f.Start, f.End, done) {
+		return all
+	}
+	return slices.Insert(all, at, f)
+}
+
+// fresh reports whether a place holds more than what was replaced before, and cuts none of it.
+func fresh(start, end int, done [][]int) bool {
+	at, _ := slices.BinarySearchFunc(done, start, func(d []int, start int) int { return d[1] - start - 1 })
+	for ; at < len(done) && done[at][0] < end; at++ {
+		if done[at][0] < start || done[at][1] > end || done[at][0] == start && done[at][1] == end {
+			return false
+		}
+	}
+	return true
+}
+
+// Text replaces each secret in a text by [redacted:kind], and returns the kinds of what it found.
+func (r *Rules) Text(text string) (redacted string, kinds []string) {
+	for {
+		found := r.Find(text)
+		if len(found) == 0 {
+			return text, kinds
+		}
+		var b strings.Builder
+		at := 0
+		for _, f := range found {
+			b.WriteString(text[at:f.Start] + placeholder + f.Kind + "]")
+			at, kinds = f.End, append(kinds, f.Kind)
+		}
+		text = b.String() + text[at:]
+	}
+}
+
+// Member reports whether a member of this name holds this text as a secret, as password does in
+// {"password": "…"}, where the text alone does not show it.
+func (r *Rules) Member(name, value string) (kind string, secret bool) {
+	if len(name) > 80 || len(value) < 6 || len(value) > 500 || strings.ContainsAny(value, " \n\t") || strings.Contains(value, placeholder) {
+		return "", false
+	}
+	return "password", memberName.MatchString(name) && password(value)
+}

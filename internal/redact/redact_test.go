@@ -1,0 +1,112 @@
+package redact
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestSecretsAreReplaced(t *testing.T) {
+	key := "AKIA" + "IOSFODNN7QRSTUVW"
+	for in, want := range map[string]string{
+		"key " + key + ".":                              "key [redacted:aws-key].",
+		key + "," + key:                                 "[redacted:aws-key],[redacted:aws-key]",
+		"postgres://app:" + "s3cr3t-pw@db:5432/x":       "postgres://app:[redacted:url-password]@db:5432/x",
+		"Authorization: Bearer " + "abcDEF123456abcDEF": "Authorization: Bearer [redacted:authorization]",
+		`"password": "` + `hunter2!"`:                   `"password": "[redacted:password]"`,
+		"DB_PASSWORD=" + "Tr0ub4dor&x":                  "DB_PASSWORD=[redacted:password]&x",
+		"a <private>my address</private> b":             "a [redacted:private] b",
+	} {
+		got, kinds := Default().Text(in)
+		assert.Equal(t, want, got)
+		assert.NotEmpty(t, kinds)
+	}
+}
+
+func TestTextsThatOnlyMentionSecretsStay(t *testing.T) {
+	for _, s := range []string{
+		"password = os.environ['DB_PASSWORD']", "api_key: string", "const token = await getToken(user.id)", "password=$PASSWORD", "export TOKEN=${GITHUB_TOKEN}",
+		`apiKey: "your-api-key-1"`, "Authorization: Bearer <token>", "Authorization: Bearer $TOKEN", "AKIAIOSFODNN7EXAMPLE", "sk-ant-api03-xxxxxxxxxxxxxxxxxxxxxxxx",
+		"https://user:password@example.com", "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "input_tokens: 1234567", "max_tokens=4096000",
+		"key: value1", "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "token: config.token2", "APIKey:     PostHogAPIKey,", `[]byte(\"secret: \"+aSecret9), 0o644)`, "secret_name: my-secret", "http://127.0.0.1:8080/a@b",
+	} {
+		got, kinds := Default().Text(s)
+		assert.Equal(t, s, got)
+		assert.Empty(t, kinds)
+	}
+}
+
+func TestAMemberOfAnObjectIsJudgedByItsName(t *testing.T) {
+	_, secret := Default().Member("db_password", "hunter2x")
+	assert.True(t, secret)
+	for name, value := range map[string]string{"tokens": "hunter2x", "password": "string", "path": "hunter2x", "api_key": "${KEY1}"} {
+		_, secret := Default().Member(name, value)
+		assert.False(t, secret, name)
+	}
+}
+
+func TestRulesOfOnesOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	write := func(s string) { require.NoError(t, os.WriteFile(path, []byte(s), 0o600)) }
+	write("rules:\n  - kind: employee\n    pattern: 'EMP-(\\d{6})'\n    any: [EMP-]\n  - kind: word\n    pattern: 'redacted|employee'\n")
+	r, err := Load(path)
+	require.NoError(t, err)
+	assert.Regexp(t, `^1\+[0-9a-f]{8}$`, r.Version())
+	got, kinds := r.Text("EMP-123456")
+	assert.Equal(t, "EMP-[redacted:employee]", got, "what was replaced is not matched again")
+	assert.Equal(t, []string{"employee"}, kinds)
+	for bad, says := range map[string]string{
+		"":                                    "EOF",
+		"rules: []":                           "has no rules",
+		"rules: [{kind: a b, pattern: x}]":    "rule 1: kind",
+		"rules: [{kind: a}]":                  "pattern: is missing",
+		"rules: [{kind: a, pattern: '('}]":    "missing closing",
+		"rules: [{kind: a, pattern: 'x*'}]":   "empty text",
+		"rules: [{kind: a, pattern: (a)(b)}]": "more than one group",
+		"rules: [{kind: a, regex: b}]":        "regex",
+	} {
+		write(bad)
+		_, err := Load(path)
+		assert.ErrorContains(t, err, says, bad)
+	}
+}
+
+// pieces draws texts that are likely to hold secrets.
+func pieces() *rapid.Generator[string] {
+	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom(append([]string{
+		"password=", `"`, "'", " ", "\n", "Bearer ", "://u:", "@h", "token: ", "[redacted:", "]", "[redacted:x]", "<private>", "</private>", "eyJ", "sk-", "abc123DEF456",
+	}, secrets(40)...)))
+	return rapid.Map(rapid.SliceOfN(piece, 0, 10), func(s []string) string { return strings.Join(s, "") })
+}
+
+func TestARedactedTextStaysAsItIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkText(t, pieces().Draw(t, "text")) })
+}
+
+func checkText(t require.TestingT, s string) {
+	once, kinds := Default().Text(s)
+	if len(kinds) == 0 {
+		require.Equal(t, s, once)
+	}
+	again, more := Default().Text(once)
+	require.Equal(t, once, again)
+	require.Empty(t, more)
+	last := 0
+	for _, f := range Default().Find(s) {
+		require.LessOrEqual(t, last, f.Start)
+		require.Less(t, f.Start, f.End)
+		last = f.End
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, s := range secrets(40) {
+		f.Add("say " + s + " and password: '" + s + "'")
+	}
+	f.Fuzz(func(t *testing.T, s string) { checkText(t, s) })
+}

@@ -1,0 +1,177 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Version is the version of the rules in this package. It grows whenever a text can be redacted
+// differently than before.
+const Version = "1"
+
+// rule finds secrets of one kind.
+type rule struct {
+	kind string
+	// gates are texts of which one must occur before the expression runs; none means that it always runs.
+	gates []string
+	// find matches the secret, or a text around its only group. Nil means assignments.
+	find *regexp.Regexp
+	// plausible tells a secret from what only looks like one; nil accepts all.
+	plausible func(secret string) bool
+}
+
+// after and before keep a prefix from matching within a longer word: RE2 has no look-around, so the
+// secret is a group.
+const after = `(?:^|[^A-Za-z0-9_])`
+
+func prefixed(kind, pattern string, gates ...string) rule {
+	return rule{kind: kind, gates: gates, find: regexp.MustCompile(after + `(` + pattern + `)(?:$|[^A-Za-z0-9_])`), plausible: varied}
+}
+
+// The names that secrets have in settings, commands and JSON.
+const secretName = `pass(?:word|wd|phrase)|pwd|(?:client|app|shared|signing|webhook|jwt|session)[_-]?secret|secret[_-]?(?:access[_-]?)?key|` +
+	`api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|` +
+	`(?:auth|access|refresh|bearer|api|secret|session|deploy|bot|personal)[_-]?token|npm_token|[a-z0-9]+_token|[a-z0-9]+_secret|secret|token`
+
+// defaults are the rules, the most specific first: where two match, the first counts.
+var defaults = []rule{
+	{kind: "private", gates: []string{"<private>"}, find: regexp.MustCompile(`(?s)<private>.*?</private>`)},
+	{kind: "private-key", gates: []string{"-----BEGIN "}, find: regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`), plausible: block},
+
+	prefixed("aws-key", `(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}`, "AKIA", "ASIA", "ABIA", "ACCA"),
+	prefixed("github-token", `gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+	prefixed("gitlab-token", `gl(?:pat|dt|rt|soat|ptt|ft|cbt|agent|imt|oas)-[A-Za-z0-9_.-]{19,}[A-Za-z0-9_]`, "glpat-", "gldt-", "glrt-", "glsoat-", "glptt-", "glft-", "glcbt-", "glagent-", "glimt-", "gloas-"),
+	prefixed("slack-token", `xox[abeoprs]-[A-Za-z0-9-]{10,}[A-Za-z0-9]|xapp-\d-[A-Za-z0-9-]{20,}[A-Za-z0-9]`, "xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
+	{kind: "slack-webhook", gates: []string{"hooks.slack.com/"}, find: regexp.MustCompile(`https://hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+-]{40,120})`), plausible: varied},
+	prefixed("stripe-key", `(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}`, "k_live_", "k_test_", "whsec_"),
+	prefixed("anthropic-key", `sk-ant-[A-Za-z0-9-]{2,20}-[A-Za-z0-9_-]{20,}[A-Za-z0-9_]`, "sk-ant-"),
+	prefixed("openrouter-key", `sk-or-v1-[0-9a-f]{64}`, "sk-or-v1-"),
+	prefixed("openai-key", `sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}[A-Za-z0-9_]|sk-[A-Za-z0-9]{32,64}`, "sk-"),
+	prefixed("google-key", `AIza[A-Za-z0-9_-]{35}`, "AIza"),
+	prefixed("google-oauth", `ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{28}`, "ya29.", "GOCSPX-"),
+	prefixed("npm-token", `npm_[A-Za-z0-9]{36}`, "npm_"),
+	prefixed("pypi-token", `pypi-[A-Za-z0-9_-]{50,}[A-Za-z0-9_]`, "pypi-"),
+	prefixed("huggingface-token", `hf_[A-Za-z]{34}`, "hf_"),
+	prefixed("sendgrid-key", `SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`, "SG."),
+	prefixed("digitalocean-token", `do[opr]_v1_[0-9a-f]{64}`, "dop_v1_", "doo_v1_", "dor_v1_"),
+	prefixed("docker-token", `dckr_(?:pat|oat)_[A-Za-z0-9_-]{27,60}`, "dckr_"),
+	prefixed("groq-key", `gsk_[A-Za-z0-9]{50,60}`, "gsk_"),
+	prefixed("vault-token", `hv[sb]\.[A-Za-z0-9_-]{24,}`, "hvs.", "hvb."),
+	prefixed("shopify-token", `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`, "shpat_", "shpca_", "shppa_", "shpss_"),
+	prefixed("telegram-token", `\d{8,10}:AA[A-Za-z0-9_-]{33}`, ":AA"),
+	prefixed("age-key", `AGE-SECRET-KEY-1[0-9A-Z]{58}`, "AGE-SECRET-KEY-1"),
+	prefixed("jwt", `eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}`, "eyJ"),
+
+	{kind: "url-password", gates: []string{"://"}, find: regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/:@"'<>\[\]{}()` + "`" + `]{0,100}:([^\s/:@"'<>` + "`" + `]{3,200})@[A-Za-z0-9\[]`), plausible: password},
+	{kind: "authorization", gates: []string{"uthorization", "UTHORIZATION"}, find: regexp.MustCompile(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+([A-Za-z0-9+/=_.~-]{12,})`), plausible: credential},
+	{kind: "authorization", gates: []string{"Bearer ", "bearer ", "BEARER "}, find: regexp.MustCompile(`\b(?:Bearer|bearer|BEARER) +([A-Za-z0-9+/=_.~-]{20,})`), plausible: credential},
+	{kind: "password"},
+}
+
+// memberName matches the name of a member of a JSON object that holds a secret.
+var memberName = regexp.MustCompile(`(?i)^[.-]*(?:[a-z0-9]+[_.-])*(?:[a-z0-9]*(?-i:[a-z0-9](?:Password|Passphrase|Secret|Token|ApiKey|AccessKey))|` + secretName + `)$`)
+
+// varied refuses what stands for a secret in documents and tests: few different characters, as in
+// xxxx or 0000, or an ellipsis.
+func varied(s string) bool {
+	if notElided(s) && !strings.Contains(strings.ToLower(s), "example") {
+		seen := map[rune]bool{}
+		for _, c := range s[len(s)/2:] {
+			seen[c] = true
+		}
+		return len(seen) >= 4 || len(s) < 12
+	}
+	return false
+}
+
+func notElided(s string) bool {
+	return !strings.Contains(s, "...") && !strings.Contains(s, "…")
+}
+
+// block accepts the armour of a key with as much in it as the shortest key has.
+func block(s string) bool { return len(s) >= 120 && len(s) <= 20_000 && notElided(s) }
+
+// standIns occur in values that stand for a secret.
+var standIns = []string{
+	"example", "changeme", "change_me", "change-me", "placeholder", "your", "dummy", "redacted", "xxx", "***", "...", "…", "${", "$(", "{{", "%s", "%v",
+	"process.env", "os.environ", "os.getenv", "env.", "getenv", "secrets.", "not-a-real", "insert", "<", "localhost", "undefined", "null",
+}
+
+func standIn(s string) bool {
+	lower := strings.ToLower(s)
+	for _, w := range standIns {
+		if strings.Contains(lower, w) {
+			return true
+		}
+	}
+	return s[0] == '+' || strings.Contains(s, "),") || s[0] == '$' || s[0] == '%' || s[0] == '@' || strings.Count(s, s[:1]) == len(s)
+}
+
+// kinds of characters in a text.
+func classes(s string) (lower, upper, digit, sign bool) {
+	for _, c := range s {
+		switch {
+		case 'a' <= c && c <= 'z':
+			lower = true
+		case 'A' <= c && c <= 'Z':
+			upper = true
+		case '0' <= c && c <= '9':
+			digit = true
+		default:
+			sign = true
+		}
+	}
+	return lower, upper, digit, sign
+}
+
+// password accepts a value that somebody wrote in quotes, or in a URL: letters and digits, or signs
+// that no name has.
+func password(s string) bool {
+	if standIn(s) {
+		return false
+	}
+	lower, upper, digit, _ := classes(s)
+	return mixed(s) || (lower || upper) && digit || (lower || upper) && strings.ContainsAny(s, "!#$%^&*+=~?") || digit && !lower && !upper && len(s) >= 12
+}
+
+// credential accepts what follows the name of a scheme.
+func credential(s string) bool {
+	lower, upper, digit, _ := classes(s)
+	return !standIn(s) && varied(s) && (digit || lower && upper) && (lower || upper)
+}
+
+// mixed accepts large and small letters in a number that the words of a name don't have.
+func mixed(s string) bool {
+	large, small := 0, 0
+	for _, c := range s {
+		if 'A' <= c && c <= 'Z' {
+			large++
+		} else if 'a' <= c && c <= 'z' {
+			small++
+		}
+	}
+	return len(s) >= 12 && large >= len(s)/4 && small >= len(s)/4
+}
+
+// code matches expressions of a program and paths of files.
+var code = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+$|^[./~]|://|::|->|:=|==`)
+
+// named matches a variable that holds a secret.
+var named = regexp.MustCompile(`^[A-Za-z_]+(?:[Kk]ey|KEY|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Pp]assword|PASSWORD)$`)
+
+// bare accepts a value without quotes, which must look less like a name or an expression.
+func bare(s string) bool {
+	if standIn(s) || code.MatchString(s) || named.MatchString(s) {
+		return false
+	}
+	lower, upper, digit, _ := classes(s)
+	if !digit || !lower && !upper {
+		return mixed(s)
+	}
+	// A word with a number at its end, as variable2 or sha256, is a name.
+	stem := strings.TrimRight(s, "0123456789")
+	if l, u, d, sign := classes(stem); !d && !sign && (l != u) && len(s)-len(stem) <= 3 {
+		return false
+	}
+	return len(s) >= 12 || upper && lower || strings.ContainsAny(s, "!#$%^*+=~?@")
+}

@@ -1,0 +1,34 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+
+	"mneme.dev/mneme/internal/erasure"
+	"mneme.dev/mneme/internal/settings"
+	"mneme.dev/mneme/internal/view"
+	"mneme.dev/mneme/internal/worker"
+	"mneme.dev/mneme/pkg/eventlog"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/graph/readmodel"
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// NewEraser returns the eraser of a process that serves the API. It cleans every read model that
+// exists, also one that is no longer configured.
+func NewEraser(log *eventlog.Log, leases *projection.Leases, stores worker.Stores, models *Models, s settings.Erasing, logger *slog.Logger) (*erasure.Eraser, error) {
+	ages, err := s.Ages()
+	if err != nil {
+		return nil, err
+	}
+	return erasure.New(erasure.Config{
+		Log: log, Leases: leases, Store: stores.Backend(), Generations: stores.Generations(), Projections: readmodel.Names(), Retention: ages, Logger: logger,
+		Graph: func(ctx context.Context, read func(graph.Reader) error) error {
+			return view.Lend(ctx, models.Graph, read)
+		},
+		Projects: func(ctx context.Context, read func(project.Reader) error) error {
+			return view.Lend(ctx, models.Projects, read)
+		},
+	})
+}

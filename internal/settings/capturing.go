@@ -1,0 +1,50 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Capturing configures how mneme up records what coding agents do.
+type Capturing struct {
+	Capture string `envconfig:"MNEME_CAPTURE" default:"claude-code,codex" placeholder:"AGENT,…" desc:"agents whose transcripts are read, when one of their hooks calls or they are connected, separated by commas; none for no agent"`
+	Redacting
+}
+
+// Captured are the agents whose transcripts can be read.
+var Captured = []string{"claude-code", "codex"}
+
+// Agents returns the agents whose transcripts are read.
+func (s *Capturing) Agents() []string {
+	if s.Capture == "none" || s.Capture == "" {
+		return nil
+	}
+	return strings.Split(s.Capture, ",")
+}
+
+// Check reports every invalid setting by its variable.
+func (s *Capturing) Check() error {
+	errs := []error{s.Redacting.Check()}
+	for _, name := range s.Agents() {
+		if !slices.Contains(Captured, name) {
+			errs = append(errs, fmt.Errorf("MNEME_CAPTURE: %.40q is not an agent whose transcripts can be read; there are %s, separated by commas, or none", name, strings.Join(Captured, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Redacting says what is redacted before it is published.
+type Redacting struct {
+	Redact string `envconfig:"MNEME_REDACT" default:"auto" oneof:"auto,on,off" desc:"whether secrets are replaced before they are published: auto does so in transcripts that an agent wrote itself, on in every format, off never"`
+	RedactRules
+}
+
+// RedactRules names rules of one's own.
+type RedactRules struct {
+	File string `name:"redact-rules" envconfig:"MNEME_REDACT_RULES" complete:"file" placeholder:"FILE" desc:"a YAML file with rules of your own, which come before those of mneme"`
+}
+
+// Check reports an invalid setting by its variable.
+func (s *RedactRules) Check() error { return file("MNEME_REDACT_RULES", s.File) }

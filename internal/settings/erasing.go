@@ -1,0 +1,52 @@
+package settings
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Erasing configures what the API's processes erase by themselves.
+type Erasing struct {
+	Retention string `name:"retention" envconfig:"MNEME_RETENTION" desc:"erase conversations without an event for this long, by tenant: acme=90d,default=365d; empty erases nothing by itself"`
+}
+
+// day is the unit of a retention.
+const day = 24 * time.Hour
+
+// maxDays keeps a retention within what a duration can hold.
+const maxDays = 100 * 366
+
+// Check reports every invalid setting by its variable.
+func (s *Erasing) Check() error {
+	_, err := s.Ages()
+	return err
+}
+
+// Ages returns the retention of each tenant that has one.
+func (s *Erasing) Ages() (map[string]time.Duration, error) {
+	ages := map[string]time.Duration{}
+	if strings.TrimSpace(s.Retention) == "" {
+		return ages, nil
+	}
+	for part := range strings.SplitSeq(s.Retention, ",") {
+		at := strings.LastIndexByte(part, '=')
+		if at < 0 {
+			return nil, fmt.Errorf("MNEME_RETENTION=%q: %q is not TENANT=DAYSd, such as acme=90d", s.Retention, part)
+		}
+		tenant, age := strings.TrimSpace(part[:at]), strings.TrimSpace(part[at+1:])
+		digits, isDays := strings.CutSuffix(age, "d")
+		days, err := strconv.Atoi(digits)
+		switch {
+		case tenant == "":
+			return nil, fmt.Errorf("MNEME_RETENTION=%q: %q names no tenant", s.Retention, part)
+		case !isDays || err != nil || days < 1 || days > maxDays:
+			return nil, fmt.Errorf("MNEME_RETENTION=%q: %q must be a whole number of days from 1d to %dd", s.Retention, age, maxDays)
+		case ages[tenant] != 0:
+			return nil, fmt.Errorf("MNEME_RETENTION=%q: tenant %q has two ages", s.Retention, tenant)
+		}
+		ages[tenant] = time.Duration(days) * day
+	}
+	return ages, nil
+}

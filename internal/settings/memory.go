@@ -1,0 +1,83 @@
+package settings
+
+import (
+	"errors"
+	"math"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// DefaultMemory is the memory of a program that neither a setting nor a container limits, in
+// MiB.
+const DefaultMemory = 640
+
+// Memory says how much memory a program takes: one number, of which each part has a share.
+type Memory struct {
+	Memory      int `envconfig:"MNEME_MEMORY" default:"0" desc:"MiB of memory for this program: five eighths for the Go heap, of which the indexes are a part, a quarter for the caches of SQLite, the rest for the program itself; 0 for 640 or, if that is less, nine tenths of the container's limit; if GOMEMLIMIT is set, 0 for eight fifths of that"`
+	IndexMemory int `name:"index-memory" envconfig:"MNEME_INDEX_MEMORY" default:"0" desc:"MiB of it for the most recently searched conversations: their indexes and the rows that contexts have read; 0 for a fifth"`
+}
+
+// check reports every invalid setting by its variable.
+func (m Memory) check() error {
+	var small error
+	if m.Memory != 0 {
+		small = between("MNEME_MEMORY", m.Memory, 64, 1<<20)
+	}
+	return errors.Join(small, between("MNEME_INDEX_MEMORY", m.IndexMemory, 0, 1<<20))
+}
+
+// Shares are the parts of a program's memory, in bytes.
+type Shares struct {
+	Total   int64
+	Heap    int64 // of Go, as GOMEMLIMIT counts it; includes Indexes
+	Indexes int64
+	Caches  int64 // of SQLite, outside of the heap
+}
+
+// Shares divides the memory.
+func (m Memory) Shares() Shares {
+	s := Shares{Total: int64(m.Memory) << 20}
+	if s.Total == 0 {
+		s.Total = availableMemory(debug.SetMemoryLimit(-1), containerLimit)
+	}
+	s.Heap, s.Indexes, s.Caches = s.Total/8*5, s.Total/5, s.Total/4
+	if m.IndexMemory > 0 {
+		s.Indexes = int64(m.IndexMemory) << 20
+	}
+	return s
+}
+
+// availableMemory returns the memory of a program without MNEME_MEMORY. A heap limit of
+// [math.MaxInt64] is none.
+func availableMemory(heap int64, container func() (int64, bool)) int64 {
+	if heap < math.MaxInt64 {
+		return heap / 5 * 8
+	}
+	total := int64(DefaultMemory) << 20
+	if limit, ok := container(); ok {
+		total = min(total, limit/10*9)
+	}
+	return total
+}
+
+// containerLimit returns the limit of the container's control group, version 2 or 1, if it has
+// one. A process sees the group of its container as the root.
+func containerLimit() (int64, bool) {
+	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		return parseLimit(string(raw))
+	}
+	return 0, false
+}
+
+// parseLimit reads a limit as control groups write it: version 2 writes "max" for none,
+// version 1 a number close to the greatest.
+func parseLimit(text string) (int64, bool) {
+	limit, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return limit, err == nil && limit > 0 && limit < math.MaxInt64/2
+}

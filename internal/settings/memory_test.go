@@ -1,0 +1,43 @@
+package settings
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+)
+
+func TestSharesOfMemoryStayWithinTheTotal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := Memory{Memory: rapid.IntRange(64, 1<<20).Draw(t, "MiB")}
+		s := m.Shares()
+		assert.Equal(t, int64(m.Memory)<<20, s.Total)
+		assert.LessOrEqual(t, s.Heap+s.Caches, s.Total/8*7, "an eighth is left for the program")
+		assert.Less(t, s.Indexes, s.Heap/2, "most of the heap is left for the rest")
+		assert.Positive(t, s.Indexes)
+	})
+}
+
+func TestIndexMemoryOverridesItsShare(t *testing.T) {
+	assert.Equal(t, int64(7<<20), Memory{Memory: 100, IndexMemory: 7}.Shares().Indexes)
+}
+
+func TestMemoryFollowsTheLimitsOfTheProcess(t *testing.T) {
+	none := func() (int64, bool) { return 0, false }
+	of := func(limit int64) func() (int64, bool) { return func() (int64, bool) { return limit, true } }
+	assert.Equal(t, int64(640<<20), availableMemory(math.MaxInt64, none))
+	assert.Equal(t, int64(640<<20), availableMemory(math.MaxInt64, of(4<<30)))
+	assert.Equal(t, int64(9000), availableMemory(math.MaxInt64, of(10_000)))
+	assert.Equal(t, int64(8000), availableMemory(5000, of(100)), "GOMEMLIMIT is the operator's word")
+}
+
+func TestLimitsOfControlGroups(t *testing.T) {
+	for text, want := range map[string]int64{"268435456\n": 256 << 20, "max\n": 0, "9223372036854771712\n": 0, "": 0, "-1": 0} {
+		limit, ok := parseLimit(text)
+		assert.Equal(t, want > 0, ok, text)
+		if ok {
+			assert.Equal(t, want, limit)
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"mneme.dev/mneme/events"
+)
+
+const (
+	codexFormat = "codex"
+	codexAgent  = "codex"
+	codexSource = "import/codex"
+
+	// CodexPrefix and the id of a thread of Codex make the id of its conversation.
+	CodexPrefix = "codex:"
+)
+
+// codexLine is a line of a rollout, as Codex calls the recording of a thread.
+type codexLine struct {
+	Timestamp text            `json:"timestamp"`
+	Ordinal   *uint64         `json:"ordinal"`
+	Type      text            `json:"type"`
+	Payload   json.RawMessage `json:"payload"`
+}
+
+// codexItem is the payload of a line. Each type of payload uses some of the members.
+type codexItem struct {
+	Type      text            `json:"type"`
+	Role      text            `json:"role"`
+	Content   codexTexts      `json:"content"`
+	Summary   codexTexts      `json:"summary"` // of reasoning
+	CallID    text            `json:"call_id"`
+	Name      text            `json:"name"`
+	Arguments json.RawMessage `json:"arguments"` // of a function_call: JSON in a string
+	Input     json.RawMessage `json:"input"`     // of a custom_tool_call: any text
+	Action    json.RawMessage `json:"action"`    // of a local_shell_call or web_search_call
+	Output    json.RawMessage `json:"output"`
+
+	ID         text `json:"id"` // of a session_meta, as are the next three
+	Timestamp  text `json:"timestamp"`
+	Cwd        text `json:"cwd"`
+	CLIVersion text `json:"cli_version"`
+	Model      text `json:"model"`   // of a turn_context
+	Message    text `json:"message"` // of a compacted
+}
+
+// codexTexts is a text, or a list of parts that have a text. A part without one, such as an
+// image, is shown as its type in brackets.
+type codexTexts []string
+
+func (c *codexTexts) UnmarshalJSON(raw []byte) error {
+	*c = nil
+	switch raw[0] {
+	case '"':
+		*c = make(codexTexts, 1)
+		return json.Unmarshal(raw, &(*c)[0])
+	case '[':
+		var parts []struct {
+			Type text  `json:"type"`
+			Text *text `json:"text"`
+		}
+		if err := json.Unmarshal(raw, &parts); err != nil {
+			return err
+		}
+		for _, p := range parts {
+			switch {
+			case p.Text != nil:
+				*c = append(*c, string(*p.Text))
+			case p.Type != "":
+				*c = append(*c, "["+string(p.Type)+"]")
+			}
+		}
+	}
+	return nil
+}
+
+func (c codexTexts) join() string { return strings.Join(c, "\n") }
+
+// codex turns a rollout into items. A message has no id of its own, so its place in the file
+// is its id: the ordinal where the line has one, else the line number. What the model thinks
+// is on a line of its own, and is held until the message or call that it belongs to.
+type codex struct {
+	thread  string // from the first session_meta, else from the file's name
+	began   string
+	cwd     string
+	version string
+	model   string
+	started bool
+	message string // the id of the agent's last message in this turn, "" if there is none
+
+	reasoning []string
+	thought   string // the place of the first line in reasoning
+	bytes     int    // size of reasoning
+
+	line, values int // the last line number, and how many values it had
+}
+
+// rolloutName matches the file name of a rollout and captures the thread.
+var rolloutName = regexp.MustCompile(`^rollout-.*-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl`)
+
+func newCodex(name string) converter {
+	c := &codex{}
+	if m := rolloutName.FindStringSubmatch(path.Base(strings.ReplaceAll(name, `\`, "/"))); m != nil {
+		c.thread = m[1]
+	}
+	return c
+}
+
+// end drops held reasoning: when the recording grows, it becomes part of the next message.
+func (c *codex) end(*batch) {}
+
+func (c *codex) refuse(out *batch, err error) { out.refuse(err) }
+
+func (c *codex) value(out *batch, raw []byte) error {
+	var l codexLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return err
+	}
+	if l.Type == "" {
+		return errors.New("type: is missing")
+	}
+	var item codexItem
+	if err := json.Unmarshal(or(l.Payload, "{}"), &item); err != nil {
+		return err
+	}
+	at := c.place(out.line, l.Ordinal)
+	c.began = cmp.Or(c.began, string(l.Timestamp))
+	switch l.Type {
+	case "session_meta":
+		return c.meta(&item)
+	case "turn_context":
+		c.model = cmp.Or(string(item.Model), c.model)
+		c.cwd = cmp.Or(c.cwd, string(item.Cwd))
+	case "response_item":
+		return c.item(out, at, &l, &item)
+	case "compacted":
+		if item.Message != "" {
+			return c.said(out, at, &l, &events.MessageCreated{Role: "system", Content: string(item.Message), Origin: originCompaction})
+		}
+	default:
+		if !codexIgnored[string(l.Type)] {
+			out.skip(codexFormat, c.version, string(l.Type))
+		}
+	}
+	return nil
+}
+
+// codexIgnored are the known types of lines and items that are not part of the conversation.
+// An event_msg is what the terminal showed of it: the same texts again, some of them cut.
+var codexIgnored = map[string]bool{
+	"event_msg":                 true,
+	"ghost_snapshot":            true,
+	"inter_agent_communication": true,
+	"retained_context":          true,
+	"token_usage_record":        true,
+	"world_state":               true,
+	"compaction":                true, // encrypted
+	"compaction_summary":        true, // encrypted
+}
+
+// place returns the part of an id that says where in the rollout a value stands. A second value
+// on a line, after a torn write, has a place of its own.
+func (c *codex) place(line int, ordinal *uint64) string {
+	if c.line != line {
+		c.line, c.values = line, 0
+	}
+	c.values++
+	switch {
+	case ordinal != nil: // not mistaken for a line number of the time before there were ordinals
+		return "o" + strconv.FormatUint(*ordinal, 10)
+	case c.values > 1:
+		return strconv.Itoa(line) + "." + strconv.Itoa(c.values)
+	}
+	return strconv.Itoa(line)
+}
+
+// meta takes the first session_meta. In a fork those of the threads that it was copied from follow.
+func (c *codex) meta(m *codexItem) error {
+	if c.version != "" || c.started {
+		return nil
+	}
+	if m.ID == "" {
+		return errors.New("payload.id: is missing")
+	}
+	c.thread = string(m.ID)
+	c.began = cmp.Or(string(m.Timestamp), c.began)
+	c.cwd = string(m.Cwd)
+	c.version = cmp.Or(string(m.CLIVersion), "unknown")
+	return nil
+}
+
+func (c *codex) conversation() string { return CodexPrefix + c.thread }
+
+func (c *codex) event(out *batch, id string, l *codexLine, p events.Payload) {
+	if !c.started {
+		c.started = true
+		out.event(c.conversation(), codexSource, c.conversation(), c.began, &events.ConversationStarted{Agent: codexAgent, Cwd: c.cwd})
+	}
+	out.event(c.conversation(), codexSource, id, string(l.Timestamp), p)
+}
+
+func (c *codex) item(out *batch, at string, l *codexLine, i *codexItem) error {
+	kind := string(i.Type)
+	switch {
+	case kind == "message":
+		return c.spoken(out, at, l, i)
+	case kind == "reasoning":
+		thoughts := i.Summary
+		if len(i.Content) > 0 {
+			thoughts = i.Content
+		}
+		if len(thoughts) == 0 { // encrypted
+			return nil
+		}
+		if c.thought == "" {
+			c.thought = at
+		}
+		c.reasoning = append(c.reasoning, thoughts...)
+		for _, s := range thoughts {
+			c.bytes += len(s)
+		}
+		if c.bytes > MaxLineBytes/4 {
+			return c.think(out, c.thought, l)
+		}
+		return nil
+	case codexIgnored[kind]:
+		return nil
+	case strings.HasSuffix(kind, "_call"):
+		return c.call(out, at, l, i, strings.TrimSuffix(kind, "_call"))
+	case strings.HasSuffix(kind, "_output"):
+		return c.result(out, l, i)
+	}
+	out.skip(codexFormat, c.version, cmp.Or(kind, "response_item without a type"))
+	return nil
+}
+
+// spoken takes a message. What the program says in the user's name stands before the first prompt.
+func (c *codex) spoken(out *batch, at string, l *codexLine, i *codexItem) error {
+	m := &events.MessageCreated{Content: i.Content.join()}
+	switch i.Role {
+	case "assistant":
+		m.Role = "assistant"
+	case "user":
+		m.Role = "user"
+		if preamble(m.Content) {
+			m.Origin = originMeta
+		}
+	case "developer", "system":
+		m.Role, m.Origin = "system", originMeta
+	case "":
+		return errors.New("payload.role: is missing")
+	default:
+		out.skip(codexFormat, c.version, "message of "+string(i.Role))
+		return nil
+	}
+	return c.said(out, at, l, m)
+}
+
+// preambles are how texts begin that Codex itself puts into the user's messages.
+var preambles = []string{
+	"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>",
+	"<skills_instructions>", "<turn_aborted>", "<user_shell_command>",
+}
+
+func preamble(s string) bool {
+	s = strings.TrimSpace(s)
+	for _, p := range preambles {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// said adds a message. Only one of the agent takes what is held of its reasoning.
+func (c *codex) said(out *batch, at string, l *codexLine, m *events.MessageCreated) error {
+	if c.thread == "" {
+		return errNoThread
+	}
+	m.MessageID = c.conversation() + ":" + at
+	if m.Role == "assistant" {
+		m.Model, m.Reasoning = c.model, c.thoughts()
+		c.message = m.MessageID
+	} else {
+		if c.thought != "" { // the turn was interrupted
+			if err := c.think(out, c.thought, l); err != nil {
+				return err
+			}
+		}
+		if m.Role == "user" {
+			c.message = ""
+		}
+	}
+	c.event(out, m.MessageID, l, m)
+	return nil
+}
+
+var errNoThread = errors.New("there is no session_meta before this line, and the file's name has no thread id")
+
+// think adds a message of the agent that has reasoning at most, for calls to belong to.
+func (c *codex) think(out *batch, at string, l *codexLine) error {
+	return c.said(out, at+":m", l, &events.MessageCreated{Role: "assistant"})
+}
+
+func (c *codex) thoughts() string {
+	s := strings.Join(c.reasoning, "\n")
+	c.reasoning, c.thought, c.bytes = nil, "", 0
+	return s
+}
+
+func (c *codex) call(out *batch, at string, l *codexLine, i *codexItem, kind string) error {
+	if c.thread == "" {
+		return errNoThread
+	}
+	if c.thought != "" || c.message == "" {
+		if err := c.think(out, at, l); err != nil {
+			return err
+		}
+	}
+	p := &events.ToolCalled{
+		ToolCallID: cmp.Or(string(i.CallID), c.conversation()+":"+at+":c"), MessageID: c.message,
+		ToolName: cmp.Or(string(i.Name), kind),
+	}
+	switch {
+	case given(i.Arguments) != nil:
+		p.Arguments = plain(argumentsOf(i.Arguments))
+	case given(i.Input) != nil:
+		p.Arguments = plain(json.RawMessage(`{"input":` + string(i.Input) + `}`))
+	default:
+		p.Arguments = plain(or(i.Action, "{}"))
+	}
+	c.event(out, p.ToolCallID, l, p)
+	return nil
+}
+
+// argumentsOf returns the JSON that a string holds. A string that holds none, because the model
+// wrote it badly or was cut off, stays a string.
+func argumentsOf(raw json.RawMessage) json.RawMessage {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return raw
+	}
+	if inner := strings.TrimSpace(s); json.Valid([]byte(inner)) {
+		return json.RawMessage(inner)
+	}
+	if strings.TrimSpace(s) == "" {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+func (c *codex) result(out *batch, l *codexLine, i *codexItem) error {
+	switch {
+	case c.thread == "":
+		return errNoThread
+	case i.CallID == "":
+		return errors.New("payload.call_id: is missing")
+	}
+	p := codexResult(i.Output)
+	p.ToolCallID = string(i.CallID)
+	c.event(out, resultPrefix+p.ToolCallID, l, p)
+	return nil
+}

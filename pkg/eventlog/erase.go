@@ -1,0 +1,79 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	natsdeploy "mneme.dev/mneme/deploy/nats"
+	"mneme.dev/mneme/events"
+)
+
+// NextErasure returns the number for the next call of [Log.Erase].
+func (l *Log) NextErasure(ctx context.Context) (batch uint64, err error) {
+	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx) })
+	if err != nil {
+		return 0, fmt.Errorf("state of the log: %w", err)
+	}
+	return natsdeploy.ErasedBatch(info.Config) + 1, nil
+}
+
+// Erase overwrites the messages at these sequences with random bytes and removes them one by one,
+// each synced on its own. It first counts them as removed, so they are never missing. done,
+// if not nil, is called after each.
+//
+// A call that was interrupted is repeated with the same batch and the same sequences: the batch is
+// counted once, and what is gone already is skipped. So the caller writes both down before the first
+// call. Only one caller at a time may erase. It needs permission to update the stream and to delete
+// from it.
+func (l *Log) Erase(ctx context.Context, batch uint64, seqs []uint64, done func()) error {
+	if _, err := ask(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, natsdeploy.RecordErased(ctx, l.js, batch, uint64(len(seqs)))
+	}); err != nil {
+		return err
+	}
+	for _, seq := range seqs {
+		if err := l.erase(ctx, seq); err != nil {
+			return fmt.Errorf("erase sequence %d: %w", seq, err)
+		}
+		if done != nil {
+			done()
+		}
+	}
+	return nil
+}
+
+func (l *Log) erase(ctx context.Context, seq uint64) error {
+	_, err := ask(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, l.stream.SecureDeleteMsg(ctx, seq) })
+	if err == nil {
+		return nil
+	}
+	if _, gone := l.Get(ctx, seq); errors.Is(gone, ErrNotFound) { // the answer to an earlier attempt was lost
+		return nil
+	}
+	return err
+}
+
+// Held counts the messages that the log holds of a tenant, by conversation and kind. It leaves out
+// messages whose subjects can't be read.
+func (l *Log) Held(ctx context.Context, tenant string) (map[string]map[string]uint64, error) {
+	filter := jetstream.WithSubjectFilter(events.StoredFilter(tenant, "", ""))
+	info, err := ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return l.stream.Info(ctx, filter) })
+	if err != nil {
+		return nil, fmt.Errorf("conversations of tenant %q in the log: %w", tenant, err)
+	}
+	held := map[string]map[string]uint64{}
+	for subject, n := range info.State.Subjects {
+		address, err := events.ParseSubject(subject)
+		if err != nil {
+			continue
+		}
+		if held[address.Conversation] == nil {
+			held[address.Conversation] = map[string]uint64{}
+		}
+		held[address.Conversation][address.Kind] += n
+	}
+	return held, nil
+}

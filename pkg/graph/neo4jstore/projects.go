@@ -1,0 +1,182 @@
+package neo4jstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// Projects is the read model "projects" in Neo4j.
+type Projects struct{ *Store[*project.Unit] }
+
+var _ project.Store = (*Projects)(nil)
+
+// ProjectsCodec is the read model "projects".
+var ProjectsCodec = Codec[*project.Unit]{
+	Layout: projectsLayout,
+	Begin:  func(t *Tx) Work[*project.Unit] { return &projectsTx{t} },
+	Hash: func(ctx context.Context, s *Store[*project.Unit], id events.ConversationID) (projection.ConversationHash, error) {
+		return (&Projects{s}).hash(ctx, id)
+	},
+}
+
+// OpenProjects connects to write one generation of the read model, and makes the schema. It returns the
+// errors of the package comment.
+func OpenProjects(ctx context.Context, c Config, generation int) (*Projects, error) {
+	s, err := Open(ctx, c, generation, ProjectsCodec)
+	if err != nil {
+		return nil, err
+	}
+	return &Projects{s}, nil
+}
+
+// Steps and members never change, so readers use those up to the settled sequence. Hints and the
+// order by the index keep a read on the way from a member to its conversation: without them, Neo4j may begin
+// with all conversations.
+const (
+	settledMember = "MATCH (c:ProjectsConversation) USING INDEX SEEK c:ProjectsConversation(key) WHERE c.key = m.conversation AND c.deleted_seq IS NULL MATCH (s:ProjectsSettled) USING INDEX SEEK s:ProjectsSettled(key) WHERE s.key = c.checkpoint AND m.seq <= s.seq"
+
+	selectMembers = `UNWIND $in.names AS name CALL (name) {
+			MATCH (m:ProjectMember) USING INDEX SEEK m:ProjectMember(project, seq) WHERE m.project = name[1] AND m.seq <= $last
+			RETURN m ORDER BY m.project DESC, m.seq DESC LIMIT $limit
+		} ` + settledMember + " RETURN name[0], m.seq, c.id, m.words"
+
+	existsMember = "EXISTS { MATCH (m:ProjectMember) USING INDEX SEEK m:ProjectMember(project, seq) WHERE m.project = n.key AND m.seq <= $last WITH m ORDER BY m.project, m.seq " + settledMember + " }"
+
+	selectNames = `MATCH (n:ProjectName) USING INDEX SEEK n:ProjectName(listed, name) WHERE n.listed = $listed AND n.name > $after AND n.name >= $below AND n.name < $end AND ` + existsMember + `
+		RETURN n.name ORDER BY n.listed, n.name LIMIT $limit`
+	selectOnlyNames = "UNWIND $in.keys AS key MATCH (n:ProjectName {key: key}) WHERE " + existsMember + " RETURN n.name"
+
+	selectDigests = `UNWIND $in.keys AS key MATCH (c:ProjectsConversation {key: key}) WHERE c.deleted_seq IS NULL MATCH (s:ProjectsSettled {key: c.checkpoint})
+		WITH key, CASE WHEN s.seq < $last THEN s.seq ELSE $last END AS upTo
+		WITH key, upTo, COLLECT { MATCH (b:ProjectStep) USING INDEX SEEK b:ProjectStep(conversation, based) WHERE b.conversation = key AND b.based <= upTo
+			RETURN b.based ORDER BY b.conversation DESC, b.based DESC LIMIT 1 } AS bases
+		WHERE size(bases) > 0
+		RETURN key, COLLECT { MATCH (n:ProjectStep) USING INDEX SEEK n:ProjectStep(conversation, seq) WHERE n.conversation = key AND n.seq >= bases[0] AND n.seq <= upTo
+			RETURN [n.seq, n.change, n.base] ORDER BY n.conversation, n.seq }`
+
+	selectProjectsForHash = `MATCH (c:ProjectsConversation {key: $key}) MATCH (s:ProjectsSettled {key: c.checkpoint})
+		WITH c, s.seq AS settled RETURN settled, c.last_seq, c.deleted_seq, COLLECT { MATCH (n:ProjectStep) USING INDEX SEEK n:ProjectStep(conversation, seq)
+			WHERE n.conversation = $key AND n.seq <= settled RETURN n.change ORDER BY n.conversation, n.seq }`
+)
+
+// Members implements project.Reader.
+func (p *Projects) Members(ctx context.Context, tenant string, q project.MemberQuery) (list []project.Member, err error) {
+	names := make([]any, len(q.Names))
+	for i, name := range q.Names {
+		names[i] = []any{name, p.projectKey(tenant, q.Kind, name)}
+	}
+	params := In("names", names)
+	params["last"], params["limit"] = number(q.AsOf), cmp.Or(q.Each, q.Limit)
+	rows, err := p.Read(ctx, selectMembers, params)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := &values{list: row}
+		m := project.Member{Kind: q.Kind, Name: v.text(), Seq: v.seq(), Conversation: events.ConversationID{Tenant: tenant, ID: v.text()}, Words: v.text()}
+		if v.err != nil {
+			return nil, v.err
+		}
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b project.Member) int { return cmp.Compare(b.Seq, a.Seq) })
+	return list[:min(len(list), q.Limit)], nil
+}
+
+// Names implements project.Reader.
+func (p *Projects) Names(ctx context.Context, tenant string, q project.NameQuery) (list []string, err error) {
+	params := map[string]any{"last": number(q.AsOf), "listed": p.projectKey(tenant, q.Kind, ""), "after": q.After, "below": q.Below, "end": q.Below + "\U0010FFFF", "limit": q.Limit}
+	statement := selectNames
+	if q.Only != nil {
+		keys := make([]string, 0, len(q.Only))
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(q.Only))) {
+			keys = append(keys, p.projectKey(tenant, q.Kind, name))
+		}
+		statement, params["in"] = selectOnlyNames, map[string]any{"keys": keys}
+	}
+	rows, err := p.Read(ctx, statement, params)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := &values{list: row}
+		if list = append(list, v.text()); v.err != nil {
+			return nil, v.err
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// Digests implements project.Reader.
+func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*project.Digest, error) {
+	list := make([]*project.Digest, len(ids))
+	at := map[string][]int{}
+	keys := []string{}
+	for i, id := range ids {
+		key := p.Key(id)
+		if at[key] == nil {
+			keys = append(keys, key)
+		}
+		at[key] = append(at[key], i)
+	}
+	if len(keys) == 0 {
+		return list, nil
+	}
+	params := In("keys", keys)
+	params["last"] = number(asOf)
+	rows, err := p.Read(ctx, selectDigests, params)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		v := &values{list: row}
+		key := v.text()
+		steps := scanAll(v, func(v *values) project.Step { return project.Step{Seq: v.seq(), Change: v.text(), Base: v.text()} })
+		if v.err != nil {
+			return nil, v.err
+		}
+		for _, i := range at[key] {
+			if list[i], err = project.Replay(steps); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return list, nil
+}
+
+// hash implements Codec.Hash.
+func (p *Projects) hash(ctx context.Context, id events.ConversationID) (h projection.ConversationHash, err error) {
+	h.Conversation = id
+	rows, err := p.Read(ctx, selectProjectsForHash, map[string]any{"key": p.Key(id)})
+	if err != nil || len(rows) == 0 {
+		return h, err
+	}
+	v := &values{list: rows[0]}
+	settled, last, deleted := v.seq(), v.seq(), v.seq()
+	changes := v.strings()
+	if v.err != nil {
+		return h, v.err
+	}
+	if deleted != 0 {
+		changes = nil
+	}
+	h.LastSeq = min(last, settled)
+	h.Hash, err = project.Hash(id, deleted != 0, changes)
+	return h, err
+}
+
+// Warm is like [Graph.Warm].
+func (p *Projects) Warm(ctx context.Context) error {
+	_, err := p.Members(ctx, nobody.Tenant, project.MemberQuery{Kind: project.KindIn, Names: []string{""}, AsOf: graph.Latest, Limit: 1})
+	_, e := p.Names(ctx, nobody.Tenant, project.NameQuery{Kind: project.KindIn, AsOf: graph.Latest, Limit: 1})
+	_, f := p.Names(ctx, nobody.Tenant, project.NameQuery{Kind: project.KindIn, AsOf: graph.Latest, Only: []string{""}})
+	_, g := p.Digests(ctx, []events.ConversationID{nobody}, graph.Latest)
+	return cmp.Or(err, e, f, g, p.warm(ctx))
+}

@@ -1,0 +1,244 @@
+package sqlitestore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"slices"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// Projects is the read model "projects" in SQLite.
+type Projects struct{ *Store[*project.Unit] }
+
+var _ project.Store = (*Projects)(nil)
+
+// ProjectsCodec is the read model "projects".
+var ProjectsCodec = Codec[*project.Unit]{
+	Projection: "projects",
+	Schema:     projectsSchema,
+	Delete:     DeleteFrom("step", "member"),
+	Begin:      func(t *Tx) Work[*project.Unit] { return projectsTx{t} },
+	Hash:       projectsHash,
+}
+
+// projectsSchema: digest is the conversation's newest state, for the writer. Readers replay steps, of which those with
+// a base are where to begin.
+const projectsSchema = `
+CREATE TABLE conversation (
+  c INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, last_seq INTEGER NOT NULL, deleted_seq INTEGER NOT NULL,
+  digest TEXT NOT NULL, since INTEGER NOT NULL, UNIQUE (tenant, id)
+);
+CREATE TABLE step (
+  c INTEGER NOT NULL, seq INTEGER NOT NULL, change TEXT NOT NULL, base TEXT NOT NULL, PRIMARY KEY (c, seq)
+) WITHOUT ROWID;
+CREATE INDEX step_with_base ON step (c, seq) WHERE base <> '';
+CREATE TABLE member (
+  tenant TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, seq INTEGER NOT NULL, c INTEGER NOT NULL, words TEXT NOT NULL,
+  PRIMARY KEY (tenant, kind, name, seq)
+) WITHOUT ROWID;
+CREATE INDEX member_by_conversation ON member (c);
+`
+
+// OpenProjects opens or creates a read model for writing, and locks it. It returns [ErrLocked] or
+// projection.ErrRebuild, see the package comment.
+func OpenProjects(ctx context.Context, path string) (*Projects, error) {
+	s, err := Open(ctx, path, ProjectsCodec)
+	if err != nil {
+		return nil, err
+	}
+	return &Projects{s}, nil
+}
+
+type projectsTx struct{ *Tx }
+
+// Load implements Work.
+func (t projectsTx) Load(ctx context.Context, list []*events.Recorded) (*project.Unit, error) {
+	u := project.NewUnit()
+	var ids []events.ConversationID
+	for _, e := range list {
+		if id := e.Conversation(); u.States[id] == nil {
+			ids, u.States[id] = append(ids, id), &project.State{ID: id}
+		}
+	}
+	err := t.Lookup(ctx, Selection{"c, tenant, id, last_seq, deleted_seq, digest, since", "conversation", []string{"tenant", "id"}}, len(ids), func(args []any, i int) []any {
+		return append(args, ids[i].Tenant, ids[i].ID)
+	}, func(rows *sql.Rows) error {
+		var i int
+		var digest string
+		s := project.State{}
+		err := rows.Scan(&i, &s.Key, &s.ID.Tenant, &s.ID.ID, &s.LastSeq, &s.DeletedSeq, &digest, &s.Since)
+		if err != nil {
+			return err
+		}
+		s.Digest, err = project.DecodeDigest(digest)
+		t.Keys[s.ID], *u.States[s.ID] = s.Key, s
+		return err
+	})
+	return u, err
+}
+
+// Save implements Work.
+func (t projectsTx) Save(ctx context.Context, u *project.Unit) error {
+	touched := make([]*project.State, 0, len(u.States))
+	for id, s := range u.States {
+		if !s.Touched {
+			continue
+		}
+		var err error
+		if s.Key, err = t.Key(ctx, id); err != nil {
+			return err
+		}
+		if s.Dropped {
+			if err := t.Clear(ctx, s.Key); err != nil {
+				return err
+			}
+		}
+		touched = append(touched, s)
+	}
+	if _, err := t.Insert(ctx, Insertion{"conversation (c, tenant, id, last_seq, deleted_seq, digest, since)", 7, `ON CONFLICT (c) DO UPDATE SET
+		last_seq = excluded.last_seq, deleted_seq = excluded.deleted_seq, digest = excluded.digest, since = excluded.since`}, len(touched), func(args []any, i int) []any {
+		s := touched[i]
+		return append(args, s.Key, s.ID.Tenant, s.ID.ID, s.LastSeq, s.DeletedSeq, project.Encode(&s.Digest), s.Since)
+	}); err != nil {
+		return err
+	}
+	if _, err := t.Insert(ctx, Insertion{Into: "step (c, seq, change, base)", Width: 4}, len(u.Steps), func(args []any, i int) []any {
+		s := &u.Steps[i]
+		return append(args, s.State.Key, s.Row.Seq, s.Row.Change, s.Row.Base)
+	}); err != nil {
+		return err
+	}
+	_, err := t.Insert(ctx, Insertion{Into: "member (tenant, kind, name, seq, c, words)", Width: 6}, len(u.Members), func(args []any, i int) []any {
+		m := &u.Members[i].Row
+		return append(args, m.Conversation.Tenant, m.Kind, m.Name, m.Seq, u.Members[i].State.Key, m.Words)
+	})
+	return err
+}
+
+const selectMembers = `SELECT m.seq, c.id, m.words FROM member m JOIN conversation c ON c.c = m.c
+	WHERE m.tenant = ? AND m.kind = ? AND m.name = ? AND m.seq <= ? ORDER BY m.seq DESC LIMIT ?`
+
+// Members implements project.Reader.
+func (p *Projects) Members(ctx context.Context, tenant string, query project.MemberQuery) (list []project.Member, err error) {
+	err = p.Snapshot(ctx, func(q Queryer) error {
+		for _, name := range query.Names {
+			rows, err := q(selectMembers, tenant, query.Kind, name, min(query.AsOf, maxSeq), cmp.Or(query.Each, query.Limit))
+			if err := Each(rows, err, func(rows *sql.Rows) error {
+				m := project.Member{Kind: query.Kind, Name: name, Conversation: events.ConversationID{Tenant: tenant}}
+				err := rows.Scan(&m.Seq, &m.Conversation.ID, &m.Words)
+				list = append(list, m)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	slices.SortStableFunc(list, func(a, b project.Member) int { return cmp.Compare(b.Seq, a.Seq) })
+	return list[:min(len(list), query.Limit)], err
+}
+
+const (
+	selectNextName = `SELECT name FROM member WHERE tenant = ? AND kind = ? AND name > ? AND name >= ? AND seq <= ? ORDER BY name LIMIT 1`
+	selectOneName  = `SELECT name FROM member WHERE tenant = ? AND kind = ? AND name = ? AND seq <= ? LIMIT 1`
+)
+
+// Names implements project.Reader. Each name is one seek, however many entries it has.
+func (p *Projects) Names(ctx context.Context, tenant string, query project.NameQuery) (list []string, err error) {
+	one := func(q Queryer, statement string, args ...any) (found bool, err error) {
+		rows, err := q(statement, args...)
+		err = Each(rows, err, func(rows *sql.Rows) error {
+			var name string
+			found = true
+			err := rows.Scan(&name)
+			list = append(list, name)
+			return err
+		})
+		return found, err
+	}
+	err = p.Snapshot(ctx, func(q Queryer) error {
+		if query.Only != nil {
+			for _, name := range slices.Compact(slices.Sorted(slices.Values(query.Only))) {
+				if _, err := one(q, selectOneName, tenant, query.Kind, name, min(query.AsOf, maxSeq)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		after := query.After
+		for len(list) < query.Limit {
+			found, err := one(q, selectNextName, tenant, query.Kind, after, query.Below, min(query.AsOf, maxSeq))
+			if err != nil || !found {
+				return err
+			}
+			after = list[len(list)-1]
+			if len(after) < len(query.Below) || after[:len(query.Below)] != query.Below {
+				list = list[:len(list)-1]
+				return nil
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+const selectSteps = `SELECT seq, change, base FROM step WHERE c = ?1 AND seq <= ?2
+	AND seq >= (SELECT max(seq) FROM step WHERE c = ?1 AND base <> '' AND seq <= ?2) ORDER BY seq`
+
+// Digests implements project.Reader. Each conversation is two seeks and fewer than 16 rows.
+func (p *Projects) Digests(ctx context.Context, ids []events.ConversationID, asOf uint64) ([]*project.Digest, error) {
+	list := make([]*project.Digest, len(ids))
+	err := p.Snapshot(ctx, func(q Queryer) error {
+		for i, id := range ids {
+			var c int64
+			rows, err := q("SELECT c FROM conversation WHERE tenant = ? AND id = ? AND deleted_seq = 0", id.Tenant, id.ID)
+			if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c) }); err != nil {
+				return err
+			}
+			steps, err := stepsOf(q, selectSteps, c, min(asOf, maxSeq))
+			if err != nil {
+				return err
+			}
+			if list[i], err = project.Replay(steps); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+func stepsOf(q Queryer, query string, args ...any) (list []project.Step, err error) {
+	rows, err := q(query, args...)
+	err = Each(rows, err, func(rows *sql.Rows) error {
+		var s project.Step
+		err := rows.Scan(&s.Seq, &s.Change, &s.Base)
+		list = append(list, s)
+		return err
+	})
+	return list, err
+}
+
+func projectsHash(q Queryer, id events.ConversationID) (projection.ConversationHash, error) {
+	h := projection.ConversationHash{Conversation: id}
+	var c int64
+	var deleted uint64
+	rows, err := q("SELECT c, last_seq, deleted_seq FROM conversation WHERE tenant = ? AND id = ?", id.Tenant, id.ID)
+	if err := Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&c, &h.LastSeq, &deleted) }); err != nil || c == 0 {
+		return h, err
+	}
+	steps, err := stepsOf(q, "SELECT seq, change, base FROM step WHERE c = ? ORDER BY seq", c)
+	if err != nil {
+		return h, err
+	}
+	changes := make([]string, len(steps))
+	for i := range steps {
+		changes[i] = steps[i].Change
+	}
+	h.Hash, err = project.Hash(id, deleted != 0, changes)
+	return h, err
+}

@@ -1,0 +1,207 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/project"
+)
+
+type (
+	projectsShop  = workshop[*project.Unit, project.Store]
+	projectsBench = bench[*project.Unit, project.Store]
+)
+
+// projectsData are payloads that change a digest. A refused one is a message with this id and content.
+var projectsData = Data{
+	Nth: func(n int) events.Payload {
+		return message(fmt.Sprintf("m%d", n), "user", fmt.Sprintf("request %d", n))
+	},
+	Refused: func(text string) events.Payload { return message(text, "user", text) },
+	Again:   &events.ConversationStarted{Cwd: "/again"},
+}
+
+// RunProjects runs every case for the projection "projects".
+func RunProjects(t *testing.T, b Backend[project.Store]) {
+	w := projectsShop{backend: b, projection: project.Projection(files.DefaultTable())}
+	w.run(t, append(engineCases(w, projectsData), projectsCases(w)...))
+}
+
+// of lists the conversations of a project, newest first, as of a sequence.
+func projectOf(b *projectsBench, name string, asOf uint64) (list []string) {
+	b.t.Helper()
+	p, err := project.Find(b.ctx, b.store, "t", name, asOf)
+	require.NoError(b.t, err)
+	sessions, err := project.Sessions(b.ctx, b.store, p, nil, "")
+	require.NoError(b.t, err)
+	for _, s := range sessions {
+		list = append(list, s.ID.ID)
+	}
+	return list
+}
+
+// names lists the projects.
+func projectNames(b *projectsBench, asOf uint64) (names []string) {
+	b.t.Helper()
+	list, _, err := project.List(b.ctx, b.store, "t", "", 100, asOf)
+	require.NoError(b.t, err)
+	newest, err := project.Newest(b.ctx, b.store, list)
+	require.NoError(b.t, err)
+	for i, p := range list {
+		if newest[i] != nil {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+func begin(cwd string) *events.ConversationStarted { return &events.ConversationStarted{Cwd: cwd} }
+
+func projectsCases(w projectsShop) []namedCase {
+	digest := func(b *projectsBench, conversation string, asOf uint64) *project.Digest {
+		b.t.Helper()
+		list, err := b.store.Digests(b.ctx, []events.ConversationID{id(conversation)}, asOf)
+		require.NoError(b.t, err)
+		return list[0]
+	}
+	return []namedCase{
+		{"a conversation belongs to the project it names, else to its repository, else to where it works", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("named", &events.ConversationStarted{Project: "p", Repository: "git@github.com:o/r.git", Cwd: "/w/r"})
+			h.Add("remote", &events.ConversationStarted{Repository: "https://github.com/o/r.git", Cwd: "/w/r"})
+			h.Add("tree", begin("/w/r/.worktrees/4"))
+			h.Add("sub", begin("/w/r/cmd"))
+			h.Add("folder", begin("/w/other"))
+			h.Add("nowhere", message("m", "user", "hello"))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, []string{"/w/other", "/w/r", "github.com/o/r", "p"}, projectNames(b, graph.Latest))
+				require.Equal(t, []string{"named"}, projectOf(b, "p", graph.Latest))
+				require.Equal(t, []string{"remote"}, projectOf(b, "github.com/o/r", graph.Latest))
+				require.Equal(t, []string{"sub", "tree"}, projectOf(b, "/w/r", graph.Latest))
+				require.Equal(t, []string{"sub", "tree"}, projectOf(b, "/w/r/cmd/deep", graph.Latest), "a folder of the repository")
+				require.Empty(t, projectOf(b, "/w", graph.Latest))
+				require.Equal(t, []string{"tree"}, projectOf(b, "/w/r", 3), "as of then")
+			})
+		}},
+		{"a conversation that goes to another project leaves the first, and was in it then", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("c", &events.ConversationStarted{Project: "one"})
+			h.Add("c", message("m1", "user", "begin"))
+			h.Add("c", &events.ConversationStarted{Project: "two"})
+			h.Add("c", message("m2", "user", "go on"))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, []string{"two"}, projectNames(b, graph.Latest))
+				require.Empty(t, projectOf(b, "one", graph.Latest))
+				require.Equal(t, []string{"c"}, projectOf(b, "two", graph.Latest))
+				require.Equal(t, []string{"c"}, projectOf(b, "one", 2))
+				require.Empty(t, projectOf(b, "two", 2))
+			})
+		}},
+		{"two projects are one, and two again", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("a", begin("/a/cli"))
+			h.Add("b", begin("/b/cli"))
+			h.Add(events.ProjectsConversation, &events.ProjectAliased{Project: "/b/cli", Into: "/a/cli"})
+			h.Add(events.ProjectsConversation, &events.ProjectAliased{Project: "/b/cli"})
+			h.Add(events.ProjectsConversation, &events.ProjectAliased{Project: "/a/cli", Into: "/b/cli"})
+			h.Add(events.ProjectsConversation, &events.ProjectAliased{Project: "/b/cli", Into: "/a/cli"}) // a circle
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, []string{"/a/cli"}, projectNames(b, 3))
+				require.Equal(t, []string{"b", "a"}, projectOf(b, "/a/cli", 3))
+				require.Equal(t, []string{"b", "a"}, projectOf(b, "/b/cli", 3))
+				require.Equal(t, []string{"/a/cli", "/b/cli"}, projectNames(b, 4))
+				require.Equal(t, []string{"a"}, projectOf(b, "/a/cli", 4))
+				require.Equal(t, []string{"b", "a"}, projectOf(b, "/a/cli", 5))
+				projectOf(b, "/a/cli", graph.Latest) // ends
+			})
+		}},
+		{"nothing of a deleted conversation stays", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("c", begin("/w/r/.worktrees/4"))
+			h.Add("c", message("m1", "user", "begin"))
+			h.Add("d", begin("/w/d"))
+			h.Add("c", &events.ConversationDeleted{})
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				for _, asOf := range []uint64{2, 4, graph.Latest} {
+					require.Nil(t, digest(b, "c", asOf))
+					require.Empty(t, projectOf(b, "/w/r", asOf))
+				}
+				require.Equal(t, []string{"/w/d"}, projectNames(b, graph.Latest))
+				roots, err := b.store.Names(b.ctx, "t", project.NameQuery{Kind: project.KindRoot, AsOf: graph.Latest, Limit: 10})
+				require.NoError(t, err)
+				require.Empty(t, roots)
+			})
+		}},
+		{"another tenant's project is unknown", func(t *testing.T) {
+			h := NewHistory()
+			h.Add("c", &events.ConversationStarted{Project: "p"})
+			h.Tenant = "u"
+			h.Add("c", &events.ConversationStarted{Project: "q"})
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, []string{"p"}, projectNames(b, graph.Latest))
+				require.Empty(t, projectOf(b, "q", graph.Latest))
+			})
+		}},
+		{"names of any bytes, in pages", func(t *testing.T) {
+			h := NewHistory()
+			want := []string{"%", "*", "a b", "a/b", "a/b/", "c\\d", "p\u0000q", "é", "日本", "\U0001F389"}
+			for i, name := range want {
+				h.Add(fmt.Sprintf("c%d", i), &events.ConversationStarted{Project: name})
+			}
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				var got []string
+				for after, more := "", true; more; more = after != "" {
+					var list []project.Project
+					var err error
+					list, after, err = project.List(b.ctx, b.store, "t", after, 3, graph.Latest)
+					require.NoError(t, err)
+					for _, p := range list {
+						got = append(got, p.Name)
+						require.Len(t, projectOf(b, p.Name, graph.Latest), 1, "%q", p.Name)
+					}
+				}
+				require.Equal(t, want, got)
+			})
+		}},
+		{"what is read as of a sequence is what was read then", func(t *testing.T) {
+			rapid.Check(t, func(r *rapid.T) {
+				h := NewHistory()
+				for n := range rapid.IntRange(1, 60).Draw(r, "events") {
+					c := rapid.SampledFrom([]string{"a", "b"}).Draw(r, "conversation")
+					k := fmt.Sprintf("k%d", rapid.IntRange(0, 5).Draw(r, "call"))
+					h.Add(c, rapid.SampledFrom([]events.Payload{
+						begin("/w/r"), &events.ConversationStarted{Project: "p", Title: "t"}, &events.ConversationUpdated{Title: pointer("new")},
+						message(fmt.Sprintf("m%d", n), "user", "always use tabs in this project"), message(fmt.Sprintf("m%d", n), "assistant", "done"),
+						read(k, "/w/r/a.go"), write(k, "/w/r/b.go"), call(k, "Bash", `{"command":"go test ./..."}`),
+						result(k, "ok", true), result(k, "x.go:1: error: undefined: y", false), written(fmt.Sprintf("s%d", n), 1, 1, 1),
+						call(k, "TodoWrite", `{"todos":[{"content":"do","status":"pending"}]}`),
+					}).Draw(r, "event"))
+				}
+				then := map[uint64]string{}
+				b := w.bench(r)
+				show := func(b *projectsBench, asOf uint64) string {
+					list, err := b.store.Digests(b.ctx, []events.ConversationID{id("a"), id("b")}, asOf)
+					require.NoError(r, err)
+					return project.Encode(list)
+				}
+				for i, m := range h.Messages {
+					b.apply(h.Messages[i : i+1])
+					then[m.Seq] = show(b, graph.Latest)
+				}
+				together := w.bench(r)
+				together.apply(h.Messages)
+				for seq, want := range then {
+					require.Equal(r, want, show(together, seq), "as of %d", seq)
+					require.Equal(r, want, show(b, seq), "as of %d", seq)
+				}
+				require.Equal(r, b.hash(id("a")), together.hash(id("a")))
+			})
+		}},
+	}
+}

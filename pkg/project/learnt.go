@@ -1,0 +1,94 @@
+package project
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"mneme.dev/mneme/pkg/window/plain"
+)
+
+// The user's messages in which corrections and instructions are looked for: longer ones are pasted plans
+// and logs.
+const (
+	maxInstructing = 4_000 // characters of the message
+	maxLesson      = 240   // characters of the lesson
+	minLesson      = 12
+	maxLessons     = 3 // of one message
+)
+
+var (
+	// standing begins or is part of an instruction that holds beyond the moment.
+	standing = regexp.MustCompile(`(?i)\b(always|never|from now on|in (the )?future|every time|whenever|as a rule|by default|we (always|never|prefer|use|don't|do not|should)|you (must|should (always|never))|must not|do not ever|don't ever|make sure (to|that|you)|remember (to|that)|keep in mind|prefer\b.{1,60}\bover|convention)\b`)
+	// correcting begins a correction of what the agent did.
+	correcting = regexp.MustCompile(`(?i)^(no\b[,.! ]|nope\b|not? (like )?that\b|actually[, ]|wrong\b|that'?s (not|wrong)|this is (not|wrong)|stop\b|don'?t\b|do not\b|please (don'?t|do not)\b|wait[, ]|instead\b|use .{1,60} (instead|rather)|you (forgot|missed|should have|shouldn'?t|broke)|why did you|i (said|told you|asked)|undo\b|revert\b)`)
+	sentences  = regexp.MustCompile(`[^.!?\n]+(?:[.!?]+(?:[^\s.!?][^.!?\n]*)?)*`)
+)
+
+// Lessons of a user's message: what it corrects, and what it asks for in general. lookback says whether there is
+// something to correct, because a first message can't correct anything.
+func lessons(text string, lookback bool) (list []string) {
+	if utf8.RuneCountInString(text) > maxInstructing || strings.Contains(text, "```") {
+		return nil
+	}
+	text = plain.Text(text)
+	for i, s := range sentences.FindAllString(text, 64) {
+		s = strings.TrimLeft(strings.TrimSpace(s), "-*•>#1234567890.) ")
+		n := utf8.RuneCountInString(s)
+		if n < minLesson || n > maxLesson || strings.HasSuffix(s, "?") || !spoken(s) {
+			continue
+		}
+		if standing.MatchString(s) || lookback && i < 2 && correcting.MatchString(s) {
+			if list = append(list, s); len(list) == maxLessons {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// spoken reports whether a sentence is one: mostly words, not a log or code.
+func spoken(s string) bool {
+	if strings.ContainsAny(s, "{}|\t<>") {
+		return false
+	}
+	letters, spaces := 0, 0
+	for _, r := range s {
+		switch {
+		case r == ' ':
+			spaces++
+		case r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 0x7f:
+			letters++
+		}
+	}
+	return spaces >= 2 && letters*10 >= len([]rune(s))*6
+}
+
+var (
+	troubled = regexp.MustCompile(`(?i)(error|fail(ed|ure)?\b|panic|undefined|cannot|can't|not found|no such|denied|refused|fatal|exception|unexpected|invalid|exit (code|status) [1-9])`)
+	code     = regexp.MustCompile(`\(.*[({;,)]$`) // a line of source code that a tool quotes
+	boring   = regexp.MustCompile(`(?i)^(\s*$|exit code \d+\s*$|<error>|\+ |==+|--+|error:\s*$)`)
+)
+
+// maxTrouble is the most that is kept of an error, in characters.
+const maxTrouble = 200
+
+// trouble returns the line of a failed result that says best what went wrong.
+func trouble(result string) string {
+	last := ""
+	n := 0
+	for line := range strings.SplitSeq(plain.Text(result), "\n") {
+		line = strings.TrimSpace(line)
+		if n++; n > 2_000 {
+			break
+		}
+		if boring.MatchString(line) {
+			continue
+		}
+		if troubled.MatchString(line) && !code.MatchString(line) {
+			return plain.Clip(line, maxTrouble)
+		}
+		last = line
+	}
+	return plain.Clip(last, maxTrouble)
+}

@@ -1,0 +1,137 @@
+package project
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"mneme.dev/mneme/pkg/files"
+)
+
+func TestRemotesOfOneRepositoryAreEqual(t *testing.T) {
+	for _, remote := range []string{
+		"git@github.com:o/r.git", "https://github.com/o/r", "https://GitHub.com/o/r.git/", "ssh://git@github.com:22/o/r.git", "https://user:token@github.com/o/r.git", "github.com/o/r",
+	} {
+		require.Equal(t, "github.com/o/r", Remote(remote), remote)
+	}
+}
+
+func TestAPlaceIsTheProjectElseTheRepositoryElseTheFolder(t *testing.T) {
+	require.Equal(t, Place{Name: "p", Folder: "/w/r", Fixed: true}, PlaceOf("p", "", "/w/r/"))
+	require.Equal(t, Place{Name: "h/o/r", Folder: "/w/r", Fixed: true}, PlaceOf("", "git@h:o/r.git", "/w/r"))
+	require.Equal(t, Place{Name: "/w/r", Root: "/w/r", Folder: "/w/r/cmd", Fixed: true}, PlaceOf("", "/w/r", "/w/r/cmd"))
+	require.Equal(t, Place{Name: "/w/r", Root: "/w/r", Folder: "/w/r/.worktrees/a/b"}, PlaceOf("", "", "/w/r/.worktrees/a/b"))
+	require.Equal(t, Place{Name: "/w/r", Folder: "/w/r"}, PlaceOf("", "", "/w/r"))
+	require.Equal(t, Place{}, PlaceOf("", "", "relative"))
+}
+
+func TestFilesAreNamedAsSeenFromTheirCheckout(t *testing.T) {
+	tree := PlaceOf("", "", "/w/r/.worktrees/4")
+	require.Equal(t, "cmd/a.go", tree.Relative("/w/r/.worktrees/4/cmd/a.go"))
+	require.Equal(t, "cmd/a.go", tree.Relative("/w/r/cmd/a.go"))
+	require.Equal(t, "cmd/a.go", tree.Relative("/w/r/.worktrees/5/cmd/a.go"))
+	require.Equal(t, "/w/rest/a.go", tree.Relative("/w/rest/a.go"))
+}
+
+func TestNamesStayDifferentAndShort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := string(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
+		long := strings.Repeat("x", rapid.IntRange(0, 2).Draw(t, "times")*MaxName) + name
+		got := Name(long)
+		require.LessOrEqual(t, len(got), MaxName)
+		require.True(t, utf8.ValidString(got))
+		require.Equal(t, got, Name(got))
+	})
+	require.NotEqual(t, Name(strings.Repeat("x", 2*MaxName)), Name(strings.Repeat("x", 2*MaxName)+"y"))
+}
+
+func commandsOf(t *testing.T, script string) (list []string, decides []bool) {
+	t.Helper()
+	raw, err := json.Marshal(map[string]string{"command": script})
+	require.NoError(t, err)
+	place := PlaceOf("", "", "/w/r")
+	for _, ran := range files.DefaultTable().Ran(files.Call{Tool: "Bash", Arguments: raw, Cwd: place.Folder}) {
+		if c := Command(ran, place); c != "" {
+			list, decides = append(list, c), append(decides, ran.Decides)
+		}
+	}
+	return list, decides
+}
+
+func TestCommandsAreNormalised(t *testing.T) {
+	for script, want := range map[string][]string{
+		"mise run test 2>&1 | tail -30":                             {"mise run test"},
+		"cd /w/r && mise run fmt && mise run lint":                  {"mise run fmt", "mise run lint"},
+		"cd /w/r/sub && make":                                       {"cd sub && make"},
+		"cd /w/r/.worktrees/4 && make":                              {"make"},
+		"cd /w/r/.worktrees/4/sub && make":                          {"cd sub && make"},
+		"go test -v -run \"TestX\" -count=1 /w/r/pkg/x":             {"go test ./pkg/x"},
+		"FOO=1 timeout 60 go build ./...":                           {"go build ./..."},
+		"git commit -m \"$(cat <<'EOF'\nlong\nEOF\n)\" && git push": {"git commit", "git push"},
+		"ls -la; cat a.go | grep x; echo done":                      nil,
+		"if true; then make; fi":                                    nil,
+		"not ( shell":                                               nil,
+	} {
+		got, _ := commandsOf(t, script)
+		require.Equal(t, want, got, script)
+	}
+}
+
+func TestTheOutcomeOfACommandCountsOnlyIfTheScriptsStatusIsIts(t *testing.T) {
+	for script, want := range map[string][]bool{
+		"make": {true}, "cd /w/r && make": {true}, "make | tail": {false}, "make && make lint": {false, false}, "make || true": {false}, "make; make lint": {false, false},
+	} {
+		_, decides := commandsOf(t, script)
+		require.Equal(t, want, decides, script)
+	}
+}
+
+func TestLessonsAreCorrectionsAndStandingInstructions(t *testing.T) {
+	for text, want := range map[string][]string{
+		"no, use the paths package for this.":                            {"no, use the paths package for this."},
+		"Great. From now on always run mise run lint before you commit.": {"From now on always run mise run lint before you commit."},
+		"can you always reproduce it?":                                   nil,
+		"please add a test":                                              nil,
+		"panic: never {reached} goroutine 1":                             nil,
+	} {
+		require.Equal(t, want, lessons(text, true), text)
+	}
+	require.Empty(t, lessons("no, use the paths package for this.", false), "nothing to correct yet")
+}
+
+func TestAFailureThatIsSolvedIsAFix(t *testing.T) {
+	no, yes := false, true
+	var d Digest
+	seq := uint64(0)
+	apply := func(c Change) {
+		seq++
+		d.Apply(&c, seq)
+	}
+	apply(Change{Called: &Called{ID: "1", Runs: []RunOf{{"make test", true}}}})
+	apply(Change{Outcome: &Outcome{Call: "1", Success: &no, Error: "a.go:1: undefined: x"}})
+	apply(Change{Called: &Called{ID: "2", Touched: []Touch{{Path: "a.go", Write: true}}}})
+	apply(Change{Outcome: &Outcome{Call: "2", Success: &yes}})
+	apply(Change{Called: &Called{ID: "3", Runs: []RunOf{{"make test", true}}}})
+	require.True(t, d.Runs[0].BadLast)
+	apply(Change{Outcome: &Outcome{Call: "3", Success: &yes}})
+	require.Equal(t, []Fix{{Command: "make test", Trouble: "a.go:1: undefined: x", Changed: []string{"a.go"}, Seq: 6}}, d.Fixes)
+	require.Empty(t, d.Troubles)
+	require.Equal(t, Run{Command: "make test", Runs: 2, Good: 1, Bad: 1, Seq: 6}, d.Runs[0])
+}
+
+func TestAFailedCallTouchesNothingWhicheverCameFirst(t *testing.T) {
+	no := false
+	called, failed := Change{Called: &Called{ID: "1", Touched: []Touch{{Path: "a.go"}}}}, Change{Outcome: &Outcome{Call: "1", Success: &no}}
+	for _, order := range [][]Change{{called, failed}, {failed, called}} {
+		var d Digest
+		for i := range order {
+			d.Apply(&order[i], uint64(i+1))
+		}
+		require.Empty(t, d.Files)
+		require.Empty(t, d.Open)
+	}
+}

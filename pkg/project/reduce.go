@@ -1,0 +1,258 @@
+package project
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	json "github.com/go-json-experiment/json/v1"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/projection"
+	"mneme.dev/mneme/pkg/recall"
+	"mneme.dev/mneme/pkg/window/plain"
+)
+
+type reducer struct{ table *files.Table }
+
+// reduce makes a reducer of a function that says what an event changes, nil for nothing.
+func (r reducer) reduce(change func(d *Digest, e *events.Recorded) *Change) projection.Reducer[*Unit] {
+	return func(u *Unit, e *events.Recorded) error {
+		s := u.touch(e)
+		c := change(&s.Digest, e)
+		if c == nil {
+			return nil
+		}
+		if c.Request != nil || c.Place != nil {
+			c.Placed = placed(&s.Digest, c, e.Seq)
+		}
+		step := Step{Seq: e.Seq, Change: Encode(c)}
+		before := s.Digest.Place
+		s.Digest.Apply(c, e.Seq)
+		if s.Since++; s.Since == changesPerBase || s.Digest.FirstSeq == e.Seq {
+			step.Base, s.Since = Encode(&s.Digest), 0
+		}
+		u.Steps = append(u.Steps, Of[Step]{s, step})
+		if root := s.Digest.Place.Root; root != "" && root != before.Root {
+			u.Members = append(u.Members, Of[Member]{s, Member{Kind: KindRoot, Name: root, Seq: e.Seq, Conversation: s.ID}})
+		}
+		if c.Placed {
+			u.Members = append(u.Members, Of[Member]{s, Member{
+				Kind: KindIn, Name: s.Digest.Place.Name, Seq: e.Seq, Conversation: s.ID, Words: aboutWords(&s.Digest),
+			}})
+		}
+		return nil
+	}
+}
+
+// placed reports whether a change makes a new entry in the list of the project.
+func placed(d *Digest, c *Change, seq uint64) bool {
+	place := d.Place
+	if c.Place != nil {
+		place = *c.Place
+	}
+	if place.Name == "" {
+		return false
+	}
+	return place.Name != d.Place.Name || d.Placed == 0 || c.Request != nil && (d.Turns < earlyTurns || seq-d.Placed >= placedAgain)
+}
+
+// maxWords is how many terms of a conversation its entry has.
+const maxWords = 64
+
+func aboutWords(d *Digest) string {
+	var list []string
+	for _, term := range recall.AppendTerms(nil, d.About()) {
+		if len(list) == maxWords {
+			break
+		}
+		if !slices.Contains(list, term) {
+			list = append(list, term)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// timeOf returns the producer's time of an event.
+func timeOf(e *events.Recorded) string {
+	if e.Time.IsZero() {
+		return ""
+	}
+	return e.Time.UTC().Format(time.RFC3339)
+}
+
+func (r reducer) started(d *Digest, e *events.Recorded) *Change {
+	p := e.Payload.(*events.ConversationStarted)
+	c := &Change{Time: timeOf(e), Agent: plain.Speaker(p.Agent), Title: plain.Clip(plain.Line(p.Title), maxTitle)}
+	if p.Project != "" || p.Repository != "" || p.Cwd != "" {
+		if place := PlaceOf(p.Project, p.Repository, p.Cwd); place != d.Place {
+			c.Place = &place
+		}
+	}
+	return c
+}
+
+func (r reducer) updated(_ *Digest, e *events.Recorded) *Change {
+	p := e.Payload.(*events.ConversationUpdated)
+	if p.Title == nil || *p.Title == "" {
+		return nil
+	}
+	return &Change{Title: plain.Clip(plain.Line(*p.Title), maxTitle)}
+}
+
+// stopped begins what agents record in the user's name if the user stops them.
+const stopped = "[Request interrupted by user"
+
+// fromProgram matches messages in the user's name that a program wrote, and that have no origin.
+var fromProgram = regexp.MustCompile(`^\s*<(command-|local-command|bash-|system-reminder|task-notification)|^Caveat: The messages below`)
+
+// Asks reports whether a message is what a user asked, and not what a program wrote in the user's name.
+func Asks(p *events.MessageCreated) bool {
+	text := strings.TrimSpace(plain.Text(p.Content))
+	return p.Role == "user" && p.Origin == "" && text != "" && !strings.HasPrefix(text, stopped) && !fromProgram.MatchString(text)
+}
+
+func (r reducer) message(d *Digest, e *events.Recorded) *Change {
+	p := e.Payload.(*events.MessageCreated)
+	text := strings.TrimSpace(plain.Text(p.Content))
+	switch {
+	case text != "" && p.Origin == events.OriginNote && p.Role == "user":
+		return &Change{Time: timeOf(e), Taught: []string{plain.Clip(plain.Flat(text), maxLesson)}}
+	case text == "" || p.Origin != "":
+		return nil
+	case p.Role == "user" && strings.HasPrefix(text, stopped):
+		return &Change{Time: timeOf(e), Stopped: true}
+	case p.Role == "user" && !Asks(p):
+		return nil
+	case p.Role == "user":
+		return &Change{
+			Time: timeOf(e), Request: &Said{Text: plain.Clip(text, maxRequest)}, Taught: lessons(text, d.Request != nil),
+		}
+	case p.Role == "assistant":
+		return &Change{Time: timeOf(e), Answer: &Said{Text: plain.Clip(text, maxAnswer)}}
+	}
+	return nil
+}
+
+func (r reducer) called(d *Digest, e *events.Recorded) *Change {
+	p := e.Payload.(*events.ToolCalled)
+	made := files.Call{Tool: p.ToolName, Arguments: p.Arguments, Cwd: d.Place.Folder}
+	c := &Called{ID: p.ToolCallID}
+	for _, a := range r.table.FromCall(made) {
+		if a.Kind == files.KindRead || a.Kind == files.KindWrite {
+			c.Touched = append(c.Touched, Touch{Path: d.Place.Relative(a.Path), Write: a.Kind == files.KindWrite})
+		}
+	}
+	c.Touched = newest(c.Touched, maxTouched)
+	for _, ran := range r.table.Ran(made) {
+		if command := Command(ran, d.Place); command != "" && !slices.ContainsFunc(c.Runs, func(r RunOf) bool { return r.Command == command }) {
+			c.Runs = append(c.Runs, RunOf{command, ran.Decides})
+		}
+	}
+	c.plan(p.ToolName, p.Arguments)
+	early := slices.ContainsFunc(d.Open, func(o call) bool { return o.Early && o.ID == p.ToolCallID })
+	if len(c.Touched)+len(c.Runs)+len(c.Todos) == 0 && c.Task == "" && !c.Whole && !early {
+		return nil
+	}
+	return &Change{Called: c}
+}
+
+// maxTouched is how many files of one call count.
+const maxTouched = 16
+
+func (r reducer) returned(d *Digest, e *events.Recorded) *Change {
+	p := e.Payload.(*events.ToolReturned)
+	o := &Outcome{Call: p.ToolCallID, Success: p.Success}
+	i := slices.IndexFunc(d.Open, func(c call) bool { return c.ID == p.ToolCallID && !c.Early })
+	failed := p.Success != nil && !*p.Success
+	for _, f := range p.Files {
+		if f.Op == "read" || f.Op == "write" || f.Op == "edit" {
+			if at := files.Normalise(d.Place.Folder, f.Path); at != "" && len(o.Touched) < maxTouched {
+				t := Touch{Path: d.Place.Relative(at), Write: f.Op != "read"}
+				if i < 0 || !slices.Contains(d.Open[i].Touched, t) {
+					o.Touched = append(o.Touched, t)
+				}
+			}
+		}
+	}
+	if i < 0 && len(o.Touched) == 0 && !failed {
+		return nil // its call left nothing open, or is yet to come and will count without an outcome
+	}
+	if failed && (i < 0 || len(d.Open[i].Runs) > 0) {
+		if o.Error = trouble(p.Error); o.Error == "" || !troubled.MatchString(o.Error) {
+			o.Error = trouble(p.Text())
+		}
+	}
+	if m := numbered.FindStringSubmatch(plain.Prefix(p.Text(), 200)); i >= 0 && d.Open[i].Task != "" && m != nil {
+		o.Number = m[1]
+	}
+	return &Change{Outcome: o}
+}
+
+var numbered = regexp.MustCompile(`#([0-9]{1,6})\b`)
+
+func (r reducer) summary(d *Digest, e *events.Recorded) *Change {
+	p := e.Payload.(*events.SummaryWritten)
+	s := &Summary{Level: p.Level, Text: plain.Clip(strings.TrimSpace(plain.Text(p.Conversation)), maxSummary), Last: p.LastTurn, ByModel: p.Method == "llm"}
+	for _, f := range p.Findings[:min(len(p.Findings), maxFindings)] {
+		s.Findings = append(s.Findings, plain.Clip(plain.Line(f), maxLesson))
+	}
+	return &Change{Summary: s}
+}
+
+func (r reducer) aliased(_ *Digest, e *events.Recorded) *Change {
+	p := e.Payload.(*events.ProjectAliased)
+	if e.Conversation().ID != events.ProjectsConversation {
+		return nil // nobody would find it there
+	}
+	return &Change{Alias: &Alias{Project: Name(p.Project), Into: Name(p.Into)}}
+}
+
+// plan reads the todo list of tools that keep one.
+func (c *Called) plan(tool string, arguments []byte) {
+	var args struct {
+		Todos []struct {
+			ID      json.RawMessage `json:"id"`
+			Content string          `json:"content"`
+			Status  string          `json:"status"`
+		} `json:"todos"`
+		Plan []struct {
+			Step   string `json:"step"`
+			Status string `json:"status"`
+		} `json:"plan"`
+		Subject string `json:"subject"`
+		TaskID  string `json:"taskId"`
+		Status  string `json:"status"`
+	}
+	switch strings.ToLower(strings.ReplaceAll(tool, "_", "")) {
+	case "todowrite", "updateplan", "taskcreate", "taskupdate":
+	default:
+		return
+	}
+	if json.Unmarshal(arguments, &args) != nil {
+		return
+	}
+	add := func(id, text, state string) {
+		if text = plain.Clip(plain.Line(text), maxTodo); text != "" && len(c.Todos) < maxTodos {
+			c.Todos = append(c.Todos, Todo{ID: id, Text: text, State: plain.Speaker(state)})
+		}
+	}
+	switch {
+	case args.Todos != nil:
+		c.Whole = true
+		for _, t := range args.Todos {
+			add("", t.Content, t.Status)
+		}
+	case args.Plan != nil:
+		c.Whole = true
+		for _, t := range args.Plan {
+			add("", t.Step, t.Status)
+		}
+	case args.TaskID != "":
+		c.Todos = []Todo{{ID: plain.Speaker(args.TaskID), Text: plain.Clip(plain.Line(args.Subject), maxTodo), State: plain.Speaker(args.Status)}}
+	case args.Subject != "":
+		c.Task = plain.Clip(plain.Line(args.Subject), maxTodo)
+	}
+}

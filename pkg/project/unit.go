@@ -1,0 +1,127 @@
+package project
+
+import (
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/projection"
+)
+
+// Kinds of [Member].
+const (
+	// KindIn lists a conversation under its project.
+	KindIn = "in"
+	// KindRoot lists a conversation under a repository whose root it shows.
+	KindRoot = "root"
+)
+
+// Member is an entry of a conversation in the list of a project. A conversation has several: a new one when
+// its place changes, with its first requests, and with a request [placedAgain] events of the log after the last.
+// Entries never change. Whether one still holds, the digest of its conversation says.
+type Member struct {
+	Kind         string
+	Name         string // of the project, or the root
+	Seq          uint64
+	Conversation events.ConversationID
+	Words        string // the terms of [Digest.About], separated by spaces
+}
+
+// placedAgain is how many events of the log may separate a conversation's newest entry from its newest request. It
+// bounds the entries of a long conversation, and how wrong their order can be.
+const placedAgain = 256
+
+// earlyTurns is how many turns make an entry each: they say what the conversation is about.
+const earlyTurns = 3
+
+// changesPerBase is how many changes follow a stored digest before the next one. A reader applies fewer than that.
+const changesPerBase = 16
+
+// State is a conversation in a unit of work of the projection "projects".
+type State struct {
+	ID         events.ConversationID
+	Key        int64 // used by the backend
+	LastSeq    uint64
+	DeletedSeq uint64
+	Digest     Digest
+	Since      int // changes since the newest stored digest, which is included
+	Touched    bool
+	Dropped    bool
+}
+
+// Step is a stored change of a digest. If Base is not empty, it is the digest after it.
+type Step struct {
+	Seq    uint64
+	Change string // see [Encode]
+	Base   string
+}
+
+// Of is a new row and the conversation it belongs to.
+type Of[R any] struct {
+	State *State
+	Row   R
+}
+
+// Unit is the unit of work of the projection "projects".
+type Unit struct {
+	States  map[events.ConversationID]*State
+	Steps   []Of[Step]
+	Members []Of[Member]
+}
+
+// NewUnit makes an empty unit; the backend adds what it loads.
+func NewUnit() *Unit { return &Unit{States: map[events.ConversationID]*State{}} }
+
+// Tombstone implements projection.Unit.
+func (u *Unit) Tombstone(id events.ConversationID) uint64 {
+	if s := u.States[id]; s != nil {
+		return s.DeletedSeq
+	}
+	return 0
+}
+
+// Projection declares the read model "projects": what each conversation adds to what is known of its project.
+func Projection(table *files.Table) projection.Projection[*Unit] {
+	r := reducer{table}
+	return projection.Projection[*Unit]{
+		Name:     "projects",
+		Version:  1,
+		Settings: table.Fingerprint(),
+		Reducers: map[string]projection.Reducer[*Unit]{
+			events.TypeConversationStarted: r.reduce(r.started),
+			events.TypeConversationUpdated: r.reduce(r.updated),
+			events.TypeConversationDeleted: deleted,
+			events.TypeMessageCreated:      r.reduce(r.message),
+			events.TypeToolCalled:          r.reduce(r.called),
+			events.TypeToolReturned:        r.reduce(r.returned),
+			events.TypeSummaryWritten:      r.reduce(r.summary),
+			events.TypeProjectAliased:      r.reduce(r.aliased),
+		},
+	}
+}
+
+func deleted(u *Unit, e *events.Recorded) error {
+	s := u.touch(e)
+	u.Steps = without(u.Steps, s)
+	u.Members = without(u.Members, s)
+	*s = State{ID: s.ID, Key: s.Key, LastSeq: e.Seq, DeletedSeq: e.Seq, Touched: true, Dropped: true}
+	return nil
+}
+
+func without[R any](list []Of[R], s *State) (rest []Of[R]) {
+	for _, row := range list {
+		if row.State != s {
+			rest = append(rest, row)
+		}
+	}
+	return rest
+}
+
+func (u *Unit) touch(e *events.Recorded) *State {
+	id := e.Conversation()
+	s := u.States[id]
+	if s == nil {
+		s = &State{ID: id}
+		u.States[id] = s
+	}
+	s.LastSeq, s.Touched = e.Seq, true
+	return s
+}

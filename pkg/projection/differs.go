@@ -1,0 +1,52 @@
+package projection
+
+import (
+	"context"
+	"time"
+)
+
+// differsFor is how long a checkpoint has to differ from the log.
+const differsFor = 500 * time.Millisecond
+
+// Checkpointed has checkpoints, as every [ReadStore] does.
+type Checkpointed interface {
+	Checkpoints(ctx context.Context) ([]Checkpoint, error)
+}
+
+// CheckpointOf reads the checkpoint of a partition, an empty one if there is none.
+func CheckpointOf(ctx context.Context, store Checkpointed, partition int) (Checkpoint, error) {
+	all, err := store.Checkpoints(ctx)
+	for _, cp := range all {
+		if cp.Partition == partition {
+			return cp, err
+		}
+	}
+	return Checkpoint{}, err
+}
+
+// Differs checks the checkpoint of a partition from outside of its projector, and reads it again while check finds something
+// wrong with it. It returns what check says of a checkpoint that stays as it is for half a second: Neo4j shows
+// one half written while it commits, with the sequence of the new one and the event of the old one.
+func Differs(ctx context.Context, store Checkpointed, partition int, check func(context.Context, Checkpoint) error) error {
+	var before Checkpoint
+	for began := time.Now(); ; {
+		cp, err := CheckpointOf(ctx, store, partition)
+		if err != nil {
+			return err
+		}
+		differs := check(ctx, cp)
+		if differs == nil {
+			return nil
+		}
+		if cp != before {
+			before, began = cp, time.Now()
+		} else if time.Since(began) > differsFor {
+			return differs
+		}
+		select {
+		case <-time.After(differsFor / 10):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Package projects makes the context of a project: what an agent should see that begins to work there. It is made of
+// the digests of the project's conversations (package project), and of the messages that fit the query.
+//
+// Everything is recorded text, so it is shown as package window shows it: each text on one line after a label of
+// mneme. The same sessions give the same bytes.
+package projects
+
+import (
+	"context"
+	"fmt"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/files"
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window/plain"
+)
+
+// Names of the sections.
+const (
+	SectionStands   = "where_things_stand"
+	SectionLearnt   = "what_was_learnt"
+	SectionWork     = "how_to_work_here"
+	SectionFiles    = "files"
+	SectionRelevant = "relevant_past"
+)
+
+// DefaultMaxChars is the budget of a request without one.
+const DefaultMaxChars = 8_000
+
+// Request says which context to build.
+type Request struct {
+	Tenant   string
+	Project  string // a name, or a folder: see project.Find
+	Query    string // what the agent is about to do; "" for what is newest
+	MaxChars int    // Unicode code points, headings and marks included; 0 means DefaultMaxChars
+	AsOf     uint64 // a sequence; 0 means latest
+	Except   string // id of a conversation to leave out
+}
+
+// Past ranks messages of several conversations together.
+type Past interface {
+	// Said returns the messages that fit a query best, best first, as of a sequence. It reads a number of messages of
+	// each session that does not depend on its length.
+	Said(ctx context.Context, sessions []project.Session, query string, asOf uint64, limit int) ([]Message, error)
+}
+
+// Message is a message that fits a query.
+type Message struct {
+	Conversation events.ConversationID
+	Seq          uint64
+	Turn         int
+	Role         string
+	Text         string
+	Score        float64
+}
+
+// Source is what a context is built from. Without Past it has no section of the relevant past.
+type Source struct {
+	Projects project.Reader
+	Past     Past
+}
+
+// Build makes the context of a project. It returns a *window.InvalidError for a request that can't be answered, and
+// graph.ErrNotFound if no conversation belongs to the project.
+func Build(ctx context.Context, src Source, req Request) (*window.Context, error) {
+	if req.MaxChars == 0 {
+		req.MaxChars = DefaultMaxChars
+	}
+	if req.MaxChars < window.MinMaxChars || req.MaxChars > window.MaxMaxChars {
+		return nil, &window.InvalidError{Field: "max_chars", Reason: fmt.Sprintf("%d is not between %d and %d", req.MaxChars, window.MinMaxChars, window.MaxMaxChars)}
+	}
+	if req.AsOf == 0 {
+		req.AsOf = graph.Latest
+	}
+	b, err := open(ctx, src, req)
+	if err != nil {
+		return nil, err
+	}
+	if len(b.sessions) == 0 {
+		return nil, fmt.Errorf("project %q: %w", req.Project, graph.ErrNotFound)
+	}
+	parts, err := b.fill(ctx, sections, req.MaxChars-window.FrameCost)
+	if err != nil {
+		return nil, fmt.Errorf("context of project %q: %w", req.Project, err)
+	}
+	asOf := uint64(0)
+	for _, s := range b.sessions {
+		asOf = max(asOf, s.LastSeq)
+	}
+	if req.AsOf != graph.Latest {
+		asOf = req.AsOf
+	}
+	return window.Compose(window.Context{Tenant: req.Tenant, Project: plain.Clip(plain.Line(b.project.Name), window.FrameCost), Strategy: window.StrategyProject, MaxChars: req.MaxChars, AsOf: asOf}, parts), nil
+}
+
+func open(ctx context.Context, src Source, req Request) (*builder, error) {
+	b := newBuilder(src, req)
+	var err error
+	if b.project, err = project.Find(ctx, src.Projects, req.Tenant, req.Project, req.AsOf); err != nil {
+		return nil, err
+	}
+	b.sessions, err = project.Sessions(ctx, src.Projects, b.project, b.query, req.Except)
+	return b, err
+}
+
+func newBuilder(src Source, req Request) *builder {
+	return &builder{src: src, req: req, query: project.QueryTerms(plain.Prefix(req.Query, maxQueryChars)), shown: map[shown]bool{}, excluded: files.Exclude(files.DefaultExclusions)}
+}
+
+// maxQueryChars is how much of a query counts.
+const maxQueryChars = 2_000
+
+// builder is one run of Build.
+type builder struct {
+	src      Source
+	req      Request
+	project  project.Project
+	query    []string // distinct terms
+	sessions []project.Session
+	excluded func(path string) bool
+	shown    map[shown]bool
+}
+
+// shown identifies a recorded text that a section shows.
+type shown struct {
+	conversation string
+	seq          uint64
+}
+
+// section declares a section. They are filled in this order; what one leaves over, the next ones may take.
+type section struct {
+	name, heading string
+	share         int // percent of the budget
+	collect       func(ctx context.Context, b *builder, room int) ([]window.Item, error)
+}
+
+// The shares of a context. What stands comes first, because it says what the others are about. Files
+// take a quarter: their names are what an agent that begins looks for.
+var sections = []section{
+	{SectionStands, "## Where Things Stand", 27, collectStands},
+	{SectionLearnt, "## What Was Learnt", 17, collectLearnt},
+	{SectionWork, "## How to Work Here", 9, collectWork},
+	{SectionFiles, "## Files", 30, collectFiles},
+	{SectionRelevant, "## Relevant Past", 17, collectRelevant},
+}
+
+// fill gives each section its share and what the sections before it left. Items come in the order of
+// their importance; the first that does not fit ends the section.
+func (b *builder) fill(ctx context.Context, list []section, budget int) ([]window.Part, error) {
+	var parts []window.Part
+	spare := 0
+	for i, s := range list {
+		room := budget*s.share/100 + spare
+		if i == len(list)-1 {
+			room = budget
+			for _, p := range parts {
+				room -= cost(p.Heading, p.Items)
+			}
+		}
+		left := window.Room(s.heading, room)
+		items, err := s.collect(ctx, b, left)
+		if err != nil {
+			return nil, err
+		}
+		part := window.Part{Section: window.Section{Name: s.name, Heading: s.heading}, Share: s.share, Room: room}
+		for n, it := range items {
+			it = it.Measured()
+			if it.Chars > left {
+				part.Dropped = append(part.Dropped, window.Dropped{What: "items", Count: len(items) - n, Reason: "over the budget"})
+				break
+			}
+			left -= it.Chars
+			part.Items = append(part.Items, it)
+			if it.Seq != 0 {
+				b.shown[shown{it.Session, it.Seq}] = true
+			}
+		}
+		spare = room - cost(s.heading, part.Items)
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+func cost(heading string, items []window.Item) int {
+	if len(items) == 0 {
+		return 0
+	}
+	n := 0
+	for i := range items {
+		n += items[i].Chars
+	}
+	return n + len(heading) + 3
+}

@@ -1,0 +1,72 @@
+package projects
+
+import (
+	"context"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/window"
+)
+
+// Earlier tells what a conversation's project was when the conversation began. So what a conversation sees of its
+// project does not change while other sessions go on. It implements window.Earlier.
+type Earlier struct {
+	src     Source
+	project project.Project
+	began   uint64
+	except  []string
+}
+
+// EarlierThan returns what was earlier than a conversation that began at a sequence, nil if it is known to belong to no project.
+// ids are the conversation and what it branched from, the nearest first: none of them is an earlier session. asOf is the
+// sequence as of which the project is found.
+func EarlierThan(ctx context.Context, src Source, ids []events.ConversationID, began, asOf uint64) (*Earlier, error) {
+	digests, err := src.Projects.Digests(ctx, ids, asOf)
+	if err != nil || began <= 1 {
+		return nil, err
+	}
+	e := &Earlier{src: src, began: began}
+	name := ""
+	for i, id := range ids {
+		e.except = append(e.except, id.ID)
+		if d := digests[i]; name == "" && d != nil {
+			name = d.Place.Name
+		}
+	}
+	if digests[0] == nil {
+		return e, nil // the read model does not have it yet
+	}
+	if name == "" {
+		return nil, nil
+	}
+	p, err := project.Find(ctx, src.Projects, ids[0].Tenant, name, asOf)
+	e.project = p.AsOf(began - 1)
+	return e, err
+}
+
+// earlierSections are the shares of what a young conversation sees of its project. Its own files and requests say
+// what it is about, so more of the room tells what others learnt.
+var earlierSections = []section{
+	{SectionStands, "", 32, collectStands},
+	{SectionLearnt, "", 20, collectLearnt},
+	{SectionWork, "", 10, collectWork},
+	{SectionFiles, "", 22, collectFiles},
+	{SectionRelevant, "", 16, collectRelevant},
+}
+
+// Earlier implements window.Earlier.
+func (e *Earlier) Earlier(ctx context.Context, query string, room int) (items []window.Item, err error) {
+	if e.project.Name == "" {
+		return nil, nil
+	}
+	b := newBuilder(e.src, Request{Tenant: e.project.Tenant, Query: query, AsOf: e.began - 1})
+	b.project = e.project
+	if b.sessions, err = project.Sessions(ctx, e.src.Projects, e.project, b.query, e.except...); err != nil || len(b.sessions) == 0 {
+		return nil, err
+	}
+	parts, err := b.fill(ctx, earlierSections, room)
+	for _, p := range parts {
+		items = append(items, p.Items...)
+	}
+	return items, err
+}

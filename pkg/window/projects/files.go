@@ -1,0 +1,108 @@
+package projects
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"path"
+	"slices"
+
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/window"
+)
+
+// How files are ranked. Measured with `mneme bench start`, see docs/benchmarks.md.
+const (
+	// halfLife is the number of sessions after which a session counts half: what is worked on changes every few sessions.
+	halfLife = 8.0
+	// fitWeight is what a session counts that fits the query best, relative to the newest session.
+	fitWeight = 2.0
+	// wordWeight is what a file counts whose path has all words of the query, relative to others.
+	wordWeight = 3.0
+	// outside is what a file outside of the repository counts.
+	outside = 0.3
+	// maxListed is how many files are listed at most.
+	maxListed = 120
+)
+
+// recency is the weight of a session by its rank, 1 for the newest.
+func recency(rank int) float64 { return math.Exp2(-float64(rank) / halfLife) }
+
+func logOf(n int) float64 { return math.Log2(1 + float64(n)) }
+
+// ranked is a file of the project.
+type ranked struct {
+	path  string
+	score float64
+	seq   uint64
+}
+
+// collectFiles shows as many of the files most worth knowing as fit, by folder.
+func collectFiles(_ context.Context, b *builder, room int) ([]window.Item, error) {
+	list := b.rankFiles()
+	var items []window.Item
+	at := map[string]int{}
+	for _, f := range list[:min(len(list), maxListed)] {
+		dir, name := path.Split(f.path)
+		dir = path.Clean(cmp.Or(dir, "."))
+		i, ok := at[dir]
+		before := 0
+		if !ok {
+			i = len(items)
+			items = append(items, window.Item{Kind: window.KindFolder, Path: dir})
+		} else {
+			before = items[i].Chars
+		}
+		with := items[i]
+		with.Names = append(slices.Clone(with.Names), name)
+		with = with.Measured()
+		if with.Chars-before > room {
+			if !ok {
+				items = items[:i]
+			}
+			continue // a shorter one may fit
+		}
+		room -= with.Chars - before
+		items[i], at[dir] = with, i
+	}
+	return items, nil
+}
+
+// rankFiles scores the files of all sessions.
+func (b *builder) rankFiles() []ranked {
+	var list []*ranked
+	at := map[string]*ranked{}
+	for i := range b.sessions {
+		s := &b.sessions[i]
+		for k := range s.Files {
+			f, weight := &s.Files[k], recency(i)+fitWeight*s.Fit*s.Fit
+			name := s.Path(&b.project, f.Path)
+			if b.excluded(name) {
+				continue
+			}
+			r := at[name]
+			if r == nil {
+				r = &ranked{path: name, seq: f.Seq}
+				at[name] = r
+				list = append(list, r)
+			}
+			if path.IsAbs(name) { // outside of the repository
+				weight *= outside
+			}
+			r.score += weight * logOf(f.Reads+2*f.Writes)
+		}
+	}
+	out := make([]ranked, len(list))
+	for i, r := range list {
+		terms := map[string]bool{}
+		for _, t := range project.QueryTerms(r.path) {
+			terms[t] = true
+		}
+		r.score *= 1 + wordWeight*overlap(b.query, terms)
+		out[i] = *r
+	}
+	slices.SortStableFunc(out, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.seq, a.seq), cmp.Compare(a.path, b.path))
+	})
+	return out
+}

@@ -1,0 +1,303 @@
+package projects
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mneme.dev/mneme/pkg/project"
+	"mneme.dev/mneme/pkg/window"
+	"mneme.dev/mneme/pkg/window/plain"
+)
+
+// How long texts of a session are, in characters.
+const (
+	maxStands = 6 // sessions
+	maxAsked  = 220
+	maxEnded  = 320
+	maxOpen   = 200
+)
+
+// short names a conversation in the text: enough of its id to find it.
+func short(id string) string {
+	if i := strings.LastIndexAny(id, ":/"); i >= 0 && i+1 < len(id) {
+		id = id[i+1:]
+	}
+	return plain.Prefix(plain.Flat(dated.ReplaceAllString(id, "")), 8)
+}
+
+// dated matches the date that some agents put before the random part of an id.
+var dated = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}[-T_]`)
+
+func cite(s *project.Session, turn int) string {
+	if turn == 0 {
+		return "[" + short(s.ID.ID) + "]"
+	}
+	return fmt.Sprintf("[%s, turn %d]", short(s.ID.ID), turn)
+}
+
+// clip puts a text on one line of at most n characters.
+func clip(text string, n int) string { return plain.Clip(plain.Flat(text), n) }
+
+// collectStands shows the newest sessions: what was asked, how it ended and what is open.
+func collectStands(_ context.Context, b *builder, _ int) (list []window.Item, _ error) {
+	for i := range b.sessions {
+		s := &b.sessions[i]
+		if s.Request == nil || len(list) == maxStands {
+			continue
+		}
+		it := window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: s.Turns, Seq: s.LastSeq, Label: b.head(s)}
+		add := func(label, text string, n int) {
+			if text = clip(text, n); text != "" {
+				it.Notes = append(it.Notes, window.Note{Label: label, Text: text})
+			}
+		}
+		add("Asked", s.First.Text, maxAsked)
+		switch {
+		case s.Summary != nil && s.Summary.ByModel && s.Summary.Last >= s.Turns-1:
+			add("Ended", s.Summary.Text, maxEnded)
+		case s.Answer != nil && s.Answer.Turn == s.Turns:
+			if s.Request.Seq != s.First.Seq {
+				add("Last asked", s.Request.Text, maxAsked)
+			}
+			add("Ended", s.Answer.Text, maxEnded)
+		}
+		for _, o := range leftOpen(s) {
+			add("Open", o, maxOpen)
+		}
+		list = append(list, it)
+		for _, m := range []*project.Said{s.First, s.Request, s.Answer} {
+			if m != nil {
+				b.shown[shown{s.ID.ID, m.Seq}] = true
+			}
+		}
+	}
+	return list, nil
+}
+
+// head says which session it was.
+func (b *builder) head(s *project.Session) string {
+	parts := []string{}
+	if len(s.Ended) >= 10 {
+		parts = append(parts, s.Ended[:10])
+	}
+	if s.Agent != "" {
+		parts = append(parts, plain.Flat(s.Agent))
+	}
+	parts = append(parts, fmt.Sprintf("%d turns", s.Turns))
+	if s.Turns == 1 {
+		parts[len(parts)-1] = "1 turn"
+	}
+	return cite(s, 0) + " " + strings.Join(parts, ", ")
+}
+
+// leftOpen lists what a session left open.
+func leftOpen(s *project.Session) (list []string) {
+	switch {
+	case s.Interrupted:
+		list = append(list, "the user stopped the agent after: "+clip(s.Request.Text, maxOpen/2))
+	case s.Unanswered():
+		list = append(list, "not answered: "+clip(s.Request.Text, maxOpen/2))
+	}
+	var failing []string
+	for i := range s.Runs {
+		if r := &s.Runs[i]; r.BadLast {
+			failing = append(failing, r.Command)
+		}
+	}
+	if len(failing) > 0 {
+		list = append(list, "failed when last run: "+strings.Join(failing[max(0, len(failing)-2):], "; "))
+	}
+	if undone := s.Undone(); len(undone) > 0 {
+		texts := make([]string, 0, 3)
+		for _, t := range undone[:min(3, len(undone))] {
+			texts = append(texts, t.Text)
+		}
+		list = append(list, fmt.Sprintf("%d of %d things to do: %s", len(undone), len(s.Todos), strings.Join(texts, "; ")))
+	}
+	return list
+}
+
+// lesson is a line of what was learnt.
+type lesson struct {
+	item  window.Item
+	score float64
+}
+
+// collectLearnt shows what the user corrected or asked for in general, failures and what solved them, and findings of
+// summaries: those of the newest sessions and of sessions that the query resembles first. Of similar lines the newest
+// stands.
+func collectLearnt(_ context.Context, b *builder, _ int) ([]window.Item, error) {
+	var list []lesson
+	var known []map[string]bool
+	add := func(s *project.Session, rank int, kind string, weight float64, text string, turn int, seq uint64) {
+		terms := map[string]bool{}
+		for _, t := range project.QueryTerms(text) {
+			terms[t] = true
+		}
+		if len(terms) == 0 || slices.ContainsFunc(known, func(k map[string]bool) bool { return alike(terms, k) }) || b.shown[shown{s.ID.ID, seq}] && kind == "User" && s.Request != nil && s.First.Seq == seq {
+			return
+		}
+		known = append(known, terms)
+		list = append(list, lesson{
+			window.Item{Kind: window.KindNote, Session: s.ID.ID, Turn: turn, Seq: seq, Label: cite(s, turn) + " " + kind, Text: text},
+			weight * (recency(rank) + s.Fit + overlap(b.query, terms)),
+		})
+	}
+	for i := range b.sessions {
+		s := &b.sessions[i]
+		for _, t := range slices.Backward(s.Taught) {
+			add(s, i, "User", 1, t.Text, t.Turn, t.Seq)
+		}
+		for _, f := range slices.Backward(s.Fixes) {
+			add(s, i, "Solved", 0.7, fixText(&f), f.Turn, f.Seq)
+		}
+		if s.Summary != nil {
+			for _, f := range s.Summary.Findings {
+				weight := 0.3 // a sentence that was picked out without a model says little on its own
+				if s.Summary.ByModel {
+					weight = 0.8
+				}
+				add(s, i, "Found", weight, f, s.Summary.Last, s.Summary.Seq)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b lesson) int { return cmp.Compare(b.score, a.score) })
+	items := make([]window.Item, len(list))
+	for i := range list {
+		items[i] = list[i].item
+	}
+	return items, nil
+}
+
+func fixText(f *project.Fix) string {
+	text := fmt.Sprintf("%q when running %s", clip(f.Trouble, 140), clip(cmp.Or(f.Failed, f.Command), 80))
+	if f.Failed != "" {
+		text += "; " + clip(f.Command, 80) + " succeeded"
+	}
+	if len(f.Changed) > 0 {
+		text += "; it succeeded after a change of " + strings.Join(f.Changed, ", ")
+	}
+	return text
+}
+
+// alike reports whether two texts say about the same: most terms of the shorter are in the longer.
+func alike(a, b map[string]bool) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	same := 0
+	for t := range a {
+		if b[t] {
+			same++
+		}
+	}
+	return same*10 >= len(a)*7
+}
+
+// overlap is the share of a query's terms that a text has.
+func overlap(query []string, terms map[string]bool) float64 {
+	if len(query) == 0 {
+		return 0
+	}
+	n := 0
+	for _, t := range query {
+		if terms[t] {
+			n++
+		}
+	}
+	return float64(n) / float64(len(query))
+}
+
+// maxWork is how many commands are listed.
+const maxWork = 16
+
+// collectWork shows the commands that were run again and again, and those that keep failing.
+func collectWork(_ context.Context, b *builder, _ int) ([]window.Item, error) {
+	type command struct {
+		text                string
+		runs, good, bad, in int
+		badLast             bool
+		session             *project.Session
+		turn                int
+		seq                 uint64
+		score               float64
+	}
+	var list []*command
+	at := map[string]*command{}
+	for i := range b.sessions {
+		s := &b.sessions[i]
+		for k := range s.Runs {
+			r := &s.Runs[k]
+			c := at[r.Command]
+			if c == nil {
+				c = &command{text: r.Command, session: s, turn: r.Turn, seq: r.Seq, badLast: r.BadLast}
+				at[r.Command] = c
+				list = append(list, c)
+			}
+			c.runs, c.good, c.bad, c.in = c.runs+r.Runs, c.good+r.Good, c.bad+r.Bad, c.in+1
+			weight := 1.0
+			if project.Anywhere(r.Command) {
+				weight = 0.2
+			}
+			c.score += weight * (recency(i) + s.Fit) * logOf(r.Runs)
+		}
+	}
+	list = slices.DeleteFunc(list, func(c *command) bool { return c.runs < 2 })
+	slices.SortStableFunc(list, func(a, b *command) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.seq, a.seq), cmp.Compare(a.text, b.text))
+	})
+	var items []window.Item
+	for _, c := range list[:min(len(list), maxWork)] {
+		label := fmt.Sprintf("%d runs in %d sessions", c.runs, c.in)
+		if c.in == 1 {
+			label = fmt.Sprintf("%d runs in 1 session", c.runs)
+		}
+		switch {
+		case c.bad > 0 && c.good == 0 && c.bad > 1:
+			label += ", always failed"
+		case c.bad > 0:
+			label += fmt.Sprintf(", %d known to fail", c.bad)
+		}
+		items = append(items, window.Item{Kind: window.KindNote, Session: c.session.ID.ID, Turn: c.turn, Seq: c.seq, Label: label, Text: c.text})
+	}
+	return items, nil
+}
+
+// Limits of the relevant past.
+const (
+	maxRelevant      = 12
+	maxRelevantChars = 360
+	searched         = 4 // sessions whose messages are searched
+)
+
+// collectRelevant shows the messages and summaries that fit the query best.
+func collectRelevant(ctx context.Context, b *builder, _ int) ([]window.Item, error) {
+	if b.src.Past == nil || len(b.query) == 0 {
+		return nil, nil
+	}
+	best := slices.DeleteFunc(slices.Clone(b.sessions), func(s project.Session) bool { return s.Fit == 0 })
+	slices.SortStableFunc(best, func(a, b project.Session) int { return cmp.Compare(b.Fit, a.Fit) })
+	best = best[:min(len(best), searched)]
+	found, err := b.src.Past.Said(ctx, best, b.req.Query, b.req.AsOf, maxRelevant)
+	if err != nil {
+		return nil, err
+	}
+	var items []window.Item
+	for _, m := range found {
+		if b.shown[shown{m.Conversation.ID, m.Seq}] {
+			continue
+		}
+		i := slices.IndexFunc(best, func(s project.Session) bool { return s.ID == m.Conversation })
+		items = append(items, window.Item{
+			Kind: window.KindNote, Session: m.Conversation.ID, Turn: m.Turn, Seq: m.Seq, Role: m.Role,
+			Label: cite(&best[i], m.Turn) + " " + roles[m.Role], Text: clip(m.Text, maxRelevantChars),
+		})
+	}
+	return items, nil
+}
+
+var roles = map[string]string{"user": "User", "assistant": "Assistant", "system": "System"}
