@@ -159,13 +159,19 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 		return err, nil
 	}
 	defer func() { _ = in.Close() }()
-	// Called after the end was read: a file that is old by then was not written meanwhile.
+	opened, err := in.Stat()
+	if err != nil {
+		return err, nil
+	}
+	// Called after the end was read. The file must have been old when it was opened, and the same since:
+	// a copying program may write the last bytes and set an old time after they were missed here.
 	growing := sync.OnceValue(func() bool {
 		if f.Named || compressed(f.Path) {
 			return false
 		}
-		info, err := in.Stat()
-		return err == nil && time.Since(info.ModTime()) < cmp.Or(r.StillWritten, StillWritten)
+		now, err := in.Stat()
+		changed := err == nil && (now.Size() != opened.Size() || !now.ModTime().Equal(opened.ModTime()))
+		return changed || time.Since(opened.ModTime()) < cmp.Or(r.StillWritten, StillWritten)
 	})
 	return r.recording(ctx, f.Path, in, growing)
 }

@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -247,6 +249,36 @@ func TestAnUnfinishedMessageIsImportedOnceComplete(t *testing.T) {
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)One\.\s+Two\..*Three\.`, string(text))
+}
+
+// A program that copies a file writes the last bytes, then sets the time of the original.
+func TestAFileThatBecomesOldWhileItIsReadIsNotTakenForComplete(t *testing.T) {
+	b := setup(t)
+	dir := t.TempDir()
+	const turn = `{"type":"assistant","uuid":"%s","sessionId":"%s","message":{"id":"m","content":[{"type":"text","text":"x"}]}}` + "\n"
+	old := time.Now().Add(-time.Hour)
+	for i := range 400 {
+		session := fmt.Sprintf("s%03d", i)
+		file := filepath.Join(dir, session+".jsonl")
+		require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, turn, "a", session), 0o644))
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		var copied sync.WaitGroup
+		copied.Go(func() {
+			for began := time.Now(); time.Since(began) < time.Duration(i)*time.Microsecond; {
+				runtime.Gosched()
+			}
+			_, _ = fmt.Fprintf(f, turn, "b", session)
+			_ = os.Chtimes(file, old, old)
+		})
+		report, err := importer.Import(t.Context(), b.Log, []transcript.File{{Path: file}}, importer.Options{Tenant: "default", Format: "claude-code"})
+		copied.Wait()
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		if report.HeldBack == 0 {
+			require.Equal(t, 3, report.Published, "an unfinished message was published in round %d", i)
+		}
+	}
 }
 
 func TestANamedFileIsImportedAsItIs(t *testing.T) {
