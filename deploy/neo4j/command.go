@@ -44,10 +44,12 @@ func (c Config) small() bool { return c.HeapMiB < 1024 }
 
 // tuning returns Java's options. A small server uses the simple garbage collector (150 MB
 // less) and the quick compiler (half the processor time to start), and does not verify classes
-// that Maven has already checked (a tenth less processor time).
+// that Maven has already checked (a tenth less processor time). The quick compiler's default room
+// for code, 48 MB, is full after some hundred statements; from then on the server discards code and
+// compiles it again.
 func (c Config) tuning() []string {
 	if c.small() {
-		return []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"}
+		return []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", "-XX:ReservedCodeCacheSize=192m"}
 	}
 	return []string{"-XX:+UseG1GC"}
 }
