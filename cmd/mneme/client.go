@@ -18,13 +18,11 @@ import (
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/program"
 	"mneme.dev/mneme/internal/settings"
-	"mneme.dev/mneme/internal/telemetry"
 )
 
 // client is a client of the HTTP API.
 type client struct {
 	base, tenant string // an empty tenant leaves it to the server
-	token        string
 	http         *http.Client
 	patience     patience
 }
@@ -57,17 +55,12 @@ func (g *Globals) client() (*client, error) {
 	if err := g.given.check(&g.Client); err != nil {
 		return nil, err
 	}
-	token, err := g.Token.Read()
+	sender, err := program.HTTPClient(g.URL, g.Token)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
 	c := newClient(g.URL, g.Tenant)
-	c.token = token
-	if g.CAFile != "" {
-		if c.http, err = program.HTTPClient(g.CAFile); err != nil {
-			return nil, &program.UsageError{Err: err}
-		}
-	}
+	c.http = sender
 	return c, nil
 }
 
@@ -206,10 +199,6 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	telemetry.Inject(ctx, request.Header)
 	response, err = c.http.Do(request)
 	attention.hear()
 	if mute := attention.cause(err); mute != err {

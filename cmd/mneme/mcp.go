@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"mneme.dev/mneme/internal/console"
 	"mneme.dev/mneme/internal/mcp"
 	"mneme.dev/mneme/internal/settings"
-	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/transcript"
 )
 
@@ -63,7 +61,7 @@ func (c *MCPCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 	}
 	return mcp.Proxy(ctx, mcp.Remote{
 		URL: api.base, Tenant: api.tenant, Project: project, Conversation: conversation, ReadOnly: c.ReadOnly,
-		HTTP: &http.Client{Transport: &authorized{api}}, Explain: api.unreachable,
+		HTTP: api.http, Explain: api.unreachable,
 	}, os.Stdin, output{t.out}, slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelWarn})))
 }
 
@@ -104,23 +102,6 @@ type output struct{ io.Writer }
 
 // Close implements io.Closer.
 func (output) Close() error { return nil }
-
-// authorized sends requests with the token of a client, in the trace of their context.
-type authorized struct{ *client }
-
-// RoundTrip implements http.RoundTripper.
-func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	if a.token != "" {
-		r.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	telemetry.Inject(r.Context(), r.Header)
-	transport := a.http.Transport
-	if transport == nil {
-		transport = http.DefaultTransport
-	}
-	return transport.RoundTrip(r)
-}
 
 // unreachable says why a tool got no answer.
 func (c *client) unreachable(err error) string {

@@ -99,11 +99,10 @@ func (e *examination) lastCall(ctx context.Context, agent, tenant string) (*time
 	if err != nil {
 		return nil, err
 	}
-	client, header, err := e.client()
+	client, err := e.client()
 	if err != nil {
 		return nil, err
 	}
-	request.Header = header
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,12 +28,11 @@ func (e *examination) http(ctx context.Context) {
 		return
 	}
 	asked := e.now()
-	client, header, err := e.client()
+	client, err := e.client()
 	if err != nil {
 		e.add("http", Failed, err.Error(), "correct MNEME_TOKEN_FILE or MNEME_CA_FILE")
 		return
 	}
-	request.Header = header
 	response, err := client.Do(request)
 	if err != nil {
 		e.add("http", Failed, fmt.Sprintf("no answer from %s: %v", settings.Redacted(e.Client.URL), err), "start mneme with mneme up, or name the server with --url")
@@ -82,13 +80,13 @@ func (e *examination) http(ctx context.Context) {
 
 // mcp checks that the server shows agents the tools.
 func (e *examination) mcp(ctx context.Context) {
-	client, header, err := e.client()
+	client, err := e.client()
 	if err != nil {
 		e.add("mcp", Failed, err.Error(), "correct MNEME_TOKEN_FILE or MNEME_CA_FILE")
 		return
 	}
 	at := settings.Redacted(e.Client.URL) + mcp.Path
-	names, err := mcp.Remote{URL: e.Client.URL, Tenant: e.Client.Tenant, HTTP: &http.Client{Transport: &sender{client, header}}}.Tools(ctx)
+	names, err := mcp.Remote{URL: e.Client.URL, Tenant: e.Client.Tenant, HTTP: client}.Tools(ctx)
 	if err != nil {
 		e.add("mcp", Failed, fmt.Sprintf("%s does not list the tools for agents: %v", at, err), "check the server's log")
 		return
@@ -108,22 +106,6 @@ func (e *examination) mcp(ctx context.Context) {
 	default:
 		e.add("mcp", OK, detail, "")
 	}
-}
-
-// sender sends requests by a client, with headers.
-type sender struct {
-	client *http.Client
-	header http.Header
-}
-
-// RoundTrip implements http.RoundTripper.
-func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	maps.Copy(r.Header, s.header)
-	if s.client.Transport == nil {
-		return http.DefaultTransport.RoundTrip(r)
-	}
-	return s.client.Transport.RoundTrip(r)
 }
 
 // clock compares the server's clock, which it reports in whole seconds, with this one.

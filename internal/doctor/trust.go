@@ -87,21 +87,9 @@ func (e *examination) secret(variable, path string) {
 	}
 }
 
-// client returns a client of the API by the settings, and the headers that it sends.
-func (e *examination) client() (*http.Client, http.Header, error) {
-	token, err := e.Client.Token.Read()
-	if err != nil {
-		return nil, nil, err
-	}
-	header := http.Header{}
-	if token != "" {
-		header.Set("Authorization", "Bearer "+token)
-	}
-	if e.Client.CAFile == "" {
-		return http.DefaultClient, header, nil
-	}
-	client, err := program.HTTPClient(e.Client.CAFile)
-	return client, header, err
+// client returns a client of the API by the settings.
+func (e *examination) client() (*http.Client, error) {
+	return program.HTTPClient(e.Client.URL, e.Client.Token)
 }
 
 // served checks when the certificate ends that the server shows.

@@ -2,9 +2,7 @@ package program
 
 import (
 	"crypto/tls"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -72,17 +70,6 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		}
 	}
 	return c.current, nil
-}
-
-// HTTPClient returns a client that trusts the certificate authorities in a PEM file.
-func HTTPClient(authorities string) (*http.Client, error) {
-	roots, err := settings.Roots(authorities)
-	if err != nil {
-		return nil, fmt.Errorf("MNEME_CA_FILE=%q: %w", authorities, err)
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	return &http.Client{Transport: transport}, nil
 }
 
 // NATSOptions returns how to connect to NATS by these settings. The client reads the files

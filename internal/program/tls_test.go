@@ -53,7 +53,7 @@ func TestHTTPIsServedOverTLSAndANewCertificateIsTakenUp(t *testing.T) {
 	server.Start(http.HandlerFunc(Alive))
 	require.Contains(t, server.URL(), "https://")
 	served := func() (string, error) {
-		client, err := HTTPClient(cert) // trusts what the file holds now
+		client, err := HTTPClient(server.URL(), settings.Token{CAFile: cert}) // trusts what the file holds now
 		require.NoError(t, err)
 		defer client.CloseIdleConnections()
 		response, err := client.Get(server.URL() + "/healthz")

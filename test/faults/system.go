@@ -266,6 +266,7 @@ func (s *system) startProgram(program program, crashed crash) error {
 	}
 	if program.neo4j {
 		p.env = append(p.env, "MNEME_STORE=neo4j", "MNEME_DATA="+filepath.Join(s.dir, program.name),
+			"MNEME_NEO4J_WARM=false", // a restart of the server would cost half a minute of planning
 			"MNEME_NEO4J_URI=bolt://"+s.links[link(targetNeo4j, program.name)].Address())
 	} else {
 		p.env = append(p.env, "MNEME_STORE=sqlite", "MNEME_DATA="+s.sqliteDir())

@@ -57,8 +57,11 @@ func TestSQLiteConformance(t *testing.T) {
 	}, spec.Projection, data)
 }
 
-// server starts a Neo4j for this test, if the environment has one's jars.
+// server returns the Neo4j of all tests, or one for this test if the environment has one's jars.
 func server(t *testing.T) *neo4jstore.Config {
+	if uri := os.Getenv("MNEME_TEST_NEO4J_URI"); uri != "" {
+		return &neo4jstore.Config{URI: uri, Password: os.Getenv("MNEME_TEST_NEO4J_PASSWORD")}
+	}
 	jars := os.Getenv("MNEME_TEST_NEO4J_JARS")
 	if jars == "" {
 		if os.Getenv("MNEME_TEST_NEO4J") == "required" {
