@@ -91,7 +91,7 @@ func exercise(t *testing.T, place ...string) {
 			got, err := command(t.Context(), "report")
 			require.NoError(c, err)
 			require.Equal(c, want, got)
-		}, time.Minute, 100*time.Millisecond)
+		}, 5*time.Minute, 100*time.Millisecond)
 	}
 	first := "2026-03-01  claude-sonnet    20000 in  2000 out  $0.090000\n2026-03-01  gpu              0 in      0 out     $0.005000\n"
 	reports(first)
