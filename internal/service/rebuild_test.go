@@ -39,9 +39,9 @@ type crowd struct {
 func (i running) crowd() *crowd {
 	ctx, stop := context.WithCancel(i.Context())
 	c := &crowd{running: i, stop: stop}
-	pause := 10 * time.Millisecond
-	if mnemetest.Race { // a rebuild would yield to them indefinitely
-		pause *= 10
+	pause := 25 * time.Millisecond // each read costs as much as a thousand messages
+	if mnemetest.Race {            // a rebuild would yield to them indefinitely
+		pause *= 4
 	}
 	c.ended.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
@@ -62,7 +62,7 @@ func (i running) crowd() *crowd {
 		c.ended.Go(func() {
 			for ctx.Err() == nil && c.read() {
 				c.reads.Add(1)
-				time.Sleep(5 * time.Millisecond)
+				time.Sleep(pause)
 			}
 		})
 	}
