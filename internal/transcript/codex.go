@@ -98,7 +98,7 @@ type codex struct {
 	thought   string // the place of the first line in reasoning
 	bytes     int    // size of reasoning
 
-	line, values int // the last line number, and how many values it had
+	places places
 }
 
 // rolloutName matches the file name of a rollout and captures the thread.
@@ -129,7 +129,11 @@ func (c *codex) value(out *batch, raw []byte) error {
 	if err := json.Unmarshal(or(l.Payload, "{}"), &item); err != nil {
 		return err
 	}
-	at := c.place(out.line, l.Ordinal)
+	ordinal := ""
+	if l.Ordinal != nil { // not mistaken for a line number of the time before there were ordinals
+		ordinal = "o" + strconv.FormatUint(*l.Ordinal, 10)
+	}
+	at := c.places.at(out.line, ordinal)
 	c.began = cmp.Or(c.began, string(l.Timestamp))
 	switch l.Type {
 	case "session_meta":
@@ -162,22 +166,6 @@ var codexIgnored = map[string]bool{
 	"world_state":               true,
 	"compaction":                true, // encrypted
 	"compaction_summary":        true, // encrypted
-}
-
-// place returns the part of an id that says where in the rollout a value stands. A second value
-// on a line, after a torn write, has a place of its own.
-func (c *codex) place(line int, ordinal *uint64) string {
-	if c.line != line {
-		c.line, c.values = line, 0
-	}
-	c.values++
-	switch {
-	case ordinal != nil: // not mistaken for a line number of the time before there were ordinals
-		return "o" + strconv.FormatUint(*ordinal, 10)
-	case c.values > 1:
-		return strconv.Itoa(line) + "." + strconv.Itoa(c.values)
-	}
-	return strconv.Itoa(line)
 }
 
 // meta takes the first session_meta. In a fork those of the threads that it was copied from follow.

@@ -20,6 +20,8 @@
 //   - codex: what Codex writes to ~/.codex/sessions/…/rollout-<time>-<thread>.jsonl, also
 //     compressed with Zstandard.
 //
+//   - pi: what pi and OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
+//
 // The neutral form and Claude Code's format name the same things alike. A session imported
 // from either, or again after it has grown, is the same conversation with the same events:
 //
@@ -43,6 +45,19 @@
 //	tool call        call_… or <message's place>:c   an item that ends in _call
 //	tool result      res:call_…                      an item that ends in _output
 //
+// And pi's sessions. A place is the entry's id, or in version 1 the line number:
+//
+//	what             event and payload id             in pi's sessions
+//	conversation     pi:<session>                     the session line, else the file's name
+//	message          pi:<session>:<place>             a message line of user or assistant
+//	compaction       pi:<session>:<place>:compaction  a compaction line
+//	tool call        toolu_… or <message's id>:c1     a toolCall block
+//	tool result      res:<tool call>                  a message line of a toolResult
+//	user's command   pi:<session>:<place>:bash        a message line of a bashExecution
+//
+// A session of pi is a tree whose branches the user can leave. All of its entries are imported, in
+// the order in which they were written.
+//
 // A subagent of Claude Code, whose file is agent-<id>.jsonl, is a conversation of its own,
 // claude_code:<session>:agent-<id>. It is no branch: it has not seen what the session has.
 //
@@ -63,6 +78,10 @@
 // From Codex's rollouts: event_msg lines, which repeat what response items say; snapshots;
 // encrypted reasoning; the history that a compaction leaves; images. The texts that Codex puts
 // into the user's messages have the origin meta.
+//
+// From pi's sessions: changes of the model and of the thinking level, labels, and an extension's own
+// state; what a request cost; images. Summaries of branches that were left, and what an extension puts
+// into the user's messages, have the origin meta.
 //
 // Lines of an unknown type are left out too, and told to [OnSkip]: agents add types with every
 // release.

@@ -73,6 +73,14 @@ var formats = []Format{
 		},
 		converter: newCodex,
 	},
+	{
+		Name: piFormat, Native: true, Doc: "sessions of pi and OpenClaw, ~/.pi/agent/sessions/--<folder>--/<time>_<session>.jsonl",
+		Detect: func(line []byte) bool {
+			p := probeOf(line)
+			return p.Type == "session" && p.ID != "" && p.Timestamp != "" && p.SessionID == ""
+		},
+		converter: newPi,
+	},
 }
 
 // Formats lists the names of the formats in the order in which [Auto] tries them.
@@ -122,6 +130,7 @@ type probe struct {
 	SpecVersion    text            `json:"specversion"`
 	Source         text            `json:"source"`
 	Type           text            `json:"type"`
+	ID             text            `json:"id"`
 	SessionID      text            `json:"sessionId"`
 	UUID           text            `json:"uuid"`
 	LeafUUID       text            `json:"leafUuid"`

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,6 +113,27 @@ func (b *batch) take(o *batch) {
 func (b *batch) clear() {
 	clear(b.items)
 	b.items, b.bytes = b.items[:0], 0
+}
+
+// places names where in a recording a value stands, for formats whose values need not have an id.
+type places struct {
+	line, values int // the last line number, and how many values it had
+}
+
+// at returns the id that a value gives itself, else its line number. A second value on a line, after a
+// torn write, has a place of its own.
+func (p *places) at(line int, own string) string {
+	if p.line != line {
+		p.line, p.values = line, 0
+	}
+	p.values++
+	switch {
+	case own != "":
+		return own
+	case p.values > 1:
+		return strconv.Itoa(line) + "." + strconv.Itoa(p.values)
+	}
+	return strconv.Itoa(line)
 }
 
 func parseTime(s string) (time.Time, error) {

@@ -141,7 +141,7 @@ func TestUnknownFormatIsAnError(t *testing.T) {
 	nothing := func(Item) error { return errors.New("no item was expected") }
 	err := Read(t.Context(), strings.NewReader(message("1", "")), "x", "word", nothing)
 	require.ErrorIs(t, err, ErrUnknownFormat)
-	assert.EqualError(t, err, `unknown transcript format: "word", known are auto, neutral, cloudevents, claude-code, codex`)
+	assert.EqualError(t, err, `unknown transcript format: "word", known are auto, neutral, cloudevents, claude-code, codex, pi`)
 
 	for _, text := range []string{"hello\n", "{}\n{}\n", `{"kind":"x"`, strings.Repeat("1\n", 1000), "\x1f\x8b\x00"} {
 		err := Read(t.Context(), strings.NewReader(text), "notes.txt", Auto, nothing)
@@ -195,7 +195,7 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestFormatsHaveNamesAndDescriptions(t *testing.T) {
-	assert.Equal(t, []string{"neutral", "cloudevents", "claude-code", "codex"}, Formats())
+	assert.Equal(t, []string{"neutral", "cloudevents", "claude-code", "codex", "pi"}, Formats())
 	for i, f := range formats {
 		assert.Equal(t, Formats()[i], f.Name)
 		assert.NotEmpty(t, f.Doc)
@@ -204,7 +204,7 @@ func TestFormatsHaveNamesAndDescriptions(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	names := append([]string{Auto}, Formats()...)
-	for _, path := range []string{"testdata/neutral.jsonl", "testdata/" + sessionID + ".jsonl", oldRollout, newRollout} {
+	for _, path := range []string{"testdata/neutral.jsonl", "testdata/" + sessionID + ".jsonl", oldRollout, newRollout, piSession} {
 		data, err := os.ReadFile(path)
 		require.NoError(f, err)
 		for format := range names {

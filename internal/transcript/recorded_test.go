@@ -173,9 +173,25 @@ func TestNativeSessionGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	}, conversations)
 }
 
+func TestASessionOfPiGivesTheEventsOfItsNeutralForm(t *testing.T) {
+	dir := testdata.Dir(t)
+	neutral := map[string][]events.Recorded{}
+	for _, e := range good(t, readFile(t, filepath.Join(dir, "events", "pi.jsonl.gz"), "neutral")) {
+		neutral[e.Subject] = append(neutral[e.Subject], e)
+	}
+	for _, name := range []string{"before-compaction", "large-session"} {
+		native := good(t, readFile(t, filepath.Join(dir, "native", "pi", name+".jsonl.gz"), Auto))
+		want := neutral[native[0].Subject]
+		require.Len(t, native, len(want))
+		for i := range want {
+			assert.Equal(t, want[i].Event, native[i].Event, "event %d", i)
+		}
+	}
+}
+
 func TestOtherNativeFormatsAreUnknown(t *testing.T) {
 	dir := testdata.Dir(t)
-	for _, pattern := range []string{"pi/*", "swe-agent/*"} {
+	for _, pattern := range []string{"swe-agent/*"} {
 		paths, err := filepath.Glob(filepath.Join(dir, "native", pattern))
 		require.NoError(t, err)
 		for _, path := range paths {

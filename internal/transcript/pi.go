@@ -1,0 +1,274 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/events"
+)
+
+const (
+	piFormat = "pi"
+	piAgent  = "pi"
+	piSource = "import/pi"
+	// piPrefix and the id of a session of pi make the id of its conversation.
+	piPrefix = "pi:"
+)
+
+// piLine is a line of a session, as pi (github.com/badlogic/pi-mono) and OpenClaw write it. Each type
+// of line uses some of the members.
+type piLine struct {
+	Type      text `json:"type"`
+	ID        text `json:"id"` // of the session in its header; of an entry from version 2 on
+	Timestamp text `json:"timestamp"`
+
+	Cwd     text `json:"cwd"` // of the header, as are the next two
+	ModelID text `json:"modelId"`
+	Version text `json:"version"`
+
+	Message *piMessage `json:"message"`
+	Summary text       `json:"summary"` // of a compaction or a branch_summary
+	Content piTexts    `json:"content"` // of a custom_message
+	Name    *text      `json:"name"`    // of a session_info
+}
+
+// piMessage is what a message line holds.
+type piMessage struct {
+	Role       text            `json:"role"`
+	Content    piTexts         `json:"content"`
+	Model      text            `json:"model"`
+	Usage      json.RawMessage `json:"usage"`
+	ToolCallID text            `json:"toolCallId"` // of a toolResult, as is the next one
+	IsError    bool            `json:"isError"`
+	Command    text            `json:"command"` // of a bashExecution, as are the next three
+	Output     text            `json:"output"`
+	ExitCode   *int            `json:"exitCode"`
+	Cancelled  bool            `json:"cancelled"`
+}
+
+// piUsageOf returns the counts of tokens. What they cost is left out, as it follows from the counts and
+// from the prices of a day.
+func piUsageOf(raw json.RawMessage) json.RawMessage {
+	var counts struct {
+		Input      int64 `json:"input"`
+		Output     int64 `json:"output"`
+		CacheRead  int64 `json:"cacheRead"`
+		CacheWrite int64 `json:"cacheWrite"`
+	}
+	if given(raw) == nil || json.Unmarshal(raw, &counts) != nil {
+		return nil
+	}
+	usage, _ := json.Marshal(counts) // numbers alone
+	return usage
+}
+
+// piTexts is a text or a list of blocks.
+type piTexts struct {
+	texts, thoughts []string
+	calls           []piCall
+}
+
+type piCall struct {
+	ID        text            `json:"id"`
+	Name      text            `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (p *piTexts) UnmarshalJSON(raw []byte) error {
+	*p = piTexts{}
+	switch raw[0] {
+	case '"':
+		p.texts = make([]string, 1)
+		return json.Unmarshal(raw, &p.texts[0])
+	case '[':
+		var blocks []struct {
+			piCall
+			Type     text `json:"type"`
+			Text     text `json:"text"`
+			Thinking text `json:"thinking"`
+		}
+		if err := json.Unmarshal(raw, &blocks); err != nil {
+			return err
+		}
+		for _, b := range blocks {
+			switch b.Type {
+			case "text":
+				p.texts = append(p.texts, string(b.Text))
+			case "thinking":
+				if b.Thinking != "" { // else it is encrypted
+					p.thoughts = append(p.thoughts, string(b.Thinking))
+				}
+			case "toolCall":
+				p.calls = append(p.calls, b.piCall)
+			case "":
+			default: // an image
+				p.texts = append(p.texts, "["+string(b.Type)+"]")
+			}
+		}
+	}
+	return nil
+}
+
+func (p *piTexts) join() string { return strings.Join(p.texts, "\n") }
+
+// pi turns a session into items. An entry's id, or before version 2 its line number, says where it
+// stands. A session is a tree, of which the user can leave branches; the items are all entries, in the
+// order in which they were written.
+type pi struct {
+	session string // from the header, else from the file's name
+	version string
+	started bool
+	message string               // the id of the last message
+	called  map[string]time.Time // when calls without a result were made
+	places  places
+}
+
+// piName matches the file name of a session and captures its id.
+var piName = regexp.MustCompile(`_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl`)
+
+func newPi(name string) converter {
+	p := &pi{called: map[string]time.Time{}}
+	if m := piName.FindStringSubmatch(path.Base(strings.ReplaceAll(name, `\`, "/"))); m != nil {
+		p.session = m[1]
+	}
+	return p
+}
+
+func (p *pi) end(*batch)                   {}
+func (p *pi) refuse(out *batch, err error) { out.refuse(err) }
+
+// piIgnored are the known types of lines that are not part of the conversation.
+var piIgnored = map[string]bool{
+	"model_change": true, "thinking_level_change": true, "label": true,
+	"custom": true, // an extension's own state
+}
+
+func (p *pi) value(out *batch, raw []byte) error {
+	var l piLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return err
+	}
+	if l.Type == "session" {
+		return p.header(out, &l)
+	}
+	if p.session == "" {
+		return errors.New("there is no session line before this line, and the file's name has no session id")
+	}
+	at := piPrefix + p.session + ":" + p.places.at(out.line, string(l.ID))
+	switch l.Type {
+	case "message":
+		if l.Message == nil {
+			return errors.New("message: is missing")
+		}
+		return p.said(out, at, &l)
+	case "compaction":
+		p.add(out, &l, at+":compaction", &events.MessageCreated{Role: "system", Content: string(l.Summary), Origin: originCompaction})
+	case "branch_summary": // of a branch that was left; the model sees it
+		p.add(out, &l, at, &events.MessageCreated{Role: "system", Content: string(l.Summary), Origin: originMeta})
+	case "custom_message": // an extension's, which the model sees as the user's
+		p.add(out, &l, at, &events.MessageCreated{Role: "user", Content: l.Content.join(), Origin: originMeta})
+	case "session_info":
+		if l.Name != nil {
+			title := string(*l.Name)
+			p.event(out, &l, at+":title", &events.ConversationUpdated{Title: &title})
+		}
+	case "":
+		return errors.New("type: is missing")
+	default:
+		if !piIgnored[string(l.Type)] {
+			out.skip(piFormat, p.version, string(l.Type))
+		}
+	}
+	return nil
+}
+
+// header takes the first line. A file has one; what a fork copies from another has none.
+func (p *pi) header(out *batch, l *piLine) error {
+	if l.ID == "" {
+		return errors.New("id: is missing")
+	}
+	if p.started {
+		return nil
+	}
+	p.session, p.version = string(l.ID), cmp.Or(string(l.Version), "1")
+	p.start(out, l)
+	return nil
+}
+
+func (p *pi) start(out *batch, l *piLine) {
+	p.started = true
+	conversation := piPrefix + p.session
+	out.event(conversation, piSource, conversation, string(l.Timestamp), &events.ConversationStarted{
+		Agent: piAgent, Cwd: string(l.Cwd), Model: string(l.ModelID),
+	})
+}
+
+func (p *pi) event(out *batch, l *piLine, id string, payload events.Payload) {
+	if !p.started {
+		p.start(out, &piLine{Timestamp: l.Timestamp})
+	}
+	out.event(piPrefix+p.session, piSource, id, string(l.Timestamp), payload)
+}
+
+func (p *pi) add(out *batch, l *piLine, id string, m *events.MessageCreated) {
+	m.MessageID, p.message = id, id
+	p.event(out, l, id, m)
+}
+
+func (p *pi) said(out *batch, at string, l *piLine) error {
+	m := l.Message
+	switch m.Role {
+	case "user":
+		p.add(out, l, at, &events.MessageCreated{Role: "user", Content: m.Content.join()})
+	case "assistant":
+		said := &events.MessageCreated{
+			Role: "assistant", Content: m.Content.join(), Reasoning: strings.Join(m.Content.thoughts, "\n"), Model: string(m.Model),
+			Usage: piUsageOf(m.Usage),
+		}
+		p.add(out, l, at, said)
+		for n, c := range m.Content.calls {
+			id := cmp.Or(string(c.ID), at+":c"+strconv.Itoa(n+1))
+			p.called[id], _ = parseTime(string(l.Timestamp))
+			p.event(out, l, id, &events.ToolCalled{ToolCallID: id, MessageID: at, ToolName: string(c.Name), Arguments: plain(or(c.Arguments, "{}"))})
+		}
+	case "toolResult":
+		return p.result(out, l, string(m.ToolCallID), m.Content.join(), m.IsError)
+	case "bashExecution": // the user's own command
+		id := at + ":bash"
+		p.event(out, l, id, &events.ToolCalled{ToolCallID: id, MessageID: p.message, ToolName: "bash", Arguments: json.RawMessage(`{"command":` + string(quote(string(m.Command))) + `}`)})
+		return p.result(out, l, id, string(m.Output), m.Cancelled || m.ExitCode != nil && *m.ExitCode != 0)
+	case "":
+		return errors.New("message.role: is missing")
+	default:
+		out.skip(piFormat, p.version, "message of "+string(m.Role))
+	}
+	return nil
+}
+
+// result adds the result of a call, with the time between the two lines.
+func (p *pi) result(out *batch, l *piLine, call, text string, failed bool) error {
+	if call == "" {
+		return errors.New("message.toolCallId: is missing")
+	}
+	success := !failed
+	r := &events.ToolReturned{ToolCallID: call, Success: &success, Result: events.JSONResult(quote(text))}
+	if failed {
+		r.Error = text
+	}
+	if began, ok := p.called[call]; ok {
+		delete(p.called, call)
+		if ended, err := parseTime(string(l.Timestamp)); err == nil && !began.IsZero() && !ended.Before(began) {
+			ms := float64(ended.Sub(began).Milliseconds())
+			r.DurationMS = &ms
+		}
+	}
+	p.event(out, l, resultPrefix+call, r)
+	return nil
+}
