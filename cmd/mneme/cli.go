@@ -37,6 +37,7 @@ var variables = kong.Vars{
 
 	"mcp_clients": mcpClientNames(),
 	"agents":      strings.Join(connect.Names(), ","),
+	"captured":    strings.Join(settings.Captured, ","),
 
 	"projections":       strings.Join(readmodel.Names(), ","),
 	"named_projections": strings.Join(readmodel.Names(), ", "),
@@ -72,6 +73,8 @@ type CLI struct {
 	Connect    ConnectCmd    `cmd:"" group:"start" help:"Have a coding agent use mneme, by its own settings."`
 	Disconnect DisconnectCmd `cmd:"" group:"start" help:"Take mneme out of a coding agent's settings."`
 	Connected  ConnectedCmd  `cmd:"" group:"start" help:"Show which coding agents use mneme, and what is missing."`
+
+	Watch WatchCmd `cmd:"" group:"start" help:"Follow the transcripts of this machine's agents, for a server elsewhere."`
 
 	Completion CompletionCmd `cmd:"" group:"start" help:"Print the completion script of a shell."`
 	Version    VersionCmd    `cmd:"" group:"start" help:"Show the version of this program and of the server."`

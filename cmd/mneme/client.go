@@ -223,12 +223,20 @@ func (c *client) open(ctx context.Context, method, path string, query parameters
 	if err != nil {
 		return nil, err
 	}
-	err = problem(response.StatusCode, answer)
+	err = &answeredError{response.StatusCode, problem(response.StatusCode, answer)}
 	if response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout {
 		err = &awayError{err}
 	}
 	return nil, err
 }
+
+// answeredError is a server's answer that is not a success.
+type answeredError struct {
+	status int // of HTTP
+	error
+}
+
+func (e *answeredError) Unwrap() error { return e.error }
 
 // awayError means that the server does not answer, or can't answer now.
 type awayError struct{ error }

@@ -46,9 +46,17 @@ var looks = []time.Duration{
 	200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 }
 
+// Log is where a receiver publishes: an [eventlog.Log], or a server's API.
+type Log interface {
+	importer.Log
+	// State says how long the log is, and Created when it was made: what was read belongs to one log.
+	State(ctx context.Context) (eventlog.State, error)
+	Created() time.Time
+}
+
 // Config configures a receiver.
 type Config struct {
-	Log    *eventlog.Log
+	Log    Log
 	Tenant string
 	// Roots are the folders below which files are read, see [Roots]. Without any, none is.
 	Roots []string

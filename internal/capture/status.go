@@ -30,6 +30,7 @@ type Status struct {
 	// Skipped counts those of unknown types, see importer.Report.
 	RefusedLines  int                  `json:"refused_lines"`
 	Skipped       map[string]int       `json:"skipped,omitempty"`
+	UnreadFiles   int                  `json:"unread_files,omitempty"` // remembered files that could not be read to their end
 	LastError     string               `json:"last_error,omitempty"`
 	LastErrorTime time.Time            `json:"last_error_time,omitzero"`
 	LastImport    map[string]time.Time `json:"last_import,omitempty"` // by agent
@@ -54,6 +55,9 @@ func (r *Receiver) Status() Status {
 	}
 	for _, m := range r.marks {
 		s.RefusedLines += m.refused
+		if m.failed {
+			s.UnreadFiles++
+		}
 		for what, n := range m.skipped {
 			if s.Skipped == nil {
 				s.Skipped = map[string]int{}
@@ -65,6 +69,22 @@ func (r *Receiver) Status() Status {
 		}
 	}
 	return s
+}
+
+// Idle reports whether all that was found in followed folders has been read, messages that may be
+// incomplete excepted. It is false until the folders were walked once.
+func (r *Receiver) Idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.followed) == 0 || len(r.history) > 0 || r.past != nil {
+		return false
+	}
+	for _, f := range r.files {
+		if f.rung || f.reading || f.failing {
+			return false
+		}
+	}
+	return true
 }
 
 // shortened cuts a text to a number of bytes, not within a character.

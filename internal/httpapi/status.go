@@ -17,12 +17,13 @@ import (
 // Status is the state of the log and of the projections.
 type Status struct {
 	Stream struct {
-		Head       uint64 `json:"head" doc:"last sequence"`
-		Messages   uint64 `json:"messages"`
-		Missing    uint64 `json:"missing" doc:"events missing from the log although no removal was recorded: see mneme repair log"`
-		Bytes      uint64 `json:"bytes"`
-		Partitions int    `json:"partitions"`
-		Error      string `json:"error,omitempty" doc:"why the log accepts no writes; known only if the log's server runs in the same process"`
+		Created    time.Time `json:"created" doc:"when the log was made: another time is another log"`
+		Head       uint64    `json:"head" doc:"last sequence"`
+		Messages   uint64    `json:"messages"`
+		Missing    uint64    `json:"missing" doc:"events missing from the log although no removal was recorded: see mneme repair log"`
+		Bytes      uint64    `json:"bytes"`
+		Partitions int       `json:"partitions"`
+		Error      string    `json:"error,omitempty" doc:"why the log accepts no writes; known only if the log's server runs in the same process"`
 	} `json:"stream"`
 	Projections []ProjectionStatus `json:"projections"`
 	Rebuilds    []Rebuild          `json:"rebuilds" doc:"the running rebuilds, and the last one of each projection if it failed or its record can't be read"`
@@ -122,7 +123,7 @@ func (a *api) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
 		return nil, a.problem(err)
 	}
 	out.Body.Stream.Head, out.Body.Stream.Messages, out.Body.Stream.Bytes = state.Head, state.Messages, state.Bytes
-	out.Body.Stream.Missing = state.Missing
+	out.Body.Stream.Missing, out.Body.Stream.Created = state.Missing, a.Log.Created().UTC()
 	if !access.Everywhere(ctx) {
 		out.Body.conceal()
 	}

@@ -46,6 +46,13 @@ type Known struct {
 	Content string // fingerprint, see events.Event.Content; "" if the conversation is deleted
 }
 
+// Log is where an import publishes: an [eventlog.Log], or a server's API. Its errors are those of
+// an eventlog.Log, and [events.ErrInvalid] for an event that a server of another version refuses.
+type Log interface {
+	Publish(ctx context.Context, tenant string, e events.Event) (eventlog.Ack, error)
+	PublishAll(ctx context.Context, tenant string, list []events.Event) ([]eventlog.Ack, error)
+}
+
 // Options configure an import.
 type Options struct {
 	Tenant string
@@ -90,7 +97,7 @@ type Report struct {
 //
 // On any other error the report says what is in the log so far; importing the same files
 // again continues from there.
-func Import(ctx context.Context, log *eventlog.Log, files []transcript.File, o Options) (Report, error) {
+func Import(ctx context.Context, log Log, files []transcript.File, o Options) (Report, error) {
 	im := newRun(log, o)
 	unread := []error{ErrUnread}
 	for _, f := range files {
@@ -110,18 +117,18 @@ func Import(ctx context.Context, log *eventlog.Log, files []transcript.File, o O
 
 // ImportFrom is [Import] of one recording from a reader; name is used in messages. If the
 // reader fails, everything read before is imported.
-func ImportFrom(ctx context.Context, log *eventlog.Log, name string, in io.Reader, o Options) (Report, error) {
+func ImportFrom(ctx context.Context, log Log, name string, in io.Reader, o Options) (Report, error) {
 	im := newRun(log, o)
 	unread, err := im.recording(ctx, name, in, func() bool { return false })
 	return im.report(), errors.Join(err, unread)
 }
 
-func newRun(log *eventlog.Log, o Options) *run {
+func newRun(log Log, o Options) *run {
 	return &run{log: log, Options: o, conversations: map[string]bool{}, deleted: map[string]bool{}}
 }
 
 type run struct {
-	log *eventlog.Log
+	log Log
 	Options
 	counts        Report
 	conversations map[string]bool
@@ -375,7 +382,7 @@ func (r *run) settled(ctx context.Context) error {
 
 // isRefusal reports whether the log refused this one event but accepts others.
 func isRefusal(err error) bool {
-	return errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, eventlog.ErrOtherContent)
+	return errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, eventlog.ErrOtherContent) || errors.Is(err, events.ErrInvalid)
 }
 
 // otherContent returns the refusal of an event whose identity another event has.

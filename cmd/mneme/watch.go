@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"mneme.dev/mneme/internal/capture"
+	"mneme.dev/mneme/internal/connect"
+	"mneme.dev/mneme/internal/program"
+	"mneme.dev/mneme/internal/settings"
+)
+
+// WatchCmd follows the transcripts of this machine for a server elsewhere.
+type WatchCmd struct {
+	Agent []string `help:"Follow this agent, connected or not: ${captured}; may be given more than once. Without it, those that mneme connect connected to --url." enum:"${captured}" placeholder:"AGENT"`
+	Once  bool     `help:"Read what is there, and end."`
+	State string   `help:"File that remembers what was read. Defaults to one for each server and tenant in ~/.local/state/mneme." placeholder:"FILE" complete:"file"`
+	settings.Redacting
+}
+
+// Help implements kong.HelpProvider.
+func (*WatchCmd) Help() string {
+	return `Does for a server on another machine what mneme up does on its own: reads what agents write to their transcripts, as they write it, then the sessions from before, the newest first. It publishes over HTTP to --url and needs a token with the role write if the server demands one. Secrets are replaced before anything leaves this machine.
+
+While the server does not answer it waits and tries again, for ever. What was read is remembered, so a restart reads only what has changed. Ctrl-C ends it; nothing is lost, however it ends. The last message of a transcript is published when the next one begins, or when the file has not changed for two minutes.
+
+The exit code of --once is 1 if a line was refused or a file could not be read.
+
+Examples:
+
+    mneme watch --url https://mneme.example.com --token-file ~/.mneme-token
+    mneme watch --agent claude-code --once`
+}
+
+// watched is the output of watch --json at its end.
+type watched struct {
+	Published    uint64 `json:"published"`     // events, in this run
+	RefusedLines int    `json:"refused_lines"` // of the files that this run read
+	UnreadFiles  int    `json:"unread_files"`  // that could not be read to their end
+	LastError    string `json:"last_error,omitempty"`
+}
+
+// Run follows until it is interrupted, or with --once until all is read.
+func (c *WatchCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
+	api, err := g.client()
+	if err != nil {
+		return err
+	}
+	rules, err := redactRules(c.Redacting)
+	if err != nil {
+		return err
+	}
+	roots, folders, err := transcriptFolders()
+	if err != nil {
+		return err
+	}
+	follow := func() []capture.Folder { return c.chosen(folders, g) }
+	if c.Once && len(follow()) == 0 {
+		return usageError("no agent is connected to %s: run mneme connect, or name agents with --agent", settings.Redacted(g.URL))
+	}
+	state, release, err := c.claimState(g)
+	if err != nil {
+		return err
+	}
+	defer release()
+	log, err := reachLog(ctx, api, t)
+	if err != nil {
+		return interruptedIsDone(ctx, err)
+	}
+	receiver := capture.New(capture.Config{
+		Log: log, Tenant: g.Tenant, Roots: roots, Lookup: api.lookup, Redact: rules, Follow: follow, Marks: state,
+		Logger: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: slog.LevelInfo})),
+	})
+	c.await(ctx, receiver, t)
+	receiver.Close()
+	return c.report(g, t, receiver.Status())
+}
+
+// transcriptFolders returns where all agents keep transcripts.
+func transcriptFolders() (roots []string, folders []capture.Folder, err error) {
+	for _, agent := range settings.Captured {
+		list, err := capture.Roots(agent)
+		if err != nil {
+			return nil, nil, err
+		}
+		roots = append(roots, list...)
+		for _, root := range list {
+			folders = append(folders, capture.Folder{Agent: agent, Path: root})
+		}
+	}
+	return roots, folders, nil
+}
+
+// chosen returns the folders to follow: of the agents that were named, or else are connected to the server.
+func (c *WatchCmd) chosen(folders []capture.Folder, g *Globals) []capture.Folder {
+	names := c.Agent
+	if len(names) == 0 {
+		for _, a := range connect.Inspect("") {
+			if a.Connected && a.Tenant == g.Tenant && strings.TrimRight(a.Server, "/") == strings.TrimRight(g.URL, "/") {
+				names = append(names, a.Agent)
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(folders), func(f capture.Folder) bool { return !slices.Contains(names, f.Agent) })
+}
+
+// claimState returns the file that remembers what was read, which only one process may use.
+func (c *WatchCmd) claimState(g *Globals) (path string, release func(), err error) {
+	path = c.State
+	if path == "" {
+		base := os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(base) {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", nil, &program.UsageError{Err: fmt.Errorf("name a file with --state: %w", err)}
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		sum := sha256.Sum256([]byte(strings.TrimRight(g.URL, "/") + "\n" + g.Tenant))
+		path = filepath.Join(base, "mneme", fmt.Sprintf("watch-%x.json", sum[:8]))
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", nil, err
+	}
+	lock := flock.New(path + ".lock")
+	alone, err := lock.TryLock()
+	switch {
+	case err != nil:
+		return "", nil, err
+	case !alone:
+		return "", nil, fmt.Errorf("another mneme watch uses %s: end it, or name another file with --state", path)
+	}
+	return path, func() { _ = lock.Unlock() }, nil
+}
+
+// reachLog waits until the server answers.
+func reachLog(ctx context.Context, api *client, t *terminal) (*remoteLog, error) {
+	for said := false; ; {
+		log, err := openRemoteLog(ctx, api)
+		var away *awayError
+		if !errors.As(err, &away) {
+			return log, err
+		}
+		if !said {
+			said = true
+			t.say("waiting for the server: %v", err)
+		}
+		select {
+		case <-time.After(2 * time.Second):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// interruptedIsDone returns no error for a command that its user ended.
+func interruptedIsDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// await waits until the user ends the command, or with --once until all is read. On a terminal it shows how
+// much of the history is left.
+func (c *WatchCmd) await(ctx context.Context, r *capture.Receiver, t *terminal) {
+	bar, most, shown := t.counter("reading earlier sessions"), 0, true
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !c.Once || !r.Idle() {
+		left := r.Status().History
+		most = max(most, left)
+		switch {
+		case left > 0:
+			bar.ChangeMax(most)
+			_ = bar.Set(most - left)
+			shown = true
+		case shown:
+			_ = bar.Clear()
+			shown = false
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			_ = bar.Clear()
+			return
+		}
+	}
+	_ = bar.Clear()
+}
+
+func (c *WatchCmd) report(g *Globals, t *terminal, s capture.Status) error {
+	done := watched{s.Published, s.RefusedLines, s.UnreadFiles, s.LastError}
+	var err error
+	if g.JSON {
+		err = t.json(done)
+	} else {
+		err = t.text(fmt.Sprintf("published %s\n", counted(done.Published, "event")))
+	}
+	switch {
+	case err != nil || !c.Once:
+		return err
+	case done.RefusedLines > 0:
+		return fmt.Errorf("%s refused; their events are not in the log", counted(done.RefusedLines, "line"))
+	case done.UnreadFiles > 0:
+		return fmt.Errorf("%s could not be read to the end: %s", counted(done.UnreadFiles, "file"), done.LastError)
+	}
+	return nil
+}
