@@ -255,7 +255,7 @@ func TestAnUnfinishedMessageIsImportedOnceComplete(t *testing.T) {
 func TestAFileThatBecomesOldWhileItIsReadIsNotTakenForComplete(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
-	const turn = `{"type":"assistant","uuid":"%s","sessionId":"%s","message":{"id":"m","content":[{"type":"text","text":"x"}]}}` + "\n"
+	const turn = `{"type":"assistant","uuid":"%[1]s","sessionId":"%[2]s","message":{"id":"m%[1]s","content":[{"type":"text","text":"x"}]}}` + "\n"
 	old := time.Now().Add(-time.Hour)
 	for i := range 400 {
 		session := fmt.Sprintf("s%03d", i)
