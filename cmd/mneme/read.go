@@ -25,6 +25,7 @@ type ContextCmd struct {
 	ProjectMemory string `help:"on or off: whether a young conversation also sees what earlier sessions of its project left. Defaults to the server's setting." enum:",on,off" default:"" placeholder:"MODE"`
 	Frame         bool   `help:"With markdown: put the text into <mneme-context>, which says that it is reference data, not instructions. mneme removes such frames from what agents record."`
 	Explain       bool   `help:"With a format other than markdown: explain why each part is included."`
+	LeftOut       bool   `help:"As --explain, for a conversation: also what was left out, and with which larger budget it would be shown."`
 	searchFlags
 	waitFlags
 }
@@ -40,6 +41,7 @@ func (*ContextCmd) Help() string {
     mneme context ID --as-of 1200                  as it was then
     mneme context ID --at-least 57                 including what was just published
     mneme context ID --format json --explain       why each part is there
+    mneme context ID --json --left-out             what fell out, and the budget that keeps it
     mneme context ID --format openai               messages for the next call of a model`
 }
 
@@ -79,11 +81,16 @@ func (c *ContextCmd) request(format string) (path string, query parameters, err 
 	switch {
 	case c.ID != "" && c.Project != "":
 		return "", nil, &program.UsageError{Err: errors.New("name a conversation or a project, not both")}
+	case c.Project != "" && c.LeftOut:
+		return "", nil, &program.UsageError{Err: errors.New("--left-out needs a conversation")}
 	case c.Project != "":
 		name, err := projectNamed(c.Project)
 		return "/v1/projects/" + segment(name) + "/context", query, err
 	case c.ID == "":
 		return "", nil, &program.UsageError{Err: errors.New("name a conversation, or a project with --project")}
+	}
+	if c.LeftOut {
+		query["explain"] = "candidates"
 	}
 	query["strategy"], query["condense"], query["project_memory"] = c.Strategy, c.Condense, c.ProjectMemory
 	return conversation(c.ID, "/context"), query.with(c.searchFlags.query()), nil

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,8 +30,22 @@ type contextInput struct {
 	Memory        string `query:"memory" enum:"inline,separate" default:"inline" doc:"with format=openai or anthropic: where to put every section except the recent turns. inline: in the first user message; separate: only in the member memory, for callers that place it themselves, never in a system prompt"`
 	ProjectMemory string `query:"project_memory" enum:"on,off" doc:"on: with strategy=hybrid, a young conversation, one that does not fill max_chars, also sees what earlier sessions of its project left; defaults to the server's setting"`
 	Frame         bool   `query:"frame" doc:"with format=markdown: put the text into <mneme-context id seq>, which says that it is reference data. mneme removes such frames from what agents record; max_chars includes it"`
-	Explain       bool   `query:"explain" doc:"explain why each part is included; not with format=markdown"`
+	ExplainParam
+	IncludeMarkdown bool `query:"include_markdown" doc:"with format=json: add the member markdown, the text in which the manifest's ranges are"`
 }
+
+// ExplainParam asks for the manifest of a context.
+type ExplainParam struct {
+	Explain string `query:"explain" enum:"false,true,candidates" default:"false" doc:"true: add the manifest, which says why each part is included, and where it is in the Markdown; candidates: also what each section considered and left out, at most 50 of it, and with which larger budget it would be shown. Not with format=markdown"`
+}
+
+func (p *ExplainParam) explains() bool { return p.Explain != explainNothing }
+
+// Values of ExplainParam.
+const (
+	explainNothing    = "false"
+	explainCandidates = "candidates"
+)
 
 type contextOutput struct {
 	ContentType string `header:"Content-Type"`
@@ -71,7 +86,7 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	if in.Strategy == window.StrategyHybrid && (in.ProjectMemory == "on" || in.ProjectMemory == "" && !a.ProjectMemoryOff) {
 		earlierWithin = in.MaxChars
 	}
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy), earlierWithin)
+	source, v, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy), earlierWithin)
 	if err != nil {
 		return nil, a.problem(err)
 	}
@@ -85,11 +100,18 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	}
 	c, err := a.build(ctx, source, window.Request{
 		Conversation: in.id(), Query: in.Query, MaxChars: roomWithin(in.MaxChars, in.Frame), Strategy: in.Strategy, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Condense: mode,
+		Candidates: in.Explain == explainCandidates,
 	})
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return contextAs(c, in.Format, in.Memory, in.Frame, in.Explain)
+	if in.explains() {
+		if c.Manifest.Positions, err = v.Applied(ctx); err != nil {
+			return nil, a.problem(err)
+		}
+		c.Manifest.Settings = &window.Settings{Query: in.Query, Condense: cmp.Or(mode, window.CondenseExtractive), ProjectMemory: earlierWithin > 0}
+	}
+	return contextAs(c, in.Format, in.Memory, in.Frame, in.explains(), in.IncludeMarkdown)
 }
 
 // frameable refuses a frame around messages for models, which have marks of their own, and one that leaves no room.
@@ -114,12 +136,23 @@ func roomWithin(maxChars int, framed bool) int {
 	return maxChars
 }
 
+// contextWithText is a context as data and as text.
+type contextWithText struct {
+	*window.Context
+	Markdown string `json:"markdown"`
+}
+
 // contextAs returns a context in the requested format.
-func contextAs(c *window.Context, format, memory string, framed, explain bool) (*contextOutput, error) {
-	if !explain {
+func contextAs(c *window.Context, format, memory string, framed, explain, text bool) (*contextOutput, error) {
+	if explain {
+		c.MarkRanges()
+	} else {
 		c.Manifest = nil
 	}
 	var body any = c
+	if text {
+		body = contextWithText{c, c.Markdown()}
+	}
 	switch format {
 	case "markdown":
 		text := c.Markdown()

@@ -94,7 +94,7 @@ type projectContextInput struct {
 	Memory   string `query:"memory" enum:"inline,separate" default:"inline" doc:"with format=openai or anthropic: see the context of a conversation"`
 	Except   string `query:"except" doc:"id of a conversation to leave out: the one that begins"`
 	Frame    bool   `query:"frame" doc:"with format=markdown: see the context of a conversation"`
-	Explain  bool   `query:"explain" doc:"add the manifest; not with format=markdown"`
+	Explain  bool   `query:"explain" doc:"add the manifest, also where each item is in the Markdown; not with format=markdown"`
 }
 
 type aliasInput struct {
@@ -284,7 +284,7 @@ func (a *api) projectContext(ctx context.Context, in *projectContextInput) (*con
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	return contextAs(c, in.Format, in.Memory, in.Frame, in.Explain)
+	return contextAs(c, in.Format, in.Memory, in.Frame, in.Explain, false)
 }
 
 // projectSource is what is known of projects, and the search in what was said.

@@ -47,7 +47,7 @@ func (a *api) registerSearch(h huma.API) {
 }
 
 func (a *api) searchConversation(ctx context.Context, in *searchConversationInput) (*searchConversationOutput, error) {
-	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, true, 0)
+	source, _, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, true, 0)
 	if err != nil {
 		return nil, a.problem(err)
 	}

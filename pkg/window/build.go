@@ -40,6 +40,7 @@ type Request struct {
 	EmbeddedUpTo uint64   // see recall.Query; 0 means all
 	Condense     string   // how to show large old results; "" means extractive
 	Exclude      []string // patterns of files to leave out; nil means files.DefaultExclusions
+	Candidates   bool     // list in the manifest what was left out; this builds the context with larger budgets too
 }
 
 // How to show tool results that are over 1,000 characters and older than the last 3 messages.
@@ -100,6 +101,18 @@ func Build(ctx context.Context, src Source, req Request) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := build(ctx, src, req)
+	if err == nil && req.Candidates {
+		err = c.tryBudgets(ctx, src, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// build builds the context of a request that has its defaults.
+func build(ctx context.Context, src Source, req Request) (_ *Context, err error) {
 	b := &builder{src: src, req: req, excluded: excludedByDefault, shown: map[uint64]bool{}}
 	if req.Exclude != nil {
 		b.excluded = files.Exclude(req.Exclude)

@@ -19,6 +19,25 @@ type Manifest struct {
 	Frame    int               `json:"frame"`            // of the Markdown's first line and its line end
 	Search   *SearchManifest   `json:"search,omitempty"` // absent if nothing was searched
 	Sections []SectionManifest `json:"sections"`
+
+	// Positions and Settings are set by whoever reads through a server's read models.
+	Positions []Position `json:"positions,omitempty"`
+	Settings  *Settings  `json:"settings,omitempty"`
+	Tried     []int      `json:"tried_budgets,omitempty"` // the larger budgets that were tried for Candidate.FitsAt
+}
+
+// Position says which state of a read model a context was made from.
+type Position struct {
+	Projection string `json:"projection"`
+	Generation int    `json:"generation"`
+	Seq        uint64 `json:"seq"` // of the conversation's newest event in it, as of the context
+}
+
+// Settings are the parameters in effect, with the defaults of the server.
+type Settings struct {
+	Query         string `json:"query,omitempty"` // of the request; absent if the newest user message was searched for
+	Condense      string `json:"condense"`
+	ProjectMemory bool   `json:"project_memory"` // whether earlier sessions of the project may be shown
 }
 
 // SearchManifest describes the search of the past.
@@ -49,6 +68,12 @@ type SectionManifest struct {
 	// Embedding is the model that ranked code, in addition to words. It differs from the messages'
 	// model if theirs is an endpoint's. Absent in all other sections.
 	Embedding string `json:"embedding_model,omitempty"`
+	// Ranges says where each item is in the Markdown, in the order of the items; see
+	// [Context.MarkRanges].
+	Ranges []Range `json:"ranges,omitempty"`
+	// Candidates are what the section considered and left out, at most 50, the most promising
+	// first; only if the request asks for them.
+	Candidates []Candidate `json:"candidates,omitempty"`
 }
 
 // Dropped says what a section left out and why. The parts of a turn that is left out are not
@@ -104,6 +129,7 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 		if sm.Dropped == nil {
 			sm.Dropped = []Dropped{}
 		}
+		sm.Candidates = f.candidates
 		for _, it := range f.items {
 			if it.Summary != nil && it.Summary.Source != "" {
 				sm.Foreign = append(sm.Foreign, it.EventID)
@@ -124,5 +150,8 @@ func (b *builder) assemble(list []section, all []filled) *Context {
 		m.Search = &SearchManifest{Query: b.query(), Embedding: b.past.Model, Missing: b.past.Missing, EmbeddedUpTo: b.past.EmbeddedUpTo, PastShare: hundredth(b.pastShare(&b.recent))}
 	}
 	c.finish(m)
+	if b.req.Candidates {
+		c.keepLeftOut()
+	}
 	return c
 }

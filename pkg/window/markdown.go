@@ -45,7 +45,7 @@ func markdown(first string, sections []Section) string {
 		if i > 0 {
 			w.WriteByte('\n')
 		}
-		sections[i].write(&w)
+		sections[i].write(&w, nil)
 	}
 	return w.String()
 }
@@ -72,8 +72,11 @@ func (n *counter) WriteByte(byte) error {
 }
 
 // write writes the heading and the items, each after a blank line. Files are grouped, one to a
-// line.
-func (s *Section) write(w output) {
+// line. It calls edge, unless that is nil, before and after each item.
+func (s *Section) write(w output, edge func()) {
+	if edge == nil {
+		edge = func() {}
+	}
 	w.WriteString(s.Heading)
 	w.WriteByte('\n')
 	group := ""
@@ -89,8 +92,10 @@ func (s *Section) write(w output) {
 			group = it.Access
 			w.WriteString(groupHeading(group))
 		}
+		edge()
 		it.write(w)
 		w.WriteByte('\n')
+		edge()
 	}
 }
 

@@ -73,6 +73,7 @@ func collectPruned(ctx context.Context, b *builder, s section, room int) (f fill
 		f.items = append(f.items, bridge(rest))
 	}
 	f.drop("messages", b.conversation.MessageCount-shown, "pruned")
+	b.leaveSteps(&f, w, room, "pruned")
 	f.dropParts(b.frontier)
 	return f, nil
 }

@@ -149,7 +149,8 @@ func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	var chosen []Item
 	for i := range ranked {
 		t := &ranked[i]
-		if s := t.item.Summary; b.shown[t.item.Seq] || s.LastSeq >= b.recent.rawFrom || covered(s, messages, chosen) || partsRun(s, messages) {
+		if reason := b.unfit(t.item, messages, chosen); reason != "" {
+			b.leave(f, t.item, reason)
 			continue
 		}
 		free := room - cost(f.items)
@@ -167,6 +168,7 @@ func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 		}
 		if !ok {
 			f.drop("summaries", 1, reasonBudget)
+			b.leave(f, t.item, reasonBudget)
 			continue
 		}
 		messages, f.items, chosen = left, items, append(chosen, it)
@@ -176,6 +178,21 @@ func (b *builder) addSummaries(ctx context.Context, f *filled, room int) error {
 	slices.SortFunc(chosen, func(a, b Item) int { return cmp.Compare(a.Summary.FirstSeq, b.Summary.FirstSeq) })
 	f.items = interleaved(f.items, chosen)
 	return nil
+}
+
+// unfit returns why a summary is not shown beside messages and summaries, "" if it may be.
+func (b *builder) unfit(it Item, messages []candidate, others []Item) string {
+	switch s := it.Summary; {
+	case b.shown[it.Seq]:
+		return "shown elsewhere"
+	case s.LastSeq >= b.recent.rawFrom:
+		return "shown raw"
+	case covered(s, messages, others):
+		return "what it covers is shown"
+	case partsRun(s, messages):
+		return "it would split adjacent messages"
+	}
+	return ""
 }
 
 // shownOf returns the candidates that items show.

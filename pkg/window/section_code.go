@@ -65,6 +65,10 @@ func collectCode(ctx context.Context, b *builder, s section, room int) (f filled
 	}
 	f.items, f.embedding = b.showCode(room-headingCost(s.heading)), b.code.model
 	f.drop("passages", len(b.code.Passages)-len(f.items), reasonBudget)
+	for i := range b.code.Passages {
+		it := codeItem(&b.code.Passages[i], b.code.Passages[0].Score)
+		b.leave(&f, it.measured(), reasonBudget)
+	}
 	return f, nil
 }
 

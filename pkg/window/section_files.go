@@ -37,25 +37,29 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 	groups := map[string][]Item{}
 	for _, file := range list {
 		a := file.Strongest
+		leave := func(reason string) {
+			f.drop("files", 1, reason)
+			b.leave(&f, fileItem(&a), reason)
+		}
 		if room < minFileLine {
-			f.drop("files", 1, reasonBudget)
+			leave(reasonBudget)
 			continue
 		}
 		if a.Path == b.conversation.Cwd {
-			f.drop("files", 1, "the working directory itself")
+			leave("the working directory itself")
 			continue
 		}
 		if b.excluded(a.Path) {
-			f.drop("files", 1, "excluded by a pattern")
+			leave("excluded by a pattern")
 			continue
 		}
-		it := Item{Kind: KindFile, Turn: a.Turn, Seq: a.Seq, ToolName: a.Tool, Path: a.Path, Access: a.Kind}.measured()
+		it := fileItem(&a)
 		need := it.Chars
 		if groups[a.Kind] == nil {
 			need += plain.Length(groupHeading(a.Kind))
 		}
 		if need > room {
-			f.drop("files", 1, reasonBudget)
+			leave(reasonBudget)
 			continue
 		}
 		room -= need
@@ -65,6 +69,11 @@ func collectFiles(ctx context.Context, b *builder, s section, room int) (f fille
 		f.items = append(f.items, groups[kind]...)
 	}
 	return f, nil
+}
+
+// fileItem is the line of a file.
+func fileItem(a *graph.FileAccess) Item {
+	return Item{Kind: KindFile, Turn: a.Turn, Seq: a.Seq, ToolName: a.Tool, Path: a.Path, Access: a.Kind}.measured()
 }
 
 // minFileLine is the length of a line with hardly a name on it. With less room the remaining files

@@ -37,12 +37,19 @@ reading:
 			}
 			others = m.Turn - b.first.Turn - 1
 			if !isWritten(m) {
-				f.drop("queries", 1, "not written by the user: "+plain.Speaker(m.Via))
+				reason := "not written by the user: " + plain.Speaker(m.Via)
+				f.drop("queries", 1, reason)
+				b.leave(&f, b.queryItem(m, cut(m.Content, piece, m.Seq)), reason)
 				continue
 			}
 			it := b.queryItem(m, cut(m.Content, piece, m.Seq))
 			if it.Chars > room {
 				others++
+				for i := range list[i:] {
+					if o := &list[i]; o.Seq != b.first.Seq && isWritten(o) {
+						b.leave(&f, b.queryItem(o, cut(o.Content, piece, o.Seq)), reasonBudget)
+					}
+				}
 				break reading
 			}
 			room -= it.Chars

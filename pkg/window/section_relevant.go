@@ -145,7 +145,26 @@ func collectRelevant(ctx context.Context, b *builder, s section, room int) (f fi
 		}
 	}
 	f.drop("messages", left, reasonBudget)
-	return f, nil
+	return f, b.leaveHits(ctx, &f)
+}
+
+// leaveHits notes the best hits that are not shown.
+func (b *builder) leaveHits(ctx context.Context, f *filled) error {
+	if !b.req.Candidates || len(b.past.Hits) == 0 {
+		return nil
+	}
+	list := b.past.read
+	if free := maxLeft - len(list); free > 0 {
+		more, err := readHits(ctx, b.src.Graph, b.req.Conversation, b.past.next(free), max(b.past.excerpt, leastExcerpt))
+		if err != nil {
+			return err
+		}
+		list = append(slices.Clip(list), more...)
+	}
+	for i := range list {
+		b.leave(f, b.relevantItem(&list[i], ""), reasonBudget)
+	}
+	return nil
 }
 
 // relevantItems shows the chosen messages in the order of the log, with a label above each run of

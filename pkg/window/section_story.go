@@ -53,6 +53,13 @@ func collectStory(_ context.Context, b *builder, s section, room int) (f filled,
 	f.items = storyWithin(list, room-headingCost(s.heading))
 	f.drop("summaries", len(list)-len(f.items), reasonBudget)
 	f.dropParts(list)
+	for _, it := range slices.Backward(b.frontier) {
+		if it.Summary.FirstSeq >= b.recent.rawFrom {
+			b.leave(&f, it, "shown raw")
+		} else {
+			b.leave(&f, it, reasonBudget)
+		}
+	}
 	return f, nil
 }
 

@@ -99,7 +99,26 @@ func (b *builder) collectTurns(ctx context.Context, s section, room int, beside 
 		f.drop("steps", shown.steps, reasonBudget)
 	}
 	f.drop("turns", b.conversation.TurnCount-shown.users(), reasonBudget)
+	b.leaveSteps(&f, w, f.room, reasonBudget)
 	return f, nil
+}
+
+// leaveSteps notes the newest steps that are not shown, as they would be in room characters.
+func (b *builder) leaveSteps(f *filled, w *window, room int, reason string) {
+	if !b.req.Candidates {
+		return
+	}
+	shown := map[uint64]bool{}
+	for i := range f.items {
+		shown[f.items[i].Seq] = true
+	}
+	for i := len(w.steps) - 1; i >= 0 && len(f.candidates) < maxLeft; i-- {
+		for _, it := range slices.Backward(b.items(w, &w.steps[i], pieceOf(room))) {
+			if !shown[it.Seq] {
+				b.leave(f, it, reason)
+			}
+		}
+	}
 }
 
 // rawBegins returns the first sequence from which everything is shown: the one after the last mark

@@ -44,6 +44,8 @@ type filled struct {
 	room    int
 	used    int
 
+	candidates []Candidate // see builder.leave
+
 	embedding string  // see SectionManifest
 	recent    *recent // what the others need of the recent turns; nil if another section returns it
 }
