@@ -25,6 +25,7 @@ var Routes = map[string]Need{
 	"publish-events": {Role: Write, Scope: InTenant},
 	"lookup-events":  {Role: Read, Scope: InTenant},
 	"show-event":     {Role: Read, Scope: InTenant},
+	"stream":         {Role: Read, Scope: InTenant, Note: "of the status it shows what the operation status shows"},
 	"import":         {Role: Write, Scope: InTenant},
 
 	// Conversations.
@@ -33,6 +34,8 @@ var Routes = map[string]Need{
 	"list-messages":            {Role: Read, Scope: InProject},
 	"show-message":             {Role: Read, Scope: InProject},
 	"list-turns":               {Role: Read, Scope: InProject},
+	"show-outline":             {Role: Read, Scope: InProject},
+	"list-events":              {Role: Read, Scope: InProject},
 	"list-steps":               {Role: Read, Scope: InProject},
 	"list-tool-calls":          {Role: Read, Scope: InProject},
 	"show-tool-call":           {Role: Read, Scope: InProject},

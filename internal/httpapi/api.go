@@ -8,6 +8,7 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -68,6 +69,9 @@ type api struct {
 	edition string // see the function of this name
 	views   *view.Views
 	hooks   *hook.Desk
+
+	watchStop sync.Once
+	stopped   chan struct{} // see stopping
 }
 
 // TenantParam is part of every input that reads or changes one tenant. With a token of one
@@ -85,7 +89,7 @@ func New(c Config) http.Handler {
 	if c.Stall == 0 {
 		c.Stall = defaultStall
 	}
-	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell)}
+	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell), stopped: make(chan struct{})}
 	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting})
 	mux := http.NewServeMux()
 	plainProblems()
@@ -114,6 +118,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerConversations(h)
 	a.registerMessages(h)
 	a.registerTurns(h)
+	a.registerOutline(h)
 	a.registerToolCalls(h)
 	a.registerSummaries(h)
 	a.registerFiles(h)
@@ -129,6 +134,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerExport(h)
 	a.registerImport(h)
 	a.registerOperations(h)
+	a.registerStream(h)
 	a.registerFailed(h)
 	if a.Rebuilds != nil {
 		a.registerRebuilds(h)

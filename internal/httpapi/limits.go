@@ -30,6 +30,7 @@ type limits struct {
 	exports, imports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
 
 	answers, exporting outgoing
+	streams            streams
 }
 
 func newLimits() *limits {
