@@ -156,6 +156,23 @@ type ProjectAliased struct {
 	Into    string `json:"into,omitempty"`                            // The project that it is from now on; without it, project is a project of its own again.
 }
 
+// ContextServed says which context of the conversation somebody was shown. It has what it takes to
+// make the same context again, not its text. Nothing is derived from it, so it changes no context.
+type ContextServed struct {
+	AsOf     uint64 `json:"as_of" jsonschema:"required,minimum=1"`             // The sequence as of which the context was made.
+	Hash     string `json:"hash" jsonschema:"required,pattern=^[0-9a-f]{64}$"` // SHA-256 of its Markdown.
+	Chars    int    `json:"chars" jsonschema:"minimum=0"`                      // Unicode code points of its Markdown.
+	MaxChars int    `json:"max_chars" jsonschema:"required,minimum=1"`         // The budget, without the room of a frame.
+	Strategy string `json:"strategy" jsonschema:"required,minLength=1"`
+	Query    string `json:"query,omitempty"` // The part of the request's query that counts.
+	Condense string `json:"condense,omitempty"`
+	Format   string `json:"format,omitempty"` // The format in which it was shown.
+	// Whether earlier sessions of the project might be shown.
+	ProjectMemory bool `json:"project_memory,omitempty"`
+	// The sequence of the last message whose vectors of an embedding endpoint took part.
+	EmbeddedUpTo uint64 `json:"embedded_up_to,omitempty" jsonschema:"minimum=0"`
+}
+
 func (*ConversationStarted) EventType() string { return TypeConversationStarted }
 func (*ConversationUpdated) EventType() string { return TypeConversationUpdated }
 func (*ConversationDeleted) EventType() string { return TypeConversationDeleted }
@@ -165,6 +182,7 @@ func (*ToolReturned) EventType() string        { return TypeToolReturned }
 func (*SummaryWritten) EventType() string      { return TypeSummaryWritten }
 func (*ToolCondensed) EventType() string       { return TypeToolCondensed }
 func (*ProjectAliased) EventType() string      { return TypeProjectAliased }
+func (*ContextServed) EventType() string       { return TypeContextServed }
 
 func (*ConversationStarted) Key() string { return "" }
 func (*ConversationUpdated) Key() string { return "" }
@@ -175,6 +193,7 @@ func (p *ToolReturned) Key() string      { return ToolResultKey(p.ToolCallID) }
 func (p *SummaryWritten) Key() string    { return SummaryKey(p.SummaryID) }
 func (*ToolCondensed) Key() string       { return "" }
 func (*ProjectAliased) Key() string      { return "" }
+func (*ContextServed) Key() string       { return "" }
 
 // MessageKey, ToolCallKey, ToolResultKey and SummaryKey return the payload keys for looking up a
 // message, a call, the result of a call and a summary in their conversation.

@@ -68,7 +68,7 @@ func TestARefusalNamesTheFieldAndTheReason(t *testing.T) {
 		{"time in words", header("ce-time", "yesterday"), "time", `"yesterday" is not RFC 3339`},
 		{"time without a zone", header("ce-time", "2025-01-02T03:04:05"), "time", "is not RFC 3339"},
 		{"time after the year 9999", header("ce-time", "9999-12-31T23:59:59-01:00"), "time", "is in the year 10000 UTC"},
-		{"unknown type", header("ce-type", "dev.mneme.thing.done.v1"), "type", `"dev.mneme.thing.done.v1" is not known to this version; known are dev.mneme.conversation.deleted.v1`},
+		{"unknown type", header("ce-type", "dev.mneme.thing.done.v1"), "type", `"dev.mneme.thing.done.v1" is not known to this version; known are dev.mneme.context.served.v1`},
 		{"type without a domain", header("ce-type", "example.t"), "type", `"example.t" is not known to this version`},
 		{"type of a later version", header("ce-type", "dev.mneme.message.created.v2"), "type", `"dev.mneme.message.created.v2" is not known to this version`},
 		{"text data", header("ce-datacontenttype", "text/plain"), "datacontenttype", `"text/plain" is not JSON`},
@@ -163,6 +163,8 @@ func TestARefusalOfDataNamesTheFieldOfEachType(t *testing.T) {
 		{"negative input of a condensation", TypeToolCondensed, fmt.Sprintf(condensed, -1, 0), "data.chars_in", "is negative"},
 		{"negative output of a condensation", TypeToolCondensed, fmt.Sprintf(condensed, 0, -1), "data.chars_out", "is negative"},
 		{"condensed nothing", TypeToolCondensed, `{"content":""}`, "data.tool_call_id", "is missing"},
+		{"served as of nothing", TypeContextServed, `{"hash":"x","max_chars":500,"strategy":"recent"}`, "data.as_of", "0 is not a sequence"},
+		{"served without a hash", TypeContextServed, `{"as_of":1,"max_chars":500,"strategy":"recent"}`, "data.hash", "is not a SHA-256 in hex"},
 		{"condensed to nothing", TypeToolCondensed, `{"tool_call_id":"t"}`, "data.content", "is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ const (
 	TypeSummaryWritten      = "dev.mneme.summary.written.v1"
 	TypeToolCondensed       = "dev.mneme.tool.condensed.v1"
 	TypeProjectAliased      = "dev.mneme.project.aliased.v1"
+	TypeContextServed       = "dev.mneme.context.served.v1"
 )
 
 // Limits of one event. Anything over a limit is refused, and the reason names the limit.
@@ -40,6 +41,7 @@ var prototypes = map[string]func() Payload{
 	TypeSummaryWritten:      func() Payload { return &SummaryWritten{Conversation: absent} },
 	TypeToolCondensed:       func() Payload { return &ToolCondensed{Content: absent} },
 	TypeProjectAliased:      func() Payload { return new(ProjectAliased) },
+	TypeContextServed:       func() Payload { return new(ContextServed) },
 }
 
 // Types lists the vocabulary's event types, sorted.

@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 )
 
@@ -106,6 +107,21 @@ func (p *ToolCondensed) Validate() error {
 }
 
 func (p *ProjectAliased) Validate() error { return nonEmpty("data.project", p.Project) }
+
+// hexHash is a SHA-256.
+var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func (p *ContextServed) Validate() error {
+	switch {
+	case p.AsOf == 0 || p.AsOf > math.MaxInt64:
+		return invalid("data.as_of", "%d is not a sequence", p.AsOf)
+	case !hexHash.MatchString(p.Hash):
+		return invalid("data.hash", "is not a SHA-256 in hex")
+	case p.MaxChars < 1:
+		return invalid("data.max_chars", "is %d, the lowest is 1", p.MaxChars)
+	}
+	return first(nonEmpty("data.strategy", p.Strategy), notNegative("data.chars", p.Chars))
+}
 
 func first(errs ...error) error {
 	for _, err := range errs {

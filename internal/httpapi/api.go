@@ -126,6 +126,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerManage(h)
 	a.registerBranches(h)
 	a.registerContext(h)
+	a.registerServed(h)
 	a.registerProjects(h)
 	a.registerHooks(h)
 	if a.Cache != nil {

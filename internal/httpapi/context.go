@@ -31,6 +31,7 @@ type contextInput struct {
 	ProjectMemory string `query:"project_memory" enum:"on,off" doc:"on: with strategy=hybrid, a young conversation, one that does not fill max_chars, also sees what earlier sessions of its project left; defaults to the server's setting"`
 	Frame         bool   `query:"frame" doc:"with format=markdown: put the text into <mneme-context id seq>, which says that it is reference data. mneme removes such frames from what agents record; max_chars includes it"`
 	ExplainParam
+	Record          bool `query:"record" doc:"remember that this context was served, as a small event: see GET /v1/conversations/{id}/contexts. Needs the role write"`
 	IncludeMarkdown bool `query:"include_markdown" doc:"with format=json: add the member markdown, the text in which the manifest's ranges are"`
 }
 
@@ -49,6 +50,7 @@ const (
 
 type contextOutput struct {
 	ContentType string `header:"Content-Type"`
+	Recorded    string `header:"Mneme-Context-Seq" doc:"with record=true: sequence of the event that remembers this context"`
 	Body        []byte
 }
 
@@ -82,19 +84,44 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	if err := frameable(in.Frame, in.Format, in.MaxChars); err != nil {
 		return nil, err
 	}
+	if in.Record {
+		if err := a.beginRecord(ctx, in); err != nil {
+			return nil, a.problem(err)
+		}
+	}
+	c, err := a.contextOf(ctx, in)
+	if err != nil {
+		return nil, a.problem(err)
+	}
+	recorded := ""
+	if in.Record {
+		if recorded, err = a.recordContext(ctx, in, c); err != nil {
+			return nil, a.problem(err)
+		}
+	}
+	out, err := contextAs(c, in.Format, in.Memory, in.Frame, in.explains(), in.IncludeMarkdown)
+	if out != nil {
+		out.Recorded = recorded
+	}
+	return out, err
+}
+
+// contextOf builds a context. Its manifest has the positions and settings if the request asks for
+// an explanation, or for a record.
+func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context, error) {
 	earlierWithin := 0
 	if in.Strategy == window.StrategyHybrid && (in.ProjectMemory == "on" || in.ProjectMemory == "" && !a.ProjectMemoryOff) {
 		earlierWithin = in.MaxChars
 	}
 	source, v, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy), earlierWithin)
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
 	mode := in.Condense
 	if mode == "" && a.Condense != nil {
 		conversation, err := source.Graph.Conversation(ctx, in.id(), in.seq())
 		if err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		mode = a.Condense(conversation.Profile)
 	}
@@ -103,15 +130,15 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 		Candidates: in.Explain == explainCandidates,
 	})
 	if err != nil {
-		return nil, a.problem(err)
+		return nil, err
 	}
-	if in.explains() {
+	if in.explains() || in.Record {
 		if c.Manifest.Positions, err = v.Applied(ctx); err != nil {
-			return nil, a.problem(err)
+			return nil, err
 		}
 		c.Manifest.Settings = &window.Settings{Query: in.Query, Condense: cmp.Or(mode, window.CondenseExtractive), ProjectMemory: earlierWithin > 0}
 	}
-	return contextAs(c, in.Format, in.Memory, in.Frame, in.explains(), in.IncludeMarkdown)
+	return c, nil
 }
 
 // frameable refuses a frame around messages for models, which have marks of their own, and one that leaves no room.

@@ -22,6 +22,7 @@ var payloads = []events.Payload{
 	new(events.ConversationStarted), new(events.ConversationUpdated), new(events.ConversationDeleted),
 	new(events.MessageCreated), new(events.ToolCalled), new(events.ToolReturned),
 	new(events.SummaryWritten), new(events.ToolCondensed), new(events.ProjectAliased),
+	new(events.ContextServed),
 }
 
 func main() {
