@@ -84,6 +84,7 @@ type CLI struct {
 	Projects ProjectsCmd `cmd:"" help:"List and show projects; say that two are one."`
 
 	Context   ContextCmd   `cmd:"" group:"read" help:"Print what an agent should see of a conversation, or of a project, now."`
+	Contexts  ContextsCmd  `cmd:"" group:"read" help:"List the contexts that were shown and remembered, or make one again."`
 	Messages  MessagesCmd  `cmd:"" group:"read" help:"Read a transcript, or one message in full."`
 	Turns     TurnsCmd     `cmd:"" group:"read" help:"List turns: user messages and everything up to the next."`
 	Steps     StepsCmd     `cmd:"" group:"read" help:"Read steps: assistant messages with tool calls."`

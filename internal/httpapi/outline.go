@@ -1,8 +1,8 @@
 package httpapi
 
 import (
-	"context"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"

@@ -3,9 +3,12 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"mneme.dev/mneme/pkg/graph"
+	"mneme.dev/mneme/pkg/recall"
 	"mneme.dev/mneme/pkg/window"
 )
 
@@ -18,6 +21,7 @@ type Found struct {
 	Session   string `json:"session,omitempty"`
 	Text      string `json:"text" doc:"its content, or an excerpt around its best passage, with […] for omissions"`
 	window.Match
+	Ranks *window.Ranks `json:"ranks,omitempty" doc:"with ranks=true: its place in the results of each method, from 1; absent beyond 1,000"`
 }
 
 type searchConversationInput struct {
@@ -28,16 +32,40 @@ type searchConversationInput struct {
 	Query    string `query:"query" required:"true" minLength:"1" maxLength:"100000" doc:"what to search for, in words"`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"20" doc:"maximum number of messages"`
 	MaxChars int    `query:"max_chars" minimum:"100" maximum:"100000" default:"600" doc:"maximum length of the text of each message, in Unicode code points"`
+	Method   string `query:"method" enum:"fused,words,meaning" default:"fused" doc:"what to rank by. fused: as a context does; words: BM25 alone; meaning: the cosine of the embeddings alone"`
+	Ranks    bool   `query:"ranks" doc:"also show the place of each message by each method"`
+	Role     string `query:"role" enum:"user,assistant,system" doc:"only messages of this role"`
+	Speaker  string `query:"speaker" maxLength:"512" doc:"only messages of this speaker"`
+	FromSeq  uint64 `query:"from_seq" doc:"only messages from this sequence on"`
+	Cursor   string `query:"cursor" doc:"next_cursor of the previous page; requires the same query, method and filters. With as_of, pages do not shift when messages come"`
 }
+
+// keep returns which messages the filters keep, nil for all.
+func (in *searchConversationInput) keep() func(m *graph.Message) bool {
+	if in.Role == "" && in.Speaker == "" && in.FromSeq == 0 {
+		return nil
+	}
+	return func(m *graph.Message) bool {
+		return (in.Role == "" || m.Role == in.Role) && (in.Speaker == "" || m.Speaker == in.Speaker) && m.Seq >= in.FromSeq
+	}
+}
+
+// maxSearchPages bounds how far down the cursor of a search goes, in messages.
+const maxSearchPages = 20_000
 
 type searchConversationOutput struct {
 	Body struct {
+		NextCursor string `json:"next_cursor,omitempty" doc:"cursor of the next page; absent if there is none"`
+
 		Messages  []Found `json:"messages" doc:"best first"`
 		Embedding string  `json:"embedding_model,omitempty" doc:"the model whose embeddings took part in the ranking; absent if only words did"`
 		Missing   string  `json:"embedding_missing,omitempty" doc:"which embeddings did not take part in the ranking, and why"`
 		Embedded  uint64  `json:"embedded_up_to,omitempty" doc:"sequence of the last message whose vectors took part; absent with built-in embeddings, which all messages have"`
 	}
 }
+
+// methods are the values of the parameter method.
+var methods = map[string]recall.Method{"fused": recall.Fused, "words": recall.ByWords, "meaning": recall.ByMeaning}
 
 func (a *api) registerSearch(h huma.API) {
 	op := operation("search-conversation", http.MethodGet, "/v1/conversations/{id}/search", "Search the messages of a conversation", "messages", 404, 422, 503, 504)
@@ -47,12 +75,18 @@ func (a *api) registerSearch(h huma.API) {
 }
 
 func (a *api) searchConversation(ctx context.Context, in *searchConversationInput) (*searchConversationOutput, error) {
+	scope := scopeOf("search-conversation", in.Tenant, in.ID, in.Query, in.Method, in.Role, in.Speaker, strconv.FormatUint(in.FromSeq, 10), strconv.FormatUint(in.AsOf, 10))
+	from, err := scope.start(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
 	source, _, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, true, 0)
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	hits, found, err := window.Search(ctx, source, window.SearchQuery{
+	hits, found, next, err := window.Search(ctx, source, window.SearchQuery{
 		Conversation: in.id(), Text: in.Query, AsOf: in.AsOf, EmbeddedUpTo: in.EmbeddedUpTo, Limit: in.Limit, MaxChars: in.MaxChars,
+		By: methods[in.Method], From: int(min(from, maxSearchPages)), Keep: in.keep(), Ranks: in.Ranks,
 	})
 	if err != nil {
 		return nil, a.problem(err)
@@ -60,12 +94,15 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 	out := &searchConversationOutput{}
 	out.Body.Embedding, out.Body.Missing, out.Body.Embedded = found.Model, found.Missing, found.EmbeddedUpTo
 	out.Body.Messages = each(hits, showFound)
+	if next < maxSearchPages {
+		out.Body.NextCursor = scope.next(uint64(next))
+	}
 	return out, nil
 }
 
 func showFound(hit window.Hit) Found {
 	return Found{
 		Row: rowOf(hit.Position, hit.Origin), MessageID: hit.MessageID, Role: hit.Role, Speaker: hit.Speaker, Session: hit.Session,
-		Text: hit.Text, Match: hit.Match,
+		Text: hit.Text, Match: hit.Match, Ranks: hit.Ranks,
 	}
 }

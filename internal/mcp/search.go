@@ -167,7 +167,7 @@ func (c *call) inConversation(ctx context.Context, in searchArguments, out *foun
 		return nil, err
 	}
 	defer v.Release()
-	hits, _, err := window.Search(ctx, v.Source(ctx), window.SearchQuery{Conversation: id, Text: in.Query, Limit: most, MaxChars: hitText})
+	hits, _, _, err := window.Search(ctx, v.Source(ctx), window.SearchQuery{Conversation: id, Text: in.Query, Limit: most, MaxChars: hitText})
 	if err != nil {
 		return nil, err
 	}

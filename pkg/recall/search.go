@@ -34,7 +34,19 @@ type Query struct {
 	// EmbeddedUpTo is the sequence of the last message whose vectors count; 0 means all. It
 	// repeats an earlier search in which later vectors did not exist yet.
 	EmbeddedUpTo uint64
+
+	By Method // the zero value ranks by everything
 }
+
+// Method says what messages are ranked by.
+type Method int
+
+// The methods. ByWords and ByMeaning rank each message by itself, to compare them with Fused.
+const (
+	Fused     Method = iota // words, meaning, surroundings, speaker, date and role
+	ByWords                 // BM25 alone
+	ByMeaning               // the cosine alone; without a vector nothing is found
+)
 
 // Hit is a message that was found.
 type Hit struct {
@@ -75,7 +87,11 @@ func (x *Index) Search(q Query) []Hit {
 	r := rank(x, n, q.Vector, x.until(q.EmbeddedUpTo), queryTerms(q.Text))
 	defer r.release()
 	r.asked = x.asked(q.Text, n)
-	r.score()
+	if r.by = q.By; r.by == Fused {
+		r.score()
+	} else {
+		r.scoreAlone()
+	}
 	return r.best(q.Limit)
 }
 
@@ -84,6 +100,8 @@ func (x *Index) Search(q Query) []Hit {
 type ranking struct {
 	x *Index
 	n int
+
+	by Method
 
 	byMeaning bool
 	cosines   []float64 // by passage; these two are set only by meaning
@@ -108,7 +126,7 @@ var rankings = sync.Pool{New: func() any { return &ranking{} }}
 // with the vectors of the first embedded messages.
 func rank(x *Index, n int, query Vector, embedded int, terms []string) *ranking {
 	r := rankings.Get().(*ranking)
-	r.x, r.n = x, n
+	r.x, r.n, r.by = x, n, Fused
 	var both sync.WaitGroup
 	both.Go(func() { r.dense(query, embedded) })
 	r.lexical(terms)
@@ -181,6 +199,15 @@ func (r *ranking) score() {
 	})
 }
 
+// scoreAlone computes the scores of a method that looks at each message by itself.
+func (r *ranking) scoreAlone() {
+	r.scores = sized(r.scores, r.n)
+	for i := range r.n {
+		p := r.parts(i)
+		r.scores[i] = max(0, p.Sum())
+	}
+}
+
 // session scores each session by its best messages.
 func (r *ranking) session() {
 	if cap(r.sessions) < len(r.x.newest) {
@@ -230,6 +257,15 @@ func (r *ranking) further(i int) (session, speaker, date, role float64) {
 
 // parts returns the parts of a message's score.
 func (r *ranking) parts(i int) (p Parts) {
+	switch r.by {
+	case ByWords:
+		return Parts{Lexical: r.relative(r.topBM25[i])}
+	case ByMeaning:
+		if r.byMeaning {
+			p.Dense = float64(denseShare * r.topCos[i])
+		}
+		return p
+	}
 	p.Lexical, p.Dense, p.Neighbours = r.own(i)
 	p.Session, p.Speaker, p.Date, p.Role = r.further(i)
 	return p
