@@ -117,6 +117,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	a.registerEvents(h)
 	a.registerConversations(h)
 	a.registerMessages(h)
+	a.registerEmbedding(h)
 	a.registerTurns(h)
 	a.registerOutline(h)
 	a.registerToolCalls(h)

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"mneme.dev/mneme/pkg/graph/readmodel"
 )
@@ -44,6 +47,13 @@ func (a *api) registerOperations(h huma.API) {
 	verify := operation("verify", http.MethodPost, "/v1/verify", "Replay the log and compare it with the read models", "operations", 503)
 	verify.Description = "Takes about as long as applying the whole log did. The read models stay in use meanwhile."
 	huma.Register(h, verify, a.verify)
+	watch := operation("watch-verify", http.MethodPost, "/v1/verify/stream", "Verify, and show how far it is", "operations", 503)
+	watch.Description = "As POST /v1/verify, as server-sent events: `event: progress` at most four times a second, and at the end `event: verified` with the answer, or `event: error`. A client that leaves ends it."
+	watch.Responses = map[string]*huma.Response{"200": {
+		Description: "The stream",
+		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}}
+	huma.Register(h, watch, a.watchVerify)
 	a.registerRepairLog(h)
 }
 
@@ -51,11 +61,60 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 	if err := admit(ctx, a.limits.verifying, 1); err != nil {
 		return nil, a.problem(err)
 	}
-	list, err := a.Models.Verify(ctx, a.Log, func(string, uint64, uint64) {})
+	verified, err := a.verified(ctx, func(string, uint64, uint64) {})
 	if err != nil {
 		return nil, a.problem(err)
 	}
-	out := &verifyOutput{Body: Verification{Equal: true, Projections: []VerifiedProjection{}}}
+	return &verifyOutput{Body: verified}, nil
+}
+
+// VerifyProgress says how far a verification is.
+type VerifyProgress struct {
+	Projection string `json:"projection"`
+	Done       uint64 `json:"done"` // events replayed
+	Total      uint64 `json:"total"`
+}
+
+// progressEvery is how often a verification says at most how far it is.
+const progressEvery = 250 * time.Millisecond
+
+func (a *api) watchVerify(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+	if err := admit(ctx, a.limits.verifying, 1); err != nil {
+		return nil, a.problem(err)
+	}
+	return &huma.StreamResponse{Body: func(h huma.Context) {
+		h.SetHeader("Content-Type", contentTypeStream)
+		h.SetStatus(http.StatusOK)
+		_, w := humago.Unwrap(h)
+		ctx, cancel := context.WithCancel(h.Context())
+		defer cancel()
+		s := &sender{w: w, control: http.NewResponseController(w), cancel: cancel}
+		_ = s.send([]byte(": \n\n"))
+		var lock sync.Mutex
+		var said time.Time
+		verified, err := a.verified(ctx, func(projection string, done, total uint64) {
+			lock.Lock()
+			defer lock.Unlock()
+			if time.Since(said) >= progressEvery {
+				said = time.Now()
+				_ = s.sendJSON("progress", 0, VerifyProgress{projection, done, total})
+			}
+		})
+		if err != nil {
+			_ = s.sendJSON("error", 0, a.problem(err))
+			return
+		}
+		_ = s.sendJSON("verified", 0, verified)
+	}}, nil
+}
+
+// verified replays the log and compares.
+func (a *api) verified(ctx context.Context, progress func(projection string, done, total uint64)) (Verification, error) {
+	all := Verification{Equal: true, Projections: []VerifiedProjection{}}
+	list, err := a.Models.Verify(ctx, a.Log, progress)
+	if err != nil {
+		return all, err
+	}
 	for _, v := range list {
 		p := VerifiedProjection{Name: v.Projection, Hash: v.Hash.String(), Equal: v.Equal(), Conversations: v.Conversations, Events: v.Events, UpTo: v.UpTo, Behind: v.Behind}
 		for _, d := range v.Differences {
@@ -63,10 +122,10 @@ func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 				Tenant: d.Conversation.Tenant, Conversation: d.Conversation.ID, Stored: d.Stored.String(), Replayed: d.Replayed.String(), MissingIn: string(d.MissingIn),
 			})
 		}
-		out.Body.Equal = out.Body.Equal && p.Equal
-		out.Body.Projections = append(out.Body.Projections, p)
+		all.Equal = all.Equal && p.Equal
+		all.Projections = append(all.Projections, p)
 	}
-	return out, nil
+	return all, nil
 }
 
 // mayBeAbsent reports whether contexts can be served without this read model.

@@ -31,6 +31,8 @@ const (
 	maxStreamEvent = 64 << 10        // the data of an event that is sent whole
 )
 
+const contentTypeStream = "text/event-stream"
+
 // Topics of a stream.
 const (
 	topicEvents = "events"
@@ -64,7 +66,7 @@ func (a *api) registerStream(h huma.API) {
 		"At most 8 streams of a tenant are open at once, and 32 of all. A stream ends when the server stops, and when its token is revoked or expires."
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The stream",
-		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
+		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
 	huma.Register(h, op, a.stream)
 }
@@ -102,7 +104,7 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 	x.ended = append(x.ended, leave)
 	stopping := a.stopping(ctx)
 	return &huma.StreamResponse{Body: func(h huma.Context) {
-		h.SetHeader("Content-Type", "text/event-stream")
+		h.SetHeader("Content-Type", contentTypeStream)
 		h.SetStatus(http.StatusOK)
 		if h.Method() == http.MethodHead {
 			return

@@ -139,3 +139,5 @@ func TestAStreamEndsWhenTheServerStops(t *testing.T) {
 	require.False(t, more)
 	require.Equal(t, io.EOF, f.ended, "in good order, not cut off")
 }
+
+func (f *follower) read(from io.Reader) { f.lines = bufio.NewReader(from) }
