@@ -17,6 +17,7 @@ import (
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/hook"
+	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
 	"mneme.dev/mneme/pkg/eventlog"
@@ -57,6 +58,8 @@ type Config struct {
 	Doorbell hook.Doorbell
 	// Captured says what was read of transcripts; nil if this process reads none.
 	Captured func() capture.Status
+	// Settings are those of this process, without secrets; nil if they are not known.
+	Settings []settings.Setting
 	// NotReady is the error that means "not available yet"; it is answered with 503.
 	NotReady error
 	// Telemetry records traces and the metrics that /metrics serves.

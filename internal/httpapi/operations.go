@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/pkg/graph/readmodel"
 )
 
@@ -54,7 +55,22 @@ func (a *api) registerOperations(h huma.API) {
 		Content:     map[string]*huma.MediaType{contentTypeStream: {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
 	huma.Register(h, watch, a.watchVerify)
+	show := operation("list-settings", http.MethodGet, "/v1/settings", "List the settings in effect", "operations")
+	show.Description = "Those of the process that answers, each with its source. Secrets are not shown. `mneme config` shows those of other programs."
+	huma.Register(h, show, a.settings)
 	a.registerRepairLog(h)
+}
+
+type settingsOutput struct {
+	Body struct {
+		Settings []settings.Setting `json:"settings"`
+	}
+}
+
+func (a *api) settings(context.Context, *struct{}) (*settingsOutput, error) {
+	out := &settingsOutput{}
+	out.Body.Settings = append([]settings.Setting{}, a.Settings...)
+	return out, nil
 }
 
 func (a *api) verify(ctx context.Context, _ *struct{}) (*verifyOutput, error) {

@@ -46,6 +46,7 @@ type Config struct {
 	Erasing    settings.Erasing   // what is erased by age
 	Capture    []string           // agents whose transcripts are read
 	Redact     *redact.Rules      // what is redacted in them; nil for nothing
+	Settings   []settings.Setting // what the API shows as settings in effect
 	Listen     string             // address of the HTTP API; a port of 0 takes a free one
 	Hosts      settings.Hosts     // names under which the API answers, in addition to loopback names
 	Access     settings.Access    // who may use the API; the zero value is everyone
@@ -184,7 +185,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	i.eraser.Start()
 	i.http.Start(httpapi.New(httpapi.Config{
 		Log: i.Log, Gate: gate, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Logger: c.Logger,
-		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off",
+		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off", Settings: c.Settings,
 	}))
 	return i, nil
 }

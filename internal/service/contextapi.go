@@ -86,7 +86,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Gate: gate, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off",
+		Log: log, Gate: gate, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())
