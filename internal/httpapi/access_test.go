@@ -199,6 +199,8 @@ func TestNoAnswerHoldsAnythingOfAnotherTenantOrProject(t *testing.T) {
 				switch route.ID {
 				case "search", "search-conversation":
 					path += "?query=apples"
+				case "stream":
+					path += "?from=1"
 				case "conversations-about-code":
 					path += "?name=apples"
 				}
