@@ -31,7 +31,7 @@ func TestTheOutlineHasEveryTurnInFewBytes(t *testing.T) {
 
 func TestTheEventsOfAConversationAreListedAsTheyWerePublished(t *testing.T) {
 	b := setup(t)
-	b.session("c")
+	b.get(fmt.Sprintf("/v1/conversations/c?at_least=%d", b.session("c")), nil)
 	for _, order := range []string{"oldest", "newest"} {
 		list := all[httpapi.LoggedEvent](b, "/v1/conversations/c/events?limit=4&order="+order, "events")
 		require.Len(t, list, 14)
