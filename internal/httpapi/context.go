@@ -106,14 +106,14 @@ func (a *api) context(ctx context.Context, in *contextInput) (*contextOutput, er
 	return out, err
 }
 
-// contextOf builds a context. Its manifest has the positions and settings if the request asks for
+// contextOf builds a context. Its manifest has the settings if the request asks for
 // an explanation, or for a record.
 func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context, error) {
 	earlierWithin := 0
 	if in.Strategy == window.StrategyHybrid && (in.ProjectMemory == "on" || in.ProjectMemory == "" && !a.ProjectMemoryOff) {
 		earlierWithin = in.MaxChars
 	}
-	source, v, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy), earlierWithin)
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, window.Searches(in.Strategy), earlierWithin)
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +133,6 @@ func (a *api) contextOf(ctx context.Context, in *contextInput) (*window.Context,
 		return nil, err
 	}
 	if in.explains() || in.Record {
-		if c.Manifest.Positions, err = v.Applied(ctx); err != nil {
-			return nil, err
-		}
 		c.Manifest.Settings = &window.Settings{Query: in.Query, Condense: cmp.Or(mode, window.CondenseExtractive), ProjectMemory: earlierWithin > 0}
 	}
 	return c, nil

@@ -95,31 +95,31 @@ func (a *api) admitRead(ctx context.Context) error {
 
 // source begins a read that searches a conversation, or builds a context from it. earlierWithin is the budget of a
 // context that shows earlier sessions too, 0 for none.
-func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam, searches bool, earlierWithin int) (s window.Source, v *view.View, err error) {
-	v, err = a.pins(ctx).OpenWithFiles(ctx, id, wait.at(past))
+func (a *api) source(ctx context.Context, id events.ConversationID, wait WaitParams, past AsOfParam, searches bool, earlierWithin int) (s window.Source, err error) {
+	v, err := a.pins(ctx).OpenWithFiles(ctx, id, wait.at(past))
 	if err != nil {
-		return s, v, err
+		return s, err
 	}
 	var earlier window.Earlier
 	var positions []string
 	if earlierWithin > 0 {
 		if earlier, positions, err = a.earlier(ctx, v, earlierWithin); err != nil {
-			return s, v, err
+			return s, err
 		}
 	}
 	if !a.Cache.Remote() { // remote vectors arrive late, and a server may not answer: the answer can change at the same positions
 		if err := a.unchangedView(ctx, v, positions...); err != nil {
-			return s, v, err
+			return s, err
 		}
 	}
 	if searches {
 		if err := v.Load(ctx); err != nil {
-			return s, v, err
+			return s, err
 		}
 	}
 	s = v.Source(ctx)
 	s.Earlier = earlier
-	return s, v, a.admitView(ctx, v)
+	return s, a.admitView(ctx, v)
 }
 
 // buildOf identifies a model to other processes.

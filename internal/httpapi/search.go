@@ -80,7 +80,7 @@ func (a *api) searchConversation(ctx context.Context, in *searchConversationInpu
 	if err != nil {
 		return nil, err
 	}
-	source, _, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, true, 0)
+	source, err := a.source(ctx, in.id(), in.WaitParams, in.AsOfParam, true, 0)
 	if err != nil {
 		return nil, a.problem(err)
 	}

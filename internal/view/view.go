@@ -185,23 +185,6 @@ func (v *View) Positions(ctx context.Context) ([]string, error) {
 	return positions, nil
 }
 
-// Applied says which state of each read model the view reads, for manifests.
-func (v *View) Applied(ctx context.Context) (list []window.Position, err error) {
-	own := v.lineage.Own()
-	for _, m := range v.models {
-		p := window.Position{Projection: m.Name, Generation: m.Generation, Seq: own.LastSeq}
-		if files, ok := m.Store.(graph.FilesReader); ok {
-			last, _, err := files.LastSeq(ctx, own.ID)
-			if err != nil {
-				return nil, err
-			}
-			p.Seq = min(last, v.At.seq())
-		}
-		list = append(list, p)
-	}
-	return list, nil
-}
-
 // ListPositions identifies the contents of whole read models, for answers about several
 // conversations, which any event can change.
 func ListPositions(ctx context.Context, models ...Model) (positions []string, err error) {

@@ -20,17 +20,9 @@ type Manifest struct {
 	Search   *SearchManifest   `json:"search,omitempty"` // absent if nothing was searched
 	Sections []SectionManifest `json:"sections"`
 
-	// Positions and Settings are set by whoever reads through a server's read models.
-	Positions []Position `json:"positions,omitempty"`
-	Settings  *Settings  `json:"settings,omitempty"`
-	Tried     []int      `json:"tried_budgets,omitempty"` // the larger budgets that were tried for Candidate.FitsAt
-}
-
-// Position says which state of a read model a context was made from.
-type Position struct {
-	Projection string `json:"projection"`
-	Generation int    `json:"generation"`
-	Seq        uint64 `json:"seq"` // of the conversation's newest event in it, as of the context
+	// Settings is set by whoever serves the context.
+	Settings *Settings `json:"settings,omitempty"`
+	Tried    []int     `json:"tried_budgets,omitempty"` // the larger budgets that were tried for Candidate.FitsAt
 }
 
 // Settings are the parameters in effect, with the defaults of the server.

@@ -72,14 +72,17 @@ func (d *db) define(ctx context.Context, statement string) error {
 	began := time.Now()
 	for attempt := 1; ; attempt++ {
 		_, err := d.write(ctx, statement, nil)
-		if !contested(err) || time.Since(began) > definePatience {
+		deadlocked := strings.HasSuffix(codeOf(err), ".DeadlockDetected") // with another process, for longer than a write is tried
+		if !contested(err) && !deadlocked || time.Since(began) > definePatience {
 			return err
 		}
 		if attempt == 1 {
 			continue
 		}
-		if err := d.dropRemains(ctx, statement); err != nil {
-			return err
+		if !deadlocked {
+			if err := d.dropRemains(ctx, statement); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-time.After(10*time.Millisecond + rand.N(90*time.Millisecond)):
