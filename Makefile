@@ -109,7 +109,11 @@ test-prometheus: lint-prometheus ## Run the alerts of deploy/prometheus over sam
 test-projection: ## Build and test examples/projection, a read model in a module of its own
 	cd examples/projection && $(GO) build ./... && $(GO) test . && $(GO) test ./costs -rapid.checks=2
 
-test-all: test-compose
+test-all: test-browser test-compose
+.PHONY: test-browser
+test-browser: .cache/browser/installed ## Look at every view of the inspector page in Chromium; needs Node, npm and chromium-headless-shell
+	MNEME_TEST_BROWSER=required $(GO) test -count=1 -timeout 20m ./test/browser
+
 .PHONY: test-compose
 test-compose: ## Run docker-compose.yml: import, verify, scale, kill one, verify (an engine is started if none answers)
 	test/compose/prepare.sh
@@ -145,6 +149,12 @@ lint-projection:
 	cd $(@D) && npm install --loglevel=error --no-audit --no-fund --ignore-scripts --no-save --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
 	touch $@
 
+.cache/browser/installed: test/browser/package-lock.json test/browser/package.json
+	rm -rf $(@D) && mkdir -p $(@D)
+	cp test/browser/package.json test/browser/package-lock.json $(@D)
+	cd $(@D) && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts --fetch-timeout=15000 --fetch-retries=1 --fetch-retry-mintimeout=1000
+	touch $@
+
 # The full campaign writes docs/faults.md.
 SEED ?= 1
 .PHONY: faults
@@ -162,7 +172,7 @@ lint: ## Check format, vet, staticcheck, go.mod and generated files
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
-	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas docs deploy/nats
+	$(GO) generate ./... && git diff --exit-code --stat -- events/schemas docs deploy/nats internal/page/dist
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses, FUZZTIME (30s) each

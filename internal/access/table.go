@@ -102,6 +102,8 @@ var Open = map[string]string{
 	"/healthz":          "probes ask whether the process runs",
 	"/readyz":           "probes ask whether it can serve",
 	"/metrics":          "collectors read counts and times, which name no tenant and no conversation",
+	"/":                 "the inspector page holds no data; what it shows, it asks the API for with the reader's token",
+	"/page/*":           "the files of that page",
 	"/docs":             "the description of the API is public",
 	"/docs/*":           "the files of that page",
 	"/openapi.json":     "the description of the API is public",

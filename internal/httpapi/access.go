@@ -66,6 +66,9 @@ func public(mux *http.ServeMux, path string, handler http.HandlerFunc) {
 	if !isOpen(path) {
 		panic("access.Open does not list " + path)
 	}
+	if path == "/" {
+		path = "/{$}" // to the mux, a slash alone would be every path
+	}
 	mux.HandleFunc("GET "+path, handler)
 }
 

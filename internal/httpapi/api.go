@@ -101,6 +101,7 @@ func New(c Config) http.Handler {
 	public(mux, "/readyz", a.ready)
 	public(mux, "/metrics", c.Telemetry.Metrics.Handler().ServeHTTP)
 	serveDocs(mux)
+	servePage(mux)
 	a.serveMCP(mux)
 	return c.Telemetry.HTTP(mux, a.around(mux))
 }

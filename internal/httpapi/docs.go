@@ -8,6 +8,8 @@ import (
 	"path"
 
 	"github.com/swaggest/swgui/v5/static"
+
+	"mneme.dev/mneme/internal/page"
 )
 
 //go:embed docs
@@ -69,4 +71,11 @@ func copyDoc(w io.Writer, file string, packed bool) error {
 	}
 	_, err = io.Copy(w, unpacked)
 	return err
+}
+
+// servePage serves the inspector page, and nothing else below "/".
+func servePage(mux *http.ServeMux) {
+	for path, handler := range page.Handlers() {
+		public(mux, path, handler)
+	}
 }

@@ -319,7 +319,7 @@ func TestUnknownRoutesAnswerAProblem(t *testing.T) {
 		allow  string
 		detail string
 	}{
-		"GET /":                               {404, "", "/openapi.json"},
+		"GET /nothing":                        {404, "", "/openapi.json"},
 		"GET /v1":                             {404, "", "/openapi.json"},
 		"GET /v1/conversations/":              {404, "", "did you mean /v1/conversations?"},
 		"DELETE /v1/conversations//context":   {404, "", "An id is"},

@@ -1,0 +1,1920 @@
+// Made by go generate from internal/page/src, and from Preact (MIT, see internal/page/preact/LICENSE).
+
+// preact/preact.mjs
+var n;
+var t;
+var r;
+var u;
+var i;
+var f;
+var o;
+var e;
+var l;
+var c;
+var a;
+var s;
+var h = /* @__PURE__ */ Symbol.for("pv");
+var p = {};
+var y = [];
+var v = /^m(i|n|o|s|text|space)$/;
+var w = Array.isArray;
+var d = y.slice;
+var _ = Object.assign;
+function g(n2) {
+  n2 && n2.parentNode && n2.remove();
+}
+function m(r3, u3, i3, f4, o4) {
+  var e3 = { type: r3, props: u3, key: i3, ref: f4, __k: null, __: null, __b: 0, __e: null, __c: null, constructor: h, __v: o4 || ++t, __i: -1, __u: 0 };
+  return !o4 && n.vnode && n.vnode(e3), e3;
+}
+function $(n2) {
+  return n2.children;
+}
+function x(n2, t3) {
+  this.props = n2, this.context = t3, this.__g = 0;
+}
+function S(n2, t3) {
+  if (null == t3) return n2.__ && S(n2.__, n2.__i + 1);
+  for (var r3; t3 < n2.__k.length; t3++) if ((r3 = n2.__k[t3]) && r3.__e) return r3.__e;
+  return "function" != typeof n2.type || n2.props.__P ? null : S(n2);
+}
+function C(t3) {
+  var r3, u3 = t3.__v, i3 = u3.__e, f4 = [], o4 = [], e3 = t3.__P;
+  e3 && ((r3 = _({ constructor: h }, u3)).__v = u3.__v + 1, n.vnode && n.vnode(r3), z(e3, r3, u3, t3.__n, e3.namespaceURI, 32 & u3.__u ? [i3] : null, f4, i3 || S(u3), 32 & u3.__u, o4), r3.__v = u3.__v, r3.__.__k[r3.__i] = r3, E(f4, r3, o4), u3.__ = u3.__e = null, r3.__e != i3 && j(r3));
+}
+function j(n2) {
+  if ((n2 = n2.__) && n2.__c && !n2.props.__P) return n2.__e = null, n2.__k.some(function(t3) {
+    return t3 && (n2.__e = t3.__e);
+  }), j(n2);
+}
+function L(t3) {
+  (8 & t3.__g || (t3.__g |= 8, u.push(t3), f++)) && i == n.debounceRendering || ((i = n.debounceRendering) || queueMicrotask)(H);
+}
+function H() {
+  try {
+    for (var n2, t3 = 1; u.length; ) u.length > t3 && u.sort(o), n2 = u.shift(), t3 = u.length, 8 & n2.__g && C(n2);
+  } finally {
+    (f = u.length) && (i || queueMicrotask)(H);
+  }
+}
+function I(n2, t3, r3, u3, i3, f4, o4, e3, l3, c3, a4) {
+  var s3, h3, v3, w3, d3, _3, g3 = u3.__k || y, k2 = t3.length;
+  for (l3 = q(r3, t3, g3, l3, k2), s3 = 0; s3 < k2; s3++) null != (v3 = r3.__k[s3]) && (h3 = ~v3.__i && g3[v3.__i] || p, v3.__i = s3, _3 = z(n2, v3, h3, i3, f4, o4, e3, l3, c3, a4), w3 = v3.__e, (h3.ref != v3.ref || 8 & h3.__u) && (h3.ref && G(h3.ref, null, v3, h3), v3.ref && a4.push(v3.ref, v3.__c || w3, v3)), d3 = d3 || w3, 4 & v3.__u ? (l3 = A(v3, l3, n2, !h3.__v), h3.__e && (h3.__e = null)) : "function" == typeof v3.type && void 0 !== _3 ? l3 = _3 : w3 && (l3 = w3.nextSibling), v3.__u &= -21);
+  return r3.__e = d3, l3;
+}
+function q(n2, t3, r3, u3, i3) {
+  var f4, o4, e3, l3, c3, a4, s3, p3, y3, v3 = r3.length, d3 = v3, _3 = 0, g3 = 0, k2 = n2.__k = Array(i3);
+  for (f4 = 0; f4 < i3; f4++) null != (o4 = t3[f4]) && "boolean" != typeof o4 && "function" != typeof o4 ? ("object" != typeof o4 || o4.constructor === String ? o4 = k2[f4] = m(null, o4) : w(o4) ? o4 = k2[f4] = m($, { children: o4 }) : o4.constructor === h && o4.__b ? o4 = k2[f4] = m(o4.type, o4.props, o4.key, o4.ref, o4.__v) : k2[f4] = o4, l3 = f4 + _3, o4.__ = n2, o4.__b = n2.__b + 1, e3 = null, ~(c3 = o4.__i = P(o4, r3, l3, d3)) && (d3--, (e3 = r3[c3]) && (e3.__u |= 2)), e3 && e3.__v ? (o4.__u |= 16, c3 == l3 - 1 ? _3-- : c3 == l3 + 1 ? _3++ : c3 != l3 && (c3 > l3 ? _3-- : _3++, g3 = 1)) : (~c3 || (i3 > v3 ? _3-- : i3 < v3 && _3++), "function" != typeof o4.type && (o4.__u |= 4))) : k2[f4] = null;
+  if (g3) {
+    for (a4 = [], s3 = [], f4 = 0; f4 < i3; f4++) if ((o4 = k2[f4]) && 16 & o4.__u) {
+      for (_3 = 0, p3 = a4.length; _3 < p3; ) a4[y3 = _3 + p3 >> 1] < o4.__i ? _3 = y3 + 1 : p3 = y3;
+      a4[_3] = o4.__i, s3[f4] = _3 + 1;
+    }
+    for (_3 = a4.length; f4--; ) s3[f4] && (s3[f4] == _3 ? _3-- : k2[f4].__u |= 4);
+  }
+  if (d3) for (f4 = 0; f4 < v3; f4++) !(e3 = r3[f4]) || 2 & e3.__u || (e3.__e == u3 && (u3 = S(e3)), J(e3, e3));
+  return u3;
+}
+function A(n2, t3, r3, u3) {
+  var i3, f4, o4, e3;
+  if ("function" == typeof n2.type) {
+    if (n2.props.__P) return t3;
+    if (i3 = n2.__k) for (f4 = 0; f4 < i3.length; f4++) i3[f4] && (i3[f4].__ = n2, t3 = A(i3[f4], t3, r3, false));
+    return t3;
+  }
+  for (t3 && !t3.parentNode && (t3 = S(n2)) && !t3.parentNode && (t3 = null), o4 = n2.__e, e3 = t3; e3 && 8 == e3.nodeType; ) e3 = e3.nextSibling;
+  for (o4 != e3 && (!u3 && r3.moveBefore && o4.parentNode ? r3.moveBefore(o4, t3) : r3.insertBefore(o4, t3 || null)), t3 = o4; (t3 = t3 && t3.nextSibling) && 8 == t3.nodeType && !t3.data.startsWith("$s"); ) ;
+  return t3;
+}
+function P(n2, t3, r3, u3) {
+  var i3, f4 = n2.key, o4 = n2.type, e3 = t3[r3], l3 = e3 && !(2 & e3.__u);
+  if (null === e3 && null == f4 || l3 && f4 == e3.key && o4 == e3.type) return r3;
+  if (u3 > (l3 ? 1 : 0)) {
+    for (i3 = r3 - 1; i3 >= 0; i3--) if ((e3 = t3[i3]) && !(2 & e3.__u) && f4 == e3.key && o4 == e3.type) return i3;
+    for (i3 = r3 + 1; i3 < t3.length; i3++) if ((e3 = t3[i3]) && !(2 & e3.__u) && f4 == e3.key && o4 == e3.type) return i3;
+  }
+  return -1;
+}
+function T(n2, t3, r3) {
+  null == r3 && (r3 = ""), "-" == t3[0] ? n2.setProperty(t3, r3) : n2[t3] = r3;
+}
+function N(n2, t3, r3, u3, i3) {
+  var f4, o4;
+  if ("style" == t3) if ("string" == typeof r3) n2.style.cssText = r3;
+  else {
+    if ("string" == typeof u3 && (n2.style.cssText = u3 = ""), u3) for (t3 in u3) r3 && t3 in r3 || T(n2.style, t3);
+    if (r3) for (t3 in r3) u3 && r3[t3] == u3[t3] || T(n2.style, t3, r3[t3]);
+  }
+  else if ("o" == t3[0] && "n" == t3[1]) "function" != typeof r3 && (r3 = null), "function" != typeof u3 && (u3 = null), (n2.__e || (n2.__e = {}))[t3] = r3, r3 && u3 || (o4 = a[t3] || (a[t3] = V(t3)), (n2.__a || (n2.__a = {}))[t3] = c, f4 = t3 != (t3 = t3.replace(l, "$1")), (t3 = t3.slice(2))[0] < "a" && (t3 = t3.toLowerCase()), r3 ? n2.addEventListener(t3, o4, f4) : n2.removeEventListener(t3, o4, f4));
+  else {
+    if ("http://www.w3.org/2000/svg" == i3) t3 = t3.replace(/xlink(H|:h)/, "h").replace(/sName$/, "s");
+    else if ("width" != t3 && "height" != t3 && "href" != t3 && "list" != t3 && "form" != t3 && "tabIndex" != t3 && "download" != t3 && "rowSpan" != t3 && "colSpan" != t3 && "role" != t3 && "popover" != t3 && t3 in n2) try {
+      return void (n2[t3] = null == r3 ? "" : r3);
+    } catch (n3) {
+    }
+    if ("function" == typeof r3) return;
+    null == r3 || false === r3 && "-" != t3[4] ? n2.removeAttribute(t3) : n2.setAttribute(t3, "popover" == t3 && 1 == r3 ? "" : r3);
+  }
+}
+function V(t3) {
+  return function(r3) {
+    var u3 = this.__e;
+    if (u3) {
+      if (u3 = u3[t3], null == r3[e]) r3[e] = c++;
+      else if (r3[e] < this.__a[t3]) return;
+      return u3(n.event ? n.event(r3) : r3);
+    }
+  };
+}
+function z(t3, r3, u3, i3, f4, o4, e3, l3, c3, a4) {
+  var s3, p3, v3, d3, k2, b, m3, M, C3, j2, L2, H2, q2, A3, O, P2, T3, N2, V2 = r3.type;
+  if (r3.constructor !== h) return null;
+  128 & u3.__u && (c3 = 32 & u3.__u, s3 = u3.__c.__z) && (r3.__u |= c3, p3 = o4 = [], 8 == s3.nodeType ? l3 = B(s3, o4) : o4.push(s3), l3 = o4[0] || l3), (s3 = n.__b) && s3(r3);
+  n: if ("function" == typeof V2) {
+    v3 = e3.length;
+    try {
+      if (M = r3.props, C3 = (s3 = V2.prototype) && s3.render, j2 = (s3 = V2.contextType) && i3[s3.__c], L2 = s3 ? j2 ? j2.props.value : s3.__ : i3, (d3 = u3.__c) ? (r3.__c = d3, 2 & d3.__g && (d3.__g |= 1)) : (C3 ? r3.__c = d3 = new V2(M, L2) : (r3.__c = d3 = new x(M, L2), d3.constructor = V2, d3.render = K), j2 && j2.sub(d3), d3.state || (d3.state = {}), d3.__n = i3, d3.__g |= 8, d3.__h = [], d3.__k = []), C3 && (d3.__s || (d3.__s = d3.state), V2.getDerivedStateFromProps && (d3.__s == d3.state && (d3.__s = _({}, d3.__s)), _(d3.__s, V2.getDerivedStateFromProps(M, d3.__s)))), k2 = d3.props, b = d3.state, d3.__v = r3, u3.__c) {
+        if (M !== k2 && C3 && !V2.getDerivedStateFromProps && d3.componentWillReceiveProps && d3.componentWillReceiveProps(M, L2), r3.__v == u3.__v && !(8 & d3.__g) || !(4 & d3.__g) && d3.shouldComponentUpdate && false === d3.shouldComponentUpdate(M, d3.__s, L2)) {
+          r3.__v != u3.__v && (d3.props = M, d3.state = d3.__s, d3.__g &= -9), r3.__e = u3.__e, r3.__k = u3.__k, r3.__k.some(function(n2) {
+            n2 && (n2.__ = r3);
+          }), y.push.apply(d3.__h, d3.__k), d3.__k = [], d3.__h.length && e3.push(d3), l3 = S(u3);
+          break n;
+        }
+        d3.componentWillUpdate && d3.componentWillUpdate(M, d3.__s, L2), C3 && d3.componentDidUpdate && d3.__h.push(function() {
+          d3.componentDidUpdate(k2, b, m3);
+        });
+      } else C3 && !V2.getDerivedStateFromProps && d3.componentWillMount && d3.componentWillMount(), C3 && d3.componentDidMount && d3.__h.push(d3.componentDidMount);
+      d3.context = L2, d3.props = M, d3.__P = t3, d3.__g &= -5, H2 = n.__r, q2 = C3 ? 25 : 0;
+      do {
+        d3.__g &= -9, H2 && H2(r3), s3 = d3.render(d3.props, d3.state = d3.__s, d3.context);
+      } while (8 & d3.__g && ++q2 < 25);
+      C3 && (y.push.apply(d3.__h, d3.__k), d3.__k = []), d3.state = d3.__s, d3.getChildContext && (i3 = _({}, i3, d3.getChildContext())), C3 && u3.__c && d3.getSnapshotBeforeUpdate && (m3 = d3.getSnapshotBeforeUpdate(k2, b)), A3 = s3 && s3.type === $ && null == s3.key ? s3.props.children : s3, M.__P && (s3 = l3, f4 = (t3 = M.__P).namespaceURI, c3 = o4 = null, u3.props && u3.props.__P != t3 && (u3.__k.some(function(n2) {
+        n2 && J(n2, n2);
+      }), u3.__k = null), l3 = u3.__k ? S(u3, 0) : null), l3 = I(t3, w(A3) ? A3 : [A3], r3, u3, i3, f4, o4, e3, l3, c3, a4), M.__P && (r3.__e = null, l3 = s3), r3.__u &= -161, p3 && p3.some(g), d3.__h.length && e3.push(d3), 1 & d3.__g && (d3.__g &= -4);
+    } catch (t4) {
+      if (e3.length = v3, r3.__v = null, c3 || o4) if (t4 && t4.then) {
+        if (r3.__u |= 128 | c3, o4) {
+          for (~(T3 = o4.indexOf(l3 || void 0)) || (T3 = o4.length); (N2 = o4[T3 - 1]) && 8 == N2.nodeType; ) T3--;
+          for (; T3 < o4.length; T3++) if (N2 = o4[T3]) if (o4[T3] = null, O) {
+            if (N2 == P2) break;
+          } else {
+            if (8 != N2.nodeType) break;
+            N2.data.startsWith("$s") && (P2 = B(O = N2));
+          }
+        }
+        if (!O) {
+          for (; l3 && 8 == l3.nodeType && l3.nextSibling; ) l3 = l3.nextSibling;
+          O = l3;
+        }
+        (s3 = B(O = r3.__c.__z || (r3.__c.__z = O))) ? (r3.__e = O, l3 = s3) : r3.__e = l3, l3 = l3 && l3.nextSibling;
+      } else o4 && o4.some(g);
+      else r3.__e = u3.__e;
+      r3.__k || (r3.__k = u3.__k || []), t4 && t4.then || D(r3), n.__e(t4, r3, u3);
+    }
+  } else l3 = r3.__e = F(u3.__e, r3, u3, i3, f4, o4, e3, c3, a4, t3);
+  return (s3 = n.diffed) && s3(r3), l3;
+}
+function B(n2, t3) {
+  if (n2 && 8 == n2.nodeType && n2.data.startsWith("$s")) for (var r3 = 1; n2 = n2.nextSibling; ) {
+    if (8 == n2.nodeType) {
+      if (n2.data.startsWith("$s")) r3++;
+      else if (n2.data.startsWith("/$s") && !--r3) return n2;
+    }
+    t3 && t3.push(n2);
+  }
+}
+function D(n2) {
+  n2 && (n2.__c && (n2.__c.__g |= 4), n2.__k && n2.__k.some(D));
+}
+function E(t3, r3, u3) {
+  for (var i3 = 0; i3 < u3.length; ) G(u3[i3++], u3[i3++], u3[i3++]);
+  n.__c && n.__c(r3, t3), t3.some(function(r4) {
+    try {
+      t3 = r4.__h, r4.__h = [], t3.some(function(n2) {
+        n2.call(r4);
+      });
+    } catch (t4) {
+      n.__e(t4, r4.__v);
+    }
+  });
+}
+function F(t3, r3, u3, i3, f4, o4, e3, l3, c3, a4) {
+  var s3, h3, y3, _3, k2, b, m3, M, $2 = u3.props || p, x2 = r3.props, C3 = r3.type;
+  if ("svg" == C3 ? f4 = "http://www.w3.org/2000/svg" : "math" == C3 ? f4 = "http://www.w3.org/1998/Math/MathML" : f4 || (f4 = "http://www.w3.org/1999/xhtml"), o4) {
+    for (s3 = 0; s3 < o4.length; s3++) if ((k2 = o4[s3]) && (C3 ? k2.localName == C3 : 3 == k2.nodeType)) {
+      t3 = k2, o4[s3] = null;
+      break;
+    }
+  }
+  if (!t3) {
+    if (M = a4.ownerDocument || document, !C3) return M.createTextNode(x2);
+    t3 = M.createElementNS(f4, C3, x2.is ? x2 : a4), l3 && (n.__m && n.__m(r3, o4), l3 = false), o4 = null;
+  }
+  if (C3) {
+    if (a4 = "template" == C3 && t3.content || t3, o4 = "textarea" == C3 && null != x2.defaultValue ? null : o4 && d.call(a4.childNodes), !l3 && o4) for ($2 = {}, s3 = 0; s3 < t3.attributes.length; s3++) $2[(k2 = t3.attributes[s3]).name] = k2.value;
+    for (s3 in $2) k2 = $2[s3], "dangerouslySetInnerHTML" == s3 ? y3 = k2 : "children" == s3 || s3 in x2 || "value" == s3 && "defaultValue" in x2 || "checked" == s3 && "defaultChecked" in x2 || N(t3, s3, null, k2, f4);
+    for (s3 in x2) k2 = x2[s3], "children" == s3 ? _3 = k2 : "dangerouslySetInnerHTML" == s3 ? h3 = k2 : "value" == s3 ? b = k2 : "checked" == s3 ? m3 = k2 : l3 && "function" != typeof k2 || $2[s3] === k2 || N(t3, s3, k2, $2[s3], f4);
+    h3 ? (l3 || y3 && (h3.__html == y3.__html || h3.__html == t3.innerHTML) || (t3.innerHTML = h3.__html), r3.__k = []) : (y3 && (t3.textContent = ""), ("foreignObject" == C3 || "http://www.w3.org/1998/Math/MathML" == f4 && v.test(C3)) && (f4 = "http://www.w3.org/1999/xhtml"), I(a4, w(_3) ? _3 : [_3], r3, u3, i3, f4, o4, e3, o4 ? o4[0] : u3.__k && S(u3, 0), l3, c3), o4 && o4.some(g)), l3 && "textarea" != C3 || (s3 = "value", "progress" == C3 && null == b ? t3.removeAttribute(s3) : null == b || b === t3[s3] && ("progress" != C3 || b) || N(t3, s3, b, $2[s3], f4), s3 = "checked", null != m3 && m3 != t3[s3] && N(t3, s3, m3, $2[s3], f4));
+  } else $2 === x2 || l3 && t3.data == x2 || (t3.data = x2);
+  return t3;
+}
+function G(t3, r3, u3, i3) {
+  try {
+    "function" == typeof t3 ? r3 ? r3.__x = t3(r3) || 1 : i3 && (i3 = i3.__c || i3.__e) && (r3 = i3.__x) && (i3.__x = null, "function" == typeof r3 ? r3() : t3(null)) : t3.current = r3;
+  } catch (t4) {
+    n.__e(t4, u3);
+  }
+}
+function J(t3, r3, u3) {
+  var i3, f4, o4, e3;
+  if (n.unmount && n.unmount(t3), !(i3 = t3.ref) || i3.current && i3.current != t3.__e || G(i3, null, r3, t3), i3 = t3.__c) {
+    if (i3.componentWillUnmount) try {
+      i3.componentWillUnmount();
+    } catch (t4) {
+      n.__e(t4, r3);
+    }
+    i3.__P = i3.__n = null;
+  }
+  if (i3 = t3.__k) for (e3 = 0; e3 < i3.length; e3++) i3[e3] && J(i3[e3], r3, "function" != typeof t3.type || u3 && !t3.props.__P);
+  !u3 && (i3 = t3.__c) && (i3 = i3.__z) && (f4 = B(i3, o4 = [])) && (i3 == t3.__e && o4.some(g), g(f4), g(i3)), u3 || g(t3.__e), t3.__e = t3.__c = t3.__ = null;
+}
+function K(n2, t3, r3) {
+  return this.constructor(n2, r3);
+}
+function Q(t3, r3) {
+  var u3, i3, f4, o4;
+  n.__ && n.__(t3, r3), 9 == r3.nodeType && (r3 = r3.documentElement), i3 = (u3 = t3 && 32 & t3.__u) ? null : r3.__k, r3.__k = m($, { children: [t3] }), f4 = [], o4 = [], z(r3, r3.__k, i3 || p, p, r3.namespaceURI, i3 ? null : r3.firstChild ? d.call(r3.childNodes) : null, f4, i3 ? i3.__e : r3.firstChild, u3, o4), E(f4, r3.__k, o4), r3.__k.props.children = null;
+}
+n = { __e: function(n2, t3, r3, u3) {
+  for (var i3, o4, e3; t3 = t3.__; ) if ((i3 = t3.__c) && !(1 & i3.__g)) {
+    i3.__g |= 4;
+    try {
+      if ((e3 = (o4 = i3.constructor) && o4.getDerivedStateFromError) && i3.setState(o4.getDerivedStateFromError(n2)), i3.componentDidCatch && (i3.componentDidCatch(n2, u3 || {}), e3 = 1), e3 && 8 & i3.__g) return void (i3.__g |= 2);
+    } catch (t4) {
+      n2 = t4;
+    }
+  }
+  throw f = 0, n2;
+} }, t = 0, r = function(n2) {
+  return null != n2 && n2.constructor === h;
+}, x.prototype.setState = function(n2, t3) {
+  var r3 = this.__s;
+  r3 && r3 != this.state || (r3 = this.__s = _({}, this.state)), "function" == typeof n2 && (n2 = n2(_({}, r3), this.props)), n2 && (_(r3, n2), this.__v && (t3 && this.__k.push(t3), L(this)));
+}, x.prototype.forceUpdate = function(n2) {
+  this.__v && (this.__g |= 4, n2 && this.__h.push(n2), L(this));
+}, x.prototype.render = $, u = [], f = 0, o = function(n2, t3) {
+  return n2.__v.__b - t3.__v.__b;
+}, e = /* @__PURE__ */ Symbol(), l = /(PointerCapture)$|Capture$/i, c = 0, a = {}, s = 0;
+
+// preact/hooks.mjs
+var t2;
+var r2;
+var u2;
+var i2;
+var o2 = Object.is;
+var f2 = 0;
+var c2 = [];
+var e2 = [];
+var a2 = n;
+var v2 = a2.__b;
+var l2 = a2.__r;
+var m2 = a2.diffed;
+var h2 = a2.__c;
+var s2 = a2.unmount;
+var p2 = a2.__;
+function y2(n2, t3) {
+  a2.__h && a2.__h(r2, n2, f2 || t3), f2 = 0;
+  var u3 = r2.__H || (r2.__H = { __: [], __h: [] });
+  return n2 >= u3.__.length && u3.__.push({}), u3.__[n2];
+}
+function d2(n2) {
+  return f2 = 1, _2(G2, n2);
+}
+function _2(n2, u3, i3) {
+  var f4 = y2(t2++, 2);
+  if (f4.t = n2, !f4.__c && (f4.__ = [i3 ? i3(u3) : G2(void 0, u3), function(n3) {
+    var t3 = (f4.__N || f4.__)[0], r3 = f4.t(t3, n3);
+    o2(t3, r3) || (f4.__N = [r3, f4.__[1]], f4.__c.setState({}));
+  }], f4.__c = r2, !r2.__f)) {
+    r2.__f = true;
+    var c3 = r2.shouldComponentUpdate;
+    r2.shouldComponentUpdate = function(n3, t3, r3) {
+      var u4 = this.__H;
+      if (!u4) return true;
+      var i4 = false, f5 = this.props != n3;
+      if (u4.__.some(function(n4) {
+        n4.__N && (i4 = true, o2(n4.__[0], n4.__N[0]) || (f5 = true));
+      }), c3) {
+        var e3 = c3.call(this, n3, t3, r3);
+        return i4 ? e3 || f5 : e3;
+      }
+      return !i4 || f5;
+    };
+  }
+  return f4.__;
+}
+function A2(n2, u3) {
+  var i3 = y2(t2++, 3);
+  !a2.__s && E2(i3.__H, u3) && (i3.__P = true, i3.__ = n2, i3.u = u3, r2.__H.__h.push(i3));
+}
+function F2(n2, u3) {
+  var i3 = y2(t2++, 4);
+  !a2.__s && E2(i3.__H, u3) && (i3.__P = false, i3.__ = n2, i3.u = u3, r2.__h.push(i3));
+}
+function T2(n2) {
+  return f2 = 5, w2(function() {
+    return { current: n2 };
+  }, []);
+}
+function w2(n2, r3) {
+  var u3 = y2(t2++, 7);
+  return E2(u3.__H, r3) && (u3.__ = n2(), u3.__H = r3), u3.__;
+}
+function g2() {
+  var n2;
+  do {
+    for (; n2 = e2.shift(); ) try {
+      C2(n2);
+    } catch (t4) {
+      a2.__e(t4, { __: (n2 = n2.__P) && n2.__v });
+    }
+    for (; n2 = c2.shift(); ) {
+      var t3 = n2.__H;
+      if (n2.__P && t3) try {
+        t3.__h.some(C2), t3.__h.some(D2), t3.__h = [];
+      } catch (r3) {
+        t3.__h = [], a2.__e(r3, n2.__v);
+      }
+    }
+  } while (e2.length);
+}
+a2.__b = function(n2) {
+  r2 = null, v2 && v2(n2);
+}, a2.__ = function(n2, t3) {
+  n2 && t3.__k && t3.__k.__m && (n2.__m = t3.__k.__m), p2 && p2(n2, t3);
+}, a2.__r = function(n2) {
+  l2 && l2(n2), t2 = 0;
+  var i3 = (r2 = n2.__c).__H;
+  i3 && (u2 == r2 ? r2.__h = [] : (i3.__h.some(C2), i3.__h.some(D2), t2 = 0), i3.__h = [], i3.__.some(function(n3) {
+    n3.__N && (n3.__ = n3.__N), n3.u = n3.__N = void 0;
+  })), u2 = r2;
+}, a2.diffed = function(n2) {
+  m2 && m2(n2);
+  var t3 = n2.__c;
+  t3 && t3.__H && (t3.__H.__h.length && B2(c2.push(t3)), t3.__H.__.some(function(n3) {
+    n3.u && (n3.__H = n3.u);
+  })), u2 = r2 = null;
+}, a2.__c = function(n2, t3) {
+  t3.some(function(n3) {
+    try {
+      n3.__h.some(C2), n3.__h = n3.__h.filter(function(n4) {
+        return !n4.__ || D2(n4);
+      });
+    } catch (t4) {
+      n3.__h = [function() {
+        throw t4;
+      }];
+    }
+  }), h2 && h2(n2, t3);
+}, a2.unmount = function(n2) {
+  s2 && s2(n2);
+  var t3, r3, u3 = n2.__c;
+  u3 && u3.__H && (u3.__H.__.some(function(u4) {
+    try {
+      if (u4.__P && u4.__c) {
+        if (void 0 === r3) {
+          for (r3 = n2.__; r3 && (!r3.__c || !r3.__c.__P); ) r3 = r3.__;
+          r3 = r3 && r3.__c;
+        }
+        u4.__P = r3, B2(e2.push(u4));
+      } else C2(u4);
+    } catch (n3) {
+      t3 = n3;
+    }
+  }), u3.__H = void 0, t3 && a2.__e(t3, u3.__v));
+};
+var k = "function" == typeof requestAnimationFrame;
+function z2(n2) {
+  var t3, r3 = function() {
+    clearTimeout(u3), k && cancelAnimationFrame(t3), setTimeout(n2);
+  }, u3 = setTimeout(r3, 35);
+  k && (t3 = requestAnimationFrame(r3));
+}
+function B2(n2) {
+  1 != n2 && i2 == a2.requestAnimationFrame || ((i2 = a2.requestAnimationFrame) || z2)(g2);
+}
+function C2(n2) {
+  var t3 = r2, u3 = n2.__c;
+  "function" == typeof u3 && (n2.__c = void 0, u3()), r2 = t3;
+}
+function D2(n2) {
+  var t3 = r2;
+  n2.__c = n2.__(), r2 = t3;
+}
+function E2(n2, t3) {
+  return !n2 || n2.length != t3.length || t3.some(function(t4, r3) {
+    return !o2(t4, n2[r3]);
+  });
+}
+function G2(n2, t3) {
+  return "function" == typeof t3 ? t3(n2) : t3;
+}
+
+// src/api.ts
+var tokenKey = "mneme-token";
+var asked = () => {
+};
+var token = {
+  get: () => sessionStorage.getItem(tokenKey) ?? "",
+  set: (value) => sessionStorage.setItem(tokenKey, value),
+  clear: () => sessionStorage.removeItem(tokenKey),
+  // onNeeded is called when the server wants a token, or another one.
+  onNeeded: (f4) => {
+    asked = f4;
+  }
+};
+var Problem = class extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+  status;
+};
+function path(template, segments, query = {}) {
+  let i3 = 0;
+  const filled = template.replace(/\{\}/g, () => encodeURIComponent(segments[i3++] ?? ""));
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries({ tenant: tenant(), ...query })) {
+    if (value !== void 0 && value !== "" && value !== false) parameters.set(name, String(value));
+  }
+  const text = parameters.toString();
+  return text ? `${filled}?${text}` : filled;
+}
+function tenant() {
+  return new URLSearchParams(location.search).get("tenant") ?? void 0;
+}
+async function ask(url, init = {}) {
+  const headers = new Headers(init.headers);
+  if (token.get()) headers.set("Authorization", `Bearer ${token.get()}`);
+  let answer;
+  try {
+    answer = await fetch(url, { ...init, headers });
+  } catch (e3) {
+    if (e3.name === "AbortError") throw e3;
+    throw new Problem(0, "The server does not answer. Is mneme still running?");
+  }
+  if (answer.ok) return answer;
+  if (answer.status === 401) asked();
+  const problem = await answer.json().catch(() => null);
+  throw new Problem(answer.status, problem?.detail ?? problem?.title ?? `The server answered ${answer.status}.`);
+}
+async function getJSON(url, signal) {
+  return (await ask(url, { signal })).json();
+}
+async function post(url, body) {
+  const answer = await ask(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: body === void 0 ? void 0 : JSON.stringify(body) });
+  return answer.json();
+}
+function useGet(url, wait = 0) {
+  const [state, set] = d2({});
+  const [turn, again] = d2(0);
+  A2(() => {
+    if (url === null) {
+      set({});
+      return;
+    }
+    const control = new AbortController();
+    const timer = setTimeout(() => {
+      getJSON(url, control.signal).then(
+        (data) => set({ data, url }),
+        (error) => {
+          if (!control.signal.aborted) set({ error, url });
+        }
+      );
+    }, wait);
+    return () => {
+      clearTimeout(timer);
+      control.abort();
+    };
+  }, [url, turn]);
+  return { ...state, loading: url !== null && state.url !== url, again: () => again((n2) => n2 + 1) };
+}
+function usePages(url, member) {
+  const [state, set] = d2({ url, list: [], loading: true });
+  const control = T2();
+  const load = (cursor, before) => {
+    if (url === null) return;
+    control.current?.abort();
+    const own = control.current = new AbortController();
+    set({ url, list: before, loading: true });
+    const page2 = cursor ? `${url}${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : url;
+    getJSON(page2, own.signal).then(
+      (d3) => set({ url, list: [...before, ...d3[member] ?? []], next: d3["next_cursor"], loading: false }),
+      (error2) => {
+        if (!own.signal.aborted) set({ url, list: before, error: error2, loading: false });
+      }
+    );
+  };
+  A2(() => {
+    load(void 0, []);
+    return () => control.current?.abort();
+  }, [url]);
+  const { list, error, loading, next } = state;
+  if (state.url !== url) return { list: [], loading: url !== null };
+  return { list, error, loading, more: next && !loading ? () => load(next, list) : void 0 };
+}
+
+// preact/jsxRuntime.mjs
+var f3 = /* @__PURE__ */ Symbol.for("pv");
+var o3 = 0;
+function a3(t3, e3, n2, u3, a4, i3) {
+  e3 || (e3 = {});
+  var c3, l3, p3 = e3;
+  if ("ref" in p3 && "function" != typeof t3) for (l3 in p3 = {}, e3) "ref" == l3 ? c3 = e3[l3] : p3[l3] = e3[l3];
+  var s3 = { type: t3, props: p3, key: n2, ref: c3, __k: null, __: null, __b: 0, __e: null, __c: null, constructor: f3, __v: --o3, __i: -1, __u: 0 };
+  return (a4 || i3) && (s3.__source = a4, s3.__self = i3), n.vnode && n.vnode(s3), s3;
+}
+
+// src/text.tsx
+var disguising = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\uffff]/gu;
+function Text({ of, max = 2e5 }) {
+  const text = of.length > max ? of.slice(0, max) : of;
+  const parts = [];
+  let end = 0;
+  for (const found of text.matchAll(disguising)) {
+    if (found.index > end) parts.push(text.slice(end, found.index));
+    const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    parts.push(/* @__PURE__ */ a3("span", { class: "mark", title: `the character U+${code}, which is not shown`, children: code }));
+    end = found.index + found[0].length;
+  }
+  parts.push(text.slice(end));
+  return /* @__PURE__ */ a3("bdi", { children: [
+    parts,
+    of.length > max && /* @__PURE__ */ a3("span", { class: "mark", children: [
+      "… ",
+      count(of.length - max),
+      " more characters"
+    ] })
+  ] });
+}
+var count = (n2) => n2.toLocaleString("en-US");
+function share(n2) {
+  return n2.toFixed(3).replace(/^(-?)0\./, "$1.");
+}
+function plural(n2, one, many = one + "s") {
+  return `${count(n2)} ${n2 === 1 ? one : many}`;
+}
+function Time({ of }) {
+  if (!of) return null;
+  const date = new Date(of);
+  if (isNaN(date.getTime())) return /* @__PURE__ */ a3(Text, { of });
+  return /* @__PURE__ */ a3("time", { dateTime: of, title: of, children: date.toISOString().slice(0, 16).replace("T", " ") });
+}
+function firstLine(text, max = 240) {
+  const line = text.slice(0, max * 2).replace(/\s+/g, " ").trim();
+  return line.length > max ? line.slice(0, max) + "…" : line;
+}
+function asText(value) {
+  return typeof value === "string" ? value : value === void 0 ? "" : JSON.stringify(value, null, 2);
+}
+function Notice({ error, children }) {
+  if (error) return /* @__PURE__ */ a3("p", { class: "notice error", role: "alert", children: /* @__PURE__ */ a3(Text, { of: error.message }) });
+  return /* @__PURE__ */ a3("p", { class: "notice", children });
+}
+function shortPath(path2) {
+  const parts = path2.split("/").filter(Boolean);
+  return parts.length > 2 ? "…/" + parts.slice(-2).join("/") : path2;
+}
+
+// src/url.ts
+function params() {
+  return Object.fromEntries(new URLSearchParams(location.search));
+}
+function link(to) {
+  const kept2 = params()["tenant"];
+  return written(kept2 ? { tenant: kept2, ...to } : to);
+}
+function written(p3) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(p3)) if (value) query.set(name, value);
+  const text = query.toString();
+  return text ? `/?${text}` : "/";
+}
+var changed = "mneme-navigated";
+function go(url, replace = false) {
+  if (replace) history.replaceState(null, "", url);
+  else history.pushState(null, "", url);
+  dispatchEvent(new Event(changed));
+}
+function change(to, replace = false) {
+  go(written({ ...params(), ...to }), replace);
+}
+function useParams() {
+  const [now, set] = d2(params);
+  A2(() => {
+    const read = () => set(params());
+    const follow = (e3) => {
+      const a4 = e3.target.closest?.("a");
+      if (!a4 || a4.origin !== location.origin || a4.pathname !== "/" || a4.hash || e3.button || e3.ctrlKey || e3.metaKey || e3.shiftKey || e3.altKey) return;
+      e3.preventDefault();
+      go(a4.pathname + a4.search);
+      scrollTo(0, 0);
+    };
+    addEventListener("popstate", read);
+    addEventListener(changed, read);
+    document.addEventListener("click", follow);
+    return () => {
+      removeEventListener("popstate", read);
+      removeEventListener(changed, read);
+      document.removeEventListener("click", follow);
+    };
+  }, []);
+  return now;
+}
+
+// src/event.tsx
+function EventPanel({ seq }) {
+  const url = path("/v1/events/{}", [seq]);
+  const { data, error, loading } = useGet(url);
+  const [copied, setCopied] = d2(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(`curl -s '${(location.origin + url).replaceAll("'", "%27")}'`);
+    setCopied(true);
+  };
+  const { data: payload, ...envelope } = data ?? {};
+  return /* @__PURE__ */ a3("aside", { class: "event", "aria-label": `Event ${seq}`, children: [
+    /* @__PURE__ */ a3("div", { class: "bar", children: [
+      /* @__PURE__ */ a3("h2", { children: [
+        "Event ",
+        seq
+      ] }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void copy(), children: copied ? "Copied" : "Copy as curl" }),
+      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ event: void 0 }), "aria-label": "Close the event", children: "✕" })
+    ] }),
+    (loading || error) && /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }),
+    data && /* @__PURE__ */ a3("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The event", children: [
+      /* @__PURE__ */ a3("dl", { class: "envelope", children: Object.entries(envelope).map(([name, value]) => /* @__PURE__ */ a3("div", { children: [
+        /* @__PURE__ */ a3("dt", { children: name }),
+        /* @__PURE__ */ a3("dd", { children: /* @__PURE__ */ a3(Text, { of: asText(value) }) })
+      ] }, name)) }),
+      Object.entries(typeof payload === "object" && payload !== null ? payload : { data: payload }).map(([name, value]) => /* @__PURE__ */ a3("section", { children: [
+        /* @__PURE__ */ a3("h3", { children: name }),
+        /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: asText(value) }) })
+      ] }, name)),
+      /* @__PURE__ */ a3("details", { children: [
+        /* @__PURE__ */ a3("summary", { children: "The whole CloudEvent as JSON" }),
+        /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: JSON.stringify(data, null, 2) }) })
+      ] })
+    ] })
+  ] });
+}
+function EventLink({ seq }) {
+  if (!seq) return null;
+  return /* @__PURE__ */ a3("button", { class: "quiet seq", onClick: () => change({ event: String(seq) }), title: "Show the event as it is in the log", children: [
+    "#",
+    seq
+  ] });
+}
+
+// src/bench.tsx
+var shown = 25;
+function Bench({ c: c3, p: p3 }) {
+  const query = p3["q"] ?? "";
+  const expected = Number(p3["expect"]) || 0;
+  const { data, error, loading } = useGet(
+    query ? path("/v1/conversations/{}/search", [c3.id], { query, limit: 200, max_chars: 300 }) : null,
+    200
+  );
+  const fused = data?.messages ?? [];
+  const by = (score) => fused.filter((h3) => score(h3) > 0).sort((a4, b) => score(b) - score(a4) || a4.seq - b.seq);
+  const columns = [
+    ["Words", "BM25", by((h3) => h3.bm25 ?? 0), (h3) => h3.bm25 ?? 0],
+    ["Meaning", "cosine of the embeddings", by((h3) => h3.cosine ?? 0), (h3) => h3.cosine ?? 0],
+    ["Fused", "what contexts use", fused, (h3) => h3.score]
+  ];
+  return /* @__PURE__ */ a3("div", { class: "pad bench", children: [
+    /* @__PURE__ */ a3("form", { class: "filters", role: "search", onSubmit: (e3) => e3.preventDefault(), children: [
+      /* @__PURE__ */ a3("input", { type: "search", "aria-label": "Search this conversation", placeholder: "Search this conversation", value: query, onInput: (e3) => change({ q: e3.currentTarget.value }, true) }),
+      /* @__PURE__ */ a3("label", { children: [
+        "Expected event ",
+        /* @__PURE__ */ a3("input", { type: "number", min: "0", value: expected || "", placeholder: "sequence", onInput: (e3) => change({ expect: e3.currentTarget.value }, true) })
+      ] })
+    ] }),
+    /* @__PURE__ */ a3(Notice, { error, children: !query ? "Type a query. Each column then shows its own ranking of what the search found." : loading ? "Searching…" : `${plural(fused.length, "message")} found. ${data?.embedding_missing ?? `Meaning by ${data?.embedding_model ?? "no model"}.`}` }),
+    fused.length > 0 && /* @__PURE__ */ a3("div", { class: "columns", children: columns.map(([name, what, hits, score]) => {
+      const rank = hits.findIndex((h3) => h3.seq === expected) + 1;
+      return /* @__PURE__ */ a3("section", { "aria-label": name, children: [
+        /* @__PURE__ */ a3("h2", { children: [
+          name,
+          " ",
+          /* @__PURE__ */ a3("span", { class: "dim", children: what })
+        ] }),
+        expected > 0 && /* @__PURE__ */ a3("p", { class: "notice", children: rank ? `The expected event has rank ${rank}.` : "The expected event is not here." }),
+        /* @__PURE__ */ a3("ol", { children: hits.slice(0, shown).map((h3) => /* @__PURE__ */ a3("li", { class: h3.seq === expected ? "expected" : "", children: [
+          /* @__PURE__ */ a3("p", { class: "facts", children: [
+            /* @__PURE__ */ a3("b", { children: share(score(h3)) }),
+            /* @__PURE__ */ a3("span", { children: [
+              "turn ",
+              h3.turn
+            ] }),
+            /* @__PURE__ */ a3("span", { children: h3.role }),
+            /* @__PURE__ */ a3(EventLink, { seq: h3.seq }),
+            /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ expect: String(h3.seq) }, true), "aria-label": `Find event ${h3.seq} in each column`, children: "find" })
+          ] }),
+          /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: firstLine(h3.text ?? "", 200) }) }),
+          name === "Fused" && /* @__PURE__ */ a3(Parts, { parts: h3.parts })
+        ] }, h3.seq)) })
+      ] }, name);
+    }) })
+  ] });
+}
+function Parts({ parts }) {
+  const list = Object.entries(parts).filter(([, v3]) => v3 > 0);
+  return /* @__PURE__ */ a3("p", { class: "parts", children: list.map(([name, v3]) => /* @__PURE__ */ a3("span", { class: `part ${name}`, children: [
+    partNames[name] ?? name,
+    " ",
+    share(v3)
+  ] }, name)) });
+}
+var partNames = { lexical: "words", dense: "meaning" };
+
+// src/context.tsx
+var strategies = ["hybrid", "relevant", "levels", "recent", "pruned"];
+function contextQuery(p3, suffix = "") {
+  return {
+    query: p3["q" + suffix],
+    max_chars: p3["max" + suffix] ?? "20000",
+    strategy: p3["strategy" + suffix],
+    condense: p3["condense" + suffix],
+    as_of: p3["as_of" + suffix]
+  };
+}
+function Controls({ c: c3, p: p3, suffix = "", name }) {
+  const set = (key, value, replace = true) => change({ [key + suffix]: value || void 0 }, replace);
+  const max = Number(p3["max" + suffix] ?? 2e4), asOf = Number(p3["as_of" + suffix] ?? c3.last_seq);
+  const move = (by) => set("as_of", String(Math.min(c3.last_seq, Math.max(c3.first_seq, asOf + by))));
+  return /* @__PURE__ */ a3("form", { class: "controls", "aria-label": name, onSubmit: (e3) => e3.preventDefault(), children: [
+    /* @__PURE__ */ a3("label", { class: "wide", children: [
+      "Query ",
+      /* @__PURE__ */ a3("input", { type: "search", placeholder: "what the user said last", value: p3["q" + suffix] ?? "", onInput: (e3) => set("q", e3.currentTarget.value) })
+    ] }),
+    /* @__PURE__ */ a3("label", { children: [
+      "Strategy ",
+      /* @__PURE__ */ a3("select", { value: p3["strategy" + suffix] ?? "hybrid", onChange: (e3) => set("strategy", e3.currentTarget.value), children: strategies.map((s3) => /* @__PURE__ */ a3("option", { children: s3 }, s3)) })
+    ] }),
+    /* @__PURE__ */ a3("label", { children: [
+      "Condense ",
+      /* @__PURE__ */ a3("select", { value: p3["condense" + suffix] ?? "", onChange: (e3) => set("condense", e3.currentTarget.value), children: [
+        /* @__PURE__ */ a3("option", { value: "", children: "server's setting" }),
+        /* @__PURE__ */ a3("option", { children: "off" }),
+        /* @__PURE__ */ a3("option", { children: "clear" }),
+        /* @__PURE__ */ a3("option", { children: "extractive" }),
+        /* @__PURE__ */ a3("option", { children: "llm" })
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("label", { class: "slider", children: [
+      "Budget ",
+      /* @__PURE__ */ a3(
+        "input",
+        {
+          type: "range",
+          min: "27",
+          max: "60",
+          step: "0.5",
+          value: Math.log2(max) * 4 - 9.83,
+          "aria-valuetext": `${count(max)} characters`,
+          onInput: (e3) => set("max", String(Math.round(2 ** ((Number(e3.currentTarget.value) + 9.83) / 4) / 100) * 100))
+        }
+      ),
+      /* @__PURE__ */ a3("input", { type: "number", min: "500", max: "1000000", step: "500", value: max, "aria-label": "Budget in characters", onChange: (e3) => set("max", e3.currentTarget.value) })
+    ] }),
+    /* @__PURE__ */ a3("label", { class: "slider", children: [
+      "As of ",
+      /* @__PURE__ */ a3(
+        "input",
+        {
+          type: "range",
+          min: c3.first_seq,
+          max: c3.last_seq,
+          value: asOf,
+          "aria-valuetext": `sequence ${asOf}`,
+          onInput: (e3) => set("as_of", Number(e3.currentTarget.value) >= c3.last_seq ? "" : e3.currentTarget.value)
+        }
+      ),
+      /* @__PURE__ */ a3("output", { children: asOf >= c3.last_seq ? "now" : `#${asOf}` })
+    ] }),
+    /* @__PURE__ */ a3("span", { class: "nudge", children: [
+      /* @__PURE__ */ a3("button", { type: "button", onClick: () => move(-1), "aria-label": "One event back", children: "◀" }),
+      /* @__PURE__ */ a3("button", { type: "button", onClick: () => move(1), "aria-label": "One event on", children: "▶" })
+    ] })
+  ] });
+}
+var sectionNames = {
+  last_user_queries: "Queries",
+  recent_turns: "Recent",
+  relevant_past_context: "Past",
+  relevant_code_context: "Code",
+  story_so_far: "Story",
+  recently_accessed_files: "Files",
+  earlier_sessions: "Earlier"
+};
+var sectionName = (name) => sectionNames[name] ?? name.replaceAll("_", " ");
+var formats = [["", "Lines and reasons"], ["bytes", "Exact text"], ["anthropic", "Messages (Anthropic)"], ["openai", "Messages (OpenAI)"]];
+function ContextView({ c: c3, p: p3 }) {
+  const query = contextQuery(p3);
+  const url = path("/v1/conversations/{}/context", [c3.id], { ...query, explain: "true", include_markdown: true });
+  const { data, error, loading } = useGet(url);
+  const m3 = data?.manifest;
+  const shown2 = p3["show"] ?? "";
+  return /* @__PURE__ */ a3("div", { class: "context", children: [
+    /* @__PURE__ */ a3(Controls, { c: c3, p: p3, name: "Parameters of the context" }),
+    error && /* @__PURE__ */ a3(Notice, { error }),
+    data && m3 && /* @__PURE__ */ a3("div", { "aria-busy": loading, children: [
+      /* @__PURE__ */ a3(Budget, { data }),
+      /* @__PURE__ */ a3("div", { class: "bar formats", children: [
+        /* @__PURE__ */ a3("div", { role: "group", "aria-label": "Show as", class: "choice", children: formats.map(([f4, name]) => /* @__PURE__ */ a3("button", { "aria-pressed": f4 === shown2, onClick: () => change({ show: f4 }), children: name }, f4)) }),
+        /* @__PURE__ */ a3("span", { class: "space" }),
+        /* @__PURE__ */ a3("a", { href: link({ c: c3.id, view: "compare", ...keep(p3), ...keep(p3, "_b") }), children: "Compare with another" })
+      ] }),
+      shown2 === "bytes" ? /* @__PURE__ */ a3(Bytes, { data }) : shown2 === "anthropic" || shown2 === "openai" ? /* @__PURE__ */ a3(Messages, { c: c3, query, format: shown2 }) : /* @__PURE__ */ a3(Lines, { data }),
+      /* @__PURE__ */ a3(LeftOut, { c: c3, p: p3, data })
+    ] }),
+    !data && !error && /* @__PURE__ */ a3(Notice, { children: "Loading…" })
+  ] });
+}
+function keep(p3, suffix = "") {
+  return Object.fromEntries(["q", "max", "strategy", "condense", "as_of"].map((name) => [name + suffix, p3[name]]));
+}
+function Budget({ data }) {
+  const m3 = data.manifest;
+  const parts = m3.sections.filter((s3) => s3.used > 0);
+  const percent = (n2) => Math.round(n2 / m3.budget * 100);
+  return /* @__PURE__ */ a3("div", { class: "budget", children: [
+    /* @__PURE__ */ a3("div", { class: "track", role: "img", "aria-label": parts.map((s3) => `${sectionName(s3.name)} ${percent(s3.used)} %`).join(", ") + `, free ${percent(m3.budget - m3.used)} %`, children: [
+      parts.map((s3) => /* @__PURE__ */ a3("span", { class: `s-${s3.name}`, style: { flexGrow: s3.used } }, s3.name)),
+      /* @__PURE__ */ a3("span", { class: "free", style: { flexGrow: Math.max(0, m3.budget - m3.used) } })
+    ] }),
+    /* @__PURE__ */ a3("p", { class: "legend", children: [
+      parts.map((s3) => /* @__PURE__ */ a3("a", { href: `#s-${s3.name}`, children: [
+        /* @__PURE__ */ a3("i", { class: `s-${s3.name}` }),
+        sectionName(s3.name),
+        " ",
+        /* @__PURE__ */ a3("b", { children: [
+          percent(s3.used),
+          " %"
+        ] })
+      ] }, s3.name)),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: count(m3.used) }),
+        " of ",
+        count(m3.budget),
+        " characters, as of #",
+        data.as_of
+      ] })
+    ] })
+  ] });
+}
+function split(markdown, ranges) {
+  let at = 0, units = 0;
+  const unitAt = (point) => {
+    for (; at < point && units < markdown.length; at++) units += markdown.codePointAt(units) > 65535 ? 2 : 1;
+    return units;
+  };
+  return ranges.map((r3) => {
+    const start = unitAt(r3.start), end = unitAt(r3.end);
+    return { start, end, text: markdown.slice(start, end) };
+  });
+}
+function Lines({ data }) {
+  const text = data.markdown ?? "";
+  const all = data.sections.flatMap((s3) => {
+    const ranges = data.manifest.sections.find((m3) => m3.name === s3.name)?.ranges ?? [];
+    return s3.items.map((item, i3) => ({ section: s3.name, item, range: ranges[i3] })).filter((x2) => x2.range);
+  });
+  const lines = split(text, all.map((x2) => x2.range));
+  const out = [];
+  let end = 0, section = "";
+  all.forEach(({ section: name, item }, i3) => {
+    const { start, end: stop, text: shown2 } = lines[i3];
+    const between = text.slice(end, start).trim();
+    if (between) out.push(/* @__PURE__ */ a3("div", { id: name !== section ? `s-${name}` : void 0, class: `line heading ${name !== section ? "first" : ""}`, children: /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: between }) }) }, `b${i3}`));
+    out.push(
+      /* @__PURE__ */ a3("div", { class: `line s-${name}`, children: [
+        /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: shown2.replace(/^\n+|\n+$/g, "") }) }),
+        /* @__PURE__ */ a3("div", { class: "why", children: /* @__PURE__ */ a3(Why, { item }) })
+      ] }, i3)
+    );
+    end = stop;
+    section = name;
+  });
+  const rest = text.slice(end).trim();
+  if (rest) out.push(/* @__PURE__ */ a3("div", { class: "line heading", children: /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: rest }) }) }, "rest"));
+  return /* @__PURE__ */ a3("section", { class: "lines", "aria-label": "What the agent sees, and why", children: [
+    /* @__PURE__ */ a3("div", { class: "line titles", children: [
+      /* @__PURE__ */ a3("h2", { children: "What the agent sees" }),
+      /* @__PURE__ */ a3("h2", { children: "Why" })
+    ] }),
+    out.length ? out : /* @__PURE__ */ a3(Notice, { children: "Nothing: the conversation had no messages then." })
+  ] });
+}
+function reason(item) {
+  switch (item.kind) {
+    case "query":
+      return "A question of the user; the newest are kept.";
+    case "message":
+    case "tool_call":
+    case "tool_result":
+      return "Among the newest turns.";
+    case "left_out":
+      return "Says that something is missing here.";
+    case "relevant":
+      return "The search found it.";
+    case "code":
+      return `${item.match ? "Code that the search found" : "Code"}${item.tool_name ? ", through " + item.tool_name : ""}.`;
+    case "summary":
+      return `Summary of turns ${item.summary?.first_turn} to ${item.summary?.last_turn}, level ${item.summary?.level}.`;
+    case "file":
+      return `Last access: ${item.access}.`;
+    case "note":
+    case "folder":
+      return "From earlier sessions of the project.";
+  }
+  return item.kind;
+}
+function Why({ item }) {
+  const whole = item.result_whole_chars ?? item.whole_chars;
+  return /* @__PURE__ */ a3($, { children: [
+    /* @__PURE__ */ a3("p", { children: [
+      /* @__PURE__ */ a3(Text, { of: reason(item) }),
+      item.origin && /* @__PURE__ */ a3($, { children: [
+        " Written by ",
+        /* @__PURE__ */ a3(Text, { of: item.origin }),
+        "."
+      ] })
+    ] }),
+    item.match && /* @__PURE__ */ a3($, { children: [
+      /* @__PURE__ */ a3("p", { children: [
+        "Relevance ",
+        Math.round(item.match.relevance * 100),
+        " %"
+      ] }),
+      /* @__PURE__ */ a3(Parts, { parts: item.match.parts })
+    ] }),
+    /* @__PURE__ */ a3("p", { class: "dim", children: [
+      item.turn > 0 && /* @__PURE__ */ a3($, { children: [
+        "turn ",
+        item.turn,
+        " · "
+      ] }),
+      plural(item.chars, "character"),
+      whole ? ` of ${count(whole)}` : "",
+      " ",
+      /* @__PURE__ */ a3(EventLink, { seq: item.seq }),
+      item.result_seq ? /* @__PURE__ */ a3(EventLink, { seq: item.result_seq }) : null
+    ] })
+  ] });
+}
+function Bytes({ data }) {
+  const text = data.markdown ?? "", claimed = data.manifest.hash;
+  const [result, set] = d2("");
+  A2(() => {
+    let current = true;
+    if (!crypto.subtle) {
+      set("not checked: browsers compute it only over HTTPS or on this machine");
+      return;
+    }
+    void crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)).then((digest) => {
+      const hex = [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, "0")).join("");
+      if (current) set(hex === claimed ? "computed here too: equal" : `computed here: ${hex}, which differs`);
+    });
+    return () => {
+      current = false;
+    };
+  }, [text, claimed]);
+  return /* @__PURE__ */ a3("section", { "aria-label": "Exact text", children: [
+    /* @__PURE__ */ a3("p", { class: "hash", children: [
+      /* @__PURE__ */ a3("span", { class: "dim", children: "SHA-256" }),
+      " ",
+      /* @__PURE__ */ a3("code", { children: claimed }),
+      " ",
+      /* @__PURE__ */ a3("span", { class: "dim", children: result })
+    ] }),
+    /* @__PURE__ */ a3("pre", { class: "exact", tabIndex: 0, children: /* @__PURE__ */ a3(Text, { of: text, max: 1e6 }) })
+  ] });
+}
+function Messages({ c: c3, query, format }) {
+  const { data, error } = useGet(
+    path("/v1/conversations/{}/context", [c3.id], { ...query, format })
+  );
+  if (!data) return /* @__PURE__ */ a3(Notice, { error, children: "Loading…" });
+  const list = data.system ? [{ role: "system", content: data.system }, ...data.messages] : data.messages;
+  return /* @__PURE__ */ a3("section", { "aria-label": "Messages for a model", children: list.map((m3, i3) => {
+    const { role, content, ...rest } = m3;
+    return /* @__PURE__ */ a3("article", { class: `message ${role}`, children: [
+      /* @__PURE__ */ a3("header", { children: /* @__PURE__ */ a3("b", { children: role }) }),
+      blocks(content).map((b, j2) => /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of: b }) }, j2)),
+      Object.keys(rest).length > 0 && /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: JSON.stringify(rest, null, 2) }) })
+    ] }, i3);
+  }) });
+}
+function blocks(content) {
+  if (typeof content === "string") return [content];
+  if (!Array.isArray(content)) return content == null ? [] : [JSON.stringify(content, null, 2)];
+  return content.map((b) => b["type"] === "text" && typeof b["text"] === "string" ? b["text"] : JSON.stringify(b, null, 2));
+}
+function LeftOut({ c: c3, p: p3, data }) {
+  const open = p3["left"] === "1";
+  const tried = useGet(open ? path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3), explain: "candidates" }) : null, 400);
+  const dropped = data.manifest.sections.filter((s3) => s3.dropped.length > 0);
+  return /* @__PURE__ */ a3("section", { class: "left", "aria-label": "Left out", children: [
+    /* @__PURE__ */ a3("div", { class: "bar", children: [
+      /* @__PURE__ */ a3("h2", { children: "Left out" }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      /* @__PURE__ */ a3("button", { "aria-expanded": open, onClick: () => change({ left: open ? void 0 : "1" }, true), children: open ? "Hide the items" : "Show the items, and when they fit" })
+    ] }),
+    /* @__PURE__ */ a3("ul", { class: "drops", children: dropped.map((s3) => /* @__PURE__ */ a3("li", { children: [
+      /* @__PURE__ */ a3("i", { class: `s-${s3.name}` }),
+      /* @__PURE__ */ a3("b", { children: sectionName(s3.name) }),
+      " ",
+      s3.dropped.map((d3) => `${count(d3.count)} ${d3.what}: ${d3.reason}`).join(" · ")
+    ] }, s3.name)) }),
+    dropped.length === 0 && /* @__PURE__ */ a3("p", { class: "dim", children: "Nothing: all of it fits." }),
+    open && !tried.data && /* @__PURE__ */ a3(Notice, { error: tried.error, children: "Trying larger budgets…" }),
+    tried.data?.manifest?.sections.filter((s3) => s3.candidates?.length).map((s3) => /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": `Left out of ${sectionName(s3.name)}`, children: /* @__PURE__ */ a3("table", { children: [
+      /* @__PURE__ */ a3("caption", { children: sectionName(s3.name) }),
+      /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+        /* @__PURE__ */ a3("th", { children: "Event" }),
+        /* @__PURE__ */ a3("th", { children: "Text" }),
+        /* @__PURE__ */ a3("th", { class: "n", children: "Characters" }),
+        /* @__PURE__ */ a3("th", { class: "n", children: "Score" }),
+        /* @__PURE__ */ a3("th", { children: "Fits at" })
+      ] }) }),
+      /* @__PURE__ */ a3("tbody", { children: s3.candidates.map((x2, i3) => /* @__PURE__ */ a3("tr", { children: [
+        /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(EventLink, { seq: x2.seq }) }),
+        /* @__PURE__ */ a3("td", { children: [
+          x2.path ? /* @__PURE__ */ a3("span", { class: "path", children: [
+            /* @__PURE__ */ a3(Text, { of: x2.path }),
+            " "
+          ] }) : null,
+          /* @__PURE__ */ a3(Text, { of: firstLine(x2.text, 130) }),
+          /* @__PURE__ */ a3("span", { class: "dim", children: [
+            " turn ",
+            x2.turn,
+            ", ",
+            x2.reason
+          ] })
+        ] }),
+        /* @__PURE__ */ a3("td", { class: "n", children: count(x2.chars) }),
+        /* @__PURE__ */ a3("td", { class: "n", children: x2.match ? x2.match.score.toFixed(2) : "" }),
+        /* @__PURE__ */ a3("td", { children: x2.fits_at ? /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ max: String(x2.fits_at) }), children: count(x2.fits_at) }) : "none tried" })
+      ] }, i3)) })
+    ] }) }, s3.name))
+  ] });
+}
+
+// src/compare.tsx
+function identity(item) {
+  return [item.event_id || item.label || item.text, item.path, item.start_line].join("\0");
+}
+function placed(c3) {
+  const all = /* @__PURE__ */ new Map();
+  for (const s3 of c3.sections) {
+    for (const item of s3.items) {
+      if (item.kind === "left_out") continue;
+      let key = identity(item);
+      while (all.has(key)) key += "\0again";
+      all.set(key, { section: s3.name, item });
+    }
+  }
+  return all;
+}
+function absence(item, other) {
+  if ((item.seq ?? 0) > other.as_of) return "it did not exist yet";
+  const summary = other.sections.flatMap((s3) => s3.items).find((x2) => x2.summary && item.seq && item.kind !== "summary" && x2.summary.first_seq <= item.seq && item.seq <= x2.summary.last_seq);
+  if (summary) return `a summary of turns ${summary.summary.first_turn} to ${summary.summary.last_turn} covers it there`;
+  return "it is over the budget there, or ranks lower";
+}
+function differences(a4, b) {
+  const inA = placed(a4), inB = placed(b);
+  const list = [];
+  let same = 0;
+  for (const [key, { section, item }] of inA) {
+    const other = inB.get(key);
+    if (!other) list.push({ key, section, item, state: "only in A", because: absence(item, b) });
+    else if (other.section !== section) list.push({ key, section, item, state: "moved", because: `in B it is in ${sectionName(other.section)}` });
+    else if (other.item.chars !== item.chars) list.push({ key, section, item, state: item.chars > other.item.chars ? "longer in A" : "longer in B", because: `${count(item.chars)} characters in A, ${count(other.item.chars)} in B` });
+    else same++;
+  }
+  for (const [key, { section, item }] of inB) if (!inA.has(key)) list.push({ key, section, item, state: "only in B", because: absence(item, a4) });
+  return { same, list };
+}
+var signs = { "only in A": "−", "only in B": "+", "longer in A": "◂", "longer in B": "▸", moved: "↔" };
+function Compare({ c: c3, p: p3 }) {
+  const read = (suffix) => useGet(path("/v1/conversations/{}/context", [c3.id], { ...contextQuery(p3, suffix), explain: "true" }));
+  const a4 = read(""), b = read("_b");
+  const d3 = a4.data && b.data ? differences(a4.data, b.data) : void 0;
+  const sections = [...new Set(d3?.list.map((x2) => x2.section))];
+  return /* @__PURE__ */ a3("div", { class: "context compare", children: [
+    /* @__PURE__ */ a3("div", { class: "two", children: [["A", "", a4], ["B", "_b", b]].map(([name, suffix, read2]) => /* @__PURE__ */ a3("section", { "aria-label": `Context ${name}`, children: [
+      /* @__PURE__ */ a3("h2", { children: name }),
+      /* @__PURE__ */ a3(Controls, { c: c3, p: p3, suffix, name: `Parameters of ${name}` }),
+      read2.error ? /* @__PURE__ */ a3(Notice, { error: read2.error }) : read2.data?.manifest ? /* @__PURE__ */ a3(Budget, { data: read2.data }) : /* @__PURE__ */ a3(Notice, { children: "Loading…" })
+    ] }, name)) }),
+    d3 && /* @__PURE__ */ a3(Notice, { children: d3.list.length === 0 ? `Both show the same ${count(d3.same)} items.` : `${count(d3.same)} items are the same, ${count(d3.list.length)} differ.` }),
+    sections.map((section) => /* @__PURE__ */ a3("section", { class: "diff", "aria-label": sectionName(section), children: [
+      /* @__PURE__ */ a3("h2", { children: [
+        /* @__PURE__ */ a3("i", { class: `s-${section}` }),
+        sectionName(section)
+      ] }),
+      /* @__PURE__ */ a3("ul", { children: d3.list.filter((x2) => x2.section === section).map((x2) => /* @__PURE__ */ a3("li", { class: x2.state.replaceAll(" ", "-"), children: [
+        /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: signs[x2.state] }),
+        /* @__PURE__ */ a3("span", { children: [
+          /* @__PURE__ */ a3("b", { children: x2.state }),
+          " ",
+          /* @__PURE__ */ a3("span", { class: "dim", children: [
+            "because ",
+            x2.because
+          ] }),
+          " ",
+          /* @__PURE__ */ a3(EventLink, { seq: x2.item.seq }),
+          /* @__PURE__ */ a3("br", {}),
+          /* @__PURE__ */ a3(Text, { of: firstLine([x2.item.label, x2.item.path, x2.item.tool_name, x2.item.text].filter(Boolean).join(" "), 180) })
+        ] })
+      ] }, x2.key)) })
+    ] }, section))
+  ] });
+}
+
+// src/files.tsx
+function Files({ c: c3 }) {
+  const { data, error } = useGet(path("/v1/conversations/{}/files", [c3.id], { limit: 500 }));
+  return /* @__PURE__ */ a3("div", { class: "pad", children: [
+    /* @__PURE__ */ a3(Notice, { error, children: data ? `${plural(data.files.length, "file")} that tools touched, the newest first` : "Loading…" }),
+    data && data.files.length > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Files", children: /* @__PURE__ */ a3("table", { children: [
+      /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+        /* @__PURE__ */ a3("th", { children: "File" }),
+        /* @__PURE__ */ a3("th", { children: "Last" }),
+        /* @__PURE__ */ a3("th", { children: "Tool" }),
+        /* @__PURE__ */ a3("th", { class: "n", children: "Turn" }),
+        /* @__PURE__ */ a3("th", { class: "n", children: "Times" }),
+        /* @__PURE__ */ a3("th", { children: "Event" })
+      ] }) }),
+      /* @__PURE__ */ a3("tbody", { children: data.files.map((f4) => /* @__PURE__ */ a3("tr", { children: [
+        /* @__PURE__ */ a3("td", { class: "path", children: /* @__PURE__ */ a3(Text, { of: f4.path }) }),
+        /* @__PURE__ */ a3("td", { children: f4.kind }),
+        /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.tool }) }),
+        /* @__PURE__ */ a3("td", { class: "n", children: f4.turn }),
+        /* @__PURE__ */ a3("td", { class: "n", children: f4.count }),
+        /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(EventLink, { seq: f4.seq }) })
+      ] }, f4.path)) })
+    ] }) })
+  ] });
+}
+
+// src/rows.tsx
+var spare = 8;
+function Rows({ label, count: count2, height, selected, onSelect, onRange, row }) {
+  const box = T2(null);
+  const [view, setView] = d2({ top: 0, height: 600 });
+  const first = Math.max(0, Math.floor(view.top / height) - spare);
+  const last = Math.min(count2 - 1, Math.ceil((view.top + view.height) / height) + spare);
+  F2(() => {
+    const e3 = box.current;
+    const read = () => setView({ top: e3.scrollTop, height: e3.clientHeight });
+    const observer = new ResizeObserver(read);
+    observer.observe(e3);
+    e3.addEventListener("scroll", read, { passive: true });
+    return () => {
+      observer.disconnect();
+      e3.removeEventListener("scroll", read);
+    };
+  }, []);
+  F2(() => {
+    const e3 = box.current;
+    if (selected < 0 || selected >= count2) return;
+    const y3 = selected * height;
+    if (y3 < e3.scrollTop) e3.scrollTop = y3;
+    else if (y3 + height > e3.scrollTop + e3.clientHeight) e3.scrollTop = y3 + height - e3.clientHeight;
+  }, [selected, count2]);
+  A2(() => {
+    if (count2 > 0) onRange?.(first, last);
+  }, [first, last, count2]);
+  const keys2 = (e3) => {
+    const page2 = Math.max(1, Math.floor(view.height / height) - 1);
+    const steps = {
+      ArrowDown: 1,
+      j: 1,
+      ArrowUp: -1,
+      k: -1,
+      PageDown: page2,
+      PageUp: -page2,
+      Home: -count2,
+      End: count2
+    };
+    const step = steps[e3.key];
+    if (step === void 0 || e3.ctrlKey || e3.metaKey || e3.altKey || count2 === 0) return;
+    e3.preventDefault();
+    e3.stopPropagation();
+    onSelect(Math.min(count2 - 1, Math.max(0, selected + step)));
+  };
+  const shown2 = [];
+  for (let i3 = first; i3 <= last; i3++) {
+    shown2.push(
+      /* @__PURE__ */ a3(
+        "div",
+        {
+          id: `row-${i3}`,
+          class: "row",
+          role: "option",
+          "aria-selected": i3 === selected,
+          "aria-posinset": i3 + 1,
+          "aria-setsize": count2,
+          style: { transform: `translateY(${i3 * height}px)`, height: `${height}px` },
+          onClick: () => onSelect(i3),
+          children: row(i3)
+        },
+        i3
+      )
+    );
+  }
+  return /* @__PURE__ */ a3(
+    "div",
+    {
+      class: "rows",
+      role: "listbox",
+      tabIndex: 0,
+      "aria-label": label,
+      ref: box,
+      onKeyDown: keys2,
+      "aria-activedescendant": selected >= first && selected <= last ? `row-${selected}` : void 0,
+      children: /* @__PURE__ */ a3("div", { role: "presentation", style: { height: `${count2 * height}px` }, children: shown2 })
+    }
+  );
+}
+
+// src/turns.ts
+var page = 100;
+var kept = 1500;
+var maxTries = 24;
+var Turns = class {
+  constructor(of, changed2) {
+    this.of = of;
+    this.changed = changed2;
+  }
+  of;
+  changed;
+  known = /* @__PURE__ */ new Map();
+  wanted = { first: 0, last: 0 };
+  busy = false;
+  control = new AbortController();
+  get(number) {
+    return this.known.get(number);
+  }
+  get size() {
+    return this.known.size;
+  }
+  end() {
+    this.control.abort();
+  }
+  // want asks for the turns of these numbers.
+  want(first, last) {
+    this.wanted = { first: Math.max(1, first), last: Math.min(this.of.turn_count, last) };
+    if (!this.busy) void this.load();
+  }
+  missing() {
+    for (let n2 = this.wanted.last; n2 >= this.wanted.first; n2--) if (!this.known.has(n2)) return n2;
+    return 0;
+  }
+  async load() {
+    this.busy = true;
+    try {
+      for (let tries = 0, target = this.missing(); target > 0 && tries < maxTries; tries++) {
+        await this.fetch(target, tries);
+        const next = this.missing();
+        if (next !== target) tries = 0;
+        target = next;
+      }
+    } catch (e3) {
+      if (!this.control.signal.aborted) this.changed(e3);
+    } finally {
+      this.busy = false;
+    }
+  }
+  low = /* @__PURE__ */ new Map();
+  // the highest number at which a sequence turned out too low, by target
+  async fetch(target, tries) {
+    const atEnd = target + page / 2 >= this.of.turn_count;
+    const asOf = atEnd ? this.of.last_seq : this.guess(target, tries);
+    const url = path("/v1/conversations/{}/turns", [this.of.id], { limit: page, as_of: asOf });
+    const { turns } = await getJSON(url, this.control.signal);
+    const newest = turns[0];
+    if (newest && newest.number < target) this.low.set(target, Math.max(asOf, this.low.get(target) ?? 0));
+    for (const turn of turns) {
+      if (turn !== newest || asOf >= this.of.last_seq) this.known.set(turn.number, turn);
+    }
+    if (newest && newest.number === target && turns.length === 1 && asOf < this.of.last_seq) this.low.set(target, asOf);
+    this.forget();
+    this.changed();
+  }
+  // guess returns a sequence at which the target is likely among the newest turns.
+  guess(target, tries) {
+    let below = { number: 0, seq: this.of.first_seq };
+    let above = { number: this.of.turn_count + 1, seq: this.of.last_seq };
+    for (const [number, turn] of this.known) {
+      if (number <= target && number > below.number) below = { number, seq: turn.last_seq };
+      if (number > target && number < above.number) above = { number, seq: turn.first_seq };
+    }
+    below.seq = Math.max(below.seq, this.low.get(target) ?? 0);
+    const part = tries % 3 === 2 ? 0.5 : (target + page / 3 - below.number) / (above.number - below.number);
+    return Math.min(above.seq, Math.max(below.seq + 1, Math.ceil(below.seq + part * (above.seq - below.seq))));
+  }
+  forget() {
+    if (this.known.size <= kept) return;
+    const middle = (this.wanted.first + this.wanted.last) / 2;
+    const far = [...this.known.keys()].sort((a4, b) => Math.abs(b - middle) - Math.abs(a4 - middle));
+    for (const number of far.slice(0, this.known.size - kept)) this.known.delete(number);
+  }
+};
+function useTurns(of) {
+  const [, redraw] = d2(0);
+  const [error, setError] = d2();
+  const held = T2();
+  if (held.current?.of !== of) {
+    held.current?.turns.end();
+    held.current = { of, turns: new Turns(of, (e3) => {
+      setError(e3);
+      redraw((n2) => n2 + 1);
+    }) };
+  }
+  A2(() => () => held.current?.turns.end(), []);
+  return { turns: held.current.turns, error };
+}
+
+// src/timeline.tsx
+var rowHeight = 58;
+function Timeline({ c: c3, p: p3 }) {
+  const { turns, error } = useTurns(c3);
+  const turn = Math.min(c3.turn_count, Math.max(1, Number(p3["turn"]) || c3.turn_count));
+  const summaries = useGet(path("/v1/conversations/{}/summaries", [c3.id], { limit: 500 }));
+  if (c3.turn_count === 0) return /* @__PURE__ */ a3("div", { class: "pad", children: /* @__PURE__ */ a3(Notice, { children: "No turns yet: a turn begins with a message of the user." }) });
+  return /* @__PURE__ */ a3("div", { class: "timeline", children: [
+    /* @__PURE__ */ a3(Strip, { c: c3, turn, summaries: summaries.data?.summaries ?? [] }),
+    /* @__PURE__ */ a3("div", { class: "panes", children: [
+      /* @__PURE__ */ a3(
+        Rows,
+        {
+          label: "Turns",
+          count: c3.turn_count,
+          height: rowHeight,
+          selected: turn - 1,
+          onSelect: (i3) => change({ turn: String(i3 + 1) }, true),
+          onRange: (first, last) => turns.want(first + 1, last + 1),
+          row: (i3) => {
+            const t3 = turns.get(i3 + 1);
+            return /* @__PURE__ */ a3($, { children: [
+              /* @__PURE__ */ a3("span", { class: "number", children: i3 + 1 }),
+              /* @__PURE__ */ a3("span", { class: "what", children: t3 ? /* @__PURE__ */ a3(Text, { of: firstLine(t3.user_message?.content ?? "(begins without a user message)", 160) }) : /* @__PURE__ */ a3("span", { class: "loading", children: "…" }) }),
+              /* @__PURE__ */ a3("span", { class: "facts", children: t3 && /* @__PURE__ */ a3($, { children: [
+                /* @__PURE__ */ a3(Time, { of: t3.time }),
+                /* @__PURE__ */ a3("span", { children: plural(t3.message_count, "message") }),
+                t3.tool_call_count > 0 && /* @__PURE__ */ a3("span", { children: plural(t3.tool_call_count, "call") })
+              ] }) })
+            ] });
+          }
+        }
+      ),
+      /* @__PURE__ */ a3("section", { class: "turn", "aria-label": `Turn ${turn}`, tabIndex: 0, children: [
+        error && /* @__PURE__ */ a3(Notice, { error }),
+        /* @__PURE__ */ a3(OpenTurn, { c: c3, number: turn, turn: turns.get(turn)?.user_message }, turn)
+      ] })
+    ] }),
+    summaries.data && summaries.data.summaries.length > 0 && /* @__PURE__ */ a3(SummaryList, { list: summaries.data.summaries, turn })
+  ] });
+}
+function Strip({ c: c3, turn, summaries }) {
+  const current = summaries.filter((s3) => !s3.superseded);
+  const levels = Math.max(1, ...current.map((s3) => s3.level));
+  const n2 = c3.turn_count, lane = 11, width = 1e3;
+  const x2 = (number) => (number - 1) / n2 * width;
+  const open = (e3) => {
+    const box = e3.currentTarget.getBoundingClientRect();
+    change({ turn: String(Math.min(n2, 1 + Math.floor((e3.clientX - box.left) / box.width * n2))) }, true);
+  };
+  const height = (levels + 1) * lane;
+  return /* @__PURE__ */ a3("div", { class: "strip", children: [
+    /* @__PURE__ */ a3(
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${height}`,
+        preserveAspectRatio: "none",
+        style: { height: `${height * 1.3}px` },
+        role: "img",
+        onClick: open,
+        "aria-label": `${plural(n2, "turn")}, ${plural(current.length, "summary", "summaries")} above them; turn ${turn} is open`,
+        children: [
+          current.map((s3) => /* @__PURE__ */ a3(
+            "rect",
+            {
+              class: s3.frontier ? "frontier" : "consolidated",
+              x: x2(s3.first_turn),
+              y: (levels - s3.level) * lane + 1,
+              width: Math.max(1.5, x2(s3.last_turn + 1) - x2(s3.first_turn) - 1),
+              height: lane - 3,
+              rx: "2",
+              children: /* @__PURE__ */ a3("title", { children: `level ${s3.level}, turns ${s3.first_turn} to ${s3.last_turn}` })
+            },
+            s3.seq
+          )),
+          /* @__PURE__ */ a3("rect", { class: "ground", x: "0", y: levels * lane + 2, width, height: lane - 4, rx: "2" }),
+          /* @__PURE__ */ a3("rect", { class: "here", x: x2(turn), y: 0, width: Math.max(3, width / n2), height })
+        ]
+      }
+    ),
+    /* @__PURE__ */ a3("p", { class: "legend", children: [
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("i", { class: "frontier" }),
+        " summary"
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("i", { class: "consolidated" }),
+        " part of a higher one"
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("i", { class: "here" }),
+        " the open turn"
+      ] })
+    ] })
+  ] });
+}
+function SummaryList({ list, turn }) {
+  const over = list.filter((s3) => !s3.superseded && s3.first_turn <= turn && turn <= s3.last_turn).slice(0, 20);
+  return /* @__PURE__ */ a3("details", { class: "summaries", children: [
+    /* @__PURE__ */ a3("summary", { children: [
+      plural(over.length, "summary", "summaries"),
+      " of turn ",
+      turn
+    ] }),
+    over.map((s3) => /* @__PURE__ */ a3("article", { children: [
+      /* @__PURE__ */ a3("h3", { children: [
+        "Level ",
+        s3.level,
+        ", turns ",
+        s3.first_turn,
+        " to ",
+        s3.last_turn,
+        " ",
+        /* @__PURE__ */ a3("span", { class: "dim", children: [
+          s3.method,
+          s3.frontier ? "" : ", part of a higher summary"
+        ] }),
+        " ",
+        /* @__PURE__ */ a3(EventLink, { seq: s3.seq })
+      ] }),
+      /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: s3.conversation }) }),
+      s3.actions && /* @__PURE__ */ a3("p", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: s3.actions }) })
+    ] }, s3.seq))
+  ] });
+}
+function OpenTurn({ c: c3, number, turn }) {
+  const steps = usePages(path("/v1/conversations/{}/steps", [c3.id], { turn: number, order: "oldest", limit: 30, include_reasoning: true }), "steps");
+  return /* @__PURE__ */ a3($, { children: [
+    /* @__PURE__ */ a3("h2", { children: [
+      "Turn ",
+      number
+    ] }),
+    turn && /* @__PURE__ */ a3("article", { class: "message user", children: [
+      /* @__PURE__ */ a3("header", { children: [
+        /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: turn.speaker ?? turn.role }) }),
+        turn.origin && /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: turn.origin }) }),
+        /* @__PURE__ */ a3(Time, { of: turn.time }),
+        /* @__PURE__ */ a3(EventLink, { seq: turn.seq })
+      ] }),
+      /* @__PURE__ */ a3(Long, { of: turn.content ?? "" })
+    ] }),
+    steps.list.map((s3, i3) => /* @__PURE__ */ a3("div", { children: [
+      s3.message && (s3.message.content || s3.message.reasoning) && /* @__PURE__ */ a3("article", { class: "message", children: [
+        /* @__PURE__ */ a3("header", { children: [
+          /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: s3.message.speaker ?? s3.message.role }) }),
+          /* @__PURE__ */ a3(Time, { of: s3.message.time }),
+          /* @__PURE__ */ a3(EventLink, { seq: s3.message.seq })
+        ] }),
+        s3.message.reasoning && /* @__PURE__ */ a3("details", { children: [
+          /* @__PURE__ */ a3("summary", { children: "Reasoning" }),
+          /* @__PURE__ */ a3(Long, { of: s3.message.reasoning })
+        ] }),
+        /* @__PURE__ */ a3(Long, { of: s3.message.content ?? "" })
+      ] }),
+      s3.tool_calls?.map((call) => /* @__PURE__ */ a3(Call, { call }, call.seq))
+    ] }, i3)),
+    (steps.loading || steps.error) && /* @__PURE__ */ a3(Notice, { error: steps.error, children: "Loading…" }),
+    steps.more && /* @__PURE__ */ a3("button", { onClick: steps.more, children: "Show more of this turn" })
+  ] });
+}
+var fold = 900;
+function Long({ of }) {
+  if (of.length <= fold) return /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of }) });
+  return /* @__PURE__ */ a3("details", { class: "long", children: [
+    /* @__PURE__ */ a3("summary", { children: [
+      /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of: of.slice(0, fold) }) }),
+      /* @__PURE__ */ a3("span", { class: "more", children: [
+        count(of.length - fold),
+        " more characters"
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("pre", { class: "said", children: /* @__PURE__ */ a3(Text, { of: of.slice(fold) }) })
+  ] });
+}
+function Call({ call }) {
+  const r3 = call.result;
+  const failed = r3?.success === false;
+  const result = asText(r3?.error ?? r3?.result);
+  return /* @__PURE__ */ a3("details", { class: `call ${failed ? "failed" : ""}`, children: [
+    /* @__PURE__ */ a3("summary", { children: [
+      /* @__PURE__ */ a3("span", { class: "sign", "aria-hidden": "true", children: !r3 ? "…" : failed ? "✗" : "✓" }),
+      /* @__PURE__ */ a3("b", { children: /* @__PURE__ */ a3(Text, { of: call.tool_name }) }),
+      /* @__PURE__ */ a3("span", { class: "args", children: /* @__PURE__ */ a3(Text, { of: firstLine(asText(call.arguments), 120) }) }),
+      /* @__PURE__ */ a3("span", { class: "dim", children: [
+        !r3 ? "no result" : failed ? "failed" : `${count(result.length)} characters`,
+        r3?.duration_ms !== void 0 && `, ${count(Math.round(r3.duration_ms))} ms`
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("header", { children: [
+      /* @__PURE__ */ a3("span", { class: "dim", children: "call" }),
+      /* @__PURE__ */ a3(EventLink, { seq: call.seq }),
+      r3 && /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3("span", { class: "dim", children: "result" }),
+        /* @__PURE__ */ a3(EventLink, { seq: r3.seq })
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: asText(call.arguments), max: 2e4 }) }),
+    r3 && /* @__PURE__ */ a3("pre", { class: "result", children: /* @__PURE__ */ a3(Text, { of: result, max: 2e4 }) })
+  ] });
+}
+
+// src/conversation.tsx
+var views = [["timeline", "Timeline"], ["context", "Context"], ["compare", "Compare"], ["search", "Search"], ["files", "Files"]];
+function ConversationView({ id, p: p3 }) {
+  const { data: c3, error } = useGet(path("/v1/conversations/{}", [id]));
+  const view = views.some(([v3]) => v3 === p3["view"]) ? p3["view"] : "timeline";
+  if (error || !c3) return /* @__PURE__ */ a3("div", { class: "page", children: /* @__PURE__ */ a3(Notice, { error, children: "Loading…" }) });
+  return /* @__PURE__ */ a3("div", { class: `conversation ${p3["event"] ? "with-event" : ""}`, children: [
+    /* @__PURE__ */ a3("div", { class: "head", children: [
+      /* @__PURE__ */ a3("h1", { children: /* @__PURE__ */ a3(Text, { of: c3.title || c3.id }) }),
+      /* @__PURE__ */ a3("p", { class: "facts", children: [
+        c3.agent && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: c3.agent }) }),
+        /* @__PURE__ */ a3("span", { children: plural(c3.turn_count, "turn") }),
+        /* @__PURE__ */ a3("span", { children: plural(c3.message_count, "message") }),
+        /* @__PURE__ */ a3("span", { children: plural(c3.tool_call_count, "call") }),
+        /* @__PURE__ */ a3("span", { children: [
+          count(c3.total_chars),
+          " characters"
+        ] }),
+        /* @__PURE__ */ a3("code", { class: "id", children: /* @__PURE__ */ a3(Text, { of: c3.id }) })
+      ] }),
+      /* @__PURE__ */ a3("nav", { class: "tabs", "aria-label": "Views of this conversation", children: views.map(([v3, name]) => /* @__PURE__ */ a3("a", { href: link({ c: id, view: v3 === "timeline" ? void 0 : v3 }), "aria-current": v3 === view ? "page" : void 0, children: name }, v3)) })
+    ] }),
+    /* @__PURE__ */ a3("div", { class: "body", children: [
+      /* @__PURE__ */ a3("div", { class: "view", children: [
+        view === "timeline" && /* @__PURE__ */ a3(Timeline, { c: c3, p: p3 }),
+        view === "context" && /* @__PURE__ */ a3(ContextView, { c: c3, p: p3 }),
+        view === "compare" && /* @__PURE__ */ a3(Compare, { c: c3, p: p3 }),
+        view === "search" && /* @__PURE__ */ a3(Bench, { c: c3, p: p3 }),
+        view === "files" && /* @__PURE__ */ a3(Files, { c: c3 })
+      ] }),
+      p3["event"] && /* @__PURE__ */ a3(EventPanel, { seq: p3["event"] })
+    ] })
+  ] });
+}
+
+// src/conversations.tsx
+function Conversations({ p: p3 }) {
+  const query = p3["q"] ?? "";
+  const projects = useGet(path("/v1/projects", [], { limit: 200 }));
+  const list = usePages(query ? null : path("/v1/conversations", [], {
+    limit: 50,
+    project: p3["project"],
+    agent: p3["agent"],
+    status: p3["status"],
+    order: p3["order"],
+    updated_after: p3["since"] && p3["since"] + "T00:00:00Z"
+  }), "conversations");
+  const found = useGet(query ? path("/v1/search", [], { query, project: p3["project"], limit: 30 }) : null, 200);
+  const agents = [.../* @__PURE__ */ new Set([...list.list.map((c3) => c3.agent ?? ""), p3["agent"] ?? ""])].filter(Boolean).sort();
+  const chosen = p3["project"] && !projects.data?.projects.some((x2) => x2.name === p3["project"]) ? [{ name: p3["project"] }] : [];
+  return /* @__PURE__ */ a3("div", { class: "page", children: [
+    /* @__PURE__ */ a3("h1", { children: "Conversations" }),
+    /* @__PURE__ */ a3("form", { class: "filters", role: "search", onSubmit: (e3) => e3.preventDefault(), children: [
+      /* @__PURE__ */ a3(
+        "input",
+        {
+          type: "search",
+          placeholder: "Search what was said, by words and meaning",
+          "aria-label": "Search all conversations",
+          value: query,
+          onInput: (e3) => change({ q: e3.currentTarget.value }, true)
+        }
+      ),
+      /* @__PURE__ */ a3("label", { children: [
+        "Project ",
+        /* @__PURE__ */ a3("select", { value: p3["project"] ?? "", onChange: (e3) => change({ project: e3.currentTarget.value }), children: [
+          /* @__PURE__ */ a3("option", { value: "", children: "all" }),
+          [...chosen, ...projects.data?.projects ?? []].map((x2) => /* @__PURE__ */ a3("option", { value: x2.name, children: shortPath(x2.name) }, x2.name))
+        ] })
+      ] }),
+      !query && /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3("label", { children: [
+          "Agent ",
+          /* @__PURE__ */ a3("select", { value: p3["agent"] ?? "", onChange: (e3) => change({ agent: e3.currentTarget.value }), children: [
+            /* @__PURE__ */ a3("option", { value: "", children: "all" }),
+            agents.map((a4) => /* @__PURE__ */ a3("option", { children: a4 }, a4))
+          ] })
+        ] }),
+        /* @__PURE__ */ a3("label", { children: [
+          "Status ",
+          /* @__PURE__ */ a3("select", { value: p3["status"] ?? "", onChange: (e3) => change({ status: e3.currentTarget.value }), children: [
+            /* @__PURE__ */ a3("option", { value: "", children: "all" }),
+            /* @__PURE__ */ a3("option", { children: "active" }),
+            /* @__PURE__ */ a3("option", { children: "archived" })
+          ] })
+        ] }),
+        /* @__PURE__ */ a3("label", { children: [
+          "Since ",
+          /* @__PURE__ */ a3("input", { type: "date", value: p3["since"] ?? "", onChange: (e3) => change({ since: e3.currentTarget.value }) })
+        ] })
+      ] })
+    ] }),
+    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first` : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them." : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the newest first` }),
+    /* @__PURE__ */ a3("ul", { class: "cards", children: (query ? found.data?.conversations ?? [] : list.list).map((c3) => /* @__PURE__ */ a3(Card, { c: c3 }, c3.id)) }),
+    !query && list.more && /* @__PURE__ */ a3("button", { onClick: list.more, children: "Show more" })
+  ] });
+}
+function Card({ c: c3 }) {
+  return /* @__PURE__ */ a3("li", { children: [
+    /* @__PURE__ */ a3("a", { class: "title", href: link({ c: c3.id }), children: /* @__PURE__ */ a3(Text, { of: c3.title || c3.id }) }),
+    /* @__PURE__ */ a3("p", { class: "facts", children: [
+      c3.agent && /* @__PURE__ */ a3("span", { children: /* @__PURE__ */ a3(Text, { of: c3.agent }) }),
+      c3.cwd && /* @__PURE__ */ a3("span", { title: c3.cwd, children: /* @__PURE__ */ a3(Text, { of: shortPath(c3.cwd) }) }),
+      /* @__PURE__ */ a3("span", { children: plural(c3.turn_count, "turn") }),
+      /* @__PURE__ */ a3("span", { children: plural(c3.tool_call_count, "call") }),
+      /* @__PURE__ */ a3("span", { children: [
+        count(c3.total_chars),
+        " characters"
+      ] }),
+      c3.status !== "active" && /* @__PURE__ */ a3("span", { class: "badge", children: c3.status }),
+      c3.tags.map((t3) => /* @__PURE__ */ a3("span", { class: "badge", children: /* @__PURE__ */ a3(Text, { of: t3 }) }, t3)),
+      /* @__PURE__ */ a3(Time, { of: c3.updated_at })
+    ] }),
+    c3.messages?.slice(0, 2).map((m3) => /* @__PURE__ */ a3("a", { class: "quote", href: link({ c: c3.id, turn: String(m3.turn), event: String(m3.seq) }), children: [
+      /* @__PURE__ */ a3("span", { class: "dim", children: [
+        "turn ",
+        m3.turn
+      ] }),
+      " ",
+      /* @__PURE__ */ a3(Text, { of: firstLine(m3.text ?? "") })
+    ] }, m3.seq))
+  ] });
+}
+
+// src/operations.tsx
+var every = 3e3;
+function Operations() {
+  const status = useGet("/v1/status");
+  const failed = useGet("/v1/failed?limit=200");
+  const [said, say] = d2("");
+  const [problem, setProblem] = d2();
+  A2(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) status.again();
+    }, every);
+    return () => clearInterval(timer);
+  }, []);
+  const act = async (question, doing, f4) => {
+    if (!confirm(question)) return;
+    setProblem(void 0);
+    say(doing);
+    try {
+      say(await f4());
+      failed.again();
+      status.again();
+    } catch (e3) {
+      say("");
+      setProblem(e3);
+    }
+  };
+  const verify = () => act("Replay the whole log and compare the read models with it?", "Replaying the log and comparing…", async () => {
+    const v3 = await post("/v1/verify");
+    const wrong = v3.projections.filter((x2) => x2.equal === false || (x2.differences?.length ?? 0) > 0);
+    return wrong.length || v3.equal === false || v3.ok === false ? "A read model differs from the log: see mneme verify." : `All ${v3.projections.length} read models equal the log.`;
+  });
+  const s3 = status.data;
+  return /* @__PURE__ */ a3("div", { class: "page", children: [
+    /* @__PURE__ */ a3("h1", { children: "Operations" }),
+    status.error && /* @__PURE__ */ a3(Notice, { error: status.error }),
+    s3 && /* @__PURE__ */ a3("p", { class: "figures", children: [
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: count(s3.stream.head) }),
+        " head of the log"
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: count(s3.stream.messages) }),
+        " events"
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: [
+          (s3.stream.bytes / 1e6).toFixed(1),
+          " MB"
+        ] }),
+        " on disk"
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: count(Math.max(0, ...s3.projections.map((x2) => x2.lag))) }),
+        " lag"
+      ] }),
+      /* @__PURE__ */ a3("span", { children: [
+        /* @__PURE__ */ a3("b", { children: plural(s3.processes.length, "process", "processes") }),
+        " ",
+        s3.version.version
+      ] })
+    ] }),
+    s3 && /* @__PURE__ */ a3("section", { "aria-label": "Read models", children: [
+      /* @__PURE__ */ a3("div", { class: "bar", children: [
+        /* @__PURE__ */ a3("h2", { children: "Read models" }),
+        /* @__PURE__ */ a3("span", { class: "space" }),
+        /* @__PURE__ */ a3("button", { onClick: () => void verify(), children: "Verify against the log" })
+      ] }),
+      said && /* @__PURE__ */ a3("p", { class: "notice", role: "status", children: said }),
+      problem && /* @__PURE__ */ a3(Notice, { error: problem }),
+      /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of read models", children: /* @__PURE__ */ a3("table", { children: [
+        /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+          /* @__PURE__ */ a3("th", { children: "Projection" }),
+          /* @__PURE__ */ a3("th", { class: "n", children: "Partition" }),
+          /* @__PURE__ */ a3("th", { class: "n", children: "Generation" }),
+          /* @__PURE__ */ a3("th", { children: "State" }),
+          /* @__PURE__ */ a3("th", { class: "n", children: "Checkpoint" }),
+          /* @__PURE__ */ a3("th", { class: "n", children: "Lag" }),
+          /* @__PURE__ */ a3("th", { class: "n", children: "Failed" }),
+          /* @__PURE__ */ a3("th", { class: "n", children: "Events/s" }),
+          /* @__PURE__ */ a3("th", { children: "Held by" }),
+          /* @__PURE__ */ a3("th", { children: /* @__PURE__ */ a3("span", { class: "hidden", children: "Actions" }) })
+        ] }) }),
+        /* @__PURE__ */ a3("tbody", { children: s3.projections.map((x2) => /* @__PURE__ */ a3("tr", { children: [
+          /* @__PURE__ */ a3("td", { children: x2.name }),
+          /* @__PURE__ */ a3("td", { class: "n", children: x2.partition }),
+          /* @__PURE__ */ a3("td", { class: "n", children: x2.generation }),
+          /* @__PURE__ */ a3("td", { children: [
+            /* @__PURE__ */ a3("span", { class: `state ${x2.state === "live" ? "good" : x2.state === "halted" ? "bad" : "busy"}`, children: x2.state }),
+            x2.error && /* @__PURE__ */ a3("div", { class: "dim", children: /* @__PURE__ */ a3(Text, { of: x2.error }) })
+          ] }),
+          /* @__PURE__ */ a3("td", { class: "n", children: count(x2.checkpoint) }),
+          /* @__PURE__ */ a3("td", { class: "n", children: count(x2.lag) }),
+          /* @__PURE__ */ a3("td", { class: "n", children: count(x2.failed) }),
+          /* @__PURE__ */ a3("td", { class: "n", children: count(Math.round(x2.rate)) }),
+          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: x2.holder ?? "" }) }),
+          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(
+            `Rebuild ${x2.name} from the log? Readers see the old one until the new one has caught up.`,
+            "Starting the rebuild…",
+            async () => {
+              await post("/v1/rebuilds", { projection: x2.name });
+              return `The rebuild of ${x2.name} runs.`;
+            }
+          ), children: "Rebuild" }) })
+        ] }, `${x2.name}-${x2.generation}-${x2.partition}-${x2.store}`)) })
+      ] }) }),
+      s3.rebuilds.length > 0 && /* @__PURE__ */ a3($, { children: [
+        /* @__PURE__ */ a3("h3", { children: "Rebuilds" }),
+        /* @__PURE__ */ a3("ul", { children: s3.rebuilds.map((r3, i3) => /* @__PURE__ */ a3("li", { children: /* @__PURE__ */ a3(Text, { of: JSON.stringify(r3) }) }, i3)) })
+      ] })
+    ] }),
+    /* @__PURE__ */ a3("section", { "aria-label": "Failed events", children: [
+      /* @__PURE__ */ a3("div", { class: "bar", children: [
+        /* @__PURE__ */ a3("h2", { children: "Failed events" }),
+        /* @__PURE__ */ a3("span", { class: "space" }),
+        (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("button", { onClick: () => void act("Repair every conversation with failed events?", "Repairing…", () => retry({ all: true })), children: "Retry all" })
+      ] }),
+      /* @__PURE__ */ a3(Notice, { error: failed.error, children: !failed.data ? "Loading…" : failed.data.failed.length === 0 ? "None. An event that a projection can't apply would be listed here, with the reason." : plural(failed.data.failed.length, "failed event") }),
+      (failed.data?.failed.length ?? 0) > 0 && /* @__PURE__ */ a3("div", { class: "scroll-x", tabIndex: 0, role: "region", "aria-label": "Table of failed events", children: /* @__PURE__ */ a3("table", { children: [
+        /* @__PURE__ */ a3("thead", { children: /* @__PURE__ */ a3("tr", { children: [
+          /* @__PURE__ */ a3("th", { children: "Event" }),
+          /* @__PURE__ */ a3("th", { children: "Projection" }),
+          /* @__PURE__ */ a3("th", { children: "Class" }),
+          /* @__PURE__ */ a3("th", { children: "Reason" }),
+          /* @__PURE__ */ a3("th", { children: "Conversation" }),
+          /* @__PURE__ */ a3("th", { children: /* @__PURE__ */ a3("span", { class: "hidden", children: "Actions" }) })
+        ] }) }),
+        /* @__PURE__ */ a3("tbody", { children: failed.data.failed.map((f4) => /* @__PURE__ */ a3("tr", { children: [
+          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("a", { href: path("/v1/events/{}", [String(f4.seq)], { tenant: f4.tenant }), title: "the event as JSON", children: [
+            "#",
+            f4.seq
+          ] }) }),
+          /* @__PURE__ */ a3("td", { children: f4.projection }),
+          /* @__PURE__ */ a3("td", { children: f4.class }),
+          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.reason }) }),
+          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3(Text, { of: f4.conversation }) }),
+          /* @__PURE__ */ a3("td", { children: /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => void act(`Repair the conversation of event ${f4.seq}?`, "Repairing…", () => retry({ seq: f4.seq })), children: "Retry" }) })
+        ] }, `${f4.projection}-${f4.seq}`)) })
+      ] }) })
+    ] })
+  ] });
+}
+async function retry(body) {
+  const r3 = await post("/v1/retries", body);
+  return `${plural(r3.conversations?.length ?? 0, "conversation")} repaired.`;
+}
+
+// src/main.tsx
+var keys = [
+  ["/", "go to the search field"],
+  ["j  k", "next and previous row"],
+  ["1 … 5", "the tabs of a conversation"],
+  ["h", "all conversations"],
+  ["o", "operations"],
+  ["Esc", "close the event"],
+  ["?", "this list"]
+];
+var tabs = ["timeline", "context", "compare", "search", "files"];
+function SignIn({ done }) {
+  const field = T2(null);
+  const submit = (e3) => {
+    e3.preventDefault();
+    token.set(field.current.value.trim());
+    done();
+  };
+  A2(() => field.current?.focus(), []);
+  return /* @__PURE__ */ a3("main", { class: "signin", children: [
+    /* @__PURE__ */ a3("h1", { children: "Sign in" }),
+    /* @__PURE__ */ a3("p", { children: [
+      token.get() ? "The server refused this token. It may be mistyped, revoked or expired." : "This server demands a token.",
+      " Make one with ",
+      /* @__PURE__ */ a3("code", { children: "mneme tokens create" }),
+      ". It is kept until you close this tab."
+    ] }),
+    /* @__PURE__ */ a3("form", { onSubmit: submit, children: [
+      /* @__PURE__ */ a3("label", { children: [
+        "Token ",
+        /* @__PURE__ */ a3("input", { ref: field, type: "password", autocomplete: "off", spellcheck: false, required: true })
+      ] }),
+      /* @__PURE__ */ a3("button", { class: "primary", children: "Sign in" })
+    ] })
+  ] });
+}
+function Keys({ close }) {
+  const dialog = T2(null);
+  A2(() => dialog.current?.showModal(), []);
+  return /* @__PURE__ */ a3("dialog", { ref: dialog, onClose: close, "aria-labelledby": "keys-title", children: [
+    /* @__PURE__ */ a3("h2", { id: "keys-title", children: "Keys" }),
+    /* @__PURE__ */ a3("dl", { children: keys.map(([key, what]) => /* @__PURE__ */ a3("div", { children: [
+      /* @__PURE__ */ a3("dt", { children: /* @__PURE__ */ a3("kbd", { children: key }) }),
+      /* @__PURE__ */ a3("dd", { children: what })
+    ] }, key)) }),
+    /* @__PURE__ */ a3("form", { method: "dialog", children: /* @__PURE__ */ a3("button", { children: "Close" }) })
+  ] });
+}
+function useKeys(help) {
+  A2(() => {
+    const press = (e3) => {
+      const field = e3.target.matches("input, select, textarea");
+      if (e3.ctrlKey || e3.metaKey || e3.altKey || field && e3.key !== "Escape") return;
+      const c3 = params()["c"];
+      if (e3.key === "/") document.querySelector("input[type=search]")?.focus();
+      else if (e3.key === "?") help();
+      else if (e3.key === "h") go(link({}));
+      else if (e3.key === "o") go(link({ view: "operations" }));
+      else if (e3.key === "Escape" && field) e3.target.blur();
+      else if (e3.key === "Escape" && params()["event"]) change({ event: void 0 });
+      else if (c3 && tabs[Number(e3.key) - 1]) go(link({ c: c3, view: tabs[Number(e3.key) - 1] }));
+      else return;
+      e3.preventDefault();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
+function App() {
+  const p3 = useParams();
+  const [signIn, setSignIn] = d2(false);
+  const [help, setHelp] = d2(false);
+  token.onNeeded(() => setSignIn(true));
+  useKeys(() => setHelp(true));
+  const operations = p3["view"] === "operations";
+  return /* @__PURE__ */ a3($, { children: [
+    /* @__PURE__ */ a3("a", { class: "skip", href: "#main", children: "To the content" }),
+    /* @__PURE__ */ a3("header", { class: "top", children: [
+      /* @__PURE__ */ a3("a", { class: "brand", href: link({}), children: "mneme" }),
+      /* @__PURE__ */ a3("nav", { "aria-label": "Views", children: [
+        /* @__PURE__ */ a3("a", { href: link({}), "aria-current": !operations && !p3["c"] ? "page" : void 0, children: "Conversations" }),
+        /* @__PURE__ */ a3("a", { href: link({ view: "operations" }), "aria-current": operations ? "page" : void 0, children: "Operations" })
+      ] }),
+      /* @__PURE__ */ a3("span", { class: "space" }),
+      token.get() && /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => {
+        token.clear();
+        location.reload();
+      }, children: "Sign out" }),
+      /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => setHelp(true), "aria-label": "Keys", children: "?" })
+    ] }),
+    help && /* @__PURE__ */ a3(Keys, { close: () => setHelp(false) }),
+    signIn ? /* @__PURE__ */ a3(SignIn, { done: () => setSignIn(false) }) : /* @__PURE__ */ a3("main", { id: "main", tabIndex: -1, children: operations ? /* @__PURE__ */ a3(Operations, {}) : p3["c"] ? /* @__PURE__ */ a3(ConversationView, { id: p3["c"], p: p3 }, p3["c"]) : /* @__PURE__ */ a3(Conversations, { p: p3 }) })
+  ] });
+}
+Q(/* @__PURE__ */ a3(App, {}), document.getElementById("app"));

@@ -1,0 +1,257 @@
+// The API's answers, as far as the page reads them, and how to ask for them.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+export interface Conversation {
+  id: string;
+  title: string;
+  status: string;
+  tags: string[];
+  agent?: string;
+  cwd?: string;
+  message_count: number;
+  turn_count: number;
+  tool_call_count: number;
+  total_chars: number;
+  created_at?: string;
+  updated_at?: string;
+  first_seq: number;
+  last_seq: number;
+}
+
+export interface Message {
+  seq: number;
+  turn: number;
+  event_id: string;
+  message_id: string;
+  time?: string;
+  role: string;
+  speaker?: string;
+  origin?: string;
+  content?: string;
+  text?: string;
+  reasoning?: string;
+}
+
+export interface Hit extends Message {
+  score: number;
+  relevance: number;
+  bm25?: number;
+  cosine?: number;
+  parts: Record<string, number>;
+}
+
+export interface Turn {
+  number: number;
+  user_message?: Message;
+  first_seq: number;
+  last_seq: number;
+  time?: string;
+  message_count: number;
+  tool_call_count: number;
+  total_chars: number;
+}
+
+export interface ToolCall {
+  seq: number;
+  event_id: string;
+  tool_call_id: string;
+  tool_name: string;
+  arguments: unknown;
+  result?: { seq: number; success?: boolean; result?: unknown; error?: string; duration_ms?: number };
+}
+
+export interface Step {
+  turn: number;
+  number: number;
+  message?: Message;
+  tool_calls?: ToolCall[];
+}
+
+export interface Summary {
+  seq: number;
+  summary_id: string;
+  level: number;
+  first_turn: number;
+  last_turn: number;
+  conversation: string;
+  actions: string;
+  method: string;
+  frontier: boolean;
+  superseded: boolean;
+}
+
+export interface Match {
+  relevance: number;
+  confidence: number;
+  score: number;
+  parts: Record<string, number>;
+  bm25?: number;
+  cosine?: number;
+}
+
+export interface Item {
+  kind: string;
+  turn: number;
+  seq?: number;
+  result_seq?: number;
+  event_id?: string;
+  label?: string;
+  role?: string;
+  origin?: string;
+  text?: string;
+  tool_name?: string;
+  path?: string;
+  access?: string;
+  start_line?: number;
+  match?: Match;
+  summary?: { summary_id: string; level: number; first_seq: number; last_seq: number; first_turn: number; last_turn: number };
+  whole_chars?: number;
+  result_whole_chars?: number;
+  chars: number;
+}
+
+export interface Candidate {
+  kind: string;
+  turn: number;
+  seq: number;
+  role?: string;
+  tool_name?: string;
+  path?: string;
+  text: string;
+  chars: number;
+  match?: Match;
+  reason: string;
+  fits_at?: number;
+}
+
+export interface SectionManifest {
+  name: string;
+  share: number;
+  budget: number;
+  used: number;
+  items: number;
+  dropped: { what: string; count: number; reason: string }[];
+  ranges?: { start: number; end: number }[];
+  candidates?: Candidate[];
+}
+
+export interface Context {
+  title?: string;
+  as_of: number;
+  max_chars: number;
+  chars: number;
+  markdown?: string;
+  sections: { name: string; heading: string; items: Item[] }[];
+  manifest?: {
+    strategy: string;
+    budget: number;
+    used: number;
+    hash: string;
+    frame: number;
+    search?: { query: string; embedding_model?: string; embedding_missing?: string };
+    settings?: { condense: string; project_memory: boolean };
+    tried_budgets?: number[];
+    sections: SectionManifest[];
+  };
+}
+
+// The token lives as long as the tab.
+const tokenKey = "mneme-token";
+let asked: () => void = () => {};
+
+export const token = {
+  get: () => sessionStorage.getItem(tokenKey) ?? "",
+  set: (value: string) => sessionStorage.setItem(tokenKey, value),
+  clear: () => sessionStorage.removeItem(tokenKey),
+  // onNeeded is called when the server wants a token, or another one.
+  onNeeded: (f: () => void) => { asked = f; },
+};
+
+export class Problem extends Error {
+  constructor(readonly status: number, detail: string) { super(detail); }
+}
+
+// path fills in an API path and leaves out parameters without a value. Segments are percent-encoded.
+export function path(template: string, segments: string[], query: Record<string, string | number | boolean | undefined> = {}): string {
+  let i = 0;
+  const filled = template.replace(/\{\}/g, () => encodeURIComponent(segments[i++] ?? ""));
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries({ tenant: tenant(), ...query })) {
+    if (value !== undefined && value !== "" && value !== false) parameters.set(name, String(value));
+  }
+  const text = parameters.toString();
+  return text ? `${filled}?${text}` : filled;
+}
+
+export function tenant(): string | undefined {
+  return new URLSearchParams(location.search).get("tenant") ?? undefined;
+}
+
+export async function ask(url: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  if (token.get()) headers.set("Authorization", `Bearer ${token.get()}`);
+  let answer: Response;
+  try {
+    answer = await fetch(url, { ...init, headers });
+  } catch (e) {
+    if ((e as Error).name === "AbortError") throw e;
+    throw new Problem(0, "The server does not answer. Is mneme still running?");
+  }
+  if (answer.ok) return answer;
+  if (answer.status === 401) asked();
+  const problem = await answer.json().catch(() => null) as { detail?: string; title?: string } | null;
+  throw new Problem(answer.status, problem?.detail ?? problem?.title ?? `The server answered ${answer.status}.`);
+}
+
+export async function getJSON<T>(url: string, signal?: AbortSignal): Promise<T> {
+  return (await ask(url, { signal })).json() as Promise<T>;
+}
+
+export async function post<T>(url: string, body?: unknown): Promise<T> {
+  const answer = await ask(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: body === undefined ? undefined : JSON.stringify(body) });
+  return answer.json() as Promise<T>;
+}
+
+export interface Loaded<T> { data?: T; error?: Problem; loading: boolean; url?: string; again: () => void }
+
+// useGet reads a URL, and again when it changes. The old answer stays until the new one is there, so
+// that nothing jumps while a slider moves. wait delays the request by so many milliseconds.
+export function useGet<T>(url: string | null, wait = 0): Loaded<T> {
+  const [state, set] = useState<{ data?: T; error?: Problem; url?: string }>({});
+  const [turn, again] = useState(0);
+  useEffect(() => {
+    if (url === null) { set({}); return; }
+    const control = new AbortController();
+    const timer = setTimeout(() => {
+      getJSON<T>(url, control.signal).then(
+        (data) => set({ data, url }),
+        (error) => { if (!control.signal.aborted) set({ error, url }); },
+      );
+    }, wait);
+    return () => { clearTimeout(timer); control.abort(); };
+  }, [url, turn]);
+  return { ...state, loading: url !== null && state.url !== url, again: () => again((n) => n + 1) };
+}
+
+export interface Pages<T> { list: T[]; error?: Problem; loading: boolean; more?: () => void }
+
+// usePages reads a list by its cursor, a page at a time.
+export function usePages<T>(url: string | null, member: string): Pages<T> {
+  const [state, set] = useState<{ url: string | null; list: T[]; next?: string; error?: Problem; loading: boolean }>({ url, list: [], loading: true });
+  const control = useRef<AbortController>();
+  const load = (cursor: string | undefined, before: T[]) => {
+    if (url === null) return;
+    control.current?.abort();
+    const own = control.current = new AbortController();
+    set({ url, list: before, loading: true });
+    const page = cursor ? `${url}${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : url;
+    getJSON<Record<string, unknown>>(page, own.signal).then(
+      (d) => set({ url, list: [...before, ...(d[member] as T[] ?? [])], next: d["next_cursor"] as string | undefined, loading: false }),
+      (error) => { if (!own.signal.aborted) set({ url, list: before, error, loading: false }); },
+    );
+  };
+  useEffect(() => { load(undefined, []); return () => control.current?.abort(); }, [url]);
+  const { list, error, loading, next } = state;
+  if (state.url !== url) return { list: [], loading: url !== null };
+  return { list, error, loading, more: next && !loading ? () => load(next, list) : undefined };
+}

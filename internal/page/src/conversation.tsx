@@ -1,0 +1,44 @@
+// One conversation: its head, its tabs, and the event that is selected.
+import { type Conversation, path, useGet } from "./api";
+import { Bench } from "./bench";
+import { Compare } from "./compare";
+import { ContextView } from "./context";
+import { EventPanel } from "./event";
+import { Files } from "./files";
+import { count, Notice, plural, Text } from "./text";
+import { Timeline } from "./timeline";
+import { link, type Params } from "./url";
+
+const views: [string, string][] = [["timeline", "Timeline"], ["context", "Context"], ["compare", "Compare"], ["search", "Search"], ["files", "Files"]];
+
+export function ConversationView({ id, p }: { id: string; p: Params }) {
+  const { data: c, error } = useGet<Conversation>(path("/v1/conversations/{}", [id]));
+  const view = views.some(([v]) => v === p["view"]) ? p["view"] : "timeline";
+  if (error || !c) return <div class="page"><Notice error={error}>Loading…</Notice></div>;
+  return (
+    <div class={`conversation ${p["event"] ? "with-event" : ""}`}>
+      <div class="head">
+        <h1><Text of={c.title || c.id} /></h1>
+        <p class="facts">
+          {c.agent && <span><Text of={c.agent} /></span>}
+          <span>{plural(c.turn_count, "turn")}</span><span>{plural(c.message_count, "message")}</span>
+          <span>{plural(c.tool_call_count, "call")}</span><span>{count(c.total_chars)} characters</span>
+          <code class="id"><Text of={c.id} /></code>
+        </p>
+        <nav class="tabs" aria-label="Views of this conversation">
+          {views.map(([v, name]) => <a key={v} href={link({ c: id, view: v === "timeline" ? undefined : v })} aria-current={v === view ? "page" : undefined}>{name}</a>)}
+        </nav>
+      </div>
+      <div class="body">
+        <div class="view">
+          {view === "timeline" && <Timeline c={c} p={p} />}
+          {view === "context" && <ContextView c={c} p={p} />}
+          {view === "compare" && <Compare c={c} p={p} />}
+          {view === "search" && <Bench c={c} p={p} />}
+          {view === "files" && <Files c={c} />}
+        </div>
+        {p["event"] && <EventPanel seq={p["event"]} />}
+      </div>
+    </div>
+  );
+}

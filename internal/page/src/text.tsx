@@ -1,0 +1,58 @@
+// How recorded text and figures are shown. Recorded text is hostile: it only ever becomes text nodes,
+// and characters that could disguise it are shown as marks.
+import type { ComponentChildren } from "preact";
+
+// Control characters except tab and line feed, invisible characters, and those that change the direction of text.
+const disguising = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\uffff]/gu;
+
+export function Text({ of, max = 200_000 }: { of: string; max?: number }) {
+  const text = of.length > max ? of.slice(0, max) : of;
+  const parts: ComponentChildren[] = [];
+  let end = 0;
+  for (const found of text.matchAll(disguising)) {
+    if (found.index > end) parts.push(text.slice(end, found.index));
+    const code = found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
+    parts.push(<span class="mark" title={`the character U+${code}, which is not shown`}>{code}</span>);
+    end = found.index + found[0].length;
+  }
+  parts.push(text.slice(end));
+  return <bdi>{parts}{of.length > max && <span class="mark">… {count(of.length - max)} more characters</span>}</bdi>;
+}
+
+export const count = (n: number) => n.toLocaleString("en-US");
+
+export function share(n: number): string {
+  return n.toFixed(3).replace(/^(-?)0\./, "$1.");
+}
+
+export function plural(n: number, one: string, many = one + "s"): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+export function Time({ of }: { of?: string }) {
+  if (!of) return null;
+  const date = new Date(of);
+  if (isNaN(date.getTime())) return <Text of={of} />;
+  return <time dateTime={of} title={of}>{date.toISOString().slice(0, 16).replace("T", " ")}</time>;
+}
+
+// firstLine is the beginning of a text on one line.
+export function firstLine(text: string, max = 240): string {
+  const line = text.slice(0, max * 2).replace(/\s+/g, " ").trim();
+  return line.length > max ? line.slice(0, max) + "…" : line;
+}
+
+export function asText(value: unknown): string {
+  return typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value, null, 2);
+}
+
+export function Notice({ error, children }: { error?: Error; children?: ComponentChildren }) {
+  if (error) return <p class="notice error" role="alert"><Text of={error.message} /></p>;
+  return <p class="notice">{children}</p>;
+}
+
+// shortPath is the end of a path, by which people know it.
+export function shortPath(path: string): string {
+  const parts = path.split("/").filter(Boolean);
+  return parts.length > 2 ? "…/" + parts.slice(-2).join("/") : path;
+}
