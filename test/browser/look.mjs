@@ -14,7 +14,7 @@ const of = (id, more = "") => `/?c=${encodeURIComponent(id)}${more}`;
 const views = {
   conversations: "/", operations: "/?view=operations",
   timeline: of(long), "hostile timeline": of(hostile, "&turn=1"), "hostile context": of(hostile, "&view=context&left=1"),
-  context: of(long, "&view=context&max=6000&q=checkpoint"), text: of(hostile, "&view=context&show=text"),
+  context: of(long, "&view=context&max=6000&q=checkpoint"), text: of(hostile, "&view=context&show=bytes"),
   compare: of(long, "&view=compare&max_b=4000"), search: of(hostile, "&view=search&q=alert"), files: of(long, "&view=files"),
 };
 const screens = [[1280, 800, "light"], [390, 844, "dark"]];

@@ -445,7 +445,7 @@ function path(template, segments, query = {}) {
   const filled = template.replace(/\{\}/g, () => encodeURIComponent(segments[i3++] ?? ""));
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries({ tenant: tenant(), ...query })) {
-    if (value !== void 0 && value !== "" && value !== false) parameters.set(name, String(value));
+    if (value !== void 0 && value !== "") parameters.set(name, String(value));
   }
   const text = parameters.toString();
   return text ? `${filled}?${text}` : filled;
@@ -501,7 +501,7 @@ function useGet(url, wait = 0) {
 }
 function usePages(url, member) {
   const [state, set] = d2({ url, list: [], loading: true });
-  const control = T2();
+  const control = T2(void 0);
   const load = (cursor, before) => {
     if (url === null) return;
     control.current?.abort();
@@ -720,7 +720,7 @@ function Bench({ c: c3, p: p3 }) {
             ] }),
             /* @__PURE__ */ a3("span", { children: h3.role }),
             /* @__PURE__ */ a3(EventLink, { seq: h3.seq }),
-            /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ expect: String(h3.seq) }, true), "aria-label": `Find event ${h3.seq} in each column`, children: "find" })
+            /* @__PURE__ */ a3("button", { class: "quiet", onClick: () => change({ expect: String(h3.seq) }, true), title: "Show its rank in each column", children: "mark" })
           ] }),
           /* @__PURE__ */ a3("p", { children: /* @__PURE__ */ a3(Text, { of: firstLine(h3.text ?? "", 200) }) }),
           name === "Fused" && /* @__PURE__ */ a3(Parts, { parts: h3.parts })
@@ -753,7 +753,6 @@ function contextQuery(p3, suffix = "") {
 function Controls({ c: c3, p: p3, suffix = "", name }) {
   const set = (key, value, replace = true) => change({ [key + suffix]: value || void 0 }, replace);
   const max = Number(p3["max" + suffix] ?? 2e4), asOf = Number(p3["as_of" + suffix] ?? c3.last_seq);
-  const move = (by) => set("as_of", String(Math.min(c3.last_seq, Math.max(c3.first_seq, asOf + by))));
   return /* @__PURE__ */ a3("form", { class: "controls", "aria-label": name, onSubmit: (e3) => e3.preventDefault(), children: [
     /* @__PURE__ */ a3("label", { class: "wide", children: [
       "Query ",
@@ -803,10 +802,6 @@ function Controls({ c: c3, p: p3, suffix = "", name }) {
         }
       ),
       /* @__PURE__ */ a3("output", { children: asOf >= c3.last_seq ? "now" : `#${asOf}` })
-    ] }),
-    /* @__PURE__ */ a3("span", { class: "nudge", children: [
-      /* @__PURE__ */ a3("button", { type: "button", onClick: () => move(-1), "aria-label": "One event back", children: "◀" }),
-      /* @__PURE__ */ a3("button", { type: "button", onClick: () => move(1), "aria-label": "One event on", children: "▶" })
     ] })
   ] });
 }
@@ -899,7 +894,7 @@ function Lines({ data }) {
   all.forEach(({ section: name, item }, i3) => {
     const { start, end: stop, text: shown2 } = lines[i3];
     const between = text.slice(end, start).trim();
-    if (between) out.push(/* @__PURE__ */ a3("div", { id: name !== section ? `s-${name}` : void 0, class: `line heading ${name !== section ? "first" : ""}`, children: /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: between }) }) }, `b${i3}`));
+    if (between) out.push(/* @__PURE__ */ a3("div", { id: name !== section ? `s-${name}` : void 0, class: `line heading ${name !== section ? "first" : ""}`, children: between.split(/\n\n+/).map((part, j2, parts) => /* @__PURE__ */ a3("pre", { class: j2 === parts.length - 1 ? "last" : "", children: /* @__PURE__ */ a3(Text, { of: part }) }, j2)) }, `b${i3}`));
     out.push(
       /* @__PURE__ */ a3("div", { class: `line s-${name}`, children: [
         /* @__PURE__ */ a3("pre", { children: /* @__PURE__ */ a3(Text, { of: shown2.replace(/^\n+|\n+$/g, "") }) }),
@@ -922,7 +917,7 @@ function Lines({ data }) {
 function reason(item) {
   switch (item.kind) {
     case "query":
-      return "A question of the user; the newest are kept.";
+      return "A question of the user.";
     case "message":
     case "tool_call":
     case "tool_result":
@@ -1093,7 +1088,7 @@ function placed(c3) {
 function absence(item, other) {
   if ((item.seq ?? 0) > other.as_of) return "it did not exist yet";
   const summary = other.sections.flatMap((s3) => s3.items).find((x2) => x2.summary && item.seq && item.kind !== "summary" && x2.summary.first_seq <= item.seq && item.seq <= x2.summary.last_seq);
-  if (summary) return `a summary of turns ${summary.summary.first_turn} to ${summary.summary.last_turn} covers it there`;
+  if (summary) return `it is over the budget there, or ranks lower; the summary of turns ${summary.summary.first_turn} to ${summary.summary.last_turn} covers it`;
   return "it is over the budget there, or ranks lower";
 }
 function differences(a4, b) {
@@ -1340,7 +1335,7 @@ var Turns = class {
 function useTurns(of) {
   const [, redraw] = d2(0);
   const [error, setError] = d2();
-  const held = T2();
+  const held = T2(void 0);
   if (held.current?.of !== of) {
     held.current?.turns.end();
     held.current = { of, turns: new Turns(of, (e3) => {
@@ -1645,7 +1640,7 @@ function Conversations({ p: p3 }) {
         ] })
       ] })
     ] }),
-    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first` : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them." : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the newest first` }),
+    /* @__PURE__ */ a3(Notice, { error: found.error ?? list.error, children: query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first` : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them." : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the latest to change first` }),
     /* @__PURE__ */ a3("ul", { class: "cards", children: (query ? found.data?.conversations ?? [] : list.list).map((c3) => /* @__PURE__ */ a3(Card, { c: c3 }, c3.id)) }),
     !query && list.more && /* @__PURE__ */ a3("button", { onClick: list.more, children: "Show more" })
   ] });
@@ -1705,8 +1700,7 @@ function Operations() {
   };
   const verify = () => act("Replay the whole log and compare the read models with it?", "Replaying the log and comparing…", async () => {
     const v3 = await post("/v1/verify");
-    const wrong = v3.projections.filter((x2) => x2.equal === false || (x2.differences?.length ?? 0) > 0);
-    return wrong.length || v3.equal === false || v3.ok === false ? "A read model differs from the log: see mneme verify." : `All ${v3.projections.length} read models equal the log.`;
+    return v3.equal ? `All ${v3.projections.length} read models equal the log.` : "A read model differs from the log: mneme verify says where.";
   });
   const s3 = status.data;
   return /* @__PURE__ */ a3("div", { class: "page", children: [

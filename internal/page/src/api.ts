@@ -172,12 +172,12 @@ export class Problem extends Error {
 }
 
 // path fills in an API path and leaves out parameters without a value. Segments are percent-encoded.
-export function path(template: string, segments: string[], query: Record<string, string | number | boolean | undefined> = {}): string {
+export function path(template: string, segments: string[], query: Record<string, string | number | true | undefined> = {}): string {
   let i = 0;
   const filled = template.replace(/\{\}/g, () => encodeURIComponent(segments[i++] ?? ""));
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries({ tenant: tenant(), ...query })) {
-    if (value !== undefined && value !== "" && value !== false) parameters.set(name, String(value));
+    if (value !== undefined && value !== "") parameters.set(name, String(value));
   }
   const text = parameters.toString();
   return text ? `${filled}?${text}` : filled;
@@ -238,7 +238,7 @@ export interface Pages<T> { list: T[]; error?: Problem; loading: boolean; more?:
 // usePages reads a list by its cursor, a page at a time.
 export function usePages<T>(url: string | null, member: string): Pages<T> {
   const [state, set] = useState<{ url: string | null; list: T[]; next?: string; error?: Problem; loading: boolean }>({ url, list: [], loading: true });
-  const control = useRef<AbortController>();
+  const control = useRef<AbortController | undefined>(undefined);
   const load = (cursor: string | undefined, before: T[]) => {
     if (url === null) return;
     control.current?.abort();

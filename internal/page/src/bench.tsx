@@ -35,7 +35,7 @@ export function Bench({ c, p }: { c: Conversation; p: Params }) {
             <ol>{hits.slice(0, shown).map((h) => (
               <li key={h.seq} class={h.seq === expected ? "expected" : ""}>
                 <p class="facts"><b>{share(score(h))}</b><span>turn {h.turn}</span><span>{h.role}</span><EventLink seq={h.seq} />
-                  <button class="quiet" onClick={() => change({ expect: String(h.seq) }, true)} aria-label={`Find event ${h.seq} in each column`}>find</button></p>
+                  <button class="quiet" onClick={() => change({ expect: String(h.seq) }, true)} title="Show its rank in each column">mark</button></p>
                 <p><Text of={firstLine(h.text ?? "", 200)} /></p>
                 {name === "Fused" && <Parts parts={h.parts} />}
               </li>

@@ -29,7 +29,7 @@ function placed(c: Context): Map<string, Placed> {
 function absence(item: Item, other: Context): string {
   if ((item.seq ?? 0) > other.as_of) return "it did not exist yet";
   const summary = other.sections.flatMap((s) => s.items).find((x) => x.summary && item.seq && item.kind !== "summary" && x.summary.first_seq <= item.seq && item.seq <= x.summary.last_seq);
-  if (summary) return `a summary of turns ${summary.summary!.first_turn} to ${summary.summary!.last_turn} covers it there`;
+  if (summary) return `it is over the budget there, or ranks lower; the summary of turns ${summary.summary!.first_turn} to ${summary.summary!.last_turn} covers it`;
   return "it is over the budget there, or ranks lower";
 }
 

@@ -21,7 +21,6 @@ export function contextQuery(p: Params, suffix = ""): Record<string, string | un
 export function Controls({ c, p, suffix = "", name }: { c: Conversation; p: Params; suffix?: string; name: string }) {
   const set = (key: string, value: string, replace = true) => change({ [key + suffix]: value || undefined }, replace);
   const max = Number(p["max" + suffix] ?? 20000), asOf = Number(p["as_of" + suffix] ?? c.last_seq);
-  const move = (by: number) => set("as_of", String(Math.min(c.last_seq, Math.max(c.first_seq, asOf + by))));
   return (
     <form class="controls" aria-label={name} onSubmit={(e) => e.preventDefault()}>
       <label class="wide">Query <input type="search" placeholder="what the user said last" value={p["q" + suffix] ?? ""} onInput={(e) => set("q", e.currentTarget.value)} /></label>
@@ -34,7 +33,6 @@ export function Controls({ c, p, suffix = "", name }: { c: Conversation; p: Para
       <label class="slider">As of <input type="range" min={c.first_seq} max={c.last_seq} value={asOf} aria-valuetext={`sequence ${asOf}`}
         onInput={(e) => set("as_of", Number(e.currentTarget.value) >= c.last_seq ? "" : e.currentTarget.value)} />
         <output>{asOf >= c.last_seq ? "now" : `#${asOf}`}</output></label>
-      <span class="nudge"><button type="button" onClick={() => move(-1)} aria-label="One event back">◀</button><button type="button" onClick={() => move(1)} aria-label="One event on">▶</button></span>
     </form>
   );
 }
@@ -123,7 +121,7 @@ function Lines({ data }: { data: Context }) {
   all.forEach(({ section: name, item }, i) => {
     const { start, end: stop, text: shown } = lines[i]!;
     const between = text.slice(end, start).trim();
-    if (between) out.push(<div key={`b${i}`} id={name !== section ? `s-${name}` : undefined} class={`line heading ${name !== section ? "first" : ""}`}><pre><Text of={between} /></pre></div>);
+    if (between) out.push(<div key={`b${i}`} id={name !== section ? `s-${name}` : undefined} class={`line heading ${name !== section ? "first" : ""}`}>{between.split(/\n\n+/).map((part, j, parts) => <pre key={j} class={j === parts.length - 1 ? "last" : ""}><Text of={part} /></pre>)}</div>);
     out.push(
       <div key={i} class={`line s-${name}`}>
         <pre><Text of={shown.replace(/^\n+|\n+$/g, "")} /></pre>
@@ -143,7 +141,7 @@ function Lines({ data }: { data: Context }) {
 
 export function reason(item: Item): string {
   switch (item.kind) {
-    case "query": return "A question of the user; the newest are kept.";
+    case "query": return "A question of the user.";
     case "message": case "tool_call": case "tool_result": return "Among the newest turns.";
     case "left_out": return "Says that something is missing here.";
     case "relevant": return "The search found it.";

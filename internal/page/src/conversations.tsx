@@ -38,7 +38,7 @@ export function Conversations({ p }: { p: Params }) {
       <Notice error={found.error ?? list.error}>
         {query ? found.loading ? "Searching…" : `${plural(found.data?.conversations.length ?? 0, "conversation")} found, the best first`
           : list.loading && list.list.length === 0 ? "Loading…" : list.list.length === 0 ? "No conversations here yet. An agent that publishes events, or mneme import, adds them."
-          : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the newest first`}
+          : `${plural(list.list.length, "conversation")}${list.more ? " so far" : ""}, the latest to change first`}
       </Notice>
       <ul class="cards">
         {(query ? found.data?.conversations ?? [] : list.list).map((c) => <Card key={c.id} c={c} />)}

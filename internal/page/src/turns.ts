@@ -90,7 +90,7 @@ export class Turns {
 export function useTurns(of: Conversation): { turns: Turns; error?: Problem } {
   const [, redraw] = useState(0);
   const [error, setError] = useState<Problem>();
-  const held = useRef<{ of: Conversation; turns: Turns }>();
+  const held = useRef<{ of: Conversation; turns: Turns } | undefined>(undefined);
   if (held.current?.of !== of) {
     held.current?.turns.end();
     held.current = { of, turns: new Turns(of, (e) => { setError(e); redraw((n) => n + 1); }) };
