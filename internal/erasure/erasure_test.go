@@ -79,9 +79,6 @@ func TestReadsHoldNothingOfAnErasedConversation(t *testing.T) {
 // An eraser that is killed before any of its steps leaves everything so that another one can finish it:
 // nothing is left, nothing counts as lost, and the report counts each event once.
 func TestAnErasureGoesOnAfterAKillAtAnyStep(t *testing.T) {
-	if !mnemetest.All {
-		t.Skip("takes a minute: make test-all runs it")
-	}
 	mnemetest.Long(t)
 	t.Parallel()
 	w := setup(t)

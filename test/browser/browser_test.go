@@ -84,7 +84,7 @@ func TestEveryViewShowsWhatIsThereAndNoTextBecomesAnElement(t *testing.T) {
 	require.NoError(t, err)
 	look := filepath.Join(installed, "look.mjs")
 	require.NoError(t, os.WriteFile(look, script, 0o644))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	args := []string{look, chromium, s.HTTP, "test:long", "test:hostile"}
 	if pictures := os.Getenv("MNEME_TEST_PICTURES"); pictures != "" {

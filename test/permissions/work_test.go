@@ -46,7 +46,7 @@ func TestEveryProgramDoesItsWorkWithItsPermissions(t *testing.T) {
 
 func TestEveryProgramDoesItsWorkWithItsPermissionsOnNeo4j(t *testing.T) {
 	if !mnemetest.All {
-		t.Skip("takes a minute: make test-all runs it")
+		t.Skip("NOT RUN: takes a minute; make test-all runs it")
 	}
 	mnemetest.Long(t)
 	uri := neo4jtest.URI(t)

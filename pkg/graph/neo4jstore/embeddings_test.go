@@ -313,7 +313,7 @@ func tellEmbeddings(t *testing.T, generation int) {
 
 func TestWarmEmbeddingsSendsAllStatementsAndWritesNothing(t *testing.T) {
 	if !mnemetest.All {
-		t.Skip("takes a minute: make test-all runs it")
+		t.Skip("NOT RUN: takes a minute; make test-all runs it")
 	}
 	t.Parallel()
 	s := openEmbedded(t, testConfig(t), generationOf(t.Name()), 8)

@@ -13,7 +13,7 @@ import (
 
 func TestWarmSendsAllStatementsAndWritesNothing(t *testing.T) {
 	if !mnemetest.All {
-		t.Skip("takes a minute: make test-all runs it")
+		t.Skip("NOT RUN: takes a minute; make test-all runs it")
 	}
 	t.Parallel()
 	s := openStores(t, testConfig(t))
