@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mneme.dev/mneme/events"
-	"mneme.dev/mneme/internal/mnemetest"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/graph/storetest"
 	"mneme.dev/mneme/pkg/projection"
@@ -312,9 +311,6 @@ func tellEmbeddings(t *testing.T, generation int) {
 }
 
 func TestWarmEmbeddingsSendsAllStatementsAndWritesNothing(t *testing.T) {
-	if !mnemetest.All {
-		t.Skip("NOT RUN: takes a minute; make test-all runs it")
-	}
 	t.Parallel()
 	s := openEmbedded(t, testConfig(t), generationOf(t.Name()), 8)
 	s.all(t, "c")

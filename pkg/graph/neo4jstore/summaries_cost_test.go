@@ -192,9 +192,6 @@ func sentBySummaries(t *testing.T, s *summarisedStore) map[string]sent {
 }
 
 func TestWarmSummariesSendsAllStatementsAndWritesNothing(t *testing.T) {
-	if !mnemetest.All {
-		t.Skip("NOT RUN: takes a minute; make test-all runs it")
-	}
 	t.Parallel()
 	s := openSummarised(t, testConfig(t), generationOf(t.Name()))
 	s.all(t, "c")

@@ -8,13 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"mneme.dev/mneme/internal/mnemetest"
 )
 
 func TestWarmSendsAllStatementsAndWritesNothing(t *testing.T) {
-	if !mnemetest.All {
-		t.Skip("NOT RUN: takes a minute; make test-all runs it")
-	}
 	t.Parallel()
 	s := openStores(t, testConfig(t))
 	warm := func() map[string]bool {
