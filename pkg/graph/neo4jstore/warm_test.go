@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
 )
 
 func TestWarmSendsAllStatementsAndWritesNothing(t *testing.T) {
