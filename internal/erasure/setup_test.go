@@ -135,18 +135,21 @@ func (w *world) erase(s erasure.Scope) erasure.Report {
 	return w.ended(e).Report
 }
 
-// until runs an eraser and kills it at its nth step. It reports false if the erasure was done before.
-// A kill ends the goroutine where it is: nothing after it is written down.
-func (w *world) until(nth int) (killed bool, at string) {
+// until runs an eraser and kills it when it comes to a step for the nth time. It reports false if the
+// erasure was done before. A kill ends the goroutine where it is: nothing after it is written down.
+func (w *world) until(step string, nth int) (killed bool) {
 	e := w.eraser(nil)
 	var mu sync.Mutex
-	steps := 0
-	dead := make(chan string, 1)
-	e.OnStep(func(step string) {
+	times := 0
+	dead := make(chan struct{})
+	e.OnStep(func(now string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if steps++; steps == nth {
-			dead <- step
+		if !strings.HasPrefix(now, step) {
+			return
+		}
+		if times++; times == nth {
+			close(dead)
 			runtime.Goexit()
 		}
 	})
@@ -154,11 +157,11 @@ func (w *world) until(nth int) (killed bool, at string) {
 	defer e.Stop()
 	for {
 		select {
-		case at := <-dead:
-			return true, at
+		case <-dead:
+			return true
 		case <-time.After(5 * time.Millisecond):
 			if r, err := e.Last(w.Context()); err == nil && r.State == erasure.Done {
-				return false, ""
+				return false
 			}
 		}
 	}
