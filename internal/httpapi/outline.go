@@ -83,20 +83,12 @@ func (a *api) registerOutline(h huma.API) {
 }
 
 func (a *api) outline(ctx context.Context, in *outlineInput) (*outlineOutput, error) {
-	q, scope, err := in.rows("show-outline")
+	g, turns, next, err := a.turnsPage(ctx, "show-outline", &in.RowsParams)
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	page, err := graph.Turns(ctx, g, in.id(), q)
-	if err != nil {
-		return nil, a.problem(err)
-	}
 	out := &outlineOutput{}
-	out.Body.Turns = each(page.Rows, func(t graph.Turn) OutlinedTurn {
+	out.Body.Turns = each(turns, func(t graph.Turn) OutlinedTurn {
 		o := OutlinedTurn{Number: t.Number, FirstSeq: t.FirstSeq, LastSeq: t.Counts.LastSeq, Chars: t.Counts.TotalChars, Calls: t.Counts.ToolCallCount}
 		if t.User != nil {
 			if at, err := events.ParseTime(t.User.Time); err == nil {
@@ -105,7 +97,7 @@ func (a *api) outline(ctx context.Context, in *outlineInput) (*outlineOutput, er
 		}
 		return o
 	})
-	out.Body.NextCursor = scope.next(page.Next)
+	out.Body.NextCursor = next
 	if in.Cursor != "" {
 		return out, nil
 	}

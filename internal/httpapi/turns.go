@@ -77,22 +77,31 @@ func (a *api) registerTurns(h huma.API) {
 }
 
 func (a *api) turns(ctx context.Context, in *turnsInput) (*turnsOutput, error) {
-	q, scope, err := in.rows("list-turns")
+	_, turns, next, err := a.turnsPage(ctx, "list-turns", &in.RowsParams)
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
-	if err != nil {
-		return nil, a.problem(err)
-	}
-	page, err := graph.Turns(ctx, g, in.id(), q)
-	if err != nil {
-		return nil, a.problem(err)
-	}
 	out := &turnsOutput{}
-	out.Body.Turns = each(page.Rows, showTurn)
-	out.Body.NextCursor = scope.next(page.Next)
+	out.Body.Turns, out.Body.NextCursor = each(turns, showTurn), next
 	return out, nil
+}
+
+// turnsPage reads a page of turns for an operation, and returns the view it read and the cursor of the
+// next page.
+func (a *api) turnsPage(ctx context.Context, operation string, in *RowsParams) (g graph.Reader, turns []graph.Turn, next string, err error) {
+	q, scope, err := in.rows(operation)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	g, err = a.graph(ctx, in.id(), in.WaitParams, in.AsOfParam)
+	if err != nil {
+		return nil, nil, "", a.problem(err)
+	}
+	found, err := graph.Turns(ctx, g, in.id(), q)
+	if err != nil {
+		return nil, nil, "", a.problem(err)
+	}
+	return g, found.Rows, scope.next(found.Next), nil
 }
 
 func (a *api) steps(ctx context.Context, in *stepsInput) (*stepsOutput, error) {

@@ -66,15 +66,17 @@ func processesOf(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// TestAShortCampaign has one fault of every kind; with MNEME_TEST_ALL=1 five of each.
+// TestAShortCampaign has one fault of every kind; with MNEME_TEST_ALL=1 five of each. In the schedule
+// of the short one Neo4j is frozen and cut off, but not restarted: a new server plans all statements
+// again, which takes a minute, and test/neo4j restarts one.
 // MNEME_TEST_SEED is the seed of another schedule.
 func TestAShortCampaign(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute or two: run it without -short")
 	}
-	p, n := Plan{Seed: 1, Faults: len(targets()), Duration: 30 * time.Second}, 2000
+	p, n := Plan{Seed: 6, Faults: len(targets()), Duration: 30 * time.Second}, 2000
 	if mnemetest.All {
-		p.Faults, p.Duration, n = 5*len(targets()), 6*time.Minute, 40_000
+		p.Seed, p.Faults, p.Duration, n = 1, 5*len(targets()), 6*time.Minute, 40_000
 	}
 	if seed := os.Getenv("MNEME_TEST_SEED"); seed != "" {
 		var err error
