@@ -95,7 +95,7 @@ func TestTheReferencePagesAreCurrent(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "../deploy/nats"), 0o700)) // where the permissions of NATS go
 	_, stderr, code := mneme(t, "reference", dir)
 	require.Zero(t, code, stderr)
-	for _, name := range []string{"commands.md", "settings.md", "graph.md", "access.md", "examples/next.md", "examples/asked.md"} {
+	for _, name := range []string{"commands.md", "commands/start.md", "commands/read.md", "commands/write.md", "commands/operate.md", "commands/measure.md", "settings.md", "graph.md", "access.md", "examples/next.md", "examples/asked.md"} {
 		want, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		got, err := os.ReadFile(filepath.Join("../../docs", name))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,8 +27,14 @@ func (c *ReferenceCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for name, page := range map[string]string{"commands.md": commandsPage(parser.Model), "settings.md": settingsPage(), "graph.md": graphPage(), "access.md": accessPage(), "nats-roles.md": natsRolesPage()} {
-		if err := os.WriteFile(filepath.Join(c.Dir, name), []byte(page), 0o644); err != nil {
+	pages := map[string]string{"settings.md": settingsPage(), "graph.md": graphPage(), "access.md": accessPage(), "nats-roles.md": natsRolesPage()}
+	maps.Copy(pages, commandPages(parser.Model))
+	for name, page := range pages {
+		path := filepath.Join(c.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 			return err
 		}
 	}
@@ -43,42 +50,54 @@ func (c *ReferenceCmd) Run(ctx context.Context) error {
 
 const generated = "<!-- Made by go generate from the code; do not edit. -->\n\n"
 
-// commandsPage describes every command.
-func commandsPage(app *kong.Application) string {
-	var out strings.Builder
-	out.WriteString("# The commands of mneme\n\n" + generated)
-	out.WriteString(strings.TrimSpace(strings.TrimPrefix(description, "Event-sourced memory for AI agents.\n")) + "\n\n")
+// commandPages describes every command, on a page for each group, and lists them all in commands.md.
+func commandPages(app *kong.Application) map[string]string {
+	pages := map[string]string{}
+	var index strings.Builder
+	index.WriteString("# The commands of mneme\n\n" + generated)
+	index.WriteString(strings.TrimSpace(strings.TrimPrefix(description, "Event-sourced memory for AI agents.\n")) + "\n\n")
 	for _, group := range groups {
-		leaves := []*kong.Node{}
+		title := strings.TrimSuffix(group.Title, ":")
+		path := "commands/" + group.Key + ".md"
+		page := &strings.Builder{}
 		for _, node := range app.Leaves(true) {
-			if g := node.ClosestGroup(); g != nil && g.Key == group.Key {
-				leaves = append(leaves, node)
+			if g := node.ClosestGroup(); g == nil || g.Key != group.Key {
+				continue
 			}
-		}
-		if len(leaves) == 0 {
-			continue
-		}
-		out.WriteString("## " + strings.TrimSuffix(group.Title, ":") + "\n\n")
-		for _, node := range leaves {
+			if page.Len() == 0 {
+				fmt.Fprintf(page, "# Commands: %s\n\n%s[All commands](../commands.md), and [the flags that every command has](../commands.md#flags-of-every-command).\n\n", title, generated)
+				fmt.Fprintf(&index, "## %s\n\n| command | |\n|---|---|\n", title)
+			}
 			name := strings.TrimPrefix(node.FullPath(), "mneme ")
-			fmt.Fprintf(&out, "### %s\n\n    %s %s\n\n%s\n\n", name, app.Name, commandLine(node), node.Help)
-			if node.Detail != "" {
-				out.WriteString(node.Detail + "\n\n")
-			}
-			values := slices.Clone(node.Positional)
-			for _, flag := range ownFlags(node) {
-				values = append(values, flag.Value)
-			}
-			out.WriteString(valueTable(values))
+			fmt.Fprintf(&index, "| [`%s`](%s#%s) | %s |\n", name, path, strings.ReplaceAll(name, " ", "-"), cellText(node.Help))
+			commandSection(page, app.Name, name, node)
+		}
+		if page.Len() > 0 {
+			index.WriteString("\n")
+			pages[path] = strings.TrimRight(page.String(), "\n") + "\n"
 		}
 	}
-	out.WriteString("## Flags of every command\n\n")
+	index.WriteString("## Flags of every command\n\n")
 	values := []*kong.Value{}
 	for _, flag := range app.Flags {
 		values = append(values, flag.Value)
 	}
+	index.WriteString(valueTable(values))
+	pages["commands.md"] = strings.TrimRight(index.String(), "\n") + "\n"
+	return pages
+}
+
+// commandSection writes the section of a command.
+func commandSection(out *strings.Builder, program, name string, node *kong.Node) {
+	fmt.Fprintf(out, "## %s\n\n    %s %s\n\n%s\n\n", name, program, commandLine(node), node.Help)
+	if node.Detail != "" {
+		out.WriteString(node.Detail + "\n\n")
+	}
+	values := slices.Clone(node.Positional)
+	for _, flag := range ownFlags(node) {
+		values = append(values, flag.Value)
+	}
 	out.WriteString(valueTable(values))
-	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
 // commandLine returns the command with its arguments.

@@ -27,9 +27,14 @@ func blocks(t *testing.T, page, language string) (list []string) {
 func TestTheCommandsInTheDocsExist(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, block := range append(blocks(t, "README.md", "sh"), blocks(t, "docs/summaries.md", "sh")...) {
+	var all []string
+	for _, page := range []string{"README.md", "docs/publish.md", "docs/read.md", "docs/programs.md", "docs/operations.md", "docs/summaries.md"} {
+		all = append(all, blocks(t, page, "sh")...)
+	}
+	for _, block := range all {
 		for line := range strings.Lines(block) {
 			line, _, _ = strings.Cut(line, "#")
+			line, _, _ = strings.Cut(line, " > ")
 			args := words(line)
 			for len(args) > 0 && strings.HasPrefix(args[0], "MNEME_") { // a setting
 				args = args[1:]
@@ -62,24 +67,24 @@ func TestTheProfilesInTheDocsAreValid(t *testing.T) {
 	}
 }
 
-func TestTheReadmesGoProgramPublishes(t *testing.T) {
+func TestTheProgramAndTheCommandsInTheDocsWork(t *testing.T) {
 	t.Parallel()
 	s := up(t, filepath.Join(t.TempDir(), "data"))
 	dir, err := os.MkdirTemp(".", "readme-") // inside of the module
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	program := strings.Replace(blocks(t, "README.md", "go")[0], "nats://127.0.0.1:4222", s.ready.NATS, 1)
+	program := strings.Replace(blocks(t, "docs/publish.md", "go")[0], "nats://127.0.0.1:4222", s.ready.NATS, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o644))
 	out, err := exec.Command("go", "run", "./"+dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, "stored at sequence 1\n", string(out))
 
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Log("curl is not installed: the README's curl commands did not run")
+		t.Log("curl is not installed: the curl commands in the docs did not run")
 		return
 	}
 	script := ""
-	for _, block := range blocks(t, "README.md", "sh") {
+	for _, block := range append(blocks(t, "docs/publish.md", "sh"), blocks(t, "docs/read.md", "sh")...) {
 		if strings.Contains(block, "curl") {
 			script += strings.ReplaceAll(block, "http://127.0.0.1:8420", s.ready.HTTP)
 		}
@@ -93,12 +98,12 @@ func TestTheReadmesGoProgramPublishes(t *testing.T) {
 	require.NotContains(t, string(out), `"detail":`, "a problem")
 }
 
-func TestTheReadmesGoProgramBuildsInItsOwnModule(t *testing.T) {
+func TestTheGoProgramInTheDocsBuildsInItsOwnModule(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(blocks(t, "README.md", "go")[0]), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(blocks(t, "docs/publish.md", "go")[0]), 0o600))
 	// With the versions of the project's go.mod no registry is needed.
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
