@@ -106,6 +106,8 @@ var Open = map[string]string{
 	"/page/*":           "the files of that page",
 	"/docs":             "the description of the API is public",
 	"/docs/*":           "the files of that page",
+	"/help":             "the documentation holds no data",
+	"/help/*":           "its pages",
 	"/openapi.json":     "the description of the API is public",
 	"/openapi.yaml":     "the same",
 	"/openapi-3.0.json": "the same, for older tools",

@@ -102,6 +102,7 @@ func New(c Config) http.Handler {
 	public(mux, "/metrics", c.Telemetry.Metrics.Handler().ServeHTTP)
 	serveDocs(mux)
 	servePage(mux)
+	serveHelp(mux)
 	a.serveMCP(mux)
 	return c.Telemetry.HTTP(mux, a.around(mux))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/swaggest/swgui/v5/static"
 
+	"mneme.dev/mneme/internal/help"
 	"mneme.dev/mneme/internal/page"
 )
 
@@ -77,5 +78,13 @@ func copyDoc(w io.Writer, file string, packed bool) error {
 func servePage(mux *http.ServeMux) {
 	for path, handler := range page.Handlers() {
 		public(mux, path, handler)
+	}
+}
+
+// serveHelp serves the documentation of this version.
+func serveHelp(mux *http.ServeMux) {
+	handler := help.Handler()
+	for _, path := range []string{help.Root, help.Root + "/"} {
+		public(mux, path, handler.ServeHTTP)
 	}
 }
