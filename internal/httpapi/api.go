@@ -17,6 +17,7 @@ import (
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/hook"
+	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
 	"mneme.dev/mneme/internal/view"
@@ -51,6 +52,8 @@ type Config struct {
 	// Gate finds out who sends a request. Nil means that whoever reaches the API may use all
 	// of it, which is for loopback and trusted networks.
 	Gate *access.Gate
+	// Quotas bound what each tenant may take; nil for no bounds.
+	Quotas *quota.Quotas
 	// Stall is how long a client may neither send nor take anything before it is cut
 	// off; 0 means 30 s.
 	Stall time.Duration
@@ -118,7 +121,7 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 	config.Transformers = append(config.Transformers, a.logFailure)
 	config.DocsPath = "" // huma's page loads its viewer from another host; see serveDocs
 	h := humago.New(mux, config)
-	h.UseMiddleware(a.exchange(h), a.authorize(h), strict(h))
+	h.UseMiddleware(a.exchange(h), a.authorize(h), a.share(h), strict(h))
 	a.registerEvents(h)
 	a.registerConversations(h)
 	a.registerMessages(h)
@@ -156,5 +159,5 @@ func (a *api) register(mux *http.ServeMux) *huma.OpenAPI {
 // operation declares an operation. It panics if the table of the package access does not
 // say what the operation needs.
 func operation(id, method, path, summary, tag string, errors ...int) huma.Operation {
-	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}, Errors: errors, Extensions: declareAccess(id), Security: security}
+	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}, Errors: append(errors, http.StatusTooManyRequests), Extensions: declareAccess(id), Security: security}
 }

@@ -69,7 +69,7 @@ func (a *api) importEvents(ctx context.Context, in *importInput) (*importOutput,
 	out := &importOutput{}
 	out.Body.Problems = []LineProblem{}
 	body := unboundBody(ctx)
-	lines := bufio.NewReader(body)
+	lines := bufio.NewReader(a.Quotas.Reader(ctx, in.Tenant, body))
 	switch _, err := lines.Peek(1); {
 	case err == io.EOF:
 		return nil, huma.Error400BadRequest("request body is required")

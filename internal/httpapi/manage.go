@@ -229,8 +229,14 @@ func (a *api) newWrite(ctx context.Context, id events.ConversationID, key string
 	if errors.As(err, &invalid) {
 		return nil, huma.Error422UnprocessableEntity(invalid.Error(), &huma.ErrorDetail{Location: locationOf(invalid.Field), Message: invalid.Reason})
 	}
+	if err != nil {
+		return nil, err
+	}
+	if err := a.take(id.Tenant, e); err != nil {
+		return nil, err
+	}
 	e.Time = time.Now().UTC()
-	return &write{api: a, id: id, event: e, graph: g}, err
+	return &write{api: a, id: id, event: e, graph: g}, nil
 }
 
 // locationOf returns the part of the request that became this field of the event.

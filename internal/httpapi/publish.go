@@ -120,6 +120,9 @@ func (a *api) publish(ctx context.Context, in *publishInput) (*publishOutput, er
 	if len(list) == 0 {
 		return out, nil
 	}
+	if err := a.take(in.Tenant, list...); err != nil {
+		return nil, err
+	}
 	strip(list)
 	acks, err := a.Log.PublishAll(ctx, in.Tenant, list)
 	if err != nil {

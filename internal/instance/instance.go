@@ -173,6 +173,14 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 		return nil, err
 	}
 	i.closeGate = closeGate
+	quotas, closeQuotas, err := program.OpenQuotas(ctx, c.Access.Quotas, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	i.closeGate = func() {
+		closeQuotas()
+		closeGate()
+	}
 	eraser, err := service.NewEraser(i.Log, self, i.stores, models, c.Erasing, c.Logger)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
@@ -184,7 +192,7 @@ func Start(ctx context.Context, c Config) (_ *Instance, err error) {
 	i.eraser = eraser
 	i.eraser.Start()
 	i.http.Start(httpapi.New(httpapi.Config{
-		Log: i.Log, Gate: gate, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Logger: c.Logger,
+		Log: i.Log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: service.NewRebuilds(control, i.stores, models, i.Log, c.Searching), Erasures: eraser, Doorbell: doorbell{i.captured, c.Capture}, Captured: i.captured.Status, Logger: c.Logger,
 		LogHealth: i.server.WriteError, Store: i.stores.Backend(), States: i.Status, Self: func() projection.Member { return self.Member(i.Status()) }, NotReady: worker.ErrNotThere, Telemetry: i.telemetry, Condense: condense, Cache: search, ProjectMemoryOff: c.Searching.ProjectMemory == "off", Settings: c.Settings,
 	}))
 	return i, nil

@@ -11,6 +11,7 @@ import (
 
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/access/jwt"
+	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/settings"
 )
 
@@ -87,4 +88,22 @@ func TokenStore(s settings.Access, conn *nats.Conn) (access.Store, error) {
 func ServingOf(s settings.Access, hosts settings.Hosts, trusted bool) Serving {
 	// Where a token is demanded, a page that was rebound to an address has none to send.
 	return Serving{Hosts: hosts, AnyAddress: trusted || s.On(), CertFile: s.CertFile, KeyFile: s.KeyFile}
+}
+
+// OpenQuotas returns what tenants may take by a file, or nil without one. It keeps the quotas up to
+// date until stop is called.
+func OpenQuotas(ctx context.Context, path string, logger *slog.Logger) (q *quota.Quotas, stop func(), err error) {
+	if path == "" {
+		return nil, func() {}, nil
+	}
+	if q, err = quota.Open(path); err != nil {
+		return nil, nil, &UsageError{fmt.Errorf("MNEME_QUOTAS_FILE: %w", err)}
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var ended sync.WaitGroup
+	ended.Go(func() { q.Run(running, logger) })
+	return q, func() {
+		cancel()
+		ended.Wait()
+	}, nil
 }

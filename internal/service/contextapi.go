@@ -59,6 +59,11 @@ func RunContextAPI(ctx context.Context) (err error) {
 		return err
 	}
 	defer closeGate()
+	quotas, closeQuotas, err := program.OpenQuotas(ctx, s.Access.Quotas, logger)
+	if err != nil {
+		return err
+	}
+	defer closeQuotas()
 	condense, err := Condensing(s.Condensing)
 	if err != nil {
 		return &program.UsageError{Err: err}
@@ -86,7 +91,7 @@ func RunContextAPI(ctx context.Context) (err error) {
 	defer watch.Wait()
 	defer stop()
 	server.Start(httpapi.New(httpapi.Config{
-		Log: log, Gate: gate, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
+		Log: log, Gate: gate, Quotas: quotas, Models: models, Rebuilds: NewRebuilds(control, stores, models, log, s.Searching), Erasures: eraser, Logger: logger, Store: stores.Backend(), NotReady: worker.ErrNotThere, Telemetry: tell, Condense: condense, Cache: search, ProjectMemoryOff: s.ProjectMemory == "off", Settings: settings.Effective(s, nil),
 		Self: func() projection.Member { return self.Member(nil) },
 	}))
 	logger.Info("running", "nats", conn.ConnectedUrlRedacted(), "store", stores.String(), "http", server.URL())

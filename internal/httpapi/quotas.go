@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/quota"
+)
+
+// share is the middleware that lets a tenant have only its share of the requests handled at the same
+// time. It follows authorize, which sets the tenant that a token is of. Streams have limits of their own.
+func (a *api) share(h huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		tenant, ok := tenantOf(ctx)
+		if a.Quotas == nil || !ok || ctx.Operation().OperationID == "stream" {
+			next(ctx)
+			return
+		}
+		leave, err := a.Quotas.Enter(tenant)
+		if err != nil {
+			over := overQuota(err)
+			ctx.SetHeader("Retry-After", over.after)
+			writeRefusal(h, ctx, over)
+			return
+		}
+		defer leave()
+		next(ctx)
+	}
+}
+
+// defaultTenant is the tenant of requests that name none.
+const defaultTenant = "default"
+
+// tenantOf returns the tenant of a request; ok is false if its operation is about none or about all.
+func tenantOf(ctx huma.Context) (tenant string, ok bool) {
+	for _, p := range ctx.Operation().Parameters {
+		if p.Name == "tenant" && p.In == "query" {
+			r, _ := humago.Unwrap(ctx)
+			if tenant = r.URL.Query().Get("tenant"); tenant == "" {
+				tenant = defaultTenant
+			}
+			return tenant, true
+		}
+	}
+	return "", false
+}
+
+// take counts events that a tenant is about to publish. The error is a problem.
+func (a *api) take(tenant string, list ...events.Event) error {
+	if a.Quotas == nil {
+		return nil
+	}
+	size := 0
+	for i := range list {
+		size += len(list[i].Data)
+	}
+	if err := a.Quotas.Take(tenant, len(list), size); err != nil {
+		a.Telemetry.Metrics.Refused("quota", len(list))
+		return overQuota(err)
+	}
+	return nil
+}
+
+// quotaError is the problem of a tenant that is over its quota.
+type quotaError struct {
+	*huma.ErrorModel
+	after string // seconds
+}
+
+func overQuota(err error) *quotaError {
+	after := time.Second
+	if over, ok := errors.AsType[*quota.ExceededError](err); ok {
+		after = over.After
+	}
+	model, _ := huma.NewError(http.StatusTooManyRequests, err.Error()).(*huma.ErrorModel)
+	return &quotaError{model, strconv.Itoa(int(max(math.Ceil(after.Seconds()), 1)))}
+}
+
+// Unwrap returns the problem.
+func (q *quotaError) Unwrap() error { return q.ErrorModel }
+
+// GetHeaders says when to try again.
+func (q *quotaError) GetHeaders() http.Header { return http.Header{"Retry-After": {q.after}} }

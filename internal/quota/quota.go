@@ -1,0 +1,279 @@
+// Package quota bounds what one tenant may take of a process, so that a flood from one leaves the
+// others their share. Each process counts for itself: with three replicas of the API a tenant has three
+// times its quota.
+package quota
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/time/rate"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/internal/access"
+)
+
+// Limits are the quota of one tenant. Zero means no limit.
+type Limits struct {
+	Requests int     `yaml:"requests"`          // handled at the same time
+	Events   float64 `yaml:"events_per_second"` // published
+	Bytes    float64 `yaml:"bytes_per_second"`  // of published events
+}
+
+// file is the file of quotas:
+//
+//	default: {requests: 8, events_per_second: 500, bytes_per_second: 5000000}
+//	tenants:
+//	  team-a: {requests: 32, events_per_second: 2000}
+//
+// A tenant that is listed has its own limits and none of the default.
+type file struct {
+	Default Limits            `yaml:"default"`
+	Tenants map[string]Limits `yaml:"tenants"`
+}
+
+// maxFileBytes bounds the file.
+const maxFileBytes = 1 << 20
+
+// burst is how many seconds of its quota a tenant may take at once, after it took less for as long.
+const burst = 10
+
+// ExceededError says that a tenant is over its quota.
+type ExceededError struct {
+	Tenant string
+	What   string        // such as "500 events per second"
+	After  time.Duration // when to try again
+}
+
+func (e *ExceededError) Error() string {
+	return fmt.Sprintf("the tenant %q is over its quota of %s: nothing was stored, try again in %s", e.Tenant, e.What, e.After.Round(time.Second))
+}
+
+// Quotas counts what tenants take. A nil Quotas limits nothing.
+type Quotas struct {
+	path string
+
+	lock    sync.Mutex
+	limits  file
+	tenants map[string]*tenant
+}
+
+// tenant is what a tenant takes now.
+type tenant struct {
+	limits        Limits
+	requests      int
+	events, bytes *rate.Limiter // nil for no limit
+	seen          time.Time
+}
+
+// Open reads a file of quotas.
+func Open(path string) (*Quotas, error) {
+	q := &Quotas{path: path, tenants: map[string]*tenant{}}
+	return q, q.Load()
+}
+
+// Load reads the file again. What tenants have taken already counts on; if the file is wrong, the quotas
+// read before stay in force.
+func (q *Quotas) Load() error {
+	text, err := os.ReadFile(q.path)
+	if err != nil {
+		return err
+	}
+	if len(text) > maxFileBytes {
+		return fmt.Errorf("%s has more than %d bytes", q.path, maxFileBytes)
+	}
+	var read file
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&read); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", q.path, err)
+	}
+	if err := read.check(); err != nil {
+		return fmt.Errorf("%s: %w", q.path, err)
+	}
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	q.limits = read
+	for name, t := range q.tenants {
+		t.set(q.of(name))
+	}
+	return nil
+}
+
+func (f *file) check() error {
+	errs := []error{f.Default.check("default")}
+	for name, l := range f.Tenants {
+		if name == "" || len(name) > events.MaxTenantBytes {
+			errs = append(errs, fmt.Errorf("tenants: the name %q has not 1 to %d bytes", name, events.MaxTenantBytes))
+		}
+		errs = append(errs, l.check("tenants."+name))
+	}
+	return errors.Join(errs...)
+}
+
+func (l Limits) check(where string) error {
+	for name, value := range map[string]float64{"requests": float64(l.Requests), "events_per_second": l.Events, "bytes_per_second": l.Bytes} {
+		if value < 0 || math.IsInf(value, 0) || math.IsNaN(value) {
+			return fmt.Errorf("%s.%s: %v is no limit: it must be positive, or 0 for none", where, name, value)
+		}
+	}
+	return nil
+}
+
+func (q *Quotas) of(name string) Limits {
+	if l, ok := q.limits.Tenants[name]; ok {
+		return l
+	}
+	return q.limits.Default
+}
+
+// set changes the limits.
+func (t *tenant) set(l Limits) {
+	t.limits = l
+	t.events, t.bytes = limiter(t.events, l.Events), limiter(t.bytes, l.Bytes)
+}
+
+func limiter(old *rate.Limiter, perSecond float64) *rate.Limiter {
+	if perSecond == 0 {
+		return nil
+	}
+	size := int(min(math.Ceil(perSecond*burst), math.MaxInt32))
+	if old == nil {
+		return rate.NewLimiter(rate.Limit(perSecond), size)
+	}
+	old.SetLimit(rate.Limit(perSecond))
+	old.SetBurst(size)
+	return old
+}
+
+// maxTenants is how many tenants are kept that take nothing at the moment.
+const maxTenants = 10_000
+
+// get returns the state of a tenant. The caller holds the lock.
+func (q *Quotas) get(name string) *tenant {
+	t, ok := q.tenants[name]
+	if !ok {
+		if len(q.tenants) >= maxTenants {
+			q.forget()
+		}
+		t = &tenant{}
+		t.set(q.of(name))
+		q.tenants[name] = t
+	}
+	t.seen = time.Now()
+	return t
+}
+
+// forget drops tenants whose quota is full again.
+func (q *Quotas) forget() {
+	for name, t := range q.tenants {
+		if t.requests == 0 && time.Since(t.seen) > burst*time.Second {
+			delete(q.tenants, name)
+		}
+	}
+}
+
+// Enter takes a place for a request of a tenant, which leave gives back. It fails with an
+// [*ExceededError] if all places are taken.
+func (q *Quotas) Enter(name string) (leave func(), err error) {
+	if q == nil {
+		return func() {}, nil
+	}
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	t := q.get(name)
+	if t.limits.Requests > 0 && t.requests >= t.limits.Requests {
+		return nil, &ExceededError{Tenant: name, What: fmt.Sprintf("%d requests at the same time", t.limits.Requests), After: time.Second}
+	}
+	t.requests++
+	return func() {
+		q.lock.Lock()
+		defer q.lock.Unlock()
+		t.requests--
+	}, nil
+}
+
+// Take counts events that a tenant is about to publish. It fails with an [*ExceededError], and counts
+// none, if they are over the quota. A batch larger than the quota of ten seconds passes when the tenant
+// took nothing for so long.
+func (q *Quotas) Take(name string, count, size int) error {
+	if q == nil {
+		return nil
+	}
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	t, now := q.get(name), time.Now()
+	taken, wait := reserve(t.events, now, count)
+	if wait > 0 {
+		return &ExceededError{Tenant: name, What: fmt.Sprintf("%v events per second", t.limits.Events), After: wait}
+	}
+	if _, wait := reserve(t.bytes, now, size); wait > 0 {
+		if taken != nil {
+			taken.CancelAt(now)
+		}
+		return &ExceededError{Tenant: name, What: fmt.Sprintf("%.0f bytes per second", t.limits.Bytes), After: wait}
+	}
+	return nil
+}
+
+// reserve takes n from a limiter at once, or says how long to wait.
+func reserve(l *rate.Limiter, now time.Time, n int) (*rate.Reservation, time.Duration) {
+	if l == nil {
+		return nil, 0
+	}
+	r := l.ReserveN(now, min(n, l.Burst()))
+	if wait := r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+		return nil, wait
+	}
+	return r, 0
+}
+
+// Reader returns a reader that reads lines of events for a tenant no faster than its quota allows.
+func (q *Quotas) Reader(ctx context.Context, name string, r io.Reader) io.Reader {
+	if q == nil {
+		return r
+	}
+	return &paced{Reader: r, ctx: ctx, take: func(count, size int) error { return q.Take(name, count, size) }}
+}
+
+type paced struct {
+	io.Reader
+	ctx  context.Context
+	take func(count, size int) error
+}
+
+// Read reads, and then waits until the quota allows what was read.
+func (p *paced) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	lines := bytes.Count(b[:n], []byte{'\n'})
+	for n > 0 {
+		var over *ExceededError
+		if !errors.As(p.take(lines, n), &over) {
+			break
+		}
+		select {
+		case <-time.After(min(over.After, time.Second)):
+		case <-p.ctx.Done():
+			return n, p.ctx.Err()
+		}
+	}
+	return n, err
+}
+
+// Run reads the file again when it changes, until ctx ends.
+func (q *Quotas) Run(ctx context.Context, logger *slog.Logger) {
+	access.Reread(ctx, q.path, time.Second, q.Load, func(err error) {
+		logger.Error("the file of quotas can't be read; the quotas read before stay in force", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}, nil)
+}
