@@ -17,7 +17,7 @@ func (p *planner) answer() step {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Most likely %s", best)
 	if best.Name != "" {
-		fmt.Fprintf(&b, ", in %s", best.Name)
+		fmt.Fprintf(&b, ", in `%s`", best.Name)
 	}
 	if missing := p.missing(best); len(missing) > 0 {
 		fmt.Fprintf(&b, " (not near it: %s)", texts(missing))
