@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -103,6 +105,35 @@ func TestAnAgentThatStartsMnemeMCPRemembersItsProject(t *testing.T) {
 	text, failed = call(t, homeless, "memory_context", nil)
 	require.True(t, failed)
 	require.Contains(t, text, "The newest: "+root, "the root folder is no project")
+}
+
+func TestAnAgentThatStartsMnemeMCPHearsOfChanges(t *testing.T) {
+	s := up(t, t.TempDir())
+	binary, err := mnemetest.Binary()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), binary, "mcp", "--project", "shop")
+	cmd.Env = append(os.Environ(), "MNEME_URL="+s.HTTP)
+	heard := make(chan string, 100)
+	host, err := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { heard <- r.Params.URI },
+	}).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = host.Close() })
+	_, stderr, code := s.mneme("publish", "message.created", "cart", `{"role":"user","content":"hello"}`)
+	require.Zero(t, code, stderr)
+	const address = "mneme://conversations/cart/context"
+	require.NoError(t, host.Subscribe(t.Context(), &sdk.SubscribeParams{URI: address}))
+	for { // the subscription has no answer, so what is said first may come before it
+		_, stderr, code := s.mneme("publish", "message.created", "cart", `{"role":"user","content":"more"}`)
+		require.Zero(t, code, stderr)
+		select {
+		case uri := <-heard:
+			require.Equal(t, address, uri)
+			require.NoError(t, host.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: address}))
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 func TestWithoutAServerEveryToolSaysWhatToDo(t *testing.T) {

@@ -30,7 +30,8 @@ type limits struct {
 	exports, imports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
 
 	answers, exporting outgoing
-	streams            streams
+	// Streams follow the log; subscriptions of agents only read the row of their conversation when something is applied.
+	streams, subscriptions streams
 }
 
 func newLimits() *limits {
@@ -40,6 +41,7 @@ func newLimits() *limits {
 		bodies:  semaphore.NewWeighted(maxBodyBytes), beyond: semaphore.NewWeighted(1), smallBodies: semaphore.NewWeighted(maxSmallBytes),
 		verifying: semaphore.NewWeighted(maxVerifying),
 		answers:   outgoing{max: maxAnswerBytes},
+		streams:   streams{most: maxStreams, ofTenant: tenantStreams}, subscriptions: streams{most: maxSubscriptions, ofTenant: tenantSubscriptions},
 	}
 }
 

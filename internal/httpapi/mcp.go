@@ -16,6 +16,7 @@ func (a *api) serveMCP(mux *http.ServeMux) {
 	mux.Handle(mcp.Path, mcp.New(mcp.Config{
 		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Condense: a.Condense, Logger: a.Logger,
 		Explain: a.explainTool, Refuse: writeProblem, Called: a.Telemetry.Metrics.ToolCalled,
+		Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping,
 	}))
 }
 

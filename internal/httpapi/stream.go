@@ -25,6 +25,10 @@ import (
 const (
 	maxStreams     = 32
 	tenantStreams  = 8
+
+	maxSubscriptions    = 256 // see mcp.Config.Subscribe
+	tenantSubscriptions = 64
+
 	streamPing     = 15 * time.Second // without anything else to send
 	statusEvery    = 2 * time.Second
 	streamRetry    = 2 * time.Second // how long a client waits before it connects again
@@ -127,6 +131,8 @@ func (a *api) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse
 
 // streams counts the open streams.
 type streams struct {
+	most, ofTenant int
+
 	lock     sync.Mutex
 	all      int
 	byTenant map[string]int
@@ -136,7 +142,7 @@ type streams struct {
 func (s *streams) enter(tenant string) (leave func(), ok bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if s.all == maxStreams || s.byTenant[tenant] == tenantStreams {
+	if s.all == s.most || s.byTenant[tenant] == s.ofTenant {
 		return nil, false
 	}
 	if s.byTenant == nil {

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/url"
 	"strings"
 
@@ -89,11 +88,10 @@ func prompts() []*sdk.Prompt {
 }
 
 // newServer returns a server without tools.
-func newServer(l library, logger *slog.Logger) *sdk.Server {
-	o := options(logger)
+func newServer(l library, o *sdk.ServerOptions) *sdk.Server {
 	o.CompletionHandler = l.complete
 	server := sdk.NewServer(implementation(), o)
-	server.AddReceivingMiddleware(Guard(logger), listing(l))
+	server.AddReceivingMiddleware(Guard(o.Logger), listing(l))
 	for _, t := range templates() {
 		server.AddResourceTemplate(t, l.resource)
 	}

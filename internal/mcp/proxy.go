@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -42,12 +43,13 @@ func (r Remote) endpoint() string {
 	return strings.TrimRight(r.URL, "/") + Path + "?" + query.Encode()
 }
 
-// dial connects to the server in the name of a client, "" if it has none.
-func (r Remote) dial(ctx context.Context, client string) (*sdk.ClientSession, error) {
-	if client == "" {
-		client = "mneme"
-	}
-	c := sdk.NewClient(&sdk.Implementation{Name: client, Version: version.Get().Version}, &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
+// dial connects to the server in the name of a client, "" if it has none. updated hears of changes of the resources that
+// the session subscribes to.
+func (r Remote) dial(ctx context.Context, client string, updated func(address string)) (*sdk.ClientSession, error) {
+	c := sdk.NewClient(&sdk.Implementation{Name: cmp.Or(client, "mneme"), Version: version.Get().Version}, &sdk.ClientOptions{
+		Capabilities:           &sdk.ClientCapabilities{},
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { updated(r.Params.URI) },
+	})
 	return c.Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint: r.endpoint(), HTTPClient: r.HTTP, MaxRetries: -1, DisableStandaloneSSE: true,
 	}, nil)
@@ -55,7 +57,7 @@ func (r Remote) dial(ctx context.Context, client string) (*sdk.ClientSession, er
 
 // Tools returns the names of the tools that the server lists.
 func (r Remote) Tools(ctx context.Context) (names []string, err error) {
-	session, err := r.dial(ctx, "")
+	session, err := r.dial(ctx, "", func(string) {})
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +75,14 @@ func (r Remote) Tools(ctx context.Context) (names []string, err error) {
 // itself, and has the server answer each call. It runs without a server too: calls then say what is
 // missing, because a host shows nothing of a program that ended.
 func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteCloser, logger *slog.Logger) error {
-	p := &proxy{Remote: remote}
+	p := &proxy{Remote: remote, watched: map[string]int{}}
 	defer p.drop(nil)
-	server := newServer(p, logger)
+	o := options(logger)
+	o.SubscribeHandler, o.UnsubscribeHandler = p.subscribe, p.unsubscribe
+	server := newServer(p, o)
+	p.updated = func(address string) {
+		_ = server.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: address}) // it never fails
+	}
 	for _, tool := range Definitions(!remote.ReadOnly) {
 		server.AddTool(tool, p.call)
 	}
@@ -89,8 +96,10 @@ func Proxy(ctx context.Context, remote Remote, in io.ReadCloser, out io.WriteClo
 // proxy hands calls on to the server.
 type proxy struct {
 	Remote
+	updated func(address string)
 	mu      sync.Mutex
 	session *sdk.ClientSession // nil until the first call
+	watched map[string]int     // how often each resource is subscribed to
 }
 
 // call hands a call of a tool on.
@@ -136,6 +145,38 @@ func (p *proxy) complete(ctx context.Context, r *sdk.CompleteRequest) (*sdk.Comp
 		return s.Complete(ctx, &sdk.CompleteParams{Meta: traceOf(r.Params.Meta), Argument: r.Params.Argument, Context: r.Params.Context, Ref: r.Params.Ref})
 	})
 	return result, p.problem(err)
+}
+
+// subscribe has the server notify of changes of a resource. A server answers a subscription only when it ends, so that
+// the resource can be read is asked first.
+func (p *proxy) subscribe(ctx context.Context, r *sdk.SubscribeRequest) error {
+	if _, err := conversationAt(r.Params.URI); err != nil {
+		return problem(err)
+	}
+	if _, err := p.resource(ctx, &sdk.ReadResourceRequest{Session: r.Session, Params: &sdk.ReadResourceParams{Meta: r.Params.Meta, URI: r.Params.URI}}); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.watched[r.Params.URI]++
+	session := p.session
+	p.mu.Unlock()
+	if session == nil {
+		return nil // the connection broke since; the next one subscribes
+	}
+	return p.problem(session.Subscribe(ctx, &sdk.SubscribeParams{URI: r.Params.URI}))
+}
+
+func (p *proxy) unsubscribe(ctx context.Context, r *sdk.UnsubscribeRequest) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watched[r.Params.URI]--; p.watched[r.Params.URI] > 0 {
+		return nil
+	}
+	delete(p.watched, r.Params.URI)
+	if p.session == nil {
+		return nil
+	}
+	return p.problem(p.session.Unsubscribe(ctx, &sdk.UnsubscribeParams{URI: r.Params.URI}))
 }
 
 // problem returns why a request got no answer: what the server refused, or why it does not answer.
@@ -187,11 +228,14 @@ func (p *proxy) connected(ctx context.Context, client string) (session *sdk.Clie
 	if p.session != nil {
 		return p.session, false, nil
 	}
-	p.session, err = p.dial(ctx, client)
-	if err != nil {
-		p.session = nil
+	if session, err = p.dial(ctx, client, p.updated); err != nil {
+		return nil, true, err
 	}
-	return p.session, true, err
+	p.session = session
+	for address := range p.watched {
+		_ = session.Subscribe(ctx, &sdk.SubscribeParams{URI: address}) // if it fails, the request at hand says why
+	}
+	return session, true, nil
 }
 
 // drop closes a connection, nil for whichever there is.

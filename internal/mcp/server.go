@@ -52,6 +52,10 @@ type Config struct {
 	Explain func(context.Context, error) string
 	// Refuse answers a request that never becomes a tool call.
 	Refuse func(w http.ResponseWriter, status int, detail string)
+	// Subscribe takes one of the tenant's places for requests that wait for changes, which leave gives back.
+	Subscribe func(tenant string) (leave func(), ok bool)
+	// Stopping returns a channel that closes when the server of a request begins to stop.
+	Stopping func(context.Context) <-chan struct{}
 	// Called is told of each call; outcome is ok, refused or failed.
 	Called func(tool, outcome string, took time.Duration)
 	Logger *slog.Logger
@@ -73,6 +77,9 @@ func New(c Config) *Server {
 	s := &Server{Config: c}
 	s.all, s.readOnly = s.with(true), s.with(false)
 	s.http = Handler(func(r *http.Request) *sdk.Server {
+		if l, ok := r.Context().Value(listenerKey{}).(*listener); ok {
+			return l.server
+		}
 		if grant := access.Of(r.Context()); grant != nil && !access.Tools[ToolRemember].Allows(grant.Rights) || r.URL.Query().Get("read_only") == "true" {
 			return s.readOnly
 		}
@@ -94,7 +101,7 @@ func Handler(server func(*http.Request) *sdk.Server, logger *slog.Logger) http.H
 func options(logger *slog.Logger) *sdk.ServerOptions {
 	return &sdk.ServerOptions{
 		Instructions: instructions, Logger: logger,
-		Capabilities: &sdk.ServerCapabilities{Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{}}, // changes of lists are not told
+		Capabilities: &sdk.ServerCapabilities{Resources: &sdk.ResourceCapabilities{Subscribe: true}, Prompts: &sdk.PromptCapabilities{}}, // changes of lists are not told
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}
 }
@@ -105,7 +112,8 @@ func implementation() *sdk.Implementation {
 
 // with returns a server with the tools that read, and with write also the one that writes.
 func (s *Server) with(write bool) *sdk.Server {
-	server := newServer(s, s.Logger)
+	server := newServer(s, plainly(s.Logger))
+	server.AddReceivingMiddleware(withoutSubscriptions)
 	for _, tool := range Definitions(write) {
 		switch tool.Name {
 		case ToolContext:
@@ -132,7 +140,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies must not hold events back
-	s.http.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, about)))
+	r = r.WithContext(context.WithValue(r.Context(), scopeKey{}, about))
+	if r.Header.Get("Mcp-Method") == methodListen { // the SDK refuses a request whose body says otherwise
+		s.listen(w, r)
+		return
+	}
+	s.http.ServeHTTP(w, r)
 }
 
 // answer is what a tool returns: a text, or a value that is also shown as text. What was recorded stands in a frame,

@@ -2,8 +2,10 @@ package view
 
 import (
 	"context"
+	"errors"
 	"sync"
 
+	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/pkg/graph"
 	"mneme.dev/mneme/pkg/project"
 	"mneme.dev/mneme/pkg/projection"
@@ -148,6 +150,20 @@ func (p *Pins) All(ctx context.Context) []Model {
 		list = append(list, e)
 	}
 	return list
+}
+
+// Position returns the sequence of the newest event that the graph has applied to a conversation, 0 if there is no such
+// conversation.
+func (p *Pins) Position(ctx context.Context, id events.ConversationID) (uint64, error) {
+	g, _, err := p.Graph(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c, err := g.Conversation(ctx, id, graph.Latest)
+	if errors.Is(err, graph.ErrNotFound) {
+		return 0, nil
+	}
+	return c.LastSeq, err
 }
 
 // Release releases the read models and the views opened with them. A second call does

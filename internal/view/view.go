@@ -42,8 +42,9 @@ type Config struct {
 // Views opens views of conversations. Use [New]; it is safe for concurrent use.
 type Views struct {
 	Config
-	reads    *semaphore.Weighted
-	watchers watchers
+	reads         *semaphore.Weighted
+	watchers      watchers
+	announcements announcements
 
 	comparing singleflight.Group
 	compared  struct {

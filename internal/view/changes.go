@@ -1,0 +1,118 @@
+package view
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mneme.dev/mneme/events"
+	"mneme.dev/mneme/pkg/eventlog"
+)
+
+// lookAgain is how often a follower looks without an announcement, because announcements can be lost.
+const lookAgain = 5 * time.Second
+
+// Follow calls changed whenever the graph has applied something to a conversation after seq, at most once in every
+// interval, until ctx ends. It also calls it when the conversation is deleted. However many follow, one subscription
+// for each partition hears of progress, and a follower only reads the row of its conversation.
+func (vs *Views) Follow(ctx context.Context, id events.ConversationID, seq uint64, every time.Duration, changed func()) error {
+	progress, stop, err := vs.announcements.join(ctx, vs.Log, "graph", vs.Log.PartitionOf(id.Tenant, id.ID))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for {
+		// What comes while it reads or pauses stays in the channel, so the newest change is always seen.
+		if now, err := vs.position(ctx, id); err == nil && now != seq {
+			seq = now
+			changed()
+		}
+		if !pause(ctx, every) {
+			return ctx.Err()
+		}
+		again := time.NewTimer(lookAgain)
+		select {
+		case <-progress:
+		case <-again.C:
+		case <-ctx.Done():
+		}
+		again.Stop()
+	}
+}
+
+// pause reports whether it waited to the end.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// position returns the sequence of the newest event that the graph has applied to a conversation, 0 if there is no
+// such conversation.
+func (vs *Views) position(ctx context.Context, id events.ConversationID) (uint64, error) {
+	pins := vs.Pin()
+	defer pins.Release()
+	return pins.Position(ctx, id)
+}
+
+// announcements share one subscription to the progress of a partition among all who follow it.
+type announcements struct {
+	mu sync.Mutex
+	of map[announced]*audience
+}
+
+type announced struct {
+	projection string
+	number     int
+}
+
+type audience struct {
+	stop    func()
+	signals map[chan struct{}]bool
+}
+
+// join returns a channel that receives after each announcement; several may count as one. The caller calls leave.
+func (a *announcements) join(ctx context.Context, log *eventlog.Log, projection string, number int) (signal <-chan struct{}, leave func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := announced{projection, number}
+	all := a.of[key]
+	if all == nil {
+		all = &audience{signals: map[chan struct{}]bool{}}
+		all.stop, err = log.WatchProgress(ctx, projection, number, func(uint64) { a.tell(all) })
+		if err != nil {
+			return nil, nil, err
+		}
+		if a.of == nil {
+			a.of = map[announced]*audience{}
+		}
+		a.of[key] = all
+	}
+	own := make(chan struct{}, 1)
+	all.signals[own] = true
+	return own, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(all.signals, own)
+		if len(all.signals) == 0 {
+			all.stop()
+			delete(a.of, key)
+		}
+	}, nil
+}
+
+func (a *announcements) tell(all *audience) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for signal := range all.signals {
+		select {
+		case signal <- struct{}{}:
+		default: // it has one already
+		}
+	}
+}
