@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,13 +122,20 @@ func TestAnAgentThatStartsMnemeMCPHearsOfChanges(t *testing.T) {
 	}).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = host.Close() })
-	_, stderr, code := s.mneme("publish", "message.created", "cart", `{"role":"user","content":"hello"}`)
+	say := func(id int) {
+		event := fmt.Sprintf(`{"specversion":"1.0","type":"dev.mneme.message.created.v1","source":"test","id":"%[1]d","subject":"cart","data":{"message_id":"%[1]d","role":"user","content":"hello"}}`, id)
+		response, err := http.Post(s.HTTP+"/v1/events", "application/cloudevents+json", strings.NewReader(event)) //nolint:noctx // it ends with the server
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusCreated, response.StatusCode)
+	}
+	say(0)
+	_, stderr, code := s.mneme("conversations", "show", "cart", "--at-least", "1")
 	require.Zero(t, code, stderr)
 	const address = "mneme://conversations/cart/context"
 	require.NoError(t, host.Subscribe(t.Context(), &sdk.SubscribeParams{URI: address}))
-	for { // the subscription has no answer, so what is said first may come before it
-		_, stderr, code := s.mneme("publish", "message.created", "cart", `{"role":"user","content":"more"}`)
-		require.Zero(t, code, stderr)
+	for id := 1; ; id++ { // the subscription has no answer, so what is said first may come before it
+		say(id)
 		select {
 		case uri := <-heard:
 			require.Equal(t, address, uri)

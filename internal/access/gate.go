@@ -18,6 +18,7 @@ type Verifier interface {
 type Gate struct {
 	Tokens *Tokens
 	JWT    Verifier
+	Issuer string // the identity provider whose tokens JWT checks
 }
 
 // maxToken bounds a bearer token; those of identity providers have a few kilobytes.

@@ -83,20 +83,21 @@ func isOpen(path string) bool {
 }
 
 // refuse answers a request whose sender is not known.
-func refuse(w http.ResponseWriter, err error) {
+func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status, detail := http.StatusUnauthorized, err.Error()
+	challenge := a.challenge(r)
 	switch {
 	case errors.Is(err, access.ErrNoToken):
-		w.Header().Set("WWW-Authenticate", `Bearer realm="mneme"`)
+		w.Header().Set("WWW-Authenticate", challenge)
 	case errors.Is(err, access.ErrUnavailable):
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", later().Get("Retry-After"))
 	case errors.Is(err, access.ErrNothing):
 		status = http.StatusForbidden
-		w.Header().Set("WWW-Authenticate", `Bearer realm="mneme", error="insufficient_scope"`)
+		w.Header().Set("WWW-Authenticate", challenge+`, error="insufficient_scope"`)
 	default: // without the reason, which would help to guess
 		detail = "the token is not valid: it may be mistyped, revoked or expired; ask whoever gave it to you, or make one with mneme tokens create"
-		w.Header().Set("WWW-Authenticate", `Bearer realm="mneme", error="invalid_token"`)
+		w.Header().Set("WWW-Authenticate", challenge+`, error="invalid_token"`)
 	}
 	writeProblem(w, status, detail)
 }

@@ -107,6 +107,7 @@ func New(c Config) http.Handler {
 	servePage(mux)
 	serveHelp(mux)
 	a.serveMCP(mux)
+	a.serveResource(mux)
 	return c.Telemetry.HTTP(mux, a.around(mux))
 }
 

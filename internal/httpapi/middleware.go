@@ -43,7 +43,7 @@ func (a *api) around(mux *http.ServeMux) http.Handler {
 		if a.Gate != nil && !isOpen(r.URL.Path) {
 			grant, err := a.Gate.Check(r)
 			if err != nil {
-				refuse(answer, err)
+				a.refuse(answer, r, err)
 				return
 			}
 			ctx, end := during(r.Context(), grant, func() { answer.cutOff(); body.cutOff() })

@@ -44,7 +44,7 @@ func OpenGate(ctx context.Context, s settings.Access, conn *nats.Conn, logger *s
 		if err != nil {
 			return nil, nil, &UsageError{fmt.Errorf("MNEME_OIDC_CLAIMS_FILE: %w", err)}
 		}
-		gate.JWT = verifier
+		gate.JWT, gate.Issuer = verifier, s.OIDCIssuer
 		ended.Go(func() { verifier.Run(running, logger) })
 	}
 	store, err := TokenStore(s, conn)

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"mneme.dev/mneme/internal/mcp"
+)
+
+// wellKnown is where clients of OAuth look for what protects a server (RFC 9728). The path of what is protected may
+// follow it.
+const wellKnown = "/.well-known/oauth-protected-resource"
+
+// protectedResource is the metadata of RFC 9728. It names no scopes: which claims of a token grant what, the server's
+// claims file says.
+type protectedResource struct {
+	Resource             string   `json:"resource"`
+	AuthorizationServers []string `json:"authorization_servers"`
+	BearerMethods        []string `json:"bearer_methods_supported"`
+	Name                 string   `json:"resource_name"`
+}
+
+// issuer returns the identity provider whose tokens are accepted, "" for none.
+func (a *api) issuer() string {
+	if a.Gate == nil {
+		return ""
+	}
+	return a.Gate.Issuer
+}
+
+// serveResource tells clients where to get a token, if there is an identity provider that gives one.
+func (a *api) serveResource(mux *http.ServeMux) {
+	if a.issuer() == "" {
+		return
+	}
+	for _, path := range []string{"", mcp.Path} {
+		public(mux, wellKnown+path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Cache-Control", cacheNothing)
+			_ = json.NewEncoder(w).Encode(protectedResource{baseOf(r) + path, []string{a.issuer()}, []string{"header"}, "mneme"})
+		})
+	}
+}
+
+// challenge says how to authenticate, and where a client can read who gives tokens.
+func (a *api) challenge(r *http.Request) string {
+	text := `Bearer realm="mneme"`
+	if a.issuer() == "" {
+		return text
+	}
+	path := ""
+	if r.URL.Path == mcp.Path {
+		path = mcp.Path
+	}
+	return text + `, resource_metadata="` + baseOf(r) + wellKnown + path + `"`
+}
+
+// baseOf returns the URL under which a client reached this server. The host is one of the allowed ones. Behind a proxy
+// that speaks TLS, the proxy says so.
+func baseOf(r *http.Request) string {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
