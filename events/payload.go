@@ -173,6 +173,20 @@ type ContextServed struct {
 	EmbeddedUpTo uint64 `json:"embedded_up_to,omitempty" jsonschema:"minimum=0"`
 }
 
+// MemoryPrefix begins the id of the conversation that holds the files of a project's memory.
+const MemoryPrefix = "memory:"
+
+// MemoryChanged says that a file of a project's memory was written, moved or deleted. It belongs to a
+// conversation whose id begins with memory:.
+type MemoryChanged struct {
+	// The file, or also a folder if it is moved or deleted: components separated by slashes, such as notes/api.md.
+	Path string `json:"path" jsonschema:"required,minLength=1,maxLength=256"`
+	// The whole text of the file from now on, at most 65,536 bytes.
+	Content *string `json:"content,omitempty" jsonschema:"maxLength=65536"`
+	// The path that the file or folder has from now on. Without content and moved_to it is deleted.
+	MovedTo string `json:"moved_to,omitempty" jsonschema:"maxLength=256"`
+}
+
 func (*ConversationStarted) EventType() string { return TypeConversationStarted }
 func (*ConversationUpdated) EventType() string { return TypeConversationUpdated }
 func (*ConversationDeleted) EventType() string { return TypeConversationDeleted }
@@ -183,6 +197,7 @@ func (*SummaryWritten) EventType() string      { return TypeSummaryWritten }
 func (*ToolCondensed) EventType() string       { return TypeToolCondensed }
 func (*ProjectAliased) EventType() string      { return TypeProjectAliased }
 func (*ContextServed) EventType() string       { return TypeContextServed }
+func (*MemoryChanged) EventType() string       { return TypeMemoryChanged }
 
 func (*ConversationStarted) Key() string { return "" }
 func (*ConversationUpdated) Key() string { return "" }
@@ -194,6 +209,7 @@ func (p *SummaryWritten) Key() string    { return SummaryKey(p.SummaryID) }
 func (*ToolCondensed) Key() string       { return "" }
 func (*ProjectAliased) Key() string      { return "" }
 func (*ContextServed) Key() string       { return "" }
+func (*MemoryChanged) Key() string       { return "" }
 
 // MessageKey, ToolCallKey, ToolResultKey and SummaryKey return the payload keys for looking up a
 // message, a call, the result of a call and a summary in their conversation.

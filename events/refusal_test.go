@@ -164,6 +164,13 @@ func TestARefusalOfDataNamesTheFieldOfEachType(t *testing.T) {
 		{"negative output of a condensation", TypeToolCondensed, fmt.Sprintf(condensed, 0, -1), "data.chars_out", "is negative"},
 		{"condensed nothing", TypeToolCondensed, `{"content":""}`, "data.tool_call_id", "is missing"},
 		{"served as of nothing", TypeContextServed, `{"hash":"x","max_chars":500,"strategy":"recent"}`, "data.as_of", "0 is not a sequence"},
+		{"a memory file above its folder", TypeMemoryChanged, `{"path":"notes/../../x","content":""}`, "data.path", "is no path"},
+		{"an absolute memory file", TypeMemoryChanged, `{"path":"/etc/passwd","content":""}`, "data.path", "is no path"},
+		{"a memory file with an encoded path", TypeMemoryChanged, `{"path":"%2e%2e/x"}`, "data.path", "is no path"},
+		{"a memory file that moves out of its folder", TypeMemoryChanged, `{"path":"a","moved_to":"../a"}`, "data.moved_to", "is no path"},
+		{"a memory file without a path", TypeMemoryChanged, `{"content":"x"}`, "data.path", "is no path"},
+		{"a memory file over the limit", TypeMemoryChanged, `{"path":"a","content":"` + strings.Repeat("x", MaxMemoryFileBytes+1) + `"}`, "data.content", "the limit is 65536"},
+		{"a memory path over the limit", TypeMemoryChanged, `{"path":"` + strings.Repeat("x", MaxMemoryPathBytes+1) + `"}`, "data.path", "the limit is 256"},
 		{"served without a hash", TypeContextServed, `{"as_of":1,"max_chars":500,"strategy":"recent"}`, "data.hash", "is not a SHA-256 in hex"},
 		{"condensed to nothing", TypeToolCondensed, `{"tool_call_id":"t"}`, "data.content", "is missing"},
 	} {

@@ -18,6 +18,7 @@ const (
 	TypeToolCondensed       = "dev.mneme.tool.condensed.v1"
 	TypeProjectAliased      = "dev.mneme.project.aliased.v1"
 	TypeContextServed       = "dev.mneme.context.served.v1"
+	TypeMemoryChanged       = "dev.mneme.memory.changed.v1"
 )
 
 // Limits of one event. Anything over a limit is refused, and the reason names the limit.
@@ -28,6 +29,9 @@ const (
 	MaxTenantBytes = 128
 
 	MaxExtensionBytes = 4096 // the value of one extension attribute
+
+	MaxMemoryPathBytes = 256      // the path of a file of an agent's memory
+	MaxMemoryFileBytes = 64 << 10 // its text
 )
 
 // prototypes makes an empty payload for each type of the vocabulary.
@@ -42,6 +46,7 @@ var prototypes = map[string]func() Payload{
 	TypeToolCondensed:       func() Payload { return &ToolCondensed{Content: absent} },
 	TypeProjectAliased:      func() Payload { return new(ProjectAliased) },
 	TypeContextServed:       func() Payload { return new(ContextServed) },
+	TypeMemoryChanged:       func() Payload { return new(MemoryChanged) },
 }
 
 // Types lists the vocabulary's event types, sorted.

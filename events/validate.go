@@ -5,6 +5,8 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // The allowed values of a role, a status, a file operation and a method.
@@ -122,6 +124,31 @@ func (p *ContextServed) Validate() error {
 	}
 	return first(nonEmpty("data.strategy", p.Strategy), notNegative("data.chars", p.Chars))
 }
+
+func (p *MemoryChanged) Validate() error {
+	if p.Content != nil && len(*p.Content) > MaxMemoryFileBytes {
+		return invalid("data.content", "has %d bytes, the limit is %d", len(*p.Content), MaxMemoryFileBytes)
+	}
+	if p.MovedTo != "" {
+		return first(memoryPath("data.path", p.Path), memoryPath("data.moved_to", p.MovedTo))
+	}
+	return memoryPath("data.path", p.Path)
+}
+
+// memoryPath refuses paths that could mean another place on some system, or a place outside of their folder.
+func memoryPath(field, path string) error {
+	if len(path) > MaxMemoryPathBytes {
+		return invalid(field, "has %d bytes, the limit is %d", len(path), MaxMemoryPathBytes)
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "" || part == "." || part == ".." || strings.TrimSpace(part) != part || strings.ContainsFunc(part, isOddInPath) {
+			return invalid(field, "%q is no path: it needs components separated by single slashes, none of them . or .., without backslashes, percent signs and control characters", path)
+		}
+	}
+	return nil
+}
+
+func isOddInPath(r rune) bool { return r == '\\' || r == '%' || unicode.IsControl(r) }
 
 func first(errs ...error) error {
 	for _, err := range errs {

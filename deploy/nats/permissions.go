@@ -26,7 +26,7 @@ func InboxPrefix(user string) string { return "_INBOX_" + user }
 
 // agentKinds are the kinds of events that an agent may publish. Summaries, condensed results, deletions
 // and aliases of projects are not among them: others' contexts depend on those. Which contexts were served
-// only the server knows.
+// only the server knows, and files of a memory change one after the other, which it sees to.
 var agentKinds = []string{
 	events.Kind(events.TypeConversationStarted), events.Kind(events.TypeConversationUpdated), events.Kind(events.TypeMessageCreated),
 	events.Kind(events.TypeToolCalled), events.Kind(events.TypeToolReturned), "other",

@@ -63,6 +63,8 @@ var Routes = map[string]Need{
 	"list-projects":        {Role: Read, Scope: InTenant},
 	"show-project":         {Role: Read, Scope: InProject},
 	"read-project-context": {Role: Read, Scope: InProject},
+	"view-memory":          {Role: Read, Scope: InProject},
+	"use-memory":           {Role: Read, Scope: InProject, Note: "every command but `view` needs the role write and a token of the tenant"},
 	"alias-project":        {Role: Operate, Scope: InTenant, Note: "tokens of a project see what becomes part of it"},
 	"unalias-project":      {Role: Operate, Scope: InTenant},
 
@@ -113,6 +115,9 @@ var Open = map[string]string{
 	"/openapi-3.0.json": "the same, for older tools",
 	"/openapi-3.0.yaml": "the same, for older tools",
 	"/schemas/*":        "the same",
+
+	"/.well-known/oauth-protected-resource":     "it names the identity provider, if there is one, to clients that have no token yet (RFC 9728)",
+	"/.well-known/oauth-protected-resource/mcp": "the same, for the tools for agents",
 }
 
 // Allows reports whether a grant meets a need, whatever the request names.

@@ -33,16 +33,6 @@ type remembered struct {
 	Duplicate bool   `json:"duplicate"`
 }
 
-// notesOf returns the conversation that holds the notes of a project. A name that is too long for an id
-// is replaced by its hash.
-func notesOf(name string) string {
-	if id := notesPrefix + name; len(id) <= conversationBytes {
-		return id
-	}
-	sum := events.DigestOf(name)
-	return notesPrefix + hex.EncodeToString(sum[:])
-}
-
 // remember stores a note, and answers when the log has acknowledged it. The id of a note is the hash of
 // everything that it says, so the same note is stored once, whoever sends it again.
 func (c *call) remember(ctx context.Context, in rememberArguments) (answer, error) {
@@ -61,7 +51,7 @@ func (c *call) remember(ctx context.Context, in rememberArguments) (answer, erro
 		said += "\n[tags: " + plain.Line(strings.Join(in.Tags, ", ")) + "]"
 	}
 	speaker := plain.Speaker(c.client)
-	id := events.ConversationID{Tenant: c.tenant, ID: notesOf(p.Name)}
+	id := events.ConversationID{Tenant: c.tenant, ID: project.Conversation(notesPrefix, p.Name)}
 	sum := events.DigestOf(p.Name, said, speaker)
 	key := hex.EncodeToString(sum[:])
 	if ack, err := c.known(ctx, id, key); err != nil || ack != 0 {

@@ -143,6 +143,8 @@ type Digest struct {
 
 	Aliases []Alias `json:"al,omitempty"` // of the conversation that holds a tenant's aliases
 
+	Memory []MemoryFile `json:"me,omitempty"` // of the conversation that holds a project's memory, sorted by path
+
 	Open []call `json:"c,omitempty"`
 
 	// Said counts messages with a text, and Marks has the sequences of every [marked]th of them, the newest two: where a
@@ -206,6 +208,7 @@ type Change struct {
 	Called  *Called  `json:"c,omitempty"`
 	Outcome *Outcome `json:"o,omitempty"`
 	Alias   *Alias   `json:"al,omitempty"`
+	Memory  *Memory  `json:"me,omitempty"`
 	Placed  bool     `json:"m,omitempty"`
 }
 
@@ -259,6 +262,9 @@ func (d *Digest) Apply(c *Change, seq uint64) {
 	}
 	if c.Alias != nil {
 		d.alias(*c.Alias)
+	}
+	if c.Memory != nil {
+		d.remember(*c.Memory, seq)
 	}
 }
 

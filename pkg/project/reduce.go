@@ -210,6 +210,18 @@ func (r reducer) aliased(_ *Digest, e *events.Recorded) *Change {
 	return &Change{Alias: &Alias{Project: Name(p.Project), Into: Name(p.Into)}}
 }
 
+func (r reducer) remembered(_ *Digest, e *events.Recorded) *Change {
+	p := e.Payload.(*events.MemoryChanged)
+	if !strings.HasPrefix(e.Conversation().ID, events.MemoryPrefix) {
+		return nil // nobody would find it there
+	}
+	m := &Memory{Path: p.Path, MovedTo: p.MovedTo, Written: p.Content != nil}
+	if m.Written {
+		m.Bytes = len(*p.Content)
+	}
+	return &Change{Time: timeOf(e), Memory: m}
+}
+
 // plan reads the todo list of tools that keep one.
 func (c *Called) plan(tool string, arguments []byte) {
 	var args struct {

@@ -94,6 +94,7 @@ func Projection(table *files.Table) projection.Projection[*Unit] {
 			events.TypeToolReturned:        r.reduce(r.returned),
 			events.TypeSummaryWritten:      r.reduce(r.summary),
 			events.TypeProjectAliased:      r.reduce(r.aliased),
+			events.TypeMemoryChanged:       r.reduce(r.remembered),
 		},
 	}
 }

@@ -121,6 +121,30 @@ func projectsCases(w projectsShop) []namedCase {
 				projectOf(b, "/a/cli", graph.Latest) // ends
 			})
 		}},
+		{"files of a memory are written, moved and deleted", func(t *testing.T) {
+			h := NewHistory()
+			const id = events.MemoryPrefix + "p"
+			wrote := func(path, text string) *events.MemoryChanged { return &events.MemoryChanged{Path: path, Content: &text} }
+			h.Add(id, &events.ConversationStarted{Project: "p"})
+			h.Add(id, wrote("notes/a", "one"))
+			h.Add(id, wrote("notes/b", "two"))
+			h.Add(id, wrote("notes/a", "three"))
+			h.Add(id, &events.MemoryChanged{Path: "notes", MovedTo: "old/notes"})
+			h.Add(id, &events.MemoryChanged{Path: "old/notes/b"})
+			for range 20 { // the digest is stored whole in between
+				h.Add(id, wrote("c", ""))
+			}
+			h.Add("elsewhere", wrote("d", "not in a memory"))
+			inOneBatchAndInMany(t, w, h, func(t *testing.T, b *projectsBench) {
+				require.Equal(t, []project.MemoryFile{{Path: "notes/a", Bytes: 5, Seq: 4}, {Path: "notes/b", Bytes: 3, Seq: 3}}, digest(b, id, 4).Memory)
+				require.Equal(t, []project.MemoryFile{{Path: "old/notes/a", Bytes: 5, Seq: 4}, {Path: "old/notes/b", Bytes: 3, Seq: 3}}, digest(b, id, 5).Memory)
+				require.Equal(t, []project.MemoryFile{{Path: "c", Seq: 26}, {Path: "old/notes/a", Bytes: 5, Seq: 4}}, digest(b, id, graph.Latest).Memory)
+				require.Equal(t, []string{id}, projectOf(b, "p", graph.Latest))
+				if d := digest(b, "elsewhere", graph.Latest); d != nil {
+					require.Empty(t, d.Memory)
+				}
+			})
+		}},
 		{"nothing of a deleted conversation stays", func(t *testing.T) {
 			h := NewHistory()
 			h.Add("c", begin("/w/r/.worktrees/4"))
