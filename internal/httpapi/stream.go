@@ -23,8 +23,8 @@ import (
 
 // Limits of streams. Each follows the log with a consumer of its own, which every publish passes.
 const (
-	maxStreams     = 32
-	tenantStreams  = 8
+	maxStreams    = 32
+	tenantStreams = 8
 
 	maxSubscriptions    = 256 // see mcp.Config.Subscribe
 	tenantSubscriptions = 64

@@ -124,7 +124,9 @@ func projectsCases(w projectsShop) []namedCase {
 		{"files of a memory are written, moved and deleted", func(t *testing.T) {
 			h := NewHistory()
 			const id = events.MemoryPrefix + "p"
-			wrote := func(path, text string) *events.MemoryChanged { return &events.MemoryChanged{Path: path, Content: &text} }
+			wrote := func(path, text string) *events.MemoryChanged {
+				return &events.MemoryChanged{Path: path, Content: &text}
+			}
 			h.Add(id, &events.ConversationStarted{Project: "p"})
 			h.Add(id, wrote("notes/a", "one"))
 			h.Add(id, wrote("notes/b", "two"))
