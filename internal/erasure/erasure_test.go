@@ -199,16 +199,21 @@ func TestAnErasureOfAProjectTakesItsDeletedConversationsToo(t *testing.T) {
 	}
 	_, err := w.log.Publish(t.Context(), "default", event(t, events.ProjectsConversation, "alias", &events.ProjectAliased{Project: "acme", Into: "/src/site"}))
 	require.NoError(t, err)
+	noted, files := "canarymemory", events.MemoryPrefix+"acme"
+	w.publish([]events.Event{
+		event(t, files, "started", &events.ConversationStarted{Project: "acme"}),
+		event(t, files, "written", &events.MemoryChanged{Path: "canarypath.md", Content: &noted}),
+	})
 	w.applied()
 
 	for _, name := range []string{"acme", "/src/site", "/src/site/docs/deep"} { // one project by any of its names
 		found, err := w.eraser(nil).Look(t.Context(), erasure.Scope{Tenant: "default", Project: name})
 		require.NoError(t, err)
-		require.Equal(t, []erasure.Found{{ID: "below", Events: 8}, {ID: "deleted", Events: 9}, {ID: "gone", Events: 9}, {ID: "named", Events: 8}, {ID: "worktree", Events: 8}}, found, name)
+		require.Equal(t, []erasure.Found{{ID: "below", Events: 8}, {ID: "deleted", Events: 9}, {ID: "gone", Events: 9}, {ID: files, Events: 2}, {ID: "named", Events: 8}, {ID: "worktree", Events: 8}}, found, name)
 	}
 	report := w.erase(erasure.Scope{Tenant: "default", Project: "acme"})
-	require.Equal(t, 5, report.Conversations)
-	for _, canary := range []string{"canarynamed", "canarydeleted", "canaryreason", "canaryworktree", "canarybelow", "canarygone"} {
+	require.Equal(t, 6, report.Conversations)
+	for _, canary := range []string{"canarynamed", "canarymemory", "canarypath", "canarydeleted", "canaryreason", "canaryworktree", "canarybelow", "canarygone"} {
 		require.Empty(t, w.search(canary), canary)
 	}
 	require.NotEmpty(t, w.search("canaryother"))

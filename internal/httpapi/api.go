@@ -17,6 +17,7 @@ import (
 	"mneme.dev/mneme/internal/access"
 	"mneme.dev/mneme/internal/capture"
 	"mneme.dev/mneme/internal/hook"
+	"mneme.dev/mneme/internal/mcp"
 	"mneme.dev/mneme/internal/quota"
 	"mneme.dev/mneme/internal/settings"
 	"mneme.dev/mneme/internal/telemetry"
@@ -92,23 +93,33 @@ func init() { huma.DefaultArrayNullable, huma.ValidateStrictCasing = false, true
 
 // New returns the handler of the whole API.
 func New(c Config) http.Handler {
+	a := newAPI(c)
+	return a.handler(a.agents())
+}
+
+func newAPI(c Config) *api {
 	if c.Stall == 0 {
 		c.Stall = defaultStall
 	}
 	a := &api{Config: c, limits: newLimits(), edition: edition(c), hooks: hook.NewDesk(c.Doorbell), stopped: make(chan struct{})}
 	a.views = view.New(view.Config{Log: c.Log, Models: c.Models, Cache: c.Cache, Awaiting: a.awaiting})
+	return a
+}
+
+// handler serves everything, with agents for the tools.
+func (a *api) handler(agents http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	plainProblems()
 	a.register(mux)
 	public(mux, "/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	public(mux, "/readyz", a.ready)
-	public(mux, "/metrics", c.Telemetry.Metrics.Handler().ServeHTTP)
+	public(mux, "/metrics", a.Telemetry.Metrics.Handler().ServeHTTP)
 	serveDocs(mux)
 	servePage(mux)
 	serveHelp(mux)
-	a.serveMCP(mux)
+	mux.Handle(mcp.Path, agents)
 	a.serveResource(mux)
-	return c.Telemetry.HTTP(mux, a.around(mux))
+	return a.Telemetry.HTTP(mux, a.around(mux))
 }
 
 // register registers all operations on a mux.

@@ -10,14 +10,14 @@ import (
 	"mneme.dev/mneme/internal/mcp"
 )
 
-// serveMCP serves the tools for agents. They read through the same views as the operations, but are no
+// agents returns the tools for agents. They read through the same views as the operations, but are no
 // operations: agents find them by the Model Context Protocol, not in the OpenAPI document.
-func (a *api) serveMCP(mux *http.ServeMux) {
-	mux.Handle(mcp.Path, mcp.New(mcp.Config{
+func (a *api) agents() http.Handler {
+	return mcp.New(mcp.Config{
 		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Condense: a.Condense, Logger: a.Logger,
 		Explain: a.explainTool, Refuse: writeProblem, Called: a.Telemetry.Metrics.ToolCalled,
 		Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping,
-	}))
+	})
 }
 
 // explainTool returns what the problem document for an error would say, and logs its cause.
