@@ -18,6 +18,7 @@ const (
 	smallBody      = 1 << 20
 	maxAnswerBytes = 256 << 20 // answers that clients have not taken yet
 	maxVerifying   = 1         // each replays the whole log
+	maxCalls       = 32        // calls of tools: twice as many as reads, because some do not read
 	maxQueued      = 10 * time.Second
 )
 
@@ -27,7 +28,7 @@ const exportPatience = 2 * time.Second
 
 // limits bound the resources of all requests together.
 type limits struct {
-	exports, imports, bodies, beyond, smallBodies, verifying *semaphore.Weighted
+	exports, imports, bodies, beyond, smallBodies, verifying, calls *semaphore.Weighted
 
 	answers, exporting outgoing
 	// Streams follow the log; subscriptions of agents only read the row of their conversation when something is applied.
@@ -39,7 +40,7 @@ func newLimits() *limits {
 		exports: semaphore.NewWeighted(maxTransfers),
 		imports: semaphore.NewWeighted(maxTransfers),
 		bodies:  semaphore.NewWeighted(maxBodyBytes), beyond: semaphore.NewWeighted(1), smallBodies: semaphore.NewWeighted(maxSmallBytes),
-		verifying: semaphore.NewWeighted(maxVerifying),
+		verifying: semaphore.NewWeighted(maxVerifying), calls: semaphore.NewWeighted(maxCalls),
 		answers:   outgoing{max: maxAnswerBytes},
 		streams:   streams{most: maxStreams, ofTenant: tenantStreams}, subscriptions: streams{most: maxSubscriptions, ofTenant: tenantSubscriptions},
 	}

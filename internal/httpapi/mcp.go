@@ -16,8 +16,16 @@ func (a *api) agents() http.Handler {
 	return mcp.New(mcp.Config{
 		Log: a.Log, Views: a.views, Cache: a.Cache, Build: a.build, Condense: a.Condense, Logger: a.Logger,
 		Explain: a.explainTool, Refuse: writeProblem, Called: a.Telemetry.Metrics.ToolCalled,
-		Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping,
+		Enter: a.enterCall, Subscribe: a.limits.subscriptions.enter, Stopping: a.stopping,
 	})
+}
+
+// enterCall waits for one of the places for calls of tools.
+func (a *api) enterCall(ctx context.Context) (leave func(), err error) {
+	if err := acquire(ctx, a.limits.calls, 1); err != nil {
+		return nil, err
+	}
+	return func() { a.limits.calls.Release(1) }, nil
 }
 
 // explainTool returns what the problem document for an error would say, and logs its cause.

@@ -9,11 +9,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -52,6 +54,8 @@ type Config struct {
 	Explain func(context.Context, error) string
 	// Refuse answers a request that never becomes a tool call.
 	Refuse func(w http.ResponseWriter, status int, detail string)
+	// Enter waits for one of the places for calls, which leave gives back.
+	Enter func(context.Context) (leave func(), err error)
 	// Subscribe takes one of the tenant's places for requests that wait for changes, which leave gives back.
 	Subscribe func(tenant string) (leave func(), ok bool)
 	// Stopping returns a channel that closes when the server of a request begins to stop.
@@ -145,8 +149,38 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.listen(w, r)
 		return
 	}
+	s.answer(w, r)
+}
+
+// answer serves one request. What the protocol needs for a request is far more than the request itself, so those that must
+// wait do so before it is made, and after they have arrived: a client that sends slowly occupies no place.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		s.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", large.Limit))
+		return
+	case err != nil:
+		s.Refuse(w, http.StatusBadRequest, "the request did not arrive as a whole")
+		return
+	}
+	leave, err := s.Enter(r.Context())
+	if err != nil {
+		w.Header().Set("Retry-After", "5")
+		s.Refuse(w, http.StatusServiceUnavailable, s.Explain(r.Context(), err))
+		return
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	r = r.WithContext(context.WithValue(r.Context(), placeKey{}, leave))
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.http.ServeHTTP(w, r)
 }
+
+// placeKey is for what gives back the place of a request once its work is done: a client that takes its answer slowly
+// occupies none.
+type placeKey struct{}
 
 // answer is what a tool returns: a text, or a value that is also shown as text. What was recorded stands in a frame,
 // see package frame, of this id and sequence.
@@ -234,6 +268,9 @@ func (s *Server) perform(ctx context.Context, r request, do func(context.Context
 		span.SetStatus(codes.Error, "")
 	}
 	s.Called(r.counted, outcome, time.Since(began))
+	if leave, ok := ctx.Value(placeKey{}).(func()); ok {
+		leave()
+	}
 	return err
 }
 

@@ -116,6 +116,9 @@ func withWriter(flags []string) []string {
 	return append(flags[:len(flags):len(flags)], flag, "off")
 }
 
+// PID returns the id of the process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Kill ends the program like kill -9.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill()
