@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"mneme.dev/mneme/events"
 	"mneme.dev/mneme/internal/instance"
+	"mneme.dev/mneme/internal/mnemetest"
 )
 
 // BenchmarkContext compares a call of memory_context with the same context over HTTP, in turn. It
@@ -66,4 +69,30 @@ func BenchmarkContext(b *testing.B) {
 		b.ReportMetric(list[len(list)/2], name+"-p50-ms")
 		b.ReportMetric(list[len(list)*99/100], name+"-p99-ms")
 	}
+}
+
+// BenchmarkStart measures how long an agent that starts mneme mcp waits for the first answer of a tool: the program starts,
+// finds out where it is, connects to the server and reads the context of the project. It reports the median in milliseconds.
+func BenchmarkStart(b *testing.B) {
+	i, err := instance.Start(b.Context(), instance.Config{Data: b.TempDir(), Listen: "127.0.0.1:0", NATSListen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, i.Close()) }()
+	binary, err := mnemetest.Binary()
+	require.NoError(b, err)
+	var took []float64
+	for b.Loop() {
+		cmd := exec.CommandContext(b.Context(), binary, "mcp", "--project", "shop")
+		cmd.Env = append(os.Environ(), "MNEME_URL="+i.HTTPURL())
+		began := time.Now()
+		agent, err := sdk.NewClient(&sdk.Implementation{Name: "bench"}, nil).Connect(b.Context(), &sdk.CommandTransport{Command: cmd}, nil)
+		require.NoError(b, err)
+		result, err := agent.CallTool(b.Context(), &sdk.CallToolParams{Name: "memory_context"})
+		require.NoError(b, err)
+		require.False(b, result.IsError)
+		took = append(took, float64(time.Since(began).Microseconds())/1_000)
+		require.NoError(b, agent.Close())
+	}
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2], "first-answer-p50-ms")
+	b.ReportMetric(took[len(took)*99/100], "first-answer-p99-ms")
 }

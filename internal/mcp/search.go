@@ -81,7 +81,8 @@ func (c *call) search(ctx context.Context, in searchArguments) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if out.Hits = list[:shown]; shown < len(list) {
+	out.Hits = append([]hit{}, list[:shown]...) // never null
+	if shown < len(list) {
 		out.NextCursor = strconv.Itoa(offset + shown)
 	}
 	return answer{value: out}, nil

@@ -116,6 +116,7 @@ func TestASearchStaysInItsProjectUnlessToldOtherwise(t *testing.T) {
 	require.Equal(t, "Login fails with an expired cookie", newest.Hits[0].Text)
 	require.Len(t, value[hits](a, "memory_search", arguments{"project": "*"}).Hits, 3)
 
+	require.Contains(t, a.text("memory_search", arguments{"query": "zebra"}), `"hits":[]`, "a list that is empty is a list")
 	one := value[hits](a, "memory_search", arguments{"query": "voucher", "conversation": "post"})
 	require.Equal(t, "blog", one.Project, "it says the project that the answer is about")
 }
