@@ -213,6 +213,7 @@ func (a *api) changeMemory(ctx context.Context, m *projectMemory, change *events
 		if err != nil {
 			return 0, err
 		}
+		start.Time = time.Now().UTC()
 		if _, err := a.Log.Publish(ctx, m.id.Tenant, start); err != nil {
 			return 0, err
 		}
