@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the suite also checks what the protocol has deprecated
+
 package httpapi_test
 
 import (
@@ -89,7 +91,6 @@ func (f fixture) contents() {
 		return &sdk.CallToolResult{Content: []sdk.Content{says(fmt.Sprint(r.Params.GetProgressToken()))}}, nil
 	})
 	f.tool("test_logging_tool", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		//nolint:staticcheck // deprecated, and the suite checks that nobody gets what he did not ask for
 		err := r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: "called"})
 		return &sdk.CallToolResult{Content: []sdk.Content{says("logged")}}, err
 	})
@@ -139,8 +140,8 @@ func elicit(member, kind string) *sdk.ElicitParams {
 	}}
 }
 
-func sample(text string) *sdk.CreateMessageParams { //nolint:staticcheck // deprecated, and part of the suite
-	return &sdk.CreateMessageParams{MaxTokens: 100, Messages: []*sdk.SamplingMessage{{Role: "user", Content: says(text)}}} //nolint:staticcheck // as above
+func sample(text string) *sdk.CreateMessageParams {
+	return &sdk.CreateMessageParams{MaxTokens: 100, Messages: []*sdk.SamplingMessage{{Role: "user", Content: says(text)}}}
 }
 
 // given returns what a caller answered to a question, nil if it did not accept it.
@@ -177,7 +178,7 @@ func (f fixture) inputs() {
 	accepted := func(name string) func(*sdk.CallToolParamsRaw) bool {
 		return func(p *sdk.CallToolParamsRaw) bool { return given(p.InputResponses, name) != nil }
 	}
-	roots := &sdk.ListRootsParams{} //nolint:staticcheck // deprecated, and part of the suite
+	roots := &sdk.ListRootsParams{}
 	f.tool("test_input_required_result_elicitation", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		if name, _ := given(r.Params.InputResponses, "user_name")["name"].(string); name != "" {
 			return &sdk.CallToolResult{Content: []sdk.Content{says("Hello, " + name + "!")}}, nil

@@ -41,8 +41,8 @@ func newLimits() *limits {
 		imports: semaphore.NewWeighted(maxTransfers),
 		bodies:  semaphore.NewWeighted(maxBodyBytes), beyond: semaphore.NewWeighted(1), smallBodies: semaphore.NewWeighted(maxSmallBytes),
 		verifying: semaphore.NewWeighted(maxVerifying), calls: semaphore.NewWeighted(maxCalls),
-		answers:   outgoing{max: maxAnswerBytes},
-		streams:   streams{most: maxStreams, ofTenant: tenantStreams}, subscriptions: streams{most: maxSubscriptions, ofTenant: tenantSubscriptions},
+		answers: outgoing{max: maxAnswerBytes},
+		streams: streams{most: maxStreams, ofTenant: tenantStreams}, subscriptions: streams{most: maxSubscriptions, ofTenant: tenantSubscriptions},
 	}
 }
 
