@@ -89,7 +89,8 @@ func reference(r rune) string {
 
 // neutral returns a text in which no frame can begin or end.
 func neutral(text string) string {
-	if !strings.Contains(text, "#") && !strings.Contains(strings.ToLower(text), word) {
+	// The pattern takes longer than all else in an answer; a heading's # begins no reference.
+	if !strings.Contains(text, "&#") && !strings.Contains(text, ";#") && !strings.Contains(strings.ToLower(text), word) {
 		return text
 	}
 	return named.ReplaceAllStringFunc(text, func(found string) string {
