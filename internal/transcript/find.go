@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +26,8 @@ func (f File) Open() (*os.File, error) { return os.Open(f.Path) }
 var suffixes = []string{".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst"}
 
 // Find lists the recordings at paths, sorted by path, without repeats. A file is accepted
-// under any name. Folders are searched to any depth for *.jsonl and *.ndjson, plain or .gz, and *.jsonl.zst.
+// under any name. Folders are searched to any depth for *.jsonl and *.ndjson, plain or .gz, *.jsonl.zst, and
+// the names under which agents keep recordings of another kind, such as api_conversation_history.json and opencode.db.
 // Links in paths are followed. In a folder, links to files are followed if they stay in the
 // folder; links to folders are not.
 //
@@ -48,6 +50,33 @@ func Find(paths []string) ([]File, error) {
 		return again
 	})
 	return files, errors.Join(errs...)
+}
+
+// IsRecording reports whether a file's name is one that [Find] takes in a folder.
+func IsRecording(name string) bool {
+	base := folderOf(name, 0)
+	if slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(strings.ToLower(base), s) }) {
+		return true
+	}
+	return slices.ContainsFunc(formats, func(f Format) bool { return f.matches(name) })
+}
+
+// IsRecordingOf reports whether a file's name is one that recordings of a format have and those of others do not.
+func IsRecordingOf(format, name string) bool {
+	f, err := formatNamed(format)
+	return err == nil && f.matches(name)
+}
+
+// matches reports whether the end of a path matches one of a format's patterns.
+func (f *Format) matches(name string) bool {
+	return slices.ContainsFunc(f.files, func(pattern string) bool {
+		end := folderOf(name, 0)
+		if strings.Contains(pattern, "/") {
+			end = folderOf(name, 1) + "/" + end
+		}
+		ok, err := path.Match(pattern, end)
+		return err == nil && ok
+	})
 }
 
 func find(path string) (files []File, err error) {
@@ -75,7 +104,7 @@ func find(path string) (files []File, err error) {
 			errs = append(errs, fmt.Errorf("%s: %w", full, err))
 			return nil
 		}
-		if !slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(strings.ToLower(name), s) }) {
+		if !IsRecording(full) {
 			return nil
 		}
 		switch info, err := os.Stat(full); {

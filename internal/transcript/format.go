@@ -22,11 +22,18 @@ type Format struct {
 	Doc  string // one line for help texts
 	// Native means that the agent itself writes this format: what is in it was never looked at before.
 	Native bool
-	// Detect reports whether a line is certainly of this format. If it could be of several,
+	// detect reports whether a line, or a document, is certainly of this format. If it could be of several,
 	// all of them decline and the next line decides.
-	Detect func(line []byte) bool
-
+	detect func(p *probe) bool
+	// documents means that a recording can be one JSON value over several lines.
+	documents bool
+	// files are patterns of the names under which recordings lie in folders, with their last folder if it matters, for
+	// names that [Find] does not take anyway.
+	files     []string
 	converter func(name string) converter
+	// tables are columns by table; a database that has all of one set is of this format. They go with store.
+	tables []map[string][]string
+	store  func(path string) store
 }
 
 // converter turns the values of one recording into items, in order.
@@ -43,43 +50,95 @@ type converter interface {
 var formats = []Format{
 	{
 		Name: "neutral", Doc: "JSON lines with kind and conversation_id, of any agent",
-		Detect: func(line []byte) bool {
-			p := probeOf(line)
+		detect: func(p *probe) bool {
 			return p.Kind != "" && p.ConversationID != ""
 		},
 		converter: func(string) converter { return neutral{} },
 	},
 	{
 		Name: FormatCloudEvents, Doc: "JSON lines of CloudEvents, as an export writes them",
-		Detect: func(line []byte) bool {
-			p := probeOf(line)
+		detect: func(p *probe) bool {
 			return p.SpecVersion != "" && p.Type != "" && p.Source != ""
 		},
 		converter: func(string) converter { return cloudEvents{} },
 	},
 	{
 		Name: claudeCodeFormat, Native: true, Doc: "Claude Code's own transcripts, ~/.claude/projects/<project>/<session>.jsonl",
-		Detect: func(line []byte) bool {
-			p := probeOf(line)
+		detect: func(p *probe) bool {
 			return p.Type != "" && (p.SessionID != "" || p.UUID != "" || p.LeafUUID != "" || p.MessageID != "")
 		},
 		converter: newClaudeCode,
 	},
 	{
 		Name: codexFormat, Native: true, Doc: "Codex's own rollouts, ~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<thread>.jsonl",
-		Detect: func(line []byte) bool {
-			p := probeOf(line)
+		detect: func(p *probe) bool {
 			return len(p.Payload) > 0 && p.Payload[0] == '{' && p.Timestamp != "" && codexTypes[string(p.Type)]
 		},
 		converter: newCodex,
 	},
 	{
 		Name: piFormat, Native: true, Doc: "sessions of pi and OpenClaw, ~/.pi/agent/sessions/--<folder>--/<time>_<session>.jsonl",
-		Detect: func(line []byte) bool {
-			p := probeOf(line)
+		detect: func(p *probe) bool {
 			return p.Type == "session" && p.ID != "" && p.Timestamp != "" && p.SessionID == ""
 		},
 		converter: newPi,
+	},
+	{
+		Name: geminiFormat, Native: true, Doc: "sessions of Gemini CLI, ~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl",
+		documents: true, files: []string{"chats/session-*.json"},
+		detect:    func(p *probe) bool { return !p.list && p.SessionID != "" && p.ProjectHash != "" },
+		converter: newGemini,
+	},
+	{
+		Name: clineFormat, Native: true, Doc: "tasks of Cline, Roo Code and Kilo Code, <task>/api_conversation_history.json and <session>.messages.json",
+		documents: true, files: []string{clineHistory, "*" + clineMessages},
+		detect: func(p *probe) bool {
+			return p.list && p.Role != "" && p.base() == clineHistory || !p.list && isList(p.Messages) && strings.HasSuffix(p.base(), clineMessages)
+		},
+		converter: newCline,
+	},
+	{
+		Name: opencodeFormat, Native: true, Doc: "databases of opencode and Kilo, ~/.local/share/opencode/opencode.db, and what opencode export prints",
+		documents: true, files: []string{"opencode*.db", "kilo*.db"},
+		detect:    func(p *probe) bool { return !p.list && isObject(p.Info) && isList(p.Messages) },
+		converter: newOpencode, tables: opencodeTables, store: newOpencodeStore,
+	},
+	{
+		Name: gooseFormat, Native: true, Doc: "databases of goose, ~/.local/share/goose/sessions/sessions.db, and its older files <session>.jsonl",
+		files:     []string{"sessions/sessions.db"},
+		detect:    func(p *probe) bool { return !p.list && p.WorkingDir != "" && p.ID+p.Description != "" && p.Role == "" },
+		converter: newGoose, tables: gooseTables, store: newGooseStore,
+	},
+	{
+		Name: crushFormat, Native: true, Doc: "databases of Crush, <project>/.crush/crush.db", files: []string{"crush.db"},
+		detect: func(*probe) bool { return false }, tables: crushTables, store: newCrushStore,
+	},
+	{
+		Name: copilotFormat, Native: true, Doc: "sessions of GitHub Copilot CLI, ~/.copilot/session-state/<session>/events.jsonl",
+		detect: func(p *probe) bool {
+			return !p.list && isObject(p.Data) && p.Timestamp != "" && strings.Contains(string(p.Type), ".") && p.SpecVersion == ""
+		},
+		converter: newCopilot,
+	},
+	{
+		Name: openHandsFormat, Native: true, Doc: "events of OpenHands, ~/.openhands/conversations/<id>/events/event-<number>-<id>.json",
+		documents: true, files: []string{"events/event-*.json"},
+		detect: func(p *probe) bool {
+			return !p.list && p.ID != "" && p.Timestamp != "" && p.Source != "" && openHandsKind.MatchString(string(p.Kind))
+		},
+		converter: newOpenHands,
+	},
+	{
+		Name: sweAgentFormat, Native: true, Doc: "trajectories of SWE-agent, <run>/<instance>.traj",
+		documents: true, files: []string{"*.traj", "*.traj.gz"},
+		detect: func(p *probe) bool {
+			return isList(p.Trajectory) && (isList(p.History) || p.Environment != "") || isList(p.History) && bytes.Contains(p.History, []byte(`"agent"`))
+		},
+		converter: newSWEAgent,
+	},
+	{
+		Name: messagesFormat, Native: true, Doc: "messages as programs send them to the APIs of OpenAI, Anthropic and Gemini, a list or one on each line",
+		documents: true, detect: detectMessages, converter: newMessages,
 	},
 }
 
@@ -109,9 +168,15 @@ func formatNamed(name string) (*Format, error) {
 	return nil, fmt.Errorf("%w: %q, known are %s, %s", ErrUnknownFormat, name, Auto, strings.Join(Formats(), ", "))
 }
 
-func detect(line []byte) *Format {
+// detect returns the format of a line or a document of a file with this name, nil if it does not tell.
+func detect(name string, text []byte) *Format {
+	p := probeOf(text)
+	if p == nil {
+		return nil
+	}
+	p.name = name
 	for i := range formats {
-		if formats[i].Detect(line) {
+		if formats[i].detect(p) {
 			return &formats[i]
 		}
 	}
@@ -123,8 +188,11 @@ var codexTypes = map[string]bool{
 	"session_meta": true, "response_item": true, "event_msg": true, "turn_context": true, "compacted": true,
 }
 
-// probe holds the members that tell formats apart.
+// probe holds the members that tell formats apart, of an object or of the first one in a list.
 type probe struct {
+	name string // of the file
+	list bool   // it is a list
+
 	Kind           text            `json:"kind"`
 	ConversationID text            `json:"conversation_id"`
 	SpecVersion    text            `json:"specversion"`
@@ -132,17 +200,52 @@ type probe struct {
 	Type           text            `json:"type"`
 	ID             text            `json:"id"`
 	SessionID      text            `json:"sessionId"`
+	ProjectHash    text            `json:"projectHash"`
 	UUID           text            `json:"uuid"`
 	LeafUUID       text            `json:"leafUuid"`
 	MessageID      text            `json:"messageId"`
 	Timestamp      text            `json:"timestamp"`
+	Role           text            `json:"role"`
+	Environment    text            `json:"environment"`
 	Payload        json.RawMessage `json:"payload"`
+	Trajectory     json.RawMessage `json:"trajectory"`
+	History        json.RawMessage `json:"history"`
+	Messages       json.RawMessage `json:"messages"`
+	Info           json.RawMessage `json:"info"`
+	Data           json.RawMessage `json:"data"`
+	WorkingDir     text            `json:"working_dir"`
+	Description    text            `json:"description"`
+	Contents       json.RawMessage `json:"contents"`
+	Content        json.RawMessage `json:"content"`
+	Parts          json.RawMessage `json:"parts"`
+	ToolCalls      json.RawMessage `json:"tool_calls"`
+	Input          json.RawMessage `json:"input"`
+	Model          text            `json:"model"`
+	Instructions   text            `json:"instructions"`
+	CallID         text            `json:"call_id"`
 }
 
-// probeOf decodes the first value of a line; a line can hold more than one.
-func probeOf(line []byte) (p probe) {
-	if json.NewDecoder(bytes.NewReader(line)).Decode(&p) != nil {
-		return probe{}
+// probeOf decodes the first value of a line; a line can hold more than one. It returns nil if that is no object and
+// no list of them.
+func probeOf(text []byte) *probe {
+	p := &probe{list: text[0] == '['}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if p.list {
+		if _, err := d.Token(); err != nil || !d.More() {
+			return nil
+		}
+	}
+	if d.Decode(p) != nil {
+		return nil
 	}
 	return p
 }
+
+// base returns the name of the file without its folder and without .gz.
+func (p *probe) base() string { return strings.TrimSuffix(folderOf(p.name, 0), ".gz") }
+
+// isList reports whether a member is there and a JSON array.
+func isList(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
+
+// isObject reports whether a member is there and a JSON object.
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }

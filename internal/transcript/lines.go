@@ -33,13 +33,14 @@ type lines struct {
 	buf    *bufio.Reader
 	broken error         // error in the header of compressed data
 	zstd   *zstd.Decoder // nil unless the data is compressed with Zstandard
+	limit  int           // of a line
 	long   []byte
 	no     int
 	done   bool
 }
 
 func newLines(ctx context.Context, r io.Reader) *lines {
-	l := &lines{src: &source{ctx: ctx, r: r}}
+	l := &lines{src: &source{ctx: ctx, r: r}, limit: MaxLineBytes}
 	plain := bufio.NewReaderSize(l.src, 64<<10)
 	l.buf = plain
 	if magic, _ := plain.Peek(4); bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
@@ -90,8 +91,8 @@ func (l *lines) next() (line []byte, cut bool, err error) {
 			return nil, false, l.src.err
 		case err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, false, &LineError{Line: l.no, Reason: "the compressed data is truncated or damaged here: " + err.Error(), Err: err}
-		case size > MaxLineBytes:
-			return nil, false, &LineError{Line: l.no, Reason: fmt.Sprintf("is %d bytes long, the limit is %d", size, MaxLineBytes)}
+		case size > l.limit:
+			return nil, false, &LineError{Line: l.no, Reason: fmt.Sprintf("is %d bytes long, the limit is %d", size, l.limit)}
 		}
 		if l.no == 1 {
 			raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
@@ -116,7 +117,7 @@ func (l *lines) read() (raw []byte, size int, err error) {
 	l.long = l.long[:0]
 	for {
 		size += len(part)
-		if size <= MaxLineBytes {
+		if size <= l.limit {
 			l.long = append(l.long, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {

@@ -40,10 +40,18 @@ func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item
 		if err != nil {
 			return err
 		}
-		s.use(f)
+		if f.converter == nil {
+			return fmt.Errorf("%s: %w: recordings of %s are databases", name, ErrUnknownFormat, f.Name)
+		}
+		if s.only = f; !f.documents {
+			s.use(f)
+		}
 	}
 	in := newLines(ctx, r)
 	defer in.close()
+	if isDocument(name) && (s.only == nil || s.only.documents) {
+		in.limit = MaxDocumentBytes // the whole recording may be on one line
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -83,9 +91,12 @@ type line struct {
 type session struct {
 	name   string
 	format string
+	only   *Format   // the only one that comes into question, or nil
 	to     converter // nil until the format is known
 	held   []line    // lines read before the format is known
 	bytes  int       // size of held
+	opens  bool      // the first of held begins a JSON value that goes on in the next line
+	lines  bool      // it does not, or together they are no document
 	out    batch
 	yield  func(Item) error
 }
@@ -98,18 +109,43 @@ func (s *session) line(l line) error {
 	}
 	var f *Format
 	if l.bad == nil {
-		f = detect(l.text)
+		if len(s.held) == 0 && !s.lines {
+			s.opens = begins(l.text)
+		}
+		if f = s.only; f == nil && !s.opens {
+			f = detect(s.name, l.text)
+		}
 		l.text = slices.Clone(l.text)
 	}
 	s.held = append(s.held, l)
 	s.bytes += len(l.text)
-	if f == nil {
-		if len(s.held) >= maxUndecided || s.bytes > MaxLineBytes {
-			return s.undecided()
-		}
-		return nil
+	switch {
+	case s.opens && s.bytes <= MaxDocumentBytes:
+	case s.opens:
+		return s.inLines()
+	case f != nil:
+		s.use(f)
+		return s.release()
+	case len(s.held) >= maxUndecided || s.bytes > MaxLineBytes:
+		return s.undecided()
 	}
-	s.use(f)
+	return nil
+}
+
+// inLines reads the lines that were held again, because they are no document together.
+func (s *session) inLines() error {
+	held := s.held
+	s.held, s.bytes, s.opens, s.lines = nil, 0, false, true
+	for _, l := range held {
+		if err := s.line(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release converts the lines that were held until the format was known.
+func (s *session) release() error {
 	for _, l := range s.held {
 		if err := s.convert(l); err != nil {
 			return err
@@ -124,10 +160,35 @@ func (s *session) end() error {
 		if len(s.held) == 0 {
 			return nil
 		}
-		return s.undecided()
+		if err := s.decide(); err != nil {
+			return err
+		}
 	}
 	s.to.end(&s.out)
 	return s.flush()
+}
+
+// decide picks the format of a recording of which no line tells it: all lines together may be one document.
+func (s *session) decide() error {
+	if !s.opens {
+		return s.undecided()
+	}
+	if doc := document(s.held); doc != nil {
+		f := s.only
+		if f == nil {
+			f = detect(s.name, doc)
+		}
+		if f == nil {
+			return s.undecided()
+		}
+		s.held = []line{{no: s.held[0].no, text: doc}}
+		s.use(f)
+		return s.release()
+	}
+	if err := s.inLines(); err != nil || s.to != nil {
+		return err
+	}
+	return s.undecided()
 }
 
 func (s *session) undecided() error {
@@ -136,7 +197,9 @@ func (s *session) undecided() error {
 	if why == nil {
 		// Quote nothing of the line: it may be from a file that nobody meant to show.
 		why = &LineError{Line: first.no, Reason: "is JSON of another kind"}
-		if !json.Valid(first.text) {
+		switch {
+		case s.opens: // a document
+		case !json.Valid(first.text):
 			why.Reason = "is not JSON"
 		}
 	}

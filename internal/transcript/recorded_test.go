@@ -1,7 +1,7 @@
 package transcript
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -189,19 +189,81 @@ func TestASessionOfPiGivesTheEventsOfItsNeutralForm(t *testing.T) {
 	}
 }
 
-func TestOtherNativeFormatsAreUnknown(t *testing.T) {
-	dir := testdata.Dir(t)
-	for _, pattern := range []string{"swe-agent/*"} {
-		paths, err := filepath.Glob(filepath.Join(dir, "native", pattern))
-		require.NoError(t, err)
-		for _, path := range paths {
-			f, err := os.Open(path)
-			require.NoError(t, err)
-			defer f.Close()
-			err = Read(t.Context(), f, path, Auto, func(Item) error { return errors.New("no item was expected") })
-			assert.ErrorIs(t, err, ErrUnknownFormat, path)
+// sweDifferences are those between the recorded neutral file of SWE-agent's trajectories and the native ones. The neutral
+// ids hold the path that a file had in its repository. Which actions succeeded is not in a trajectory: the neutral file
+// guesses it from what they printed.
+func sweDifferences(neutral, native events.Recorded) (names []string) {
+	a, b := neutral.Payload, native.Payload
+	switch a := a.(type) {
+	case *events.ToolReturned:
+		b, ok := b.(*events.ToolReturned)
+		if ok && ((a.Success == nil) != (b.Success == nil) || a.Error != b.Error) {
+			a.Success, a.Error, b.Success, b.Error = nil, "", nil, ""
+			names = append(names, "success")
+		}
+	case *events.MessageCreated:
+		b, ok := b.(*events.MessageCreated)
+		if ok && a.Origin != b.Origin {
+			a.Origin = b.Origin
+			names = append(names, "demonstration")
 		}
 	}
+	return names
+}
+
+func TestATrajectoryOfSWEAgentGivesTheEventsOfItsNeutralForm(t *testing.T) {
+	dir := testdata.Dir(t)
+	neutral := map[string][]events.Recorded{}
+	for _, e := range good(t, readFile(t, filepath.Join(dir, "events", "swe_agent.jsonl.gz"), "neutral")) {
+		neutral[e.Subject] = append(neutral[e.Subject], e)
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "native", "swe-agent", "*.traj.gz"))
+	require.NoError(t, err)
+	require.Len(t, paths, 15)
+	found := map[string]int{}
+	for _, path := range paths {
+		native := good(t, readFile(t, path, Auto))
+		same := 0
+		for conversation, want := range neutral {
+			if len(want) != len(native) || !sameTrajectory(want, native) {
+				continue
+			}
+			same++
+			for i := range want {
+				cut := func(id, prefix string) string { return strings.TrimPrefix(id, prefix) }
+				require.Equal(t, cut(want[i].ID, conversation), cut(native[i].ID, native[0].Subject), path)
+				require.Equal(t, want[i].Source, native[i].Source)
+				found["events"]++
+				for _, name := range sweDifferences(want[i], native[i]) {
+					found[name]++
+				}
+				form := func(e events.Recorded, prefix string) string {
+					data, err := json.Marshal(e.Payload)
+					require.NoError(t, err)
+					return strings.ReplaceAll(string(data), string(quote(prefix)[1:len(prefix)+1]), "")
+				}
+				assert.Equal(t, form(want[i], conversation), form(native[i], native[0].Subject), "%s: event %d", path, i)
+			}
+		}
+		if same == 0 {
+			found["without a neutral form"]++
+		}
+	}
+	assert.Equal(t, map[string]int{"events": 473, "demonstration": 2, "success": 141, "without a neutral form": 1}, found)
+}
+
+// sameTrajectory reports whether two conversations have the same messages and results.
+func sameTrajectory(a, b []events.Recorded) bool {
+	said := func(e events.Recorded) string {
+		switch p := e.Payload.(type) {
+		case *events.ToolReturned:
+			return p.Text()
+		case *events.MessageCreated:
+			return strings.TrimSpace(p.Content)
+		}
+		return ""
+	}
+	return slices.EqualFunc(a, b, func(x, y events.Recorded) bool { return said(x) == said(y) })
 }
 
 func BenchmarkReadRecordedNeutralFile(b *testing.B) {

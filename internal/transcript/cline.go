@@ -1,0 +1,254 @@
+package transcript
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"mneme.dev/mneme/events"
+)
+
+const (
+	clineFormat   = "cline"
+	clineHistory  = "api_conversation_history.json"
+	clineMessages = ".messages.json"
+)
+
+// clineFamily are the agents that record like Cline, by the extension in whose folder a task lies.
+var clineFamily = []struct{ folder, prefix, agent string }{
+	{"rooveterinaryinc.roo-cline", "roo", "Roo Code"},
+	{"kilocode.kilo-code", "kilo", "Kilo Code"},
+	{"saoudrizwan.claude-dev", "cline", "Cline"}, // and any other folder
+}
+
+// clineSession is what newer versions of Cline write. Older ones, Roo and Kilo Code write the list alone.
+type clineSession struct {
+	SessionID text              `json:"sessionId"`
+	Agent     text              `json:"agent"`
+	Messages  []json.RawMessage `json:"messages"`
+}
+
+type clineMessage struct {
+	ID        text        `json:"id"`
+	Role      text        `json:"role"`
+	Content   clineBlocks `json:"content"`
+	TS        json.Number `json:"ts"`
+	ModelInfo struct {
+		ModelID text `json:"modelId"`
+	} `json:"modelInfo"`
+	Metrics struct {
+		Tokens json.RawMessage `json:"tokens"`
+	} `json:"metrics"`
+	IsSummary          bool `json:"isSummary"`
+	IsTruncationMarker bool `json:"isTruncationMarker"`
+}
+
+// clineBlocks is the content of a message, and its JSON.
+type clineBlocks struct {
+	blocks
+	raw json.RawMessage
+}
+
+func (c *clineBlocks) UnmarshalJSON(raw []byte) error {
+	c.raw = append(json.RawMessage{}, raw...)
+	return c.blocks.UnmarshalJSON(raw)
+}
+
+// cline turns a task into items.
+//
+// A file is rewritten whole, and messages are taken out of its middle when the model's context is full. So the id of a
+// message without one of its own is neither its place nor a chain of hashes: it is a hash of its time and content, with a
+// number if the same stands in the file again.
+type cline struct {
+	talk
+	prefix string
+	seen   map[string]int
+}
+
+func newCline(name string) converter {
+	c := &cline{talk: talk{scoped: true}, seen: map[string]int{}}
+	for _, f := range clineFamily {
+		c.prefix, c.start.Agent = f.prefix, f.agent
+		if strings.Contains(name, f.folder) {
+			break
+		}
+	}
+	c.source = "import/" + c.prefix
+	task := folderOf(name, 1)
+	if stem, ok := strings.CutSuffix(strings.TrimSuffix(folderOf(name, 0), ".gz"), clineMessages); ok {
+		task = stem
+	}
+	if task != "" {
+		c.id = c.prefix + ":" + task
+	}
+	if ms, err := strconv.ParseInt(task, 10, 64); err == nil && len(task) == len("1700000000000") {
+		c.began = milliseconds(ms)
+	}
+	return c
+}
+
+func (c *cline) end(*batch)                   {}
+func (c *cline) refuse(out *batch, err error) { out.refuse(err) }
+
+func (c *cline) value(out *batch, raw []byte) error {
+	var s clineSession
+	var err error
+	if raw[0] == '[' {
+		err = json.Unmarshal(raw, &s.Messages)
+	} else {
+		err = json.Unmarshal(raw, &s)
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.SessionID != "":
+		c.id = c.prefix + ":" + string(s.SessionID)
+	case c.id == "":
+		return errors.New("neither the folder nor the file names the task: keep the name of its folder")
+	}
+	for i, raw := range s.Messages {
+		var m clineMessage
+		if err := json.Unmarshal(raw, &m); err != nil {
+			refuseAt(out, "messages", i, err)
+			continue
+		}
+		first := len(out.items)
+		c.message(out, &m)
+		if i == len(s.Messages)-1 {
+			for j := range out.items[first:] {
+				out.items[first+j].Open = true // it may still be written
+			}
+		}
+	}
+	return nil
+}
+
+// idOf returns the id of a message.
+func (c *cline) idOf(m *clineMessage) string {
+	if m.ID != "" {
+		return c.id + ":" + string(m.ID)
+	}
+	sum := sha256.New()
+	for _, part := range []string{string(m.TS), string(m.Role), string(plain(m.Content.raw))} {
+		sum.Write([]byte(part))
+		sum.Write([]byte{0})
+	}
+	id := c.id + ":" + hex.EncodeToString(sum.Sum(nil)[:12])
+	c.seen[id]++
+	if n := c.seen[id]; n > 1 {
+		return id + ":" + strconv.Itoa(n)
+	}
+	return id
+}
+
+func (c *cline) message(out *batch, m *clineMessage) {
+	id := c.idOf(m)
+	ts, _ := m.TS.Int64()
+	at := milliseconds(ts)
+	switch {
+	case m.IsTruncationMarker:
+	case m.IsSummary:
+		content, _ := m.Content.text("")
+		c.say(out, id, at, &events.MessageCreated{Role: "system", Content: content, Origin: originCompaction})
+	case m.Role == "user":
+		if !c.started {
+			c.start.Cwd = clineFolder(m.Content.blocks)
+		}
+		c.results(out, at, m.Content.blocks)
+		if content, origin, any := clinePrompt(m.Content.blocks); any {
+			c.say(out, id, at, &events.MessageCreated{Role: "user", Content: content, Origin: origin})
+		}
+	case m.Role == "assistant":
+		said := &events.MessageCreated{Role: "assistant", Model: string(m.ModelInfo.ModelID), Usage: given(m.Metrics.Tokens)}
+		c.answered(out, id, at, said, m.Content.blocks)
+	default:
+		out.skip(clineFormat, "", "message of "+string(m.Role))
+	}
+}
+
+// results adds the results in a user's message, as in Anthropic's API.
+func (t *talk) results(out *batch, at string, content blocks) {
+	for i := range content {
+		if b := &content[i]; b.Type == "tool_result" && b.ToolUseID != "" {
+			result, _ := b.Content.text("")
+			success := b.IsError != "true"
+			t.answer(out, b.ToolUseID, at, result, &success)
+		}
+	}
+}
+
+// answered adds a message of the model and its calls, as in Anthropic's API.
+func (t *talk) answered(out *batch, id, at string, said *events.MessageCreated, content blocks) {
+	var texts, thoughts []string
+	for i := range content {
+		switch b := &content[i]; b.Type {
+		case "tool_use":
+		case "thinking", "reasoning":
+			if thought := b.Thinking + b.Text; thought != "" {
+				thoughts = append(thoughts, thought)
+			}
+		default:
+			if s, ok := b.shown(); ok {
+				texts = append(texts, s)
+			}
+		}
+	}
+	said.Role, said.Content, said.Reasoning = "assistant", strings.Join(texts, "\n"), strings.Join(thoughts, "\n")
+	t.say(out, id, at, said)
+	for i := range content {
+		if b := &content[i]; b.Type == "tool_use" {
+			call := b.ID
+			if call == "" {
+				call = id + ":c" + strconv.Itoa(i+1)
+			}
+			t.call(out, call, at, id, b.Name, b.Input)
+		}
+	}
+}
+
+var (
+	clineDetails = regexp.MustCompile(`(?s)<environment_details>.*?(?:</environment_details>|\z)`)
+	clineTask    = regexp.MustCompile(`(?s)^\s*<(task|feedback|answer|user_message)>\n?(.*?)\n?</(?:task|feedback|answer|user_message)>\s*$`)
+	clineResult  = regexp.MustCompile(`^\[[a-zA-Z_]+(?: for [^\n]*)?\] Result:`)
+	clineWorks   = regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^\n)]{1,1000})\)`)
+)
+
+// clinePrompt returns what the user said in a message, without what the program adds to it. If the program said all of
+// it, such as the results of calls that the model wrote as text, the origin is meta.
+func clinePrompt(content blocks) (said, origin string, any bool) {
+	var texts []string
+	origin = originMeta
+	for i := range content {
+		b := &content[i]
+		if b.Type == "tool_result" {
+			continue
+		}
+		s, ok := b.shown()
+		if s = strings.TrimSpace(clineDetails.ReplaceAllString(s, "")); !ok || s == "" {
+			continue
+		}
+		if m := clineTask.FindStringSubmatch(s); m != nil {
+			s = m[2]
+		}
+		texts = append(texts, s)
+		program := clineResult.MatchString(s) || strings.HasPrefix(s, "[ERROR]") || strings.HasPrefix(s, "[TASK RESUMPTION]")
+		if !program && (i == 0 || !clineResult.MatchString(texts[0])) { // a result is followed by its text
+			origin = ""
+		}
+	}
+	return strings.Join(texts, "\n"), origin, len(texts) > 0
+}
+
+// clineFolder returns the folder in which a task works, "" if the first message does not tell.
+func clineFolder(content blocks) string {
+	for i := range content {
+		if m := clineWorks.FindStringSubmatch(content[i].Text); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}

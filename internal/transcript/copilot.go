@@ -1,0 +1,186 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+
+	"mneme.dev/mneme/events"
+)
+
+const (
+	copilotFormat = "copilot-cli"
+	copilotPrefix = "copilot_cli:"
+)
+
+// copilotLine is an event of a session of Copilot CLI.
+type copilotLine struct {
+	Type      text        `json:"type"`
+	ID        text        `json:"id"`
+	Timestamp text        `json:"timestamp"`
+	Data      copilotData `json:"data"`
+}
+
+// copilotData is what an event says. Each type uses some of the members.
+type copilotData struct {
+	SessionID      text `json:"sessionId"`
+	StartTime      text `json:"startTime"`
+	CopilotVersion text `json:"copilotVersion"`
+	Context        struct {
+		Cwd text `json:"cwd"`
+	} `json:"context"`
+	NewModel           text  `json:"newModel"`
+	Content            text  `json:"content"`
+	TransformedContent text  `json:"transformedContent"`
+	ReasoningText      text  `json:"reasoningText"`
+	Model              text  `json:"model"`
+	SummaryContent     text  `json:"summaryContent"`
+	Title              *text `json:"title"`
+	ToolRequests       []struct {
+		ToolCallID text            `json:"toolCallId"`
+		Name       text            `json:"name"`
+		Arguments  json.RawMessage `json:"arguments"`
+	} `json:"toolRequests"`
+	ToolCallID text            `json:"toolCallId"`
+	ToolName   text            `json:"toolName"`
+	Arguments  json.RawMessage `json:"arguments"`
+	Success    *bool           `json:"success"`
+	Result     json.RawMessage `json:"result"` // a text, or an object with one as content
+	Error      json.RawMessage `json:"error"`
+}
+
+// copilotWrap is what the program puts around a prompt.
+var copilotWrap = regexp.MustCompile(`(?s)<(current_datetime|reminder|system_reminder)>.*?</(?:current_datetime|reminder|system_reminder)>`)
+
+// copilotIgnored are the known types of events that are not part of the conversation.
+var copilotIgnored = map[text]bool{
+	"assistant.turn_start": true, "assistant.turn_end": true, "assistant.intent": true, "assistant.usage": true, "assistant.reasoning": true,
+	"session.resume": true, "session.idle": true, "session.shutdown": true, "session.info": true, "session.warning": true, "session.error": true,
+	"session.truncation": true, "session.compaction_start": true, "session.usage_info": true, "session.handoff": true, "session.mode_changed": true,
+	"session.plan_changed": true, "session.context_changed": true, "session.task_complete": true, "session.snapshot_rewind": true,
+	"session.workspace_file_changed": true, "subagent.started": true, "subagent.completed": true, "subagent.failed": true, "subagent.selected": true,
+	"hook.start": true, "hook.end": true, "skill.invoked": true, "abort": true, "tool.execution_progress": true, "tool.execution_partial_result": true,
+	"tool.user_requested": true, "system.notification": true, "user.abort": true,
+}
+
+// copilot turns a session into items. Each event has an id.
+type copilot struct {
+	talk
+	version, model string
+	called         map[string]bool
+	message        string // the id of the agent's last message
+}
+
+func newCopilot(name string) converter {
+	c := &copilot{talk: talk{source: "import/copilot_cli", scoped: true, start: events.ConversationStarted{Agent: "GitHub Copilot CLI"}}, called: map[string]bool{}}
+	if id := folderOf(name, 1); id != "" {
+		c.id = copilotPrefix + id
+	}
+	return c
+}
+
+func (c *copilot) end(*batch)                   {}
+func (c *copilot) refuse(out *batch, err error) { out.refuse(err) }
+
+func (c *copilot) value(out *batch, raw []byte) error {
+	var l copilotLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return err
+	}
+	d := &l.Data
+	switch {
+	case l.Type == "":
+		return errors.New("type: is missing")
+	case l.Type == "session.start":
+		c.version = string(d.CopilotVersion)
+		if !c.started {
+			c.id = copilotPrefix + cmp.Or(string(d.SessionID), strings.TrimPrefix(c.id, copilotPrefix))
+			c.began, c.start.Cwd = cmp.Or(string(d.StartTime), string(l.Timestamp)), string(d.Context.Cwd)
+		}
+		return nil
+	case l.Type == "session.model_change":
+		c.model = string(d.NewModel)
+		return nil
+	case copilotIgnored[l.Type]:
+		return nil
+	case c.id == "" || c.id == copilotPrefix:
+		return errors.New("there is no session.start before this line, and the file is in no folder of a session")
+	case l.ID == "":
+		return errors.New("id: is missing")
+	}
+	id, at := c.id+":"+string(l.ID), string(l.Timestamp)
+	switch l.Type {
+	case "user.message":
+		said := string(d.Content)
+		if said == "" { // some sessions have it only as it was sent
+			said = strings.TrimSpace(copilotWrap.ReplaceAllString(string(d.TransformedContent), ""))
+		}
+		c.say(out, id, at, &events.MessageCreated{Role: "user", Content: said})
+	case "system.message":
+		c.say(out, id, at, &events.MessageCreated{Role: "system", Content: string(d.Content), Origin: originMeta})
+	case "assistant.message":
+		c.message = id
+		c.say(out, id, at, &events.MessageCreated{
+			Role: "assistant", Content: string(d.Content), Reasoning: string(d.ReasoningText), Model: cmp.Or(string(d.Model), c.model),
+		})
+		for _, r := range d.ToolRequests {
+			if r.ToolCallID != "" {
+				c.asked(out, string(r.ToolCallID), at, string(r.Name), r.Arguments)
+			}
+		}
+	case "tool.execution_start":
+		if d.ToolCallID == "" {
+			return errors.New("data.toolCallId: is missing")
+		}
+		c.asked(out, string(d.ToolCallID), at, string(d.ToolName), d.Arguments)
+	case "tool.execution_complete":
+		if d.ToolCallID == "" {
+			return errors.New("data.toolCallId: is missing")
+		}
+		c.answer(out, string(d.ToolCallID), at, copilotResult(d), d.Success)
+	case "session.compaction_complete":
+		if d.SummaryContent != "" {
+			c.say(out, id, at, &events.MessageCreated{Role: "system", Content: string(d.SummaryContent), Origin: originCompaction})
+		}
+	case "session.title_changed":
+		if d.Title != nil {
+			title := string(*d.Title)
+			c.event(out, id, at, &events.ConversationUpdated{Title: &title})
+		}
+	default:
+		out.skip(copilotFormat, c.version, string(l.Type))
+	}
+	return nil
+}
+
+// asked adds a call, which stands in the message that asks for it and again when it begins.
+func (c *copilot) asked(out *batch, id, at, tool string, arguments json.RawMessage) {
+	if !c.called[id] {
+		c.called[id] = true
+		c.call(out, id, at, c.message, cmp.Or(tool, "unknown"), arguments)
+	}
+}
+
+func copilotResult(d *copilotData) string {
+	for _, raw := range []json.RawMessage{d.Result, d.Error} {
+		var s string
+		var object struct {
+			Content *text `json:"content"`
+			Message *text `json:"message"`
+		}
+		switch {
+		case given(raw) == nil:
+		case json.Unmarshal(raw, &s) == nil:
+			return s
+		case json.Unmarshal(raw, &object) == nil && object.Content != nil:
+			return string(*object.Content)
+		case object.Message != nil:
+			return string(*object.Message)
+		default:
+			return string(plain(raw))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,182 @@
+package transcript
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// overlap is how far [ReadDatabase] goes back before the time up to which a database was read: agents write a row some
+// time after the time that they write into it, and set the clock.
+const overlap = 10 * time.Minute
+
+// unfinished is how long a session waits for its last message to be finished. Until then it is read again each time.
+const unfinished = 24 * time.Hour
+
+// IsDatabase reports whether a file is a database of SQLite, for which there is [ReadDatabase]. It reads from its start.
+func IsDatabase(file io.ReaderAt) bool {
+	const magic = "SQLite format 3\x00"
+	head := make([]byte, len(magic))
+	_, err := file.ReadAt(head, 0)
+	return err == nil && string(head) == magic
+}
+
+// store reads the sessions of a database.
+type store interface {
+	// sessions lists those that changed at or after a time, in milliseconds, the oldest first.
+	sessions(ctx context.Context, tx *sql.Tx, since int64) ([]stored, error)
+	// session adds the items of one.
+	session(ctx context.Context, tx *sql.Tx, s stored, out *batch) error
+}
+
+// stored is a session in a database.
+type stored struct {
+	id      string
+	changed int64 // Unix time in milliseconds
+	parent  string
+	folder  string
+	title   string
+	created int64
+}
+
+// ReadDatabase yields the items of a recording that is a database of SQLite, session by session. Only rows that the agent
+// has finished are closed; the items of the last message of a session may be open, see [Item]. It never writes to the database
+// and never creates one.
+//
+// until is the time up to which the database was read. Given as since the next time, only sessions that have changed after it
+// are read, and those of ten minutes before. A zero since reads all.
+//
+// The errors are those of [Read], or those of SQLite.
+func ReadDatabase(ctx context.Context, path, format string, since time.Time, yield func(Item) error, options ...Option) (until time.Time, err error) {
+	s := session{name: path, yield: yield}
+	for _, set := range options {
+		set(&s)
+	}
+	db, err := openDatabase(ctx, path)
+	if err != nil {
+		return since, fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { _ = db.Close() }()
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return since, fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	f, err := databaseFormat(ctx, tx, format)
+	if err != nil {
+		return since, fmt.Errorf("%s: %w", path, err)
+	}
+	s.format = f.Name
+	from := int64(0)
+	if !since.IsZero() {
+		from = since.Add(-overlap).UnixMilli()
+	}
+	st := f.store(path)
+	list, err := st.sessions(ctx, tx, from)
+	if err != nil {
+		return since, fmt.Errorf("%s: %w", path, err)
+	}
+	newest, waits := since.UnixMilli(), int64(0)
+	for _, one := range list {
+		newest = max(newest, one.changed)
+		if err := st.session(ctx, tx, one, &s.out); err != nil {
+			return since, fmt.Errorf("%s: session %s: %w", path, one.id, err)
+		}
+		n := len(s.out.items)
+		if n > 0 && s.out.items[n-1].Open && (waits == 0 || one.changed < waits) {
+			waits = one.changed
+		}
+		if err := s.flush(); err != nil {
+			return since, err
+		}
+	}
+	if waits > 0 && waits > newest-unfinished.Milliseconds() {
+		newest = waits
+	}
+	return time.UnixMilli(newest), nil
+}
+
+func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	open := func(more string) (*sql.DB, error) {
+		dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: "mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)" + more}
+		db, err := sql.Open("sqlite", dsn.String())
+		if err != nil {
+			return nil, err
+		}
+		db.SetMaxOpenConns(1)
+		var n int
+		if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&n); err != nil {
+			_ = db.Close()
+			return nil, err
+		}
+		return db, nil
+	}
+	db, err := open("")
+	if err != nil && ctx.Err() == nil {
+		// In a folder that can't be written SQLite can't make the file that a log needs; a database at rest needs none.
+		if still, again := open("&immutable=1"); again == nil {
+			return still, nil
+		}
+	}
+	return db, err
+}
+
+// databaseFormat returns the format whose tables a database has.
+func databaseFormat(ctx context.Context, tx *sql.Tx, name string) (*Format, error) {
+	for i := range formats {
+		f := &formats[i]
+		if f.store == nil || name != Auto && name != "" && name != f.Name {
+			continue
+		}
+		for _, columns := range f.tables {
+			if ok, err := hasColumns(ctx, tx, columns); err != nil {
+				return nil, err
+			} else if ok {
+				return f, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: it is a database of SQLite without the tables of an agent that is known", ErrUnknownFormat)
+}
+
+// hasColumns reports whether a database has these columns, by table.
+func hasColumns(ctx context.Context, tx *sql.Tx, columns map[string][]string) (bool, error) {
+	for table, names := range columns {
+		for _, name := range names {
+			var there int
+			if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", table, name).Scan(&there); err != nil {
+				return false, err
+			}
+			if there == 0 {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// query calls row for each row.
+func query(ctx context.Context, tx *sql.Tx, row func(scan func(...any) error) error, statement string, arguments ...any) (err error) {
+	rows, err := tx.QueryContext(ctx, statement, arguments...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,156 @@
+package transcript
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"mneme.dev/mneme/events"
+)
+
+// MaxDocumentBytes is the largest recording that is one JSON value: 64 MiB. Unlike lines, it is read as a whole; [Read]
+// holds a few times as much in memory.
+const MaxDocumentBytes = 64 << 20
+
+// isDocument reports whether a file's name says that it is one JSON value.
+func isDocument(name string) bool {
+	base := strings.TrimSuffix(strings.ToLower(folderOf(name, 0)), ".gz")
+	return strings.HasSuffix(base, ".json") || strings.HasSuffix(base, ".traj")
+}
+
+// begins reports whether a line begins a JSON value that it does not end.
+func begins(text []byte) bool {
+	if text[0] != '{' && text[0] != '[' {
+		return false
+	}
+	var whole json.RawMessage
+	return errors.Is(json.NewDecoder(bytes.NewReader(text)).Decode(&whole), io.ErrUnexpectedEOF)
+}
+
+// document returns the JSON value that lines are together, nil if they are none.
+func document(list []line) []byte {
+	var all bytes.Buffer
+	for _, l := range list {
+		if l.bad != nil {
+			return nil
+		}
+		all.Write(l.text)
+		all.WriteByte('\n')
+	}
+	doc := bytes.TrimSpace(all.Bytes())
+	if !json.Valid(doc) {
+		return nil
+	}
+	return bytes.ToValidUTF8(doc, []byte("\uFFFD"))
+}
+
+// talk adds the events of one conversation. Its start comes before the first of them.
+type talk struct {
+	id, source string
+	began      string // when it started, RFC 3339; "" takes the time of the first event
+	start      events.ConversationStarted
+	// scoped means that ids of calls are unique in the conversation only: the ids of their events begin with its id.
+	scoped  bool
+	started bool
+}
+
+// event adds an event that happened at a time, RFC 3339 or "".
+func (t *talk) event(out *batch, id, at string, p events.Payload) {
+	if !t.started {
+		t.started = true
+		if t.began == "" {
+			t.began = at
+		}
+		start := t.start
+		out.event(t.id, t.source, t.id, t.began, &start)
+	}
+	out.event(t.id, t.source, id, at, p)
+}
+
+// say adds a message under its id.
+func (t *talk) say(out *batch, id, at string, m *events.MessageCreated) {
+	m.MessageID = id
+	t.event(out, id, at, m)
+}
+
+// titled adds the title of a conversation, which has no place and no time of its own: it comes after the first answer, and
+// can change. If what stands before it is open, so is the title.
+func (t *talk) titled(out *batch, title string) {
+	if title == "" || !t.started {
+		return
+	}
+	open := len(out.items) > 0 && out.items[len(out.items)-1].Open
+	sum := sha256.Sum256([]byte(title))
+	t.event(out, t.id+":title:"+hex.EncodeToString(sum[:8]), "", &events.ConversationUpdated{Title: &title})
+	out.items[len(out.items)-1].Open = open
+}
+
+// call adds a call of a tool. Arguments in a string are read as JSON.
+func (t *talk) call(out *batch, id, at, message, tool string, arguments json.RawMessage) {
+	t.event(out, t.scope(id), at, &events.ToolCalled{ToolCallID: id, MessageID: message, ToolName: tool, Arguments: plain(argumentsOf(or(arguments, "{}")))})
+}
+
+// answer adds the result of a call as a text.
+func (t *talk) answer(out *batch, call, at, result string, success *bool) {
+	r := &events.ToolReturned{ToolCallID: call, Success: success, Result: events.JSONResult(quote(result))}
+	if success != nil && !*success {
+		r.Error = result
+	}
+	t.event(out, resultPrefix+t.scope(call), at, r)
+}
+
+// scope returns the id of the event of a call.
+func (t *talk) scope(call string) string {
+	if t.scoped && !strings.HasPrefix(call, t.id+":") {
+		return t.id + ":" + call
+	}
+	return call
+}
+
+// milliseconds returns a Unix time in milliseconds as RFC 3339, "" for 0.
+func milliseconds(ms int64) string {
+	if ms <= 0 || ms > maxMilliseconds {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano)
+}
+
+// maxMilliseconds is the end of the year 9999.
+const maxMilliseconds = 253_402_300_799_999
+
+// folderOf returns the name of the n-th folder above a file, "" if its path does not have that many.
+func folderOf(name string, n int) string {
+	parts := strings.Split(strings.Trim(path.Clean(strings.ReplaceAll(name, `\`, "/")), "/"), "/")
+	if at := len(parts) - 1 - n; at >= 0 && parts[at] != ".." && parts[at] != "." {
+		return parts[at]
+	}
+	return ""
+}
+
+// stemOfDocument returns a file's name without its folder and its suffixes.
+func stemOfDocument(name string) string {
+	base := folderOf(name, 0)
+	for {
+		stem := strings.TrimSuffix(base, path.Ext(base))
+		switch strings.ToLower(path.Ext(base)) {
+		case ".gz", ".zst", ".json", ".jsonl", ".ndjson", ".traj":
+			if stem != "" {
+				base = stem
+				continue
+			}
+		}
+		return base
+	}
+}
+
+// refuseAt refuses a part of a document.
+func refuseAt(out *batch, part string, i int, err error) {
+	out.refuse(&LineError{Line: out.line, Reason: fmt.Sprintf("%s[%d]: %s", part, i, reason(err)), Err: err})
+}

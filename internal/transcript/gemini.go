@@ -1,0 +1,298 @@
+package transcript
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"mneme.dev/mneme/events"
+)
+
+const (
+	geminiFormat = "gemini-cli"
+	geminiAgent  = "Gemini CLI"
+	geminiSource = "import/gemini_cli"
+	// geminiPrefix and the id of a session of Gemini CLI make the id of its conversation.
+	geminiPrefix = "gemini_cli:"
+)
+
+// geminiLine is a line of a session: its head, a message, a $set or a $rewindTo. Up to version 0.39 a file is one head
+// that also has the messages.
+type geminiLine struct {
+	geminiHead
+	geminiMessage
+	Set      *geminiHead `json:"$set"`
+	RewindTo *text       `json:"$rewindTo"`
+}
+
+type geminiHead struct {
+	SessionID   text              `json:"sessionId"`
+	StartTime   text              `json:"startTime"`
+	Summary     text              `json:"summary"`
+	Directories texts             `json:"directories"`
+	Messages    []json.RawMessage `json:"messages"`
+}
+
+type geminiMessage struct {
+	ID        text            `json:"id"`
+	Type      text            `json:"type"`
+	Timestamp text            `json:"timestamp"`
+	Content   geminiParts     `json:"content"`
+	Model     text            `json:"model"`
+	Tokens    json.RawMessage `json:"tokens"`
+	Thoughts  []struct {
+		Subject     text `json:"subject"`
+		Description text `json:"description"`
+	} `json:"thoughts"`
+	ToolCalls []geminiCall `json:"toolCalls"`
+
+	line  int // where it first stood
+	bytes int
+}
+
+type geminiCall struct {
+	ID        text            `json:"id"`
+	Name      text            `json:"name"`
+	Args      json.RawMessage `json:"args"`
+	Result    geminiParts     `json:"result"`
+	Status    text            `json:"status"`
+	Timestamp text            `json:"timestamp"`
+}
+
+// final reports whether a call has ended.
+func (c *geminiCall) final() bool {
+	return c.Status == "success" || c.Status == "error" || c.Status == "cancelled"
+}
+
+func (m *geminiMessage) final() bool {
+	for i := range m.ToolCalls {
+		if !m.ToolCalls[i].final() {
+			return false
+		}
+	}
+	return true
+}
+
+// geminiParts are the texts of the parts of a content: a text, a part, or a list of both.
+type geminiParts []string
+
+func (g *geminiParts) UnmarshalJSON(raw []byte) error {
+	*g = nil
+	list := []json.RawMessage{raw}
+	if raw[0] == '[' {
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return err
+		}
+	}
+	for _, raw := range list {
+		var s string
+		if json.Unmarshal(raw, &s) == nil {
+			*g = append(*g, s)
+			continue
+		}
+		var part struct {
+			Text     *text `json:"text"`
+			Thought  bool  `json:"thought"`
+			Response *struct {
+				Response json.RawMessage `json:"response"`
+			} `json:"functionResponse"`
+			Inline json.RawMessage `json:"inlineData"`
+			File   json.RawMessage `json:"fileData"`
+		}
+		if err := json.Unmarshal(raw, &part); err != nil {
+			return err
+		}
+		switch {
+		case part.Thought:
+		case part.Text != nil:
+			*g = append(*g, string(*part.Text))
+		case part.Response != nil:
+			*g = append(*g, geminiOutput(part.Response.Response))
+		case given(part.Inline) != nil, given(part.File) != nil:
+			*g = append(*g, "[file]")
+		}
+	}
+	return nil
+}
+
+// geminiOutput returns the text of a tool's response.
+func geminiOutput(raw json.RawMessage) string {
+	var known struct {
+		Output *string `json:"output"`
+		Error  *string `json:"error"`
+	}
+	if json.Unmarshal(raw, &known) == nil {
+		switch {
+		case known.Output != nil:
+			return *known.Output
+		case known.Error != nil:
+			return *known.Error
+		}
+	}
+	return string(plain(or(raw, "")))
+}
+
+func (g geminiParts) join() string { return strings.Join(g, "\n") }
+
+// gemini turns a session into items. A message is written again under its id when its calls have ended: the last one
+// counts, in the place of the first. So messages are held until another one follows and their calls have ended.
+//
+// The user can rewind a session. What is dropped was said all the same, so it is imported too.
+type gemini struct {
+	talk
+	held    []*geminiMessage
+	bytes   int             // size of held
+	emitted map[string]bool // ids of messages, and of their calls and results
+	title   string
+}
+
+func newGemini(string) converter {
+	return &gemini{talk: talk{source: geminiSource, start: events.ConversationStarted{Agent: geminiAgent}}, emitted: map[string]bool{}}
+}
+
+func (g *gemini) refuse(out *batch, err error) {
+	g.release(out, true)
+	out.refuse(err)
+}
+
+func (g *gemini) end(out *batch) {
+	first := len(out.items)
+	g.release(out, true)
+	for i := range out.items[first:] {
+		out.items[first+i].Open = true
+	}
+}
+
+func (g *gemini) value(out *batch, raw []byte) error {
+	var l geminiLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return err
+	}
+	switch {
+	case l.RewindTo != nil:
+		g.release(out, true)
+		return nil
+	case l.Set != nil:
+		return g.head(out, l.Set)
+	case l.SessionID != "":
+		return g.head(out, &l.geminiHead)
+	case l.ID == "":
+		return errors.New("is neither the head of a session nor a message")
+	}
+	return g.message(out, &l.geminiMessage, len(raw))
+}
+
+// head takes what a line says of the session.
+func (g *gemini) head(out *batch, h *geminiHead) error {
+	if g.id == "" && h.SessionID != "" {
+		g.id, g.began = geminiPrefix+string(h.SessionID), string(h.StartTime)
+		if len(h.Directories) > 0 {
+			g.start.Cwd = string(h.Directories[0])
+		}
+	}
+	for i, raw := range h.Messages {
+		var m geminiMessage
+		err := json.Unmarshal(raw, &m)
+		if err == nil {
+			err = g.message(out, &m, len(raw))
+		}
+		if err != nil {
+			g.release(out, true)
+			refuseAt(out, "messages", i, err)
+		}
+	}
+	if title := string(h.Summary); title != "" && title != g.title && g.id != "" {
+		g.title = title
+		g.release(out, true)
+		g.titled(out, title)
+	}
+	return nil
+}
+
+// geminiIgnored are the types of what the program tells the user.
+var geminiIgnored = map[text]bool{"info": true, "warning": true, "error": true}
+
+func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
+	switch {
+	case geminiIgnored[m.Type]:
+		return nil
+	case m.Type != "user" && m.Type != "gemini":
+		out.skip(geminiFormat, "", "message of type "+string(m.Type))
+		return nil
+	case g.id == "":
+		return errors.New("there is no line with a sessionId before this message")
+	case m.ID == "":
+		return errors.New("id: is missing")
+	}
+	m.line, m.bytes = out.line, size
+	for i, held := range g.held {
+		if held.ID == m.ID {
+			m.line = held.line
+			g.held[i] = m
+			g.bytes += size - held.bytes
+			return nil
+		}
+	}
+	if g.emitted[string(m.ID)] { // it changed after others had followed
+		g.add(out, m)
+		return nil
+	}
+	g.release(out, m.Type == "user" || g.bytes > MaxLineBytes)
+	g.held = append(g.held, m)
+	g.bytes += size
+	return nil
+}
+
+// release emits what is held, up to the first message with a call that has not ended, unless all is true.
+func (g *gemini) release(out *batch, all bool) {
+	line := out.line
+	for len(g.held) > 0 && (all || g.held[0].final()) {
+		m := g.held[0]
+		g.held = g.held[1:]
+		g.bytes -= m.bytes
+		out.line = m.line
+		g.add(out, m)
+	}
+	out.line = line
+}
+
+// add emits what is new of a message.
+func (g *gemini) add(out *batch, m *geminiMessage) {
+	fresh := func(id string) bool {
+		was := g.emitted[id]
+		g.emitted[id] = true
+		return !was
+	}
+	at := string(m.Timestamp)
+	if fresh(string(m.ID)) {
+		said := &events.MessageCreated{Role: "user", Content: m.Content.join()}
+		if m.Type == "gemini" {
+			said.Role, said.Model, said.Usage = "assistant", string(m.Model), given(m.Tokens)
+			var thoughts []string
+			for _, t := range m.Thoughts {
+				thoughts = append(thoughts, strings.TrimPrefix(fmt.Sprintf("%s: %s", t.Subject, t.Description), ": "))
+			}
+			said.Reasoning = strings.Join(thoughts, "\n")
+		}
+		g.say(out, string(m.ID), at, said)
+	}
+	for i := range m.ToolCalls {
+		c := &m.ToolCalls[i]
+		id := string(c.ID)
+		if id == "" {
+			id = fmt.Sprintf("%s:c%d", m.ID, i+1)
+		}
+		when := at
+		if c.Timestamp != "" {
+			when = string(c.Timestamp)
+		}
+		if fresh("call " + id) {
+			g.call(out, id, when, string(m.ID), string(c.Name), c.Args)
+		}
+		if c.final() && fresh("result "+id) {
+			success := c.Status == "success"
+			g.answer(out, id, when, c.Result.join(), &success)
+		}
+	}
+}

@@ -1,0 +1,9 @@
+-- Crush 0.92
+CREATE TABLE sessions (id TEXT PRIMARY KEY, parent_session_id TEXT, title TEXT NOT NULL, updated_at INTEGER NOT NULL, created_at INTEGER NOT NULL, summary_message_id TEXT);
+CREATE TABLE messages (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, role TEXT NOT NULL, parts TEXT NOT NULL DEFAULT '[]', model TEXT, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, finished_at INTEGER, provider TEXT, is_summary_message INTEGER DEFAULT 0 NOT NULL);
+INSERT INTO sessions VALUES ('942cbc1e-0000-4000-8000-000000000001', NULL, 'Cart total', 1767225605, 1767225600, NULL);
+INSERT INTO messages VALUES ('c1', '942cbc1e-0000-4000-8000-000000000001', 'user', '[{"type":"text","data":{"text":"Why is the total 0?"}},{"type":"finish","data":{"reason":"stop","time":0}}]', 'model-x', 1767225600, 1767225600, NULL, 'p', 0),
+  ('c2', '942cbc1e-0000-4000-8000-000000000001', 'assistant', '[{"type":"reasoning","data":{"thinking":"Look."}},{"type":"text","data":{"text":"I read it."}},{"type":"tool_call","data":{"id":"call_0","name":"view","input":"{\"path\":\"cart.go\"}","finished":true}},{"type":"finish","data":{"reason":"tool_use","time":1}}]', 'model-x', 1767225601000, 1767225601, 1767225601, 'p', 0),
+  ('c3', '942cbc1e-0000-4000-8000-000000000001', 'tool', '[{"type":"tool_result","data":{"tool_call_id":"call_0","name":"view","content":"no such file","is_error":true}},{"type":"comet","data":{}}]', NULL, 1767225602000, 1767225602, NULL, NULL, 0),
+  ('c4', '942cbc1e-0000-4000-8000-000000000001', 'assistant', '[{"type":"text","data":{"text":"They read the cart."}},{"type":"finish","data":{}}]', 'model-x', 1767225603000, 1767225603, 1767225603, 'p', 1),
+  ('c5', '942cbc1e-0000-4000-8000-000000000001', 'assistant', '[{"type":"text","data":{"text":"It st"}}]', 'model-x', 1767225604000, 1767225604, NULL, 'p', 0);
