@@ -23,7 +23,7 @@ import (
 
 // ImportCmd imports transcripts.
 type ImportCmd struct {
-	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: JSON lines, plain, gzip or Zstandard. In a folder, the last message of a recording that changed in the last two minutes is left for the next import, because its agent may still be writing it."`
+	Paths  []string `arg:"" name:"path" complete:"file" help:"Files or folders: what agents record, see --format; JSON plain, gzip or Zstandard. In a folder, the last message of a recording that changed in the last two minutes is left for the next import, because its agent may still be writing it."`
 	Format string   `help:"Format of the files: ${enum}." enum:"${formats}" default:"auto"`
 	settings.Redacting
 	Wait bool `help:"Return when the projections have applied everything."`
@@ -42,7 +42,8 @@ Lines of a type that this version does not know are left out and counted: agents
 Examples:
 
     mneme import ~/.claude/projects --wait
-    mneme import ~/.codex/sessions --format codex
+    mneme import ~/.codex/sessions ~/.gemini/tmp ~/.local/share/opencode
+    mneme import ~/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks
     mneme import session.ndjson --tenant team-a`
 }
 
@@ -61,7 +62,7 @@ func (c *ImportCmd) Run(ctx context.Context, g *Globals, t *terminal) error {
 		return &program.UsageError{Err: unfound}
 	}
 	if len(files) == 0 {
-		return &program.UsageError{Err: errors.New("no transcripts found there: *.jsonl, *.ndjson, plain or .gz, and *.jsonl.zst")}
+		return &program.UsageError{Err: errors.New("no transcripts found there: folders are searched for JSON lines (*.jsonl, *.ndjson, plain or .gz, *.jsonl.zst) and for the names that agents give their recordings; name a file of another kind itself")}
 	}
 	api, err := g.client()
 	if err != nil {

@@ -72,6 +72,8 @@ type Options struct {
 	MaxRefused int
 	// StillWritten replaces [StillWritten]; 0 means that.
 	StillWritten time.Duration
+	// Since has databases read only from there on, see [transcript.ReadDatabase]; zero means from their start.
+	Since time.Time
 	// Progress is called with the number of compressed bytes of a file read since the last
 	// call, and the number of events handled.
 	Progress func(bytes int64, items int)
@@ -90,6 +92,8 @@ type Report struct {
 	// Skipped counts the lines left out because their type is unknown, by "<format> <agent's version>: <type>".
 	// Beyond 100 different ones the rest counts as "others".
 	Skipped map[string]int `json:"skipped,omitempty"`
+	// Until is the time up to which the last database was read, for Options.Since.
+	Until time.Time `json:"-"`
 }
 
 // Import publishes the events of files in their order. It skips files that can't be read;
@@ -170,6 +174,9 @@ func (r *run) file(ctx context.Context, f transcript.File) (unread, err error) {
 	if err != nil {
 		return err, nil
 	}
+	if transcript.IsDatabase(in) {
+		return r.database(ctx, f, opened.Size())
+	}
 	// Called after the end was read. The file must have been old when it was opened, and the same since:
 	// a copying program may write the last bytes and set an old time after they were missed here.
 	growing := sync.OnceValue(func() bool {
@@ -188,12 +195,31 @@ func compressed(path string) bool {
 	return strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst")
 }
 
-// recording imports one recording; growing reports whether its agent may still be writing it.
+// database imports a recording that is a database of SQLite. Its agent writes into a log beside it first.
+func (r *run) database(ctx context.Context, f transcript.File, size int64) (unread, err error) {
+	growing := sync.OnceValue(func() bool {
+		return !f.Named && time.Since(transcript.Modified(f.Path)) < cmp.Or(r.StillWritten, StillWritten)
+	})
+	counted := &countingReader{n: size}
+	return r.items(ctx, f.Path, counted, growing, func(yield func(transcript.Item) error, options ...transcript.Option) (err error) {
+		r.counts.Until, err = transcript.ReadDatabase(ctx, f.Path, r.Format, r.Since, yield, options...)
+		return err
+	})
+}
+
+// recording imports one recording from a reader; growing reports whether its agent may still be writing it.
 // Its errors are those of file.
 func (r *run) recording(ctx context.Context, name string, in io.Reader, growing func() bool) (unread, err error) {
-	r.name, r.moves, r.cleaner = name, moves{}, intake.Cleaner{}
 	counted := &countingReader{Reader: in}
-	unread = transcript.Read(ctx, counted, name, r.Format, func(item transcript.Item) error {
+	return r.items(ctx, name, counted, growing, func(yield func(transcript.Item) error, options ...transcript.Option) error {
+		return transcript.Read(ctx, counted, name, r.Format, yield, options...)
+	})
+}
+
+// items imports the items that read yields. Its errors are those of file.
+func (r *run) items(ctx context.Context, name string, counted *countingReader, growing func() bool, read func(func(transcript.Item) error, ...transcript.Option) error) (unread, err error) {
+	r.name, r.moves, r.cleaner = name, moves{}, intake.Cleaner{}
+	unread = read(func(item transcript.Item) error {
 		r.counts.Read++
 		if item.Open && growing() {
 			r.counts.HeldBack++

@@ -3,10 +3,12 @@ package importer_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -431,4 +433,70 @@ func TestLinesWithAnInvalidSequenceAreRejected(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, importer.Report{Read: 1, Rejected: 1}, report)
 	require.Equal(t, []string{`a.ndjson: line 1: mnemesequence: "-7" is not a sequence`}, b.rejected)
+}
+
+const agents = "../transcript/testdata/agents"
+
+// opencodeDatabase makes a database in dir, and keeps it open as its agent would.
+func opencodeDatabase(t *testing.T, dir string) (path string, db *sql.DB) {
+	t.Helper()
+	statements, err := os.ReadFile(filepath.Join(agents, "opencode", "opencode.sql"))
+	require.NoError(t, err)
+	path = filepath.Join(dir, "opencode.db")
+	db, err = sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	_, err = db.Exec(string(statements))
+	require.NoError(t, err)
+	return path, db
+}
+
+func TestRecordingsOfAllAgentsInAFolderAreImportedOnce(t *testing.T) {
+	b := setup(t)
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(agents)))
+	require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if strings.Contains(path, ".golden") {
+			return os.Remove(path)
+		}
+		return err
+	}))
+	path, _ := opencodeDatabase(t, dir)
+	old := time.Now().Add(-time.Hour)
+	for _, name := range []string{path, path + "-wal"} {
+		require.NoError(t, os.Chtimes(name, old, old))
+	}
+	first, err := b.bring(dir)
+	require.NoError(t, err)
+	require.Greater(t, first.Published, 60)
+	again, err := b.bring(dir)
+	require.NoError(t, err)
+	require.Zero(t, again.Published, "%v", b.rejected)
+	require.Equal(t, first.Rejected, again.Rejected, "only what can't be read: %v", b.rejected)
+	require.Equal(t, first.Published+first.HeldBack+first.Duplicate, again.Duplicate+again.HeldBack)
+}
+
+func TestAnUnfinishedMessageOfADatabaseIsLeftForTheNextImport(t *testing.T) {
+	b := setup(t)
+	path, db := opencodeDatabase(t, t.TempDir())
+	bring := func() (importer.Report, []string) {
+		var rejected []string
+		report, err := importer.Import(t.Context(), b.Log, []transcript.File{{Path: path}}, importer.Options{
+			Tenant: "default", Format: transcript.Auto, Lookup: b.lookup,
+			Rejected: func(_ string, err *transcript.LineError) { rejected = append(rejected, err.Error()) },
+		})
+		require.NoError(t, err)
+		b.settle()
+		return report, rejected
+	}
+	first, rejected := bring()
+	require.Equal(t, 2, first.HeldBack, "the message and its call")
+	require.Len(t, rejected, 2, "a part and a message that are no JSON")
+	_, err := db.Exec(`UPDATE message SET data = json_set(data, '$.time.completed', 1767225619000) WHERE id = 'msg_5';
+		UPDATE part SET data = '{"type":"tool","tool":"bash","state":{"status":"completed","input":{"command":"sleep 9"},"output":"","time":{"start":1767225611500,"end":1767225619000}}}' WHERE id = 'prt_6'`)
+	require.NoError(t, err)
+	second, _ := bring()
+	require.Zero(t, second.HeldBack)
+	require.Equal(t, 3, second.Published, "the message, its call and the result")
+	require.Equal(t, first.Published, second.Duplicate)
 }

@@ -82,38 +82,36 @@ func (c *crush) session(ctx context.Context, tx *sql.Tx, s stored, out *batch) e
 		id: crushPrefix + s.id, source: "import/crush", began: milliseconds(s.created), scoped: true,
 		start: events.ConversationStarted{Agent: "Crush", Cwd: s.folder},
 	}
-	last := 0
+	last, finished := 0, true // where the items of the last message begin
 	err := query(ctx, tx, func(scan func(...any) error) error {
 		var id, role, model string
 		var parts []byte
-		var created, finished int64
+		var created, ended int64
 		var summary bool
-		if err := scan(&id, &role, &parts, &model, &created, &finished, &summary); err != nil {
+		if err := scan(&id, &role, &parts, &model, &created, &ended, &summary); err != nil {
 			return err
 		}
 		out.line++
-		for i := range out.items { // another follows
-			out.items[i].Open = false
-		}
-		last = len(out.items)
+		last, finished = len(out.items), role != "assistant" || ended != 0
 		var list []crushPart
 		if err := json.Unmarshal(parts, &list); err != nil {
 			out.refuse(errors.New("message " + id + ": " + reason(err)))
 			return nil
 		}
 		crushMessage(out, t, id, role, model, milliseconds(crushTime(created)), summary, list)
-		if role == "assistant" && finished == 0 {
-			for i := range out.items[last:] {
-				out.items[last+i].Open = true
-			}
-		}
 		return nil
 	}, `SELECT id, role, parts, coalesce(model, ''), coalesce(created_at, 0), coalesce(finished_at, 0), `+summary+`
 		FROM messages WHERE session_id = ? ORDER BY created_at, rowid`, s.id)
-	if err == nil {
-		t.titled(out, s.title)
+	if err != nil {
+		return err
 	}
-	return err
+	if !finished {
+		for i := range out.items[last:] {
+			out.items[last+i].Open = true
+		}
+	}
+	t.titled(out, s.title)
+	return nil
 }
 
 func crushMessage(out *batch, t *talk, id, role, model, at string, summary bool, parts []crushPart) {

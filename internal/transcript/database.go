@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -26,6 +27,16 @@ func IsDatabase(file io.ReaderAt) bool {
 	head := make([]byte, len(magic))
 	_, err := file.ReadAt(head, 0)
 	return err == nil && string(head) == magic
+}
+
+// Modified returns when a database was last written, its log beside it included; zero if it is not there.
+func Modified(path string) (last time.Time) {
+	for _, name := range []string{path, path + "-wal"} {
+		if info, err := os.Stat(name); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last
 }
 
 // store reads the sessions of a database.

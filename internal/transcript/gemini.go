@@ -147,6 +147,9 @@ type gemini struct {
 	title   string
 }
 
+// maxHeld is how many messages are held at most while a call of the first one goes on.
+const maxHeld = 1000
+
 func newGemini(string) converter {
 	return &gemini{talk: talk{source: geminiSource, start: events.ConversationStarted{Agent: geminiAgent}}, emitted: map[string]bool{}}
 }
@@ -238,7 +241,7 @@ func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
 		g.add(out, m)
 		return nil
 	}
-	g.release(out, m.Type == "user" || g.bytes > MaxLineBytes)
+	g.release(out, m.Type == "user" || g.bytes > MaxLineBytes || len(g.held) > maxHeld)
 	g.held = append(g.held, m)
 	g.bytes += size
 	return nil
