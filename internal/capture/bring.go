@@ -20,6 +20,7 @@ type mark struct {
 	failed   bool // it could not be read to its end
 	refused  int  // lines
 	skipped  map[string]int
+	until    time.Time // of a database, see [transcript.ReadDatabase]
 	at       time.Time // when it was last compared
 }
 
@@ -28,7 +29,7 @@ const maxMarks = 100_000
 
 // bring imports what is new of a file and of its subagents' files.
 func (r *Receiver) bring(j job) (o outcome) {
-	path, info, err := r.resolve(j.path)
+	path, info, err := r.resolve(j.agent, j.path)
 	switch {
 	case errors.Is(err, errMissing):
 		o.err = err
@@ -49,7 +50,7 @@ func (r *Receiver) bring(j job) (o outcome) {
 		if o.err != nil {
 			break
 		}
-		real, info, err := r.resolve(child)
+		real, info, err := r.resolve(j.agent, child)
 		switch {
 		case errors.Is(err, errMissing):
 		case err != nil:
@@ -71,7 +72,7 @@ func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) 
 	}
 	began, refused := time.Now(), ""
 	report, err := importer.Import(r.ctx, r.Log, []transcript.File{{Path: path, Size: info.Size()}}, importer.Options{
-		Tenant: r.Tenant, Format: agents[j.agent].format, Lookup: r.Lookup, StillWritten: r.StillWritten, Redact: r.Redact,
+		Tenant: r.Tenant, Format: agents[j.agent].format, Lookup: r.Lookup, StillWritten: r.StillWritten, Redact: r.Redact, Since: r.until(k),
 		Rejected: func(_ string, err *transcript.LineError) {
 			if refused == "" {
 				refused = err.Error()
@@ -141,6 +142,16 @@ func (r *Receiver) changed(k key, info fs.FileInfo, rung bool, o *outcome) bool 
 	return false
 }
 
+// until returns the time up to which a database was read, zero if it must be read from its start.
+func (r *Receiver) until(k key) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.marks[k]; m != nil && !m.failed {
+		return m.until
+	}
+	return time.Time{}
+}
+
 // note remembers what a file was like and counts what its import did. more says that more lines
 // were refused than at the import before.
 func (r *Receiver) note(k key, info fs.FileInfo, report importer.Report, err error) (more bool) {
@@ -174,7 +185,7 @@ func (r *Receiver) note(k key, info fs.FileInfo, report importer.Report, err err
 	r.dirty = true
 	r.marks[k] = &mark{
 		size: info.Size(), modified: info.ModTime(), held: report.HeldBack > 0, failed: unread,
-		refused: report.Rejected, skipped: maps.Clone(report.Skipped), at: now,
+		refused: report.Rejected, skipped: maps.Clone(report.Skipped), until: report.Until, at: now,
 	}
 	return report.Rejected > 0 && (before == nil || report.Rejected > before.refused)
 }

@@ -169,7 +169,7 @@ func (r *Receiver) Close() {
 func (r *Receiver) Ring(agent, session, path string) error {
 	_, err := agentNamed(agent)
 	if err == nil {
-		err = check(path)
+		err = check(agent, path)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -370,7 +370,7 @@ func TestFilesThatMayNotBeReadAreRefused(t *testing.T) {
 	for _, path := range []string{"", "relative.jsonl", b.path("secret.txt"), b.path("x.json"), "/" + strings.Repeat("x", maxPath) + ".jsonl"} {
 		require.ErrorIs(t, r.Ring("claude-code", "s", path), ErrPath, path)
 	}
-	require.ErrorIs(t, r.Ring("gemini-cli", "s", b.path("x.jsonl")), ErrAgent)
+	require.ErrorIs(t, r.Ring("cursor", "s", b.path("x.jsonl")), ErrAgent)
 	require.Empty(t, b.said(t, "t"))
 	require.Zero(t, r.Status().Imports)
 }
@@ -492,7 +492,15 @@ func TestRootsFollowTheAgentsVariables(t *testing.T) {
 	roots, err = Roots("codex")
 	require.NoError(t, err)
 	require.Equal(t, []string{"/data/codex/sessions"}, roots)
-	_, err = Roots("gemini-cli")
+	t.Setenv("GEMINI_CLI_HOME", "/data/gemini")
+	t.Setenv("XDG_DATA_HOME", "")
+	roots, err = Roots("gemini-cli")
+	require.NoError(t, err)
+	require.Equal(t, []string{"/data/gemini/.gemini/tmp"}, roots)
+	roots, err = Roots("opencode")
+	require.NoError(t, err)
+	require.Equal(t, []string{"/home/lea/.local/share/opencode"}, roots)
+	_, err = Roots("cursor")
 	require.ErrorIs(t, err, ErrAgent)
 	t.Setenv("HOME", "")
 	_, err = Roots("claude-code")

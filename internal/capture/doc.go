@@ -10,7 +10,7 @@
 // # What is read
 //
 // Only regular files below the configured roots, after symbolic links are followed on both
-// sides, whose names end in .jsonl or .jsonl.zst. The format is the agent's own, so a
+// sides, whose names are those of the agent's transcripts. The format is the agent's own, so a
 // doorbell can't bring events under the identities of another source. The transcripts of a
 // Claude Code session's subagents, <session>/subagents/agent-*.jsonl beside
 // <session>.jsonl, are read with their session's, up to 1,000 of them.
@@ -43,7 +43,7 @@
 //
 // # What it costs
 //
-// A changed file is read from its start; its events' identities say which are new, as with any
+// Of a changed database only what has changed since is read. Any other changed file is read from its start; its events' identities say which are new, as with any
 // import. Reading a known transcript of 5 MB and 5,000 events again takes 0.4 s of one core
 // (BenchmarkImportingAgain of package importer). After an import its file rests for four
 // times as long as the import took, so that a large file whose agent rings often takes at

@@ -201,7 +201,7 @@ func (f *follower) list(at *following, folder string) (list []found) {
 		case d.IsDir():
 			f.listen(at, path) // before it is read, so that no file is missed
 			return nil
-		case !d.Type().IsRegular() || !isTranscript(path):
+		case !d.Type().IsRegular() || !isTranscript(at.folder.Agent, path):
 			return nil
 		}
 		info, err := d.Info()
@@ -209,6 +209,7 @@ func (f *follower) list(at *following, folder string) (list []found) {
 			f.unread(at, path, err)
 			return nil
 		}
+		info = stateOf(path, info)
 		list = append(list, found{at.folder, path, info.Size(), info.ModTime()})
 		return nil
 	})
@@ -246,7 +247,7 @@ func (f *follower) unread(at *following, path string, err error) {
 // changed takes an event of the system.
 func (f *follower) changed(e fsnotify.Event) {
 	gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
-	if !gone && !e.Has(fsnotify.Create) && (!e.Has(fsnotify.Write) || !isTranscript(e.Name)) {
+	if !gone && !e.Has(fsnotify.Create) && !e.Has(fsnotify.Write) {
 		return
 	}
 	i := slices.IndexFunc(f.folders, func(at *following) bool { return at.real != "" && within(at.real, e.Name) })
@@ -260,14 +261,18 @@ func (f *follower) changed(e fsnotify.Event) {
 		}
 		return
 	}
-	info, err := os.Lstat(e.Name)
+	name := changedFile(e.Name)
+	if !e.Has(fsnotify.Create) && !isTranscript(at.folder.Agent, name) {
+		return
+	}
+	info, err := os.Lstat(name)
 	switch {
 	case err != nil: // it has gone
 	case info.IsDir():
-		f.consider(at.folder, f.list(at, e.Name), false)
-	case info.Mode().IsRegular() && isTranscript(e.Name):
+		f.consider(at.folder, f.list(at, name), false)
+	case info.Mode().IsRegular() && isTranscript(at.folder.Agent, name):
 		f.mu.Lock()
-		_ = f.queue(key{at.folder.Agent, e.Name}, "") // if too many wait, the next walk finds it
+		_ = f.queue(key{at.folder.Agent, name}, "") // if too many wait, the next walk finds it
 		f.mu.Unlock()
 	}
 }

@@ -22,11 +22,12 @@ type memory struct {
 }
 
 // remembered is a mark on disk. A file that changed is read from its start anyway, so size and time
-// suffice to notice that it was replaced.
+// suffice to notice that it was replaced; a database is read from the time up to which it was read.
 type remembered struct {
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 	Held     bool      `json:"held,omitempty"`
+	Until    time.Time `json:"until,omitzero"` // of a database
 }
 
 // recall loads the marks of an earlier process. Without them, everything is read again: the log drops
@@ -46,7 +47,7 @@ func (r *Receiver) recall() {
 			if len(r.marks) == maxMarks {
 				return
 			}
-			r.marks[key{agent, path}] = &mark{size: was.Size, modified: was.Modified, held: was.Held}
+			r.marks[key{agent, path}] = &mark{size: was.Size, modified: was.Modified, held: was.Held, until: was.Until}
 		}
 	}
 }
@@ -90,7 +91,7 @@ func (r *Receiver) save() {
 		if m.Files[k.agent] == nil {
 			m.Files[k.agent] = map[string]remembered{}
 		}
-		m.Files[k.agent][k.path] = remembered{was.size, was.modified, was.held}
+		m.Files[k.agent][k.path] = remembered{was.size, was.modified, was.held, was.until}
 	}
 	r.dirty = false
 	r.mu.Unlock()

@@ -5,29 +5,97 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"mneme.dev/mneme/internal/transcript"
 )
 
 // agent is what the receiver knows of an agent.
 type agent struct {
 	format string // of package transcript
-	env    string // names the folder of its files
-	home   string // that folder without the variable, below the user's home
+	env    string // names the folder of its files, or the folder above it if inside is set
+	inside string // the folder in the one that env names
+	home   string // the folder of its files without the variable, below the user's home
 	folder string // of transcripts, in that folder
+	// takes tells transcripts from other files by their names; nil takes JSON lines.
+	takes func(path string) bool
 }
 
 var agents = map[string]agent{
 	"claude-code": {format: "claude-code", env: "CLAUDE_CONFIG_DIR", home: ".claude", folder: "projects"},
 	"codex":       {format: "codex", env: "CODEX_HOME", home: ".codex", folder: "sessions"},
+	"gemini-cli":  {format: "gemini-cli", env: "GEMINI_CLI_HOME", inside: ".gemini", home: ".gemini", folder: "tmp", takes: isChat},
+	"opencode":    {format: "opencode", env: "XDG_DATA_HOME", inside: "opencode", home: ".local/share/opencode", takes: isDatabaseOf("opencode")},
+	"pi":          {format: "pi", env: "PI_CODING_AGENT_DIR", home: ".pi/agent", folder: "sessions"},
+	"copilot-cli": {format: "copilot-cli", env: "COPILOT_HOME", home: ".copilot", folder: "session-state"},
+	"goose":       {format: "goose", env: "XDG_DATA_HOME", inside: "goose", home: ".local/share/goose", folder: "sessions", takes: isDatabaseOf("goose")},
+}
+
+// isChat reports whether a file is a session of Gemini CLI, which keeps other files of JSON beside them.
+func isChat(path string) bool {
+	return isLines(path) && slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "chats") || transcript.IsRecordingOf("gemini-cli", path)
+}
+
+// isDatabaseOf returns a function that reports whether a file is a database of the format.
+func isDatabaseOf(format string) func(string) bool {
+	return func(path string) bool {
+		return strings.HasSuffix(path, ".db") && transcript.IsRecordingOf(format, path)
+	}
+}
+
+func isLines(path string) bool {
+	return strings.HasSuffix(path, ".jsonl") || strings.HasSuffix(path, ".jsonl.zst")
+}
+
+// isTranscript reports whether a file of an agent is a transcript, by its name.
+func isTranscript(agent, path string) bool {
+	if takes := agents[agent].takes; takes != nil {
+		return takes(path)
+	}
+	return isLines(path)
+}
+
+// changedFile returns the file of which a change of another one tells: a database has a log beside it, in which its agent
+// writes first.
+func changedFile(path string) string {
+	if database, ok := strings.CutSuffix(path, ".db-wal"); ok {
+		return database + ".db"
+	}
+	return path
+}
+
+// withLog is the state of a database together with its log.
+type withLog struct {
+	fs.FileInfo
+	size     int64
+	modified time.Time
+}
+
+func (w withLog) Size() int64        { return w.size }
+func (w withLog) ModTime() time.Time { return w.modified }
+
+// stateOf returns the state of a file, of a database with its log.
+func stateOf(path string, info fs.FileInfo) fs.FileInfo {
+	if !strings.HasSuffix(path, ".db") {
+		return info
+	}
+	w := withLog{info, info.Size(), info.ModTime()}
+	if log, err := os.Stat(path + "-wal"); err == nil {
+		w.size += log.Size()
+		w.modified = later(w.modified, log.ModTime())
+	}
+	return w
 }
 
 func agentNamed(name string) (agent, error) {
 	a, ok := agents[name]
 	if !ok {
-		return agent{}, fmt.Errorf("%w: %.64q; the transcripts of claude-code and codex can be read", ErrAgent, name)
+		return agent{}, fmt.Errorf("%w: %.64q; those of %s can be read", ErrAgent, name, strings.Join(slices.Sorted(maps.Keys(agents)), ", "))
 	}
 	return a, nil
 }
@@ -36,6 +104,11 @@ func agentNamed(name string) (agent, error) {
 //
 //	claude-code   $CLAUDE_CONFIG_DIR/projects, else ~/.claude/projects
 //	codex         $CODEX_HOME/sessions, else ~/.codex/sessions
+//	gemini-cli    $GEMINI_CLI_HOME/.gemini/tmp, else ~/.gemini/tmp
+//	opencode      $XDG_DATA_HOME/opencode, else ~/.local/share/opencode
+//	pi            $PI_CODING_AGENT_DIR/sessions, else ~/.pi/agent/sessions
+//	copilot-cli   $COPILOT_HOME/session-state, else ~/.copilot/session-state
+//	goose         $XDG_DATA_HOME/goose/sessions, else ~/.local/share/goose/sessions
 //
 // It returns [ErrAgent] for any other agent, and an error if there is no home folder.
 func Roots(agent string) ([]string, error) {
@@ -44,12 +117,14 @@ func Roots(agent string) ([]string, error) {
 		return nil, err
 	}
 	dir := os.Getenv(a.env)
-	if dir == "" {
+	if dir != "" {
+		dir = filepath.Join(dir, a.inside)
+	} else {
 		home, err := os.UserHomeDir()
 		if err != nil {
 			return nil, fmt.Errorf("find the transcripts of %s: set %s: %w", agent, a.env, err)
 		}
-		dir = filepath.Join(home, a.home)
+		dir = filepath.Join(home, filepath.FromSlash(a.home))
 	}
 	root, err := filepath.Abs(filepath.Join(dir, a.folder))
 	if err != nil {
@@ -62,7 +137,7 @@ func Roots(agent string) ([]string, error) {
 const maxPath = 4096
 
 // check refuses a path that can't be a transcript's, without a look at the disk.
-func check(path string) error {
+func check(agent, path string) error {
 	switch {
 	case path == "":
 		return fmt.Errorf("%w: the doorbell names no file", ErrPath)
@@ -70,14 +145,10 @@ func check(path string) error {
 		return fmt.Errorf("%w: it is longer than %d bytes", ErrPath, maxPath)
 	case !filepath.IsAbs(path):
 		return fmt.Errorf("%w: it is not an absolute path", ErrPath)
-	case !isTranscript(path):
-		return fmt.Errorf("%w: its name does not end in .jsonl or .jsonl.zst", ErrPath)
+	case !isTranscript(agent, path):
+		return fmt.Errorf("%w: transcripts of %s have other names", ErrPath, agent)
 	}
 	return nil
-}
-
-func isTranscript(path string) bool {
-	return strings.HasSuffix(path, ".jsonl") || strings.HasSuffix(path, ".jsonl.zst")
 }
 
 // errMissing means that a file below a root does not exist yet.
@@ -85,7 +156,7 @@ var errMissing = errors.New("does not exist")
 
 // resolve returns a file's path without symbolic links, and its state. It returns [ErrPath] if
 // the receiver must not read it, errMissing, or the error of the file system.
-func (r *Receiver) resolve(path string) (string, fs.FileInfo, error) {
+func (r *Receiver) resolve(agent, path string) (string, fs.FileInfo, error) {
 	real, err := filepath.EvalSymlinks(path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	for parent := filepath.Dir(path); errors.Is(err, fs.ErrNotExist); parent = filepath.Dir(parent) {
@@ -110,10 +181,10 @@ func (r *Receiver) resolve(path string) (string, fs.FileInfo, error) {
 		return "", nil, err
 	case !info.Mode().IsRegular():
 		return "", nil, fmt.Errorf("%w: it is not a regular file", ErrPath)
-	case !isTranscript(real):
-		return "", nil, fmt.Errorf("%w: it is a link to a file whose name does not end in .jsonl or .jsonl.zst", ErrPath)
+	case !isTranscript(agent, real):
+		return "", nil, fmt.Errorf("%w: it is a link to a file that has another name than transcripts of %s have", ErrPath, agent)
 	}
-	return real, info, nil
+	return real, stateOf(real, info), nil
 }
 
 // below reports whether a path without links is a root or leads into one. Roots are resolved each
@@ -141,7 +212,7 @@ func subagents(session string) (paths []string, all bool) {
 	dir := filepath.Join(stem, "subagents")
 	entries, _ := os.ReadDir(dir) // most sessions have none
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "agent-") || !isTranscript(e.Name()) {
+		if !strings.HasPrefix(e.Name(), "agent-") || !isLines(e.Name()) {
 			continue
 		}
 		if len(paths) == maxSubagents {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -70,7 +71,7 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 	for _, set := range options {
 		set(&s)
 	}
-	db, err := openDatabase(ctx, path)
+	db, still, err := openDatabase(ctx, path)
 	if err != nil {
 		return since, fmt.Errorf("%s: %w", path, err)
 	}
@@ -108,20 +109,27 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 			return since, err
 		}
 	}
+	if still {
+		if rests, err := atRest(path); err != nil || !rests {
+			return since, errors.Join(fmt.Errorf("%s: its agent began to write while it was read: read it again", path), err)
+		}
+	}
 	if waits > 0 && waits > newest-unfinished.Milliseconds() {
 		newest = waits
 	}
 	return time.UnixMilli(newest), nil
 }
 
-func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
+// openDatabase opens a database for reading. One with a log that its agent has closed has none beside it; to read it in
+// the usual way would make a new one, so it is then read as a file that does not change.
+func openDatabase(ctx context.Context, path string) (db *sql.DB, still bool, err error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	open := func(more string) (*sql.DB, error) {
-		dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: "mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)" + more}
-		db, err := sql.Open("sqlite", dsn.String())
+		dsn := "file:" + (&url.URL{Path: filepath.ToSlash(absolute)}).EscapedPath() + "?mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)" + more
+		db, err := sql.Open("sqlite", dsn)
 		if err != nil {
 			return nil, err
 		}
@@ -133,14 +141,37 @@ func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
 		}
 		return db, nil
 	}
-	db, err := open("")
-	if err != nil && ctx.Err() == nil {
-		// In a folder that can't be written SQLite can't make the file that a log needs; a database at rest needs none.
-		if still, again := open("&immutable=1"); again == nil {
-			return still, nil
+	if still, err = atRest(absolute); err != nil {
+		return nil, false, err
+	}
+	if !still {
+		db, err = open("")
+		if err == nil || ctx.Err() != nil {
+			return db, false, err
 		}
 	}
-	return db, err
+	// Or the folder can't be written, in which SQLite would have to make a file.
+	db, again := open("&immutable=1")
+	if again != nil {
+		return nil, false, errors.Join(err, again)
+	}
+	return db, still, nil
+}
+
+// atRest reports whether a database is written to a log and has none.
+func atRest(path string) (bool, error) {
+	const inLog = 2 // the version of the format in which it is written
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }()
+	head := make([]byte, 20)
+	if _, err := file.ReadAt(head, 0); err != nil {
+		return false, err
+	}
+	_, err = os.Stat(path + "-wal")
+	return head[18] == inLog && errors.Is(err, fs.ErrNotExist), nil
 }
 
 // databaseFormat returns the format whose tables a database has.

@@ -1,0 +1,94 @@
+package capture
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+)
+
+func TestADatabaseIsReadAsItIsWritten(t *testing.T) {
+	for name, p := range map[string]pace{"the system tells": told, "folders are walked": walked} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t)
+			path := b.path("opencode.db")
+			db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=wal_autocheckpoint(0)")
+			require.NoError(t, err)
+			defer func() { require.NoError(t, db.Close()) }()
+			run := func(statement string, arguments ...any) {
+				t.Helper()
+				_, err := db.Exec(statement, arguments...)
+				require.NoError(t, err)
+			}
+			say := func(session, id string) {
+				now := time.Now().UnixMilli()
+				run(`INSERT INTO message VALUES (?, ?, ?, ?, '{"role":"user"}')`, id, session, now, now)
+				run(`INSERT INTO part VALUES (?, ?, '{"type":"text","text":"hi"}')`, "prt_"+id, id)
+			}
+			run(`CREATE TABLE session (id TEXT PRIMARY KEY, directory TEXT, time_created INTEGER, time_updated INTEGER)`)
+			run(`CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT)`)
+			run(`CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, data TEXT)`)
+			run(`INSERT INTO session VALUES ('ses_1', '/', 1767225600000, 1767225600000)`)
+			say("ses_1", "msg_1")
+
+			marks := filepath.Join(t.TempDir(), "marks")
+			follow := func() []Folder { return []Folder{{"opencode", b.root}} }
+			r := b.follower(Config{Follow: follow, Marks: marks}, p)
+			b.awaitEvents(2)
+			say("ses_1", "msg_2")
+			b.awaitEvents(3)
+			require.EqualValues(t, 1, r.Status().Followed[0].Files, "not the log of the database")
+			r.Close()
+
+			say("ses_1", "msg_3")
+			r = b.follower(Config{Follow: follow, Marks: marks}, p)
+			b.awaitEvents(4)
+			require.Zero(t, r.Status().Rings)
+		})
+	}
+}
+
+func TestADatabaseThatItsAgentHasClosedIsRead(t *testing.T) {
+	b := setup(t)
+	path := b.path("opencode.db")
+	statements, err := os.ReadFile("../transcript/testdata/agents/opencode/opencode.sql")
+	require.NoError(t, err)
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)")
+	require.NoError(t, err)
+	_, err = db.Exec(string(statements))
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(path, old, old))
+	require.NoFileExists(t, path+"-wal")
+
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"opencode", b.root}} }}, told)
+	b.awaitEvents(10)
+	await(t, r, done)
+	require.Equal(t, 2, r.Status().RefusedLines, "what is no JSON")
+	names, err := filepath.Glob(path + "*")
+	require.NoError(t, err)
+	require.Equal(t, []string{path}, names, "reading leaves nothing beside it")
+}
+
+func TestSessionsOfGeminiCLIAreReadAndNoOtherFiles(t *testing.T) {
+	b := setup(t)
+	session := `{"sessionId":"g","projectHash":"h","startTime":"2026-10-05T09:00:00Z"}` + "\n"
+	prompt := func(id string) string {
+		return `{"id":"` + id + `","timestamp":"2026-10-05T09:00:01Z","type":"user","content":"hi"}` + "\n"
+	}
+	path := b.path("shop/chats/session-2026-10-05T09-00-g.jsonl")
+	add(t, path, session+prompt("m1")+prompt("m2"))
+	add(t, b.path("shop/logs.json"), "[]")
+	add(t, b.path("shop/other.jsonl"), "{}\n")
+	r := b.follower(Config{Follow: func() []Folder { return []Folder{{"gemini-cli", b.root}} }}, told)
+	b.awaitEvents(2)
+	add(t, path, prompt("m3"))
+	b.awaitEvents(3)
+	require.EqualValues(t, 1, r.Status().Followed[0].Files)
+	require.Zero(t, r.Status().RefusedLines)
+}
