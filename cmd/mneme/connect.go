@@ -13,7 +13,7 @@ import (
 
 // agentArgs say whose settings to change, and which.
 type agentArgs struct {
-	Agent      string `arg:"" help:"The agent: claude-code, codex or gemini-cli." enum:"${agents}"`
+	Agent      string `arg:"" help:"The agent: claude-code, codex, gemini-cli or opencode." enum:"${agents}"`
 	ProjectDir string `help:"Only in this project: the file .claude/settings.local.json in this folder. For claude-code." placeholder:"DIR" complete:"directory"`
 	DryRun     bool   `help:"Show the changes as a diff and write nothing."`
 }
@@ -23,15 +23,16 @@ type ConnectCmd struct{ agentArgs }
 
 // Help implements kong.HelpProvider.
 func (*ConnectCmd) Help() string {
-	return `Writes into the agent's settings that it is to run mneme-hook at its events. With that mneme up reads the transcripts of the sessions of Claude Code and Codex as they grow, and the agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. Codex and Gemini CLI also get the MCP server; for Claude Code the command prints how to add it.
+	return `Writes into the agent's settings that it is to run mneme-hook at its events. With that mneme up reads the agent's sessions as they grow, and the agent sees the context of its project when a session begins, and at a prompt what fits from earlier sessions. Codex and Gemini CLI also get the MCP server; for Claude Code and opencode the command says how to add it.
 
     claude-code   ~/.claude/settings.json, or in CLAUDE_CONFIG_DIR
     codex         ~/.codex/hooks.json and config.toml, or in CODEX_HOME; trust the hooks with /hooks in codex
     gemini-cli    ~/.gemini/settings.json, or in .gemini in GEMINI_CLI_HOME
+    opencode      a plugin, ~/.config/opencode/plugins/mneme.js, or in OPENCODE_CONFIG_DIR
 
 Everything else in these files stays as it is, comments included. Before the first change a file is saved beside itself, with the suffix .mneme-backup. A second call changes nothing. A file that can't be read is left alone.
 
-If that server is mneme up on this machine, it then reads all sessions of Claude Code and Codex, those from before too; with --project-dir only those of the project.
+If that server is mneme up on this machine, it then reads all sessions of the agent, those from before too; with --project-dir only those of the project.
 
 The hook goes to --url with --tenant and --token-file. They are written into the settings if they are not the defaults; a token or --ca-file is not: put MNEME_TOKEN or MNEME_CA_FILE into the agent's environment.
 

@@ -9,7 +9,7 @@ import (
 // HookCmd is what a coding agent runs at its events. The function run starts it before flags are read, because it must not
 // fail.
 type HookCmd struct {
-	Agent string `arg:"" help:"The agent: claude-code, codex or gemini-cli."`
+	Agent string `arg:"" help:"The agent: claude-code, codex, gemini-cli or opencode."`
 }
 
 // Help implements kong.HelpProvider.

@@ -25,6 +25,7 @@ const (
 	ClaudeCode = "claude-code"
 	Codex      = "codex"
 	GeminiCLI  = "gemini-cli"
+	OpenCode   = "opencode"
 )
 
 // hookProgram is what agents run at their events.
@@ -45,6 +46,7 @@ type agent struct {
 	folder  string // of its settings, in the home directory
 	moved   string // environment variable that names another folder, or another home directory if inHome
 	inHome  bool
+	config  bool   // XDG_CONFIG_HOME moves the folder too
 	file    string // of the hooks
 	shell   bool   // runs commands with a shell; else a program and its arguments
 	label   string // name of the hook, if the agent shows one
@@ -62,6 +64,9 @@ var agents = []agent{
 	}},
 	{name: GeminiCLI, title: "Gemini CLI", program: "gemini", folder: ".gemini", moved: "GEMINI_CLI_HOME", inHome: true, file: "settings.json", shell: true, label: "mneme", servers: true, events: []event{
 		{"SessionStart", 5000, false}, {"BeforeAgent", 3000, false}, {"AfterAgent", 10000, false}, {"SessionEnd", 5000, false},
+	}},
+	{name: OpenCode, title: "opencode", program: "opencode", folder: ".config/opencode", moved: "OPENCODE_CONFIG_DIR", config: true, file: "plugins/mneme.js", events: []event{
+		{"SessionStart", 3000, false}, {"UserPromptSubmit", 3000, false}, {"Stop", 3000, true},
 	}},
 }
 
@@ -100,6 +105,9 @@ func (a *agent) home() (string, error) {
 		}
 		return filepath.Join(at, a.folder), nil
 	}
+	if xdg := os.Getenv("XDG_CONFIG_HOME"); a.config && filepath.IsAbs(xdg) {
+		return filepath.Join(xdg, filepath.Base(a.folder)), nil
+	}
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
 		return "", fmt.Errorf("where the settings of %s are is not known: set HOME, or %s", a.title, a.moved)
@@ -126,11 +134,14 @@ func (a *agent) targets(projectDir string) ([]target, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []target{{filepath.Join(home, a.file), jsonFile{a}}}
-	if a.name == Codex {
-		list = append(list, target{filepath.Join(home, "config.toml"), tomlFile{}})
+	path := filepath.Join(home, filepath.FromSlash(a.file))
+	switch a.name {
+	case OpenCode:
+		return []target{{path, pluginFile{a}}}, nil
+	case Codex:
+		return []target{{path, jsonFile{a}}, {filepath.Join(home, "config.toml"), tomlFile{}}}, nil
 	}
-	return list, nil
+	return []target{{path, jsonFile{a}}}, nil
 }
 
 // Commands are the commands that a file of settings names, each with its arguments. An empty one is not there.

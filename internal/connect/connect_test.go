@@ -3,6 +3,7 @@ package connect
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,6 +22,7 @@ func machine(t *testing.T) (home string, options func(agent string) Options) {
 	home = t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
+	t.Setenv("XDG_CONFIG_HOME", "")
 	for _, a := range agents {
 		t.Setenv(a.moved, "")
 	}
@@ -46,15 +48,16 @@ func get(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// files returns the name and the text of each file of a folder.
+// files returns the path and the text of each file in a folder.
 func files(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	list, err := os.ReadDir(folder)
-	require.NoError(t, err)
 	found := map[string]string{}
-	for _, entry := range list {
-		found[entry.Name()] = get(t, filepath.Join(folder, entry.Name()))
-	}
+	require.NoError(t, fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			found[path] = get(t, filepath.Join(folder, path))
+		}
+		return err
+	}))
 	return found
 }
 
@@ -165,7 +168,10 @@ func TestAnotherServerReplacesTheOldOneInPlace(t *testing.T) {
 	for _, agent := range agents {
 		home, options := machine(t)
 		folder := filepath.Join(home, agent.folder)
-		put(t, filepath.Join(folder, agent.file), settingsFiles["other hooks"])
+		if agent.name != OpenCode {
+			put(t, filepath.Join(folder, agent.file), settingsFiles["other hooks"])
+		}
+		require.NoError(t, os.MkdirAll(folder, 0o700))
 		before := files(t, folder)
 		_, err := Connect(t.Context(), options(agent.name))
 		require.NoError(t, err)
@@ -173,7 +179,9 @@ func TestAnotherServerReplacesTheOldOneInPlace(t *testing.T) {
 		o.Flags = []string{"--url", "https://mneme.example.com/it's"}
 		_, err = Connect(t.Context(), o)
 		require.NoError(t, err)
-		c, n, err := jsonFile{&agent}.read([]byte(get(t, filepath.Join(folder, agent.file))))
+		list, err := agent.targets("")
+		require.NoError(t, err)
+		c, n, err := list[0].read([]byte(get(t, filepath.Join(folder, agent.file))))
 		require.NoError(t, err)
 		require.Len(t, agent.events, n)
 		require.Equal(t, append([]string{o.Hook, agent.name}, o.Flags...), c.Hook)
@@ -365,8 +373,10 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	for _, s := range Inspect("") {
 		require.True(t, s.Found)
 		require.True(t, s.Connected)
-		require.Equal(t, s.Agent != ClaudeCode, s.Tools)
+		require.Equal(t, s.Agent != ClaudeCode && s.Agent != OpenCode, s.Tools)
 	}
+	put(t, filepath.Join(home, ".config", "opencode", "opencode.jsonc"), `{"mcp": {"mneme": {"type": "local"}}, /* mine */}`)
+	require.True(t, Inspect("")[3].Tools)
 	require.Len(t, Next(options(ClaudeCode)), 2)
 	put(t, filepath.Join(home, ".claude.json"), `{"mcpServers": {"mneme": {"command": "/x/mneme", "args": ["mcp"]}}}`)
 	require.True(t, Inspect("")[0].Tools)

@@ -56,7 +56,8 @@ type Change struct {
 	before  state
 	after   []byte
 	restore bool // after is the backup, which is no longer needed
-	own     bool // the file holds nothing but what connect wrote, so there is nothing to save
+	edited  bool // it is saved before it is removed
+	own     bool // the file holds nothing but what connect wrote, also an older one, so there is nothing to save
 }
 
 // What happens to a file.
@@ -220,7 +221,8 @@ func (t target) connect(want Commands) (Change, error) {
 			return Change{}, err
 		}
 		alone, err := t.write(nil, has)
-		c.own = err == nil && (has.Hook != nil || has.MCP != nil) && bytes.Equal(alone, before.raw)
+		_, plugin := t.format.(pluginFile)
+		c.own = plugin || err == nil && (has.Hook != nil || has.MCP != nil) && bytes.Equal(alone, before.raw)
 	}
 	return c, nil
 }
@@ -248,6 +250,8 @@ func (t target) disconnect() (Change, error) {
 		if c.Action, c.after = Removed, nil; saved.there {
 			c.Action, c.after, c.restore = Restored, saved.raw, true
 		}
+	} else if len(after) == 0 { // a file of ours that somebody has edited
+		c.Action, c.after, c.edited = Removed, nil, true
 	}
 	return c, nil
 }
@@ -275,7 +279,7 @@ func (c *Change) make() error {
 	if c.before.there && c.before.mode&0o200 == 0 {
 		return errors.New("it is read-only: make it writable, or add by hand what --dry-run shows")
 	}
-	if c.Action == Changed && !c.own {
+	if c.Action == Changed && !c.own || c.edited {
 		if err := c.save(); err != nil {
 			return err
 		}

@@ -130,8 +130,11 @@ func (a *agent) inspect(projectDir string) State {
 			s.lack(Breaks, connect, "%s runs %s, which is not there or can't be run", t.path, c.Hook[0])
 		}
 	}
-	if a.name == ClaudeCode {
+	switch a.name {
+	case ClaudeCode:
 		s.Tools = claudeServer(home)
+	case OpenCode:
+		s.Tools = opencodeServer(home)
 	}
 	switch {
 	case len(s.Files) == 0:
@@ -143,8 +146,8 @@ func (a *agent) inspect(projectDir string) State {
 		s.lack(Matters, connect, "the hook runs at %d of %d events", most, len(a.events))
 	}
 	s.Connected = !s.Broken() && most == len(a.events)
-	if !s.Tools && a.name == ClaudeCode {
-		s.lack(Optional, "mneme mcp --print claude-code says how", "the MCP server, with which the agent can search by itself, is not set up")
+	if !s.Tools && (a.name == ClaudeCode || a.name == OpenCode) {
+		s.lack(Optional, "mneme mcp --print "+a.name+" says how", "the MCP server, with which the agent can search by itself, is not set up")
 	} else if !s.Tools {
 		s.lack(Matters, connect, "the MCP server is not set up")
 	}
@@ -182,6 +185,24 @@ func claudeServer(home string) bool {
 	return err == nil && c.MCP != nil
 }
 
+// opencodeServer reports whether the settings of opencode name the MCP server.
+func opencodeServer(home string) bool {
+	for _, name := range []string{"opencode.json", "opencode.jsonc", "config.json"} {
+		file, err := load(filepath.Join(home, name))
+		if err != nil || !file.there {
+			continue
+		}
+		d, err := parse(file.raw)
+		if err != nil {
+			continue
+		}
+		if servers, err := d.top.find("mcp"); err == nil && servers != nil && servers.value("mneme") != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Next returns what a user should know or still has to do after [Connect], one line each.
 func Next(o Options) (lines []string) {
 	switch o.Agent {
@@ -199,6 +220,10 @@ func Next(o Options) (lines []string) {
 		if o.ProjectDir == "" {
 			lines = append(lines, reads(o.Agent)+" For the sessions of one project only: mneme disconnect claude-code, then mneme connect claude-code --project-dir DIR")
 		}
+	case OpenCode:
+		lines = append(lines, "To let the agent also search by itself: mneme mcp --print opencode shows what to add to opencode.json.", reads(o.Agent)+" An opencode that runs loads the plugin when it is started again.")
+	case GeminiCLI:
+		lines = append(lines, reads(o.Agent))
 	case Codex:
 		lines = append(lines, "Start codex and trust the hooks with /hooks: Codex skips hooks that are not trusted without a word. Do so again after each change of them.", reads(o.Agent))
 	}

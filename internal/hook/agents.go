@@ -37,6 +37,7 @@ var Agents = []Agent{
 	{"claude-code", "claude_code:", map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}},
 	{"codex", "codex:", map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}},
 	{"gemini-cli", "gemini_cli:", map[string]moment{"SessionStart": begins, "BeforeAgent": asks}},
+	{"opencode", "opencode:", map[string]moment{"SessionStart": begins, "UserPromptSubmit": asks}},
 }
 
 // Find returns an agent by its name, nil if there is none.

@@ -1,0 +1,75 @@
+// Written by mneme connect; mneme disconnect opencode removes it.
+import { spawn } from "node:child_process"
+import { homedir } from "node:os"
+import { join } from "node:path"
+
+const command = ["mneme-hook", "opencode"]
+
+// Where opencode keeps its sessions, unless it is of another channel: then the server sees by itself that it has changed.
+const database = process.env.OPENCODE_DB ?? join(process.env.XDG_DATA_HOME ?? join(homedir(), ".local", "share"), "opencode", "opencode.db")
+
+// hook tells mneme-hook of an event and returns what the model should see. It never fails.
+const hook = (event) =>
+  new Promise((done) => {
+    try {
+      const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "ignore"], timeout: 3000 })
+      let out = ""
+      child.stdout.on("data", (part) => (out += part))
+      child.stdin.on("error", () => {})
+      child.on("error", () => done(""))
+      child.on("close", () => {
+        try {
+          done(JSON.parse(out).hookSpecificOutput.additionalContext)
+        } catch {
+          done("")
+        }
+      })
+      child.stdin.end(JSON.stringify(event))
+    } catch {
+      done("")
+    }
+  })
+
+export const Mneme = async ({ directory }) => {
+  const fresh = new Set() // sessions that began since opencode started
+  const children = new Set() // sessions of subagents: their prompts are not the user's
+  const shown = new Map() // what the model is shown in a session: of its start, and of the last prompt
+  const tell = (name, session, more) => 
+    hook({ hook_event_name: name, session_id: session, transcript_path: database, cwd: directory, ...more })
+
+  return {
+    event: async ({ event }) => {
+      const info = event.properties?.info
+      const session = event.properties?.sessionID ?? info?.id
+      switch (event.type) {
+        case "session.created":
+          ;(info?.parentID ? children : fresh).add(session)
+          break
+        case "session.deleted":
+          for (const sessions of [fresh, children, shown]) sessions.delete(session)
+          break
+        case "session.idle":
+          void tell("Stop", session)
+          break
+        case "session.compacted":
+          if (shown.has(session)) shown.set(session, [await tell("SessionStart", session, { source: "compact" }), ""])
+      }
+    },
+
+    "chat.message": async ({ sessionID }, { parts }) => {
+      if (children.has(sessionID)) return
+      const prompt = parts
+        .filter((part) => part.type === "text" && !part.synthetic)
+        .map((part) => part.text)
+        .join("\n")
+      const source = fresh.has(sessionID) ? "startup" : "resume"
+      const begun = shown.get(sessionID)?.[0] ?? (await tell("SessionStart", sessionID, { source }))
+      shown.set(sessionID, [begun, await tell("UserPromptSubmit", sessionID, { prompt })])
+    },
+
+    // Not in the prompt: it would become part of what the user said.
+    "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
+      system.push(...(shown.get(sessionID) ?? []).filter(Boolean))
+    },
+  }
+}

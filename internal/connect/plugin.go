@@ -1,0 +1,89 @@
+package connect
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// pluginFile is a plugin of opencode, which is all ours:
+//
+//	// Written by mneme connect; mneme disconnect opencode removes it.
+//	const command = ["…/mneme-hook", "opencode"]
+//	…
+type pluginFile struct{ *agent }
+
+//go:generate go run ./plugingen ../../deploy/plugins/claude-code
+
+//go:embed opencode.js
+var pluginText string
+
+const (
+	pluginMark    = "// Written by mneme connect; mneme disconnect opencode removes it."
+	pluginCommand = `const command = ["mneme-hook", "opencode"]` // in pluginText
+)
+
+// pluginLine matches the line with the command of the hook.
+var pluginLine = regexp.MustCompile(`(?m)^const command = (\[.*\])\r?$`)
+
+// read implements [format].
+func (f pluginFile) read(raw []byte) (c Commands, events int, err error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return c, 0, nil
+	}
+	if !bytes.HasPrefix(bytes.TrimPrefix(raw, byteOrderMark), []byte(pluginMark)) {
+		return c, 0, errors.New("mneme connect did not write it, so nothing was changed: give it another name first")
+	}
+	m := pluginLine.FindSubmatch(raw)
+	if m == nil || json.Unmarshal(m[1], &c.Hook) != nil || !f.isHook(c.Hook) {
+		return Commands{}, 0, errors.New("it no longer names the program of the hook: remove the file, and connect again")
+	}
+	return c, len(f.events), nil
+}
+
+// write implements [format].
+func (f pluginFile) write(raw []byte, want Commands) ([]byte, error) {
+	if _, _, err := f.read(raw); err != nil {
+		return nil, err
+	}
+	if want.Hook == nil {
+		return nil, nil
+	}
+	return []byte(strings.Replace(pluginText, pluginCommand, "const command = "+quoted(want.Hook), 1)), nil
+}
+
+// ClaudePlugin returns the files of a plugin for Claude Code, by their path in its folder. It runs the same hooks as [Connect]
+// writes, and the MCP server, from PATH.
+func ClaudePlugin() (map[string][]byte, error) {
+	a, err := find(ClaudeCode)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := jsonFile{a}.write(nil, Commands{Hook: []string{hookProgram, a.name}})
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]any{
+		".claude-plugin/plugin.json": map[string]any{
+			"name": "mneme", "version": pluginVersion, "license": "Apache-2.0",
+			"description": "Remembers what was said and done in earlier sessions, and shows what fits at the start of a session and at a prompt.",
+		},
+		".mcp.json": map[string]any{"mcpServers": map[string]any{"mneme": server{"mneme", []string{"mcp"}}}},
+	}
+	all := map[string][]byte{"hooks/hooks.json": hooks}
+	for name, content := range files {
+		text, err := json.MarshalIndent(content, "", "  ")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all[name] = append(text, '\n')
+	}
+	return all, nil
+}
+
+// pluginVersion is the version of the plugin for Claude Code, which updates it only if this has changed.
+const pluginVersion = "1.0.0"

@@ -1,0 +1,114 @@
+package connect
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAPluginOfAnotherIsLeftAsItIs(t *testing.T) {
+	home, options := machine(t)
+	path := filepath.Join(home, ".config", "opencode", "plugins", "mneme.js")
+	put(t, path, "export const Mine = async () => ({})\n")
+	_, err := Connect(t.Context(), options(OpenCode))
+	require.ErrorContains(t, err, "did not write it")
+	require.Contains(t, Inspect("")[3].Missing[0].String(), "did not write it")
+	require.Equal(t, "export const Mine = async () => ({})\n", get(t, path))
+}
+
+func TestAnOlderPluginIsReplacedAndAnEditedOneIsSaved(t *testing.T) {
+	home, options := machine(t)
+	folder := filepath.Join(home, ".config", "opencode", "plugins")
+	path := filepath.Join(folder, "mneme.js")
+	_, err := Connect(t.Context(), options(OpenCode))
+	require.NoError(t, err)
+	text := get(t, path)
+	older := strings.Replace(text, "fresh", "young", -1)
+	require.NotEqual(t, text, older)
+	put(t, path, older)
+	_, err = Connect(t.Context(), options(OpenCode))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"mneme.js": text}, files(t, folder))
+
+	put(t, path, older)
+	changes, err := Disconnect(t.Context(), options(OpenCode))
+	require.NoError(t, err)
+	require.Equal(t, Removed, changes[0].Action)
+	require.Equal(t, map[string]string{"mneme.js" + backupSuffix: older}, files(t, folder))
+}
+
+// calls is a program that does with the plugin what opencode does, and prints what the model would see.
+const calls = `
+import { Mneme } from "./mneme.mjs"
+const plugin = await Mneme({ directory: "/shop" })
+const created = (id, parentID) => plugin.event({ event: { type: "session.created", properties: { info: { id, parentID } } } })
+const ask = async (sessionID, text) => {
+  await plugin["chat.message"]({ sessionID }, { parts: [{ type: "text", text }, { type: "text", text: "put there", synthetic: true }] })
+  const system = []
+  await plugin["experimental.chat.system.transform"]({ sessionID }, { system })
+  console.log(sessionID, JSON.stringify(system))
+}
+await created("ses_1")
+await ask("ses_1", "one")
+await ask("ses_1", "two")
+await created("ses_2", "ses_1")
+await ask("ses_2", "of the model")
+await ask("ses_3", "three")
+await plugin.event({ event: { type: "session.compacted", properties: { sessionID: "ses_1" } } })
+`
+
+func TestThePluginOfOpencodeShowsTheModelWhatTheHookSays(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("SKIPPED: there is no node in PATH to run the plugin of opencode")
+	}
+	home, options := machine(t)
+	heard := filepath.Join(home, "heard")
+	put(t, options("").Hook, `#!/bin/sh
+event=$(cat)
+echo "$* $event" >> "`+heard+`"
+case "$event" in
+*'"prompt":"two"'*) ;; # nothing fits
+*UserPromptSubmit*) echo '{"hookSpecificOutput": {"additionalContext": "of the prompt"}}' ;;
+*SessionStart*) echo '{"hookSpecificOutput": {"additionalContext": "of the start"}}' ;;
+esac
+`)
+	require.NoError(t, os.Chmod(options("").Hook, 0o700))
+	o := options(OpenCode)
+	o.Flags = []string{"--url", "http://it's"}
+	_, err = Connect(t.Context(), o)
+	require.NoError(t, err)
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "mneme.mjs"), get(t, filepath.Join(home, ".config", "opencode", "plugins", "mneme.js")))
+	put(t, filepath.Join(folder, "calls.mjs"), calls)
+	command := exec.CommandContext(t.Context(), node, filepath.Join(folder, "calls.mjs"))
+	command.Env = append(os.Environ(), "OPENCODE_DB=/data/opencode.db")
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, `ses_1 ["of the start","of the prompt"]
+ses_1 ["of the start"]
+ses_2 []
+ses_3 ["of the start","of the prompt"]
+`, string(out))
+	event := func(name, session, more string) string {
+		return `opencode --url http://it's {"hook_event_name":"` + name + `","session_id":"` + session + `","transcript_path":"/data/opencode.db","cwd":"/shop",` + more + `}`
+	}
+	require.Equal(t, []string{
+		event("SessionStart", "ses_1", `"source":"startup"`), event("UserPromptSubmit", "ses_1", `"prompt":"one"`), event("UserPromptSubmit", "ses_1", `"prompt":"two"`),
+		event("SessionStart", "ses_3", `"source":"resume"`), event("UserPromptSubmit", "ses_3", `"prompt":"three"`), event("SessionStart", "ses_1", `"source":"compact"`),
+	}, strings.Split(strings.TrimSpace(get(t, heard)), "\n"))
+}
+
+func TestThePluginOfClaudeCodeIsTheOneThatConnectWrites(t *testing.T) {
+	want, err := ClaudePlugin()
+	require.NoError(t, err)
+	got := files(t, "../../deploy/plugins/claude-code")
+	for name, content := range want {
+		require.Equal(t, string(content), got[name], "go generate ./internal/connect")
+	}
+	require.Len(t, got, len(want))
+}
