@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"mneme.dev/mneme/events"
@@ -75,10 +76,13 @@ func (m *geminiMessage) final() bool {
 }
 
 // geminiParts are the texts of the parts of a content: a text, a part, or a list of both.
-type geminiParts []string
+type geminiParts struct {
+	said     []string
+	returned []string // of tools
+}
 
 func (g *geminiParts) UnmarshalJSON(raw []byte) error {
-	*g = nil
+	*g = geminiParts{}
 	list := []json.RawMessage{raw}
 	if raw[0] == '[' {
 		if err := json.Unmarshal(raw, &list); err != nil {
@@ -88,7 +92,7 @@ func (g *geminiParts) UnmarshalJSON(raw []byte) error {
 	for _, raw := range list {
 		var s string
 		if json.Unmarshal(raw, &s) == nil {
-			*g = append(*g, s)
+			g.said = append(g.said, s)
 			continue
 		}
 		var part struct {
@@ -106,11 +110,11 @@ func (g *geminiParts) UnmarshalJSON(raw []byte) error {
 		switch {
 		case part.Thought:
 		case part.Text != nil:
-			*g = append(*g, string(*part.Text))
+			g.said = append(g.said, string(*part.Text))
 		case part.Response != nil:
-			*g = append(*g, geminiOutput(part.Response.Response))
+			g.returned = append(g.returned, geminiOutput(part.Response.Response))
 		case given(part.Inline) != nil, given(part.File) != nil:
-			*g = append(*g, "[file]")
+			g.said = append(g.said, "[file]")
 		}
 	}
 	return nil
@@ -133,7 +137,10 @@ func geminiOutput(raw json.RawMessage) string {
 	return string(plain(or(raw, "")))
 }
 
-func (g geminiParts) join() string { return strings.Join(g, "\n") }
+func (g geminiParts) join() string { return strings.Join(g.said, "\n") }
+
+// result returns the text of a tool's result.
+func (g geminiParts) result() string { return strings.Join(append(g.returned, g.said...), "\n") }
 
 // gemini turns a session into items. A message is written again under its id when its calls have ended: the last one
 // counts, in the place of the first. So messages are held until another one follows and their calls have ended.
@@ -146,6 +153,24 @@ type gemini struct {
 	emitted map[string]bool // ids of messages, and of their calls and results
 	title   string
 }
+
+// geminiPreamble reports whether a message is what the program puts before the first prompt.
+func geminiPreamble(said string) bool {
+	return strings.HasPrefix(said, "<session_context>") || strings.HasPrefix(said, "This is the Gemini CLI.")
+}
+
+// geminiFolder matches the first folder that a preamble names.
+var geminiFolder = regexp.MustCompile(`(?m)Workspace Directories:\*\*\n\s+- (/[^\n]{1,1000})$`)
+
+// idOf returns the id of a message. Those of preambles are hashes of their text, so they come again in other sessions.
+func (g *gemini) idOf(m *geminiMessage) string {
+	if isUUID.MatchString(string(m.ID)) {
+		return string(m.ID)
+	}
+	return g.id + ":" + string(m.ID)
+}
+
+var isUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // maxHeld is how many messages are held at most while a call of the first one goes on.
 const maxHeld = 1000
@@ -228,6 +253,14 @@ func (g *gemini) message(out *batch, m *geminiMessage, size int) error {
 	case m.ID == "":
 		return errors.New("id: is missing")
 	}
+	if m.Type == "user" && len(m.Content.said) == 0 && len(m.Content.returned) > 0 { // what the calls hold as well
+		return nil
+	}
+	if m.Type == "user" && geminiPreamble(m.Content.join()) && g.start.Cwd == "" {
+		if at := geminiFolder.FindStringSubmatch(m.Content.join()); at != nil {
+			g.start.Cwd = at[1]
+		}
+	}
 	m.line, m.bytes = out.line, size
 	for i, held := range g.held {
 		if held.ID == m.ID {
@@ -267,7 +300,7 @@ func (g *gemini) add(out *batch, m *geminiMessage) {
 		g.emitted[id] = true
 		return !was
 	}
-	at := string(m.Timestamp)
+	at, message := string(m.Timestamp), g.idOf(m)
 	if fresh(string(m.ID)) {
 		said := &events.MessageCreated{Role: "user", Content: m.Content.join()}
 		if m.Type == "gemini" {
@@ -277,25 +310,27 @@ func (g *gemini) add(out *batch, m *geminiMessage) {
 				thoughts = append(thoughts, strings.TrimPrefix(fmt.Sprintf("%s: %s", t.Subject, t.Description), ": "))
 			}
 			said.Reasoning = strings.Join(thoughts, "\n")
+		} else if geminiPreamble(said.Content) {
+			said.Origin = originMeta
 		}
-		g.say(out, string(m.ID), at, said)
+		g.say(out, message, at, said)
 	}
 	for i := range m.ToolCalls {
 		c := &m.ToolCalls[i]
 		id := string(c.ID)
 		if id == "" {
-			id = fmt.Sprintf("%s:c%d", m.ID, i+1)
+			id = fmt.Sprintf("%s:c%d", message, i+1)
 		}
 		when := at
 		if c.Timestamp != "" {
 			when = string(c.Timestamp)
 		}
 		if fresh("call " + id) {
-			g.call(out, id, when, string(m.ID), string(c.Name), c.Args)
+			g.call(out, id, when, message, string(c.Name), c.Args)
 		}
 		if c.final() && fresh("result "+id) {
 			success := c.Status == "success"
-			g.answer(out, id, when, c.Result.join(), &success)
+			g.answer(out, id, when, c.Result.result(), &success)
 		}
 	}
 }
