@@ -22,6 +22,14 @@
 //
 //   - pi: what pi and OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
 //
+//   - gemini-cli, cline, opencode, goose, crush, copilot-cli, openhands, swe-agent: what these agents write, see their
+//     descriptions in the table. Cline's is that of Roo Code and Kilo Code too, opencode's that of newer versions of Kilo.
+//
+//   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.
+//
+// A recording can also be one JSON value over several lines. It is read as a whole, up to [MaxDocumentBytes], and its items
+// stand on line 1. opencode, Kilo, goose and Crush have databases of SQLite, which [ReadDatabase] reads.
+//
 // The neutral form and Claude Code's format name the same things alike. A session imported
 // from either, or again after it has grown, is the same conversation with the same events:
 //
@@ -55,6 +63,21 @@
 //	tool result      res:<tool call>                  a message line of a toolResult
 //	user's command   pi:<session>:<place>:bash        a message line of a bashExecution
 //
+// The others in short. Where it says <conversation>: before an id, that id is unique in the conversation only:
+//
+//	format        conversation                  message                                   tool call
+//	gemini-cli    gemini_cli:<session>          its UUID, else <conversation>:<its id>    its id
+//	cline         cline:, roo: or kilo:<task>   <conversation>:<its id, else a hash>      <conversation>:<its id>
+//	opencode      opencode: or kilo:<session>   its id                                    the id of its part
+//	goose         goose:<session>               <conversation>:<its id, else its row>     <conversation>:<its id>
+//	crush         crush:<session>               its id                                    <conversation>:<its id>
+//	copilot-cli   copilot_cli:<session>         <conversation>:<id of the event>          <conversation>:<its id>
+//	openhands     openhands:<conversation>      <conversation>:<id of the event>          <conversation>:<its id>
+//	swe-agent     swe_agent:<run>/<instance>    <conversation>:<step>, :h<n> before       <conversation>:<step>:call
+//	messages      chat:<file>-<hash>            px:<end of a chain of hashes>             <conversation>:<its id>
+//
+// A result has the id of its call behind res:, and in SWE-agent's trajectories :res behind its step.
+//
 // A session of pi is a tree whose branches the user can leave. All of its entries are imported, in
 // the order in which they were written.
 //
@@ -82,6 +105,9 @@
 // From pi's sessions: changes of the model and of the thinking level, labels, and an extension's own
 // state; what a request cost; images. Summaries of branches that were left, and what an extension puts
 // into the user's messages, have the origin meta.
+//
+// From the others: what the program tells only the user, snapshots, costs and images; what Cline and Roo add to a prompt
+// about their environment; the results that Gemini CLI repeats as messages; the demonstration of SWE-agent has the origin meta.
 //
 // Lines of an unknown type are left out too, and told to [OnSkip]: agents add types with every
 // release.
