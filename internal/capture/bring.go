@@ -84,10 +84,11 @@ func (r *Receiver) importFile(j job, path string, info fs.FileInfo, o *outcome) 
 	if err != nil && !unread {
 		o.err = err
 	}
-	more := r.note(k, info, report, err)
-	if report.HeldBack > 0 {
+	held := report.HeldBack > 0 && report.Until.IsZero() // a database changes when its last message is finished
+	if held {
 		o.complete(r.completeAt(info))
 	}
+	more := r.note(k, info, held, report, err)
 	logger := r.Logger.With("agent", j.agent, "session", j.session, "file", path)
 	switch {
 	case r.ctx.Err() != nil:
@@ -152,9 +153,9 @@ func (r *Receiver) until(k key) time.Time {
 	return time.Time{}
 }
 
-// note remembers what a file was like and counts what its import did. more says that more lines
+// note remembers what a file was like, held if its last message counts as complete once it rests, and counts what its import did. more says that more lines
 // were refused than at the import before.
-func (r *Receiver) note(k key, info fs.FileInfo, report importer.Report, err error) (more bool) {
+func (r *Receiver) note(k key, info fs.FileInfo, held bool, report importer.Report, err error) (more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, now := &r.status, time.Now()
@@ -184,7 +185,7 @@ func (r *Receiver) note(k key, info fs.FileInfo, report importer.Report, err err
 	}
 	r.dirty = true
 	r.marks[k] = &mark{
-		size: info.Size(), modified: info.ModTime(), held: report.HeldBack > 0, failed: unread,
+		size: info.Size(), modified: info.ModTime(), held: held, failed: unread,
 		refused: report.Rejected, skipped: maps.Clone(report.Skipped), until: report.Until, at: now,
 	}
 	return report.Rejected > 0 && (before == nil || report.Rejected > before.refused)

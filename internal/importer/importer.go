@@ -195,13 +195,11 @@ func compressed(path string) bool {
 	return strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst")
 }
 
-// database imports a recording that is a database of SQLite. Its agent writes into a log beside it first.
+// database imports a recording that is a database of SQLite. It says itself which messages are finished, however long
+// that takes.
 func (r *run) database(ctx context.Context, f transcript.File, size int64) (unread, err error) {
-	growing := sync.OnceValue(func() bool {
-		return !f.Named && time.Since(transcript.Modified(f.Path)) < cmp.Or(r.StillWritten, StillWritten)
-	})
 	counted := &countingReader{n: size}
-	return r.items(ctx, f.Path, counted, growing, func(yield func(transcript.Item) error, options ...transcript.Option) (err error) {
+	return r.items(ctx, f.Path, counted, func() bool { return !f.Named }, func(yield func(transcript.Item) error, options ...transcript.Option) (err error) {
 		r.counts.Until, err = transcript.ReadDatabase(ctx, f.Path, r.Format, r.Since, yield, options...)
 		return err
 	})

@@ -160,7 +160,11 @@ func (c *cline) message(out *batch, m *clineMessage) {
 		}
 		c.results(out, at, m.Content.blocks)
 		if content, origin, any := clinePrompt(m.Content.blocks); any {
-			c.say(out, id, at, &events.MessageCreated{Role: "user", Content: content, Origin: origin})
+			m := &events.MessageCreated{Role: "user", Content: content, Origin: origin}
+			if origin != "" { // no turn begins
+				m.Role = "system"
+			}
+			c.say(out, id, at, m)
 		}
 	case m.Role == "assistant":
 		said := &events.MessageCreated{Role: "assistant", Model: string(m.ModelInfo.ModelID), Usage: given(m.Metrics.Tokens)}

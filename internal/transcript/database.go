@@ -19,7 +19,8 @@ import (
 // time after the time that they write into it, and set the clock.
 const overlap = 10 * time.Minute
 
-// unfinished is how long a session waits for its last message to be finished. Until then it is read again each time.
+// unfinished is how long a session waits for its last message to be finished, by the newest time in the database. Until
+// then it is open and read again each time: a tool may run for an hour.
 const unfinished = 24 * time.Hour
 
 // IsDatabase reports whether a file is a database of SQLite, for which there is [ReadDatabase]. It reads from its start.
@@ -28,16 +29,6 @@ func IsDatabase(file io.ReaderAt) bool {
 	head := make([]byte, len(magic))
 	_, err := file.ReadAt(head, 0)
 	return err == nil && string(head) == magic
-}
-
-// Modified returns when a database was last written, its log beside it included; zero if it is not there.
-func Modified(path string) (last time.Time) {
-	for _, name := range []string{path, path + "-wal"} {
-		if info, err := os.Stat(name); err == nil && info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-	}
-	return last
 }
 
 // store reads the sessions of a database.
@@ -58,8 +49,8 @@ type stored struct {
 	created int64
 }
 
-// ReadDatabase yields the items of a recording that is a database of SQLite, session by session. Only rows that the agent
-// has finished are closed; the items of the last message of a session may be open, see [Item]. It never writes to the database
+// ReadDatabase yields the items of a recording that is a database of SQLite, session by session. The items of the last message
+// of a session are open, see [Item], until its agent has finished it or other sessions are a day newer. It never writes to the database
 // and never creates one.
 //
 // until is the time up to which the database was read. Given as since the next time, only sessions that have changed after it
@@ -95,14 +86,21 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 	if err != nil {
 		return since, fmt.Errorf("%s: %w", path, err)
 	}
-	newest, waits := since.UnixMilli(), int64(0)
+	newest, waits := max(since.UnixMilli(), 0), int64(0)
 	for _, one := range list {
 		newest = max(newest, one.changed)
+	}
+	for _, one := range list {
 		if err := st.session(ctx, tx, one, &s.out); err != nil {
 			return since, fmt.Errorf("%s: session %s: %w", path, one.id, err)
 		}
-		n := len(s.out.items)
-		if n > 0 && s.out.items[n-1].Open && (waits == 0 || one.changed < waits) {
+		switch n := len(s.out.items); {
+		case n == 0 || !s.out.items[n-1].Open:
+		case one.changed <= newest-unfinished.Milliseconds(): // its agent was stopped
+			for i := range s.out.items {
+				s.out.items[i].Open = false
+			}
+		case waits == 0 || one.changed < waits:
 			waits = one.changed
 		}
 		if err := s.flush(); err != nil {
@@ -114,7 +112,7 @@ func ReadDatabase(ctx context.Context, path, format string, since time.Time, yie
 			return since, errors.Join(fmt.Errorf("%s: its agent began to write while it was read: read it again", path), err)
 		}
 	}
-	if waits > 0 && waits > newest-unfinished.Milliseconds() {
+	if waits > 0 {
 		newest = waits
 	}
 	return time.UnixMilli(newest), nil

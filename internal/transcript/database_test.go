@@ -97,8 +97,11 @@ func TestASessionWhoseLastMessageIsUnfinishedIsReadAgain(t *testing.T) {
 	require.Equal(t, int64(1767225611000), until.UnixMilli(), "it waits for the message of ses_2")
 	_, err = db.Exec(`UPDATE session SET time_updated = 1767400000000 WHERE id = 'ses_3'`)
 	require.NoError(t, err)
-	_, _, until = readDatabase(t, path, until)
+	items, _, until := readDatabase(t, path, until)
 	require.Equal(t, int64(1767400000000), until.UnixMilli(), "but not for more than a day")
+	for _, i := range items {
+		require.False(t, i.Open)
+	}
 }
 
 func TestADatabaseOfNoKnownAgentIsUnknown(t *testing.T) {

@@ -311,7 +311,7 @@ func (g *gemini) add(out *batch, m *geminiMessage) {
 			}
 			said.Reasoning = strings.Join(thoughts, "\n")
 		} else if geminiPreamble(said.Content) {
-			said.Origin = originMeta
+			said.Role, said.Origin = "system", originMeta
 		}
 		g.say(out, message, at, said)
 	}

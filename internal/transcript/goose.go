@@ -111,7 +111,7 @@ func (g *goose) message(out *batch, id string, m *gooseMessage) error {
 			return nil
 		}
 		if said.Role = "user"; hidden {
-			said.Origin = originMeta
+			said.Role, said.Origin = "system", originMeta
 		}
 	case "assistant":
 		if said.Role = "assistant"; hidden {

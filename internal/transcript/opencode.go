@@ -245,7 +245,7 @@ func (o *opencode) prompt(out *batch, t *talk, id, at, role, content string, par
 		t.say(out, id, at, &events.MessageCreated{Role: "user", Content: strings.Join(said, "\n")})
 	}
 	if len(put) > 0 {
-		t.say(out, id+":put", at, &events.MessageCreated{Role: "user", Content: strings.Join(put, "\n"), Origin: originMeta})
+		t.say(out, id+":put", at, &events.MessageCreated{Role: "system", Content: strings.Join(put, "\n"), Origin: originMeta})
 	}
 }
 

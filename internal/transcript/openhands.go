@@ -94,7 +94,7 @@ func (o *openHands) value(out *batch, raw []byte) error {
 		if e.LLMMessage.Role == "assistant" || e.LLMMessage.Role == "" && e.Source == "agent" {
 			m.Role, m.Reasoning = "assistant", string(e.LLMMessage.Reasoning)
 		} else if e.Source != "user" {
-			m.Origin = originMeta
+			m.Role, m.Origin = "system", originMeta
 		}
 		o.say(out, id, at, m)
 	case "ActionEvent":
