@@ -22,7 +22,7 @@
 //
 //   - pi: what pi and OpenClaw write to ~/.pi/agent/sessions/…/<time>_<session>.jsonl, versions 1 to 3.
 //
-//   - gemini-cli, cline, opencode, goose, crush, copilot-cli, openhands, swe-agent: what these agents write, see their
+//   - gemini-cli, cline, opencode, goose, crush, copilot-cli, openhands, aider, swe-agent: what these agents write, see their
 //     descriptions in the table. Cline's is that of Roo Code and Kilo Code too, opencode's that of newer versions of Kilo.
 //
 //   - messages: lists of messages of the APIs of OpenAI, Anthropic and Gemini.
@@ -73,6 +73,7 @@
 //	crush         crush:<session>               its id                                    <conversation>:<its id>
 //	copilot-cli   copilot_cli:<session>         <conversation>:<id of the event>          <conversation>:<its id>
 //	openhands     openhands:<conversation>      <conversation>:<id of the event>          <conversation>:<its id>
+//	aider         aider:<folder>:<its start>    <conversation>:<number>                   none
 //	swe-agent     swe_agent:<run>/<instance>    <conversation>:<step>, :h<n> before       <conversation>:<step>:call
 //	messages      chat:<file>-<hash>            px:<end of a chain of hashes>             <conversation>:<its id>
 //

@@ -25,6 +25,8 @@ type Format struct {
 	// detect reports whether a line, or a document, is certainly of this format. If it could be of several,
 	// all of them decline and the next line decides.
 	detect func(p *probe) bool
+	// raw means that lines are no JSON: the converter gets them as they are, blank ones too.
+	raw bool
 	// documents means that a recording can be one JSON value over several lines.
 	documents bool
 	// files are patterns of the names under which recordings lie in folders, with their last folder if it matters, for
@@ -129,6 +131,10 @@ var formats = []Format{
 		converter: newOpenHands,
 	},
 	{
+		Name: aiderFormat, Native: true, Doc: "Aider's chat history, <project>/.aider.chat.history.md", files: []string{".aider.chat.history.md"},
+		raw: true, detect: func(*probe) bool { return false }, converter: newAider,
+	},
+	{
 		Name: sweAgentFormat, Native: true, Doc: "trajectories of SWE-agent, <run>/<instance>.traj",
 		documents: true, files: []string{"*.traj", "*.traj.gz"},
 		detect: func(p *probe) bool {
@@ -170,6 +176,10 @@ func formatNamed(name string) (*Format, error) {
 
 // detect returns the format of a line or a document of a file with this name, nil if it does not tell.
 func detect(name string, text []byte) *Format {
+	if bytes.HasPrefix(text, []byte(aiderStart)) {
+		f, _ := formatNamed(aiderFormat)
+		return f
+	}
 	p := probeOf(text)
 	if p == nil {
 		return nil

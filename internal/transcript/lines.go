@@ -34,6 +34,7 @@ type lines struct {
 	broken error         // error in the header of compressed data
 	zstd   *zstd.Decoder // nil unless the data is compressed with Zstandard
 	limit  int           // of a line
+	raw    bool          // lines are returned as they are, blank ones too
 	long   []byte
 	no     int
 	done   bool
@@ -96,6 +97,9 @@ func (l *lines) next() (line []byte, cut bool, err error) {
 		}
 		if l.no == 1 {
 			raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+		}
+		if l.raw && !(l.done && len(raw) == 0) {
+			return bytes.TrimRight(raw, "\r\n"), l.done, nil
 		}
 		if line := bytes.TrimSpace(raw); len(line) > 0 {
 			return line, l.done, nil

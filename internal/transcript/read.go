@@ -58,6 +58,7 @@ func Read(ctx context.Context, r io.Reader, name, format string, yield func(Item
 		}
 		var l line
 		var err error
+		in.raw = s.raw
 		l.text, l.cut, err = in.next()
 		l.no = in.no
 		if err == io.EOF {
@@ -92,6 +93,7 @@ type session struct {
 	name   string
 	format string
 	only   *Format   // the only one that comes into question, or nil
+	raw    bool      // the format's lines are no JSON
 	to     converter // nil until the format is known
 	held   []line    // lines read before the format is known
 	bytes  int       // size of held
@@ -101,7 +103,7 @@ type session struct {
 	yield  func(Item) error
 }
 
-func (s *session) use(f *Format) { s.to, s.format = f.converter(s.name), f.Name }
+func (s *session) use(f *Format) { s.to, s.format, s.raw = f.converter(s.name), f.Name, f.raw }
 
 func (s *session) line(l line) error {
 	if s.to != nil {
@@ -231,6 +233,9 @@ func (s *session) convert(l line) error {
 		return s.refuse(errors.New("is not UTF-8"))
 	}
 	err := s.to.value(&s.out, l.text)
+	if s.raw {
+		return s.refuse(err)
+	}
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) || l.text[0] != '{' {
 		return s.refuse(err)
